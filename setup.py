@@ -1,0 +1,72 @@
+"""Builds the hot modules with Cython where that is possible; everywhere else the pure files run.
+
+A module is hot if a .pxd lies beside it. `FAIRGATE_NO_COMPILE=1` skips the build.
+"""
+
+import os
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+SRC = Path("src")
+FLAGS = ["-O3", "-ffp-contract=off", "-fno-math-errno"]  # no fused multiply-add: same floats as interpreted
+DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": False,
+    "wraparound": False,
+    "initializedcheck": False,
+    "cdivision": True,
+    "annotation_typing": False,
+    "auto_pickle": False,
+}
+
+
+def why_not() -> str:
+    """One line that says why nothing can be compiled here, or nothing."""
+    if os.environ.get("FAIRGATE_NO_COMPILE"):
+        return "FAIRGATE_NO_COMPILE is set"
+    try:
+        import Cython  # noqa: F401
+    except ImportError:
+        return "Cython is not installed"
+    if not (Path(sysconfig.get_paths()["include"]) / "Python.h").exists():
+        return "Python.h is not installed"
+    from setuptools._distutils.ccompiler import new_compiler
+    from setuptools._distutils.sysconfig import customize_compiler
+
+    compiler = new_compiler()
+    customize_compiler(compiler)
+    with tempfile.TemporaryDirectory() as folder:
+        probe = Path(folder) / "probe.c"
+        probe.write_text("int main(void) { return 0; }\n")
+        try:
+            compiler.compile([str(probe)], output_dir=folder)
+        except Exception:
+            return "there is no working C compiler"
+    return ""
+
+
+def extensions() -> list[Extension]:
+    reason = why_not()
+    if reason:
+        print(f"fairgate: {reason}, so the pure Python modules will run (slower, otherwise the same)", file=sys.stderr)
+        return []
+    from Cython.Build import cythonize
+
+    found = []
+    for pxd in sorted(SRC.rglob("*.pxd")):
+        pyx = pxd.with_suffix(".pyx")
+        source = pyx if pyx.exists() else pxd.with_suffix(".py")
+        name = ".".join(pxd.relative_to(SRC).with_suffix("").parts)
+        found.append(Extension(name, [str(source)], extra_compile_args=FLAGS))
+    made: list[Extension] = cythonize(
+        found, nthreads=os.cpu_count() or 1, compiler_directives=DIRECTIVES, build_dir="build/cython"
+    )
+    return made
+
+
+if __name__ == "__main__":
+    setup(ext_modules=extensions())

@@ -1,0 +1,1 @@
+"""The contract every protocol is written against. Pure: no clock, no socket, no random number."""

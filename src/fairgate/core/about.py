@@ -1,0 +1,18 @@
+"""What a protocol says of itself: its paper, its cost, and the capabilities that drivers follow."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class About:
+    name: str
+    paper: str  # key of the paper, or the authors where it is not one of the four
+    kind: str  # token, permission or quorum
+    cost: str  # messages an entry
+    survives: tuple[str, ...] = ()  # of: crash, reset, loss, duplication
+    many: bool = True  # is k > 1 allowed?
+    slots: bool = False  # do grants carry a slot and a rising fence?
+    open_membership: bool = False
+    detectors: tuple[str, ...] = ()  # classes of failure detectors it listens to
+    options: dict[str, Any] = field(default_factory=dict)  # name -> default, or tuple of choices, first the default

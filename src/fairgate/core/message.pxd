@@ -1,0 +1,4 @@
+cdef class Message:
+    cpdef tuple key(self)
+    cpdef long long tokens(self)
+    cpdef long long coordinators(self)

@@ -1,0 +1,60 @@
+"""Messages: what nodes say to each other.
+
+A message is a plain, final, immutable class. Its `key()` tuple (tag, fields...) is at once its
+equality, its hash, its canonical order, its wire form and its journal form; `decode(key)` makes the
+message again. Tags are for ever: a new meaning gets a new tag.
+"""
+
+from typing import Any, Self
+
+Key = tuple[Any, ...]
+
+
+class Message:
+    __slots__ = ()
+    tag = ""
+
+    def key(self) -> Key:
+        """(tag, fields...), nothing but integers, strings, booleans and tuples of those."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_fields(cls, *fields: Any) -> Self:
+        """The opposite of `key()`; a message that carries another one overrides it."""
+        return cls(*fields)
+
+    def tokens(self) -> int:
+        """How many tokens travel in this message: the invariants count them."""
+        return 0
+
+    def coordinators(self) -> int:
+        """How many coordinator roles travel in this message."""
+        return 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Message) and self.key() == other.key()
+
+    def __hash__(self) -> int:
+        return hash(self.key())
+
+    def __repr__(self) -> str:
+        tag, *fields = self.key()
+        return f"{tag}({', '.join(map(str, fields))})"
+
+
+KINDS: dict[str, type[Message]] = {}
+
+
+def register(*kinds: type[Message]) -> None:
+    """Make messages decodable. Two classes with one tag are a bug that would show only on the wire."""
+    for kind in kinds:
+        if not kind.tag or KINDS.setdefault(kind.tag, kind) is not kind:
+            raise ValueError(f"message tag {kind.tag!r} of {kind.__name__} is missing or taken")
+
+
+def decode(key: Key) -> Message:
+    """The message whose `key()` this is. Raises ValueError for what no message ever said."""
+    try:
+        return KINDS[key[0]].from_fields(*key[1:])
+    except (KeyError, IndexError, TypeError) as wrong:
+        raise ValueError(f"not a message: {key!r}") from wrong

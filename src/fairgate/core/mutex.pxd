@@ -1,0 +1,11 @@
+from fairgate.core.node cimport Node
+
+cdef long long NIL
+
+cdef class Mutex(Node):
+    cdef public long long request
+    cdef public bint requesting_cs, inside
+    cpdef void request_cs(self) except *
+    cpdef void release_cs(self) except *
+    cpdef void enter_cs(self, long long slot, long long fence) except *
+    cpdef void leave_cs(self) except *

@@ -1,0 +1,73 @@
+"""The part that every mutual exclusion protocol shares: numbered requests, and cancelling them.
+
+The papers speak of Request_CS, Release_CS and of entering. A protocol writes just those three, as
+`request_cs`, `release_cs` and a call of `enter_cs`; here they meet the numbered requests of the
+contract. `requesting_cs` is FK's variable: true from Request_CS to Release_CS.
+
+A cancelled request leaves its turn where it is in the queues: the next request of the same node takes
+the turn over, and a turn that comes with nobody to use it is released at once. So cancelling works in
+every protocol alike, sends nothing, and can leak nothing.
+"""
+
+from fairgate.core.about import About
+from fairgate.core.ids import NIL
+from fairgate.core.node import Node
+from fairgate.core.outbox import Outbox
+from fairgate.core.setup import Setup
+
+
+class Mutex(Node):
+    about = About(name="", paper="", kind="", cost="")  # every protocol says its own
+
+    def __init__(self, me: int, setup: Setup, out: Outbox) -> None:
+        Node.__init__(self, me, setup, out)
+        self.request = NIL  # the number of the request that waits or is inside
+        self.requesting_cs = False
+        self.inside = False
+
+    # What the protocol writes.
+
+    def request_cs(self) -> None:
+        raise NotImplementedError
+
+    def release_cs(self) -> None:
+        raise NotImplementedError
+
+    # What it calls when the turn has come.
+
+    def enter_cs(self, slot: int, fence: int) -> None:
+        if self.request == NIL:
+            self.out.note("a turn came for a cancelled request")
+            self.leave_cs()
+        else:
+            self.inside = True
+            self.out.granted(self.request, slot, fence)
+
+    def leave_cs(self) -> None:
+        self.request = NIL
+        self.inside = False
+        self.requesting_cs = False
+        self.release_cs()
+
+    # What the driver calls.
+
+    def on_acquire(self, request: int) -> None:
+        if self.request != NIL:
+            raise RuntimeError(f"request {request} while {self.request} is under way: a seat has one at a time")
+        self.request = request
+        if self.requesting_cs:
+            self.out.note("a request took over a cancelled turn")
+        else:
+            self.requesting_cs = True
+            self.request_cs()
+
+    def on_release(self, request: int) -> None:
+        if request == self.request and self.inside:
+            self.leave_cs()
+
+    def on_cancel(self, request: int) -> None:
+        if request == self.request:
+            if self.inside:
+                self.leave_cs()  # a cancel after granted is a release
+            else:
+                self.request = NIL

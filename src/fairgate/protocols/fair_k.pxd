@@ -1,0 +1,38 @@
+cimport cython
+from fairgate.core.message cimport Message
+from fairgate.core.mutex cimport Mutex
+
+cdef long long NIL
+
+@cython.final
+cdef class Request(Message):
+    cdef readonly long long r
+
+@cython.final
+cdef class Token(Message):
+    cdef readonly long long slot, fence
+
+@cython.final
+cdef class Child(Message):
+    cdef readonly long long r
+
+@cython.final
+cdef class TokenLocations(Message):
+    cdef readonly tuple a
+    cdef readonly long long b
+
+cdef class FairK(Mutex):
+    cdef public bint parent_on_child, token_present, is_coordinator
+    cdef public long long k, parent, next, child, slot, fence, counter_number
+    cdef public tuple token_locations
+    cpdef void on_request(self, Request m) except *
+    @cython.locals(c=cython.longlong, a=tuple)
+    cpdef void assign(self, long long r) except *
+    cpdef void on_token(self, Token m) except *
+    cpdef void on_child(self, Child m) except *
+    cpdef void on_token_locations(self, TokenLocations m) except *
+    cpdef void take_token(self) except *
+    cpdef void send_token(self, long long r) except *
+
+@cython.locals(b=list)
+cdef tuple replaced(tuple a, long long c, long long r)

@@ -1,0 +1,49 @@
+"""Mutants of a protocol's source: one line replaced, the rest as it is.
+
+Run from the source text, so that it works whatever is compiled. A mutant whose line is not found
+exactly once is an error: it would prove nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import fairgate
+from fairgate.core import message
+from fairgate.core.mutex import Mutex
+from fairgate.sim.hand import Violation
+from tests.walk import walks
+
+ROOT = Path(fairgate.__file__).parent
+
+
+def mutant(name: str, old: str, new: str) -> ModuleType:
+    """The module fairgate.<name>, with the text `old` replaced by `new`."""
+    path = ROOT / (name.replace(".", "/") + ".py")
+    source = path.read_text()
+    if source.count(old) != 1:
+        raise ValueError(f"{old!r} stands {source.count(old)} times in {path.name}, a mutant needs it once")
+    module = ModuleType(f"mutant_of_{name}")
+    module.__file__ = str(path)
+    known = dict(message.KINDS)
+    message.KINDS.clear()  # the mutant's own messages carry the same tags
+    try:
+        exec(compile(source.replace(old, new), str(path), "exec"), module.__dict__)
+    finally:
+        message.KINDS.clear()
+        message.KINDS.update(known)
+    return module
+
+
+def caught(module: ModuleType, cls: str, seeds: int = 300, options: dict[str, Any] | None = None) -> str:
+    """The name of the property that random walks of the mutant break, or "" if it survives."""
+    protocol: type[Mutex] = getattr(module, cls)
+    try:
+        walks(protocol, range(seeds), options)
+    except Violation as broken:
+        return str(broken).split(":", maxsplit=1)[0]
+    except Exception as error:  # a mutant may also run into its own assertions
+        return type(error).__name__
+    return ""
