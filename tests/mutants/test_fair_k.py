@@ -8,7 +8,7 @@ MUTANTS = {
     "forgets to clear child (RL2)": (
         "            self.child = NIL  # FK:RL2",
         "            pass",
-        {"tokens", "slot", "k"},
+        {"assertion"},
     ),
     "keeps the token it sends": (
         "        self.token_present = False\n        self.slot = NIL\n",
@@ -32,7 +32,7 @@ MUTANTS = {
         {"liveness"},
     ),
     "the fence stands still": ("        self.fence += 1\n", "", {"fence"}),
-    "tokens lose their number": ("Token(self.slot, self.fence)", "Token(0, self.fence)", {"slot", "fence"}),
+    "tokens lose their number": ("token(self.slot, self.fence)", "token(0, self.fence)", {"slot", "fence"}),
     "next is never cleared (TL2)": (
         "            self.parent = self.next\n            self.next = NIL\n",
         "            self.parent = self.next\n",

@@ -1,17 +1,26 @@
 """Layers: a protocol above an overlay above a channel is one composite node.
 
-A `Layer` is a node that carries another node. What the upper node sends goes down through
-`Layer.send_down`, what comes for it goes up by a plain call, all inside one atomic step of the
+A `Layer` is a node that carries another node, its `upper`. The upper node speaks to its outbox, which
+is the layer's `door`: messages go down through `send_down`, the rest straight on. What comes for the
+upper node goes up by a plain call on `lift()`. All of it happens inside one atomic step of the
 composite. Messages nest (a layer's message carries the upper one), keys nest (a layer's key ends with
-the upper key), and a timer of the upper node carries its layer's name: "upper/retry".
+the upper key), and a timer of the upper node carries its way up in its name: "upper/retry".
+
+A layer that offers more than sending (an overlay: `route(key, msg)`) gives its upper node a door with
+those calls, a subclass of `Down`; what it asks of its upper node (`forward`, `deliver`) are methods of
+the kind of node that it carries, called on `lift()` too.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from fairgate.core.message import Key, Message
 from fairgate.core.node import Node
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
+
+MakeNode = Callable[[int, Setup, Outbox], Node]
 
 UP = "upper/"
 
@@ -21,16 +30,15 @@ class Layer(Node):
 
     timed = True  # the upper node may be, and a layer passes its time on
 
-    def __init__(self, me: int, setup: Setup, out: Outbox) -> None:
+    def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeNode) -> None:
         Node.__init__(self, me, setup, out)
-        self.upper = Node(me, setup, out)  # until `carry`
+        self.upper = upper(me, setup, self.door())
 
-    def carry(self, upper: Node) -> None:
-        """Put the upper node in place; its outbox becomes this layer."""
-        upper.out = Down(self)
-        self.upper = upper
+    # What a layer writes, besides `on_message`.
 
-    # What a layer writes.
+    def door(self) -> Outbox:
+        """The outbox of the upper node. What it holds back or adds is the layer's choice."""
+        return Down(self)
 
     def send_down(self, dst: int, msg: Message) -> None:
         raise NotImplementedError
@@ -84,7 +92,7 @@ class Layer(Node):
         else:
             self.on_layer_timer(name)
 
-    # Keys nest.
+    # Keys nest. The timers of each part stand in its own key, under their short names.
 
     def key(self) -> Key:
         return (self.version, self.layer_key(), self.timers_key(), self.lift().key())
@@ -92,9 +100,11 @@ class Layer(Node):
     def load(self, key: Key) -> None:
         self.check_version(key)
         _, mine, timers, upper = key
-        self.load_layer(mine)
-        self.load_timers(timers)
-        self.lift().load(upper)
+        self.load_layer(tuple(mine))
+        self.load_timers(tuple(timers))
+        self.lift().load(tuple(upper))
+
+    # What the upper node itself has: a layer that keeps messages of its own cannot say whether they count.
 
     def tokens(self) -> int:
         return self.upper.tokens()
@@ -132,3 +142,8 @@ class Down(Outbox):
 
     def choose(self, n: int) -> int:
         return self.layer.out.choose(n)
+
+
+def over(layer: type[Layer], upper: MakeNode) -> MakeNode:
+    """How to make `upper` over `layer`: itself a MakeNode, so stacks are built from the top down."""
+    return partial(layer, upper=upper)

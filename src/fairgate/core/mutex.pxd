@@ -9,3 +9,4 @@ cdef class Mutex(Node):
     cpdef void release_cs(self) except *
     cpdef void enter_cs(self, long long slot, long long fence) except *
     cpdef void leave_cs(self) except *
+    cpdef void lose_cs(self, str why) except *

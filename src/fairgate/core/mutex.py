@@ -21,6 +21,8 @@ class Mutex(Node):
 
     def __init__(self, me: int, setup: Setup, out: Outbox) -> None:
         Node.__init__(self, me, setup, out)
+        if setup.k > 1 and not self.about.many:
+            raise ValueError(f"{self.about.name} lets one in at a time: k must be 1, not {setup.k}")
         self.request = NIL  # the number of the request that waits or is inside
         self.requesting_cs = False
         self.inside = False
@@ -36,6 +38,7 @@ class Mutex(Node):
     # What it calls when the turn has come.
 
     def enter_cs(self, slot: int, fence: int) -> None:
+        assert self.requesting_cs, "a turn came to a node that never asked for one"
         if self.request == NIL:
             self.out.note("a turn came for a cancelled request")
             self.leave_cs()
@@ -48,6 +51,14 @@ class Mutex(Node):
         self.inside = False
         self.requesting_cs = False
         self.release_cs()
+
+    def lose_cs(self, why: str) -> None:
+        """The permit of whoever is inside is over, and not by a release: the protocol has nothing left to give back."""
+        request = self.request
+        self.request = NIL
+        self.inside = False
+        self.requesting_cs = False
+        self.out.lost(request, why)
 
     # What the driver calls.
 

@@ -4,9 +4,8 @@ At most k are inside; where a protocol has slots, no slot has two holders and it
 rise. `enter` answers "" or one line that says what broke.
 """
 
-from array import array
-
 from fairgate.core.ids import NIL
+from fairgate.core.numbers import numbers
 
 
 class Occupancy:
@@ -15,8 +14,8 @@ class Occupancy:
         self.slots = slots
         self.inside = 0
         self.max_inside = 0
-        self.holder = array("q", [NIL]) * k  # slot -> who is in it
-        self.last_fence = array("q", [NIL]) * k
+        self.holder = numbers(k, NIL)  # slot -> who is in it
+        self.last_fence = numbers(k, NIL)
 
     def enter(self, who: int, slot: int, fence: int) -> str:
         self.inside += 1
@@ -24,21 +23,18 @@ class Occupancy:
             self.max_inside = self.inside
         if self.inside > self.k:
             return f"k: {self.inside} inside, k is {self.k} (node {who} came last)"
-        if self.slots:
-            return self.occupy(who, slot, fence)
-        if slot != NIL or fence != NIL:
-            return f"slot: node {who} was given slot {slot}, fence {fence} by a protocol that has none"
-        return ""
-
-    def occupy(self, who: int, slot: int, fence: int) -> str:
+        if not self.slots:
+            return "" if slot == NIL and fence == NIL else f"slot: node {who} was given slot {slot}, there are none"
         if not 0 <= slot < self.k:
             return f"slot: node {who} was given slot {slot}, there are 0..{self.k - 1}"
-        if self.holder[slot] != NIL:
-            return f"slot: node {who} was given slot {slot}, node {self.holder[slot]} is in it"
+        other = self.holder[slot]
+        before = self.last_fence[slot]
         self.holder[slot] = who
-        if fence <= self.last_fence[slot]:
-            return f"fence: slot {slot} gave fence {fence} after {self.last_fence[slot]}"
         self.last_fence[slot] = fence
+        if other != NIL:
+            return f"slot: node {who} was given slot {slot}, node {other} is in it"
+        if fence <= before:
+            return f"fence: slot {slot} gave fence {fence} after {before}"
         return ""
 
     def leave(self, who: int, slot: int) -> None:

@@ -36,3 +36,15 @@ cdef class FairK(Mutex):
 
 @cython.locals(b=list)
 cdef tuple replaced(tuple a, long long c, long long r)
+
+@cython.locals(m=Request)
+cdef Request request(long long r)
+
+@cython.locals(m=Token)
+cdef Token token(long long slot, long long fence)
+
+@cython.locals(m=Child)
+cdef Child child(long long r)
+
+@cython.locals(m=TokenLocations)
+cdef TokenLocations token_locations(tuple a, long long b)

@@ -5,18 +5,16 @@ Messages lie in `flight` until you deliver them, in any order; timers wait until
 `Violation`.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from fairgate.core.choose import Chooser
+from fairgate.core.layers import MakeNode
 from fairgate.core.message import Message
 from fairgate.core.node import Node
-from fairgate.core.outbox import Collected, Outbox
+from fairgate.core.outbox import Collected
 from fairgate.core.properties import Occupancy
 from fairgate.core.setup import Setup
-
-MakeNode = Callable[[int, Setup, Outbox], Node]
 
 
 class Violation(AssertionError):
@@ -83,6 +81,8 @@ class Hand:
     # What you decide.
 
     def acquire(self, me: int) -> int:
+        if me in self.crashed:
+            raise ValueError(f"node {me} has crashed: it asks for nothing")
         self.requests += 1
         self.waiting[me] = self.requests
         self.step(me, "on_acquire", self.requests)
@@ -170,6 +170,8 @@ class Hand:
 
     def do_lost(self, me: int, request: int, why: str) -> None:
         self.lost.append((me, request, why))
+        if self.waiting.get(me) == request:
+            del self.waiting[me]
         permit = self.inside.pop(me, None)
         if permit is not None:
             self.occupancy.leave(me, permit.slot)

@@ -1,0 +1,62 @@
+# Everything sets itself up: python3, make and git are all a machine needs.
+# With a C compiler and Python.h the hot modules are compiled; otherwise the pure ones run, and it says so.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS := $(shell nproc 2>/dev/null || echo 2)
+HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd'))
+
+.PHONY: demo test quick lint bench stress build pure clean help
+
+help:
+	@echo "make demo    a gate of k=3 for 100 nodes, simulated"
+	@echo "make test    everything that CI runs: types, style, all tests"
+	@echo "make quick   the tests alone, without set-up"
+	@echo "make stress  the long random runs"
+	@echo "make bench   speed, as ratios, against SimPy"
+	@echo "make build   compile the hot modules again"
+	@echo "make clean   remove everything that was made"
+
+demo: build
+	@$(BIN)/fairgate demo
+
+test: build lint
+	$(BIN)/python -m pytest -n $(JOBS)
+	FAIRGATE_PURE=1 $(BIN)/python -m pytest -n $(JOBS) tests/generic tests/paper tests/scenarios
+
+quick:
+	$(BIN)/python -m pytest -n $(JOBS)
+
+lint: build
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+stress: build
+	$(BIN)/python -m pytest -n $(JOBS) -m stress tests
+
+bench: build
+	$(BIN)/pip install --quiet 'simpy>=4.1'
+	$(BIN)/python -m bench.speed
+
+build: $(VENV)/built
+
+$(VENV)/made: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "fairgate needs Python 3.11 or newer: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) \
+		|| { echo "$(PYTHON) cannot make a virtual environment: install your system's python3-venv package"; exit 1; }
+	@echo "fairgate: installing what it needs into $(VENV), once"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip 'setuptools>=77' 'Cython==3.3.1'
+	@touch $@
+
+$(VENV)/built: $(VENV)/made setup.py $(HOT)
+	@echo "fairgate: building (a minute or two, the first time)"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[test]'
+	@$(BIN)/python -c 'from fairgate.sim.run import kind_of_build; print("fairgate:", kind_of_build(), "modules will run")'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build src/*.egg-info
+	find src -name '*.so' -delete

@@ -1,0 +1,123 @@
+"""Fair-k on SimPy, as well as SimPy allows: a Timeout with a callback for every message, no processes.
+
+The measure that bench/speed.py holds our simulator against. Same algorithm, same workload, the plainest
+metrics (mean and maximum wait, messages), no invariants: every doubt in SimPy's favour.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from simpy import Environment
+from simpy.events import Timeout
+
+NIL = -1
+REQUEST, TOKEN, CHILD, LOCATIONS = range(4)
+
+
+class Node:
+    __slots__ = ("child", "counter", "is_coordinator", "locations", "me", "next", "parent", "requesting", "token")
+
+    def __init__(self, me: int, k: int) -> None:
+        self.me = me
+        self.parent = 0 if me else NIL
+        self.next = NIL
+        self.child = NIL
+        self.token = me < k
+        self.requesting = False
+        self.is_coordinator = me == 0
+        self.locations: list[int] = list(range(k)) if me == 0 else []
+        self.counter = 0
+
+
+class SimpyFairK:
+    def __init__(self, n: int, k: int, rate: float, requests: int, cs: float, latency: float, seed: int) -> None:
+        self.env = Environment()
+        self.k, self.rate, self.cs, self.latency = k, rate, cs, latency
+        self.nodes = [Node(me, k) for me in range(n)]
+        self.left = [requests] * n
+        self.asked = [0.0] * n
+        self.rng = Random(seed)
+        self.entries = 0
+        self.messages = 0
+        self.wait_total = 0.0
+        self.wait_max = 0.0
+
+    def run(self) -> None:
+        for node in self.nodes:
+            self.think(node)
+        self.env.run()
+
+    def think(self, node: Node) -> None:
+        if self.left[node.me]:
+            self.left[node.me] -= 1
+            event = Timeout(self.env, self.rng.expovariate(self.rate), node)
+            event.callbacks.append(self.ask)
+
+    def send(self, dst: int, kind: int, value: Any) -> None:
+        self.messages += 1
+        event = Timeout(self.env, self.latency, (self.nodes[dst], kind, value))
+        event.callbacks.append(self.deliver)
+
+    def deliver(self, event: Any) -> None:
+        node, kind, value = event.value
+        if kind == REQUEST:
+            if node.parent != NIL:
+                self.send(node.parent, REQUEST, value)
+            elif node.is_coordinator:
+                self.assign(node, value)
+            else:
+                node.next = value
+            node.parent = value
+        elif kind == TOKEN:
+            node.token = True
+            self.enter(node)
+        elif kind == CHILD:
+            if node.requesting:
+                node.child = value
+            else:
+                node.token = False
+                self.send(value, TOKEN, None)
+            node.parent = value
+        else:
+            node.locations, node.counter = value
+            node.is_coordinator = True
+            if node.next != NIL:
+                self.assign(node, node.next)
+                node.parent, node.next = node.next, NIL
+
+    def assign(self, node: Node, r: int) -> None:
+        locations, counter = node.locations, node.counter
+        self.send(locations[counter], CHILD, r)
+        locations[counter] = r
+        node.is_coordinator = False
+        self.send(r, LOCATIONS, (locations, (counter + 1) % self.k))
+
+    def ask(self, event: Any) -> None:
+        node = event.value
+        self.asked[node.me] = self.env.now
+        node.requesting = True
+        if node.token:
+            self.enter(node)
+        else:
+            self.send(node.parent, REQUEST, node.me)
+            node.parent = NIL
+
+    def enter(self, node: Node) -> None:
+        wait = self.env.now - self.asked[node.me]
+        self.wait_total += wait
+        if wait > self.wait_max:
+            self.wait_max = wait
+        self.entries += 1
+        event = Timeout(self.env, self.cs, node)
+        event.callbacks.append(self.leave)
+
+    def leave(self, event: Any) -> None:
+        node = event.value
+        node.requesting = False
+        if node.child != NIL:
+            node.token = False
+            self.send(node.child, TOKEN, None)
+            node.child = NIL
+        self.think(node)

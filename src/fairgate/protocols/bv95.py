@@ -1,0 +1,293 @@
+"""BV95: Bulgannawar and Vaidya's k-mutual exclusion, as far as Fair-k's paper describes it.
+
+Theory of operation. There are k tokens and k trees, one a token, each a path-reversal tree of its own
+(see naimi_trehel.py): `parent[t]` leads towards token t. A node with an idle token uses it; another picks
+one tree by a heuristic and asks there, and there only, which is what makes the algorithm unfair. A node
+that waits for token t, or is inside with it, is a sink of tree t: requests that reach it are `kept`. The
+token itself carries the `queue` of those known to wait. When it leaves, the two are merged.
+
+The heuristics and the caching are ours: the original's are not in our papers. Option `tree`:
+  - random: any tree, each as likely;
+  - round_robin: every node asks the trees in turn, beginning with its own;
+  - last_used: the tree whose token this node was inside with last;
+  - most_recent: the tree from which this node had a message last;
+  - stalest: the tree from which this node has had no message for the longest time;
+  - static: always the node's own tree, which its id decides;
+  - queue_hint: the tree with the shortest queue when its token left this node last, counting one more for
+    every request passed on since; equals are drawn from.
+Option `cache`, where kept requests go in the token's queue:
+  - append: behind it, in the order they came;
+  - none: nothing is kept but one `next`, later requests are sent after it: plain path reversal;
+  - prepend: before it, in the order they came, so that newcomers may overtake without bound;
+  - sorted: all by (stamp, id), where stamp is a Lamport clock that both messages carry.
+
+Why it is live. Draw an arrow from each node to its `parent[t]`, or, if it waits, to where its request is:
+the node it flies to, the node that keeps it, or the node that has or is sent the token in whose queue it
+stands. That is one arrow a node, and a tree whose root has the token or is sent it; every step keeps it one:
+forwarding hangs the forwarder under the requester, and releasing hangs the releaser under one who waits in
+the queue. So no request goes round in a circle.
+"""
+
+from typing import Any
+
+from fairgate.core.about import About
+from fairgate.core.ids import NIL, peer_of, seat_of
+from fairgate.core.message import Key, Message, register
+from fairgate.core.mutex import Mutex
+from fairgate.core.outbox import Outbox
+from fairgate.core.setup import Options, Setup
+
+TREES = ("random", "round_robin", "last_used", "most_recent", "stalest", "static", "queue_hint")
+CACHES = ("append", "none", "prepend", "sorted")
+
+Waiting = tuple[int, int]  # (stamp, id)
+
+
+class Request(Message):
+    """r wants token t; stamp is r's clock when it asked."""
+
+    __slots__ = ("r", "stamp", "t")
+    tag = "bv.request"
+
+    def __init__(self, t: int, r: int, stamp: int) -> None:
+        self.t = t
+        self.r = r
+        self.stamp = stamp
+
+    def key(self) -> Key:
+        return (self.tag, self.t, self.r, self.stamp)
+
+
+class Token(Message):
+    """Token t, the last fence it gave, the sender's clock, and who comes after you."""
+
+    __slots__ = ("fence", "queue", "stamp", "t")
+    tag = "bv.token"
+
+    def __init__(self, t: int, fence: int, stamp: int, queue: tuple[Waiting, ...]) -> None:
+        self.t = t
+        self.fence = fence
+        self.stamp = stamp
+        self.queue = queue
+
+    def key(self) -> Key:
+        return (self.tag, self.t, self.fence, self.stamp, self.queue)
+
+    @classmethod
+    def from_fields(cls, *fields: Any) -> "Token":
+        t, fence, stamp, queue = fields
+        return cls(t, fence, stamp, pairs(queue))
+
+    def tokens(self) -> int:
+        return 1
+
+
+register(Request, Token)
+
+
+class BV95(Mutex):
+    about = About(
+        name="bv95",
+        paper="FK [2] Bulgannawar-Vaidya 1995",
+        kind="token",
+        cost="O(log N), 0 for an idle holder",
+        slots=True,
+        options={"tree": TREES, "cache": CACHES},
+    )
+
+    def __init__(self, me: int, setup: Setup, out: Outbox) -> None:
+        Mutex.__init__(self, me, setup, out)
+        self.tree = chosen(setup.options, "tree", TREES)
+        self.cache = chosen(setup.options, "cache", CACHES)
+        self.k = setup.k
+        self.parent: list[int] = list(setup.holders)  # parent[t]: where token t starts
+        self.slot = setup.holders.get(me, NIL)  # never two: who has a token asks for none
+        self.token_present = self.slot != NIL
+        self.fence = setup.first_fence if self.token_present else NIL
+        if self.token_present:
+            self.parent[self.slot] = NIL
+        self.queue: tuple[Waiting, ...] = ()  # as it came with the token
+        self.kept: list[Waiting] = []
+        self.clock = 0  # runs only where stamps are read: elsewhere it would tell equal states apart
+        own = (peer_of(me) + seat_of(me)) % setup.k
+        self.order: list[int] = [(own + i) % setup.k for i in range(setup.k)]  # trees, the latest touched last
+        self.hint: list[int] = [0] * setup.k
+
+    def request_cs(self) -> None:
+        if self.token_present:
+            self.take_token()
+        else:
+            self.tick(0)
+            t = self.pick()
+            self.out.send(self.parent[t], Request(t, self.me, self.clock))
+            self.parent[t] = NIL
+
+    def release_cs(self) -> None:
+        waiting = self.merged()
+        if waiting:
+            if self.parent[self.slot] == NIL:
+                # Head or tail: both get the token after this node, so either keeps the tree one. The tail is a
+                # sink for longest: what is sent there stays there, where by the heads it would run after the token.
+                self.parent[self.slot] = waiting[len(waiting) - 1][1]
+            self.send_token(waiting[0][1], waiting[1:])
+
+    def merged(self) -> tuple[Waiting, ...]:
+        """The token's queue with the kept requests in their places."""
+        kept = tuple(self.kept)
+        if self.cache == "prepend":
+            return kept + self.queue
+        if self.cache == "sorted":
+            return tuple(sorted(self.queue + kept))
+        return self.queue + kept
+
+    def on_message(self, src: int, msg: Message) -> None:
+        if isinstance(msg, Request):
+            self.on_request(msg)
+        elif isinstance(msg, Token):
+            self.on_token(msg)
+
+    def on_request(self, m: Request) -> None:
+        self.tick(m.stamp)
+        self.heard(m.t)
+        if self.parent[m.t] != NIL:
+            self.out.send(self.parent[m.t], m)
+            self.parent[m.t] = m.r
+            if self.tree == "queue_hint":
+                self.hint[m.t] += 1
+        elif not self.requesting_cs:
+            self.out.note("an idle token was handed over")
+            self.parent[m.t] = m.r
+            self.send_token(m.r, ())
+        else:
+            self.keep(m)
+
+    def keep(self, m: Request) -> None:
+        self.kept.append((m.stamp, m.r))
+        if self.cache == "none":
+            self.parent[m.t] = m.r  # no sink any more: there is room for one
+
+    def on_token(self, m: Token) -> None:
+        self.tick(m.stamp)
+        self.heard(m.t)
+        self.token_present = True
+        self.slot = m.t
+        self.fence = m.fence
+        self.queue = m.queue
+        if self.queue and self.kept:
+            self.out.note("a token's queue met kept requests")
+        self.take_token()
+
+    def take_token(self) -> None:
+        """Enter with the token that is here: each entry is one fence further."""
+        self.fence += 1
+        if self.tree == "last_used":
+            self.touch(self.slot)
+        self.enter_cs(self.slot, self.fence)
+
+    def send_token(self, r: int, rest: tuple[Waiting, ...]) -> None:
+        self.tick(0)
+        self.out.send(r, Token(self.slot, self.fence, self.clock, rest))
+        if self.tree == "queue_hint":
+            self.hint[self.slot] = len(rest) + 1
+        self.token_present = False
+        self.slot = NIL
+        self.fence = NIL
+        self.queue = ()
+        self.kept = []
+
+    def tick(self, stamp: int) -> None:
+        """Lamport's clock: past all that was seen."""
+        if self.cache == "sorted":
+            self.clock = max(self.clock, stamp) + 1
+
+    # Which tree to ask. `order` is all that most heuristics need: they differ in what touches a tree.
+
+    def pick(self) -> int:
+        if self.tree == "random":
+            return self.out.choose(self.k)
+        if self.tree == "queue_hint":
+            return self.shortest()
+        if self.tree in ("last_used", "most_recent"):
+            return self.order[self.k - 1]
+        t = self.order[0]
+        if self.tree == "round_robin":
+            self.touch(t)
+        return t
+
+    def shortest(self) -> int:
+        least = min(self.hint)
+        trees = [t for t, length in enumerate(self.hint) if length == least]
+        return trees[self.out.choose(len(trees))]
+
+    def heard(self, t: int) -> None:
+        if self.tree in ("most_recent", "stalest"):
+            self.touch(t)
+
+    def touch(self, t: int) -> None:
+        self.order.remove(t)
+        self.order.append(t)
+
+    def key(self) -> Key:
+        return (
+            self.version,
+            self.request,
+            self.requesting_cs,
+            self.inside,
+            tuple(self.parent),
+            self.token_present,
+            self.slot,
+            self.fence,
+            self.queue,
+            tuple(self.kept),
+            self.clock,
+            tuple(self.order),
+            tuple(self.hint),
+        )
+
+    def load(self, key: Key) -> None:
+        self.check_version(key)
+        (
+            _,
+            self.request,
+            self.requesting_cs,
+            self.inside,
+            parent,
+            self.token_present,
+            self.slot,
+            self.fence,
+            queue,
+            kept,
+            self.clock,
+            order,
+            hint,
+        ) = key
+        self.parent = list(parent)
+        self.queue = pairs(queue)
+        self.kept = list(pairs(kept))
+        self.order = list(order)
+        self.hint = list(hint)
+
+    def tokens(self) -> int:
+        return int(self.token_present)
+
+    def show(self) -> dict[str, Any]:
+        return {
+            "parent": tuple(self.parent),
+            "token": self.slot if self.token_present else None,
+            "inside": self.inside,
+            "queue": tuple([r for _, r in self.queue]),
+            "kept": tuple([r for _, r in self.kept]),
+        }
+
+
+def chosen(options: Options, name: str, choices: tuple[str, ...]) -> str:
+    """An option's value, or its default, which is the first choice."""
+    choice: str = options.get(name, choices[0])
+    if choice not in choices:
+        raise ValueError(f"bv95: {name} must be one of {', '.join(choices)}, not {choice!r}")
+    return choice
+
+
+def pairs(waiting: Any) -> tuple[Waiting, ...]:
+    """Tuples again, where a round trip through JSON made lists."""
+    return tuple([(stamp, r) for stamp, r in waiting])

@@ -1,0 +1,150 @@
+"""Naimi, Trehel and Arnold's mutual exclusion by path reversal: the tree that Fair-k and BV95 are built on.
+
+Theory of operation. `parent` pointers lead to the node that asked last; it alone has none. A request
+climbs them, and everybody it passes, knowing that r is now the last to have asked, takes r as its
+parent: the path is reversed, and the tree stays flat by use. The last node to have asked keeps the next
+one in `next`, so the `next` pointers are the queue, and the single token runs along them.
+
+A root that does not want in has the token, idle: only asking makes a root, and a root that has a `next`
+is no root any more.
+"""
+
+from typing import Any
+
+from fairgate.core.about import About
+from fairgate.core.ids import NIL
+from fairgate.core.message import Key, Message, register
+from fairgate.core.mutex import Mutex
+from fairgate.core.outbox import Outbox
+from fairgate.core.setup import Setup
+
+SLOT = 0  # the only one
+
+
+class Request(Message):
+    """r wants the token."""
+
+    __slots__ = ("r",)
+    tag = "nt.request"
+
+    def __init__(self, r: int) -> None:
+        self.r = r
+
+    def key(self) -> Key:
+        return (self.tag, self.r)
+
+
+class Token(Message):
+    """The right to be inside, with the last fence it gave."""
+
+    __slots__ = ("fence",)
+    tag = "nt.token"
+
+    def __init__(self, fence: int) -> None:
+        self.fence = fence
+
+    def key(self) -> Key:
+        return (self.tag, self.fence)
+
+    def tokens(self) -> int:
+        return 1
+
+
+register(Request, Token)
+
+
+class NaimiTrehel(Mutex):
+    about = About(
+        name="naimi_trehel",
+        paper="FK [11] Naimi-Trehel-Arnold 1996",
+        kind="token",
+        cost="O(log N), 0 for an idle holder",
+        many=False,
+        slots=True,
+    )
+
+    def __init__(self, me: int, setup: Setup, out: Outbox) -> None:
+        Mutex.__init__(self, me, setup, out)
+        self.token_present = me in setup.holders
+        self.fence = setup.first_fence if self.token_present else NIL
+        self.parent = NIL if self.token_present else next(iter(setup.holders))  # the root must have the token
+        self.next = NIL
+
+    def request_cs(self) -> None:
+        if self.token_present:
+            self.take_token()
+        else:
+            self.out.send(self.parent, Request(self.me))
+            self.parent = NIL
+
+    def release_cs(self) -> None:
+        if self.next != NIL:
+            self.send_token(self.next)
+            self.next = NIL
+
+    def on_message(self, src: int, msg: Message) -> None:
+        if isinstance(msg, Request):
+            self.on_request(msg)
+        elif isinstance(msg, Token):
+            self.on_token(msg)
+
+    def on_request(self, m: Request) -> None:
+        if self.parent != NIL:
+            self.out.send(self.parent, m)
+        elif self.requesting_cs:
+            self.next = m.r
+        else:
+            self.out.note("an idle token was handed over")
+            self.send_token(m.r)
+        self.parent = m.r
+
+    def on_token(self, m: Token) -> None:
+        self.token_present = True
+        self.fence = m.fence
+        self.take_token()
+
+    def take_token(self) -> None:
+        """Enter with the token that is here: each entry is one fence further."""
+        self.fence += 1
+        self.enter_cs(SLOT, self.fence)
+
+    def send_token(self, r: int) -> None:
+        self.out.send(r, Token(self.fence))
+        self.token_present = False
+        self.fence = NIL
+
+    def key(self) -> Key:
+        return (
+            self.version,
+            self.request,
+            self.requesting_cs,
+            self.inside,
+            self.parent,
+            self.next,
+            self.token_present,
+            self.fence,
+        )
+
+    def load(self, key: Key) -> None:
+        self.check_version(key)
+        (
+            _,
+            self.request,
+            self.requesting_cs,
+            self.inside,
+            self.parent,
+            self.next,
+            self.token_present,
+            self.fence,
+        ) = key
+
+    def tokens(self) -> int:
+        return int(self.token_present)
+
+    def show(self) -> dict[str, Any]:
+        return {
+            "parent": self.parent,
+            "next": self.next,
+            "token": SLOT if self.token_present else None,
+            "inside": self.inside,
+        }

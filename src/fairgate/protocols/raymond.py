@@ -1,0 +1,170 @@
+"""Raymond's k-mutual exclusion [Ray89], as section 4 of RF tells it.
+
+Theory of operation. As in Ricart and Agrawala's, whoever wants in asks all the others, and a node that
+is inside or asked earlier keeps its answer back. But N-k permissions are enough: at most k-1 others can
+then be inside. So a request may be over while answers to it are still to come. `reply_count[j]` says
+how many are to come from j, and only the one that brings it to zero is a permission for the request of
+now; answers that j kept back meanwhile come together, as one REPLY with their number.
+
+Names and order are the paper's; the labels are the line numbers of its Algorithm 1 (papers/raymond_fd.md),
+of which this file has the lines for a world without faults and raymond_fd.py the others. That is why
+`n` and `others` are fields: they never change here.
+"""
+
+from typing import Any
+
+from fairgate.core.about import About
+from fairgate.core.ids import NIL
+from fairgate.core.message import Key, Message, register
+from fairgate.core.mutex import Mutex
+from fairgate.core.outbox import Outbox
+from fairgate.core.setup import Setup
+
+NOT_REQUESTING = 0
+REQUESTING = 1
+CS = 2
+STATES = ("not_requesting", "requesting", "CS")
+
+
+class Request(Message):
+    """REQUEST(i, last_i): the sender, i, asks for one of the k units."""
+
+    __slots__ = ("last",)
+    tag = "ry.request"
+
+    def __init__(self, last: int) -> None:
+        self.last = last
+
+    def key(self) -> Key:
+        return (self.tag, self.last)
+
+
+class Reply(Message):
+    """REPLY(j, x): x answers of the sender, j, at once."""
+
+    __slots__ = ("x",)
+    tag = "ry.reply"
+
+    def __init__(self, x: int) -> None:
+        self.x = x
+
+    def key(self) -> Key:
+        return (self.tag, self.x)
+
+
+register(Request, Reply)
+
+
+class Raymond(Mutex):
+    about = About(
+        name="raymond",
+        paper="RF [Ray89]",
+        kind="permission",
+        cost="2N-k-1 to 2N-2",
+    )
+
+    def __init__(self, me: int, setup: Setup, out: Outbox) -> None:
+        Mutex.__init__(self, me, setup, out)
+        self.k = setup.k
+        self.others = tuple([j for j in setup.members if j != me])
+        self.n = setup.n  # RF:1
+        self.state = NOT_REQUESTING
+        self.H = 0  # RF:2
+        self.last = 0
+        self.perm_count = 0  # RF:3
+        self.reply_count = dict.fromkeys(self.others, 0)  # RF:4
+        self.defer_count = dict.fromkeys(self.others, 0)  # RF:5
+
+    def request_cs(self) -> None:
+        self.state = REQUESTING  # RF:10
+        self.last = self.H + 1  # RF:11
+        self.perm_count = 0  # RF:12
+        for j in self.others:  # RF:13
+            self.out.send(j, Request(self.last))  # RF:14
+            self.reply_count[j] += 1
+        self.await_permissions()
+
+    def await_permissions(self) -> None:
+        """The wait of line 15: looked at again whenever perm_count or n has changed."""
+        if self.state == REQUESTING and self.perm_count >= self.n - self.k:  # RF:15
+            self.state = CS  # RF:16
+            self.enter_cs(NIL, NIL)
+
+    def release_cs(self) -> None:
+        self.state = NOT_REQUESTING  # RF:17
+        for j in self.others:
+            if self.defer_count[j] != 0:  # RF:18
+                self.out.send(j, Reply(self.defer_count[j]))  # RF:19
+                self.defer_count[j] = 0  # RF:20
+
+    def on_message(self, src: int, msg: Message) -> None:
+        if isinstance(msg, Request):
+            self.on_request(src, msg)
+        elif isinstance(msg, Reply):
+            self.on_reply(src, msg)
+
+    def on_request(self, j: int, m: Request) -> None:
+        self.H = max(self.H, m.last)  # RF:22
+        if self.state == CS or (self.state == REQUESTING and self.goes_first(j, m.last)):  # RF:24
+            self.defer_count[j] += 1  # RF:26
+        else:
+            self.out.send(j, Reply(1))  # RF:28
+
+    def goes_first(self, j: int, last: int) -> bool:
+        """Line 25, (last_i, i) < (last_j, j): the paper's last_j can only be the message's own timestamp."""
+        if self.last == last:
+            return self.me < j
+        return self.last < last  # RF:25
+
+    def on_reply(self, j: int, m: Reply) -> None:
+        self.reply_count[j] -= m.x  # RF:31
+        if self.permitted_by(j):
+            self.perm_count += 1  # RF:33
+            self.await_permissions()
+
+    def permitted_by(self, j: int) -> bool:
+        """The condition of lines 32 and 41. In CS no permission counts any more: late replies only settle accounts."""
+        settled: bool = self.reply_count[j] == 0
+        return self.state == REQUESTING and settled  # RF:32
+
+    def key(self) -> Key:
+        return (
+            self.version,
+            self.request,
+            self.requesting_cs,
+            self.inside,
+            self.state,
+            self.H,
+            self.last,
+            self.perm_count,
+            tuple(self.reply_count.values()),
+            tuple(self.defer_count.values()),
+        )
+
+    def load(self, key: Key) -> None:
+        self.check_version(key)
+        (
+            _,
+            self.request,
+            self.requesting_cs,
+            self.inside,
+            self.state,
+            self.H,
+            self.last,
+            self.perm_count,
+            replies,
+            deferred,
+        ) = key
+        self.reply_count = dict(zip(self.reply_count, replies, strict=True))
+        self.defer_count = dict(zip(self.defer_count, deferred, strict=True))
+
+    def show(self) -> dict[str, Any]:
+        return {
+            "state": STATES[self.state],
+            "n": self.n,
+            "H": self.H,
+            "last": self.last,
+            "perm_count": self.perm_count,
+            "reply_count": {j: x for j, x in self.reply_count.items() if x},
+            "defer_count": {j: x for j, x in self.defer_count.items() if x},
+        }

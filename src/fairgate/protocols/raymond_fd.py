@@ -1,0 +1,230 @@
+"""Raymond's algorithm with failure detectors: RF, Algorithm 1.
+
+Theory of operation. Plain Raymond waits for N-k permissions even when some of the N are dead. Here
+every node counts `n`, those it does not know to be dead, and waits for n-k. A detector of class T may
+at first suspect anybody, but whom it suspects again after having trusted it is dead: whoever sees that
+tells all the others (CRASH). So that somebody sees it, everybody first makes itself known (INIT, ACK) and
+asks for nothing before all whom a detector of class S does not suspect have answered: one of those
+lives on, and has it in `trusted`.
+
+The lines that plain Raymond has are in raymond.py; here are those that differ. `others` shrinks to the
+j not in crashed, which is what lines 13 and 18 range over. papers/raymond_fd.md has the lines, the names
+and the deviations: above all that a detecting node also tells itself.
+"""
+
+from typing import Any
+
+from fairgate.core.about import About
+from fairgate.core.message import Key, Message, register
+from fairgate.core.outbox import Outbox
+from fairgate.core.setup import Setup
+from fairgate.protocols.raymond import Raymond, Reply, Request
+
+
+class Init(Message):
+    """INIT(j): the sender, j, is there."""
+
+    __slots__ = ()
+    tag = "rf.init"
+
+    def key(self) -> Key:
+        return (self.tag,)
+
+
+class Ack(Message):
+    """ACK(i): the sender, i, trusts you, and will see it if you crash."""
+
+    __slots__ = ()
+    tag = "rf.ack"
+
+    def key(self) -> Key:
+        return (self.tag,)
+
+
+class Crash(Message):
+    """CRASH(j): j is dead."""
+
+    __slots__ = ("j",)
+    tag = "rf.crash"
+
+    def __init__(self, j: int) -> None:
+        self.j = j
+
+    def key(self) -> Key:
+        return (self.tag, self.j)
+
+
+register(Init, Ack, Crash)
+
+
+class RaymondFD(Raymond):
+    about = About(
+        name="raymond_fd",
+        paper="RF",
+        kind="permission",
+        cost="2N-k-1 to 2N-2, N-2 more a crash and truster",
+        survives=("crash",),
+        detectors=("T", "S"),
+    )
+
+    def __init__(self, me: int, setup: Setup, out: Outbox) -> None:
+        Raymond.__init__(self, me, setup, out)
+        self.T = set(self.others)  # T_i: whom the detector of class T suspects now
+        self.S: set[int] = set()  # S_i: likewise, and of no interest once ready
+        self.unacked = set(self.others)
+        self.ready = False  # is line 8 behind us?
+        self.init_waits: set[int] = set()  # whose INIT waits at line 35
+        self.trusted: set[int] = set()  # RF:6
+        self.crashed: set[int] = set()
+
+    # Initialization.
+
+    def on_start(self) -> None:
+        for j in self.others:
+            self.out.send(j, Init())  # RF:7
+        self.await_acks()
+
+    def await_acks(self) -> None:
+        """The wait of line 8: looked at again whenever an ACK comes or S changes its mind."""
+        if not self.ready and self.unacked <= self.S:  # RF:8
+            self.ready = True
+            if self.requesting_cs:
+                self.out.note("a request waited for the initialization")
+                Raymond.request_cs(self)
+
+    def request_cs(self) -> None:
+        if self.ready:  # else await_acks goes on with it
+            Raymond.request_cs(self)
+
+    # Messages.
+
+    def on_message(self, src: int, msg: Message) -> None:
+        if isinstance(msg, Init):
+            self.on_init(src)
+        elif isinstance(msg, Ack):
+            self.on_ack(src)
+        elif isinstance(msg, Crash):
+            self.on_crash_message(msg)
+        else:
+            Raymond.on_message(self, src, msg)
+
+    def on_request(self, j: int, m: Request) -> None:
+        if j not in self.crashed:  # RF:23
+            Raymond.on_request(self, j, m)
+
+    def on_reply(self, j: int, m: Reply) -> None:
+        if j in self.crashed:  # RF:30
+            self.out.note("a reply came after the crash of its sender was known")
+        else:
+            Raymond.on_reply(self, j, m)
+
+    def on_init(self, j: int) -> None:
+        if j in self.T:  # RF:35
+            self.init_waits.add(j)
+        else:
+            self.accept(j)
+
+    def accept(self, j: int) -> None:
+        self.trusted.add(j)  # RF:36
+        self.out.send(j, Ack())  # RF:37
+
+    def on_ack(self, j: int) -> None:
+        self.unacked.discard(j)
+        self.await_acks()
+
+    def on_crash_message(self, m: Crash) -> None:
+        self.learn_crash(m.j)
+
+    def learn_crash(self, j: int) -> None:
+        if j not in self.crashed:  # RF:39
+            self.crashed.add(j)  # RF:40
+            self.others = tuple([i for i in self.others if i != j])
+            if self.permitted_by(j):  # RF:41
+                self.out.note("a permission died with its giver")
+                self.perm_count -= 1  # RF:42
+            self.n -= 1  # RF:43
+            self.await_permissions()
+
+    # The detectors.
+
+    def on_suspect(self, peer: int, detector: str) -> None:
+        if detector == "T":
+            self.T.add(peer)
+            if peer in self.trusted:  # RF:44
+                self.detect(peer)
+        elif not self.ready:
+            self.S.add(peer)
+            self.await_acks()
+
+    def on_trust(self, peer: int, detector: str) -> None:
+        if detector == "T":
+            self.T.discard(peer)
+            if peer in self.init_waits:
+                self.init_waits.discard(peer)
+                self.accept(peer)
+        elif not self.ready:
+            self.S.discard(peer)
+
+    def detect(self, j: int) -> None:
+        self.trusted.discard(j)  # RF:46
+        self.tell_itself(j)
+        for i in self.others:  # RF:47
+            self.out.send(i, Crash(j))  # RF:48
+
+    def tell_itself(self, j: int) -> None:
+        """Not in the paper, and the last survivor would wait for ever without it."""
+        self.learn_crash(j)
+
+    # The state, whole.
+
+    def key(self) -> Key:
+        return (
+            self.version,
+            Raymond.key(self),
+            self.ready,
+            tuple(sorted(self.T)),
+            tuple(sorted(self.S)),
+            tuple(sorted(self.unacked)),
+            tuple(sorted(self.init_waits)),
+            tuple(sorted(self.trusted)),
+            tuple(sorted(self.crashed)),
+        )
+
+    def load(self, key: Key) -> None:
+        self.check_version(key)
+        _, plain, self.ready, t, s, unacked, init_waits, trusted, crashed = key
+        Raymond.load(self, tuple(plain))
+        self.T = set(t)
+        self.S = set(s)
+        self.unacked = set(unacked)
+        self.init_waits = set(init_waits)
+        self.trusted = set(trusted)
+        self.crashed = set(crashed)
+        self.n = self.setup.n - len(self.crashed)
+        self.others = tuple([j for j in self.reply_count if j not in self.crashed])
+
+    def show(self) -> dict[str, Any]:
+        return {
+            **Raymond.show(self),
+            "ready": self.ready,
+            "T": sorted(self.T),
+            "S": sorted(self.S),
+            "trusted": sorted(self.trusted),
+            "crashed": sorted(self.crashed),
+        }
+
+
+class RaymondFDLiteral(RaymondFD):
+    """The paper to the letter: CRASH goes to others only, and the detecting node's own n stays as it is."""
+
+    about = About(
+        name="raymond_fd_literal",
+        paper="RF",
+        kind="permission",
+        cost="2N-k-1 to 2N-2, N-1 more a crash and truster",
+        survives=("crash",),
+        detectors=("T", "S"),
+    )
+
+    def tell_itself(self, j: int) -> None:
+        self.out.note("the detecting node told itself nothing")

@@ -1,0 +1,57 @@
+"""All protocols and layers by name, and how to make a node of them."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from functools import reduce
+
+from fairgate.core.layers import Layer, MakeNode, over
+from fairgate.core.mutex import Mutex
+from fairgate.errors import BadInput
+from fairgate.protocols.bv95 import BV95
+from fairgate.protocols.centralised import Centralised
+from fairgate.protocols.fair_k import FairK
+from fairgate.protocols.leased import Leased
+from fairgate.protocols.maekawa import Maekawa
+from fairgate.protocols.naimi_trehel import NaimiTrehel
+from fairgate.protocols.raymond import Raymond
+from fairgate.protocols.raymond_fd import RaymondFD, RaymondFDLiteral
+from fairgate.protocols.ricart_agrawala import RicartAgrawala
+from fairgate.protocols.suzuki_kasami import SuzukiKasami
+from fairgate.recovery.channel import Channel
+
+PROTOCOLS: dict[str, type[Mutex]] = {
+    protocol.about.name: protocol
+    for protocol in (
+        FairK,
+        NaimiTrehel,
+        BV95,
+        Raymond,
+        RaymondFD,
+        RaymondFDLiteral,
+        RicartAgrawala,
+        SuzukiKasami,
+        Maekawa,
+        Centralised,
+        Leased,
+    )
+}
+LAYERS: dict[str, type[Layer]] = {"channel": Channel}
+
+
+def find_protocol(name: str) -> type[Mutex]:
+    """By name, forgiving about dashes and case; the nearest name is offered where there is none."""
+    wanted = name.lower().replace("-", "_")
+    if wanted in PROTOCOLS:
+        return PROTOCOLS[wanted]
+    near = get_close_matches(wanted, PROTOCOLS, n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]}?" if near else "`fairgate protocols` lists them"
+    raise BadInput(f"there is no protocol {name!r}: {hint}")
+
+
+def make_node(name: str, stack: Sequence[str] = ()) -> MakeNode:
+    """A protocol above the layers of `stack`, the uppermost first."""
+    make: MakeNode = find_protocol(name)
+    for layer in stack:
+        if layer not in LAYERS:
+            raise BadInput(f"there is no layer {layer!r}: known are {', '.join(LAYERS)}")
+    return reduce(lambda upper, layer: over(LAYERS[layer], upper), stack, make)

@@ -1,0 +1,62 @@
+cimport cython
+from fairgate.core.message cimport Message
+from fairgate.core.node cimport Node
+from fairgate.core.properties cimport Occupancy
+from fairgate.sim.latency cimport Latency
+from fairgate.sim.line cimport Line
+from fairgate.sim.loop cimport Loop
+from fairgate.sim.metrics cimport Metrics
+from fairgate.sim.workload cimport Workload
+
+cdef long long NIL
+cdef long long ACQUIRE, CANCEL, DELIVER, EXITS, PLANNED, RELEASE, TIMER, HEAP
+cdef long long IDLE, WAITING, INSIDE, DOWN
+
+cdef class Engine(Loop):
+    cdef readonly object make, setup, chooser
+    cdef readonly Latency latency
+    cdef readonly Workload workload
+    cdef readonly Line line
+    cdef readonly Metrics metrics
+    cdef readonly Occupancy occupancy
+    cdef public object network, recorder
+    cdef readonly list plans, violations
+    cdef public list usage
+    cdef readonly dict timer_numbers, timer_names, marks
+    cdef readonly long long requests, timers_set, violation_count, last_progress
+    cdef public long long census_every, tokens, coordinators, patience
+    cdef readonly long long inside_time
+    cdef public bint check, timed
+    cdef bint impatient
+    cdef long long hold
+    cdef long long[::1] state
+    cdef long long[::1] request
+    cdef long long[::1] asked
+    cdef long long[::1] slot
+    cpdef void begin(self) except *
+    @cython.locals(end=cython.longlong, more=bint)
+    cpdef bint run(self, long long most) except -1
+    cpdef void handle(self, long long kind, long long dst, long long src, Message msg) except *
+    cpdef void carry(self, long long dst, Message msg) except *
+    @cython.locals(patience=cython.longlong)
+    cdef int maybe_give_up(self, long long me) except -1
+    cdef int deliver(self, long long dst, long long src, Message msg) except -1
+    @cython.locals(node=Node)
+    cdef int acquire(self, long long me) except -1
+    @cython.locals(node=Node)
+    cdef int release(self, long long me, long long request) except -1
+    cdef int cancel(self, long long me, long long request) except -1
+    cdef int timer(self, long long me, long long number) except -1
+    cdef int watch(self) except -1
+    cdef int vacate(self, long long me) except -1
+    cdef int over(self, long long me) except -1
+    cdef bint idle(self) except -1
+    @cython.locals(me=cython.longlong)
+    cpdef void granted(self, long long request, long long slot, long long fence) except *
+    cpdef bint is_down(self, long long me) except -1
+    cpdef void crash(self, long long me) except *
+    cpdef void reset(self, long long me) except *
+    cpdef void lose(self, Message msg) except *
+    cpdef void violate(self, str what) except *
+    @cython.locals(node=Node, msg=Message, tokens=cython.longlong, coordinators=cython.longlong)
+    cpdef void census(self) except *

@@ -1,0 +1,223 @@
+"""What goes wrong in a run, and how a person says so.
+
+`--faults` takes these, separated by commas; times are in seconds:
+
+    crash:3@100            node 3 stops for ever at 100 s
+    crash:*5@100+50        five nodes, drawn at random, one every 50 s from 100 s on
+    reset:3@100+10         node 3 loses its memory at 100 s and is back 10 s later
+    loss:0.05              so many messages are lost
+    dup:0.01               so many arrive twice
+    reorder:0.2            so many take up to ten times as long
+    partition:0-4/5-9@60+30   nothing passes between the groups from 60 s on, for 30 s
+    detect:2  trust:1  doubt:0.1   the detectors of sim/detectors.py
+"""
+
+import re
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from fairgate.core.message import Message
+from fairgate.errors import BadInput
+from fairgate.sim.detectors import Detectors
+from fairgate.sim.events import DELIVER
+from fairgate.sim.loop import HEAP
+from fairgate.sim.stream import Stream
+from fairgate.sim.units import seconds_to_ns
+
+if TYPE_CHECKING:
+    from fairgate.sim.engine import Engine
+
+NUMBER = r"\d+(?:\.\d+)?"
+AT = rf"@(?P<at>{NUMBER})(?:\+(?P<then>{NUMBER}))?"
+CRASH = re.compile(r"(?P<star>\*)?(?P<who>\d+)" + AT)
+PARTITION = re.compile(r"(?P<a>[\d\-.]+)/(?P<b>[\d\-.]+)" + AT)
+FOR_EVER = 1 << 62
+STRETCH = 10  # a reordered message takes up to so many times as long
+
+
+@dataclass
+class Faults:
+    crashes: list[tuple[int, int]] = field(default_factory=list)  # (node, when)
+    random_crashes: list[tuple[int, int, int]] = field(default_factory=list)  # (how many, from when, every)
+    resets: list[tuple[int, int, int]] = field(default_factory=list)  # (node, when, down for)
+    partitions: list[tuple[frozenset[int], frozenset[int], int, int]] = field(default_factory=list)  # (a, b, from, to)
+    loss: float = 0.0
+    dup: float = 0.0
+    reorder: float = 0.0
+    detect: int = 2_000_000_000
+    trust: int = 1_000_000_000
+    doubt: float = 0.0
+
+    def kinds(self) -> list[str]:
+        """What a protocol must survive to go on under these faults."""
+        found = {
+            "crash": bool(self.crashes or self.random_crashes),
+            "reset": bool(self.resets),
+            "loss": self.loss > 0 or bool(self.partitions),
+            "duplication": self.dup > 0,
+        }
+        return [kind for kind, present in found.items() if present]
+
+    def of_network(self) -> bool:
+        return bool(self.loss or self.dup or self.reorder or self.partitions)
+
+
+def parse_faults(text: str, nodes: int) -> Faults:
+    faults = Faults()
+    for one in filter(None, text.replace(" ", "").split(",")):
+        kind, _, rest = one.partition(":")
+        if kind in PARSERS:
+            PARSERS[kind](faults, rest, nodes)
+        elif kind in SHARES:
+            setattr(faults, kind, share(kind, rest))
+        elif kind in DURATIONS:
+            setattr(faults, kind, duration(kind, rest))
+        else:
+            known = ", ".join([*PARSERS, *SHARES, *DURATIONS])
+            raise BadInput(f"unknown fault {kind!r}: known are {known}")
+    return faults
+
+
+def parse_crash(faults: Faults, text: str, nodes: int) -> None:
+    found = matched(CRASH, text, "crash:3@100 or crash:*5@100+50")
+    many, at = int(found["who"]), seconds_to_ns(float(found["at"]))
+    if not found["star"]:
+        faults.crashes.append((member(many, nodes), at))
+    elif many < nodes:
+        faults.random_crashes.append((many, at, seconds_to_ns(float(found["then"] or 0))))
+    else:
+        raise BadInput(f"crash:*{many} leaves none of the {nodes} nodes: at most {nodes - 1} can crash")
+
+
+def parse_reset(faults: Faults, text: str, nodes: int) -> None:
+    found = matched(CRASH, text, "reset:3@100+10")
+    down = seconds_to_ns(float(found["then"] or 0))
+    faults.resets.append((member(int(found["who"]), nodes), seconds_to_ns(float(found["at"])), down))
+
+
+def parse_partition(faults: Faults, text: str, nodes: int) -> None:
+    found = matched(PARTITION, text, "partition:0-4/5-9@60+30")
+    start = seconds_to_ns(float(found["at"]))
+    end = start + seconds_to_ns(float(found["then"])) if found["then"] else FOR_EVER
+    faults.partitions.append((group(found["a"], nodes), group(found["b"], nodes), start, end))
+
+
+PARSERS = {"crash": parse_crash, "reset": parse_reset, "partition": parse_partition}
+SHARES = ("loss", "dup", "reorder", "doubt")
+DURATIONS = ("detect", "trust")
+
+
+def matched(pattern: re.Pattern[str], text: str, example: str) -> re.Match[str]:
+    found = pattern.fullmatch(text)
+    if found is None:
+        raise BadInput(f"cannot read the fault {text!r}: write it as {example}")
+    return found
+
+
+def member(node: int, nodes: int) -> int:
+    if not 0 <= node < nodes:
+        raise BadInput(f"there is no node {node}: nodes are 0..{nodes - 1}")
+    return node
+
+
+def share(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value <= 1.0:
+        raise BadInput(f"{name} is a share between 0 and 1, not {text!r}")
+    return value
+
+
+def duration(name: str, text: str) -> int:
+    try:
+        return seconds_to_ns(float(text))
+    except ValueError as wrong:
+        raise BadInput(f"{name} is a time in seconds, not {text!r}") from wrong
+
+
+def group(text: str, nodes: int) -> frozenset[int]:
+    """`0-4` or `0.2.7` or `0-4.9`."""
+    members: set[int] = set()
+    for part in text.split("."):
+        first, _, last = part.partition("-")
+        try:
+            members.update(range(int(first), int(last or first) + 1))
+        except ValueError as wrong:
+            raise BadInput(f"cannot read the group {text!r}: write it as 0-4 or 0.2.7") from wrong
+    return frozenset(member(node, nodes) for node in members)
+
+
+class FaultyNetwork:
+    """Decides about every message: lost, cut off, doubled, late."""
+
+    def __init__(self, faults: Faults, stream: Stream) -> None:
+        self.faults = faults
+        self.stream = stream
+
+    def carry(self, engine: "Engine", src: int, dst: int, msg: Message) -> None:
+        if src != dst and (self.cut(src, dst, engine.now) or self.happens(self.faults.loss)):
+            engine.lose(msg)
+            return
+        self.deliver(engine, src, dst, msg)
+        if src != dst and self.happens(self.faults.dup):
+            self.deliver(engine, src, dst, msg)
+
+    def deliver(self, engine: "Engine", src: int, dst: int, msg: Message) -> None:
+        delay = engine.latency.delay(src, dst)
+        if self.happens(self.faults.reorder):
+            delay += self.stream.below((STRETCH - 1) * delay + 1)
+        engine.push(engine.now + delay, DELIVER, dst, src, msg, HEAP)
+
+    def happens(self, share: float) -> bool:
+        return share > 0.0 and self.stream.unit() < share
+
+    def cut(self, src: int, dst: int, now: int) -> bool:
+        return any(
+            start <= now < end and ((src in a and dst in b) or (src in b and dst in a))
+            for a, b, start, end in self.faults.partitions
+        )
+
+
+def install(faults: Faults, engine: "Engine", listens: bool, seed: int) -> None:
+    """Plan all faults of a run; `listens`: does the protocol listen to failure detectors?"""
+    stream = Stream(f"{seed}:faults")
+    if faults.of_network():
+        engine.network = FaultyNetwork(faults, stream)
+    crashes = [*faults.crashes, *draw_crashes(faults, len(engine.nodes), stream)]
+    detectors = Detectors(faults.detect, faults.trust, faults.doubt, stream) if listens else None
+    if detectors is not None:
+        detectors.begin(engine, {node for node, _ in crashes})
+    for node, at in crashes:
+        engine.plan(at, partial(crash_for_good, node=node, detectors=detectors))
+    for node, at, down in faults.resets:
+        engine.plan(at, partial(crash, node=node))
+        engine.plan(at + down, partial(reset, node=node))
+
+
+def draw_crashes(faults: Faults, nodes: int, stream: Stream) -> list[tuple[int, int]]:
+    drawn: list[tuple[int, int]] = []
+    named = {node for node, _ in faults.crashes}
+    for many, start, every in faults.random_crashes:
+        taken = named | {node for node, _ in drawn}
+        left = [node for node in range(nodes) if node not in taken]
+        for i, node in enumerate(stream.rng.sample(left, min(many, len(left)))):
+            drawn.append((node, start + i * every))
+    return drawn
+
+
+def crash(engine: "Engine", node: int) -> None:
+    engine.crash(node)
+
+
+def reset(engine: "Engine", node: int) -> None:
+    engine.reset(node)
+
+
+def crash_for_good(engine: "Engine", node: int, detectors: Detectors | None) -> None:
+    engine.crash(node)
+    engine.workload.gone(node)
+    if detectors is not None:
+        detectors.crashed(engine, node)

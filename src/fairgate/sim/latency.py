@@ -1,0 +1,73 @@
+"""How long a message is under way: one-way delays in ns, by model."""
+
+from array import array
+
+from fairgate.core.ids import NIL
+from fairgate.sim.stream import Stream
+
+MS = 1_000_000
+
+
+class Latency:
+    def __init__(self, fixed: int = NIL) -> None:
+        self.fixed = fixed  # the delay of every message, if there is one: those arrive in order by themselves
+
+    def delay(self, src: int, dst: int) -> int:
+        return self.fixed
+
+
+class Uniform(Latency):
+    """Each message its own delay, uniform in [low, high]: messages overtake each other."""
+
+    def __init__(self, low: int, high: int, stream: Stream) -> None:
+        Latency.__init__(self)
+        self.low = low
+        self.width = high - low + 1
+        self.stream = stream
+
+    def delay(self, src: int, dst: int) -> int:
+        return self.low + self.stream.below(self.width)
+
+
+class Matrix(Latency):
+    """A measured delay for every ordered pair; node i is row i."""
+
+    def __init__(self, rows: list[list[int]]) -> None:
+        Latency.__init__(self)
+        self.n = len(rows)
+        self.cells = array("q", [cell for row in rows for cell in row])
+
+    def delay(self, src: int, dst: int) -> int:
+        return self.cells[src * self.n + dst]
+
+
+class WideArea(Latency):
+    """A synthetic wide area: places on a unit square, and a detour at each end (the access line).
+
+    RTT(i, j) = 2 * (SCALE * distance + detour_i + detour_j), at most 800 ms, at least 2 ms. The detours
+    are lognormal, so that a few nodes are far from everybody, as in King's measurements. SCALE is set so
+    that the mean RTT of random pairs is 182 ms, King's as FK section 4 quotes it; the cap is King's maximum.
+    """
+
+    SCALE = 109.0  # ms one way across the side of the square
+    DETOUR_MU, DETOUR_SIGMA = 2.24, 1.1  # of the lognormal, in ms
+    CAP, FLOOR = 400 * MS, 1 * MS
+
+    def __init__(self, n: int, stream: Stream) -> None:
+        Latency.__init__(self)
+        self.x = array("d", (stream.unit() for _ in range(n)))
+        self.y = array("d", (stream.unit() for _ in range(n)))
+        self.detour = array("d", (stream.rng.lognormvariate(self.DETOUR_MU, self.DETOUR_SIGMA) for _ in range(n)))
+        self.scale = self.SCALE * MS
+        self.cap = self.CAP
+        self.floor = self.FLOOR
+
+    def delay(self, src: int, dst: int) -> int:
+        dx = self.x[src] - self.x[dst]
+        dy = self.y[src] - self.y[dst]
+        ns = int(self.scale * (dx * dx + dy * dy) ** 0.5 + (self.detour[src] + self.detour[dst]) * MS)
+        if ns > self.cap:
+            return self.cap
+        if ns < self.floor:
+            return self.floor
+        return ns

@@ -1,0 +1,16 @@
+cimport cython
+
+cdef long long NIL
+
+@cython.final
+cdef class Line:
+    cdef long long[::1] before
+    cdef long long[::1] after
+    cdef long long[::1] passed
+    cdef long long tail
+    cdef readonly long long length, overtakes, max_displacement, max_passed
+    cpdef void join(self, long long node) except *
+    @cython.locals(displacement=cython.longlong, other=cython.longlong)
+    cpdef void enter(self, long long node) except *
+    @cython.locals(front=cython.longlong, back=cython.longlong)
+    cpdef void drop(self, long long node) except *

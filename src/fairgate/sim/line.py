@@ -1,0 +1,57 @@
+"""Everybody who waits, in the order of asking: where overtakes are counted.
+
+Who comes in before others that asked earlier has overtaken them. The line is a linked list over the
+nodes (a node has one request at a time), so a fair protocol, which takes from the front, pays next to
+nothing for the count.
+"""
+
+from fairgate.core.ids import NIL
+from fairgate.core.numbers import numbers
+
+
+class Line:
+    def __init__(self, n: int) -> None:
+        self.before = numbers(n, NIL)
+        self.after = numbers(n, NIL)
+        self.passed = numbers(n)  # how often the present request of a node was overtaken
+        self.tail = NIL
+        self.length = 0
+        self.overtakes = 0  # pairs (who came in, who asked earlier and still waits)
+        self.max_displacement = 0  # the most that one entry overtook
+        self.max_passed = 0  # the most often that one request was overtaken
+
+    def join(self, node: int) -> None:
+        self.before[node] = self.tail
+        self.after[node] = NIL
+        self.passed[node] = 0
+        if self.tail != NIL:
+            self.after[self.tail] = node
+        self.tail = node
+        self.length += 1
+
+    def enter(self, node: int) -> None:
+        """The node leaves the line because it came in: it overtook all before it."""
+        displacement = 0
+        other = self.before[node]
+        while other != NIL:
+            displacement += 1
+            self.passed[other] += 1
+            other = self.before[other]
+        self.overtakes += displacement
+        if displacement > self.max_displacement:
+            self.max_displacement = displacement
+        if self.passed[node] > self.max_passed:
+            self.max_passed = self.passed[node]
+        self.drop(node)
+
+    def drop(self, node: int) -> None:
+        """The node leaves the line without coming in: it gave up, or crashed."""
+        front = self.before[node]
+        back = self.after[node]
+        if front != NIL:
+            self.after[front] = back
+        if back != NIL:
+            self.before[back] = front
+        else:
+            self.tail = front
+        self.length -= 1

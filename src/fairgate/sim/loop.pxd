@@ -1,0 +1,44 @@
+from cpython.ref cimport PyObject
+from fairgate.core.message cimport Message
+from fairgate.core.node cimport Node
+from fairgate.core.outbox cimport Outbox
+
+cdef struct Event:
+    long long time
+    long long order
+    long long dst
+    long long src
+    long long kind
+    PyObject* msg
+
+cdef struct Lane:
+    Event* ring
+    long long first
+    long long size
+    long long mask
+    long long last_time
+
+cdef class Loop(Outbox):
+    cdef readonly long long now, acting, events, pushed
+    cdef public bint plain
+    cdef public long long fixed
+    cdef readonly list nodes
+    cdef long long* load
+    cdef long long n
+    cdef Event* heap
+    cdef long long in_heap, capacity
+    cdef Lane lanes[2]
+    cdef PyObject* kinds[32]
+    cdef long long counts[32]
+    cdef int kinds_used
+    cpdef void place(self, long long me, Node node) except *
+    cpdef void push(self, long long time, long long kind, long long dst, long long src, Message msg, long long lane) except *
+    cpdef bint run(self, long long most) except -1
+    cpdef void carry(self, long long dst, Message msg) except *
+    cpdef void handle(self, long long kind, long long dst, long long src, Message msg) except *
+    cpdef void clear(self) except *
+    cdef int count(self, PyObject* kind) except -1
+    cdef int put(self, long long time, long long kind, long long dst, long long src, PyObject* msg, long long lane) except -1
+    cdef int push_heap(self, Event* event) except -1
+    cdef void pop_heap(self) noexcept
+    cdef int grow_lane(self, Lane* lane) except -1

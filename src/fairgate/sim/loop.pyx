@@ -1,0 +1,257 @@
+"""The inner loop in C: a 4-ary heap of structs and a ring buffer for each lane.
+
+The plain twin, with the reasons, is loop.py.
+"""
+
+from cpython.object cimport Py_TYPE
+from cpython.ref cimport PyObject, Py_DECREF, Py_INCREF, Py_XDECREF
+from libc.stdlib cimport calloc, free, malloc, realloc
+
+from fairgate.core.message cimport Message
+from fairgate.core.node cimport Node
+from fairgate.core.outbox cimport Outbox
+
+HEAP, MESSAGES, EXITS = -1, 0, 1
+
+cdef enum:
+    DELIVER = 0  # as in events.py
+
+
+cdef inline bint before(Event* a, Event* b) noexcept:
+    return a.time < b.time or (a.time == b.time and a.order < b.order)
+
+
+cdef class Loop(Outbox):
+    def __init__(self, n):
+        cdef int i
+        self.fixed = -1
+        self.nodes = []
+        self.n = n
+        self.capacity = 1024
+        self.load = <long long*>calloc(n, sizeof(long long))
+        self.heap = <Event*>malloc(self.capacity * sizeof(Event))
+        if self.load == NULL or self.heap == NULL:
+            raise MemoryError
+        for i in range(2):
+            self.lanes[i].mask = 1023
+            self.lanes[i].ring = <Event*>malloc(1024 * sizeof(Event))
+            if self.lanes[i].ring == NULL:
+                raise MemoryError
+
+    def __dealloc__(self):
+        cdef int i
+        self.clear()
+        for i in range(2):
+            free(self.lanes[i].ring)
+        for i in range(self.kinds_used):
+            Py_XDECREF(self.kinds[i])
+        free(self.heap)
+        free(self.load)
+
+    cpdef void place(self, long long me, Node node) except *:
+        if me == len(self.nodes):
+            self.nodes.append(node)
+        else:
+            self.nodes[me] = node
+
+    cpdef void push(self, long long time, long long kind, long long dst, long long src, Message msg, long long lane) except *:
+        if msg is None:
+            self.put(time, kind, dst, src, NULL, lane)
+        else:
+            Py_INCREF(msg)
+            self.put(time, kind, dst, src, <PyObject*>msg, lane)
+
+    cdef int put(self, long long time, long long kind, long long dst, long long src, PyObject* msg, long long lane) except -1:
+        """Into its lane, or into the heap; takes over the reference to the message."""
+        cdef Event one
+        cdef Event* event = &one
+        cdef Lane* into = NULL
+        if lane >= 0 and (self.lanes[lane].size == 0 or self.lanes[lane].last_time <= time):
+            into = &self.lanes[lane]
+            if into.size > into.mask:
+                self.grow_lane(into)
+            event = &into.ring[(into.first + into.size) & into.mask]
+            into.size += 1
+            into.last_time = time
+        self.pushed += 1
+        event.time = time
+        event.order = self.pushed
+        event.dst = dst
+        event.src = src
+        event.kind = kind
+        event.msg = msg
+        if into == NULL:
+            self.push_heap(event)
+        return 0
+
+    cdef int grow_lane(self, Lane* lane) except -1:
+        cdef Event* grown = <Event*>malloc(2 * lane.size * sizeof(Event))
+        cdef long long i
+        if grown == NULL:
+            raise MemoryError
+        for i in range(lane.size):
+            grown[i] = lane.ring[(lane.first + i) & lane.mask]
+        free(lane.ring)
+        lane.ring = grown
+        lane.first = 0
+        lane.mask = 2 * lane.size - 1
+        return 0
+
+    cdef int push_heap(self, Event* event) except -1:
+        cdef long long i = self.in_heap, parent
+        cdef Event* heap
+        if i == self.capacity:
+            heap = <Event*>realloc(self.heap, 2 * self.capacity * sizeof(Event))
+            if heap == NULL:
+                raise MemoryError
+            self.heap = heap
+            self.capacity *= 2
+        heap = self.heap
+        self.in_heap += 1
+        while i > 0:
+            parent = (i - 1) >> 2
+            if not before(event, &heap[parent]):
+                break
+            heap[i] = heap[parent]
+            i = parent
+        heap[i] = event[0]
+        return 0
+
+    cdef void pop_heap(self) noexcept:
+        """Drop the front of the heap: the last event sinks from the top to its place."""
+        cdef Event* heap = self.heap
+        cdef long long i = 0, child, c, end, n
+        cdef Event* last
+        self.in_heap -= 1
+        n = self.in_heap
+        last = &heap[n]
+        while True:
+            c = 4 * i + 1
+            if c >= n:
+                break
+            end = c + 4 if c + 4 < n else n
+            child = c
+            c += 1
+            while c < end:
+                if before(&heap[c], &heap[child]):
+                    child = c
+                c += 1
+            if not before(&heap[child], last):
+                break
+            heap[i] = heap[child]
+            i = child
+        heap[i] = last[0]
+
+    cpdef void send(self, long long dst, Message msg) except *:
+        self.count(<PyObject*>Py_TYPE(msg))
+        if self.fixed >= 0:
+            Py_INCREF(msg)
+            self.put(self.now + self.fixed, DELIVER, dst, self.acting, <PyObject*>msg, 0)
+        else:
+            self.carry(dst, msg)
+
+    cdef int count(self, PyObject* kind) except -1:
+        """A protocol has a handful of kinds of messages, so a short scan beats a dict."""
+        cdef int i
+        for i in range(self.kinds_used):
+            if self.kinds[i] == kind:
+                self.counts[i] += 1
+                return 0
+        if self.kinds_used == 32:
+            raise OverflowError("more than 32 kinds of messages in one run")
+        Py_INCREF(<object>kind)
+        self.kinds[self.kinds_used] = kind
+        self.counts[self.kinds_used] = 1
+        self.kinds_used += 1
+        return 0
+
+    cpdef bint run(self, long long most) except -1:
+        cdef Event event
+        cdef Event* best
+        cdef Event* front
+        cdef Lane* lane
+        cdef Message msg
+        cdef long long i
+        for i in range(most):
+            best = self.heap if self.in_heap > 0 else NULL
+            lane = NULL
+            if self.lanes[0].size > 0:
+                front = &self.lanes[0].ring[self.lanes[0].first]
+                if best == NULL or before(front, best):
+                    best = front
+                    lane = &self.lanes[0]
+            if self.lanes[1].size > 0:
+                front = &self.lanes[1].ring[self.lanes[1].first]
+                if best == NULL or before(front, best):
+                    best = front
+                    lane = &self.lanes[1]
+            if best == NULL:
+                return False
+            event = best[0]
+            if lane == NULL:
+                self.pop_heap()
+            else:
+                lane.first = (lane.first + 1) & lane.mask
+                lane.size -= 1
+            self.events += 1
+            self.now = event.time
+            if event.msg == NULL:
+                self.handle(event.kind, event.dst, event.src, None)
+            else:
+                msg = <Message>event.msg
+                Py_DECREF(msg)  # the queue's reference; `msg` has its own
+                if self.plain:
+                    self.acting = event.dst
+                    self.load[event.dst] += 1
+                    (<Node>(<PyObject*>self.nodes[event.dst])).on_message(event.src, msg)
+                else:
+                    self.handle(event.kind, event.dst, event.src, msg)
+        return True
+
+    cpdef void clear(self) except *:
+        cdef long long i, j
+        for i in range(self.in_heap):
+            Py_XDECREF(self.heap[i].msg)
+        self.in_heap = 0
+        for i in range(2):
+            for j in range(self.lanes[i].size):
+                Py_XDECREF(self.lanes[i].ring[(self.lanes[i].first + j) & self.lanes[i].mask].msg)
+            self.lanes[i].size = 0
+
+    cpdef void carry(self, long long dst, Message msg) except *:
+        raise NotImplementedError
+
+    cpdef void handle(self, long long kind, long long dst, long long src, Message msg) except *:
+        raise NotImplementedError
+
+    def size(self):
+        return self.in_heap + self.lanes[0].size + self.lanes[1].size
+
+    def under_way(self):
+        cdef long long i, j
+        cdef PyObject* msg
+        cdef list found = []
+        for i in range(self.in_heap):
+            if self.heap[i].msg != NULL:
+                found.append(<object>self.heap[i].msg)
+        for i in range(2):
+            for j in range(self.lanes[i].size):
+                msg = self.lanes[i].ring[(self.lanes[i].first + j) & self.lanes[i].mask].msg
+                if msg != NULL:
+                    found.append(<object>msg)
+        return iter(found)
+
+    def sent_by_tag(self):
+        cdef int i
+        return dict(sorted([((<object>self.kinds[i]).tag, self.counts[i]) for i in range(self.kinds_used)]))
+
+    def sent_total(self):
+        cdef int i
+        cdef long long total = 0
+        for i in range(self.kinds_used):
+            total += self.counts[i]
+        return total
+
+    def loads(self):
+        cdef long long i
+        return [self.load[i] for i in range(self.n)]

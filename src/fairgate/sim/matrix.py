@@ -1,0 +1,76 @@
+"""Latency matrices read from files: round trips, halved.
+
+Three forms are known by their look: comma-separated rows in milliseconds (a row may begin with `name;`);
+rows separated by blanks, in microseconds (p2psim's King `matrix`); and p2psim's topology files (`node i`
+lines, then `i,j microseconds`). Any of them may be gzipped; `#` begins a comment.
+"""
+
+import gzip
+from pathlib import Path
+
+from fairgate.errors import BadInput
+
+US_TO_ONE_WAY = 500  # a round trip in microseconds is so many ns one way
+MS_TO_ONE_WAY = 500_000
+
+
+def read_matrix(path: str, nodes: int) -> list[list[int]]:
+    """One-way delays in ns for the first `nodes` nodes of the file."""
+    lines = [line for line in read_lines(path) if line and not line.startswith("#")]
+    if any(line.startswith("node ") for line in lines):
+        rows = read_topology(path, lines)
+    else:
+        rows = [read_row(path, number, line) for number, line in enumerate(lines, 1)]
+    if len(rows) < nodes:
+        raise BadInput(f"{path} has {len(rows)} nodes, {nodes} were asked for: use a larger file or fewer --nodes")
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(rows):
+            raise BadInput(f"{path}: row {number} has {len(row)} entries, the matrix has {len(rows)} rows")
+    return [row[:nodes] for row in rows[:nodes]]
+
+
+def read_lines(path: str) -> list[str]:
+    try:
+        raw = Path(path).read_bytes()
+        text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode()
+    except (OSError, EOFError, UnicodeDecodeError) as wrong:
+        why = wrong.strerror if isinstance(wrong, OSError) and wrong.strerror else "not a text or gzip file"
+        raise BadInput(f"cannot read the latency file {path}: {why}") from wrong
+    return [line.strip() for line in text.splitlines()]
+
+
+def read_row(path: str, number: int, line: str) -> list[int]:
+    cells = line.rpartition(";")[2]
+    unit = MS_TO_ONE_WAY if "," in cells else US_TO_ONE_WAY
+    try:
+        row = [int(float(cell) * unit) for cell in cells.replace(",", " ").split()]
+    except (ValueError, OverflowError) as wrong:
+        raise BadInput(f"{path}: row {number} is not a row of numbers: {line[:40]!r}") from wrong
+    if not row or min(row) < 0:
+        raise BadInput(f"{path}: row {number} has no latencies, or one below zero")
+    return row
+
+
+def read_topology(path: str, lines: list[str]) -> list[list[int]]:
+    names = [line.split()[1] for line in lines if line.startswith("node ") and len(line.split()) > 1]
+    place = {name: i for i, name in enumerate(names)}
+    rows = [[-1] * len(names) for _ in names]
+    for line in lines:
+        pair, _, value = line.partition(" ")
+        src, comma, dst = pair.partition(",")
+        if comma and src in place and dst in place:
+            try:
+                rows[place[src]][place[dst]] = int(float(value) * US_TO_ONE_WAY)
+            except ValueError as wrong:
+                raise BadInput(f"{path}: not a latency: {line[:40]!r}") from wrong
+    return [[symmetric(path, rows, i, j) for j in range(len(names))] for i in range(len(names))]
+
+
+def symmetric(path: str, rows: list[list[int]], i: int, j: int) -> int:
+    """A topology file may give a pair in one direction only."""
+    delay = max(rows[i][j], rows[j][i]) if rows[i][j] < 0 else rows[i][j]
+    if i == j:
+        return max(delay, 0)
+    if delay < 0:
+        raise BadInput(f"{path} has no latency between its nodes {i + 1} and {j + 1}")
+    return delay

@@ -1,0 +1,12 @@
+cimport cython
+
+@cython.final
+cdef class Metrics:
+    cdef readonly long long warmup, counted, wait_total, wait_max
+    cdef public long long entries, cancelled, lost
+    cdef long long[::1] waits
+    cdef long long[::1] node_entries
+    cdef long long[::1] node_max
+    cpdef void entered(self, long long node, long long wait) except *
+    @cython.locals(more='long long[::1]')
+    cpdef void grow(self) except *

@@ -1,0 +1,101 @@
+"""What came out of a run, in seconds, for people and for programs."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any
+
+from fairgate.sim.engine import Engine
+from fairgate.sim.units import SECOND
+
+
+@dataclass(frozen=True)
+class Result:
+    protocol: str
+    nodes: int
+    k: int
+    seed: int
+    entries: int
+    events: int
+    wait_mean: float
+    wait_max: float
+    wait_p50: float
+    wait_p90: float
+    wait_p99: float
+    spread: float  # longest wait less the mean: FK's measure of fairness
+    node_max_median: float  # of each node's longest wait
+    node_max_p90: float
+    messages_per_entry: float
+    messages: dict[str, int]  # by kind
+    load_mean: float  # messages received, by node
+    load_max: int
+    units_mean: float  # permits in use, on average over time
+    max_inside: int
+    overtakes: int  # pairs (who came in, who had asked earlier and still waited)
+    max_displacement: int  # the most that one entry overtook
+    max_overtaken: int  # the most often that one request was overtaken
+    cancelled: int
+    lost: int
+    violations: int
+    broken: tuple[str, ...]  # the violations in words, the first hundred
+    marks: dict[str, int]
+    simulated: float  # seconds in the run
+    seconds: float  # seconds it took
+    interrupted: bool
+    usage: tuple[tuple[float, int], ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        found = asdict(self)
+        if not self.usage:
+            del found["usage"]
+        return found
+
+
+def percentile(ordered: Sequence[int], share: float) -> float:
+    """Of an ordered row, in seconds: the smallest value that so large a share does not exceed."""
+    if not ordered:
+        return 0.0
+    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)] / SECOND
+
+
+def summarise(engine: Engine, protocol: str, seed: int, seconds: float, interrupted: bool) -> Result:
+    metrics = engine.metrics
+    waits = sorted(metrics.kept_waits())
+    maxima = sorted(metrics.node_maxima())
+    loads = engine.loads()
+    mean = metrics.wait_total / metrics.counted / SECOND if metrics.counted else 0.0
+    longest = metrics.wait_max / SECOND
+    return Result(
+        protocol=protocol,
+        nodes=len(maxima),
+        k=engine.setup.k,
+        seed=seed,
+        entries=metrics.entries,
+        events=engine.events,
+        wait_mean=mean,
+        wait_max=longest,
+        wait_p50=percentile(waits, 0.5),
+        wait_p90=percentile(waits, 0.9),
+        wait_p99=percentile(waits, 0.99),
+        spread=longest - mean,
+        node_max_median=median(maxima) / SECOND,
+        node_max_p90=percentile(maxima, 0.9),
+        messages_per_entry=engine.sent_total() / metrics.entries if metrics.entries else 0.0,
+        messages=engine.sent_by_tag(),
+        load_mean=sum(loads) / len(loads),
+        load_max=max(loads),
+        units_mean=engine.inside_time / engine.now if engine.now else 0.0,
+        max_inside=engine.occupancy.max_inside,
+        overtakes=engine.line.overtakes,
+        max_displacement=engine.line.max_displacement,
+        max_overtaken=engine.line.max_passed,
+        cancelled=metrics.cancelled,
+        lost=metrics.lost,
+        violations=engine.violation_count,
+        broken=tuple(engine.violations),
+        marks=dict(sorted(engine.marks.items())),
+        simulated=engine.now / SECOND,
+        seconds=seconds,
+        interrupted=interrupted,
+        usage=tuple((when / SECOND, inside) for when, inside in engine.usage or ()),
+    )

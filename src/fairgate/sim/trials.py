@@ -1,0 +1,53 @@
+"""Many runs that differ in their seed alone, on all cores."""
+
+import multiprocessing
+import signal
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
+from statistics import fmean
+from typing import Any
+
+from fairgate.sim.run import Config, simulate
+from fairgate.sim.summary import Result
+
+
+def run_trials(
+    config: Config, trials: int, workers: int, progress: Callable[[Result], None] | None = None
+) -> list[Result]:
+    """Seeds seed..seed+trials-1, in that order. Ctrl-C gives those that were done."""
+    configs = [replace(config, seed=config.seed + i) for i in range(trials)]
+    done: list[Result] = []
+    pool = ProcessPoolExecutor(
+        min(workers, trials), mp_context=multiprocessing.get_context("fork"), initializer=leave_ctrl_c_to_the_parent
+    )
+    try:
+        for future in as_completed([pool.submit(simulate, one) for one in configs]):
+            done.append(future.result())
+            if progress is not None:
+                progress(done[-1])
+    except KeyboardInterrupt:
+        pass
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+    return sorted(done, key=lambda result: result.seed)
+
+
+def leave_ctrl_c_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def combine(results: list[Result]) -> dict[str, Any]:
+    """One JSON object for all trials: sums and extremes where they say something, means elsewhere."""
+    first = results[0]
+    combined: dict[str, Any] = {"protocol": first.protocol, "nodes": first.nodes, "k": first.k, "seed": first.seed}
+    for name in ("entries", "events", "overtakes", "violations", "cancelled", "lost", "seconds"):
+        combined[name] = sum(getattr(result, name) for result in results)
+    for name in ("wait_mean", "messages_per_entry", "node_max_median", "node_max_p90", "units_mean", "load_mean"):
+        combined[name] = fmean(getattr(result, name) for result in results)
+    for name in ("wait_max", "max_inside", "load_max", "max_displacement", "max_overtaken"):
+        combined[name] = max(getattr(result, name) for result in results)
+    combined["spread"] = fmean(result.spread for result in results)
+    combined["wait_max_mean"] = fmean(result.wait_max for result in results)
+    combined["trials"] = [result.as_json() for result in results]
+    return combined

@@ -1,0 +1,7 @@
+"""People speak of seconds; the code of integer nanoseconds."""
+
+SECOND = 1_000_000_000
+
+
+def seconds_to_ns(seconds: float) -> int:
+    return round(seconds * SECOND)

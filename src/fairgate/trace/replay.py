@@ -1,0 +1,95 @@
+"""Replay: the journal of any driver, run again step by step and compared.
+
+Nodes are deterministic, so the same events with the same choices must give the same effects and the
+same state keys. Where they do not, the code has changed, or the journal has, or a node is not pure.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fairgate.core.choose import scripted
+from fairgate.core.inputs import CALLS
+from fairgate.core.message import Message, decode
+from fairgate.core.node import Node
+from fairgate.core.outbox import Collected, Outbox
+from fairgate.core.setup import Setup
+from fairgate.trace.journal import Effect, Step, read
+
+MakeNode = Callable[[int, Setup, Outbox], Node]
+
+
+class ReplayError(Exception):
+    """A step of the journal does not come out again."""
+
+    def __init__(self, line: int, node: int, what: str, expected: Any, came: Any) -> None:
+        super().__init__(f"line {line}, node {node}: {what}: expected {expected}, came {came}")
+        self.line = line
+        self.node = node
+        self.what = what
+        self.expected = expected
+        self.came = came
+
+
+def replay(path: str | os.PathLike[str], make: MakeNode) -> Iterator[Step]:
+    """The steps of a journal, each one done again before it is yielded. JournalError or ReplayError stop it."""
+    header, steps = read(path)
+    again = Replay(make, Setup.of(header.setup))
+    for line, step in enumerate(steps, 2):
+        again.step(line, step)
+        yield step
+
+
+class Replay:
+    """The nodes of a journal; each is made when its first step comes, since some join late."""
+
+    def __init__(self, make: MakeNode, setup: Setup) -> None:
+        self.make = make
+        self.setup = setup
+        self.nodes: dict[int, Node] = {}
+        self.outboxes: dict[int, Collected] = {}
+        self.crashed: set[int] = set()
+
+    def step(self, line: int, step: Step) -> None:
+        me = step.node
+        if me in self.crashed and step.event != "reset":
+            raise ReplayError(line, me, "event", "nothing, for it has crashed", step.event)
+        if step.event == "crash":
+            self.crashed.add(me)
+            return
+        if step.event == "reset" or me not in self.nodes:
+            self.make_anew(me)
+        effects = self.call(line, step) if step.event in CALLS else ()
+        if effects != step.effects:
+            raise ReplayError(line, me, "effects", step.effects, effects)
+        key = self.nodes[me].key()
+        if key != step.key:
+            raise ReplayError(line, me, "state key", step.key, key)
+
+    def make_anew(self, me: int) -> None:
+        self.crashed.discard(me)
+        self.outboxes[me] = Collected()
+        self.nodes[me] = self.make(me, self.setup, self.outboxes[me])
+
+    def call(self, line: int, step: Step) -> tuple[Effect, ...]:
+        """Let the node take the step; the effects as a journal has them."""
+        node = self.nodes[step.node]
+        outbox = self.outboxes[step.node]
+        choices = iter(step.choices)
+        outbox.chooser = scripted(choices)
+        if node.timed:
+            node.now = step.now
+        try:
+            arguments = (step.source, decode(step.message)) if step.event == "message" else step.arguments
+            getattr(node, CALLS[step.event])(*arguments)
+        except Exception as error:
+            raise ReplayError(line, step.node, step.event, "a step", f"{type(error).__name__}: {error}") from error
+        unused = tuple(choices)
+        if unused:
+            raise ReplayError(line, step.node, "choices", step.choices, step.choices[: -len(unused)])
+        return tuple(map(journalled, outbox.drain()))
+
+
+def journalled(effect: Effect) -> Effect:
+    """An effect as a journal has it: a message by its key."""
+    return tuple(part.key() if isinstance(part, Message) else part for part in effect)

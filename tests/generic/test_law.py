@@ -1,0 +1,19 @@
+"""`load(key())` goes on exactly as the original: held after every step of every protocol.
+
+The checker, the journal, backups, pickling and upgrades all stand on it; tests/law.py says what it means.
+"""
+
+import pytest
+
+from tests.law import law_walks
+from tests.stacks import CARRIED, Stack, all_stacks
+
+
+@pytest.mark.parametrize("stack", all_stacks(), ids=lambda stack: stack.name)
+def test_a_node_loaded_from_its_key_goes_on_as_the_original(stack: Stack) -> None:
+    law_walks(stack, range(20))
+
+
+@pytest.mark.parametrize("stack", CARRIED, ids=lambda stack: stack.name)
+def test_over_a_bad_network_too(stack: Stack) -> None:
+    law_walks(stack, range(20), lossy=True)

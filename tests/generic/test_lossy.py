@@ -1,0 +1,34 @@
+"""Over a channel, a bad network changes nothing but the time it takes."""
+
+import pytest
+
+from fairgate.protocols.fair_k import FairK
+from fairgate.protocols.leased import Leased
+from tests.lossy_walk import lossy_walks, witnessed
+from tests.stacks import over_channel, plain
+
+
+def test_fair_k_over_a_channel() -> None:
+    marks = lossy_walks(over_channel(FairK), range(300))
+    assert "a message came again" in marks
+
+
+def test_leased_over_a_channel() -> None:
+    marks = lossy_walks(over_channel(Leased), range(300))
+    assert {"lease over", "the root took a slot back", "an offer ran out on its way"} <= marks
+    assert {"the answer took longer than the lease", "an offer came for a cancelled request"} <= marks
+    assert "the slot was given away" not in marks  # that would take clocks further apart than they are
+
+
+def test_leased_survives_a_client_that_crashes() -> None:
+    lossy_walks(over_channel(Leased), range(150), crash=True)
+
+
+def test_leased_is_safe_even_without_a_channel() -> None:
+    marks = lossy_walks(plain(Leased), range(300), live=False)
+    assert {"lease over", "an offer nobody asked for"} <= marks
+
+
+@pytest.mark.parametrize("protocol", [FairK, Leased])
+def test_each_message_is_taken_once_and_in_order(protocol: type) -> None:
+    lossy_walks(witnessed(plain(protocol)), range(100))

@@ -1,0 +1,16 @@
+"""Mutants on a bad network."""
+
+from fairgate.sim.hand import Violation
+from tests.lossy_walk import lossy_walks
+from tests.stacks import Stack
+
+
+def caught_lossy(stack: Stack, seeds: int = 1000, crash: bool = False, live: bool = True) -> str:
+    """The name of the property that lossy walks of the mutant break, or "" if it survives."""
+    try:
+        lossy_walks(stack, range(seeds), crash, live)
+    except Violation as broken:
+        return str(broken).split(":", maxsplit=1)[0]
+    except Exception as error:  # a mutant may also run into its own assertions
+        return type(error).__name__
+    return ""

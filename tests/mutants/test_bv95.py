@@ -1,0 +1,49 @@
+"""Each mutant of BV95 is one rule gone wrong, and breaks a property that is named."""
+
+import pytest
+
+from tests.mutants.mutate import caught, mutant
+
+PREPEND = {"cache": "prepend"}
+SORTED = {"cache": "sorted"}
+HINT = {"tree": "queue_hint"}
+
+MUTANTS = {
+    "keeps its parent when it asks": ("            self.parent[t] = NIL\n", "", {}, {"liveness"}),
+    "stays a sink after release": (
+        "                self.parent[self.slot] = waiting[len(waiting) - 1][1]\n",
+        "                pass\n",
+        {},
+        {"send", "tokens"},
+    ),
+    "an idle holder stays a sink": (
+        "            self.parent[m.t] = m.r\n            self.send_token(m.r, ())\n",
+        "            self.send_token(m.r, ())\n",
+        {},
+        {"send", "tokens"},
+    ),
+    "points at itself after release": ("waiting[len(waiting) - 1][1]", "self.me", {}, {"liveness"}),
+    "forgets what it kept": ("        return self.queue + kept\n", "        return self.queue\n", {}, {"liveness"}),
+    "forgets the queue of the token": ("        return self.queue + kept\n", "        return kept\n", {}, {"liveness"}),
+    "prepend drops the queue": ("return kept + self.queue", "return kept or self.queue", PREPEND, {"liveness"}),
+    "sorted drops the kept": ("sorted(self.queue + kept)", "sorted(self.queue or kept)", SORTED, {"liveness"}),
+    "the head stays in the queue": ("waiting[1:])", "waiting)", {}, {"grant", "liveness"}),
+    "keeps what it handed on": ("        self.kept = []\n", "", {}, {"assertion"}),
+    "keeps the last request only": (
+        "        self.kept.append((m.stamp, m.r))\n",
+        "        self.kept = [(m.stamp, m.r)]\n",
+        {},
+        {"liveness"},
+    ),
+    "keeps the token it sends": ("        self.token_present = False\n", "", {}, {"tokens"}),
+    "the fence stands still": ("        self.fence += 1\n", "", {}, {"fence"}),
+    "tokens lose their number": ("Token(self.slot, self.fence", "Token(0, self.fence", {}, {"slot", "fence"}),
+    "asks in a tree that is not there": ("self.out.choose(self.k)", "self.out.choose(self.k + 1)", {}, {"IndexError"}),
+    "the hint names no tree": ("return trees[self.out", "return least + trees[self.out", HINT, {"IndexError"}),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutant_is_caught(name: str) -> None:
+    old, new, options, expected = MUTANTS[name]
+    assert caught(mutant("protocols.bv95", old, new), "BV95", options=options) in expected

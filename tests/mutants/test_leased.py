@@ -1,0 +1,74 @@
+"""Each mutant of the lock service is one line gone wrong, and breaks a property that is named.
+
+Most of them show over a channel, with nothing worse than delays.
+"""
+
+import pytest
+
+from tests.mutants.lossy import caught_lossy
+from tests.mutants.mutate import mutant
+from tests.stacks import over_channel, plain
+
+GIVEN_AWAY = {"k", "slot", "fence"}  # two are in a slot, or one comes in with a permit that is over
+
+OVER_A_CHANNEL = {
+    "confirms any fence": (
+        "        if self.is_current(m.slot, m.fence):\n            self.set",
+        "        if True:\n            self.set",
+        GIVEN_AWAY,
+    ),
+    "counts the lease from the answer": (
+        "        left = self.until - self.now\n",
+        "        left = self.lease\n",
+        GIVEN_AWAY,
+    ),
+    "enters on the offer": (
+        "        else:\n            self.renew()\n",
+        "        else:\n            self.renew()\n            self.enter_cs(m.slot, m.fence)\n",
+        GIVEN_AWAY,
+    ),
+    "allows for no drift": ("self.lease + (self.lease // MILLION + 1) * drift", "self.lease", GIVEN_AWAY),
+    "stays inside when the lease is over": (
+        '            self.forget_slot()\n            self.lose_cs("lease over")\n',
+        "            pass\n",
+        GIVEN_AWAY,
+    ),
+    "does not extend what it confirms": (
+        '            self.set_timer(f"{SLOT}{m.slot}", self.hold_time)\n',
+        "            pass\n",
+        GIVEN_AWAY,
+    ),
+    "frees a slot on an old fence": (
+        "        if self.is_current(slot, fence):\n            self.cancel",
+        "        if 0 <= slot < len(self.fences):\n            self.cancel",
+        GIVEN_AWAY,
+    ),
+    "fences stand still": ("        self.last_fence += 1\n", "", {"fence", "liveness"}),
+    "does not ask again": (
+        '            self.out.note("an offer ran out on its way")\n            self.request_cs()\n',
+        "            pass\n",
+        {"liveness"},
+    ),
+    "serves nobody when a slot is free again": (
+        "        self.fences[slot] = NIL\n        self.serve()\n",
+        "        self.fences[slot] = NIL\n",
+        {"liveness"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OVER_A_CHANNEL)
+def test_mutant_is_caught_over_a_channel(name: str) -> None:
+    old, new, expected = OVER_A_CHANNEL[name]
+    assert caught_lossy(over_channel(mutant("protocols.leased", old, new).Leased)) in expected
+
+
+def test_mutant_that_takes_any_answer_for_the_last_is_caught_by_duplicates() -> None:
+    mutated = mutant("protocols.leased", " or m.n != self.n:", ":")
+    assert caught_lossy(plain(mutated.Leased), live=False) in GIVEN_AWAY
+
+
+def test_mutant_that_sets_no_limit_to_an_offer_is_caught_by_a_crash() -> None:
+    limit = '            self.set_timer(f"{SLOT}{slot}", self.hold_time)\n'
+    mutated = mutant("protocols.leased", limit, "            pass\n")
+    assert caught_lossy(over_channel(mutated.Leased), crash=True) == "liveness"

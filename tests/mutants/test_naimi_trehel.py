@@ -1,0 +1,26 @@
+"""Each mutant of Naimi-Trehel is one rule gone wrong, and breaks a property that is named."""
+
+import pytest
+
+from tests.mutants.mutate import caught, mutant
+
+MUTANTS = {
+    "no path reversal": ("        self.parent = m.r\n", "", {"send", "tokens"}),
+    "keeps its parent when it asks": ("            self.parent = NIL\n", "", {"liveness"}),
+    "forgets to clear next": ("            self.next = NIL\n", "", {"tokens"}),
+    "a waiting root gives away a token it has not": (
+        "        elif self.requesting_cs:",
+        "        elif False:",
+        {"tokens"},
+    ),
+    "an idle root keeps its token": ("            self.send_token(m.r)\n", "            pass\n", {"liveness"}),
+    "keeps the token it sends": ("        self.token_present = False\n", "", {"tokens"}),
+    "the fence stands still": ("        self.fence += 1\n", "", {"fence"}),
+    "the fence begins again": ("Token(self.fence)", "Token(0)", {"fence"}),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutant_is_caught(name: str) -> None:
+    old, new, expected = MUTANTS[name]
+    assert caught(mutant("protocols.naimi_trehel", old, new), "NaimiTrehel") in expected

@@ -1,0 +1,201 @@
+"""Maekawa (1985) with Sanders' correction (1987): the quorums, the six messages, and their overtaking each other."""
+
+import random
+from itertools import combinations
+
+import pytest
+
+from fairgate.core.message import Message
+from fairgate.core.setup import Setup
+from fairgate.protocols.maekawa import Failed, Inquire, Locked, Maekawa, Release, Relinquish, Request, quorum_of
+from fairgate.sim.hand import Hand
+from tests.walk import walk, walks
+
+
+def hand_of(n: int) -> Hand:
+    return Hand(Maekawa, Setup(tuple(range(n))), slots=False)
+
+
+def said(hand: Hand) -> list[tuple[int, Message]]:
+    """What has been sent since the last look, and forget it."""
+    effects = [(flight.dst, flight.msg) for flight in hand.flight]
+    hand.flight.clear()
+    return effects
+
+
+def hear(hand: Hand, me: int, src: int, msg: Message) -> list[tuple[int, Message]]:
+    """One message to one node by itself; what it answers."""
+    hand.step(me, "on_message", src, msg)
+    return said(hand)
+
+
+# The quorums.
+
+
+@pytest.mark.parametrize("n", range(1, 61))
+def test_any_two_quorums_meet_and_everybody_is_in_its_own(n: int) -> None:
+    members = tuple(range(100, 100 + 3 * n, 3))
+    quorums = {me: set(quorum_of(me, members)) for me in members}
+    assert all(me in quorum for me, quorum in quorums.items())
+    assert all(one & other for one, other in combinations(quorums.values(), 2))
+
+
+def test_a_quorum_is_a_row_and_a_column() -> None:
+    assert quorum_of(4, tuple(range(9))) == (1, 3, 4, 5, 7)
+    assert quorum_of(6, tuple(range(8))) == (0, 3, 6, 7)  # the last row is short
+    assert quorum_of(4, tuple(range(5))) == (1, 3, 4)  # and there may be one row less
+
+
+# One request alone: three messages a quorum member.
+
+
+@pytest.mark.parametrize(("n", "others"), [(1, 0), (4, 2), (9, 4), (100, 18)])
+def test_an_undisputed_entry_costs_three_messages_a_quorum_member(n: int, others: int) -> None:
+    hand = hand_of(n)
+    hand.acquire(0)
+    count = len(hand.flight)
+    for _ in range(count):
+        hand.deliver()
+    count += len(hand.flight)
+    hand.deliver_all()
+    assert list(hand.inside) == [0]
+    hand.release(0)
+    assert count + len(hand.flight) == 3 * others
+
+
+def test_nobody_sends_to_itself() -> None:
+    hand = hand_of(7)
+    rng = random.Random(1)
+    for me in hand.nodes:
+        hand.acquire(me)
+        assert all(flight.src != flight.dst for flight in hand.flight)
+    while hand.flight:
+        hand.deliver(rng.randrange(len(hand.flight)))
+        assert all(flight.src != flight.dst for flight in hand.flight)
+
+
+# The arbiter, node 0 of four; nodes 1 and 2 ask it (3 does in these tests, though it is not of its quorum).
+
+
+def test_the_arbiter_locks_the_first_and_fails_a_worse_one() -> None:
+    hand = hand_of(4)
+    assert hear(hand, 0, 1, Request(5)) == [(1, Locked(5, 5))]
+    assert hear(hand, 0, 2, Request(5)) == [(2, Failed(5))]
+    assert hear(hand, 0, 1, Release(5)) == [(2, Locked(5, 5))]
+
+
+def test_the_arbiter_inquires_for_a_better_one_once_a_lock() -> None:
+    hand = hand_of(4)
+    hear(hand, 0, 1, Request(5))
+    assert hear(hand, 0, 2, Request(4)) == [(1, Inquire(5))]
+    assert hear(hand, 0, 3, Request(3)) == [(2, Failed(4))]  # no second INQUIRE; and see below
+    assert hear(hand, 0, 1, Relinquish(5)) == [(3, Locked(3, 5))]
+    assert hear(hand, 0, 3, Release(3)) == [(2, Locked(4, 5))]
+    assert hear(hand, 0, 2, Release(4)) == [(1, Locked(5, 5))]
+
+
+def test_sanders_an_overtaken_best_request_is_told_failed() -> None:
+    hand = hand_of(4)
+    hear(hand, 0, 1, Request(5))
+    hear(hand, 0, 2, Request(4))  # the best to wait: not failed
+    assert (2, Failed(4)) in hear(hand, 0, 3, Request(3))
+
+
+def test_a_next_request_may_overtake_its_own_release() -> None:
+    hand = hand_of(4)
+    hear(hand, 0, 1, Request(5))
+    assert hear(hand, 0, 1, Request(6)) == [(1, Failed(6))]
+    assert hear(hand, 0, 1, Release(5)) == [(1, Locked(6, 6))]
+
+
+# The requester, node 0 of four: its quorum is 0, 1 and 2.
+
+
+def asking() -> Hand:
+    hand = hand_of(4)
+    hand.acquire(0)
+    assert said(hand) == [(1, Request(1)), (2, Request(1))]
+    return hand
+
+
+def test_a_request_that_has_failed_gives_back_what_is_inquired_for() -> None:
+    hand = asking()
+    hear(hand, 0, 1, Locked(1, 1))
+    hear(hand, 0, 2, Failed(1))
+    assert hear(hand, 0, 1, Inquire(1)) == [(1, Relinquish(1))]
+
+
+def test_a_request_that_has_not_failed_yet_keeps_the_inquiry_until_it_does() -> None:
+    hand = asking()
+    hear(hand, 0, 1, Locked(1, 1))
+    assert hear(hand, 0, 1, Inquire(1)) == []
+    assert hear(hand, 0, 2, Failed(1)) == [(1, Relinquish(1))]
+
+
+def test_an_inquiry_that_comes_to_a_winner_has_the_release_for_an_answer() -> None:
+    hand = asking()
+    hear(hand, 0, 1, Locked(1, 1))
+    hear(hand, 0, 2, Locked(1, 1))
+    assert hear(hand, 0, 1, Inquire(1)) == []
+    hand.release(0)
+    assert said(hand) == [(1, Release(1)), (2, Release(1))]
+    assert hear(hand, 0, 2, Inquire(1)) == []  # later still
+
+
+def test_an_inquire_that_overtakes_its_locked_waits_for_it() -> None:
+    hand = asking()
+    assert hear(hand, 0, 2, Failed(1)) == []
+    assert hear(hand, 0, 1, Inquire(1)) == []
+    assert hear(hand, 0, 1, Locked(1, 1)) == [(1, Relinquish(1))]
+    assert "inquire overtook locked" in hand.marks
+
+
+def test_a_failed_that_was_overtaken_by_its_locked_is_void() -> None:
+    hand = asking()
+    hear(hand, 0, 1, Locked(1, 1))
+    hear(hand, 0, 1, Failed(1))
+    hear(hand, 0, 1, Inquire(1))
+    hear(hand, 0, 2, Locked(1, 1))
+    assert list(hand.inside) == [0]
+
+
+def test_a_request_heard_twice_locks_nobody_out() -> None:
+    hand = hand_of(4)
+    hand.acquire(0)
+    hand.duplicate(0)  # REQUEST to 1
+    twice = hand.flight.pop()
+    hand.deliver_all()
+    hand.release(0)
+    hand.deliver_all()
+    hand.flight.append(twice)
+    hand.deliver_all()
+    assert "locked for a request that is over" in hand.marks
+    hand.acquire(1)
+    hand.deliver_all()
+    assert list(hand.inside) == [1]
+
+
+def test_the_clock_of_a_locked_makes_the_next_request_later() -> None:
+    hand = asking()
+    hear(hand, 0, 1, Locked(1, 30))
+    hear(hand, 0, 2, Locked(1, 1))
+    hand.release(0)
+    said(hand)
+    hand.acquire(0)
+    assert said(hand)[0] == (1, Request(31))
+
+
+def test_random_walks_meet_every_branch_but_the_repeated_request() -> None:
+    assert walks(Maekawa, range(300)) == {
+        "a turn came for a cancelled request",
+        "a request took over a cancelled turn",
+        "failed was overtaken by locked",
+        "inquire overtook locked",
+        "a waiting best request was overtaken",
+    }
+
+
+@pytest.mark.parametrize("n", [9, 12, 16])
+def test_larger_grids_walk_as_well(n: int) -> None:
+    for seed in range(15):
+        walk(hand_of(n), random.Random(seed))
