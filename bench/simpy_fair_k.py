@@ -121,3 +121,52 @@ class SimpyFairK:
             self.send(node.child, TOKEN, None)
             node.child = NIL
         self.think(node)
+
+
+class MeasuredFairK(SimpyFairK):
+    """With the measurements and the invariants that fairgate's own runs make, on top of the bare port."""
+
+    def __init__(self, n: int, k: int, rate: float, requests: int, cs: float, latency: float, seed: int) -> None:
+        super().__init__(n, k, rate, requests, cs, latency, seed)
+        self.by_kind = [0, 0, 0, 0]
+        self.load = [0] * n
+        self.waits: list[float] = []
+        self.node_max = [0.0] * n
+        self.node_entries = [0] * n
+        self.line: dict[int, None] = {}  # who waits, in the order of asking
+        self.overtakes = 0
+        self.inside = 0
+        self.broken = 0
+
+    def send(self, dst: int, kind: int, value: Any) -> None:
+        self.by_kind[kind] += 1
+        super().send(dst, kind, value)
+
+    def deliver(self, event: Any) -> None:
+        self.load[event.value[0].me] += 1
+        super().deliver(event)
+
+    def ask(self, event: Any) -> None:
+        self.line[event.value.me] = None
+        super().ask(event)
+
+    def enter(self, node: Node) -> None:
+        me = node.me
+        wait = self.env.now - self.asked[me]
+        self.node_entries[me] += 1
+        if self.node_entries[me] > 5:
+            self.waits.append(wait)
+            self.node_max[me] = max(self.node_max[me], wait)
+        for other in self.line:
+            if other == me:
+                break
+            self.overtakes += 1
+        del self.line[me]
+        self.inside += 1
+        if self.inside > self.k:
+            self.broken += 1
+        super().enter(node)
+
+    def leave(self, event: Any) -> None:
+        self.inside -= 1
+        super().leave(event)

@@ -13,11 +13,12 @@ import random
 from typing import Any
 
 from fairgate.core.choose import Chooser, from_floats, scripted
+from fairgate.core.layers import MakeNode
 from fairgate.core.message import Key, Message, decode
 from fairgate.core.node import Node
 from fairgate.core.outbox import Collected
 from fairgate.core.setup import Setup
-from fairgate.sim.hand import MakeNode, Violation
+from fairgate.sim.hand import Violation
 from tests.lossy_walk import Clocks, Lossy, one_move, random_system
 from tests.stacks import Stack
 

@@ -10,7 +10,7 @@ class About:
     paper: str  # key of the paper, or the authors where it is not one of the four
     kind: str  # token, permission or quorum
     cost: str  # messages an entry
-    survives: tuple[str, ...] = ()  # of: crash, reset, loss, duplication
+    survives: tuple[str, ...] = ()  # crash, reset, loss, duplication; or one of these and a limit: "crash of a client"
     many: bool = True  # is k > 1 allowed?
     slots: bool = False  # do grants carry a slot and a rising fence?
     open_membership: bool = False

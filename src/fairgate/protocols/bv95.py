@@ -18,7 +18,7 @@ The heuristics and the caching are ours: the original's are not in our papers. O
 Option `cache`, where kept requests go in the token's queue:
   - append: behind it, in the order they came;
   - none: nothing is kept but one `next`, later requests are sent after it: plain path reversal;
-  - prepend: before it, in the order they came, so that newcomers may overtake without bound;
+  - prepend: before it, in the order they came, so that newcomers may overtake;
   - sorted: all by (stamp, id), where stamp is a Lamport clock that both messages carry.
 
 Why it is live. Draw an arrow from each node to its `parent[t]`, or, if it waits, to where its request is:

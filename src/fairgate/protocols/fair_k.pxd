@@ -38,13 +38,13 @@ cdef class FairK(Mutex):
 cdef tuple replaced(tuple a, long long c, long long r)
 
 @cython.locals(m=Request)
-cdef Request request(long long r)
+cdef Request new_request(long long r)
 
 @cython.locals(m=Token)
-cdef Token token(long long slot, long long fence)
+cdef Token new_token(long long slot, long long fence)
 
 @cython.locals(m=Child)
-cdef Child child(long long r)
+cdef Child new_child(long long r)
 
 @cython.locals(m=TokenLocations)
-cdef TokenLocations token_locations(tuple a, long long b)
+cdef TokenLocations new_token_locations(tuple a, long long b)

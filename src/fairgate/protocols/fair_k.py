@@ -93,26 +93,26 @@ register(Request, Token, Child, TokenLocations)
 # __init__: a quarter of a simulation's instructions (docs/benchmarks.md).
 
 
-def request(r: int) -> Request:
+def new_request(r: int) -> Request:
     m = Request.__new__(Request)
     m.r = r
     return m
 
 
-def token(slot: int, fence: int) -> Token:
+def new_token(slot: int, fence: int) -> Token:
     m = Token.__new__(Token)
     m.slot = slot
     m.fence = fence
     return m
 
 
-def child(r: int) -> Child:
+def new_child(r: int) -> Child:
     m = Child.__new__(Child)
     m.r = r
     return m
 
 
-def token_locations(a: tuple[int, ...], b: int) -> TokenLocations:
+def new_token_locations(a: tuple[int, ...], b: int) -> TokenLocations:
     m = TokenLocations.__new__(TokenLocations)
     m.a = a
     m.b = b
@@ -151,7 +151,7 @@ class FairK(Mutex):
         if self.token_present:
             self.take_token()
         else:
-            self.out.send(self.parent, request(self.me))  # FK:RQ1
+            self.out.send(self.parent, new_request(self.me))  # FK:RQ1
             self.parent = NIL  # FK:RQ2
 
     def release_cs(self) -> None:
@@ -182,9 +182,9 @@ class FairK(Mutex):
         """The coordinator puts r at the end of the queue whose turn it is, and makes r the coordinator."""
         c = self.counter_number
         a = self.token_locations
-        self.out.send(a[c], child(r))  # FK:AS1
+        self.out.send(a[c], new_child(r))  # FK:AS1
         a = replaced(a, c, r)  # FK:AS2
-        self.out.send(r, token_locations(a, (c + 1) % self.k))  # FK:AS3
+        self.out.send(r, new_token_locations(a, (c + 1) % self.k))  # FK:AS3
         self.is_coordinator = False
         self.token_locations = ()
         self.counter_number = NIL
@@ -220,7 +220,7 @@ class FairK(Mutex):
         self.enter_cs(self.slot, self.fence)
 
     def send_token(self, r: int) -> None:
-        self.out.send(r, token(self.slot, self.fence))
+        self.out.send(r, new_token(self.slot, self.fence))
         self.token_present = False
         self.slot = NIL
         self.fence = NIL

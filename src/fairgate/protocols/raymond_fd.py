@@ -222,7 +222,6 @@ class RaymondFDLiteral(RaymondFD):
         paper="RF",
         kind="permission",
         cost="2N-k-1 to 2N-2, N-1 more a crash and truster",
-        survives=("crash",),
         detectors=("T", "S"),
     )
 

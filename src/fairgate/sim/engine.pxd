@@ -26,8 +26,8 @@ cdef class Engine(Loop):
     cdef readonly long long requests, timers_set, violation_count, last_progress
     cdef public long long census_every, tokens, coordinators, patience
     cdef readonly long long inside_time
-    cdef public bint check, timed
-    cdef bint impatient
+    cdef public bint check, timed, noting
+    cdef bint impatient, stuck
     cdef long long hold
     cdef long long[::1] state
     cdef long long[::1] request
@@ -37,12 +37,13 @@ cdef class Engine(Loop):
     @cython.locals(end=cython.longlong, more=bint)
     cpdef bint run(self, long long most) except -1
     cpdef void handle(self, long long kind, long long dst, long long src, Message msg) except *
+    cpdef void stray(self, long long dst, Message msg) except *
     cpdef void carry(self, long long dst, Message msg) except *
     @cython.locals(patience=cython.longlong)
     cdef int maybe_give_up(self, long long me) except -1
     cdef int deliver(self, long long dst, long long src, Message msg) except -1
     @cython.locals(node=Node)
-    cdef int acquire(self, long long me) except -1
+    cdef int acquire(self, long long me, long long asked) except -1
     @cython.locals(node=Node)
     cdef int release(self, long long me, long long request) except -1
     cdef int cancel(self, long long me, long long request) except -1

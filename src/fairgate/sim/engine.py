@@ -77,6 +77,7 @@ class Engine(Loop):
         self.timer_numbers: dict[tuple[int, str], int] = {}
         self.timer_names: dict[int, str] = {}
         self.timers_set = 0
+        self.noting = False  # are marks wanted?
         self.marks: dict[str, int] = {}
         self.violations: list[str] = []
         self.violation_count = 0
@@ -86,10 +87,11 @@ class Engine(Loop):
         self.timed: bool = self.nodes[0].timed
         self.census_every = 0  # in events; 0: never
         self.impatient = False
-        self.hold = NIL  # ns inside, if all stay as long
+        self.hold = -1  # ns inside, if all stay as long; -1: drawn each time
         self.tokens = 0
         self.coordinators = 0
         self.last_progress = 0
+        self.stuck = False
         self.patience = 0  # ns without an entry after which a timed run counts as stuck; 0: no limit
 
     # The run.
@@ -99,7 +101,7 @@ class Engine(Loop):
         self.plain = self.recorder is None and self.network is None and not self.timed and not self.plans
         self.fixed = self.latency.fixed if self.network is None else NIL
         self.impatient = self.workload.give_up_share > 0.0
-        self.hold = NIL if self.workload.hold_random else self.workload.hold
+        self.hold = -1 if self.workload.hold_random else self.workload.hold
         self.tokens = sum([node.tokens() for node in self.nodes])
         self.coordinators = sum([node.coordinators() for node in self.nodes])
         for me in range(len(self.nodes)):
@@ -115,6 +117,7 @@ class Engine(Loop):
         while self.events < end:
             more = Loop.run(self, min(end - self.events, self.census_every))
             self.census()
+            self.watch()
             if not more:
                 return False
         return True
@@ -123,7 +126,7 @@ class Engine(Loop):
         if msg is not None:
             self.deliver(dst, src, msg)
         elif kind == ACQUIRE:
-            self.acquire(dst)
+            self.acquire(dst, src)
         elif kind == RELEASE:
             self.release(dst, src)
         elif kind == TIMER:
@@ -139,15 +142,15 @@ class Engine(Loop):
         if self.state[dst] == DOWN:
             self.lose(msg)
         else:
-            self.load[dst] += 1
+            self.received[dst] += 1
             self.call(dst, "message", src, msg)
 
-    def acquire(self, me: int) -> None:
-        self.workload.asking -= 1
+    def acquire(self, me: int, asked: int) -> None:
+        self.workload.asked(me)
         if self.state[me] == IDLE:  # else it crashed after this was planned
             self.requests += 1
             self.request[me] = self.requests
-            self.asked[me] = self.now
+            self.asked[me] = asked
             self.state[me] = WAITING
             self.line.join(me)
             if self.impatient:
@@ -192,9 +195,10 @@ class Engine(Loop):
             self.watch()
 
     def watch(self) -> None:
-        """A timed system never falls silent, so that nobody comes in any more has to be noticed by the clock."""
+        """A system may go on for ever and let nobody in, by its timers or by messages that run in circles."""
         if self.patience > 0 and self.line.length > 0 and self.now - self.last_progress > self.patience:
             self.violate(f"liveness: nobody came in for {self.patience // 10**9} s while {self.line.length} waited")
+            self.stuck = True
             self.clear()
 
     def call(self, me: int, event: str, *arguments: Any) -> None:
@@ -228,6 +232,9 @@ class Engine(Loop):
         return self.line.length == 0 and self.occupancy.inside == 0 and self.workload.asking == 0
 
     # What the nodes say.
+
+    def stray(self, dst: int, msg: Message) -> None:
+        self.violate(f"send: node {self.acting} sent {msg} to {dst}, which is no member")
 
     def carry(self, dst: int, msg: Message) -> None:
         if self.network is not None:
@@ -270,7 +277,8 @@ class Engine(Loop):
         self.timer_numbers.pop((self.acting, name), None)
 
     def note(self, mark: str) -> None:
-        self.marks[mark] = self.marks.get(mark, 0) + 1
+        if self.noting:
+            self.marks[mark] = self.marks.get(mark, 0) + 1
 
     def choose(self, n: int) -> int:
         return self.chooser(n)
@@ -312,7 +320,7 @@ class Engine(Loop):
             self.nodes[me].now = self.now
             self.recorder.step(self.now, self.nodes[me], "reset")
         self.call(me, "start")
-        self.workload.done(me, self.now)
+        self.workload.back(me, self.now)
 
     def lose(self, msg: Message) -> None:
         """A message will never arrive; tokens in it count as lost."""
@@ -344,8 +352,7 @@ class Engine(Loop):
 
     def finish(self) -> None:
         """After the last event: the last look at the properties."""
-        self.inside_time += self.now * self.occupancy.inside
         if self.check and self.census_every > 0:
             self.census()
-        if self.check and self.line.length > 0:
+        if self.check and self.line.length > 0 and not self.stuck:
             self.violate(f"liveness: nothing moves any more, and {self.line.length} wait")

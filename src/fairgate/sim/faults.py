@@ -18,12 +18,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fairgate.core.message import Message
+from fairgate.core.units import seconds_to_ns
 from fairgate.errors import BadInput
 from fairgate.sim.detectors import Detectors
+from fairgate.sim.draws import sample
 from fairgate.sim.events import DELIVER
 from fairgate.sim.loop import HEAP
 from fairgate.sim.stream import Stream
-from fairgate.sim.units import seconds_to_ns
 
 if TYPE_CHECKING:
     from fairgate.sim.engine import Engine
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 NUMBER = r"\d+(?:\.\d+)?"
 AT = rf"@(?P<at>{NUMBER})(?:\+(?P<then>{NUMBER}))?"
 CRASH = re.compile(r"(?P<star>\*)?(?P<who>\d+)" + AT)
+RESET = re.compile(r"(?P<who>\d+)" + AT)
 PARTITION = re.compile(r"(?P<a>[\d\-.]+)/(?P<b>[\d\-.]+)" + AT)
 FOR_EVER = 1 << 62
 STRETCH = 10  # a reordered message takes up to so many times as long
@@ -82,8 +84,12 @@ def parse_faults(text: str, nodes: int) -> Faults:
 def parse_crash(faults: Faults, text: str, nodes: int) -> None:
     found = matched(CRASH, text, "crash:3@100 or crash:*5@100+50")
     many, at = int(found["who"]), seconds_to_ns(float(found["at"]))
-    if not found["star"]:
+    if not found["star"] and not found["then"]:
         faults.crashes.append((member(many, nodes), at))
+    elif not found["star"]:
+        raise BadInput(
+            f"a crash is for ever: write crash:{many}@{found['at']}, or reset:{text} for one that comes back"
+        )
     elif many < nodes:
         faults.random_crashes.append((many, at, seconds_to_ns(float(found["then"] or 0))))
     else:
@@ -91,7 +97,7 @@ def parse_crash(faults: Faults, text: str, nodes: int) -> None:
 
 
 def parse_reset(faults: Faults, text: str, nodes: int) -> None:
-    found = matched(CRASH, text, "reset:3@100+10")
+    found = matched(RESET, text, "reset:3@100+10")
     down = seconds_to_ns(float(found["then"] or 0))
     faults.resets.append((member(int(found["who"]), nodes), seconds_to_ns(float(found["at"])), down))
 
@@ -100,7 +106,10 @@ def parse_partition(faults: Faults, text: str, nodes: int) -> None:
     found = matched(PARTITION, text, "partition:0-4/5-9@60+30")
     start = seconds_to_ns(float(found["at"]))
     end = start + seconds_to_ns(float(found["then"])) if found["then"] else FOR_EVER
-    faults.partitions.append((group(found["a"], nodes), group(found["b"], nodes), start, end))
+    a, b = group(found["a"], nodes), group(found["b"], nodes)
+    if a & b:
+        raise BadInput(f"node {min(a & b)} is on both sides of partition:{text}")
+    faults.partitions.append((a, b, start, end))
 
 
 PARSERS = {"crash": parse_crash, "reset": parse_reset, "partition": parse_partition}
@@ -111,7 +120,7 @@ DURATIONS = ("detect", "trust")
 def matched(pattern: re.Pattern[str], text: str, example: str) -> re.Match[str]:
     found = pattern.fullmatch(text)
     if found is None:
-        raise BadInput(f"cannot read the fault {text!r}: write it as {example}")
+        raise BadInput(f"cannot read {example.partition(':')[0]}:{text}: write it as {example}")
     return found
 
 
@@ -132,10 +141,9 @@ def share(name: str, text: str) -> float:
 
 
 def duration(name: str, text: str) -> int:
-    try:
-        return seconds_to_ns(float(text))
-    except ValueError as wrong:
-        raise BadInput(f"{name} is a time in seconds, not {text!r}") from wrong
+    if not re.fullmatch(NUMBER, text):
+        raise BadInput(f"{name} is a time in seconds, not {text!r}")
+    return seconds_to_ns(float(text))
 
 
 def group(text: str, nodes: int) -> frozenset[int]:
@@ -203,7 +211,7 @@ def draw_crashes(faults: Faults, nodes: int, stream: Stream) -> list[tuple[int, 
     for many, start, every in faults.random_crashes:
         taken = named | {node for node, _ in drawn}
         left = [node for node in range(nodes) if node not in taken]
-        for i, node in enumerate(stream.rng.sample(left, min(many, len(left)))):
+        for i, node in enumerate(sample(stream, left, min(many, len(left)))):
             drawn.append((node, start + i * every))
     return drawn
 
@@ -218,6 +226,6 @@ def reset(engine: "Engine", node: int) -> None:
 
 def crash_for_good(engine: "Engine", node: int, detectors: Detectors | None) -> None:
     engine.crash(node)
-    engine.workload.gone(node)
+    engine.workload.gone(node, engine.now)
     if detectors is not None:
         detectors.crashed(engine, node)

@@ -5,7 +5,7 @@ cdef long long NIL
 cdef long long MS
 
 cdef class Latency:
-    cdef readonly long long fixed
+    cdef readonly long long fixed, longest
     cpdef long long delay(self, long long src, long long dst) except -1
 
 cdef class Uniform(Latency):

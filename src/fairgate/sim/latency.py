@@ -3,14 +3,16 @@
 from array import array
 
 from fairgate.core.ids import NIL
+from fairgate.sim.draws import lognormal
 from fairgate.sim.stream import Stream
 
 MS = 1_000_000
 
 
 class Latency:
-    def __init__(self, fixed: int = NIL) -> None:
+    def __init__(self, fixed: int = NIL, longest: int = NIL) -> None:
         self.fixed = fixed  # the delay of every message, if there is one: those arrive in order by themselves
+        self.longest = max(fixed, longest)  # no message takes longer
 
     def delay(self, src: int, dst: int) -> int:
         return self.fixed
@@ -20,7 +22,7 @@ class Uniform(Latency):
     """Each message its own delay, uniform in [low, high]: messages overtake each other."""
 
     def __init__(self, low: int, high: int, stream: Stream) -> None:
-        Latency.__init__(self)
+        Latency.__init__(self, longest=high)
         self.low = low
         self.width = high - low + 1
         self.stream = stream
@@ -33,7 +35,7 @@ class Matrix(Latency):
     """A measured delay for every ordered pair; node i is row i."""
 
     def __init__(self, rows: list[list[int]]) -> None:
-        Latency.__init__(self)
+        Latency.__init__(self, longest=max(map(max, rows)))
         self.n = len(rows)
         self.cells = array("q", [cell for row in rows for cell in row])
 
@@ -54,10 +56,10 @@ class WideArea(Latency):
     CAP, FLOOR = 400 * MS, 1 * MS
 
     def __init__(self, n: int, stream: Stream) -> None:
-        Latency.__init__(self)
+        Latency.__init__(self, longest=self.CAP)
         self.x = array("d", (stream.unit() for _ in range(n)))
         self.y = array("d", (stream.unit() for _ in range(n)))
-        self.detour = array("d", (stream.rng.lognormvariate(self.DETOUR_MU, self.DETOUR_SIGMA) for _ in range(n)))
+        self.detour = array("d", (lognormal(stream, self.DETOUR_MU, self.DETOUR_SIGMA) for _ in range(n)))
         self.scale = self.SCALE * MS
         self.cap = self.CAP
         self.floor = self.FLOOR

@@ -1,6 +1,6 @@
 cimport cython
 
-cdef long long NIL
+cdef long long NIL, MOST
 
 @cython.final
 cdef class Line:
@@ -8,7 +8,7 @@ cdef class Line:
     cdef long long[::1] after
     cdef long long[::1] passed
     cdef long long tail
-    cdef readonly long long length, overtakes, max_displacement, max_passed
+    cdef readonly long long length, overtakes, max_displacement, max_overtaken
     cpdef void join(self, long long node) except *
     @cython.locals(displacement=cython.longlong, other=cython.longlong)
     cpdef void enter(self, long long node) except *

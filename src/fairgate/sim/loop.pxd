@@ -23,8 +23,8 @@ cdef class Loop(Outbox):
     cdef public bint plain
     cdef public long long fixed
     cdef readonly list nodes
-    cdef long long* load
-    cdef long long n
+    cdef long long* received
+    cdef readonly long long n
     cdef Event* heap
     cdef long long in_heap, capacity
     cdef Lane lanes[2]
@@ -34,6 +34,7 @@ cdef class Loop(Outbox):
     cpdef void place(self, long long me, Node node) except *
     cpdef void push(self, long long time, long long kind, long long dst, long long src, Message msg, long long lane) except *
     cpdef bint run(self, long long most) except -1
+    cpdef void stray(self, long long dst, Message msg) except *
     cpdef void carry(self, long long dst, Message msg) except *
     cpdef void handle(self, long long kind, long long dst, long long src, Message msg) except *
     cpdef void clear(self) except *

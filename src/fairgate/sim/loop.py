@@ -26,13 +26,14 @@ NEVER: Event = (1 << 63, 0, 0, 0, 0, None)
 
 class Loop(Outbox):
     def __init__(self, n: int) -> None:
+        self.n = n
         self.now = 0
         self.acting = 0  # whose step it is
         self.events = 0
         self.plain = False  # no faults, no journal, no clocks: a delivery is just that
         self.fixed = -1  # how long every message takes, if all take as long and nothing befalls them
         self.nodes: list[Node] = []
-        self.load = numbers(n)  # messages that each node received
+        self.received = numbers(n)  # messages that each node received
         self.sent: defaultdict[type[Message], int] = defaultdict(int)
         self.heap: list[Event] = [NEVER]
         self.lanes: tuple[deque[Event], deque[Event]] = (deque(), deque())
@@ -63,7 +64,9 @@ class Loop(Outbox):
 
     def send(self, dst: int, msg: Message) -> None:
         self.sent[type(msg)] += 1
-        if self.fixed >= 0:
+        if not 0 <= dst < self.n:
+            self.stray(dst, msg)
+        elif self.fixed >= 0:
             self.pushed += 1
             self.messages.append((self.now + self.fixed, self.pushed, DELIVER, dst, self.acting, msg))
         else:
@@ -71,39 +74,31 @@ class Loop(Outbox):
 
     def run(self, most: int) -> bool:
         """Up to `most` events; False when there is nothing left to do."""
-        messages = self.messages
-        nodes, load, plain = self.nodes, self.load, self.plain
-        self.bound = self.next_other()
+        heap, exits, messages = self.heap, self.lanes[EXITS], self.messages
+        nodes, received, plain = self.nodes, self.received, self.plain
+        self.bound = exits[0] if exits and exits[0] < heap[0] else heap[0]
         for done in range(most):
             if messages and messages[0] < self.bound:
                 self.now, _, kind, dst, src, msg = messages.popleft()
-                if plain:
-                    self.acting = dst
-                    load[dst] += 1
-                    nodes[dst].on_message(src, msg)  # type: ignore[arg-type]
-                    continue
-            elif self.bound is NEVER:
-                self.events += done
-                return False
             else:
-                self.now, _, kind, dst, src, msg = self.take_other()
-            self.handle(kind, dst, src, msg)
+                event = self.bound
+                if event is NEVER:
+                    self.events += done
+                    return False
+                if event is heap[0]:
+                    heappop(heap)
+                else:
+                    exits.popleft()
+                self.bound = exits[0] if exits and exits[0] < heap[0] else heap[0]
+                self.now, _, kind, dst, src, msg = event
+            if plain and msg is not None:
+                self.acting = dst
+                received[dst] += 1
+                nodes[dst].on_message(src, msg)
+            else:
+                self.handle(kind, dst, src, msg)
         self.events += most
         return True
-
-    def next_other(self) -> Event:
-        """The first event that is not in the lane of messages."""
-        exits = self.lanes[EXITS]
-        return exits[0] if exits and exits[0] < self.heap[0] else self.heap[0]
-
-    def take_other(self) -> Event:
-        event = self.bound
-        if event is self.heap[0]:
-            heappop(self.heap)
-        else:
-            self.lanes[EXITS].popleft()
-        self.bound = self.next_other()
-        return event
 
     def clear(self) -> None:
         """Forget all events: the run ends."""
@@ -111,6 +106,10 @@ class Loop(Outbox):
         self.lanes[0].clear()
         self.lanes[1].clear()
         self.bound = NEVER
+
+    def stray(self, dst: int, msg: Message) -> None:
+        """A message to nobody: a fault of the protocol."""
+        raise NotImplementedError
 
     def carry(self, dst: int, msg: Message) -> None:
         """Send a message whose delay or fate is not `fixed`."""
@@ -137,4 +136,4 @@ class Loop(Outbox):
         return sum(self.sent.values())
 
     def loads(self) -> list[int]:
-        return list(self.load)
+        return list(self.received)

@@ -28,9 +28,9 @@ cdef class Loop(Outbox):
         self.nodes = []
         self.n = n
         self.capacity = 1024
-        self.load = <long long*>calloc(n, sizeof(long long))
+        self.received = <long long*>calloc(n, sizeof(long long))
         self.heap = <Event*>malloc(self.capacity * sizeof(Event))
-        if self.load == NULL or self.heap == NULL:
+        if self.received == NULL or self.heap == NULL:
             raise MemoryError
         for i in range(2):
             self.lanes[i].mask = 1023
@@ -46,7 +46,7 @@ cdef class Loop(Outbox):
         for i in range(self.kinds_used):
             Py_XDECREF(self.kinds[i])
         free(self.heap)
-        free(self.load)
+        free(self.received)
 
     cpdef void place(self, long long me, Node node) except *:
         if me == len(self.nodes):
@@ -143,10 +143,25 @@ cdef class Loop(Outbox):
         heap[i] = last[0]
 
     cpdef void send(self, long long dst, Message msg) except *:
+        cdef Lane* lane = &self.lanes[0]
+        cdef Event* event
         self.count(<PyObject*>Py_TYPE(msg))
-        if self.fixed >= 0:
+        if not 0 <= dst < self.n:
+            self.stray(dst, msg)
+        elif self.fixed >= 0:
+            if lane.size > lane.mask:
+                self.grow_lane(lane)
+            event = &lane.ring[(lane.first + lane.size) & lane.mask]
+            lane.size += 1
+            lane.last_time = self.now + self.fixed
+            self.pushed += 1
+            event.time = lane.last_time
+            event.order = self.pushed
+            event.dst = dst
+            event.src = self.acting
+            event.kind = DELIVER
             Py_INCREF(msg)
-            self.put(self.now + self.fixed, DELIVER, dst, self.acting, <PyObject*>msg, 0)
+            event.msg = <PyObject*>msg
         else:
             self.carry(dst, msg)
 
@@ -166,46 +181,58 @@ cdef class Loop(Outbox):
         return 0
 
     cpdef bint run(self, long long most) except -1:
-        cdef Event event
         cdef Event* best
         cdef Event* front
-        cdef Lane* lane
+        cdef Event other
+        cdef Lane* messages = &self.lanes[0]
+        cdef Lane* exits = &self.lanes[1]
         cdef Message msg
-        cdef long long i
+        cdef long long i, dst, src
         for i in range(most):
             best = self.heap if self.in_heap > 0 else NULL
-            lane = NULL
-            if self.lanes[0].size > 0:
-                front = &self.lanes[0].ring[self.lanes[0].first]
+            if exits.size > 0:
+                front = &exits.ring[exits.first]
                 if best == NULL or before(front, best):
                     best = front
-                    lane = &self.lanes[0]
-            if self.lanes[1].size > 0:
-                front = &self.lanes[1].ring[self.lanes[1].first]
+            if messages.size > 0:
+                front = &messages.ring[messages.first]
                 if best == NULL or before(front, best):
-                    best = front
-                    lane = &self.lanes[1]
+                    messages.first = (messages.first + 1) & messages.mask
+                    messages.size -= 1
+                    self.now = front.time
+                    dst = front.dst
+                    src = front.src
+                    msg = <Message>front.msg
+                    Py_DECREF(msg)  # the queue's reference; `msg` has its own
+                    if self.plain:
+                        self.acting = dst
+                        self.received[dst] += 1
+                        (<Node>(<PyObject*>self.nodes[dst])).on_message(src, msg)
+                    else:
+                        self.handle(DELIVER, dst, src, msg)
+                    continue
             if best == NULL:
+                self.events += i
                 return False
-            event = best[0]
-            if lane == NULL:
+            other = best[0]
+            if best == self.heap:
                 self.pop_heap()
             else:
-                lane.first = (lane.first + 1) & lane.mask
-                lane.size -= 1
-            self.events += 1
-            self.now = event.time
-            if event.msg == NULL:
-                self.handle(event.kind, event.dst, event.src, None)
+                exits.first = (exits.first + 1) & exits.mask
+                exits.size -= 1
+            self.now = other.time
+            if other.msg == NULL:
+                self.handle(other.kind, other.dst, other.src, None)
             else:
-                msg = <Message>event.msg
-                Py_DECREF(msg)  # the queue's reference; `msg` has its own
+                msg = <Message>other.msg
+                Py_DECREF(msg)
                 if self.plain:
-                    self.acting = event.dst
-                    self.load[event.dst] += 1
-                    (<Node>(<PyObject*>self.nodes[event.dst])).on_message(event.src, msg)
+                    self.acting = other.dst
+                    self.received[other.dst] += 1
+                    (<Node>(<PyObject*>self.nodes[other.dst])).on_message(other.src, msg)
                 else:
-                    self.handle(event.kind, event.dst, event.src, msg)
+                    self.handle(other.kind, other.dst, other.src, msg)
+        self.events += most
         return True
 
     cpdef void clear(self) except *:
@@ -217,6 +244,9 @@ cdef class Loop(Outbox):
             for j in range(self.lanes[i].size):
                 Py_XDECREF(self.lanes[i].ring[(self.lanes[i].first + j) & self.lanes[i].mask].msg)
             self.lanes[i].size = 0
+
+    cpdef void stray(self, long long dst, Message msg) except *:
+        raise NotImplementedError
 
     cpdef void carry(self, long long dst, Message msg) except *:
         raise NotImplementedError
@@ -254,4 +284,4 @@ cdef class Loop(Outbox):
 
     def loads(self):
         cdef long long i
-        return [self.load[i] for i in range(self.n)]
+        return [self.received[i] for i in range(self.n)]

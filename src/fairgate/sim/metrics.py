@@ -1,5 +1,7 @@
 """What a run measures at every entry, in O(1)."""
 
+from collections.abc import Sequence
+
 from fairgate.core.numbers import numbers
 
 
@@ -35,8 +37,9 @@ class Metrics:
         more[: self.counted] = self.waits
         self.waits = more
 
-    def kept_waits(self) -> list[int]:
-        return list(self.waits[: self.counted])
+    def kept_waits(self) -> Sequence[int]:
+        """A view of the waits, not a copy, where compiled."""
+        return self.waits[: self.counted]
 
     def node_maxima(self) -> list[int]:
         return list(self.node_max)

@@ -10,6 +10,7 @@ from fairgate.core.choose import from_floats
 from fairgate.core.mutex import Mutex
 from fairgate.core.numbers import COMPILED
 from fairgate.core.setup import Setup
+from fairgate.core.units import seconds_to_ns
 from fairgate.errors import BadInput
 from fairgate.registry import find_protocol, make_node
 from fairgate.sim.engine import Engine
@@ -19,7 +20,6 @@ from fairgate.sim.matrix import read_matrix
 from fairgate.sim.record import EngineRecorder
 from fairgate.sim.stream import Stream
 from fairgate.sim.summary import Result, summarise
-from fairgate.sim.units import seconds_to_ns
 from fairgate.sim.workload import Closed, Open, Rounds, Workload
 from fairgate.trace.journal import JournalWriter
 
@@ -52,6 +52,7 @@ class Config:
     options: dict[str, Any] = field(default_factory=dict)
     check: bool = True
     usage: bool = False  # keep every change of the number inside
+    marks: bool = False  # count the branches that the protocol notes
     census_every: int | None = None  # events between two counts of all tokens; None: seldom enough not to matter
 
     @property
@@ -90,6 +91,8 @@ def run(engine: Engine, progress: Progress | None) -> bool:
         engine.finish()
     except KeyboardInterrupt:
         return False
+    except AssertionError as broken:  # a protocol noticed itself that something is wrong
+        engine.violate(f"assertion: {broken} (node {engine.acting})")
     finally:
         if collecting:
             gc.enable()
@@ -102,7 +105,8 @@ def build(config: Config) -> Engine:
     check(config, protocol)
     faults = parse_faults(config.faults, config.nodes)
     latency = make_latency(config)
-    setup = Setup(tuple(range(config.nodes)), config.k, options=config.options)
+    options = {"channel_resend": 3 * latency.longest, **config.options} if config.stack else config.options
+    setup = Setup(tuple(range(config.nodes)), config.k, options=options)
     engine = Engine(
         make_node(config.protocol, config.stack),
         setup,
@@ -117,6 +121,7 @@ def build(config: Config) -> Engine:
     if config.check and not config.stack:  # below a channel a token may be in two places and still be one
         every = config.census_every
         engine.census_every = max(4096, 32 * config.nodes) if every is None else every
+    engine.noting = config.marks
     if config.usage:
         engine.usage = [(0, 0)]
     hold = seconds_to_ns(config.cs + 1.0 / config.rate)

@@ -9,8 +9,7 @@ from random import Random
 
 class Stream:
     def __init__(self, seed: str) -> None:
-        self.rng = Random(seed)
-        self.random = self.rng.random
+        self.random = Random(seed).random
 
     def unit(self) -> float:
         """Uniform in [0, 1)."""
@@ -20,5 +19,6 @@ class Stream:
         """Uniform in 0..n-1."""
         return int(self.random() * n)
 
-    def exponential(self, mean: float) -> float:
-        return -mean * log(1.0 - self.random())
+    def exponential(self, mean: float) -> int:
+        """Of this mean, cut down to a whole number: times are whole."""
+        return int(-mean * log(1.0 - self.random()))

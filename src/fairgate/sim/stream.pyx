@@ -34,5 +34,5 @@ cdef class Stream:
     cpdef long long below(self, long long n) except -1:
         return <long long>(self.unit() * n)
 
-    cpdef double exponential(self, double mean) except -1.0:
-        return -mean * log(1.0 - self.unit())
+    cpdef long long exponential(self, double mean) except -1:
+        return <long long>(-mean * log(1.0 - self.unit()))

@@ -1,12 +1,12 @@
 """What came out of a run, in seconds, for people and for programs."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
+from fairgate.core.units import SECOND
 from fairgate.sim.engine import Engine
-from fairgate.sim.units import SECOND
+from fairgate.sim.quantiles import quantiles
 
 
 @dataclass(frozen=True)
@@ -51,20 +51,14 @@ class Result:
         return found
 
 
-def percentile(ordered: Sequence[int], share: float) -> float:
-    """Of an ordered row, in seconds: the smallest value that so large a share does not exceed."""
-    if not ordered:
-        return 0.0
-    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)] / SECOND
-
-
 def summarise(engine: Engine, protocol: str, seed: int, seconds: float, interrupted: bool) -> Result:
     metrics = engine.metrics
-    waits = sorted(metrics.kept_waits())
-    maxima = sorted(metrics.node_maxima())
+    p50, p90, p99 = quantiles(metrics.kept_waits(), (0.5, 0.9, 0.99))
+    maxima = metrics.node_maxima()
     loads = engine.loads()
     mean = metrics.wait_total / metrics.counted / SECOND if metrics.counted else 0.0
     longest = metrics.wait_max / SECOND
+    held = engine.inside_time + engine.now * engine.occupancy.inside  # those inside have been there until now
     return Result(
         protocol=protocol,
         nodes=len(maxima),
@@ -74,21 +68,21 @@ def summarise(engine: Engine, protocol: str, seed: int, seconds: float, interrup
         events=engine.events,
         wait_mean=mean,
         wait_max=longest,
-        wait_p50=percentile(waits, 0.5),
-        wait_p90=percentile(waits, 0.9),
-        wait_p99=percentile(waits, 0.99),
+        wait_p50=p50 / SECOND,
+        wait_p90=p90 / SECOND,
+        wait_p99=p99 / SECOND,
         spread=longest - mean,
         node_max_median=median(maxima) / SECOND,
-        node_max_p90=percentile(maxima, 0.9),
+        node_max_p90=quantiles(maxima, (0.9,))[0] / SECOND,
         messages_per_entry=engine.sent_total() / metrics.entries if metrics.entries else 0.0,
         messages=engine.sent_by_tag(),
         load_mean=sum(loads) / len(loads),
         load_max=max(loads),
-        units_mean=engine.inside_time / engine.now if engine.now else 0.0,
+        units_mean=held / engine.now if engine.now else 0.0,
         max_inside=engine.occupancy.max_inside,
         overtakes=engine.line.overtakes,
         max_displacement=engine.line.max_displacement,
-        max_overtaken=engine.line.max_passed,
+        max_overtaken=engine.line.max_overtaken,
         cancelled=metrics.cancelled,
         lost=metrics.lost,
         violations=engine.violation_count,

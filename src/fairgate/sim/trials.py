@@ -18,6 +18,7 @@ def run_trials(
     """Seeds seed..seed+trials-1, in that order. Ctrl-C gives those that were done."""
     configs = [replace(config, seed=config.seed + i) for i in range(trials)]
     done: list[Result] = []
+    others = multiprocessing.active_children()
     pool = ProcessPoolExecutor(
         min(workers, trials), mp_context=multiprocessing.get_context("fork"), initializer=leave_ctrl_c_to_the_parent
     )
@@ -27,7 +28,9 @@ def run_trials(
             if progress is not None:
                 progress(done[-1])
     except KeyboardInterrupt:
-        pass
+        for worker in multiprocessing.active_children():
+            if worker not in others:  # a trial can last for hours, and nobody will wait for it
+                worker.terminate()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
     return sorted(done, key=lambda result: result.seed)

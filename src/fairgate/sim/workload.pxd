@@ -9,14 +9,16 @@ cdef class Workload:
     cpdef void ask_at(self, long long node, long long time) except *
     cdef public long long total_left, asking
     cdef long long[::1] left
+    cdef long long[::1] planned
     cdef readonly Stream stream
     cdef public double give_up_share, give_up_mean
     cdef public bint hold_random
     cpdef void begin(self, long long now) except *
     cpdef void done(self, long long node, long long now) except *
-    cpdef void gone(self, long long node) except *
+    cpdef void asked(self, long long node) except *
+    cpdef void back(self, long long node, long long now) except *
+    cpdef void gone(self, long long node, long long now) except *
     cpdef bint take(self, long long node) except -1
-    cpdef long long exponential(self, double mean) except -1
     cpdef long long stay(self) except -1
     cpdef long long give_up_after(self) except? -2
 
@@ -28,6 +30,7 @@ cdef class Open(Workload):
     cdef long long[::1] next_arrival
 
 cdef class Rounds(Workload):
-    cdef long long rounds_left, askers, pending
+    cdef long long rounds_left, askers
+    cdef set busy
     cdef list alive
     cpdef void next_round(self, long long now) except *

@@ -1,11 +1,11 @@
 """Who asks when, how long they stay, and when they give up."""
 
 from fairgate.core.numbers import numbers
+from fairgate.core.units import SECOND
+from fairgate.sim.draws import sample
 from fairgate.sim.events import ACQUIRE
 from fairgate.sim.loop import HEAP, Loop
 from fairgate.sim.stream import Stream
-
-SECOND = 1_000_000_000
 
 
 class Workload:
@@ -16,7 +16,8 @@ class Workload:
         self.loop = Loop(0)  # the engine, once it has begun
         self.left = numbers(n, requests)
         self.total_left = n * requests
-        self.asking = 0  # requests that are planned and not yet made
+        self.asking = 0  # requests that are planned and not yet made, of all nodes
+        self.planned = numbers(n)  # the same of each node
         self.hold = hold  # ns inside
         self.stream = stream
         self.give_up_share = 0.0
@@ -32,10 +33,22 @@ class Workload:
         raise NotImplementedError
 
     def ask_at(self, node: int, time: int) -> None:
+        """Plan the node's next request. It may have arrived earlier and stood in line: its wait counts from then."""
         self.asking += 1
-        self.loop.push(time, ACQUIRE, node, 0, None, HEAP)
+        self.planned[node] = 1
+        self.loop.push(max(time, self.loop.now), ACQUIRE, node, time, None, HEAP)
 
-    def gone(self, node: int) -> None:
+    def asked(self, node: int) -> None:
+        """The planned request is made, or would be if the node were up."""
+        self.asking -= 1
+        self.planned[node] = 0
+
+    def back(self, node: int, now: int) -> None:
+        """The node is back after a reset; what it had asked for is forgotten."""
+        if self.planned[node] == 0:
+            self.done(node, now)
+
+    def gone(self, node: int, now: int) -> None:
         """The node crashed for good: it makes no further request."""
         self.total_left -= self.left[node]
         self.left[node] = 0
@@ -48,19 +61,16 @@ class Workload:
         self.total_left -= 1
         return True
 
-    def exponential(self, mean: float) -> int:
-        return int(self.stream.exponential(mean))
-
     def stay(self) -> int:
         """How long this entry lasts."""
         if self.hold_random:
-            return self.exponential(self.hold)
+            return self.stream.exponential(self.hold)
         return self.hold
 
     def give_up_after(self) -> int:
         """How long this request is willing to wait; -1: for ever."""
         if self.give_up_share > 0.0 and self.stream.unit() < self.give_up_share:
-            return self.exponential(self.give_up_mean)
+            return self.stream.exponential(self.give_up_mean)
         return -1
 
 
@@ -76,8 +86,10 @@ class Closed(Workload):
             self.done(node, now)
 
     def done(self, node: int, now: int) -> None:
-        if self.take(node):
-            self.ask_at(node, now + int(self.stream.exponential(self.think)))
+        if self.left[node] > 0:
+            self.left[node] -= 1
+            self.total_left -= 1
+            self.ask_at(node, now + self.stream.exponential(self.think))
 
 
 class Open(Workload):
@@ -95,7 +107,7 @@ class Open(Workload):
 
     def done(self, node: int, now: int) -> None:
         if self.take(node):
-            self.next_arrival[node] += self.exponential(self.gap)
+            self.next_arrival[node] += self.stream.exponential(self.gap)
             self.ask_at(node, self.next_arrival[node])
 
 
@@ -110,29 +122,30 @@ class Rounds(Workload):
         self.rounds_left = requests
         self.total_left = requests * askers
         self.askers = askers
-        self.pending = 0
+        self.busy: set[int] = set()  # who has not come through this round
         self.alive = list(range(n))
 
     def begin(self, now: int) -> None:
         self.next_round(now)
 
     def done(self, node: int, now: int) -> None:
-        self.pending -= 1
-        if self.pending <= 0:
-            self.next_round(now)
+        if node in self.busy:
+            self.busy.remove(node)
+            if not self.busy:
+                self.next_round(now)
 
-    def gone(self, node: int) -> None:
+    def gone(self, node: int, now: int) -> None:
         if node in self.alive:
             self.alive.remove(node)
+            self.done(node, now)
 
     def next_round(self, now: int) -> None:
-        self.pending = 0
         if self.rounds_left == 0 or not self.alive:
             self.total_left = 0
-            return
-        self.rounds_left -= 1
-        chosen = self.stream.rng.sample(self.alive, min(self.askers, len(self.alive)))
-        self.total_left = max(0, self.total_left - self.askers)
-        for node in chosen:
-            self.pending += 1
-            self.ask_at(node, now)
+        else:
+            self.rounds_left -= 1
+            self.total_left = self.rounds_left * self.askers
+            chosen = sample(self.stream, self.alive, min(self.askers, len(self.alive)))
+            self.busy.update(chosen)
+            for node in chosen:
+                self.ask_at(node, now)

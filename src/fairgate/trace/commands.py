@@ -14,12 +14,11 @@ from fairgate.core.message import Message
 from fairgate.core.mutex import Mutex
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
+from fairgate.core.units import SECOND
 from fairgate.sim.hand import Flight, Hand, Violation
 from fairgate.trace.spacetime import entered
 
 Registry = Callable[[str, tuple[str, ...]], MakeNode]  # a protocol's name and the layers below it
-
-SECOND = 1_000_000_000
 
 
 class Wrong(Exception):

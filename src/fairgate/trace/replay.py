@@ -5,18 +5,17 @@ same state keys. Where they do not, the code has changed, or the journal has, or
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from fairgate.core.choose import scripted
 from fairgate.core.inputs import CALLS
+from fairgate.core.layers import MakeNode
 from fairgate.core.message import Message, decode
 from fairgate.core.node import Node
-from fairgate.core.outbox import Collected, Outbox
+from fairgate.core.outbox import Collected
 from fairgate.core.setup import Setup
 from fairgate.trace.journal import Effect, Step, read
-
-MakeNode = Callable[[int, Setup, Outbox], Node]
 
 
 class ReplayError(Exception):

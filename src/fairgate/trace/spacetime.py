@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairgate.core.ids import NIL
+from fairgate.core.units import SECOND
 from fairgate.trace.journal import Step
 
 MOST_COLUMNS = 12
 LEAST_PITCH, MOST_PITCH = 4, 6  # between two columns
 LEAST_TEXT = 30  # what the words beside the picture need
 HEADING_EVERY = 40  # rows
-SECOND = 1_000_000_000
 MILLI = 1_000_000
 
 IDLE, WAITING, INSIDE, DOWN = "idle", "waiting", "inside", "down"

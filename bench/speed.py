@@ -1,0 +1,75 @@
+"""Speed as ratios, measured side by side in one run: medians of 5, interleaved, each in its own process.
+
+The machine may be shared, so an absolute time means little, and CPU time is taken rather than the clock's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from statistics import median
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+ROUNDS = 5
+RUNS = {  # name -> (measure, requests a node, pure?)
+    "SimPy": ("simpy", 100, False),
+    "SimPy, same metrics": ("simpy_measured", 100, False),
+    "fairgate, interpreted": ("fairgate", 100, True),
+    "fairgate, compiled": ("fairgate", 2000, False),
+}
+SIZES = (100, 1_000, 10_000, 100_000)
+
+
+def measure(name: str, argument: int, pure: bool) -> dict[str, Any]:
+    env = (
+        {**os.environ, "FAIRGATE_PURE": "1"} if pure else {k: v for k, v in os.environ.items() if k != "FAIRGATE_PURE"}
+    )
+    command = [sys.executable, "-m", "bench.one", name, str(argument)]
+    done = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def against_simpy(console: Console) -> None:
+    speeds: dict[str, list[float]] = {name: [] for name in RUNS}
+    events: dict[str, list[float]] = {name: [] for name in RUNS}
+    for _ in track(range(ROUNDS), description="Fair-k, N=100, k=3, rate 0.5", console=console, transient=True):
+        for name, (what, requests, pure) in RUNS.items():
+            found = measure(what, requests, pure)
+            speeds[name].append(found["entries"] / found["seconds"])
+            events[name].append(found["events"] / found["seconds"])
+    table = Table("", "entries/s", "events/s", "times SimPy", "times SimPy, same metrics", title="medians of 5")
+    for name in RUNS:
+        own = median(speeds[name])
+        ratios = [f"{own / median(speeds[other]):.2f}" for other in ("SimPy", "SimPy, same metrics")]
+        table.add_row(name, f"{own:,.0f}", f"{median(events[name]):,.0f}", *ratios)
+    console.print(table)
+
+
+def large(console: Console) -> None:
+    table = Table("nodes", "k", "events/s", "entries/s", "messages/entry", "bytes/node", "mean wait", "the law says")
+    for nodes in track(SIZES, description="large systems", console=console, transient=True):
+        found = measure("large", nodes, False)
+        table.add_row(
+            f"{nodes:,}",
+            f"{nodes // 100:,}",
+            f"{found['events'] / found['seconds']:,.0f}",
+            f"{found['entries'] / found['seconds']:,.0f}",
+            f"{found['messages_per_entry']:.2f}",
+            f"{found['bytes_per_node_peak']:,.0f}",
+            f"{found['wait_mean']:.2f} s",
+            f"{100 * 10.001 - 10 - 2:.2f} s",
+        )
+    console.print(table)
+
+
+if __name__ == "__main__":
+    output = Console()
+    against_simpy(output)
+    large(output)

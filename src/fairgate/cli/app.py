@@ -1,0 +1,113 @@
+"""All commands together, and how each of them ends.
+
+A command is a function of its options that returns its exit code:
+
+    0    all is well                    1    something is wrong with what was looked at (a violation, a difference)
+    2    bad input, in one line         130  ended by Ctrl-C        141  nobody read on (a closed pipe)
+
+It says so by raising, too: BadInput and JournalError are exit code 2, ReplayError is 1, and none of them
+is ever a traceback. To add a command: write it in a module of its own, and register it below.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Annotated, Any, cast
+
+import typer
+
+from fairgate import __version__
+from fairgate.cli.demo import demo_command
+from fairgate.cli.protocols import protocols_command
+from fairgate.cli.replay import replay_command
+from fairgate.cli.screen import complain
+from fairgate.cli.sim import sim_command
+from fairgate.errors import BadInput
+from fairgate.sim.run import kind_of_build
+from fairgate.trace.journal import JournalError
+from fairgate.trace.replay import ReplayError
+from fairgate.trace.scenario import ScenarioError
+
+GOOD, WRONG, BAD_INPUT, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
+
+# What all usage errors have in common. Typer has its own copy of click or none, by its version: this is the one in use.
+UsageError = cast(type[Exception], typer.BadParameter.__base__)
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
+COMMANDS: dict[str, Callable[..., int | None]] = {
+    "demo": demo_command,
+    "sim": sim_command,
+    "replay": replay_command,
+    "protocols": protocols_command,
+}
+
+
+def quiet_at_a_closed_pipe(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """As behind `| head`. It has to be met here: typer would make it an exit code of 1."""
+
+    @wraps(command)
+    def careful(*args: Any, **kwargs: Any) -> int | None:
+        try:
+            code = command(*args, **kwargs)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Else Python would complain at its end about what it cannot write.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return CLOSED_PIPE
+        return code
+
+    return careful
+
+
+for name, command in COMMANDS.items():
+    app.command(name)(quiet_at_a_closed_pipe(command))
+
+
+def show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fairgate {__version__} ({kind_of_build()})")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True, epilog="Begin with: fairgate demo")
+def fairgate(
+    ctx: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Say which version this is.")
+    ] = False,
+) -> None:
+    """Fair distributed locks and k-semaphores with no server: at most k go through a gate at a time."""
+    if ctx.invoked_subcommand is None:
+        help = ctx.get_help()  # with rich it is printed by this, and empty
+        if help:
+            typer.echo(help)
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Do one command; its exit code."""
+    try:
+        code: int | None = app(args=list(arguments), prog_name="fairgate", standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except ReplayError as different:
+        complain(different)
+        return WRONG
+    except (BadInput, JournalError, ScenarioError) as wrong:
+        complain(wrong)
+        return BAD_INPUT
+    except UsageError as wrong:
+        complain(usage(wrong))
+        return BAD_INPUT
+    return code or GOOD
+
+
+def usage(wrong: Any) -> str:
+    """One line and a hint."""
+    said = " ".join(str(wrong.format_message()).split()).rstrip(".")
+    where = wrong.ctx.command_path if wrong.ctx is not None else "fairgate"
+    return f"{said[:1].lower()}{said[1:]} (see {where} --help)"

@@ -1,0 +1,150 @@
+"""`fairgate replay`: a journal done again, compared step by step, and drawn."""
+
+import shutil
+import sys
+from collections.abc import Iterator
+from itertools import chain
+from typing import Annotated
+
+import typer
+
+from fairgate.cli.screen import counted, width
+from fairgate.cli.values import read_nodes
+from fairgate.core.layers import MakeNode
+from fairgate.core.node import Node
+from fairgate.core.outbox import Outbox
+from fairgate.core.setup import Setup
+from fairgate.errors import BadInput
+from fairgate.registry import make_node
+from fairgate.trace.journal import Header, JournalError, Step, read
+from fairgate.trace.replay import ReplayError, replay
+from fairgate.trace.spacetime import spacetime
+
+LONGEST_DIFFERENCE = 300  # characters: a state key can be very long
+
+
+def replay_command(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A journal, as `fairgate sim --journal FILE` writes it.")],
+    nodes: Annotated[
+        str | None, typer.Option(help="Draw only these nodes, in this order: 1,2,5 or 0-4.", metavar="LIST")
+    ] = None,
+    first: Annotated[int, typer.Option("--from", help="Draw from this line of the journal on.", metavar="LINE")] = 2,
+    last: Annotated[
+        int | None,
+        typer.Option("--to", help="Draw to this line of the journal.", metavar="LINE", show_default="the last"),
+    ] = None,
+    ascii_only: Annotated[bool, typer.Option("--ascii", help="Draw with plain characters only.")] = False,
+    check_only: Annotated[bool, typer.Option("--check-only", help="Draw nothing, just compare.")] = False,
+) -> None:
+    """Run a journal again, check that every step comes out the same, and draw it: a column a node, a row a step.
+
+    [bold]A small run[/bold], written and looked at
+
+        fairgate sim fair_k --nodes 5 --requests 2 --journal run.ndjson
+
+        fairgate replay run.ndjson
+
+    [bold]Part of a long one[/bold]
+
+        fairgate replay run.ndjson --nodes 0,3,4 --from 20 --to 60
+    """
+    if first < 1 or (last is not None and last < first):
+        raise BadInput("--from and --to are lines of the journal, in order, from 1 on")
+    header = read_header(file)
+    setup = setup_of(file, header)
+    columns = read_nodes(nodes, setup.members) if nodes is not None else ()
+    steps = Counted(replayed(file, header))
+    if not check_only:
+        picture = spacetime(steps, columns, first, last, line_width(), ascii_only or not can_draw())
+        top = next(picture, "")  # all that is to be drawn was replayed for it: no title above an error
+        for line in chain((title(header, setup), top), picture):
+            print(line)
+    for _ in steps:  # what was not drawn is compared all the same
+        pass
+    print(f"{counted(steps.count, 'step')} replayed: all came out the same")
+
+
+class Counted:
+    """An iterator that can be gone on with, and knows how far it came."""
+
+    def __init__(self, steps: Iterator[Step]) -> None:
+        self.steps = steps
+        self.count = 0
+
+    def __iter__(self) -> Iterator[Step]:
+        return self
+
+    def __next__(self) -> Step:
+        step = next(self.steps)
+        self.count += 1
+        return step
+
+
+def read_header(file: str) -> Header:
+    try:
+        header, _ = read(file)
+    except OSError as wrong:
+        raise BadInput(f"cannot read the journal {file}: {wrong.strerror}") from wrong
+    return header
+
+
+def setup_of(file: str, header: Header) -> Setup:
+    try:
+        return Setup.of(header.setup)
+    except (KeyError, TypeError, ValueError, AttributeError) as wrong:
+        raise JournalError(file, 1, f"broken header: its setup makes no sense ({wrong})") from wrong
+
+
+def replayed(file: str, header: Header) -> Iterator[Step]:
+    """Every step, done again; a difference says in which file."""
+    try:
+        make = make_node(header.protocol, header.stack)
+    except BadInput as wrong:
+        raise JournalError(file, 1, str(wrong)) from wrong
+    try:
+        yield from replay(file, careful(file, make))
+    except ReplayError as wrong:
+        raise Difference(file, wrong) from wrong
+
+
+def careful(file: str, make: MakeNode) -> MakeNode:
+    """A node that cannot even be made is the journal's fault: its header and its steps do not fit."""
+
+    def made(me: int, setup: Setup, out: Outbox) -> Node:
+        try:
+            return make(me, setup, out)
+        except Exception as wrong:
+            raise BadInput(f"{file}: cannot make node {me} of this journal: {wrong}") from wrong
+
+    return made
+
+
+class Difference(ReplayError):
+    """A ReplayError that fits in a line and names its file."""
+
+    def __init__(self, file: str, wrong: ReplayError) -> None:
+        super().__init__(wrong.line, wrong.node, wrong.what, wrong.expected, wrong.came)
+        expected, came = cut(wrong.expected), cut(wrong.came)
+        self.text = f"{file}:{wrong.line}: node {wrong.node}, {wrong.what}: expected {expected}, came {came}"
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def cut(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= LONGEST_DIFFERENCE else text[: LONGEST_DIFFERENCE - 3] + "..."
+
+
+def title(header: Header, setup: Setup) -> str:
+    layers = "".join(f" over {layer}" for layer in header.stack)
+    seed = "" if header.seed is None else f", seed {header.seed}"
+    return f"{header.protocol}{layers}: {counted(setup.n, 'node')}, k = {setup.k}{seed}, from {header.driver}"
+
+
+def line_width() -> int:
+    return width() or shutil.get_terminal_size().columns
+
+
+def can_draw() -> bool:
+    return (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")

@@ -1,0 +1,82 @@
+"""What is shown to people: consoles, a progress bar, numbers that can be read."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+PIPED_WIDTH = 100
+REDRAW = 0.1  # seconds
+
+
+class Screen(Console):
+    def on_broken_pipe(self) -> None:
+        raise  # noqa: PLE0704  (rich calls this while it handles the error, and would exit by itself)
+
+
+def stdout() -> Console:
+    return Screen(width=width(), highlight=False)
+
+
+def stderr() -> Console:
+    return Screen(stderr=True, highlight=False, soft_wrap=True)
+
+
+def width() -> int | None:
+    """None: as wide as the terminal is."""
+    return None if sys.stdout.isatty() or os.environ.get("COLUMNS") else PIPED_WIDTH
+
+
+def complain(what: object) -> None:
+    print(f"fairgate: {what}", file=sys.stderr)
+
+
+def warn(what: str) -> None:
+    stderr().print(f"note: {what}", style="yellow", markup=False)
+
+
+@contextmanager
+def progress_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Gives a function that is told how much is done. Draws on a terminal, and nothing anywhere else.
+
+    The bar is drawn when it is told something and by no thread of its own: trials fork, and a thread's
+    lock that is held at that moment would stay held in the child.
+    """
+    console = stderr()
+    hidden = not sys.stderr.isatty() or console.is_dumb_terminal
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, auto_refresh=False, disable=hidden) as progress:
+        task = progress.add_task(title, total=total)
+        progress.refresh()
+        drawn = time.monotonic()
+
+        def done(amount: int) -> None:
+            nonlocal drawn
+            progress.update(task, completed=amount)
+            if time.monotonic() - drawn >= REDRAW:
+                progress.refresh()
+                drawn = time.monotonic()
+
+        yield done
+
+
+def number(value: float) -> str:
+    """About four digits: 0.1234, 12.35, 123.4, 12,346."""
+    if isinstance(value, int) or value == 0 or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    for bound, digits in ((100, 1), (0.995, 2), (0.1, 3)):
+        if abs(value) >= bound:
+            return f"{value:.{digits}f}"
+    return f"{value:.2g}"
+
+
+def counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def seconds(value: float) -> str:
+    return f"{number(value)} s"

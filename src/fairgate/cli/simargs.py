@@ -1,0 +1,112 @@
+"""The options of `fairgate sim`, each with the sentence that explains it."""
+
+from typing import Annotated, Any
+
+import typer
+
+GATE, LOAD, NETWORK, RUN, OUTPUT = "The gate", "The load", "The network and its faults", "The run", "What comes out"
+
+
+def option(panel: str, help: str, name: str | None = None, metavar: str | None = None, shown: bool = True) -> Any:
+    """`shown`: does the help end with the default?"""
+    names = () if name is None else (name,)
+    return typer.Option(*names, help=help, rich_help_panel=panel, metavar=metavar, show_default=shown)
+
+
+Protocol = Annotated[
+    str, typer.Argument(metavar="PROTOCOL", help="Which algorithm, such as fair_k; `fairgate protocols` lists them.")
+]
+Nodes = Annotated[int, option(GATE, "How many nodes want to go through the gate, as in --nodes 1000.", metavar="N")]
+K = Annotated[
+    int | None,
+    option(
+        GATE,
+        "How many may be inside at a time: 3 if left out, or 1 for a protocol that allows no more.",
+        metavar="K",
+        shown=False,
+    ),
+]
+Options = Annotated[
+    list[str] | None,
+    option(
+        GATE,
+        "Set an option of the protocol; may be repeated. Times take a unit, as in lease=5s. Example: tree=last_used",
+        name="--option",
+        metavar="NAME=VALUE",
+    ),
+]
+Channel = Annotated[
+    bool,
+    option(
+        GATE,
+        "Carry the protocol by numbered, acknowledged, resent messages, so that a lossy network does not stop it.",
+        name="--channel",
+    ),
+]
+Workload = Annotated[
+    str,
+    option(
+        LOAD,
+        "Who asks when. closed: each node thinks, asks, enters, leaves, thinks. open: requests come to each node"
+        " whatever became of the earlier ones. rounds: some nodes ask at once, and again when all are through.",
+        metavar="closed|open|rounds",
+    ),
+]
+Rate = Annotated[
+    float, option(LOAD, "Requests a second of each node: it thinks 1/rate seconds, on average.", metavar="R")
+]
+Cs = Annotated[float, option(LOAD, "Seconds that a node stays inside, as in --cs 0.5.", metavar="SECONDS")]
+ExponentialCs = Annotated[
+    bool,
+    option(LOAD, "Draw each stay inside from an exponential distribution with mean --cs.", name="--exponential-cs"),
+]
+Requests = Annotated[int, option(LOAD, "Requests that each node makes; the number of rounds in rounds.", metavar="N")]
+Warmup = Annotated[
+    int, option(LOAD, "Leave the first so many requests of each node out of the waits, as in --warmup 20.", metavar="N")
+]
+Askers = Annotated[
+    int | None,
+    option(LOAD, "How many nodes ask in each round of --workload rounds: 20 if left out.", metavar="N", shown=False),
+]
+GiveUp = Annotated[
+    str | None,
+    option(
+        LOAD,
+        "Let this share of the requests be cancelled if they wait too long: 0.2:30 is a fifth, after 30 s on average.",
+        metavar="SHARE:SECONDS",
+    ),
+]
+Latency = Annotated[
+    str,
+    option(
+        NETWORK,
+        "How long a message takes: 1 (seconds), uniform:0.02,0.18, wan (places spread over a plane), or a file with a"
+        " matrix of round trips.",
+        metavar="TIME|wan|FILE",
+    ),
+]
+Faults = Annotated[
+    str,
+    option(
+        NETWORK,
+        "What goes wrong, separated by commas: crash:3@100 (node 3, at 100 s), crash:*5@100+50 (five, one every 50 s),"
+        " reset:3@100+10, loss:0.05, dup:0.01, reorder:0.2, partition:0-4/5-9@60+30, detect:2, trust:1, doubt:0.1.",
+        metavar="TEXT",
+    ),
+]
+Seed = Annotated[int, option(RUN, "The same seed gives the same run, event by event.", metavar="N")]
+Trials = Annotated[int, option(RUN, "So many runs, with the seeds SEED, SEED+1, ... , and their means.", metavar="N")]
+Workers = Annotated[
+    int | None, option(RUN, "Trials that run at a time: one a processor if left out.", metavar="N", shown=False)
+]
+NoCheck = Annotated[
+    bool,
+    option(
+        RUN, "Do not check that at most k are inside, that nobody starves, that tokens stay as many.", name="--no-check"
+    ),
+]
+Journal = Annotated[
+    str | None,
+    option(OUTPUT, "Write every step to this file, for `fairgate replay`: long, and slower.", metavar="FILE"),
+]
+Json = Annotated[bool, option(OUTPUT, "Print one JSON object and nothing else.", name="--json")]

@@ -1,0 +1,107 @@
+"""Words of the command line made into values, with one clear line for each that cannot be."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fairgate.core.mutex import Mutex
+from fairgate.errors import BadInput
+from fairgate.recovery.channel import RESEND
+
+UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
+BOOLS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+LAYER_OPTIONS: dict[str, dict[str, Any]] = {"channel": {"channel_resend": RESEND}}
+
+
+def known_options(protocol: type[Mutex], stack: Sequence[str]) -> dict[str, Any]:
+    """Name -> default, or the choices there are, first the default."""
+    known = dict(protocol.about.options)
+    for layer in stack:
+        known |= LAYER_OPTIONS[layer]
+    return known
+
+
+def read_options(texts: Sequence[str], protocol: type[Mutex], stack: Sequence[str]) -> dict[str, Any]:
+    known = known_options(protocol, stack)
+    read: dict[str, Any] = {}
+    for text in texts:
+        name, equals, word = text.partition("=")
+        if not equals or name not in known:
+            raise BadInput(f"cannot use --option {text}: {what_there_is(protocol.about.name, known)}")
+        read[name] = read_option(name, word, known[name])
+    return read
+
+
+def read_option(name: str, word: str, known: Any) -> Any:
+    """A value of the same kind as its default. (A bool is an int, hence comes first.)"""
+    if isinstance(known, tuple):
+        if word in known:
+            return word
+    elif isinstance(known, bool):
+        if word.lower() in BOOLS:
+            return BOOLS[word.lower()]
+    elif isinstance(known, int):
+        value = whole_number(word)
+        if value is not None:
+            return value
+    else:
+        return word
+    raise BadInput(f"cannot use --option {name}={word}: write {describe_option(name, known)}")
+
+
+def whole_number(word: str) -> int | None:
+    """`5`, or a time such as `10s` or `2.5ms`, which are nanoseconds to a protocol."""
+    unit = word.lstrip("0123456789.")
+    count = word.removesuffix(unit)
+    try:
+        return round(float(count) * UNITS[unit]) if unit else int(count)
+    except (KeyError, ValueError):
+        return None
+
+
+def what_there_is(who: str, known: Mapping[str, Any]) -> str:
+    if not known:
+        return f"{who} has no options"
+    return f"{who} has {'; '.join(describe_option(name, default) for name, default in known.items())}"
+
+
+def describe_option(name: str, known: Any) -> str:
+    """`tree=a|b`: the first is the default. A number shows its default."""
+    if isinstance(known, tuple):
+        return f"{name}={'|'.join(map(str, known))}"
+    if isinstance(known, bool):
+        return f"{name}={'true|false' if known else 'false|true'}"
+    if isinstance(known, int) and known >= UNITS["s"]:  # nothing but a time in ns is as large
+        return f"{name}={known / UNITS['s']:g}s"
+    return f"{name}={known}"
+
+
+def read_give_up(text: str) -> tuple[float, float]:
+    """SHARE:SECONDS; whether they make sense is for the simulator to say."""
+    share, colon, patience = text.partition(":")
+    try:
+        if colon:
+            return finite("--give-up", float(share)), finite("--give-up", float(patience))
+    except ValueError:
+        pass
+    raise BadInput(f"cannot read --give-up {text}: write it as SHARE:SECONDS, such as 0.2:30")
+
+
+def finite(name: str, value: float) -> float:
+    if not math.isfinite(value):
+        raise BadInput(f"{name} must be a number, not {value}")
+    return value
+
+
+def read_nodes(text: str, members: Sequence[int]) -> tuple[int, ...]:
+    """`1,2,5` or `0-4,9`."""
+    nodes: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise BadInput(f"cannot read --nodes {text}: write it as 1,2,5 or 0-4")
+        nodes += range(int(first), int(last or first) + 1)
+    strangers = [node for node in nodes if node not in members]
+    if strangers:
+        raise BadInput(f"there is no node {strangers[0]}: nodes are {members[0]}..{members[-1]}")
+    return tuple(dict.fromkeys(nodes))

@@ -1,0 +1,16 @@
+"""Every protocol, walked at random: what the mutants fail, the originals pass, on the same seeds."""
+
+import pytest
+
+from fairgate.core.mutex import Mutex
+from fairgate.registry import PROTOCOLS
+from tests.walk import walks
+
+SEEDS = range(300)
+
+
+@pytest.mark.parametrize(
+    "protocol", [p for p in PROTOCOLS.values() if not p.about.detectors and not p.timed], ids=lambda p: p.about.name
+)
+def test_no_walk_breaks_a_property(protocol: type[Mutex]) -> None:
+    walks(protocol, SEEDS)
