@@ -1,0 +1,1 @@
+"""The exhaustive checker: the third driver of the same nodes."""

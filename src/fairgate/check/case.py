@@ -1,0 +1,50 @@
+"""What is explored: one small system, and what may befall it. Every bound is part of the case."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from fairgate.core.mutex import Mutex
+from fairgate.errors import BadInput
+from fairgate.registry import find_protocol
+
+NETWORKS = ("any", "fifo", "lossy", "dup")
+
+
+@dataclass(frozen=True)
+class Case:
+    protocol: str
+    nodes: int = 3
+    k: int = 1
+    requests: int = 1  # of each node
+    network: str = "any"  # any: messages overtake each other; fifo: not between the same two; lossy, dup: any, and
+    losses: int = 1  # with lossy: so many messages are lost
+    dups: int = 1  # with dup: so many arrive twice
+    cancels: int = 0  # so many requests are cancelled, at any moment
+    crashes: int = 0  # so many nodes stop for ever
+    resets: int = 0  # so many times a node loses its memory
+    ticks: int = 0  # timed protocols: how far the clock goes, in steps of `tick` ns
+    tick: int = 1_000_000_000
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def describe(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def check(self) -> type[Mutex]:
+        """The protocol; one clear line for whatever makes no sense."""
+        protocol = find_protocol(self.protocol)
+        if self.nodes < 1:
+            raise BadInput(f"--nodes must be at least 1, not {self.nodes}")
+        if not 1 <= self.k <= self.nodes:
+            raise BadInput(f"--k must be 1..{self.nodes} (the number of nodes), not {self.k}")
+        if self.k > 1 and not protocol.about.many:
+            raise BadInput(f"{self.protocol} lets one in at a time: use --k 1")
+        if self.network not in NETWORKS:
+            raise BadInput(f"--network must be one of {', '.join(NETWORKS)}, not {self.network!r}")
+        if self.crashes >= self.nodes:
+            raise BadInput(f"--crashes must be below --nodes ({self.nodes}): somebody must be left to ask")
+        for name in ("requests", "losses", "dups", "cancels", "crashes", "resets", "ticks"):
+            if getattr(self, name) < 0:
+                raise BadInput(f"--{name} must be 0 or more, not {getattr(self, name)}")
+        if protocol.timed and self.ticks < 1:
+            raise BadInput(f"{self.protocol} goes by the clock: say how far, such as --ticks 5")
+        return protocol

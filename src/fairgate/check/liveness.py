@@ -1,0 +1,84 @@
+"""Liveness over the whole graph of states: does every pending request come through?
+
+A graph without cycles is the plain case: every run ends, so it is enough that no end has anybody waiting,
+which the explorer has seen. Where there are cycles (retries, resets), every state must at least be able to
+reach one in which a node that waits no longer does; whoever cannot is lost. A cycle that a fair scheduler
+could turn in for ever while somebody waits is reported as such, unless some message is under way in all of
+its states: that one would have been delivered.
+"""
+
+from array import array
+from collections.abc import Sequence
+
+
+class Graph:
+    """Edges between numbered states, kept in arrays: state i has targets[starts[i]:starts[i + 1]]."""
+
+    def __init__(self) -> None:
+        self.starts = array("l", [0])
+        self.targets = array("i")
+        self.waiting = array("l")  # state -> bit mask of the nodes that wait
+
+    def edge(self, target: int) -> None:
+        self.targets.append(target)
+
+    def close(self, waiting: int) -> None:
+        """The next state has all its edges now."""
+        self.starts.append(len(self.targets))
+        self.waiting.append(waiting)
+
+    def successors(self, state: int) -> Sequence[int]:
+        return self.targets[self.starts[state] : self.starts[state + 1]]
+
+    def __len__(self) -> int:
+        return len(self.waiting)
+
+    def on_cycles(self) -> list[int]:
+        """States that are on a cycle or behind one: those that cannot be put into an order (Kahn)."""
+        incoming = array("i", bytes(4 * len(self)))
+        for target in self.targets:
+            incoming[target] += 1
+        ready = [state for state in range(len(self)) if incoming[state] == 0]
+        done = 0
+        while ready:
+            state = ready.pop()
+            done += 1
+            for target in self.successors(state):
+                incoming[target] -= 1
+                if incoming[target] == 0:
+                    ready.append(target)
+        return [state for state in range(len(self)) if incoming[state] > 0] if done < len(self) else []
+
+    def reversed(self) -> "Graph":
+        """The same edges the other way round."""
+        back = Graph()
+        counts = array("l", bytes(8 * (len(self) + 1)))
+        for target in self.targets:
+            counts[target + 1] += 1
+        for state in range(len(self)):
+            counts[state + 1] += counts[state]
+        back.starts = array("l", counts)
+        back.targets = array("i", bytes(4 * len(self.targets)))
+        for state in range(len(self)):
+            for target in self.successors(state):
+                back.targets[counts[target]] = state
+                counts[target] += 1
+        back.waiting = self.waiting
+        return back
+
+    def lost(self, nodes: int) -> tuple[int, int] | None:
+        """The first (state, node) from which the node's request can never be granted; None if there is none."""
+        back = self.reversed()
+        for node in range(nodes):
+            bit = 1 << node
+            reached = bytearray(0 if mask & bit else 1 for mask in self.waiting)
+            stack = [state for state in range(len(self)) if reached[state]]
+            while stack:
+                for source in back.successors(stack.pop()):
+                    if not reached[source]:
+                        reached[source] = 1
+                        stack.append(source)
+            state = reached.find(0)
+            if state >= 0:
+                return state, node
+        return None

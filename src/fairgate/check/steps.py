@@ -1,0 +1,145 @@
+"""Steps of nodes, each taken once and remembered.
+
+A node is deterministic, so what it does depends on its key, the event and the choices it is given. A
+scratch node of each id is loaded with the key, given the event, and asked for its new key; `choose(n)` is
+answered in every possible way, one outcome each.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from fairgate.check.tables import Table
+from fairgate.core.inputs import CALLS
+from fairgate.core.layers import MakeNode
+from fairgate.core.message import Key, decode
+from fairgate.core.node import Node
+from fairgate.core.outbox import Collected
+from fairgate.core.setup import Setup
+
+Permit = tuple[int, int, int]  # request, slot, fence
+Sent = tuple[int, int, Key]  # source, destination, message
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one step of one node did."""
+
+    key: int  # its new key, by number
+    sent: tuple[int, ...]  # messages, by number
+    granted: Permit | None
+    lost: bool
+    choices: tuple[int, ...]
+    broken: str  # the property that this step alone breaks, or ""
+
+
+class Enumerated:
+    """Answers `choose(n)` from a prefix, then with 0, and knows which combination comes next."""
+
+    def __init__(self, prefix: tuple[int, ...]) -> None:
+        self.prefix = prefix
+        self.made: list[int] = []
+        self.widths: list[int] = []
+
+    def __call__(self, n: int) -> int:
+        at = len(self.made)
+        choice = self.prefix[at] if at < len(self.prefix) else 0
+        self.made.append(choice)
+        self.widths.append(n)
+        return choice
+
+    def next_prefix(self) -> tuple[int, ...] | None:
+        for at in reversed(range(len(self.made))):
+            if self.made[at] + 1 < self.widths[at]:
+                return (*self.made[:at], self.made[at] + 1)
+        return None
+
+
+class Steps:
+    def __init__(self, make: MakeNode, setup: Setup) -> None:
+        self.outboxes = [Collected() for _ in setup.members]
+        self.nodes: list[Node] = [make(me, setup, out) for me, out in zip(setup.members, self.outboxes, strict=True)]
+        self.keys = Table()  # (node, key)
+        self.messages = Table()  # Sent
+        self.key_counts: list[tuple[int, int]] = []  # key -> its tokens and coordinators
+        self.message_counts: list[tuple[int, int]] = []
+        self.remembered: dict[tuple[Any, ...], tuple[Outcome, ...]] = {}
+
+    def first_key(self, me: int) -> int:
+        return self.number_key(me, self.nodes[me])
+
+    def number_key(self, me: int, node: Node) -> int:
+        number = self.keys.number((me, node.key()))
+        if number == len(self.key_counts):
+            self.key_counts.append((node.tokens(), node.coordinators()))
+        return number
+
+    def number_message(self, sent: Sent) -> int:
+        number = self.messages.number(sent)
+        if number == len(self.message_counts):
+            msg = decode(sent[2])
+            self.message_counts.append((msg.tokens(), msg.coordinators()))
+        return number
+
+    def deliver(self, key: int, message: int) -> tuple[Outcome, ...]:
+        found = self.remembered.get((key, message))
+        if found is None:
+            src, _, fields = self.messages.things[message]
+            found = self.outcomes(key, "message", (src, decode(fields)), self.message_counts[message])
+            self.remembered[key, message] = found
+        return found
+
+    def call(self, key: int, event: str, *arguments: Any) -> tuple[Outcome, ...]:
+        found = self.remembered.get((key, event, arguments))
+        if found is None:
+            found = self.outcomes(key, event, arguments, (0, 0))
+            self.remembered[key, event, arguments] = found
+        return found
+
+    def outcomes(
+        self, key: int, event: str, arguments: tuple[Any, ...], brought: tuple[int, int]
+    ) -> tuple[Outcome, ...]:
+        """One for every combination of choices. `brought`: tokens and coordinators that came with the event."""
+        found = []
+        prefix: tuple[int, ...] | None = ()
+        while prefix is not None:
+            chooser = Enumerated(prefix)
+            found.append(self.take(key, event, arguments, brought, chooser))
+            prefix = chooser.next_prefix()
+        return tuple(found)
+
+    def take(
+        self, key: int, event: str, arguments: tuple[Any, ...], brought: tuple[int, int], chooser: Enumerated
+    ) -> Outcome:
+        me, state = self.keys.things[key]
+        node, out = self.nodes[me], self.outboxes[me]
+        node.load(state)
+        out.drain()
+        out.chooser = chooser
+        broken = ""
+        try:
+            getattr(node, CALLS[event])(*arguments)
+        except (AssertionError, RuntimeError) as error:
+            broken = f"assertion: {error} (node {me})"
+        sent, granted, lost = [], None, False
+        for effect in out.drain():
+            if effect[0] == "send":
+                if not 0 <= effect[1] < len(self.nodes):
+                    broken = broken or f"send: node {me} sent {effect[2]} to {effect[1]}, which is no member"
+                else:
+                    sent.append(self.number_message((me, effect[1], effect[2].key())))
+            elif effect[0] == "granted":
+                granted = (effect[1], effect[2], effect[3])
+            elif effect[0] == "lost":
+                lost = True
+        after = self.number_key(me, node)
+        broken = broken or self.conserved(key, after, sent, brought, me)
+        return Outcome(after, tuple(sent), granted, lost, tuple(chooser.made), broken)
+
+    def conserved(self, before: int, after: int, sent: list[int], brought: tuple[int, int], me: int) -> str:
+        """A step neither makes nor loses tokens and coordinators: then no run does."""
+        for kind, name in enumerate(("tokens", "coordinator")):
+            had = self.key_counts[before][kind] + brought[kind]
+            has = self.key_counts[after][kind] + sum(self.message_counts[message][kind] for message in sent)
+            if had != has:
+                return f"{name}: a step of node {me} turned {had} into {has}"
+        return ""
