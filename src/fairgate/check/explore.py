@@ -125,7 +125,7 @@ class Explorer:
                 self.graph.edge(-1 - found)
         waiting = self.model.pending(state)
         self.graph.close(sum(1 << me for me in waiting))
-        if waiting and self.transitions == before:
+        if waiting and self.transitions == before and not self.model.cut_off(state):
             self.violations.append(
                 Violation(f"liveness: nothing moves any more, and nodes {waiting} wait", self.path_to(number))
             )

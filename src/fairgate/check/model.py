@@ -33,15 +33,20 @@ class Model:
         self.k = case.k
         self.slots = protocol.about.slots
         self.listens = bool(protocol.about.detectors)
+        root_stays = "crash of a client" in protocol.about.survives
+        self.mortal = [me for me in range(case.nodes) if me > 0 or not root_stays]
         self.fifo = case.network == "fifo"
         self.setup = Setup(tuple(range(case.nodes)), case.k, options=case.options)
         self.steps = Steps(make_node(case.protocol), self.setup)
         self.fresh = [self.steps.first_key(me) for me in range(self.n)]  # keys of nodes that know nothing yet
         self.statuses = Table()
+        self.timed = self.steps.timed
+        self.clocks = Table()  # ticks that each node has lived through
         self.histories = Table()  # (last fence of each slot, what detectors have said of the crashed)
         self.at_budgets = 2 * self.n
         self.at_history = self.at_budgets + len(BUDGETS)
-        self.at_flight = self.at_history + 1
+        self.at_clock = self.at_history + 1
+        self.at_flight = self.at_clock + 1
 
     # The first state.
 
@@ -54,7 +59,8 @@ class Model:
         if self.case.network != "dup":
             budgets[DUPS] = 0
         history = self.histories.number(((NIL,) * self.k, frozenset()))
-        state = (*keys, *([idle] * self.n), *budgets, history)
+        clock = self.clocks.number((0,) * self.n)
+        state: State = (*keys, *([idle] * self.n), *budgets, history, clock)
         for me in range(self.n):
             state = self.only(self.after(state, me, self.steps.call(state[me], "start"), ("start", me, None)))
         return self.settled(state) if self.listens else state
@@ -80,6 +86,14 @@ class Model:
     # What can happen next.
 
     def successors(self, state: State) -> Iterator[Successor]:
+        due = self.due(state) if self.timed else []
+        if due:  # whoever's time has come acts before anything else can happen
+            for me, name in due:
+                yield from self.after(state, me, self.steps.call(state[me], "timer", name), ("timer", me, name))
+        else:
+            yield from self.other_successors(state)
+
+    def other_successors(self, state: State) -> Iterator[Successor]:
         yield from self.deliveries(state)
         budgets = state[self.at_budgets : self.at_history]
         for me in range(self.n):
@@ -90,7 +104,7 @@ class Model:
                 yield from self.leave(state, me, "release", made)
             if phase in (WAITING, INSIDE) and budgets[CANCELS] > 0:
                 yield from self.leave(self.spend(state, CANCELS), me, "cancel", made)
-            if phase != DOWN and budgets[CRASHES] > 0:
+            if phase != DOWN and budgets[CRASHES] > 0 and me in self.mortal:
                 yield ("crash", me, None, ()), self.crash(self.spend(state, CRASHES), me), ""
             if phase != DOWN and budgets[RESETS] > 0:
                 yield from self.reset(self.spend(state, RESETS), me)
@@ -100,6 +114,32 @@ class Model:
             yield from self.duplicate(state)
         if self.listens:
             yield from self.detect(state)
+        if self.timed:
+            yield from self.tick(state)
+
+    # Time.
+
+    def up(self, state: State) -> list[int]:
+        return [me for me in range(self.n) if self.statuses.things[state[self.n + me]][2] != DOWN]
+
+    def due(self, state: State) -> list[tuple[int, str]]:
+        return [(me, name) for me in self.up(state) for name, left in self.steps.armed(state[me]) if left <= 0]
+
+    def tick(self, state: State) -> Iterator[Successor]:
+        """A clock goes on, no further than `skew` ahead of the slowest; with no skew, all clocks at once."""
+        clock, up = self.clocks.things[state[self.at_clock]], self.up(state)
+        slowest = min(clock[me] for me in up)
+        for movers in [[me] for me in up] if self.case.skew else [up]:
+            if all(clock[me] < min(self.case.ticks, slowest + max(1, self.case.skew)) for me in movers):
+                later = list(state)
+                for me in movers:
+                    later[me] = self.steps.later(state[me], self.case.tick)
+                later[self.at_clock] = self.clocks.number(tuple(c + (me in movers) for me, c in enumerate(clock)))
+                yield ("tick", movers[0] if self.case.skew else NIL, None, ()), tuple(later), ""
+
+    def cut_off(self, state: State) -> bool:
+        """Is it only the end of the clocks that keeps things from going on?"""
+        return self.timed and any(self.steps.armed(state[me]) for me in self.up(state))
 
     def flight_choices(self, state: State) -> Iterator[tuple[int, int]]:
         """(place, message) of everything that may come next; of equal ones, and of a fifo channel, the first."""
@@ -156,7 +196,7 @@ class Model:
             for me in range(self.n):
                 if phases[peer] == DOWN and phases[me] != DOWN and (me, peer) not in told:
                     history = self.histories.number((fences, told | {(me, peer)}))
-                    knowing = (*state[: self.at_history], history, *state[self.at_flight :])
+                    knowing = (*state[: self.at_history], history, *state[self.at_clock :])
                     outcomes = self.steps.call(state[me], "suspect", peer, "T")
                     yield from self.after(knowing, me, outcomes, ("suspect", me, (peer, "T")))
 
@@ -206,7 +246,7 @@ class Model:
         if fence <= fences[slot]:
             return state, f"fence: slot {slot} gave fence {fence} after {fences[slot]}"
         history = self.histories.number(((*fences[:slot], fence, *fences[slot + 1 :]), told))
-        return (*state[: self.at_history], history, *state[self.at_flight :]), ""
+        return (*state[: self.at_history], history, *state[self.at_clock :]), ""
 
     def with_status(self, state: State, me: int, status: Status) -> State:
         at = self.n + me

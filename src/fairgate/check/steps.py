@@ -58,6 +58,10 @@ class Steps:
     def __init__(self, make: MakeNode, setup: Setup) -> None:
         self.outboxes = [Collected() for _ in setup.members]
         self.nodes: list[Node] = [make(me, setup, out) for me, out in zip(setup.members, self.outboxes, strict=True)]
+        self.make = make
+        self.setup = setup
+        self.timed = any(node.timed for node in self.nodes)
+        self.armed_timers: dict[int, tuple[tuple[str, int], ...]] = {}
         self.keys = Table()  # (node, key)
         self.messages = Table()  # Sent
         self.key_counts: list[tuple[int, int]] = []  # key -> its tokens and coordinators
@@ -107,12 +111,39 @@ class Steps:
             prefix = chooser.next_prefix()
         return tuple(found)
 
+    def loaded(self, key: int) -> tuple[int, Node, Collected]:
+        """A node in this state, its clock at 0; its armed timers lie in its outbox."""
+        me, state = self.keys.things[key]
+        out = self.outboxes[me]
+        if self.timed:  # a node that has been used may have other timers armed
+            self.nodes[me] = self.make(me, self.setup, out)
+        node = self.nodes[me]
+        node.load(state)
+        return me, node, out
+
+    def armed(self, key: int) -> tuple[tuple[str, int], ...]:
+        """The timers of a key, with the time left; layers and all, as `load` arms them again."""
+        found = self.armed_timers.get(key)
+        if found is None:
+            _, _, out = self.loaded(key)
+            found = self.armed_timers[key] = tuple((e[1], e[2]) for e in out.drain() if e[0] == "timer")
+        return found
+
+    def later(self, key: int, ns: int) -> int:
+        """The same node after so much time in which nothing happened to it."""
+        found = self.remembered.get((key, "later", ns))
+        if found is None:
+            me, node, out = self.loaded(key)
+            out.drain()
+            node.now = ns
+            found = (Outcome(self.number_key(me, node), (), None, False, (), ""),)
+            self.remembered[key, "later", ns] = found
+        return found[0].key
+
     def take(
         self, key: int, event: str, arguments: tuple[Any, ...], brought: tuple[int, int], chooser: Enumerated
     ) -> Outcome:
-        me, state = self.keys.things[key]
-        node, out = self.nodes[me], self.outboxes[me]
-        node.load(state)
+        me, node, out = self.loaded(key)
         out.drain()
         out.chooser = chooser
         broken = ""

@@ -34,7 +34,7 @@ cdef class Engine(Loop):
     cdef long long[::1] asked
     cdef long long[::1] slot
     cpdef void begin(self) except *
-    @cython.locals(end=cython.longlong, more=bint)
+    @cython.locals(end=cython.longlong, every=cython.longlong, more=bint)
     cpdef bint run(self, long long most) except -1
     cpdef void handle(self, long long kind, long long dst, long long src, Message msg) except *
     cpdef void stray(self, long long dst, Message msg) except *

@@ -111,12 +111,12 @@ class Engine(Loop):
 
     def run(self, most: int) -> bool:
         """Up to `most` events; False when there is nothing left to do."""
-        if self.census_every <= 0:
-            return Loop.run(self, most)
         end = self.events + most
+        every = self.census_every if self.census_every > 0 else most
         while self.events < end:
-            more = Loop.run(self, min(end - self.events, self.census_every))
-            self.census()
+            more = Loop.run(self, min(end - self.events, every))
+            if self.census_every > 0:
+                self.census()
             self.watch()
             if not more:
                 return False
@@ -196,6 +196,8 @@ class Engine(Loop):
 
     def watch(self) -> None:
         """A system may go on for ever and let nobody in, by its timers or by messages that run in circles."""
+        if self.timed and self.workload.total_left == 0 and self.idle():
+            self.clear()  # the last one who waited has crashed
         if self.patience > 0 and self.line.length > 0 and self.now - self.last_progress > self.patience:
             self.violate(f"liveness: nobody came in for {self.patience // 10**9} s while {self.line.length} waited")
             self.stuck = True
@@ -311,6 +313,8 @@ class Engine(Loop):
 
     def reset(self, me: int) -> None:
         """The node comes back with nothing in its memory."""
+        if self.state[me] != DOWN:
+            return  # of two resets that overlap the first to end has brought it back
         self.acting = me
         self.place(me, self.make(me, self.setup, self))
         self.state[me] = IDLE

@@ -38,6 +38,7 @@ cdef class Loop(Outbox):
     cpdef void carry(self, long long dst, Message msg) except *
     cpdef void handle(self, long long kind, long long dst, long long src, Message msg) except *
     cpdef void clear(self) except *
+    cdef void forget(self) noexcept
     cdef int count(self, PyObject* kind) except -1
     cdef int put(self, long long time, long long kind, long long dst, long long src, PyObject* msg, long long lane) except -1
     cdef int push_heap(self, Event* event) except -1

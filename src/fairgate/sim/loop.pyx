@@ -40,7 +40,7 @@ cdef class Loop(Outbox):
 
     def __dealloc__(self):
         cdef int i
-        self.clear()
+        self.forget()  # not clear(): by now there may be no class left to look it up in
         for i in range(2):
             free(self.lanes[i].ring)
         for i in range(self.kinds_used):
@@ -236,6 +236,9 @@ cdef class Loop(Outbox):
         return True
 
     cpdef void clear(self) except *:
+        self.forget()
+
+    cdef void forget(self) noexcept:
         cdef long long i, j
         for i in range(self.in_heap):
             Py_XDECREF(self.heap[i].msg)

@@ -6,6 +6,7 @@ lines, then `i,j microseconds`). Any of them may be gzipped; `#` begins a commen
 """
 
 import gzip
+import zlib
 from pathlib import Path
 
 from fairgate.errors import BadInput
@@ -33,7 +34,7 @@ def read_lines(path: str) -> list[str]:
     try:
         raw = Path(path).read_bytes()
         text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode()
-    except (OSError, EOFError, UnicodeDecodeError) as wrong:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as wrong:
         why = wrong.strerror if isinstance(wrong, OSError) and wrong.strerror else "not a text or gzip file"
         raise BadInput(f"cannot read the latency file {path}: {why}") from wrong
     return [line.strip() for line in text.splitlines()]
@@ -61,7 +62,7 @@ def read_topology(path: str, lines: list[str]) -> list[list[int]]:
         if comma and src in place and dst in place:
             try:
                 rows[place[src]][place[dst]] = int(float(value) * US_TO_ONE_WAY)
-            except ValueError as wrong:
+            except (ValueError, OverflowError) as wrong:
                 raise BadInput(f"{path}: not a latency: {line[:40]!r}") from wrong
     return [[symmetric(path, rows, i, j) for j in range(len(names))] for i in range(len(names))]
 

@@ -1,0 +1,299 @@
+"""The inner loop, the stream of random numbers and the quantiles: two sources each, one behaviour.
+
+The plain twins are loaded from their files beside the compiled ones, and both are driven alike.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fairgate
+from fairgate.core.message import Key, Message
+from fairgate.core.node import Node
+from fairgate.core.numbers import COMPILED
+from fairgate.core.outbox import Outbox
+from fairgate.core.setup import Setup
+from fairgate.sim import loop, quantiles, stream
+from fairgate.sim.events import ACQUIRE, DELIVER
+from fairgate.sim.loop import EXITS, HEAP, MESSAGES
+
+
+def plain_twin(name: str) -> ModuleType:
+    """The module fairgate.<name> from its .py file, whatever is compiled."""
+    path = Path(fairgate.__file__).parent / (name.replace(".", "/") + ".py")
+    spec = importlib.util.spec_from_file_location(f"plain_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+PLAIN_LOOP, PLAIN_STREAM = plain_twin("sim.loop"), plain_twin("sim.stream")
+PLAIN_QUANTILES = plain_twin("sim.quantiles")
+two_twins = pytest.mark.skipif(not COMPILED, reason="nothing is compiled here, so there is only one twin")
+
+NODES = 3
+LANES = (HEAP, MESSAGES, EXITS)
+Seen = list[tuple[Any, ...]]
+
+
+class Word(Message):
+    __slots__ = ("number",)
+    tag = "test.word"
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def key(self) -> Key:
+        return (self.tag, self.number)
+
+
+class Other(Word):
+    __slots__ = ()
+    tag = "test.other"
+
+
+class Listener(Node):
+    """Writes down what it hears, and passes on every third word."""
+
+    seen: Seen
+
+    def on_message(self, src: int, msg: Message) -> None:
+        assert isinstance(msg, Word)
+        self.seen.append(("heard", self.me, src, msg.number))
+        if msg.number % 3 == 0:
+            self.out.send((self.me + 1) % NODES, Other(msg.number + 1))
+
+
+class Driven:
+    """One twin, with what came out of it."""
+
+    def __init__(self, base: Any, fixed: int = -1, plain: bool = False) -> None:
+        self.seen: Seen = []
+        seen = self.seen
+
+        class Recorded(base):  # type: ignore[misc]
+            def handle(self, kind: int, dst: int, src: int, msg: Message | None) -> None:
+                seen.append((self.now, kind, dst, src, None if msg is None else msg.key()))
+                if src % 5 == 4:  # what happens makes more happen, at once or later
+                    self.push(self.now + src % 2, ACQUIRE, dst, src + 1, None, HEAP)
+
+            def carry(self, dst: int, msg: Message) -> None:
+                self.push(self.now + dst, DELIVER, dst, self.acting, msg, HEAP)
+
+        self.loop = Recorded(NODES)
+        setup = Setup(tuple(range(NODES)))
+        for me in range(NODES):
+            node = Listener(me, setup, self.loop)
+            node.seen = seen
+            self.loop.place(me, node)
+        self.loop.fixed = fixed
+        self.loop.plain = plain
+
+    def do(self, operation: tuple[Any, ...]) -> None:
+        kind, *rest = operation
+        getattr(self, f"do_{kind}")(*rest)
+
+    def do_push(self, delay: int, dst: int, src: int, lane: int, number: int | None) -> None:
+        msg = None if number is None else Word(number)
+        self.loop.push(self.loop.now + delay, ACQUIRE if msg is None else DELIVER, dst, src, msg, lane)
+
+    def do_send(self, dst: int, number: int) -> None:
+        self.loop.send(dst, Word(number))
+
+    def do_run(self, most: int) -> None:
+        self.seen.append(("more", self.loop.run(most)))
+
+    def do_clear(self) -> None:
+        self.loop.clear()
+
+    def state(self) -> tuple[Any, ...]:
+        driven = self.loop
+        counts = (driven.now, driven.events, driven.pushed, driven.size(), driven.sent_total())
+        under_way = sorted(msg.key() for msg in driven.under_way())
+        return (*counts, driven.sent_by_tag(), list(driven.loads()), under_way, self.seen)
+
+
+def pushes(lanes: tuple[int, ...]) -> st.SearchStrategy[tuple[Any, ...]]:
+    """Only messages go to the lane of messages."""
+    node, src, word = st.integers(0, NODES - 1), st.integers(0, 20), st.integers(0, 30)
+    other = st.tuples(st.just("push"), st.integers(0, 6), node, src, st.sampled_from((HEAP, EXITS)), st.none())
+    if MESSAGES not in lanes:
+        return other
+    return other | st.tuples(st.just("push"), st.integers(0, 6), node, src, st.sampled_from(lanes), word)
+
+
+def operations(lanes: tuple[int, ...]) -> st.SearchStrategy[list[tuple[Any, ...]]]:
+    sends = st.tuples(st.just("send"), st.integers(0, NODES - 1), st.integers(0, 30))
+    runs = st.tuples(st.just("run"), st.integers(0, 8))
+    return st.lists(st.one_of(pushes(lanes), pushes(lanes), sends, runs, st.just(("clear",))), max_size=60)
+
+
+def compare(steps: list[tuple[Any, ...]], **how: Any) -> None:
+    twins = [Driven(loop.Loop, **how), Driven(PLAIN_LOOP.Loop, **how)]
+    for step in [*steps, ("run", 1_000)]:
+        for twin in twins:
+            twin.do(step)
+        assert twins[0].state() == twins[1].state()
+
+
+@two_twins
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(operations(LANES))
+def test_twins_agree_where_every_message_has_its_own_delay(steps: list[tuple[Any, ...]]) -> None:
+    compare(steps)
+
+
+@two_twins
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(operations((HEAP, EXITS)), st.integers(0, 4), st.booleans())
+def test_twins_agree_where_all_messages_take_as_long(steps: list[tuple[Any, ...]], fixed: int, plain: bool) -> None:
+    """Then messages are only ever sent, and have their lane for themselves."""
+    compare(steps, fixed=fixed, plain=plain)
+
+
+@two_twins
+def test_twins_agree_when_queues_grow() -> None:
+    """Past 1,024 events the compiled heap and its ring buffers move to larger memory, wherever they begin then."""
+    rng = random.Random(1)
+    steps: list[tuple[Any, ...]] = []
+    for _ in range(4):
+        steps += [("push", rng.randint(0, 9_999), 0, 0, HEAP, rng.randint(0, 30)) for _ in range(1_500)]
+        steps += [("push", 10_000 + i, 1, 0, *rng.choice([(MESSAGES, i), (EXITS, None)])) for i in range(3_000)]
+        steps.append(("run", 2_500))
+    twins = [Driven(loop.Loop), Driven(PLAIN_LOOP.Loop)]
+    for twin in twins:
+        for step in [*steps, ("run", 100_000)]:
+            twin.do(step)
+    assert twins[0].state() == twins[1].state()
+    assert twins[0].loop.size() == 0
+
+
+# Each twin alone.
+
+LOOPS = {"in use": loop.Loop, "plain": PLAIN_LOOP.Loop}
+STREAMS = {"in use": stream.Stream, "plain": PLAIN_STREAM.Stream}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(LANES)), max_size=80))
+def test_events_come_out_by_time_and_then_by_order_of_pushing(name: str, events: list[tuple[int, int]]) -> None:
+    driven = Driven(LOOPS[name])
+    for number, (time, lane) in enumerate(events):
+        msg = Word(1) if lane == MESSAGES else None
+        driven.loop.push(time, ACQUIRE if msg is None else DELIVER, 0, 5 * number, msg, lane)
+    driven.loop.run(1_000)
+    came = [(now, src // 5) for now, _, _, src, _ in driven.seen]
+    assert came == sorted((time, number) for number, (time, _) in enumerate(events))
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_run_says_whether_there_is_more(name: str) -> None:
+    driven = Driven(LOOPS[name])
+    for time in range(3):
+        driven.do(("push", time, 0, 0, HEAP, None))
+    assert driven.loop.run(2)
+    assert driven.loop.size() == 1
+    assert not driven.loop.run(2)
+    assert driven.loop.events == 3
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_that_is_cleared_can_go_on(name: str) -> None:
+    driven = Driven(LOOPS[name])
+    for lane in LANES:
+        driven.do(("push", 5, 0, 0, lane, 1))
+    driven.loop.clear()
+    assert driven.loop.size() == 0
+    assert list(driven.loop.under_way()) == []
+    driven.do(("push", 1, 2, 0, EXITS, None))
+    assert not driven.loop.run(10)
+    assert driven.seen == [(1, ACQUIRE, 2, 0, None)]
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_message_to_a_node_that_is_not_there_goes_stray(name: str) -> None:
+    """Compiled, a wild number would be a wild pointer."""
+    base: Any = LOOPS[name]
+    lost: list[int] = []
+
+    class Stray(base):  # type: ignore[misc]
+        def stray(self, dst: int, msg: Message) -> None:
+            lost.append(dst)
+
+    for fixed in (-1, 1):
+        driven = Stray(NODES)
+        for me in range(NODES):
+            driven.place(me, Listener(me, Setup((0, 1, 2)), Outbox()))
+        driven.fixed = fixed
+        driven.send(-1, Word(1))
+        driven.send(NODES, Word(1))
+        assert driven.size() == 0
+    assert lost == [-1, NODES] * 2
+
+
+# Random numbers.
+
+Draw = Callable[[Any], float]
+DRAWS: dict[str, Draw] = {
+    "unit": lambda drawn: drawn.unit(),
+    "below": lambda drawn: drawn.below(10),
+    "below a second": lambda drawn: drawn.below(10**9 + 1),
+    "exponential": lambda drawn: drawn.exponential(2e9),
+}
+
+
+@two_twins
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.text(max_size=10), st.lists(st.sampled_from(sorted(DRAWS)), max_size=40), st.integers(0, 600))
+def test_streams_agree(seed: str, draws: list[str], ahead: int) -> None:
+    """Bit for bit, in any order of drawing, and across the blocks of 256 that the compiled one draws ahead."""
+    compiled, plain = stream.Stream(seed), PLAIN_STREAM.Stream(seed)
+    for _ in range(ahead):
+        assert compiled.unit() == plain.unit()
+    for draw in draws:
+        assert DRAWS[draw](compiled) == DRAWS[draw](plain)
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_streams_stay_in_their_ranges(name: str) -> None:
+    drawn = STREAMS[name]("ranges")
+    units = [drawn.unit() for _ in range(2_000)]
+    assert 0.0 <= min(units) < 0.01
+    assert 0.99 < max(units) < 1.0
+    assert {drawn.below(4) for _ in range(200)} == {0, 1, 2, 3}
+    stays = [drawn.exponential(5e9) for _ in range(20_000)]
+    assert min(stays) >= 0
+    assert sum(stays) / len(stays) == pytest.approx(5e9, rel=0.03)
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_stream_is_its_seed(name: str) -> None:
+    first, again, other = (STREAMS[name](seed) for seed in ("a", "a", "b"))
+    row = [first.unit() for _ in range(5)]
+    assert row == [again.unit() for _ in range(5)]
+    assert row != [other.unit() for _ in range(5)]
+
+
+# Quantiles.
+
+
+@two_twins
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    st.lists(st.integers(0, 5) | st.integers(0, 2**62), max_size=60),
+    st.lists(st.floats(0, 1) | st.sampled_from([0.5, 0.9, 0.99, 1.0]), max_size=4),
+)
+def test_quantiles_agree(values: list[int], shares: list[float]) -> None:
+    assert quantiles.quantiles(values, shares) == PLAIN_QUANTILES.quantiles(values, shares)

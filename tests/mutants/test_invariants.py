@@ -1,0 +1,119 @@
+"""Every invariant that the simulator watches has a mutant that breaks it: who guards the guards.
+
+tests/mutants/test_<protocol>.py shows that walks by hand catch each wrong line. Here it is the simulator's
+own checks that are on trial, and the bounds of the evaluation as the check of fairness.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from fairgate.core.choose import from_floats
+from fairgate.core.layers import MakeNode
+from fairgate.core.setup import Setup
+from fairgate.registry import find_protocol
+from fairgate.sim.engine import Engine
+from fairgate.sim.latency import Latency, Uniform
+from fairgate.sim.run import run
+from fairgate.sim.stream import Stream
+from fairgate.sim.summary import Result, summarise
+from fairgate.sim.workload import Closed
+from tests.mutants.mutate import mutant
+from tests.paper.test_fair_k_evaluation import law
+
+SECOND = 1_000_000_000
+
+
+def simulated(make: MakeNode, slots: bool, seed: int, n: int = 6, k: int = 2) -> Result:
+    """A small run with every check there is."""
+    engine = Engine(
+        make,
+        Setup(tuple(range(n)), k),
+        Uniform(0, SECOND, Stream(f"{seed}:latency")),
+        Closed(n, 5, SECOND, Stream(f"{seed}:workload"), rate=1),
+        from_floats(Stream(f"{seed}:choices").unit),
+        slots=slots,
+    )
+    engine.census_every = 1
+    engine.patience = 1_000 * SECOND
+    assert run(engine, None)
+    return summarise(engine, "mutant", seed, 0.0, False)
+
+
+MUTANTS = {
+    "k": ("raymond", "Raymond", "self.perm_count >= self.n - self.k:", "self.perm_count >= self.n - self.k - 1:"),
+    "slot": ("fair_k", "FairK", "new_token(self.slot, self.fence)", "new_token(0, self.fence)"),
+    "fence": ("fair_k", "FairK", "        self.fence += 1\n", ""),
+    "tokens": (
+        "fair_k",
+        "FairK",
+        "        self.token_present = False\n        self.slot = NIL\n",
+        "        self.slot = NIL\n",
+    ),
+    "coordinator": (
+        "fair_k",
+        "FairK",
+        "        self.is_coordinator = False\n        self.token_locations = ()\n        self.counter_number = NIL\n",
+        "",
+    ),
+    "liveness": ("fair_k", "FairK", "            self.send_token(m.r)  # FK:PC2", "            pass"),
+    "grant": (
+        "fair_k",
+        "FairK",
+        "        self.enter_cs(self.slot, self.fence)\n",
+        "        self.enter_cs(self.slot, self.fence)\n        self.enter_cs(self.slot, self.fence)\n",
+    ),
+    "assertion": ("fair_k", "FairK", "            self.child = NIL  # FK:RL2", "            pass"),
+    "send": ("naimi_trehel", "NaimiTrehel", "        self.parent = m.r\n", ""),
+}
+
+
+@pytest.mark.parametrize("invariant", MUTANTS)
+def test_every_invariant_is_broken_by_a_mutant(invariant: str) -> None:
+    module, cls, old, new = MUTANTS[invariant]
+    make = getattr(mutant(f"protocols.{module}", old, new), cls)
+    k = 2 if make.about.many else 1
+    broken = {
+        line.partition(":")[0] for seed in range(10) for line in simulated(make, make.about.slots, seed, k=k).broken
+    }
+    assert invariant in broken
+
+
+@pytest.mark.parametrize("protocol", sorted({module for module, *_ in MUTANTS.values()}))
+def test_the_originals_break_none(protocol: str) -> None:
+    make = find_protocol(protocol)
+    k = 2 if make.about.many else 1
+    assert [simulated(make, make.about.slots, seed, k=k).broken for seed in range(10)] == [()] * 10
+
+
+def lan(make: MakeNode) -> Result:
+    """The paper's evaluation (N=100, k=3, rate 0.5), short, without its start-up."""
+    engine = Engine(
+        make,
+        Setup(tuple(range(100)), 3),
+        Latency(SECOND),
+        Closed(100, 40, 10 * SECOND, Stream("1:workload"), rate=0.5),
+        from_floats(Stream("1:choices").unit),
+        slots=True,
+        warmup=5,
+    )
+    engine.census_every = 10_000
+    assert run(engine, None)
+    return summarise(engine, "fair_k", 1, 0.0, False)
+
+
+def is_fair(result: Result) -> bool:
+    """The bounds of tests/paper/test_fair_k_evaluation.py."""
+    expected = law(100, 3, 1, 10, 0.5)
+    return abs(result.wait_mean - expected) < 0.01 * expected and result.spread < 24 and result.wait_max < 390
+
+
+def test_one_queue_for_all_is_safe_and_live_and_not_fair() -> None:
+    original, one_queue = (
+        lan(make) for make in (find_protocol("fair_k"), mutant("protocols.fair_k", "(c + 1) % self.k", "c").FairK)
+    )
+    assert is_fair(original)
+    assert original.violations == one_queue.violations == 0
+    assert original.entries == one_queue.entries == 4_000
+    assert not is_fair(one_queue)
+    assert one_queue.wait_max > 1_000  # a round is three times as long
