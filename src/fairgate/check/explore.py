@@ -65,14 +65,16 @@ class Explorer:
         self.complete = False
         self.violations: list[Violation] = []
 
-    def run(self, deepest: int | None = None, progress: Progress | None = None) -> Report:
-        """To the end, to a violation, to `deepest` steps, or to Ctrl-C."""
+    def run(
+        self, deepest: int | None = None, progress: Progress | None = None, most_states: int | None = None
+    ) -> Report:
+        """To the end, to a violation, to `deepest` steps, to `most_states` states, or to Ctrl-C."""
         started = time.perf_counter()
         interrupted = False
         collecting = gc.isenabled()
         gc.disable()  # states are tuples of numbers: there are no cycles to find among millions of them
         try:
-            self.search(deepest, progress)
+            self.search(deepest, progress, most_states)
         except KeyboardInterrupt:
             interrupted = True
         finally:
@@ -92,7 +94,7 @@ class Explorer:
             interrupted,
         )
 
-    def search(self, deepest: int | None, progress: Progress | None) -> None:
+    def search(self, deepest: int | None, progress: Progress | None, most_states: int | None) -> None:
         first = self.model.first()
         self.seen.add(hash(first), -1)
         level = [first]
@@ -103,6 +105,8 @@ class Explorer:
                 if not self.look(state, number, following):
                     return
                 number += 1
+                if most_states is not None and number >= most_states:
+                    return
                 if progress is not None and number % SLICE == 0:
                     progress(self.seen.size(), self.depth, self.seen.size() - number)
             level = following

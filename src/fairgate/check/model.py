@@ -12,8 +12,8 @@ from fairgate.check.case import Case
 from fairgate.check.steps import Outcome, Steps
 from fairgate.check.tables import Table
 from fairgate.core.ids import NIL
+from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
-from fairgate.registry import make_node
 
 State = tuple[int, ...]
 Action = tuple[str, int, Any, tuple[int, ...]]  # what, to whom, with what, and the choices made
@@ -26,8 +26,10 @@ CANCELS, LOSSES, DUPS, CRASHES, RESETS = range(5)
 
 
 class Model:
-    def __init__(self, case: Case) -> None:
-        protocol = case.check()
+    def __init__(self, case: Case, protocol: type[Mutex] | None = None) -> None:
+        """`protocol` stands in for the registered one of that name: a mutant, or one that is being written."""
+        registered = case.check()
+        protocol = protocol or registered
         self.case = case
         self.n = case.nodes
         self.k = case.k
@@ -37,7 +39,7 @@ class Model:
         self.mortal = [me for me in range(case.nodes) if me > 0 or not root_stays]
         self.fifo = case.network == "fifo"
         self.setup = Setup(tuple(range(case.nodes)), case.k, options=case.options)
-        self.steps = Steps(make_node(case.protocol), self.setup)
+        self.steps = Steps(protocol, self.setup)
         self.fresh = [self.steps.first_key(me) for me in range(self.n)]  # keys of nodes that know nothing yet
         self.statuses = Table()
         self.timed = self.steps.timed
