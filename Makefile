@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd'))
 
-.PHONY: demo test quick lint bench stress build pure clean help
+.PHONY: demo test quick lint bench stress spin build clean help
 
 help:
 	@echo "make demo    a gate of k=3 for 100 nodes, simulated"
@@ -15,6 +15,7 @@ help:
 	@echo "make quick   the tests alone, without set-up"
 	@echo "make stress  the long random runs"
 	@echo "make bench   speed, as ratios, against SimPy"
+	@echo "make spin    Fair-k again, by another checker (needs Debian's package spin)"
 	@echo "make build   compile the hot modules again"
 	@echo "make clean   remove everything that was made"
 
@@ -39,6 +40,9 @@ stress: build
 bench: build
 	$(BIN)/pip install --quiet 'simpy>=4.1'
 	$(BIN)/python -m bench.speed
+
+spin:
+	@src/fairgate/check/spin/run.sh
 
 build: $(VENV)/built
 

@@ -226,7 +226,9 @@ class Model:
         things, statuses = self.steps.messages.things, self.statuses.things
         up = [m for m in sent if statuses[state[self.n + things[m][1]]][2] != DOWN]
         flight = [*state[self.at_flight :], *up]
-        if not self.fifo:
+        if self.fifo:
+            flight.sort(key=lambda m: things[m][:2])  # in order in each channel, and it does not matter between them
+        else:
             flight.sort()
         return (*state[: self.at_flight], *flight)
 

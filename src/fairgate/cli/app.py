@@ -18,6 +18,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from fairgate import __version__
+from fairgate.cli.check import check_command
 from fairgate.cli.demo import demo_command
 from fairgate.cli.protocols import protocols_command
 from fairgate.cli.replay import replay_command
@@ -38,6 +39,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 COMMANDS: dict[str, Callable[..., int | None]] = {
     "demo": demo_command,
     "sim": sim_command,
+    "check": check_command,
     "replay": replay_command,
     "protocols": protocols_command,
 }

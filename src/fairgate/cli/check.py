@@ -1,0 +1,154 @@
+"""`fairgate check`: every run of a small system, and the shortest one that goes wrong."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from fairgate.check.case import Case
+from fairgate.check.counterexample import Counterexample
+from fairgate.check.explore import Explorer, Report
+from fairgate.check.model import Model
+from fairgate.cli import checkargs as args
+from fairgate.cli import simargs
+from fairgate.cli.checkview import exploring, report_table, verdict_of
+from fairgate.cli.replay import can_draw, line_width
+from fairgate.cli.screen import stdout
+from fairgate.cli.values import read_options
+from fairgate.errors import BadInput
+from fairgate.registry import find_protocol
+
+DEFAULT = Case("")
+
+
+def check_command(
+    protocol: simargs.Protocol,
+    nodes: args.Nodes = DEFAULT.nodes,
+    k: args.K = DEFAULT.k,
+    requests: args.Requests = DEFAULT.requests,
+    cancels: args.Cancels = DEFAULT.cancels,
+    options: simargs.Options = None,
+    network: args.Network = DEFAULT.network,
+    losses: args.Losses = None,
+    dups: args.Dups = None,
+    crashes: args.Crashes = DEFAULT.crashes,
+    resets: args.Resets = DEFAULT.resets,
+    ticks: args.Ticks = DEFAULT.ticks,
+    skew: args.Skew = DEFAULT.skew,
+    depth: args.Depth = None,
+    as_json: args.Json = False,
+    journal: args.Journal = None,
+    scenario: args.Scenario = None,
+) -> int:
+    """Explore everything that can happen to a few nodes: every order of messages, requests, exits and faults.
+
+    [bold]A small case[/bold], all of it: a fraction of a second
+
+        fairgate check fair_k --nodes 3 --k 2 --requests 2
+
+    [bold]Larger ones[/bold]: with more nodes or requests the states become millions
+
+        fairgate check fair_k --nodes 5 --k 2
+
+        fairgate check fair_k --nodes 4 --requests 2 --depth 20
+
+    [bold]Crashes[/bold]: one protocol goes on without the dead, its paper's own text does not
+
+        fairgate check raymond_fd --nodes 3 --crashes 1
+
+        fairgate check raymond_fd_literal --nodes 2 --crashes 1
+
+    [bold]Clocks[/bold]: a lease is safe while they go alike, and not if they go further apart than it allows for
+
+        fairgate check leased --nodes 2 --option lease=3s --ticks 5
+
+        fairgate check leased --nodes 2 --option lease=3s --ticks 5 --skew 1
+
+    [bold]A network that loses or doubles[/bold], and the way to the violation kept, to be drawn again
+
+        fairgate check fair_k --network lossy --journal lost.ndjson
+
+        fairgate replay lost.ndjson
+    """
+    found = find_protocol(protocol)
+    if (ticks or skew) and not found.timed:
+        raise BadInput(f"--ticks and --skew are for protocols with a clock, and {found.about.name} has none")
+    case = Case(
+        protocol=found.about.name,
+        nodes=nodes,
+        k=k,
+        requests=requests,
+        network=network,
+        losses=budget("--losses", losses, network == "lossy", "lossy"),
+        dups=budget("--dups", dups, network == "dup", "dup"),
+        cancels=cancels,
+        crashes=crashes,
+        resets=resets,
+        ticks=ticks,
+        skew=skew,
+        options=read_options(options or (), found, ()),
+    )
+    if depth is not None and depth < 1:
+        raise BadInput(f"--depth must be at least 1, not {depth}")
+    for file in (journal, scenario):
+        check_place(file)
+    explorer = Explorer(case, make_model(case))
+    with exploring(case.protocol) as told:
+        report = explorer.run(depth, told)
+    way = Counterexample(explorer.model, report.violations[0]) if report.violations else None
+    if as_json:
+        print(json.dumps(report.as_json() | {"counterexample": way.commands() if way else []}))
+    else:
+        show(report, way)
+    if way:
+        written = write("journal", journal, way.write_journal) + write("scenario", scenario, way.write_scenario)
+        if not as_json:
+            print("".join(f"{line}\n" for line in written), end="")
+    return exit_code(report)
+
+
+def budget(name: str, given: int | None, used: bool, network: str) -> int:
+    if given is not None and not used:
+        raise BadInput(f"{name} is for --network {network}")
+    return 1 if given is None else given
+
+
+def check_place(file: str | None) -> None:
+    """Before the search, which may be long."""
+    if file is not None and (Path(file).is_dir() or not Path(file).absolute().parent.is_dir()):
+        raise BadInput(f"cannot write {file}: there is no such directory, or it is one itself")
+
+
+def make_model(case: Case) -> Model:
+    """Only the protocol itself knows what its options may be."""
+    try:
+        return Model(case)
+    except ValueError as wrong:
+        raise BadInput(str(wrong)) from wrong
+
+
+def show(report: Report, way: Counterexample | None) -> None:
+    console = stdout()
+    console.print(report_table(report), "", verdict_of(report), sep="\n")
+    if way is None:
+        return
+    steps = len(way.violation.path)
+    console.print(f"\nThe shortest way there, {steps} {'step' if steps == 1 else 'steps'}:", markup=False)
+    for line in way.picture(line_width(), not can_draw()):
+        print(line)
+
+
+def write(what: str, file: str | None, writer: Callable[[str], None]) -> list[str]:
+    """What was written, in words."""
+    if file is None:
+        return []
+    try:
+        writer(file)
+    except OSError as wrong:
+        raise BadInput(f"cannot write the {what} {file}: {wrong.strerror}") from wrong
+    return [f"{what} written to {file}"]
+
+
+def exit_code(report: Report) -> int:
+    if report.interrupted:
+        return 130
+    return 1 if report.violations else 0

@@ -1,0 +1,52 @@
+"""The options of `fairgate check`, each with the sentence that explains it."""
+
+from typing import Annotated
+
+from fairgate.cli.simargs import GATE, NETWORK, OUTPUT, option
+
+RUN = "The search"
+
+Nodes = Annotated[int, option(GATE, "How many nodes there are: keep it small, states multiply.", metavar="N")]
+K = Annotated[int, option(GATE, "How many may be inside at a time.", metavar="K")]
+Requests = Annotated[int, option(GATE, "Requests that each node makes, one after the other.", metavar="N")]
+Cancels = Annotated[int, option(GATE, "So many requests are cancelled, waiting or inside, at any moment.", metavar="N")]
+Network = Annotated[
+    str,
+    option(
+        NETWORK,
+        "any: messages overtake each other. fifo: not those between the same two nodes. lossy, dup: as any, and some"
+        " are lost, or come twice.",
+        metavar="any|fifo|lossy|dup",
+    ),
+]
+Losses = Annotated[
+    int | None, option(NETWORK, "With --network lossy: so many are lost, 1 if left out.", metavar="N", shown=False)
+]
+Dups = Annotated[
+    int | None, option(NETWORK, "With --network dup: so many come twice, 1 if left out.", metavar="N", shown=False)
+]
+Crashes = Annotated[
+    int,
+    option(
+        NETWORK, "So many nodes stop for ever, at any moment; detectors tell the others some time later.", metavar="N"
+    ),
+]
+Resets = Annotated[int, option(NETWORK, "So many times a node loses its memory and starts again.", metavar="N")]
+Ticks = Annotated[
+    int, option(GATE, "For protocols with a clock: how many seconds every clock goes on, as in --ticks 5.", metavar="N")
+]
+Skew = Annotated[
+    int, option(GATE, "So many seconds a clock may be ahead of the slowest; 0: all go at once.", metavar="N")
+]
+Depth = Annotated[
+    int | None, option(RUN, "Look at runs of so many steps only: all of them, if left out.", metavar="N", shown=False)
+]
+Json = Annotated[bool, option(OUTPUT, "Print one JSON object and nothing else.", name="--json")]
+Journal = Annotated[
+    str | None,
+    option(OUTPUT, "Write the way to a violation to this file, for `fairgate replay`.", metavar="FILE"),
+]
+Scenario = Annotated[
+    str | None,
+    option(OUTPUT, "Write it to this file as commands and their outcome, as tests/scenarios has them.", metavar="FILE"),
+]

@@ -1,0 +1,181 @@
+"""Mutants of protocols, found by the checker in small cases, each by the property that it breaks.
+
+Random walks find them too (the other files here); the checker says that there is no shorter way. And
+the two forms of its table of states, plain and compiled, answer alike.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import fairgate.check.seen
+from fairgate.check.case import Case
+from fairgate.check.counterexample import Counterexample
+from fairgate.check.explore import Explorer
+from fairgate.check.model import Model
+from fairgate.core.message import KINDS, Message
+from fairgate.trace.replay import replay
+from fairgate.trace.scenario import run_scenario
+from tests.mutants.mutate import mutant
+
+FAIR_K, NAIMI, RAYMOND, MAEKAWA = "protocols.fair_k", "protocols.naimi_trehel", "protocols.raymond", "protocols.maekawa"
+
+MUTANTS: dict[str, tuple[str, str, str, dict[str, Any], str]] = {
+    "fair_k: stays the coordinator (AS3)": (FAIR_K, "        self.is_coordinator = False\n", "", {}, "coordinator"),
+    "fair_k: keeps its parent when it asks (RQ2)": (
+        FAIR_K,
+        "            self.parent = NIL  # FK:RQ2",
+        "            pass",
+        {},
+        "liveness",
+    ),
+    "fair_k: does not pass an idle token on (PC2)": (
+        FAIR_K,
+        "            self.send_token(m.r)  # FK:PC2",
+        "            pass",
+        {"k": 2},
+        "liveness",
+    ),
+    "fair_k: the fence stands still": (FAIR_K, "        self.fence += 1\n", "", {}, "fence"),
+    "naimi_trehel: forgets to clear next": (
+        NAIMI,
+        "            self.next = NIL\n",
+        "",
+        {"requests": 2},
+        "assertion",
+    ),
+    "naimi_trehel: a waiting root gives away a token it has not": (
+        NAIMI,
+        "        elif self.requesting_cs:",
+        "        elif False:",
+        {},
+        "k",
+    ),
+    "naimi_trehel: an idle root keeps its token": (
+        NAIMI,
+        "            self.send_token(m.r)\n",
+        "            pass\n",
+        {},
+        "liveness",
+    ),
+    "naimi_trehel: the fence begins again": (NAIMI, "Token(self.fence)", "Token(0)", {}, "fence"),
+    "raymond: one permission too few (15)": (
+        RAYMOND,
+        "self.perm_count >= self.n - self.k:",
+        "self.perm_count >= self.n - self.k - 1:",
+        {},
+        "k",
+    ),
+    "raymond: one permission too many (15)": (
+        RAYMOND,
+        "self.perm_count >= self.n - self.k:",
+        "self.perm_count > self.n - self.k:",
+        {},
+        "liveness",
+    ),
+    "raymond: replies while inside (24)": (RAYMOND, "if self.state == CS or (self.state", "if (self.state", {}, "k"),
+    "raymond: both win a tie (25)": (RAYMOND, "            return self.me < j", "            return False", {}, "k"),
+    "maekawa: a quorum is a row only": (
+        MAEKAWA,
+        "if i // side == place // side or i % side == place % side",
+        "if i // side == place // side",
+        {},
+        "k",
+    ),
+    "maekawa: nobody is told FAILED": (
+        MAEKAWA,
+        "            self.tell(src, Failed(m.ts))",
+        "            pass",
+        {},
+        "liveness",
+    ),
+    "maekawa: a lock that was given back still counts": (
+        MAEKAWA,
+        "                self.locked.discard(arbiter)\n",
+        "",
+        {},
+        "grant",
+    ),
+    "maekawa: the arbiter leaves its queue alone": (
+        MAEKAWA,
+        "        if self.queue:\n            self.lock_best()",
+        "        pass",
+        {},
+        "liveness",
+    ),
+}
+
+
+CLASSES = {FAIR_K: "FairK", NAIMI: "NaimiTrehel", RAYMOND: "Raymond", MAEKAWA: "Maekawa"}
+
+
+def speaking(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checker decodes messages, and these nodes know only those of their own module."""
+    for kind in list(vars(module).values()):
+        if isinstance(kind, type) and issubclass(kind, Message) and kind.tag:
+            monkeypatch.setitem(KINDS, kind.tag, kind)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutant_is_found_and_shown(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path, old, new, circumstances, broken = MUTANTS[name]
+    module = mutant(path, old, new)
+    speaking(module, monkeypatch)
+    make = getattr(module, CLASSES[path])
+    case = Case(path.removeprefix("protocols."), **circumstances)
+    explorer = Explorer(case, Model(case, make))
+    (violation,) = explorer.run().violations
+    assert violation.what.split(":")[0] == broken
+    way = Counterexample(explorer.model, violation)
+    way.write_journal(tmp_path / "way.ndjson")
+    assert len(list(replay(tmp_path / "way.ndjson", make))) == len(way.walk.kept.steps)
+    text = way.scenario()
+    assert run_scenario(text, lambda *_: make) == text
+
+
+@pytest.mark.parametrize("path", CLASSES)
+def test_no_mutant_is_found_in_the_original(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read from its source as the mutants are: so it is the changed line that was found."""
+    module = unchanged(path)
+    speaking(module, monkeypatch)
+    case = Case(path.removeprefix("protocols."))
+    report = Explorer(case, Model(case, getattr(module, CLASSES[path]))).run()
+    assert (report.complete, report.violations) == (True, ())
+
+
+def unchanged(path: str) -> ModuleType:
+    line = "from fairgate.core.about import About\n"
+    return mutant(path, line, line)
+
+
+# The table of states.
+
+
+def plain_seen() -> Any:
+    """The class of seen.py, also where seen.pyx is compiled."""
+    source = Path(fairgate.check.seen.__file__).parent / "seen.py"
+    module = ModuleType("plain_seen")
+    exec(compile(source.read_text(), str(source), "exec"), module.__dict__)
+    return module.Seen()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_both_tables_of_states_answer_alike(seed: int) -> None:
+    """Fingerprints that are near, far, negative, zero and met again; past several growths of the table."""
+    chance = random.Random(seed)
+    plain, other = plain_seen(), fairgate.check.seen.Seen()
+    widths = (0, 4, 12, 30, 63)
+    for _ in range(20_000):
+        bits = chance.choice(widths)
+        fingerprint = chance.randrange(-(1 << bits), 1 << bits)
+        parent = chance.randrange(-1, plain.size() + 1)
+        assert plain.add(fingerprint, parent) == other.add(fingerprint, parent)
+    assert plain.size() == other.size() > 4_096
+    for number in range(plain.size()):
+        assert plain.fingerprint(number) == other.fingerprint(number)
+        assert plain.parent(number) == other.parent(number)
