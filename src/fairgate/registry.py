@@ -48,6 +48,17 @@ def find_protocol(name: str) -> type[Mutex]:
     raise BadInput(f"there is no protocol {name!r}: {hint}")
 
 
+def check_size(protocol: type[Mutex], nodes: int, k: int) -> None:
+    """One clear line where a gate of this size makes no sense for the protocol."""
+    if nodes < 1:
+        raise BadInput(f"--nodes must be at least 1, not {nodes}")
+    if not 1 <= k <= nodes:
+        raise BadInput(f"--k must be 1..{nodes} (the number of nodes), not {k}")
+    if k > 1 and not protocol.about.many:
+        name = protocol.about.name
+        raise BadInput(f"{name} lets one in at a time: use --k 1, or a protocol for k > 1 such as fair_k")
+
+
 def make_node(name: str, stack: Sequence[str] = ()) -> MakeNode:
     """A protocol above the layers of `stack`, the uppermost first."""
     make: MakeNode = find_protocol(name)

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairgate.check.walk import walk
 from fairgate.core.choose import from_floats
 from fairgate.core.inputs import CALLS
 from fairgate.core.message import Key, Message, register
@@ -30,7 +31,6 @@ from fairgate.trace.journal import (
 )
 from fairgate.trace.record import RecordedHand
 from fairgate.trace.replay import MakeNode, ReplayError, replay
-from tests.walk import walk
 
 SETUP = Setup((1, 2, 3), k=2)
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from fairgate.check.walk import walks
 from fairgate.core.mutex import Mutex
 from fairgate.registry import PROTOCOLS
-from tests.walk import walks
 
 SEEDS = range(300)
 

@@ -12,10 +12,10 @@ from types import ModuleType
 from typing import Any
 
 import fairgate
-from fairgate.core import message
+from fairgate.check.deletions import load_mutant
+from fairgate.check.walk import walks
 from fairgate.core.mutex import Mutex
 from fairgate.sim.hand import Violation
-from tests.walk import walks
 
 ROOT = Path(fairgate.__file__).parent
 
@@ -26,16 +26,7 @@ def mutant(name: str, old: str, new: str) -> ModuleType:
     source = path.read_text()
     if source.count(old) != 1:
         raise ValueError(f"{old!r} stands {source.count(old)} times in {path.name}, a mutant needs it once")
-    module = ModuleType(f"mutant_of_{name}")
-    module.__file__ = str(path)
-    known = dict(message.KINDS)
-    message.KINDS.clear()  # the mutant's own messages carry the same tags
-    try:
-        exec(compile(source.replace(old, new), str(path), "exec"), module.__dict__)
-    finally:
-        message.KINDS.clear()
-        message.KINDS.update(known)
-    return module
+    return load_mutant(source.replace(old, new), str(path))
 
 
 Walker = Callable[[type[Mutex], range, dict[str, Any] | None], object]

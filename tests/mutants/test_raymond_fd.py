@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.fd_walk import fd_walks
+from fairgate.check.fd_walk import fd_walks
 from tests.mutants.mutate import caught, mutant
 
 MUTANTS = {

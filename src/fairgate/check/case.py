@@ -5,7 +5,7 @@ from typing import Any
 
 from fairgate.core.mutex import Mutex
 from fairgate.errors import BadInput
-from fairgate.registry import find_protocol
+from fairgate.registry import check_size, find_protocol
 
 NETWORKS = ("any", "fifo", "lossy", "dup")
 
@@ -33,12 +33,7 @@ class Case:
     def check(self) -> type[Mutex]:
         """The protocol; one clear line for whatever makes no sense."""
         protocol = find_protocol(self.protocol)
-        if self.nodes < 1:
-            raise BadInput(f"--nodes must be at least 1, not {self.nodes}")
-        if not 1 <= self.k <= self.nodes:
-            raise BadInput(f"--k must be 1..{self.nodes} (the number of nodes), not {self.k}")
-        if self.k > 1 and not protocol.about.many:
-            raise BadInput(f"{self.protocol} lets one in at a time: use --k 1")
+        check_size(protocol, self.nodes, self.k)
         if self.network not in NETWORKS:
             raise BadInput(f"--network must be one of {', '.join(NETWORKS)}, not {self.network!r}")
         if self.crashes >= self.nodes:

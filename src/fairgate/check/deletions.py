@@ -1,7 +1,7 @@
 """Automatic mutants: each statement of each handler deleted in turn, and the checker asked to notice.
 
-A statement that can be deleted unnoticed is either not needed, or needed for something that the small cases
-do not show (speed, fairness, larger systems). SURVIVORS says which, one by one.
+A statement that can be deleted unnoticed is either not needed, or needed for something that is not safety or
+liveness (speed, fairness, tidiness). check/survivors.py says which, one by one.
 """
 
 import ast
@@ -11,14 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+import fairgate
 from fairgate.check.case import Case
 from fairgate.check.explore import Explorer
+from fairgate.check.fd_walk import fd_walks
 from fairgate.check.model import Model
+from fairgate.check.walk import walks
 from fairgate.core import message
 from fairgate.core.mutex import Mutex
+from fairgate.sim.hand import Violation
 
 UNTOUCHED = frozenset(["__init__", "key", "load", "show", "tokens", "coordinators"])  # not the algorithm
-MOST_STATES = 60_000  # of one case; a mutant that shows nothing until then has survived it
+MOST_STATES = 20_000  # of one case; a mutant that shows nothing until then goes on to the walks
+WALKS = range(1_000)
 
 
 @dataclass(frozen=True)
@@ -48,8 +53,6 @@ def load_mutant(source: str, path: str) -> ModuleType:
 
 def source_of(protocol: type[Mutex]) -> Path:
     """The plain source, also where the compiled module runs."""
-    import fairgate  # noqa: PLC0415 (the package itself, for its folder)
-
     return Path(fairgate.__file__).parent.joinpath(*protocol.__module__.split(".")[1:]).with_suffix(".py")
 
 
@@ -113,7 +116,7 @@ def cases(protocol: type[Mutex]) -> list[Case]:
 
 
 def judge(protocol: type[Mutex], kinds: dict[str, type[message.Message]]) -> str:
-    """The property that the checker finds broken in one of the cases, or ""."""
+    """The property that the checker finds broken in one of the cases, or random walks of larger ones; or ""."""
     known = dict(message.KINDS)
     message.KINDS.update(kinds)  # what the mutant's messages decode to
     try:
@@ -121,6 +124,12 @@ def judge(protocol: type[Mutex], kinds: dict[str, type[message.Message]]) -> str
             report = Explorer(case, Model(case, protocol)).run(most_states=MOST_STATES)
             if report.violations:
                 return report.violations[0].what.split(":", maxsplit=1)[0]
+        if protocol.about.detectors:
+            fd_walks(protocol, WALKS)
+        elif not protocol.timed:
+            walks(protocol, WALKS)
+    except Violation as broken:
+        return str(broken).split(":", maxsplit=1)[0]
     except Exception as error:  # whatever a mutant runs into is noticed
         return type(error).__name__
     finally:

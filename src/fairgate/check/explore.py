@@ -15,6 +15,7 @@ from fairgate.check.liveness import Graph
 from fairgate.check.model import Action, Model, State
 from fairgate.check.seen import Seen
 
+MUST = frozenset(["message", "release", "suspect", "timer", "tick"])  # the rest may happen, and need not
 SLICE = 20_000  # states between two words of progress
 
 
@@ -71,16 +72,17 @@ class Explorer:
         """To the end, to a violation, to `deepest` steps, to `most_states` states, or to Ctrl-C."""
         started = time.perf_counter()
         interrupted = False
+        cyclic = 0
         collecting = gc.isenabled()
         gc.disable()  # states are tuples of numbers: there are no cycles to find among millions of them
         try:
             self.search(deepest, progress, most_states)
+            cyclic = len(self.look_at_cycles()) if self.complete else 0
         except KeyboardInterrupt:
             interrupted = True
         finally:
             if collecting:
                 gc.enable()
-        cyclic = len(self.look_at_cycles()) if self.complete else 0
         seconds = time.perf_counter() - started
         return Report(
             self.case,
@@ -115,7 +117,7 @@ class Explorer:
 
     def look(self, state: State, number: int, following: list[State]) -> bool:
         """All steps from one state; False if one of them breaks a property."""
-        before = self.transitions
+        moves = False
         for action, successor, broken in self.model.successors(state):
             self.transitions += 1
             if broken:
@@ -124,12 +126,12 @@ class Explorer:
             found = self.seen.add(hash(successor), number)
             if found >= 0:
                 following.append(successor)
-                self.graph.edge(found)
-            else:
-                self.graph.edge(-1 - found)
+            if action[0] in MUST:
+                moves = True
+                self.graph.edge(found if found >= 0 else -1 - found)
         waiting = self.model.pending(state)
         self.graph.close(sum(1 << me for me in waiting))
-        if waiting and self.transitions == before and not self.model.cut_off(state):
+        if waiting and not moves and not self.model.cut_off(state):
             self.violations.append(
                 Violation(f"liveness: nothing moves any more, and nodes {waiting} wait", self.path_to(number))
             )

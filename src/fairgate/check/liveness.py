@@ -2,9 +2,11 @@
 
 A graph without cycles is the plain case: every run ends, so it is enough that no end has anybody waiting,
 which the explorer has seen. Where there are cycles (retries, resets), every state must at least be able to
-reach one in which a node that waits no longer does; whoever cannot is lost. A cycle that a fair scheduler
-could turn in for ever while somebody waits is reported as such, unless some message is under way in all of
-its states: that one would have been delivered.
+reach one in which a node that waits no longer does; whoever cannot is lost. Whether a fair scheduler could
+turn in a cycle for ever while somebody waits is not decided: a report says how many states are on cycles.
+
+Only steps that must happen in the end are edges here (deliveries, releases, timers). What may happen and need
+not (a further request, a cancel, a fault) helps nobody who waits, and cannot go on for ever: it has a budget.
 """
 
 from array import array

@@ -153,6 +153,13 @@ class Model:
                 seen.add(mark)
                 yield place, message
 
+    def faulty_choices(self, state: State) -> Iterator[tuple[int, int]]:
+        """What the network may lose or double: not what a node sends to itself."""
+        for place, message in self.flight_choices(state):
+            src, dst, _ = self.steps.messages.things[message]
+            if src != dst:
+                yield place, message
+
     def deliveries(self, state: State) -> Iterator[Successor]:
         for place, message in self.flight_choices(state):
             dst = self.steps.messages.things[message][1]
@@ -182,12 +189,12 @@ class Model:
         return self.after(anew, me, self.steps.call(anew[me], "start"), ("reset", me, None))
 
     def lose(self, state: State) -> Iterator[Successor]:
-        for place, message in self.flight_choices(state):
+        for place, message in self.faulty_choices(state):
             poorer = self.spend(state, LOSSES)
             yield ("lose", NIL, message, ()), poorer[:place] + poorer[place + 1 :], ""
 
     def duplicate(self, state: State) -> Iterator[Successor]:
-        for _, message in self.flight_choices(state):
+        for _, message in self.faulty_choices(state):
             yield ("duplicate", NIL, message, ()), self.sending(self.spend(state, DUPS), (message,)), ""
 
     def detect(self, state: State) -> Iterator[Successor]:
@@ -240,6 +247,8 @@ class Model:
         inside = sum(phase == INSIDE for _, _, phase, _ in others) + 1
         if inside > self.k:
             return state, f"k: {inside} inside, k is {self.k} (node {me} came last)"
+        if self.slots and not 0 <= slot < self.k:
+            return state, f"slot: node {me} was given slot {slot}, there are 0..{self.k - 1}"
         if self.slots and any(phase == INSIDE and taken == slot for _, _, phase, taken in others):
             return state, f"slot: node {me} was given slot {slot}, which is taken"
         state = self.with_status(state, me, (left, made, INSIDE, slot))

@@ -149,8 +149,10 @@ class Steps:
         broken = ""
         try:
             getattr(node, CALLS[event])(*arguments)
-        except (AssertionError, RuntimeError) as error:
+        except AssertionError as error:
             broken = f"assertion: {error} (node {me})"
+        except Exception as error:  # whatever a protocol runs into is its fault, and found
+            broken = f"{type(error).__name__}: {error} (node {me})"
         sent, granted, lost = [], None, False
         for effect in out.drain():
             if effect[0] == "send":

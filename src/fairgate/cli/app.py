@@ -24,6 +24,7 @@ from fairgate.cli.protocols import protocols_command
 from fairgate.cli.replay import replay_command
 from fairgate.cli.screen import complain
 from fairgate.cli.sim import sim_command
+from fairgate.cli.swarm import swarm_command
 from fairgate.errors import BadInput
 from fairgate.sim.run import kind_of_build
 from fairgate.trace.journal import JournalError
@@ -40,6 +41,7 @@ COMMANDS: dict[str, Callable[..., int | None]] = {
     "demo": demo_command,
     "sim": sim_command,
     "check": check_command,
+    "swarm": swarm_command,
     "replay": replay_command,
     "protocols": protocols_command,
 }

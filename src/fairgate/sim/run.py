@@ -12,7 +12,8 @@ from fairgate.core.numbers import COMPILED
 from fairgate.core.setup import Setup
 from fairgate.core.units import seconds_to_ns
 from fairgate.errors import BadInput
-from fairgate.registry import find_protocol, make_node
+from fairgate.recovery.channel import RESEND
+from fairgate.registry import check_size, find_protocol, make_node
 from fairgate.sim.engine import Engine
 from fairgate.sim.faults import install, parse_faults
 from fairgate.sim.latency import Latency, Matrix, Uniform, WideArea
@@ -105,7 +106,7 @@ def build(config: Config) -> Engine:
     check(config, protocol)
     faults = parse_faults(config.faults, config.nodes)
     latency = make_latency(config)
-    options = {"channel_resend": 3 * latency.longest, **config.options} if config.stack else config.options
+    options = {"channel_resend": 3 * latency.longest or RESEND, **config.options} if config.stack else config.options
     setup = Setup(tuple(range(config.nodes)), config.k, options=options)
     engine = Engine(
         make_node(config.protocol, config.stack),
@@ -131,12 +132,7 @@ def build(config: Config) -> Engine:
 
 def check(config: Config, protocol: type[Mutex]) -> None:
     """One clear line for whatever makes no sense."""
-    if config.nodes < 1:
-        raise BadInput(f"--nodes must be at least 1, not {config.nodes}")
-    if not 1 <= config.k <= config.nodes:
-        raise BadInput(f"--k must be 1..{config.nodes} (the number of nodes), not {config.k}")
-    if config.k > 1 and not protocol.about.many:
-        raise BadInput(f"{config.protocol} lets one in at a time: use --k 1, or a protocol for k > 1 such as fair_k")
+    check_size(protocol, config.nodes, config.k)
     if not config.rate > 0:
         raise BadInput(f"--rate must be above 0 requests a second, not {config.rate:g}")
     if not config.cs >= 0:

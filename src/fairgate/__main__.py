@@ -1,0 +1,5 @@
+"""python -m fairgate"""
+
+from fairgate.cli import main
+
+main()
