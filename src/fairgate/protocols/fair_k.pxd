@@ -36,9 +36,6 @@ cdef class FairK(Mutex):
     cpdef void take_token(self) except *
     cpdef void send_token(self, long long r) except *
 
-@cython.locals(b=list)
-cdef tuple replaced(tuple a, long long c, long long r)
-
 @cython.locals(m=Token)
 cdef Token new_token(long long slot, long long fence)
 

@@ -19,6 +19,7 @@ from fairgate.core.message import Key, Message, register
 from fairgate.core.mutex import Mutex
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
+from fairgate.core.tuples import replaced
 
 
 class Request(Message):
@@ -272,10 +273,3 @@ class FairK(Mutex):
             "locations": self.token_locations,
             "counter": self.counter_number,
         }
-
-
-def replaced(a: tuple[int, ...], c: int, r: int) -> tuple[int, ...]:
-    """The tuple a with r in place c."""
-    b = list(a)
-    b[c] = r
-    return tuple(b)

@@ -1,13 +1,13 @@
 cimport cython
 
-cdef long long NIL, MOST
+cdef long long NIL, EXACT, MOST
 
 @cython.final
 cdef class Line:
     cdef long long[::1] before
     cdef long long[::1] after
     cdef long long[::1] passed
-    cdef long long tail
+    cdef long long tail, most
     cdef readonly long long length, overtakes, max_displacement, max_overtaken
     cpdef void join(self, long long node) except *
     @cython.locals(displacement=cython.longlong, other=cython.longlong)

@@ -2,14 +2,14 @@
 
 Who comes in before others that asked earlier has overtaken them. The line is a linked list over the
 nodes (a node has one request at a time), so a fair protocol, which takes from the front, pays next to
-nothing for the count. The count of one entry ends at MOST: with up to so many nodes it is exact, with
-more it is a lower bound, and a burst of 100,000 requests does not cost a walk along all of them each.
+nothing for the count. With up to EXACT nodes it is exact. With more, the count of one entry ends at MOST and
+the sum is a lower bound: a burst of 100,000 requests must not cost a walk along all of them for each.
 """
 
 from fairgate.core.ids import NIL
 from fairgate.core.numbers import numbers
 
-MOST = 1000
+EXACT, MOST = 1000, 100
 
 
 class Line:
@@ -17,6 +17,7 @@ class Line:
         self.before = numbers(n, NIL)
         self.after = numbers(n, NIL)
         self.passed = numbers(n)  # how often the present request of a node was overtaken
+        self.most = n if n <= EXACT else MOST
         self.tail = NIL
         self.length = 0
         self.overtakes = 0  # pairs (who came in, who asked earlier and still waits)
@@ -36,7 +37,7 @@ class Line:
         """The node leaves the line because it came in: it overtook all before it."""
         displacement = 0
         other = self.before[node]
-        while other != NIL and displacement < MOST:
+        while other != NIL and displacement < self.most:
             displacement += 1
             self.passed[other] += 1
             other = self.before[other]

@@ -1,0 +1,25 @@
+"""The twin of tuples.py, with one copy."""
+
+from cpython.ref cimport PyObject
+
+cdef extern from "Python.h":
+    tuple PyTuple_New(Py_ssize_t n)
+    PyObject* PyTuple_GET_ITEM(tuple a, Py_ssize_t at)
+    void PyTuple_SET_ITEM(tuple a, Py_ssize_t at, PyObject* item)  # takes a reference over
+    void Py_INCREF(PyObject* item)
+
+
+def replaced(tuple a not None, Py_ssize_t at, value):
+    cdef Py_ssize_t n = len(a), i
+    cdef PyObject* item
+    cdef tuple b
+    if not 0 <= at < n:
+        raise IndexError(f"place {at} of a tuple of {n}")
+    b = PyTuple_New(n)
+    for i in range(n):
+        item = PyTuple_GET_ITEM(a, i)
+        if i == at:
+            item = <PyObject*>value
+        Py_INCREF(item)
+        PyTuple_SET_ITEM(b, i, item)
+    return b
