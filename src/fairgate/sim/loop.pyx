@@ -66,16 +66,19 @@ cdef class Loop(Outbox):
         cdef Event one
         cdef Event* event = &one
         cdef Lane* into = NULL
-        if lane >= 0 and (self.lanes[lane].size == 0 or self.lanes[lane].last_time <= time):
+        if ((lane == 0 and msg != NULL) or (lane == 1 and msg == NULL)) and (
+            self.lanes[lane].size == 0 or self.lanes[lane].last_time <= time
+        ):
             into = &self.lanes[lane]
             if into.size > into.mask:
                 self.grow_lane(into)
             event = &into.ring[(into.first + into.size) & into.mask]
             into.size += 1
             into.last_time = time
-        self.pushed += 1
+        else:
+            self.pushed += 1
+            event.order = self.pushed
         event.time = time
-        event.order = self.pushed
         event.dst = dst
         event.src = src
         event.kind = kind
@@ -154,9 +157,7 @@ cdef class Loop(Outbox):
             event = &lane.ring[(lane.first + lane.size) & lane.mask]
             lane.size += 1
             lane.last_time = self.now + self.fixed
-            self.pushed += 1
             event.time = lane.last_time
-            event.order = self.pushed
             event.dst = dst
             event.src = self.acting
             event.kind = DELIVER
@@ -192,11 +193,11 @@ cdef class Loop(Outbox):
             best = self.heap if self.in_heap > 0 else NULL
             if exits.size > 0:
                 front = &exits.ring[exits.first]
-                if best == NULL or before(front, best):
+                if best == NULL or front.time <= best.time:
                     best = front
             if messages.size > 0:
                 front = &messages.ring[messages.first]
-                if best == NULL or before(front, best):
+                if best == NULL or front.time <= best.time:
                     messages.first = (messages.first + 1) & messages.mask
                     messages.size -= 1
                     self.now = front.time
