@@ -71,21 +71,26 @@ def places(tree: ast.Module, cls: str) -> Iterator[tuple[str, ast.stmt, list[ast
 
 
 def matters(statement: ast.stmt) -> bool:
-    """Docstrings, `pass` and notes to the observer change nothing by going."""
-    if isinstance(statement, ast.Pass):
+    """Docstrings, `pass`, assertions and notes to the observer change nothing by going."""
+    if isinstance(statement, ast.Pass | ast.Assert):
         return False
+    if isinstance(statement, ast.If) and not statement.orelse:
+        return any(matters(inner) for inner in statement.body)
     if isinstance(statement, ast.Expr):
         text = ast.unparse(statement)
         return not isinstance(statement.value, ast.Constant) and not text.startswith("self.out.note(")
     return True
 
 
+def count_places(protocol: type[Mutex]) -> int:
+    return sum(1 for _ in places(ast.parse(source_of(protocol).read_text()), protocol.__name__))
+
+
 def mutants(protocol: type[Mutex]) -> Iterator[tuple[str, int, str, type[Mutex], dict[str, type[message.Message]]]]:
     """(handler, line, statement, class, its messages) with one statement deleted, one after the other."""
     path = source_of(protocol)
     tree = ast.parse(path.read_text())
-    count = sum(1 for _ in places(tree, protocol.__name__))
-    for number in range(count):
+    for number in range(count_places(protocol)):
         mutated = copy.deepcopy(tree)
         handler, statement, body, at = list(places(mutated, protocol.__name__))[number]
         body[at] = ast.copy_location(ast.Pass(), statement)
@@ -108,6 +113,9 @@ def cases(protocol: type[Mutex]) -> list[Case]:
     if protocol.about.detectors:
         return [Case(name, nodes=3, k=1, requests=1, crashes=1), Case(name, nodes=3, k=2, requests=1, crashes=1)]
     found = [Case(name, nodes=3, requests=2), Case(name, nodes=3, requests=2, cancels=1)]
+    for option, choices in protocol.about.options.items():
+        for choice in choices if isinstance(choices, tuple) else ():
+            found.append(Case(name, nodes=3, k=2, requests=1, options={option: choice}))
     if protocol.about.many:
         found.append(Case(name, nodes=3, k=2, requests=2, cancels=1))
     else:

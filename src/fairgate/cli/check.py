@@ -11,6 +11,7 @@ from fairgate.check.model import Model
 from fairgate.cli import checkargs as args
 from fairgate.cli import simargs
 from fairgate.cli.checkview import exploring, report_table, verdict_of
+from fairgate.cli.mutants import mutants_command
 from fairgate.cli.replay import can_draw, line_width
 from fairgate.cli.screen import stdout
 from fairgate.cli.values import read_options
@@ -38,6 +39,7 @@ def check_command(
     as_json: args.Json = False,
     journal: args.Journal = None,
     scenario: args.Scenario = None,
+    mutants: args.Mutants = False,
 ) -> int:
     """Explore everything that can happen to a few nodes: every order of messages, requests, exits and faults.
 
@@ -63,6 +65,10 @@ def check_command(
 
         fairgate check leased --nodes 2 --option lease=3s --ticks 5 --skew 1
 
+    [bold]Would it notice?[/bold] every statement of the protocol deleted in turn, with cases of its own
+
+        fairgate check naimi_trehel --mutants
+
     [bold]A network that loses or doubles[/bold], and the way to the violation kept, to be drawn again
 
         fairgate check fair_k --network lossy --journal lost.ndjson
@@ -70,6 +76,8 @@ def check_command(
         fairgate replay lost.ndjson
     """
     found = find_protocol(protocol)
+    if mutants:
+        return mutants_command(found, as_json)
     if (ticks or skew) and not found.timed:
         raise BadInput(f"--ticks and --skew are for protocols with a clock, and {found.about.name} has none")
     case = Case(

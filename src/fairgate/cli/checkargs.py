@@ -50,3 +50,6 @@ Scenario = Annotated[
     str | None,
     option(OUTPUT, "Write it to this file as commands and their outcome, as tests/scenarios has them.", metavar="FILE"),
 ]
+Mutants = Annotated[
+    bool, option(RUN, "Delete every statement of the protocol in turn, and say which deletions go unnoticed.")
+]
