@@ -38,7 +38,6 @@ stress: build
 	$(BIN)/python -m pytest -n $(JOBS) -m stress tests
 
 bench: build
-	$(BIN)/pip install --quiet 'simpy>=4.1'
 	$(BIN)/python -m bench.speed
 
 spin:
