@@ -37,19 +37,29 @@ class Graph:
 
     def on_cycles(self) -> list[int]:
         """States that are on a cycle or behind one: those that cannot be put into an order (Kahn)."""
-        incoming = array("i", bytes(4 * len(self)))
-        for target in self.targets:
-            incoming[target] += 1
-        ready = [state for state in range(len(self)) if incoming[state] == 0]
+        count = len(self)
+        starts, targets = self.starts, self.targets
+        incoming = array("i", bytes(4 * count))
+        for at in range(len(targets)):
+            incoming[targets[at]] += 1
+        ready = array("i", bytes(4 * count))  # a stack: a state is ready once
+        high = 0
+        for state in range(count):
+            if incoming[state] == 0:
+                ready[high] = state
+                high += 1
         done = 0
-        while ready:
-            state = ready.pop()
+        while high > 0:
+            high -= 1
+            state = ready[high]
             done += 1
-            for target in self.successors(state):
+            for at in range(starts[state], starts[state + 1]):
+                target = targets[at]
                 incoming[target] -= 1
                 if incoming[target] == 0:
-                    ready.append(target)
-        return [state for state in range(len(self)) if incoming[state] > 0] if done < len(self) else []
+                    ready[high] = target
+                    high += 1
+        return [state for state in range(count) if incoming[state] > 0] if done < count else []
 
     def reversed(self) -> "Graph":
         """The same edges the other way round."""

@@ -1,0 +1,9 @@
+cimport cython
+
+cdef class Graph:
+    cdef public object starts, targets, waiting
+    @cython.locals(
+        count=cython.longlong, at=cython.longlong, high=cython.longlong, done=cython.longlong, state=cython.longlong,
+        target=cython.longlong, starts='long[::1]', targets='int[::1]', incoming='int[::1]', ready='int[::1]',
+    )
+    cpdef list on_cycles(self)
