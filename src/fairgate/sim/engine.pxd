@@ -28,6 +28,7 @@ cdef class Engine(Loop):
     cdef readonly long long inside_time
     cdef public bint check, timed, noting
     cdef bint impatient, stuck
+    cdef long long most_idle_events, entries_seen, events_seen
     cdef long long hold
     cdef long long[::1] state
     cdef long long[::1] request

@@ -92,6 +92,9 @@ class Engine(Loop):
         self.coordinators = 0
         self.last_progress = 0
         self.stuck = False
+        self.most_idle_events = max(2_000_000, 50 * n * n)  # without an entry; all may ask all, many times over
+        self.entries_seen = 0  # at the last look, and
+        self.events_seen = 0  # how many events there had been when it last rose
         self.patience = 0  # ns without an entry after which a timed run counts as stuck; 0: no limit
 
     # The run.
@@ -198,10 +201,21 @@ class Engine(Loop):
         """A system may go on for ever and let nobody in, by its timers or by messages that run in circles."""
         if self.timed and self.workload.total_left == 0 and self.idle():
             self.clear()  # the last one who waited has crashed
-        if self.patience > 0 and self.line.length > 0 and self.now - self.last_progress > self.patience:
-            self.violate(f"liveness: nobody came in for {self.patience // 10**9} s while {self.line.length} waited")
-            self.stuck = True
-            self.clear()
+        if self.metrics.entries != self.entries_seen:
+            self.entries_seen = self.metrics.entries
+            self.events_seen = self.events
+        waited_for = self.line.length > 0 and not self.stuck
+        if waited_for and self.patience > 0 and self.now - self.last_progress > self.patience:
+            self.give_up_on(f"{self.patience // 10**9} s")
+        elif waited_for and self.events - self.events_seen > self.most_idle_events:
+            self.give_up_on(
+                f"{self.most_idle_events:,} events"
+            )  # where messages take no time the clock may stand still
+
+    def give_up_on(self, long: str) -> None:
+        self.violate(f"liveness: nobody came in for {long} while {self.line.length} waited")
+        self.stuck = True
+        self.clear()
 
     def call(self, me: int, event: str, *arguments: Any) -> None:
         """A step of one node. Where all is plain, the bulk of all steps goes a shorter way."""

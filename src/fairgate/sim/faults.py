@@ -151,10 +151,9 @@ def group(text: str, nodes: int) -> frozenset[int]:
     members: set[int] = set()
     for part in text.split("."):
         first, _, last = part.partition("-")
-        try:
-            members.update(range(int(first), int(last or first) + 1))
-        except ValueError as wrong:
-            raise BadInput(f"cannot read the group {text!r}: write it as 0-4 or 0.2.7") from wrong
+        if not re.fullmatch(r"\d+(-\d+)?", part) or int(first) > int(last or first):
+            raise BadInput(f"cannot read the group {text!r}: write it as 0-4 or 0.2.7")
+        members.update(range(int(first), int(last or first) + 1))
     return frozenset(member(node, nodes) for node in members)
 
 
