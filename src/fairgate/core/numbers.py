@@ -1,7 +1,7 @@
 """Rows of integers, one for each node or slot.
 
-Compiled modules read them as C arrays. The interpreter gets lists: an array boxes a number at every
-access, which costs a pure run a third of its speed.
+Compiled modules read them as C arrays. The interpreter gets lists: an array makes a Python number anew at
+every access, which takes twice as long.
 """
 
 from array import array

@@ -10,7 +10,7 @@ so a wrong hint costs time and never order. At the same moment messages come bef
 the heap's events, which keep the order of pushing; so no event of a lane needs a number of its own.
 """
 
-from collections import Counter, deque
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
@@ -35,8 +35,7 @@ class Loop(Outbox):
         self.fixed = -1  # how long every message takes, if all take as long and nothing befalls them
         self.nodes: list[Node] = []
         self.received = numbers(n)  # messages that each node received
-        self.sent: Counter[type[Message]] = Counter()
-        self.uncounted: list[type[Message]] = []  # kinds of messages sent since `sent` was brought up to date
+        self.sent: defaultdict[type[Message], int] = defaultdict(int)
         self.heap: list[Event] = [NEVER]
         self.messages: deque[tuple[int, int, int, Message]] = deque()  # time, destination, source, message
         self.exits: deque[tuple[int, int, int, int]] = deque()  # time, kind, destination, source
@@ -63,7 +62,7 @@ class Loop(Outbox):
             self.bound = time
 
     def send(self, dst: int, msg: Message) -> None:
-        self.uncounted.append(type(msg))
+        self.sent[type(msg)] += 1
         if not 0 <= dst < self.n:
             self.stray(dst, msg)
         elif self.fixed >= 0:
@@ -90,7 +89,6 @@ class Loop(Outbox):
             else:
                 self.other()
         self.events += most
-        self.counted()
         return True
 
     def next_other(self) -> int:
@@ -140,17 +138,11 @@ class Loop(Outbox):
         yield from (event[3] for event in self.messages)
         yield from (event[5] for event in self.heap if event[5] is not None)
 
-    def counted(self) -> Counter[type[Message]]:
-        """Counting in bulk is half the price of counting one by one."""
-        self.sent.update(self.uncounted)
-        self.uncounted.clear()
-        return self.sent
-
     def sent_by_tag(self) -> dict[str, int]:
-        return dict(sorted((kind.tag, count) for kind, count in self.counted().items()))
+        return dict(sorted((kind.tag, count) for kind, count in self.sent.items()))
 
     def sent_total(self) -> int:
-        return sum(self.counted().values())
+        return sum(self.sent.values())
 
     def loads(self) -> list[int]:
         return list(self.received)
