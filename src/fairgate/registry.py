@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import reduce
 
-from fairgate.core.layers import Layer, MakeNode, over
+from fairgate.core.layers import MakeNode, over
 from fairgate.core.mutex import Mutex
+from fairgate.core.node import Node
 from fairgate.errors import BadInput
+from fairgate.overlay.full import Full
+from fairgate.overlay.gates import Gates
 from fairgate.protocols.bv95 import BV95
 from fairgate.protocols.centralised import Centralised
 from fairgate.protocols.fair_k import FairK
@@ -35,7 +38,7 @@ PROTOCOLS: dict[str, type[Mutex]] = {
         Leased,
     )
 }
-LAYERS: dict[str, type[Layer]] = {"channel": Channel}
+LAYERS: dict[str, type[Node]] = {"channel": Channel, "full": Full, "gates": Gates}
 
 
 def find_protocol(name: str) -> type[Mutex]:

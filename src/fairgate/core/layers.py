@@ -6,9 +6,9 @@ upper node goes up by a plain call on `lift()`. All of it happens inside one ato
 composite. Messages nest (a layer's message carries the upper one), keys nest (a layer's key ends with
 the upper key), and a timer of the upper node carries its way up in its name: "upper/retry".
 
-A layer that offers more than sending (an overlay: `route(key, msg)`) gives its upper node a door with
-those calls, a subclass of `Down`; what it asks of its upper node (`forward`, `deliver`) are methods of
-the kind of node that it carries, called on `lift()` too.
+A layer that offers more than sending (an overlay: `route(msg)`, core/kbr.py) gives its upper node a door with
+those calls; what it asks of its upper node (`forward`, `deliver`) are methods of
+the kind of node that it carries.
 """
 
 from collections.abc import Callable
@@ -52,6 +52,9 @@ class Layer(Node):
     def load_layer(self, key: Key) -> None:
         raise NotImplementedError
 
+    def settle(self) -> None:
+        """After every input: what the layer put off until the upper node's handler was over."""
+
     # The upper node's inputs pass through.
 
     def lift(self) -> Node:
@@ -61,36 +64,46 @@ class Layer(Node):
 
     def on_start(self) -> None:
         self.lift().on_start()
+        self.settle()
 
     def on_acquire(self, request: int) -> None:
         self.lift().on_acquire(request)
+        self.settle()
 
     def on_release(self, request: int) -> None:
         self.lift().on_release(request)
+        self.settle()
 
     def on_cancel(self, request: int) -> None:
         self.lift().on_cancel(request)
+        self.settle()
 
     def on_view(self, members: tuple[int, ...]) -> None:
         self.lift().on_view(members)
+        self.settle()
 
     def on_suspect(self, peer: int, detector: str) -> None:
         self.lift().on_suspect(peer, detector)
+        self.settle()
 
     def on_trust(self, peer: int, detector: str) -> None:
         self.lift().on_trust(peer, detector)
+        self.settle()
 
     def on_crash(self, peer: int) -> None:
         self.lift().on_crash(peer)
+        self.settle()
 
     def on_join(self, contact: int) -> None:
         self.lift().on_join(contact)
+        self.settle()
 
     def on_timer(self, name: str) -> None:
         if name.startswith(UP):
             self.lift().timer_due(name.removeprefix(UP))
         else:
             self.on_layer_timer(name)
+        self.settle()
 
     # Keys nest. The timers of each part stand in its own key, under their short names.
 
@@ -116,34 +129,46 @@ class Layer(Node):
         return self.upper.show()
 
 
-class Down(Outbox):
-    """The outbox of a carried node: messages go through the layer, the rest straight on."""
+class Through(Outbox):
+    """The outbox of a node within another one: all goes on through its owner's outbox, timers under a longer name."""
+
+    def __init__(self, owner: Node, prefix: str) -> None:
+        self.owner = owner
+        self.prefix = prefix
+
+    def send(self, dst: int, msg: Message) -> None:
+        self.owner.out.send(dst, msg)
+
+    def set_timer(self, name: str, delay: int) -> None:
+        self.owner.out.set_timer(self.prefix + name, delay)
+
+    def cancel_timer(self, name: str) -> None:
+        self.owner.out.cancel_timer(self.prefix + name)
+
+    def granted(self, request: int, slot: int, fence: int) -> None:
+        self.owner.out.granted(request, slot, fence)
+
+    def lost(self, request: int, why: str) -> None:
+        self.owner.out.lost(request, why)
+
+    def note(self, mark: str) -> None:
+        self.owner.out.note(mark)
+
+    def choose(self, n: int) -> int:
+        return self.owner.out.choose(n)
+
+
+class Down(Through):
+    """The outbox of what a layer carries: messages go through the layer."""
 
     def __init__(self, layer: Layer) -> None:
+        Through.__init__(self, layer, UP)
         self.layer = layer
 
     def send(self, dst: int, msg: Message) -> None:
         self.layer.send_down(dst, msg)
 
-    def set_timer(self, name: str, delay: int) -> None:
-        self.layer.out.set_timer(UP + name, delay)
 
-    def cancel_timer(self, name: str) -> None:
-        self.layer.out.cancel_timer(UP + name)
-
-    def granted(self, request: int, slot: int, fence: int) -> None:
-        self.layer.out.granted(request, slot, fence)
-
-    def lost(self, request: int, why: str) -> None:
-        self.layer.out.lost(request, why)
-
-    def note(self, mark: str) -> None:
-        self.layer.out.note(mark)
-
-    def choose(self, n: int) -> int:
-        return self.layer.out.choose(n)
-
-
-def over(layer: type[Layer], upper: MakeNode) -> MakeNode:
+def over(layer: Callable[..., Node], upper: MakeNode) -> MakeNode:
     """How to make `upper` over `layer`: itself a MakeNode, so stacks are built from the top down."""
     return partial(layer, upper=upper)

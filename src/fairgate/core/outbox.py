@@ -14,6 +14,10 @@ class Outbox:
     def send(self, dst: int, msg: Message) -> None:
         raise NotImplementedError
 
+    def pass_on(self, dst: int, msg: Message) -> None:
+        """Send on what came from elsewhere: a hop of a message on its way, and so counted, not a message of its own."""
+        self.send(dst, msg)
+
     def set_timer(self, name: str, delay: int) -> None:
         """Call `on_timer(name)` after `delay` ns. Setting a timer again replaces it."""
         raise NotImplementedError

@@ -1,0 +1,28 @@
+from fairgate.core.layers cimport Through
+from fairgate.core.message cimport Message
+from fairgate.core.mutex cimport Mutex
+from fairgate.core.node cimport Node
+
+cdef class Gated(Message):
+    cdef readonly long long gate
+
+cdef class Keyed(Gated):
+    cdef readonly unsigned long long target
+
+cdef class Door(Through):
+    cpdef void route(self, Keyed msg) except *
+    cpdef long long next_hop(self, unsigned long long key) except -2
+    cpdef tuple neighbours(self, long long count)
+
+cdef class Rider(Node):
+    cpdef Keyed forward(self, long long src, Keyed msg, long long next_hop)
+    cpdef void deliver(self, long long src, Keyed msg) except *
+    cpdef void on_range(self, unsigned long long start, unsigned long long end) except *
+
+cdef class Routed(Mutex):
+    cdef public Door door
+    cdef readonly long long gate
+    cdef readonly tuple keys
+    cpdef Keyed forward(self, long long src, Keyed msg, long long next_hop)
+    cpdef void deliver(self, long long src, Keyed msg) except *
+    cpdef void on_range(self, unsigned long long start, unsigned long long end) except *

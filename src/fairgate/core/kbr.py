@@ -1,0 +1,106 @@
+"""Key-based routing: what an overlay offers to the protocols above it, and what it asks of them.
+
+A `Keyed` message is on its way to whoever owns the key `target`. `door.route(msg)` starts it here; at every node on
+the way that is not the owner, the first one included, the overlay asks the protocol (`forward`), which may let it
+pass, rewrite it or keep it; at the owner it is delivered (`deliver`). A Keyed message may also be *sent*, straight
+to a node that is believed to be the owner: where that is right it saves the way, where it is wrong the message is
+routed on from there. Messages that are not Keyed go from node to node and come by `on_message`.
+
+What a node routes or sends to itself takes no message: it comes after the handler that sent it, within the same step.
+
+A `Routed` protocol is a mutex of one gate. `Gates` (overlay/gates.py) carries one for each gate that a node has to do
+with; so all messages of these protocols say the gate that they are about.
+"""
+
+from fairgate.core.keyspace import key_of
+from fairgate.core.layers import Through
+from fairgate.core.message import Message
+from fairgate.core.mutex import Mutex
+from fairgate.core.node import Node
+from fairgate.core.setup import Setup
+
+REPLICAS = 3  # of a gate: the option `replicas`
+
+
+class Gated(Message):
+    """A message about one gate."""
+
+    __slots__ = ("gate",)
+
+    def __init__(self, gate: int) -> None:
+        self.gate = gate
+
+
+class Keyed(Gated):
+    """... that is on its way to the owner of the key `target`."""
+
+    __slots__ = ("target",)
+
+    def __init__(self, gate: int, target: int) -> None:
+        self.gate = gate
+        self.target = target
+
+
+class Door(Through):
+    """The outbox of what an overlay carries."""
+
+    def route(self, msg: Keyed) -> None:
+        """On its way to the owner of its target."""
+        raise NotImplementedError
+
+    def next_hop(self, key: int) -> int:
+        """Where a message to this key goes from here; NIL: nowhere, this node is the owner."""
+        raise NotImplementedError
+
+    def neighbours(self, count: int) -> tuple[int, ...]:
+        """Up to so many nodes that come next: they own this node's keys if it fails."""
+        raise NotImplementedError
+
+
+class Rider(Node):
+    """What an overlay can carry."""
+
+    def forward(self, src: int, msg: Keyed, next_hop: int) -> Keyed | None:
+        """The message came from `src` (from this node itself, if it starts here) and would go on to `next_hop`.
+
+        Answer what goes on in its place: the message, another one, or None for nothing.
+        """
+        return msg
+
+    def deliver(self, src: int, msg: Keyed) -> None:
+        """This node owns the target; `src` was the last hop."""
+        raise NotImplementedError
+
+    def on_range(self, start: int, end: int) -> None:
+        """From now on this node owns the keys in (start, end]: it has gained or lost some."""
+
+
+class Routed(Mutex):
+    """A mutex on an overlay: one gate, with replicas whose names are hashed onto the circle."""
+
+    def __init__(self, me: int, setup: Setup, out: Door) -> None:
+        Mutex.__init__(self, me, setup, out)
+        self.door = out
+        self.gate: int = setup.options.get("gate", 0)
+        self.keys = replica_keys(setup)  # key of replica i
+
+    # What the protocol writes besides; see Rider.
+
+    def forward(self, src: int, msg: Keyed, next_hop: int) -> Keyed | None:
+        return msg
+
+    def deliver(self, src: int, msg: Keyed) -> None:
+        raise NotImplementedError
+
+    def on_range(self, start: int, end: int) -> None:
+        pass
+
+
+def replica_keys(setup: Setup) -> tuple[int, ...]:
+    """SG section II: the replicas of a resource are names, `resource:i`."""
+    keys: tuple[int, ...] | None = setup.shared.get("replica_keys")
+    if keys is None:
+        gate = setup.options.get("gate", 0)
+        keys = tuple([key_of(f"gate{gate}:{i}") for i in range(setup.options.get("replicas", REPLICAS))])
+        setup.shared["replica_keys"] = keys
+    return keys

@@ -1,0 +1,20 @@
+from fairgate.core.message cimport Message
+from fairgate.core.node cimport Node
+from fairgate.core.outbox cimport Outbox
+
+cdef class Layer(Node):
+    cdef public Node upper
+    cpdef Outbox door(self)
+    cpdef void send_down(self, long long dst, Message msg) except *
+    cpdef void on_layer_timer(self, str name) except *
+    cpdef tuple layer_key(self)
+    cpdef load_layer(self, tuple key)
+    cpdef void settle(self) except *
+    cpdef Node lift(self)
+
+cdef class Through(Outbox):
+    cdef public Node owner
+    cdef public str prefix
+
+cdef class Down(Through):
+    cdef public Layer layer

@@ -1,0 +1,1 @@
+"""Key-based routing: overlays, and what they carry. Pure, as the protocols above them."""

@@ -1,0 +1,114 @@
+"""All gates of one node, above one overlay: a protocol node for each gate that it has to do with.
+
+Gates are numbered 0..resources-1. A request's number says its gate, `number % resources`; a message says it itself. A
+node of a gate is made when the first thing happens to it, so a ring of many nodes and many gates costs what is used.
+"""
+
+from collections.abc import Callable
+
+from fairgate.core.kbr import Door, Gated, Keyed, Rider, Routed
+from fairgate.core.message import Key, Message
+from fairgate.core.outbox import Outbox
+from fairgate.core.setup import Setup
+
+MakeRouted = Callable[[int, Setup, Door], Routed]
+
+
+class Gates(Rider):
+    timed = True  # the protocols may be
+
+    def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeRouted) -> None:
+        assert isinstance(out, Door), "gates stand on an overlay"
+        Rider.__init__(self, me, setup, out)
+        self.overlay = out
+        self.make = upper
+        self.resources: int = setup.options.get("resources", 1)
+        self.setups = gate_setups(setup, self.resources)
+        self.gates: dict[int, Routed] = {}
+
+    def at(self, gate: int) -> Routed:
+        """The node of this gate, with its clock set: how every input goes up."""
+        node = self.gates.get(gate)
+        if node is None:
+            node = self.gates[gate] = self.make(self.me, self.setups[gate], GateDoor(self, gate))
+        node.now = self.now
+        return node
+
+    def on_acquire(self, request: int) -> None:
+        self.at(request % self.resources).on_acquire(request)
+
+    def on_release(self, request: int) -> None:
+        self.at(request % self.resources).on_release(request)
+
+    def on_cancel(self, request: int) -> None:
+        self.at(request % self.resources).on_cancel(request)
+
+    def on_message(self, src: int, msg: Message) -> None:
+        assert isinstance(msg, Gated), f"{msg} says no gate"
+        self.at(msg.gate).on_message(src, msg)
+
+    def forward(self, src: int, msg: Keyed, next_hop: int) -> Keyed | None:
+        return self.at(msg.gate).forward(src, msg, next_hop)
+
+    def deliver(self, src: int, msg: Keyed) -> None:
+        self.at(msg.gate).deliver(src, msg)
+
+    def on_timer(self, name: str) -> None:
+        gate, _, rest = name.partition("/")
+        self.at(int(gate)).timer_due(rest)
+
+    def on_range(self, start: int, end: int) -> None:
+        for gate in sorted(self.gates):
+            self.at(gate).on_range(start, end)
+
+    def on_suspect(self, peer: int, detector: str) -> None:
+        for gate in sorted(self.gates):
+            self.at(gate).on_suspect(peer, detector)
+
+    def on_trust(self, peer: int, detector: str) -> None:
+        for gate in sorted(self.gates):
+            self.at(gate).on_trust(peer, detector)
+
+    def on_crash(self, peer: int) -> None:
+        for gate in sorted(self.gates):
+            self.at(gate).on_crash(peer)
+
+    def key(self) -> Key:
+        return (self.version, tuple([(gate, self.at(gate).key()) for gate in sorted(self.gates)]))
+
+    def load(self, key: Key) -> None:
+        self.check_version(key)
+        for gate, state in key[1]:
+            self.at(gate).load(tuple(state))
+
+    def tokens(self) -> int:
+        return sum([node.tokens() for node in self.gates.values()])
+
+
+class GateDoor(Door):
+    """The outbox of one gate's node."""
+
+    def __init__(self, gates: Gates, gate: int) -> None:
+        Door.__init__(self, gates, f"{gate}/")
+        self.overlay = gates.overlay
+
+    def route(self, msg: Keyed) -> None:
+        self.overlay.route(msg)
+
+    def next_hop(self, key: int) -> int:
+        return self.overlay.next_hop(key)
+
+    def neighbours(self, count: int) -> tuple[int, ...]:
+        return self.overlay.neighbours(count)
+
+
+def gate_setups(setup: Setup, resources: int) -> list[Setup]:
+    """One for each gate, shared by all nodes."""
+    setups: list[Setup] | None = setup.shared.get("gates")
+    if setups is None:
+        setups = [
+            Setup(setup.members, setup.k, setup.root, setup.epoch, {**setup.options, "gate": gate})
+            for gate in range(resources)
+        ]
+        setup.shared["gates"] = setups
+    return setups
