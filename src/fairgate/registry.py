@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import reduce
 
+from fairgate.core.kbr import Routed
 from fairgate.core.layers import MakeNode, over
 from fairgate.core.mutex import Mutex
 from fairgate.core.node import Node
 from fairgate.errors import BadInput
 from fairgate.overlay.full import Full
 from fairgate.overlay.gates import Gates
+from fairgate.overlay.overlay import Overlay
 from fairgate.protocols.bv95 import BV95
 from fairgate.protocols.centralised import Centralised
 from fairgate.protocols.fair_k import FairK
@@ -38,7 +40,8 @@ PROTOCOLS: dict[str, type[Mutex]] = {
         Leased,
     )
 }
-LAYERS: dict[str, type[Node]] = {"channel": Channel, "full": Full, "gates": Gates}
+OVERLAYS: dict[str, type[Overlay]] = {"full": Full}
+LAYERS: dict[str, type[Node]] = {"channel": Channel, "gates": Gates, **OVERLAYS}
 
 
 def find_protocol(name: str) -> type[Mutex]:
@@ -62,9 +65,19 @@ def check_size(protocol: type[Mutex], nodes: int, k: int) -> None:
         raise BadInput(f"{name} lets one in at a time: use --k 1, or a protocol for k > 1 such as fair_k")
 
 
+def whole_stack(protocol: type[Mutex], stack: Sequence[str]) -> tuple[str, ...]:
+    """The layers below a protocol, the uppermost first: one on a DHT stands on gates and an overlay, also unsaid."""
+    if not issubclass(protocol, Routed):
+        return tuple(stack)
+    if any(layer in OVERLAYS for layer in stack):
+        return ("gates", *[layer for layer in stack if layer != "gates"])
+    return ("gates", protocol.overlay, *stack)
+
+
 def make_node(name: str, stack: Sequence[str] = ()) -> MakeNode:
     """A protocol above the layers of `stack`, the uppermost first."""
     make: MakeNode = find_protocol(name)
+    stack = whole_stack(find_protocol(name), stack)
     for layer in stack:
         if layer not in LAYERS:
             raise BadInput(f"there is no layer {layer!r}: known are {', '.join(LAYERS)}")

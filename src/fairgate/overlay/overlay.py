@@ -39,8 +39,18 @@ class Overlay(Layer):
         """Up to so many nodes that come next: they own this node's keys if it fails."""
         raise NotImplementedError
 
+    def own_range(self) -> tuple[int, int]:
+        """This node owns the keys in (start, end]."""
+        raise NotImplementedError
+
     def on_upkeep(self, src: int, msg: Upkeep) -> None:
         raise NotImplementedError
+
+    def on_view(self, members: tuple[int, ...]) -> None:
+        """The members of a settled ring are others now."""
+        self.rider.now = self.now
+        self.rider.on_range(*self.own_range())
+        self.settle()
 
     # Routing.
 

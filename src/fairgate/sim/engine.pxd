@@ -26,7 +26,9 @@ cdef class Engine(Loop):
     cdef readonly long long requests, timers_set, violation_count, last_progress
     cdef public long long census_every, tokens, coordinators, patience
     cdef readonly long long inside_time
-    cdef public bint check, timed, noting
+    cdef public bint check, timed, noting, mortal
+    cdef readonly bint cut
+    cdef readonly long long members, resources, warm_at, warm_entries, warm_sent
     cdef bint impatient, stuck
     cdef long long most_idle_events, entries_seen, events_seen
     cdef long long hold
@@ -41,22 +43,28 @@ cdef class Engine(Loop):
     cpdef void stray(self, long long dst, Message msg) except *
     cpdef void carry(self, long long dst, Message msg) except *
     @cython.locals(patience=cython.longlong)
-    cdef int maybe_give_up(self, long long me) except -1
+    cdef int maybe_give_up(self, long long seat, long long request) except -1
+    @cython.locals(node=Node)
     cdef int deliver(self, long long dst, long long src, Message msg) except -1
+    @cython.locals(node=Node, request=cython.longlong)
+    cdef int acquire(self, long long seat, long long asked) except -1
     @cython.locals(node=Node)
-    cdef int acquire(self, long long me, long long asked) except -1
-    @cython.locals(node=Node)
-    cdef int release(self, long long me, long long request) except -1
-    cdef int cancel(self, long long me, long long request) except -1
+    cdef int release(self, long long seat, long long request) except -1
+    cdef int cancel(self, long long seat, long long request) except -1
     cdef int timer(self, long long me, long long number) except -1
     cdef int watch(self) except -1
-    cdef int vacate(self, long long me) except -1
-    cdef int over(self, long long me) except -1
+    cdef int vacate(self, long long seat) except -1
+    cdef int over(self, long long seat) except -1
     cdef bint idle(self) except -1
-    @cython.locals(me=cython.longlong)
+    @cython.locals(seat=cython.longlong, stay=cython.longlong)
     cpdef void granted(self, long long request, long long slot, long long fence) except *
     cpdef bint is_down(self, long long me) except -1
+    @cython.locals(seat=cython.longlong)
+    cpdef list seats_inside(self)
+    cpdef bint seat_is_idle(self, long long seat) except -1
+    @cython.locals(seat=cython.longlong)
     cpdef void crash(self, long long me) except *
+    @cython.locals(seat=cython.longlong)
     cpdef void reset(self, long long me) except *
     cpdef void lose(self, Message msg) except *
     cpdef void violate(self, str what) except *

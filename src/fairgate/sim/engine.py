@@ -1,6 +1,8 @@
 """The simulator: one queue of events, one atomic step an event, the properties checked all along.
 
-The engine is the outbox of all its nodes: `acting` says whose step it is. Node ids are 0..n-1. Nothing
+The engine is the outbox of all its nodes: `acting` says whose step it is. Node ids are 0..n-1. Where there are
+several gates, a node has a seat at each: seat `node * resources + gate` is who asks, waits and is inside, and the
+number of a request says its gate, `request % resources`. With one gate node and seat are the same number. Nothing
 here draws a random number of its own: latency, workload, choices and faults each have their own seeded
 stream, so that one of them can be changed without disturbing the others.
 """
@@ -14,7 +16,7 @@ from fairgate.core.inputs import CALLS
 from fairgate.core.layers import MakeNode
 from fairgate.core.message import Message
 from fairgate.core.node import Node
-from fairgate.core.numbers import numbers
+from fairgate.core.numbers import COMPILED, numbers
 from fairgate.core.properties import Occupancy
 from fairgate.core.setup import Setup
 from fairgate.sim.events import ACQUIRE, CANCEL, DELIVER, PLANNED, RELEASE, TIMER
@@ -53,8 +55,12 @@ class Engine(Loop):
         slots: bool = False,
         warmup: int = 0,
         check: bool = True,
+        spares: int = 0,
     ) -> None:
-        n = len(setup.members)
+        self.members = len(setup.members)
+        n = self.members + spares  # spares are down until they join
+        self.resources: int = setup.options.get("resources", 1)
+        seats = n * self.resources
         Loop.__init__(self, n)
         self.make = make
         self.setup = setup
@@ -62,16 +68,23 @@ class Engine(Loop):
         self.workload = workload
         self.chooser = chooser
         self.check = check
-        self.line = Line(n)
-        self.metrics = Metrics(n, warmup)
-        self.occupancy = Occupancy(setup.k, slots)
+        self.line = Line(seats, self.resources)
+        self.metrics = Metrics(seats, warmup)
+        self.occupancy = Occupancy(setup.k, slots, self.resources)
         self.network: Network | None = None
         self.recorder: Recorder | None = None
-        self.state = numbers(n, IDLE)
-        self.request = numbers(n, NIL)
-        self.asked = numbers(n)
-        self.slot = numbers(n, NIL)
+        self.state = numbers(seats, IDLE)
+        self.request = numbers(seats, NIL)
+        self.asked = numbers(seats)
+        self.slot = numbers(seats, NIL)
+        for seat in range(self.members * self.resources, seats):
+            self.state[seat] = DOWN
         self.requests = 0
+        self.mortal = False  # can nodes go down?
+        self.cut = False  # did it end at a set time, whoever waited then?
+        self.warm_at = 0  # when it had warmed up, and
+        self.warm_entries = 0  # how many entries and
+        self.warm_sent = 0  # messages there had been
         self.inside_time = 0  # ns that permits were held, added up
         self.plans: list[Plan] = []
         self.timer_numbers: dict[tuple[int, str], int] = {}
@@ -101,13 +114,15 @@ class Engine(Loop):
 
     def begin(self) -> None:
         """Start all nodes and plan the first requests."""
-        self.plain = self.recorder is None and self.network is None and not self.timed and not self.plans
+        self.plain = self.recorder is None and self.network is None and not self.mortal
+        if self.timed and not COMPILED:
+            self.plain = False  # the plain loop sets no clocks
         self.fixed = self.latency.fixed if self.network is None else NIL
         self.impatient = self.workload.give_up_share > 0.0
         self.hold = -1 if self.workload.hold_random else self.workload.hold
         self.tokens = sum([node.tokens() for node in self.nodes])
         self.coordinators = sum([node.coordinators() for node in self.nodes])
-        for me in range(len(self.nodes)):
+        for me in range(self.members):
             self.call(me, "start")
         self.workload.loop = self
         self.workload.begin(self.now)
@@ -142,53 +157,64 @@ class Engine(Loop):
     # One kind of event each.
 
     def deliver(self, dst: int, src: int, msg: Message) -> None:
-        if self.state[dst] == DOWN:
+        if self.is_down(dst):
             self.lose(msg)
-        else:
+        elif self.recorder is not None:
             self.received[dst] += 1
             self.call(dst, "message", src, msg)
+        else:
+            node = self.nodes[dst]
+            self.received[dst] += 1
+            self.acting = dst
+            node.now = self.now
+            node.on_message(src, msg)
 
-    def acquire(self, me: int, asked: int) -> None:
-        self.workload.asked(me)
-        if self.state[me] == IDLE:  # else it crashed after this was planned
+    def acquire(self, seat: int, asked: int) -> None:
+        self.workload.asked(seat)
+        if self.state[seat] == IDLE:  # else it crashed after this was planned
             self.requests += 1
-            self.request[me] = self.requests
-            self.asked[me] = asked
-            self.state[me] = WAITING
-            self.line.join(me)
+            request = self.requests * self.resources + seat % self.resources
+            self.request[seat] = request
+            self.asked[seat] = asked
+            self.state[seat] = WAITING
+            self.line.join(seat)
             if self.impatient:
-                self.maybe_give_up(me)
+                self.maybe_give_up(seat, request)
             if self.plain:
-                node = self.nodes[me]
-                self.acting = me
-                node.on_acquire(self.requests)
+                self.acting = seat // self.resources
+                node = self.nodes[self.acting]
+                if self.timed:
+                    node.now = self.now
+                node.on_acquire(request)
             else:
-                self.call(me, "acquire", self.requests)
+                self.call(seat // self.resources, "acquire", request)
 
-    def maybe_give_up(self, me: int) -> None:
+    def maybe_give_up(self, seat: int, request: int) -> None:
         patience = self.workload.give_up_after()
         if patience >= 0:
-            self.push(self.now + patience, CANCEL, me, self.requests, None, HEAP)
+            self.push(self.now + patience, CANCEL, seat, request, None, HEAP)
 
-    def release(self, me: int, request: int) -> None:
-        if self.state[me] == INSIDE and self.request[me] == request:  # else lost or crashed since
-            self.vacate(me)
+    def release(self, seat: int, request: int) -> None:
+        if self.state[seat] == INSIDE and self.request[seat] == request:  # else lost or crashed since
+            self.vacate(seat)
             if self.plain:
-                node = self.nodes[me]
-                self.acting = me
+                self.acting = seat // self.resources
+                node = self.nodes[self.acting]
+                if self.timed:
+                    node.now = self.now
                 node.on_release(request)
             else:
-                self.call(me, "release", request)
-            self.over(me)
+                self.call(seat // self.resources, "release", request)
+            self.over(seat)
 
-    def cancel(self, me: int, request: int) -> None:
-        if self.state[me] == WAITING and self.request[me] == request:  # else it is inside, or over
+    def cancel(self, seat: int, request: int) -> None:
+        if self.state[seat] == WAITING and self.request[seat] == request:  # else it is inside, or over
             self.metrics.cancelled += 1
-            self.line.drop(me)
-            self.state[me] = IDLE
-            self.request[me] = NIL
-            self.call(me, "cancel", request)
-            self.over(me)
+            self.line.drop(seat)
+            self.state[seat] = IDLE
+            self.request[seat] = NIL
+            self.call(seat // self.resources, "cancel", request)
+            self.over(seat)
 
     def timer(self, me: int, number: int) -> None:
         name = self.timer_names.pop(number)
@@ -196,6 +222,18 @@ class Engine(Loop):
             del self.timer_numbers[me, name]
             self.call(me, "timer", name)
             self.watch()
+
+    def warmed_up(self) -> None:
+        """From now on waits, entries and messages count."""
+        self.warm_at = self.now
+        self.warm_entries = self.metrics.entries
+        self.warm_sent = self.sent_total()
+        self.metrics.restart()
+
+    def end(self) -> None:
+        """The run is over at this moment, whoever still waits."""
+        self.cut = True
+        self.clear()
 
     def watch(self) -> None:
         """A system may go on for ever and let nobody in, by its timers or by messages that run in circles."""
@@ -229,18 +267,18 @@ class Engine(Loop):
 
     # Who is inside.
 
-    def vacate(self, me: int) -> None:
-        """This node is no longer inside."""
+    def vacate(self, seat: int) -> None:
+        """Whoever sat here is no longer inside."""
         self.inside_time += self.now
-        self.occupancy.leave(me, self.slot[me])
-        self.state[me] = IDLE
-        self.request[me] = NIL
+        self.occupancy.leave(seat, self.slot[seat])
+        self.state[seat] = IDLE
+        self.request[seat] = NIL
         if self.usage is not None:
             self.usage.append((self.now, self.occupancy.inside))
 
-    def over(self, me: int) -> None:
+    def over(self, seat: int) -> None:
         """A request ended: on with the next."""
-        self.workload.done(me, self.now)
+        self.workload.done(seat, self.now)
         if self.timed and self.workload.total_left == 0 and self.idle():
             self.clear()  # timers may go on for ever
 
@@ -259,29 +297,31 @@ class Engine(Loop):
             self.push(self.now + self.latency.delay(self.acting, dst), DELIVER, dst, self.acting, msg, HEAP)
 
     def granted(self, request: int, slot: int, fence: int) -> None:
-        me = self.acting
-        if self.state[me] != WAITING or self.request[me] != request:
-            self.violate(f"grant: node {me} was granted request {request}, which does not wait")
+        seat = self.acting * self.resources + request % self.resources
+        if self.state[seat] != WAITING or self.request[seat] != request:
+            self.violate(f"grant: node {self.acting} was granted request {request}, which does not wait")
             return
         self.inside_time -= self.now
-        broken = self.occupancy.enter(me, slot, fence)
+        broken = self.occupancy.enter(seat, slot, fence)
         if self.check and broken:
             self.violate(broken)
-        self.state[me] = INSIDE
-        self.slot[me] = slot
-        self.line.enter(me)
-        self.metrics.entered(me, self.now - self.asked[me])
+        self.state[seat] = INSIDE
+        self.slot[seat] = slot
+        self.line.enter(seat)
+        self.metrics.entered(seat, self.now - self.asked[seat])
         self.last_progress = self.now
         if self.usage is not None:
             self.usage.append((self.now, self.occupancy.inside))
-        self.push(self.now + (self.hold if self.hold >= 0 else self.workload.stay()), RELEASE, me, request, None, EXITS)
+        stay = self.hold if self.hold >= 0 else self.workload.stay()
+        if stay >= 0:
+            self.push(self.now + stay, RELEASE, seat, request, None, EXITS)
 
     def lost(self, request: int, why: str) -> None:
-        me = self.acting
-        if self.state[me] == INSIDE and self.request[me] == request:
+        seat = self.acting * self.resources + request % self.resources
+        if self.state[seat] == INSIDE and self.request[seat] == request:
             self.metrics.lost += 1
-            self.vacate(me)
-            self.over(me)
+            self.vacate(seat)
+            self.over(seat)
 
     def set_timer(self, name: str, delay: int) -> None:
         self.timers_set += 1
@@ -306,18 +346,33 @@ class Engine(Loop):
         self.push(at, PLANNED, 0, len(self.plans) - 1, None, HEAP)
 
     def is_down(self, me: int) -> bool:
-        return self.state[me] == DOWN
+        return self.state[me * self.resources] == DOWN
+
+    def seats(self, me: int) -> range:
+        return range(me * self.resources, (me + 1) * self.resources)
+
+    def seats_inside(self) -> list[int]:
+        """Of all nodes, whatever their gate."""
+        return [seat for seat in range(len(self.state)) if self.state[seat] == INSIDE]
+
+    def seat_is_idle(self, seat: int) -> bool:
+        return self.state[seat] == IDLE
+
+    def leave(self, seat: int) -> None:
+        """Whoever is inside here leaves now; where the workload says so, not the clock."""
+        self.release(seat, self.request[seat])
 
     def crash(self, me: int) -> None:
         """The node stops; its tokens are lost with it."""
-        if self.state[me] == DOWN:
+        if self.is_down(me):
             return
-        if self.state[me] == WAITING:
-            self.line.drop(me)
-        elif self.state[me] == INSIDE:
-            self.vacate(me)
-        self.state[me] = DOWN
-        self.request[me] = NIL
+        for seat in self.seats(me):
+            if self.state[seat] == WAITING:
+                self.line.drop(seat)
+            elif self.state[seat] == INSIDE:
+                self.vacate(seat)
+            self.state[seat] = DOWN
+            self.request[seat] = NIL
         self.tokens -= self.nodes[me].tokens()
         self.coordinators -= self.nodes[me].coordinators()
         for timer in [timer for timer in self.timer_numbers if timer[0] == me]:
@@ -327,18 +382,20 @@ class Engine(Loop):
 
     def reset(self, me: int) -> None:
         """The node comes back with nothing in its memory."""
-        if self.state[me] != DOWN:
+        if not self.is_down(me):
             return  # of two resets that overlap the first to end has brought it back
         self.acting = me
         self.place(me, self.make(me, self.setup, self))
-        self.state[me] = IDLE
+        for seat in self.seats(me):
+            self.state[seat] = IDLE
         self.tokens += self.nodes[me].tokens()
         self.coordinators += self.nodes[me].coordinators()
         if self.recorder is not None:
             self.nodes[me].now = self.now
             self.recorder.step(self.now, self.nodes[me], "reset")
         self.call(me, "start")
-        self.workload.back(me, self.now)
+        for seat in self.seats(me):
+            self.workload.back(seat, self.now)
 
     def lose(self, msg: Message) -> None:
         """A message will never arrive; tokens in it count as lost."""
@@ -357,7 +414,7 @@ class Engine(Loop):
         tokens = 0
         coordinators = 0
         for me, node in enumerate(self.nodes):
-            if self.state[me] != DOWN:
+            if not self.is_down(me):
                 tokens += node.tokens()
                 coordinators += node.coordinators()
         for msg in self.under_way():
@@ -372,5 +429,5 @@ class Engine(Loop):
         """After the last event: the last look at the properties."""
         if self.check and self.census_every > 0:
             self.census()
-        if self.check and self.line.length > 0 and not self.stuck:
+        if self.check and self.line.length > 0 and not self.stuck and not self.cut:
             self.violate(f"liveness: nothing moves any more, and {self.line.length} wait")

@@ -197,6 +197,7 @@ def install(faults: Faults, engine: "Engine", listens: bool, seed: int) -> None:
     detectors = Detectors(faults.detect, faults.trust, faults.doubt, stream) if listens else None
     if detectors is not None:
         detectors.begin(engine, {node for node, _ in crashes})
+    engine.mortal = bool(crashes or faults.resets)
     for node, at in crashes:
         engine.plan(at, partial(crash_for_good, node=node, detectors=detectors))
     for node, at, down in faults.resets:
@@ -225,6 +226,7 @@ def reset(engine: "Engine", node: int) -> None:
 
 def crash_for_good(engine: "Engine", node: int, detectors: Detectors | None) -> None:
     engine.crash(node)
-    engine.workload.gone(node, engine.now)
+    for seat in engine.seats(node):
+        engine.workload.gone(seat, engine.now)
     if detectors is not None:
         detectors.crashed(engine, node)

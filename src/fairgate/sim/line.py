@@ -13,24 +13,26 @@ EXACT, MOST = 1000, 100
 
 
 class Line:
-    def __init__(self, n: int) -> None:
+    def __init__(self, n: int, gates: int = 1) -> None:
+        self.gates = gates  # node x stands in line for gate x % gates: at each gate there is a line of its own
         self.before = numbers(n, NIL)
         self.after = numbers(n, NIL)
         self.passed = numbers(n)  # how often the present request of a node was overtaken
         self.most = n if n <= EXACT else MOST
-        self.tail = NIL
+        self.tail = numbers(gates, NIL)
         self.length = 0
         self.overtakes = 0  # pairs (who came in, who asked earlier and still waits)
         self.max_displacement = 0  # the most that one entry overtook
         self.max_overtaken = 0  # the most often that one request was overtaken
 
     def join(self, node: int) -> None:
-        self.before[node] = self.tail
+        tail = self.tail[node % self.gates]
+        self.before[node] = tail
         self.after[node] = NIL
         self.passed[node] = 0
-        if self.tail != NIL:
-            self.after[self.tail] = node
-        self.tail = node
+        if tail != NIL:
+            self.after[tail] = node
+        self.tail[node % self.gates] = node
         self.length += 1
 
     def enter(self, node: int) -> None:
@@ -57,5 +59,5 @@ class Line:
         if back != NIL:
             self.before[back] = front
         else:
-            self.tail = front
+            self.tail[node % self.gates] = front
         self.length -= 1

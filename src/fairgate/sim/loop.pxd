@@ -30,6 +30,7 @@ cdef class Loop(Outbox):
     cdef Lane lanes[2]
     cdef PyObject* kinds[32]
     cdef long long counts[32]
+    cdef long long passed[32]
     cdef int kinds_used
     cpdef void place(self, long long me, Node node) except *
     cpdef void push(self, long long time, long long kind, long long dst, long long src, Message msg, long long lane) except *
@@ -40,6 +41,8 @@ cdef class Loop(Outbox):
     cpdef void clear(self) except *
     cdef void forget(self) noexcept
     cdef int count(self, PyObject* kind) except -1
+    cdef int post(self, long long dst, Message msg) except -1
+    cdef int reach(self, long long dst, long long src, Message msg) except -1
     cdef int put(self, long long time, long long kind, long long dst, long long src, PyObject* msg, long long lane) except -1
     cdef int push_heap(self, Event* event) except -1
     cdef void pop_heap(self) noexcept

@@ -36,6 +36,7 @@ class Loop(Outbox):
         self.nodes: list[Node] = []
         self.received = numbers(n)  # messages that each node received
         self.sent: defaultdict[type[Message], int] = defaultdict(int)
+        self.passed: defaultdict[type[Message], int] = defaultdict(int)  # hops after the first
         self.heap: list[Event] = [NEVER]
         self.messages: deque[tuple[int, int, int, Message]] = deque()  # time, destination, source, message
         self.exits: deque[tuple[int, int, int, int]] = deque()  # time, kind, destination, source
@@ -60,6 +61,11 @@ class Loop(Outbox):
             heappush(self.heap, (time, self.pushed, kind, dst, src, msg))
         if time < self.bound:
             self.bound = time
+
+    def pass_on(self, dst: int, msg: Message) -> None:
+        self.passed[type(msg)] += 1
+        self.sent[type(msg)] -= 1
+        self.send(dst, msg)
 
     def send(self, dst: int, msg: Message) -> None:
         self.sent[type(msg)] += 1
@@ -143,6 +149,10 @@ class Loop(Outbox):
 
     def sent_total(self) -> int:
         return sum(self.sent.values())
+
+    def passed_by_tag(self) -> dict[str, int]:
+        """Hops after the first: a message that is passed on is sent once."""
+        return dict(sorted((kind.tag, count) for kind, count in self.passed.items()))
 
     def loads(self) -> list[int]:
         return list(self.received)

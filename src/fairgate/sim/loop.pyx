@@ -146,9 +146,16 @@ cdef class Loop(Outbox):
         heap[i] = last[0]
 
     cpdef void send(self, long long dst, Message msg) except *:
+        self.counts[self.count(<PyObject*>Py_TYPE(msg))] += 1
+        self.post(dst, msg)
+
+    cpdef void pass_on(self, long long dst, Message msg) except *:
+        self.passed[self.count(<PyObject*>Py_TYPE(msg))] += 1
+        self.post(dst, msg)
+
+    cdef inline int post(self, long long dst, Message msg) except -1:
         cdef Lane* lane = &self.lanes[0]
         cdef Event* event
-        self.count(<PyObject*>Py_TYPE(msg))
         if not 0 <= dst < self.n:
             self.stray(dst, msg)
         elif self.fixed >= 0:
@@ -165,21 +172,22 @@ cdef class Loop(Outbox):
             event.msg = <PyObject*>msg
         else:
             self.carry(dst, msg)
+        return 0
 
     cdef int count(self, PyObject* kind) except -1:
-        """A protocol has a handful of kinds of messages, so a short scan beats a dict."""
+        """Where this kind is counted. A protocol has a handful of them, so a short scan beats a dict."""
         cdef int i
         for i in range(self.kinds_used):
             if self.kinds[i] == kind:
-                self.counts[i] += 1
-                return 0
+                return i
         if self.kinds_used == 32:
             raise OverflowError("more than 32 kinds of messages in one run")
         Py_INCREF(<object>kind)
         self.kinds[self.kinds_used] = kind
-        self.counts[self.kinds_used] = 1
+        self.counts[self.kinds_used] = 0
+        self.passed[self.kinds_used] = 0
         self.kinds_used += 1
-        return 0
+        return self.kinds_used - 1
 
     cpdef bint run(self, long long most) except -1:
         cdef Event* best
@@ -206,9 +214,7 @@ cdef class Loop(Outbox):
                     msg = <Message>front.msg
                     Py_DECREF(msg)  # the queue's reference; `msg` has its own
                     if self.plain:
-                        self.acting = dst
-                        self.received[dst] += 1
-                        (<Node>(<PyObject*>self.nodes[dst])).on_message(src, msg)
+                        self.reach(dst, src, msg)
                     else:
                         self.handle(DELIVER, dst, src, msg)
                     continue
@@ -228,13 +234,20 @@ cdef class Loop(Outbox):
                 msg = <Message>other.msg
                 Py_DECREF(msg)
                 if self.plain:
-                    self.acting = other.dst
-                    self.received[other.dst] += 1
-                    (<Node>(<PyObject*>self.nodes[other.dst])).on_message(other.src, msg)
+                    self.reach(other.dst, other.src, msg)
                 else:
                     self.handle(other.kind, other.dst, other.src, msg)
         self.events += most
         return True
+
+    cdef inline int reach(self, long long dst, long long src, Message msg) except -1:
+        """A plain delivery."""
+        cdef Node node = <Node>(<PyObject*>self.nodes[dst])
+        self.acting = dst
+        self.received[dst] += 1
+        node.now = self.now
+        node.on_message(src, msg)
+        return 0
 
     cpdef void clear(self) except *:
         self.forget()
@@ -278,6 +291,10 @@ cdef class Loop(Outbox):
     def sent_by_tag(self):
         cdef int i
         return dict(sorted([((<object>self.kinds[i]).tag, self.counts[i]) for i in range(self.kinds_used)]))
+
+    def passed_by_tag(self):
+        cdef int i
+        return dict(sorted([((<object>self.kinds[i]).tag, self.passed[i]) for i in range(self.kinds_used) if self.passed[i]]))
 
     def sent_total(self):
         cdef int i

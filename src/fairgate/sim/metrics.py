@@ -32,6 +32,14 @@ class Metrics:
             if wait > self.node_max[node]:
                 self.node_max[node] = wait
 
+    def restart(self) -> None:
+        """Forget all waits until now: the run has warmed up."""
+        self.counted = 0
+        self.wait_total = 0
+        self.wait_max = 0
+        for node in range(len(self.node_max)):
+            self.node_max[node] = 0
+
     def grow(self) -> None:
         more = numbers(2 * self.counted)
         more[: self.counted] = self.waits

@@ -10,21 +10,25 @@ from fairgate.core.choose import from_floats
 from fairgate.core.mutex import Mutex
 from fairgate.core.numbers import COMPILED
 from fairgate.core.setup import Setup
-from fairgate.core.units import seconds_to_ns
+from fairgate.core.units import SECOND, seconds_to_ns
 from fairgate.errors import BadInput
 from fairgate.recovery.channel import RESEND
 from fairgate.registry import check_size, find_protocol, make_node
+from fairgate.sim.churn import plan_lifetimes
 from fairgate.sim.engine import Engine
 from fairgate.sim.faults import install, parse_faults
 from fairgate.sim.latency import Latency, Matrix, Uniform, WideArea
 from fairgate.sim.matrix import read_matrix
+from fairgate.sim.pool import Pool
 from fairgate.sim.record import EngineRecorder
+from fairgate.sim.rounds import Pace, PacedRounds
 from fairgate.sim.stream import Stream
 from fairgate.sim.summary import Result, summarise
 from fairgate.sim.workload import Closed, Open, Rounds, Workload
 from fairgate.trace.journal import JournalWriter
 
 SLICE = 200_000  # events between two looks at the terminal and at Ctrl-C
+HOPS_A_ROUND = 100
 PATIENCE = 1_000  # a timed run is stuck when nobody came in for so many holds and delays
 
 Progress = Callable[[int], None]
@@ -55,10 +59,25 @@ class Config:
     usage: bool = False  # keep every change of the number inside
     marks: bool = False  # count the branches that the protocol notes
     census_every: int | None = None  # events between two counts of all tokens; None: seldom enough not to matter
+    seconds: float = 0.0  # how long the run lasts; 0: until all requests are done
+    warmup_seconds: float = 0.0  # left out of all measures but the loads
+    # Of protocols on a DHT:
+    resources: int = 1  # gates; every node may ask for each
+    rounds: int = 0  # of EE's workload; 0: another one
+    round_seconds: float = 0.0  # 0: long enough
+    per_resource: bool = False  # `requests` are for each resource in each round
+    leave: float = 0.5  # chance that a node inside leaves in a round
+    churn: int = 0  # nodes that come or go in each round
+    requesters: int = 0  # nodes that ask in rounds; 0: all
+    replica_life: float = 0.0  # mean seconds until a replica loses its memory; 0: it never does
 
     @property
     def total(self) -> int:
         """How many entries there will be, if all goes well."""
+        if self.rounds:
+            return self.rounds * self.resources
+        if self.seconds:
+            return int(self.rate * self.seconds)
         return self.requests * (self.askers if self.workload == "rounds" else self.nodes)
 
     def describe(self) -> dict[str, Any]:
@@ -106,17 +125,22 @@ def build(config: Config) -> Engine:
     check(config, protocol)
     faults = parse_faults(config.faults, config.nodes)
     latency = make_latency(config)
-    options = {"channel_resend": 3 * latency.longest or RESEND, **config.options} if config.stack else config.options
+    options = dict(config.options)
+    if "channel" in config.stack:
+        options.setdefault("channel_resend", 3 * latency.longest or RESEND)
+    if config.resources > 1:
+        options["resources"] = config.resources
     setup = Setup(tuple(range(config.nodes)), config.k, options=options)
     engine = Engine(
         make_node(config.protocol, config.stack),
         setup,
         latency,
-        make_workload(config),
+        make_workload(config, latency),
         from_floats(Stream(f"{config.seed}:choices").unit),
         slots=protocol.about.slots,
         warmup=config.warmup,
         check=config.check,
+        spares=config.churn // 2 * config.rounds,
     )
     install(faults, engine, bool(protocol.about.detectors), config.seed)
     if config.check and not config.stack:  # below a channel a token may be in two places and still be one
@@ -125,9 +149,22 @@ def build(config: Config) -> Engine:
     engine.noting = config.marks
     if config.usage:
         engine.usage = [(0, 0)]
+    plan_measures(config, engine)
     hold = seconds_to_ns(config.cs + 1.0 / config.rate)
     engine.patience = PATIENCE * (hold + max(latency.fixed, seconds_to_ns(1.0)))
     return engine
+
+
+def plan_measures(config: Config, engine: Engine) -> None:
+    """What belongs to a run that lasts for a set time."""
+    if config.warmup_seconds > 0:
+        engine.plan(seconds_to_ns(config.warmup_seconds), lambda engine: engine.warmed_up())
+    if config.seconds > 0:
+        engine.plan(seconds_to_ns(config.seconds), lambda engine: engine.end())
+    if config.replica_life > 0:
+        plan_lifetimes(engine, config.replica_life * SECOND, Stream(f"{config.seed}:lifetimes"))
+    if config.churn > 0:
+        engine.mortal = True
 
 
 def check(config: Config, protocol: type[Mutex]) -> None:
@@ -143,8 +180,28 @@ def check(config: Config, protocol: type[Mutex]) -> None:
         raise BadInput(f"--warmup must be 0..{config.requests - 1} (below --requests), not {config.warmup}")
     if not 0.0 <= config.give_up <= 1.0 or not config.give_up_after > 0:
         raise BadInput("--give-up is SHARE:SECONDS with a share between 0 and 1 and more than 0 seconds")
-    if config.workload == "rounds" and not 1 <= config.askers <= config.nodes:
+    check_times(config)
+    if config.workload == "rounds" and not config.rounds and not 1 <= config.askers <= config.nodes:
         raise BadInput(f"--askers must be 1..{config.nodes} (the number of nodes), not {config.askers}")
+
+
+def check_times(config: Config) -> None:
+    """Of runs that last for a set time, and of rounds that begin at set times."""
+    if config.seconds < 0 or not 0 <= config.warmup_seconds <= config.seconds:
+        raise BadInput("--warmup-seconds must be 0 or more, and less than --seconds")
+    if config.seconds and config.seconds == config.warmup_seconds:
+        raise BadInput(f"--warmup-seconds {config.warmup_seconds:g} leaves nothing of --seconds {config.seconds:g}")
+    if config.resources < 1:
+        raise BadInput(f"--resources must be at least 1, not {config.resources}")
+    if config.rounds < 0 or (config.rounds and config.workload != "rounds"):
+        raise BadInput("--rounds N is for --workload rounds, and at least 1")
+    if config.churn < 0 or config.churn % 2 or (config.churn and not config.rounds):
+        raise BadInput("--churn is an even number of nodes that come or go in each of --rounds")
+    if not 0 <= config.requesters <= config.nodes:
+        raise BadInput(f"--requesters must be 0..{config.nodes} (the number of nodes), not {config.requesters}")
+    most = config.requesters or config.nodes
+    if config.rounds and config.per_resource and config.requests > most:
+        raise BadInput(f"--requests {config.requests} for each resource, but only {most} nodes ask")
 
 
 def make_latency(config: Config) -> Latency:
@@ -175,14 +232,19 @@ def uniform_bounds(text: str) -> tuple[float, float]:
     return low, high
 
 
-def make_workload(config: Config) -> Workload:
+def make_workload(config: Config, latency: Latency) -> Workload:
     stream = Stream(f"{config.seed}:workload")
     hold = seconds_to_ns(config.cs)
     workload: Workload
+    seats = config.nodes * config.resources
     if config.workload == "closed":
-        workload = Closed(config.nodes, config.requests, hold, stream, config.rate)
+        workload = Closed(seats, config.requests, hold, stream, config.rate)
+    elif config.workload == "open" and config.seconds:
+        workload = Pool(seats, hold, stream, config.rate)
     elif config.workload == "open":
-        workload = Open(config.nodes, config.requests, hold, stream, config.rate)
+        workload = Open(seats, config.requests, hold, stream, config.rate)
+    elif config.workload == "rounds" and config.rounds:
+        return PacedRounds(config.nodes, config.resources, stream, pace(config, latency))
     elif config.workload == "rounds":
         workload = Rounds(config.nodes, config.requests, hold, stream, config.askers)
     else:
@@ -191,6 +253,14 @@ def make_workload(config: Config) -> Workload:
     workload.give_up_share = config.give_up
     workload.give_up_mean = config.give_up_after * 1e9
     return workload
+
+
+def pace(config: Config, latency: Latency) -> Pace:
+    """A round is long enough for a few dozen hops, one after another, if nothing else is said."""
+    length = seconds_to_ns(config.round_seconds) or HOPS_A_ROUND * max(latency.longest, 1)
+    return Pace(
+        config.rounds, config.requests, config.per_resource, length, config.leave, config.churn, config.requesters
+    )
 
 
 def kind_of_build() -> str:

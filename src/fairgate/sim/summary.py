@@ -26,9 +26,14 @@ class Result:
     node_max_median: float  # of each node's longest wait
     node_max_p90: float
     messages_per_entry: float
-    messages: dict[str, int]  # by kind
-    load_mean: float  # messages received, by node
+    messages: dict[str, int]  # by kind, each counted once however many hops it takes
+    hops: int  # of all messages: as many as there are messages, where no overlay passes them on
+    hops_by_kind: dict[str, int]
+    load: dict[str, float]  # messages received by a node: mean, p50, p90, max
+    load_mean: float
     load_max: int
+    throughput: float  # entries a second, after the warm-up
+    backlog: int  # who still waited at the end
     units_mean: float  # permits in use, on average over time
     max_inside: int
     overtakes: int  # pairs (who came in, who had asked earlier and still waited)
@@ -56,12 +61,17 @@ def summarise(engine: Engine, protocol: str, seed: int, seconds: float, interrup
     p50, p90, p99 = quantiles(metrics.kept_waits(), (0.5, 0.9, 0.99))
     maxima = metrics.node_maxima()
     loads = engine.loads()
+    load_p50, load_p90 = quantiles(loads, (0.5, 0.9))
+    sent, passed = engine.sent_by_tag(), engine.passed_by_tag()
+    hops_by_kind = {kind: count + passed.get(kind, 0) for kind, count in sent.items()}
+    entries = metrics.entries - engine.warm_entries
+    lasted = (engine.now - engine.warm_at) / SECOND
     mean = metrics.wait_total / metrics.counted / SECOND if metrics.counted else 0.0
     longest = metrics.wait_max / SECOND
     held = engine.inside_time + engine.now * engine.occupancy.inside  # those inside have been there until now
     return Result(
         protocol=protocol,
-        nodes=len(maxima),
+        nodes=engine.members,
         k=engine.setup.k,
         seed=seed,
         entries=metrics.entries,
@@ -74,8 +84,13 @@ def summarise(engine: Engine, protocol: str, seed: int, seconds: float, interrup
         spread=longest - mean,
         node_max_median=median(maxima) / SECOND,
         node_max_p90=quantiles(maxima, (0.9,))[0] / SECOND,
-        messages_per_entry=engine.sent_total() / metrics.entries if metrics.entries else 0.0,
-        messages=engine.sent_by_tag(),
+        messages_per_entry=(engine.sent_total() - engine.warm_sent) / entries if entries else 0.0,
+        messages=sent,
+        hops=sum(hops_by_kind.values()),
+        hops_by_kind=hops_by_kind,
+        load={"mean": sum(loads) / len(loads), "p50": load_p50, "p90": load_p90, "max": max(loads)},
+        throughput=entries / lasted if lasted else 0.0,
+        backlog=engine.line.length,
         load_mean=sum(loads) / len(loads),
         load_max=max(loads),
         units_mean=held / engine.now if engine.now else 0.0,

@@ -62,7 +62,7 @@ class Workload:
         return True
 
     def stay(self) -> int:
-        """How long this entry lasts."""
+        """How long this entry lasts; -1: until the workload ends it."""
         if self.hold_random:
             return self.stream.exponential(self.hold)
         return self.hold

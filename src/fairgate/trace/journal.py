@@ -166,6 +166,10 @@ class RecordingOutbox(Outbox):
         self.effects.append(("send", dst, msg.key()))
         self.inner.send(dst, msg)
 
+    def pass_on(self, dst: int, msg: Message) -> None:
+        self.effects.append(("send", dst, msg.key()))
+        self.inner.pass_on(dst, msg)
+
     def set_timer(self, name: str, delay: int) -> None:
         self.effects.append(("timer", name, delay))
         self.inner.set_timer(name, delay)

@@ -1,0 +1,74 @@
+"""Nodes that come and go on an overlay: churn, and replicas that lose their memory."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from fairgate.core.ids import NIL
+from fairgate.core.kbr import replica_keys
+from fairgate.core.keyspace import place_of
+from fairgate.core.layers import Layer
+from fairgate.core.node import Node
+from fairgate.overlay.gates import gate_setups
+from fairgate.overlay.overlay import Overlay
+from fairgate.overlay.ring import Ring
+from fairgate.sim.stream import Stream
+
+if TYPE_CHECKING:
+    from fairgate.sim.engine import Engine
+
+
+def replace_nodes(engine: "Engine", gone: Sequence[int], come: Sequence[int]) -> None:
+    """These fail and those join. A settled ring knows at once, and whoever gained or lost keys by it is told."""
+    ring: Ring = engine.setup.shared["ring"]
+    for node in gone:
+        engine.crash(node)
+        ring.remove(node)
+    for node in come:
+        ring.add(node)
+        engine.reset(node)
+    members = tuple([ring.ident(rank) for rank in range(ring.size)])
+    near = {neighbour for node in [*gone, *come] for neighbour in around(ring, node)}
+    for neighbour in sorted(near):
+        engine.call(neighbour, "view", members)
+
+
+def around(ring: Ring, node: int) -> list[int]:
+    """The node, if it is there, and those next to it."""
+    rank = ring.rank(place_of(node))
+    return [ring.ident(rank - 1), ring.ident(rank), ring.ident(rank + 1)]
+
+
+def plan_lifetimes(engine: "Engine", mean: float, stream: Stream) -> None:
+    """SG section V: every replica loses its memory after an exponential lifetime, again and again."""
+    engine.mortal = True
+    for setup in gate_setups(engine.setup, engine.resources):
+        for key in replica_keys(setup):
+            engine.plan(stream.exponential(mean), partial(lose_memory, key=key, mean=mean, stream=stream))
+
+
+def lose_memory(engine: "Engine", key: int, mean: float, stream: Stream) -> None:
+    node = owner_of(engine, key)
+    engine.crash(node)
+    engine.reset(node)
+    engine.plan(engine.now + stream.exponential(mean), partial(lose_memory, key=key, mean=mean, stream=stream))
+
+
+def owner_of(engine: "Engine", key: int) -> int:
+    """Where a message to this key ends."""
+    node = 0
+    while engine.is_down(node):
+        node += 1
+    while True:
+        next_hop = overlay_of(engine.nodes[node]).next_hop(key)
+        if next_hop == NIL:
+            return node
+        node = next_hop
+
+
+def overlay_of(node: Node) -> Overlay:
+    """The overlay of a node, below which there may be a channel."""
+    while not isinstance(node, Overlay):
+        assert isinstance(node, Layer), "this node has no overlay"
+        node = node.upper
+    return node

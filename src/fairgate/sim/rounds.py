@@ -1,0 +1,102 @@
+"""EE section VI: rounds that begin at set times. In each some ask, some of those inside leave, some nodes come and go.
+
+The paper does not say how long a round is; it must be long enough for all messages of a round to arrive. It gives "the
+number of requests a round", and its figures come out only if that is meant for each resource: both can be had.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from fairgate.sim.churn import replace_nodes
+from fairgate.sim.draws import sample
+from fairgate.sim.stream import Stream
+from fairgate.sim.workload import Workload
+
+if TYPE_CHECKING:
+    from fairgate.sim.engine import Engine
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What happens in a round."""
+
+    rounds: int
+    requests: int  # in all, or
+    per_resource: bool  # for each resource
+    length: int  # ns
+    leave: float  # the chance that a node which is inside somewhere leaves one gate
+    churn: int  # nodes that come or go: half of each
+    requesters: int  # so many nodes ask, drawn once, and those are never churned; 0: all ask
+
+
+class PacedRounds(Workload):
+    def __init__(self, nodes: int, resources: int, stream: Stream, pace: Pace) -> None:
+        Workload.__init__(self, (nodes + pace.churn // 2 * pace.rounds) * resources, 0, 0, stream)
+        self.hold_random = True  # `stay` is asked each time
+        self.total_left = 1  # until the last round is over
+        self.pace = pace
+        self.resources = resources
+        self.round_number = 0
+        self.asking_now: set[int] = set()  # seats whose request of this round is planned
+        everyone = list(range(nodes))
+        self.requesters = sample(stream, everyone, pace.requesters) if pace.requesters else everyone
+        asks = set(self.requesters)
+        self.passers_by = [node for node in everyone if node not in asks]  # who may be churned
+        self.next_spare = nodes
+
+    def stay(self) -> int:
+        return -1  # until a round's luck
+
+    def begin(self, now: int) -> None:
+        self.engine().plan(now, self.round)
+
+    def done(self, node: int, now: int) -> None:
+        pass
+
+    def engine(self) -> "Engine":
+        return cast("Engine", self.loop)
+
+    def round(self, engine: "Engine") -> None:
+        if self.round_number == self.pace.rounds:
+            engine.end()
+            return
+        self.round_number += 1
+        self.churn(engine)
+        self.some_leave(engine)
+        self.some_ask(engine)
+        engine.plan(engine.now + self.pace.length, self.round)
+
+    def some_leave(self, engine: "Engine") -> None:
+        held: dict[int, list[int]] = {}
+        for seat in engine.seats_inside():
+            held.setdefault(seat // self.resources, []).append(seat)
+        for seats in held.values():
+            if self.stream.unit() < self.pace.leave:
+                engine.leave(seats[self.stream.below(len(seats))])
+
+    def some_ask(self, engine: "Engine") -> None:
+        self.asking_now.clear()
+        if self.pace.per_resource:
+            for gate in range(self.resources):
+                for node in sample(self.stream, self.requesters, self.pace.requests):
+                    self.ask(engine, node * self.resources + gate)
+        else:
+            for _ in range(self.pace.requests):
+                node = self.requesters[self.stream.below(len(self.requesters))]
+                self.ask(engine, node * self.resources + self.stream.below(self.resources))
+
+    def ask(self, engine: "Engine", seat: int) -> None:
+        """Who already waits or is inside does not ask again."""
+        if seat not in self.asking_now and engine.seat_is_idle(seat):
+            self.asking_now.add(seat)
+            self.ask_at(seat, engine.now)
+
+    def churn(self, engine: "Engine") -> None:
+        if self.round_number > 1 and self.pace.churn:
+            count = min(self.pace.churn // 2, len(self.passers_by))
+            gone = sample(self.stream, self.passers_by, count)
+            leaving = set(gone)
+            come = list(range(self.next_spare, self.next_spare + count))
+            self.next_spare += count
+            self.passers_by = [node for node in self.passers_by if node not in leaving] + come
+            replace_nodes(engine, gone, come)
