@@ -49,7 +49,8 @@ class Overlay(Layer):
     def on_view(self, members: tuple[int, ...]) -> None:
         """The members of a settled ring are others now."""
         self.rider.now = self.now
-        self.rider.on_range(*self.own_range())
+        start, end = self.own_range()
+        self.rider.on_range(start, end)
         self.settle()
 
     # Routing.
