@@ -11,11 +11,12 @@ from fairgate.cli import simargs as args
 from fairgate.cli.screen import progress_bar, stdout, warn
 from fairgate.cli.tables import result_table, trials_table, verdict
 from fairgate.cli.values import finite, read_give_up, read_options
+from fairgate.core.kbr import Routed
 from fairgate.core.mutex import Mutex
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.errors import BadInput
-from fairgate.registry import find_protocol, make_node
+from fairgate.registry import OVERLAYS, find_protocol, make_node
 from fairgate.sim.faults import parse_faults
 from fairgate.sim.run import Config, check, simulate
 from fairgate.sim.summary import Result
@@ -40,6 +41,19 @@ def sim_command(
     warmup: args.Warmup = DEFAULT.warmup,
     askers: args.Askers = None,
     give_up: args.GiveUp = None,
+    seconds: args.Seconds = DEFAULT.seconds,
+    warmup_seconds: args.WarmupSeconds = DEFAULT.warmup_seconds,
+    rounds: args.Rounds = DEFAULT.rounds,
+    round_seconds: args.RoundSeconds = DEFAULT.round_seconds,
+    per_resource: args.PerResource = False,
+    requesters: args.Requesters = DEFAULT.requesters,
+    churn: args.Churn = DEFAULT.churn,
+    resources: args.Resources = DEFAULT.resources,
+    replicas: args.Replicas = None,
+    quorum: args.Quorum = None,
+    responses: args.Responses = None,
+    overlay: args.OverlayName = None,
+    replica_life: args.ReplicaLife = DEFAULT.replica_life,
     latency: args.Latency = DEFAULT.latency,
     faults: args.Faults = "",
     seed: args.Seed = DEFAULT.seed,
@@ -74,9 +88,19 @@ def sim_command(
     [bold]A wide area network[/bold], ten runs at once, for a program to read
 
         fairgate sim fair_k --latency wan --trials 10 --json
+
+    [bold]On a DHT[/bold]: Sigma past its saturation, and many gates at once over Pastry
+
+        fairgate sim sigma --workload open --rate 8 --cs 0 --seconds 60 --warmup-seconds 20 --replicas 32 --quorum 24
+        --nodes 1000 --latency uniform:0,0.2
+
+        fairgate sim e2e --nodes 1000 --resources 10 --replicas 10 --workload rounds --rounds 20 --requests 20
+        --per-resource --latency 0.1
     """
     found = find_protocol(protocol)
-    stack = ("channel",) if channel else ()
+    stack = (*overlay_layer(found, overlay), *(("channel",) if channel else ()))
+    asked_for = {"replicas": replicas, "quorum": quorum, "responses": responses}
+    check_dht(found, {**asked_for, "overlay": overlay, "resources": resources if resources != 1 else None})
     share, patience = read_give_up(give_up) if give_up is not None else (DEFAULT.give_up, DEFAULT.give_up_after)
     if askers is not None and workload != "rounds":
         raise BadInput("--askers is for --workload rounds")
@@ -97,8 +121,18 @@ def sim_command(
         give_up=share,
         give_up_after=patience,
         stack=stack,
-        options=read_options(options or (), found, stack),
+        options=read_options(options or (), found, stack)
+        | {name: value for name, value in asked_for.items() if value is not None},
         check=not no_check,
+        seconds=finite("--seconds", seconds),
+        warmup_seconds=finite("--warmup-seconds", warmup_seconds),
+        rounds=rounds,
+        round_seconds=finite("--round-seconds", round_seconds),
+        per_resource=per_resource,
+        requesters=requesters,
+        churn=churn,
+        resources=resources,
+        replica_life=finite("--replica-life", replica_life),
     )
     check_trials(trials, workers, journal)
     check_config(config, found)
@@ -107,6 +141,23 @@ def sim_command(
     if trials > 1:
         return many(config, trials, workers or processors(), as_json)
     return one(config, journal, as_json)
+
+
+def overlay_layer(protocol: type[Mutex], name: str | None) -> tuple[str, ...]:
+    """The overlays of a simulation are settled ones."""
+    if name is None:
+        return ()
+    layer = name if name in OVERLAYS else f"settled_{name}"
+    if layer not in OVERLAYS:
+        raise BadInput(f"--overlay must be full, chord or pastry, not {name!r}")
+    return (layer,)
+
+
+def check_dht(protocol: type[Mutex], asked_for: dict[str, Any]) -> None:
+    """What only makes sense on a DHT."""
+    given = [name for name, value in asked_for.items() if value is not None]
+    if given and not issubclass(protocol, Routed):
+        raise BadInput(f"--{given[0]} is for protocols on a DHT such as sigma: {protocol.about.name} is none")
 
 
 def default_k(protocol: type[Mutex], nodes: int) -> int:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 GATE, LOAD, NETWORK, RUN, OUTPUT = "The gate", "The load", "The network and its faults", "The run", "What comes out"
+DHT = "On a DHT (sigma, strawman, e2e, non_e2e)"
 
 
 def option(panel: str, help: str, name: str | None = None, metavar: str | None = None, shown: bool = True) -> Any:
@@ -60,9 +61,78 @@ ExponentialCs = Annotated[
     bool,
     option(LOAD, "Draw each stay inside from an exponential distribution with mean --cs.", name="--exponential-cs"),
 ]
-Requests = Annotated[int, option(LOAD, "Requests that each node makes; the number of rounds in rounds.", metavar="N")]
+Requests = Annotated[
+    int,
+    option(
+        LOAD,
+        "Requests that each node makes; in rounds the number of rounds, or with --rounds the requests of a round.",
+        metavar="N",
+    ),
+]
 Warmup = Annotated[
     int, option(LOAD, "Leave the first so many requests of each node out of the waits, as in --warmup 20.", metavar="N")
+]
+Seconds = Annotated[
+    float,
+    option(
+        LOAD,
+        "End after so many seconds, whoever waits then. With --workload open, --rate is then of all nodes together and"
+        " each request comes to a node that is idle.",
+        metavar="SECONDS",
+    ),
+]
+WarmupSeconds = Annotated[
+    float, option(LOAD, "Leave the first so many of --seconds out of what is measured.", metavar="SECONDS")
+]
+Rounds = Annotated[
+    int,
+    option(
+        LOAD,
+        "With --workload rounds: so many rounds that begin at set times. In each, --requests are made, a node that is"
+        " inside leaves with a chance of one half, and --churn nodes come or go.",
+        metavar="N",
+    ),
+]
+RoundSeconds = Annotated[
+    float, option(LOAD, "How long one of --rounds is; 100 times the longest latency if left out.", metavar="SECONDS")
+]
+PerResource = Annotated[
+    bool, option(LOAD, "Make --requests in each of --rounds for each resource, not in all.", name="--per-resource")
+]
+Requesters = Annotated[
+    int, option(LOAD, "Only so many nodes ask in --rounds, and those are never churned; 0: all ask.", metavar="N")
+]
+Churn = Annotated[int, option(LOAD, "Nodes that come or go in each of --rounds, half of each.", metavar="N")]
+Resources = Annotated[int, option(DHT, "So many gates at once; every node may ask for each of them.", metavar="R")]
+Replicas = Annotated[
+    int | None, option(DHT, "Replicas of each gate, whose votes let one in.", metavar="N", shown=False)
+]
+Quorum = Annotated[
+    int | None,
+    option(DHT, "Votes that are needed: a majority of the replicas if left out.", metavar="M", shown=False),
+]
+Responses = Annotated[
+    str | None,
+    option(
+        DHT,
+        "How a replica's answer comes back to its client: straight, or hop by hop as it came.",
+        metavar="direct|routed",
+        shown=False,
+    ),
+]
+OverlayName = Annotated[
+    str | None,
+    option(
+        DHT,
+        "What routes the messages: full (everybody knows everybody), chord or pastry.",
+        name="--overlay",
+        metavar="full|chord|pastry",
+        shown=False,
+    ),
+]
+ReplicaLife = Annotated[
+    float,
+    option(DHT, "Every replica loses its memory after so many seconds on average; 0: never.", metavar="SECONDS"),
 ]
 Askers = Annotated[
     int | None,

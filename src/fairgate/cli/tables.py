@@ -62,6 +62,9 @@ def overtaking(result: Result) -> str:
 
 def gate(result: Result) -> Iterable[Row]:
     yield "entries", number(result.entries), f"in {seconds(result.simulated)} of simulated time"
+    yield "entries a second", number(result.throughput), "after the warm-up"
+    if result.backlog:
+        yield "backlog", number(result.backlog), "requests that waited when the run ended"
     yield "most inside", f"{result.max_inside} of {result.k}", "at a time"
     yield "permits in use", f"{number(result.units_mean)} of {result.k}", "on average"
     if result.cancelled:
@@ -75,11 +78,10 @@ def messages(result: Result) -> Iterable[Row]:
     yield "messages an entry", number(result.messages_per_entry), "of all kinds"
     for kind, count in sorted(result.messages.items(), key=lambda item: -item[1]):
         yield f"  {kind}", number(count / entries), f"{number(count)} in all"
-    yield (
-        "load of a node",
-        number(result.load_mean),
-        f"messages received, on average; {number(result.load_max)} at most",
-    )
+    if result.hops > sum(result.messages.values()):
+        yield "hops an entry", number(result.hops / entries), f"{number(result.hops)} in all"
+    load = f"messages received, on average; p90 {number(result.load['p90'])}, {number(result.load_max)} at most"
+    yield "load of a node", number(result.load_mean), load
 
 
 def run(result: Result) -> Iterable[Row]:
@@ -137,6 +139,6 @@ def verdict(results: Sequence[Result], config: Config, interrupted: bool = False
     kept = [f"at most {config.k} inside"]
     if find_protocol(config.protocol).about.slots:
         kept.append("fences rose" if config.stack else "fences rose, no token was lost or doubled")
-    if not until:
+    if not until and not config.seconds and not config.rounds:
         kept.append("nobody was left waiting")
     return Text(f"no violation{until}: {', '.join(kept)}", style="bold green")

@@ -17,7 +17,7 @@ def known_options(protocol: type[Mutex], stack: Sequence[str]) -> dict[str, Any]
     """Name -> default, or the choices there are, first the default."""
     known = dict(protocol.about.options)
     for layer in stack:
-        known |= LAYER_OPTIONS[layer]
+        known |= LAYER_OPTIONS.get(layer, {})
     return known
 
 
