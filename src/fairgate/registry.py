@@ -23,6 +23,7 @@ from fairgate.protocols.raymond_fd import RaymondFD, RaymondFDLiteral
 from fairgate.protocols.ricart_agrawala import RicartAgrawala
 from fairgate.protocols.suzuki_kasami import SuzukiKasami
 from fairgate.recovery.channel import Channel
+from fairgate.recovery.regenerate import Regenerate
 
 PROTOCOLS: dict[str, type[Mutex]] = {
     protocol.about.name: protocol
@@ -41,7 +42,7 @@ PROTOCOLS: dict[str, type[Mutex]] = {
     )
 }
 OVERLAYS: dict[str, type[Overlay]] = {"full": Full}
-LAYERS: dict[str, type[Node]] = {"channel": Channel, "gates": Gates, **OVERLAYS}
+LAYERS: dict[str, type[Node]] = {"channel": Channel, "regenerate": Regenerate, "gates": Gates, **OVERLAYS}
 
 
 def find_protocol(name: str) -> type[Mutex]:

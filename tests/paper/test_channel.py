@@ -36,7 +36,7 @@ class Talker(Node):
         Node.__init__(self, me, setup, out)
         self.heard = ""
 
-    def on_view(self, members: tuple[int, ...]) -> None:
+    def on_view(self, number: int, members: tuple[int, ...]) -> None:
         """The one input that takes a tuple: here, letters for node 1."""
         for letter in members:
             self.out.send(1, Word(chr(letter)))
@@ -59,7 +59,7 @@ class Pair(Hand):
         super().__init__(over(Channel, Talker), Setup((0, 1)), slots=False)
 
     def say(self, text: str) -> None:
-        self.step(0, "on_view", tuple(map(ord, text)))
+        self.step(0, "on_view", 1, tuple(map(ord, text)))
 
     @property
     def heard(self) -> str:

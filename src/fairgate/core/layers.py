@@ -78,8 +78,8 @@ class Layer(Node):
         self.lift().on_cancel(request)
         self.settle()
 
-    def on_view(self, members: tuple[int, ...]) -> None:
-        self.lift().on_view(members)
+    def on_view(self, number: int, members: tuple[int, ...]) -> None:
+        self.lift().on_view(number, members)
         self.settle()
 
     def on_suspect(self, peer: int, detector: str) -> None:

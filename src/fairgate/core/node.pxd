@@ -13,7 +13,7 @@ cdef class Node:
     cpdef void on_cancel(self, long long request) except *
     cpdef void on_message(self, long long src, Message msg) except *
     cpdef void on_timer(self, str name) except *
-    cpdef void on_view(self, tuple members) except *
+    cpdef void on_view(self, long long number, tuple members) except *
     cpdef void on_suspect(self, long long peer, str detector) except *
     cpdef void on_trust(self, long long peer, str detector) except *
     cpdef void on_crash(self, long long peer) except *

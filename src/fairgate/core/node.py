@@ -47,7 +47,7 @@ class Node:
     def on_timer(self, name: str) -> None:
         pass
 
-    def on_view(self, members: tuple[int, ...]) -> None:
+    def on_view(self, number: int, members: tuple[int, ...]) -> None:
         pass
 
     def on_suspect(self, peer: int, detector: str) -> None:

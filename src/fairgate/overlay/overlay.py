@@ -46,7 +46,7 @@ class Overlay(Layer):
     def on_upkeep(self, src: int, msg: Upkeep) -> None:
         raise NotImplementedError
 
-    def on_view(self, members: tuple[int, ...]) -> None:
+    def on_view(self, number: int, members: tuple[int, ...]) -> None:
         """The members of a settled ring are others now."""
         self.rider.now = self.now
         start, end = self.own_range()

@@ -25,6 +25,7 @@ from fairgate.sim.draws import sample
 from fairgate.sim.events import DELIVER
 from fairgate.sim.loop import HEAP
 from fairgate.sim.stream import Stream
+from fairgate.sim.views import Views
 
 if TYPE_CHECKING:
     from fairgate.sim.engine import Engine
@@ -188,8 +189,8 @@ class FaultyNetwork:
         )
 
 
-def install(faults: Faults, engine: "Engine", listens: bool, seed: int) -> None:
-    """Plan all faults of a run; `listens`: does the protocol listen to failure detectors?"""
+def install(faults: Faults, engine: "Engine", listens: bool, viewed: bool, seed: int) -> None:
+    """Plan all faults of a run; does the protocol listen to failure detectors, is it told of views?"""
     stream = Stream(f"{seed}:faults")
     if faults.of_network():
         engine.network = FaultyNetwork(faults, stream)
@@ -197,9 +198,10 @@ def install(faults: Faults, engine: "Engine", listens: bool, seed: int) -> None:
     detectors = Detectors(faults.detect, faults.trust, faults.doubt, stream) if listens else None
     if detectors is not None:
         detectors.begin(engine, {node for node, _ in crashes})
+    views = Views(faults.detect, stream) if viewed else None
     engine.mortal = bool(crashes or faults.resets)
     for node, at in crashes:
-        engine.plan(at, partial(crash_for_good, node=node, detectors=detectors))
+        engine.plan(at, partial(crash_for_good, node=node, detectors=detectors, views=views))
     for node, at, down in faults.resets:
         engine.plan(at, partial(crash, node=node))
         engine.plan(at + down, partial(reset, node=node))
@@ -224,9 +226,11 @@ def reset(engine: "Engine", node: int) -> None:
     engine.reset(node)
 
 
-def crash_for_good(engine: "Engine", node: int, detectors: Detectors | None) -> None:
+def crash_for_good(engine: "Engine", node: int, detectors: Detectors | None, views: Views | None) -> None:
     engine.crash(node)
     for seat in engine.seats(node):
         engine.workload.gone(seat, engine.now)
     if detectors is not None:
         detectors.crashed(engine, node)
+    if views is not None:
+        views.crashed(engine)

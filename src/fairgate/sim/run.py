@@ -142,7 +142,7 @@ def build(config: Config) -> Engine:
         check=config.check,
         spares=config.churn // 2 * config.rounds,
     )
-    install(faults, engine, bool(protocol.about.detectors), config.seed)
+    install(faults, engine, bool(protocol.about.detectors), "regenerate" in config.stack, config.seed)
     if config.check and not config.stack:  # below a channel a token may be in two places and still be one
         every = config.census_every
         engine.census_every = max(4096, 32 * config.nodes) if every is None else every

@@ -1,0 +1,98 @@
+"""Mutants of recovery/regenerate.py: what each of its rules is for."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairgate.core.setup import Setup
+from fairgate.protocols.fair_k import FairK
+from fairgate.protocols.ricart_agrawala import RicartAgrawala
+from fairgate.recovery import regenerate
+from fairgate.recovery.regenerate import Answer, Dated, Install, Regenerate, epoch_setup
+from fairgate.sim.hand import Violation
+from tests.regenerate_walk import mortal_walk
+
+WALKS = 600
+
+
+class TakesOldMessages(Regenerate):
+    def on_dated(self, src: int, m: Dated) -> None:
+        if m.epoch <= self.epoch == self.view:
+            self.lift().on_message(src, m.inner)
+        else:
+            Regenerate.on_dated(self, src, m)
+
+
+class ForgetsEarlyMessages(Regenerate):
+    def on_dated(self, src: int, m: Dated) -> None:
+        if m.epoch <= self.epoch:
+            Regenerate.on_dated(self, src, m)
+
+
+class DoesNotFreeze(Regenerate):
+    """Goes on in the old epoch after its answer."""
+
+    def on_dated(self, src: int, m: Dated) -> None:
+        if m.epoch == self.epoch:
+            self.lift().on_message(src, m.inner)
+        else:
+            Regenerate.on_dated(self, src, m)
+
+
+class SaysNobodyIsInside(Regenerate):
+    def tell(self, member: int, msg: object) -> None:
+        if isinstance(msg, Answer):
+            msg = Answer(msg.view, msg.request if not msg.inside else -1, False, -1, msg.waited)
+        Regenerate.tell(self, member, msg)  # type: ignore[arg-type]
+
+
+class DoesNotCatchUp(Regenerate):
+    def catch_up(self, m: Install) -> None:
+        if m.granted and self.request == self.answered:
+            self.let_in(m.slot, m.fence)
+
+
+class TakesAnyAnswer(Regenerate):
+    def on_answer(self, src: int, m: Answer) -> None:
+        self.answers.pop(src, None)
+        Regenerate.on_answer(self, src, m)
+
+
+class TakesAnyInstall(Regenerate):
+    def on_install(self, m: Install) -> None:
+        if self.view not in (m.view, self.epoch):
+            self.view = m.view
+        Regenerate.on_install(self, m)
+
+
+def walks(layer: type[Regenerate]) -> None:
+    for seed in range(WALKS):
+        for protocol in (FairK, RicartAgrawala):
+            mortal_walk(protocol, seed, layer)
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        TakesOldMessages,
+        ForgetsEarlyMessages,
+        DoesNotFreeze,
+        SaysNobodyIsInside,
+        DoesNotCatchUp,
+        TakesAnyAnswer,
+        TakesAnyInstall,
+    ],
+)
+def test_a_mutant_is_caught(mutant: type[Regenerate]) -> None:
+    with pytest.raises((Violation, AssertionError, RuntimeError)):
+        walks(mutant)
+
+
+def test_an_epoch_whose_fences_start_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def same_fences(setup: Setup, epoch: int, members: tuple[int, ...]) -> Setup:
+        made = epoch_setup(setup, epoch, members)
+        return Setup(made.members, made.k, made.root, setup.epoch, made.options)
+
+    monkeypatch.setattr(regenerate, "epoch_setup", same_fences)
+    with pytest.raises(Violation, match="fence"):
+        walks(Regenerate)
