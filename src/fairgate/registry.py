@@ -10,6 +10,7 @@ from fairgate.core.node import Node
 from fairgate.errors import BadInput
 from fairgate.overlay.full import Full
 from fairgate.overlay.gates import Gates
+from fairgate.overlay.settled import SettledChord, SettledPastry
 from fairgate.protocols.bv95 import BV95
 from fairgate.protocols.centralised import Centralised
 from fairgate.protocols.fair_k import FairK
@@ -38,7 +39,13 @@ PROTOCOLS: dict[str, type[Mutex]] = {
         Leased,
     )
 }
-LAYERS: dict[str, type[Node]] = {"channel": Channel, "full": Full, "gates": Gates}
+LAYERS: dict[str, type[Node]] = {
+    "channel": Channel,
+    "gates": Gates,
+    "full": Full,
+    "settled_chord": SettledChord,
+    "settled_pastry": SettledPastry,
+}
 
 
 def find_protocol(name: str) -> type[Mutex]:
