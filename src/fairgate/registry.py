@@ -12,6 +12,7 @@ from fairgate.errors import BadInput
 from fairgate.overlay.full import Full
 from fairgate.overlay.gates import Gates
 from fairgate.overlay.overlay import Overlay
+from fairgate.overlay.settled import SettledChord, SettledPastry
 from fairgate.protocols.bv95 import BV95
 from fairgate.protocols.centralised import Centralised
 from fairgate.protocols.fair_k import FairK
@@ -41,7 +42,11 @@ PROTOCOLS: dict[str, type[Mutex]] = {
         Leased,
     )
 }
-OVERLAYS: dict[str, type[Overlay]] = {"full": Full}
+OVERLAYS: dict[str, type[Overlay]] = {
+    "full": Full,
+    "settled_chord": SettledChord,
+    "settled_pastry": SettledPastry,
+}
 LAYERS: dict[str, type[Node]] = {"channel": Channel, "regenerate": Regenerate, "gates": Gates, **OVERLAYS}
 
 

@@ -30,6 +30,13 @@ def clockwise(start: int, end: int) -> int:
     return (end - start) & MASK
 
 
+def past(place: int, i: int) -> int:
+    """The place 2^i after this one."""
+    step = 1
+    step <<= i
+    return (place + step) & MASK
+
+
 def apart(a: int, b: int) -> int:
     """How far two places are from each other, the shorter way round."""
     there = (b - a) & MASK
@@ -40,3 +47,43 @@ def apart(a: int, b: int) -> int:
 def is_between(key: int, start: int, end: int) -> bool:
     """In (start, end], clockwise; all of the circle where start is end."""
     return start == end or 0 < clockwise(start, key) <= clockwise(start, end)
+
+
+def is_closer(key: int, a: int, b: int) -> bool:
+    """Is place a nearer to the key than place b? Of two that are as far, the one that comes after the key is."""
+    to_a = apart(key, a)
+    to_b = apart(key, b)
+    return to_a < to_b or (to_a == to_b and clockwise(key, a) < clockwise(key, b))
+
+
+def middle(before: int, after: int) -> int:
+    """The last key from one place clockwise to another that is closer to the first of the two."""
+    return (before + ((clockwise(before, after) - 1) >> 1)) & MASK
+
+
+def top_bit(value: int) -> int:
+    """The number of the highest bit that is set, by halves: one source for both builds. The value is not 0."""
+    bit = 0
+    half = 32
+    while half:
+        if value >> half:
+            value >>= half
+            bit += half
+        half >>= 1
+    return bit
+
+
+def shared_digits(a: int, b: int, bits: int) -> int:
+    """How many digits, of so many bits each, two places have in common from the left."""
+    return 64 // bits if a == b else (63 - top_bit(a ^ b)) // bits
+
+
+def digit(place: int, row: int, bits: int) -> int:
+    """The digit number `row` from the left."""
+    return (place >> (64 - bits * (row + 1))) & ((1 << bits) - 1)
+
+
+def with_digit(place: int, row: int, column: int, bits: int) -> int:
+    """The place with `column` for its digit number `row`."""
+    change = digit(place, row, bits) ^ column
+    return place ^ (change << (64 - bits * (row + 1)))

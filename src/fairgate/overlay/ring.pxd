@@ -4,11 +4,15 @@ from fairgate.core.keyspace cimport place_of
 @cython.final
 cdef class Ring:
     cdef readonly long long size
+    cdef long long shift
     cdef unsigned long long[::1] places
     cdef long long[::1] ids
+    cdef long long[::1] index
+    @cython.locals(rank=cython.longlong, part=cython.ulonglong, parts=cython.ulonglong, bits=cython.longlong)
+    cpdef fill(self, places, ids)
     cpdef unsigned long long place(self, long long rank) noexcept
     cpdef long long ident(self, long long rank) noexcept
-    @cython.locals(low=cython.longlong, high=cython.longlong, middle=cython.longlong)
+    @cython.locals(rank=cython.longlong)
     cpdef long long rank(self, unsigned long long key) noexcept
     cpdef long long successor(self, unsigned long long key) noexcept
     cpdef bint has(self, long long ident) noexcept

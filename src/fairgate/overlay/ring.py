@@ -1,9 +1,12 @@
 """The members of an overlay in the order of their places, for overlays whose tables are settled.
 
 A settled overlay is one in which every node knows what it would know after all joins and repairs have come to rest.
-Its tables need not be kept: they follow from the members. One `Ring` serves all nodes of a run (`Setup.shared`).
-Who drives the nodes may change the members (`add`, `remove`); then every node knows at once. Rings that learn by
-messages, with all that can go wrong on the way, are in chord.py and pastry.py.
+Its tables need not be kept: they follow from the members (settled.py). One `Ring` serves all nodes of a run
+(`Setup.shared`). Who drives the nodes may change the members (`add`, `remove`); then every node knows at once.
+Rings that learn by messages, with all that can go wrong on the way, are in chord.py and pastry.py.
+
+Places are spread evenly, since they are mixed. So a table that says where in the order each of as many equal parts
+of the circle begins finds a key in a step or two.
 """
 
 from array import array
@@ -17,14 +20,26 @@ class Ring:
 
     def __init__(self, members: tuple[int, ...]) -> None:
         self.size = 0
+        self.shift = 63
         self.places = array("Q")
         self.ids = array("q")
-        self.fill(sorted([(place_of(ident), ident) for ident in members]))
+        self.index = array("q")
+        order = sorted([(place_of(ident), ident) for ident in members])
+        self.fill(array("Q", [place for place, _ in order]), array("q", [ident for _, ident in order]))
 
-    def fill(self, members: list[tuple[int, int]]) -> None:
-        self.size = len(members)
-        self.places = array("Q", [place for place, _ in members])
-        self.ids = array("q", [ident for _, ident in members])
+    def fill(self, places: "array[int]", ids: "array[int]") -> None:
+        self.size = len(ids)
+        bits = max(1, self.size.bit_length())
+        self.shift = 64 - bits
+        self.places = places
+        self.ids = ids
+        parts = 1 << bits
+        self.index = array("q", [0]) * parts
+        rank = 0
+        for part in range(parts):
+            while rank < self.size and self.places[rank] >> self.shift < part:
+                rank += 1
+            self.index[part] = rank
 
     def place(self, rank: int) -> int:
         """Ranks go on round the circle, both ways."""
@@ -35,14 +50,10 @@ class Ring:
 
     def rank(self, key: int) -> int:
         """Of the first node at or after the key; `size` if there is none before the circle closes."""
-        low, high = 0, self.size
-        while low < high:
-            middle = (low + high) // 2
-            if self.places[middle] < key:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        rank = self.index[key >> self.shift]
+        while rank < self.size and self.places[rank] < key:
+            rank += 1
+        return rank
 
     def successor(self, key: int) -> int:
         """The first node at or after the key."""
@@ -51,20 +62,37 @@ class Ring:
     def has(self, ident: int) -> bool:
         return self.size > 0 and self.successor(place_of(ident)) == ident
 
-    def members(self) -> list[tuple[int, int]]:
-        return [(self.place(rank), self.ident(rank)) for rank in range(self.size)]
-
     def add(self, ident: int) -> None:
         if not self.has(ident):
-            self.fill(sorted([*self.members(), (place_of(ident), ident)]))
+            places, ids = self.copies()
+            rank = self.rank(place_of(ident))
+            places.insert(rank, place_of(ident))
+            ids.insert(rank, ident)
+            self.fill(places, ids)
 
     def remove(self, ident: int) -> None:
-        self.fill([member for member in self.members() if member[1] != ident])
+        if self.has(ident):
+            places, ids = self.copies()
+            rank = self.rank(place_of(ident))
+            del places[rank]
+            del ids[rank]
+            self.fill(places, ids)
+
+    def copies(self) -> "tuple[array[int], array[int]]":
+        places, ids = array("Q"), array("q")
+        places.frombytes(self.places)
+        ids.frombytes(self.ids)
+        return places, ids
 
 
 def ring_of(setup: Setup) -> Ring:
     """The one ring of all nodes of this setup."""
     ring: Ring | None = setup.shared.get("ring")
     if ring is None:
-        ring = setup.shared["ring"] = Ring(setup.members)
+        ring = setup.shared["ring"] = Ring(base_of(setup))
     return ring
+
+
+def base_of(setup: Setup) -> tuple[int, ...]:
+    """Who is on the ring when all starts: the first so many members, by the option `base`; the others join later."""
+    return setup.members[: setup.options.get("base", len(setup.members))]

@@ -1,0 +1,156 @@
+"""Pastry's rule of routing, over a leaf set and a table of prefixes.
+
+Places are read as digits of b bits. The owner of a key is the node nearest to it, on either side; of two that are as
+far, the one that comes after it. Leaves 1, 2, ... are the next nodes clockwise, -1, -2, ... the other way round. The
+cell (row, column) is a node that has this node's first `row` digits and then the digit `column`. Of all those it is
+the one nearest to its `goal`, this node's place with that one digit replaced: so a table at rest is one and no other.
+
+A key within the leaf set goes straight to its owner; any other to the cell of its next digit; and where that cell is
+empty to the nearest node known that has as many digits of the key, and is nearer to it.
+"""
+
+from fairgate.core.ids import NIL
+from fairgate.core.keyspace import clockwise, digit, is_closer, middle, place_of, shared_digits, with_digit
+from fairgate.overlay.ring import Ring
+from fairgate.overlay.table import Table
+
+BITS = 4  # of a digit: the option `pastry_b`
+LEAVES = 24  # in the leaf set, half on each side: the option `pastry_leaves`
+
+
+class PastryTable(Table):
+    def __init__(self, me: int, bits: int, leaves: int) -> None:
+        Table.__init__(self, me)
+        if 64 % bits or not 1 <= bits <= 8:
+            raise ValueError(f"pastry_b must be 1, 2, 4 or 8, not {bits}")
+        if leaves < 2 or leaves % 2:
+            raise ValueError(f"pastry_leaves must be even, and at least 2, not {leaves}")
+        self.bits = bits
+        self.columns = 1 << bits
+        self.half = leaves // 2
+
+    # What is asked of a table.
+
+    def count(self, side: int) -> int:
+        """How many leaves are known on this side: 1 clockwise, -1 the other way round."""
+        raise NotImplementedError
+
+    def leaf(self, at: int) -> int:
+        raise NotImplementedError
+
+    def cell(self, row: int, column: int) -> int:
+        """NIL: there is none, or the column is this node's own."""
+        raise NotImplementedError
+
+    # The rule.
+
+    def next_hop(self, key: int) -> int:
+        nearest = self.nearest_leaf(key)
+        if nearest == self.me:
+            return NIL
+        if nearest != NIL:
+            return nearest
+        row = shared_digits(self.place, key, self.bits)
+        cell = self.cell(row, digit(key, row, self.bits))
+        return cell if cell != NIL else self.rare_case(key, row)
+
+    def nearest_leaf(self, key: int) -> int:
+        """The owner, if the key lies within the leaf set; else NIL."""
+        away = clockwise(self.place, key)
+        count = self.count(1)
+        if count and away <= clockwise(self.place, place_of(self.leaf(count))):
+            side = 1
+        else:
+            away = clockwise(key, self.place)
+            count = self.count(-1)
+            if count and away > clockwise(place_of(self.leaf(-count)), self.place):
+                return NIL
+            side = -1
+        before = self.me
+        at = 0
+        while away and at < count:
+            at += 1
+            leaf = self.leaf(side * at)
+            place = place_of(leaf)
+            far = clockwise(self.place, place) if side == 1 else clockwise(place, self.place)
+            if far >= away:
+                return leaf if is_closer(key, place, place_of(before)) else before
+            before = leaf
+        return before
+
+    def rare_case(self, key: int, row: int) -> int:
+        best = self.me
+        for at in range(1, self.count(1) + 1):
+            best = self.better(key, row, best, self.leaf(at))
+        for at in range(1, self.count(-1) + 1):
+            best = self.better(key, row, best, self.leaf(-at))
+        for other in range(row, self.depth() + 1):
+            for column in range(self.columns):
+                best = self.better(key, row, best, self.cell(other, column))
+        return NIL if best == self.me else best
+
+    def better(self, key: int, row: int, best: int, peer: int) -> int:
+        if peer == NIL:
+            return best
+        place = place_of(peer)
+        fits = shared_digits(place, key, self.bits) >= row and is_closer(key, place, place_of(best))
+        return peer if fits else best
+
+    def depth(self) -> int:
+        """The last row that has any node: nobody has more of this node's digits than its neighbours on the circle."""
+        depth = 0
+        for side in (1, -1):
+            if self.count(side):
+                depth = max(depth, shared_digits(self.place, place_of(self.leaf(side)), self.bits))
+        return depth
+
+    def goal(self, row: int, column: int) -> int:
+        """Where the node of this cell would best be."""
+        return with_digit(self.place, row, column, self.bits)
+
+    def neighbours(self, count: int) -> tuple[int, ...]:
+        """The nearest of the leaves, from both sides."""
+        leaves = {self.leaf(at) for at in range(1, self.count(1) + 1)}
+        leaves |= {self.leaf(-at) for at in range(1, self.count(-1) + 1)}
+        nearest = sorted([(nearness(self.place, place_of(leaf)), leaf) for leaf in leaves])
+        return tuple([leaf for _, leaf in nearest[:count]])
+
+    def owned(self) -> tuple[int, int]:
+        """Half of the way to the neighbour on each side."""
+        if not self.count(1) or not self.count(-1):
+            return self.place, self.place
+        return middle(place_of(self.leaf(-1)), self.place), middle(self.place, place_of(self.leaf(1)))
+
+
+class SettledPastryTable(PastryTable):
+    def __init__(self, me: int, bits: int, leaves: int, ring: Ring) -> None:
+        PastryTable.__init__(self, me, bits, leaves)
+        self.ring = ring
+
+    def count(self, side: int) -> int:
+        others = self.ring.size - 1
+        return self.half if self.half < others else others
+
+    def leaf(self, at: int) -> int:
+        return self.ring.ident(self.ring.rank(self.place) + at)
+
+    def cell(self, row: int, column: int) -> int:
+        if column == digit(self.place, row, self.bits):
+            return NIL
+        goal = self.goal(row, column)
+        after = self.ring.rank(goal)
+        best = NIL
+        for rank in (after, after - 1):  # its neighbours on the circle: nobody is nearer
+            if 0 <= rank < self.ring.size:
+                peer = self.ring.ident(rank)
+                place = self.ring.place(rank)
+                fits = shared_digits(place, goal, self.bits) > row
+                if fits and (best == NIL or is_closer(goal, place, place_of(best))):
+                    best = peer
+        return best
+
+
+def nearness(place: int, other: int) -> tuple[int, int]:
+    """Sorts nodes as `is_closer` does."""
+    there, back = clockwise(place, other), clockwise(other, place)
+    return min(there, back), there

@@ -1,0 +1,12 @@
+from fairgate.overlay.overlay cimport Overlay
+from fairgate.overlay.table cimport Table
+
+cdef class Settled(Overlay):
+    cdef public Table table
+    cpdef Table make_table(self, long long me, setup)
+
+cdef class SettledChord(Settled):
+    pass
+
+cdef class SettledPastry(Settled):
+    pass
