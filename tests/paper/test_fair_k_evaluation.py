@@ -163,7 +163,7 @@ def displacements(latency: str, **more: Any) -> Iterator[int]:
         make_node(config.protocol),
         Setup(tuple(range(config.nodes)), config.k),
         make_latency(config),
-        make_workload(config),
+        make_workload(config, make_latency(config)),
         from_floats(Stream("choices").unit),
         slots=True,
     )
