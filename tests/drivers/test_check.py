@@ -148,7 +148,7 @@ def assert_same_states(way: Counterexample) -> None:
     model, state = way.model, way.model.first()
     for action in way.violation.path:
         state = following(model, state, action)
-    keys = [model.steps.keys.things[number][1] for number in state[: model.n]]
+    keys = [model.things[number][1] for number in state[: model.n]]
     assert keys == [node.key() for node in way.walk.nodes.values()]
 
 
@@ -224,9 +224,7 @@ def first_overtaking(model: Model) -> tuple[Action, ...]:
 
 
 def alike(model: Model, message: int, older: int) -> bool:
-    (src, dst, fields), (other_src, other_dst, other_fields) = (
-        model.steps.messages.things[m] for m in (message, older)
-    )
+    (src, dst, fields), (other_src, other_dst, other_fields) = (model.things[m] for m in (message, older))
     return older < message and (src, dst, fields[0]) == (other_src, other_dst, other_fields[0])
 
 
@@ -249,7 +247,7 @@ def test_an_interrupted_search_says_what_it_saw(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("fairgate.check.explore.SLICE", 100)
 
     def stop(states: int, depth: int, queue: int) -> None:
-        assert states - queue == 100
+        assert states - queue >= 100
         raise KeyboardInterrupt
 
     report = explore(Case("fair_k", requests=2), progress=stop)

@@ -79,8 +79,8 @@ class Counterexample:
 
     def breaks_census(self) -> bool:
         """Does the network lose or double what is counted? Then every later step would be said to break it."""
-        counts = self.model.steps.message_counts
-        return any(what in {"lose", "duplicate"} and any(counts[m]) for what, _, m, _ in self.violation.path)
+        counts = self.model.steps.counts
+        return any(what in {"lose", "duplicate"} and any(counts(m)) for what, _, m, _ in self.violation.path)
 
     def opening(self) -> list[str]:
         return [*settling(self.model.setup.members), "deliver all"] if self.model.listens else []

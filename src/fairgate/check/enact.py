@@ -55,7 +55,7 @@ class Walk(RecordedHand):
             self.trust(me, peer)
         self.deliver_all()
         first = self.model.first()
-        keys = [self.model.steps.keys.things[number][1] for number in first[: self.model.n]]
+        keys = [self.model.things[number][1] for number in first[: self.model.n]]
         if keys != [node.key() for node in self.nodes.values()]:
             raise RuntimeError("the initialization ends otherwise in another order: nothing can be shown")
 
@@ -98,7 +98,7 @@ class Walk(RecordedHand):
             getattr(self, what)(me)
 
     def take_message(self, what: str, number: int, said: list[str]) -> None:
-        src, dst, fields = self.model.steps.messages.things[number]
+        src, dst, fields = self.model.things[number]
         wanted = Flight(src, dst, decode(fields))
         which = f"{src}->{dst} {wanted.msg.tag}"
         while (place := self.first_like(wanted)) != self.flight.index(wanted):

@@ -6,17 +6,19 @@ first violation met is a shortest one, and comes with the way to it.
 
 import gc
 import time
+from array import array
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 from fairgate.check.case import Case
-from fairgate.check.liveness import Graph
+from fairgate.check.covered import Covered
 from fairgate.check.model import Action, Model, State
-from fairgate.check.seen import Seen
+from fairgate.check.workers import NOBODY, Alone, Batches, Crew
 
-MUST = frozenset(["message", "release", "suspect", "timer", "tick"])  # the rest may happen, and need not
 SLICE = 20_000  # states between two words of progress
+MANY = 1 << 62  # states
 
 
 @dataclass(frozen=True)
@@ -56,12 +58,11 @@ Progress = Callable[[int, int, int], None]  # states seen, depth, states waiting
 
 
 class Explorer:
-    def __init__(self, case: Case, model: Model | None = None) -> None:
+    def __init__(self, case: Case, model: Model | None = None, workers: int = 1) -> None:
         self.case = case
         self.model = model or Model(case)
-        self.seen = Seen()
-        self.graph = Graph()
-        self.transitions = 0
+        self.workers = workers
+        self.covered = Covered()
         self.depth = 0
         self.complete = False
         self.violations: list[Violation] = []
@@ -83,90 +84,85 @@ class Explorer:
         finally:
             if collecting:
                 gc.enable()
-        seconds = time.perf_counter() - started
         return Report(
-            self.case,
-            self.complete,
-            self.seen.size(),
-            self.transitions,
-            self.depth,
-            cyclic,
-            tuple(self.violations),
-            seconds,
-            interrupted,
+            case=self.case,
+            complete=self.complete,
+            states=self.covered.seen.size(),
+            transitions=self.covered.transitions,
+            depth=self.depth,
+            cyclic=cyclic,
+            violations=tuple(self.violations),
+            seconds=time.perf_counter() - started,
+            interrupted=interrupted,
         )
 
     def search(self, deepest: int | None, progress: Progress | None, most_states: int | None) -> None:
         first = self.model.first()
-        self.seen.add(hash(first), -1)
-        level = [first]
-        number = 0
-        while level and (deepest is None or self.depth < deepest):
-            following: list[State] = []
-            for state in level:
-                if not self.look(state, number, following):
-                    return
-                number += 1
-                if most_states is not None and number >= most_states:
-                    return
-                if progress is not None and number % SLICE == 0:
-                    progress(self.seen.size(), self.depth, self.seen.size() - number)
-            level = following
-            self.depth += 1
+        self.covered.seen.add(self.model.fingerprint(first), -1)
+        level = [(array("i", [len(first), *first]), NOBODY)]
+        crew = Alone(self.model) if self.workers == 1 else Crew(self.model, self.workers)
+        try:
+            while level and (deepest is None or self.depth < deepest):
+                with closing(crew.expand(level)) as batches:
+                    if not self.cover(batches, progress, most_states):
+                        return
+                level = self.covered.taken()
+                self.depth += 1
+        finally:
+            crew.end()
         self.complete = not level
 
-    def look(self, state: State, number: int, following: list[State]) -> bool:
-        """All steps from one state; False if one of them breaks a property."""
-        moves = False
-        for action, successor, broken in self.model.successors(state):
-            self.transitions += 1
-            if broken:
-                self.violations.append(Violation(broken, (*self.path_to(number), action)))
+    def cover(self, batches: Batches, progress: Progress | None, most_states: int | None) -> bool:
+        """One level; False if something breaks, or there are too many states."""
+        covered = self.covered
+        for batch, finder in batches:
+            said = covered.looked // SLICE
+            if not covered.add(batch, finder, most_states or MANY):
+                if most_states is None or covered.looked < most_states:
+                    self.violations.append(self.breaking(covered.looked))
                 return False
-            found = self.seen.add(hash(successor), number)
-            if found >= 0:
-                following.append(successor)
-            if action[0] in MUST:
-                moves = True
-                self.graph.edge(found if found >= 0 else -1 - found)
-        waiting = self.model.pending(state)
-        self.graph.close(sum(1 << me for me in waiting))
-        if waiting and not moves and not self.model.cut_off(state):
-            self.violations.append(
-                Violation(f"liveness: nothing moves any more, and nodes {waiting} wait", self.path_to(number))
-            )
-            return False
+            if progress is not None and covered.looked // SLICE > said:
+                progress(covered.seen.size(), self.depth, covered.seen.size() - covered.looked)
         return True
+
+    def breaking(self, number: int) -> Violation:
+        """What goes wrong in this state, or in the first of its steps that does."""
+        path, state = self.path_to(number)
+        for action, _, broken in self.model.successors(state):
+            if broken:
+                return Violation(broken, (*path, action))
+        waiting = self.model.pending(state)
+        return Violation(f"liveness: nothing moves any more, and nodes {waiting} wait", path)
 
     def look_at_cycles(self) -> list[int]:
         """Liveness where runs need not end."""
-        cyclic = self.graph.on_cycles()
+        cyclic = self.covered.graph.on_cycles()
         if cyclic:
-            found = self.graph.lost(self.case.nodes)
+            found = self.covered.graph.lost(self.case.nodes)
             if found is not None:
-                state, node = found
-                self.violations.append(
-                    Violation(f"liveness: from here node {node} can never come in", self.path_to(state))
-                )
+                number, node = found
+                path, _ = self.path_to(number)
+                self.violations.append(Violation(f"liveness: from here node {node} can never come in", path))
         return cyclic
 
-    def path_to(self, number: int) -> tuple[Action, ...]:
-        """The shortest way to a state, walked again from the first: only fingerprints were kept."""
+    def path_to(self, number: int) -> tuple[tuple[Action, ...], State]:
+        """The shortest way to a state, and the state, walked again from the first: only fingerprints were kept."""
+        seen = self.covered.seen
         numbers = [number]
-        while (parent := self.seen.parent(numbers[-1])) >= 0:
+        while (parent := seen.parent(numbers[-1])) >= 0:
             numbers.append(parent)
         state = self.model.first()
         path = []
         for step in reversed(numbers[:-1]):
-            wanted = self.seen.fingerprint(step)
+            wanted = seen.fingerprint(step)
             action, state = next(
                 (action, successor)
                 for action, successor, _ in self.model.successors(state)
-                if hash(successor) == wanted
+                if self.model.fingerprint(successor) == wanted
             )
             path.append(action)
-        return tuple(path)
+        return tuple(path), state
 
 
-def explore(case: Case, deepest: int | None = None, progress: Progress | None = None) -> Report:
-    return Explorer(case).run(deepest, progress)
+def explore(case: Case, deepest: int | None = None, progress: Progress | None = None, workers: int = 1) -> Report:
+    return Explorer(case, workers=workers).run(deepest, progress)

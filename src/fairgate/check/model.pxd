@@ -1,15 +1,42 @@
+cimport cython
+from fairgate.check.steps cimport Outcome, Steps
 from fairgate.check.tables cimport Table
 
+cdef long long NIL
+cdef str IDLE, WAITING, INSIDE, DOWN
+cdef unsigned long long MASK
+
 cdef class Model:
-    cdef public object case, setup, steps
+    cdef public object case, setup
+    cdef public Steps steps
     cdef public long long n, k, at_budgets, at_history, at_clock, at_flight
     cdef public bint slots, listens, fifo, timed
-    cdef public list mortal, fresh
-    cdef public Table statuses, clocks, histories
-    cpdef list after(self, tuple state, long long me, tuple outcomes, tuple what)
-    cpdef tuple with_fence(self, tuple state, long long slot, long long fence)
-    cpdef tuple with_status(self, tuple state, long long me, tuple status)
-    cpdef tuple spend(self, tuple state, long long budget)
+    cdef public list mortal, fresh, things
+    cdef public Table table
+    @cython.locals(found=list)
+    cpdef list successors(self, tuple state)
+    @cython.locals(
+        before=cython.longlong, order=cython.longlong, place=cython.longlong, message=cython.longlong,
+        dst=cython.longlong, rest=list,
+    )
+    cpdef void deliveries(self, list found, tuple state) except *
+    @cython.locals(me=cython.longlong, left=cython.longlong, made=cython.longlong, phase=str)
+    cpdef void inputs(self, list found, tuple state) except *
+    @cython.locals(asking=list)
+    cpdef void ask(self, list found, tuple state, long long me, long long left, long long made) except *
+    cpdef void leave(self, list found, list state, long long me, str event) except *
+    @cython.locals(outcome=Outcome, changed=list, broken=str, wrong=str)
+    cpdef void after(self, list found, list state, long long me, tuple outcomes, tuple what) except *
+    cpdef long long order(self, long long message) except *
+    @cython.locals(dst=cython.longlong, order=cython.longlong, place=cython.longlong)
+    cpdef void send(self, list state, long long message) except *
+    cpdef str enter(self, list state, long long me, tuple permit)
+    cpdef str raise_fence(self, list state, long long slot, long long fence)
+    cpdef long long status(self, long long me, long long left, long long made, str phase, long long slot) except *
+    cpdef long long become(self, list state, long long me, str phase) except *
     cpdef list pending(self, tuple state)
-    cpdef list acquire(self, tuple state, long long me, long long left, long long made)
-    cpdef list leave(self, tuple state, long long me, str event, long long made)
+    @cython.locals(
+        hashes=list, total='unsigned long long', more='unsigned long long', at=cython.longlong, before=cython.longlong,
+        order=cython.longlong, weight='unsigned long long', message=cython.longlong,
+    )
+    cpdef long long fingerprint(self, tuple state) except *

@@ -1,8 +1,8 @@
 """The states of a case and the steps between them.
 
-A state is one flat tuple of small numbers: the key of each node, the status of each node, the budgets
-left, then the messages under way. Statuses: (requests left, requests made, phase, slot). Messages to a
-node that is down are dropped at once: nobody could tell the difference.
+A state is one flat tuple of numbers of things (tables.py): the key of each node, the status of each node, the
+budgets left, the history, the clocks, then the messages under way. Messages to a node that is down are
+dropped at once: nobody could tell the difference.
 """
 
 from collections.abc import Iterator
@@ -18,11 +18,10 @@ from fairgate.core.setup import Setup
 State = tuple[int, ...]
 Action = tuple[str, int, Any, tuple[int, ...]]  # what, to whom, with what, and the choices made
 Successor = tuple[Action, State, str]  # and the property that broke, or ""
-Status = tuple[int, int, str, int]
 
 IDLE, WAITING, INSIDE, DOWN = "idle", "waiting", "inside", "down"
-BUDGETS = ("cancels", "losses", "dups", "crashes", "resets")
-CANCELS, LOSSES, DUPS, CRASHES, RESETS = range(5)
+CANCELS, LOSSES, DUPS, CRASHES, RESETS = range(5)  # of the budgets
+MASK = (1 << 63) - 1
 
 
 class Model:
@@ -39,32 +38,31 @@ class Model:
         self.mortal = [me for me in range(case.nodes) if me > 0 or not root_stays]
         self.fifo = case.network == "fifo"
         self.setup = Setup(tuple(range(case.nodes)), case.k, options=case.options)
-        self.steps = Steps(protocol, self.setup)
+        self.table = Table()
+        self.things = self.table.things
+        self.steps = Steps(protocol, self.setup, self.table)
         self.fresh = [self.steps.first_key(me) for me in range(self.n)]  # keys of nodes that know nothing yet
-        self.statuses = Table()
         self.timed = self.steps.timed
-        self.clocks = Table()  # ticks that each node has lived through
-        self.histories = Table()  # (last fence of each slot, what detectors have said of the crashed)
         self.at_budgets = 2 * self.n
-        self.at_history = self.at_budgets + len(BUDGETS)
+        self.at_history = self.at_budgets + 1
         self.at_clock = self.at_history + 1
         self.at_flight = self.at_clock + 1
 
     # The first state.
 
     def first(self) -> State:
-        keys = self.fresh
-        idle = self.statuses.number((self.case.requests, 0, IDLE, NIL))
-        budgets = [self.case.cancels, self.case.losses, self.case.dups, self.case.crashes, self.case.resets]
-        if self.case.network != "lossy":
-            budgets[LOSSES] = 0
-        if self.case.network != "dup":
-            budgets[DUPS] = 0
-        history = self.histories.number(((NIL,) * self.k, frozenset()))
-        clock = self.clocks.number((0,) * self.n)
-        state: State = (*keys, *([idle] * self.n), *budgets, history, clock)
+        case = self.case
+        losses = case.losses if case.network == "lossy" else 0
+        dups = case.dups if case.network == "dup" else 0
+        state: State = (
+            *self.fresh,
+            *[self.status(me, case.requests, 0, IDLE, NIL) for me in range(self.n)],
+            self.table.number("budgets", (case.cancels, losses, dups, case.crashes, case.resets)),
+            self.table.number("history", ((NIL,) * self.k, ())),  # last fence of each slot, what detectors have said
+            self.table.number("clock", (0,) * self.n),  # ticks that each node has lived through
+        )
         for me in range(self.n):
-            state = self.only(self.after(state, me, self.steps.call(state[me], "start"), ("start", me, None)))
+            state = self.forced(state, me, "start", ())
         return self.settled(state) if self.listens else state
 
     def settled(self, state: State) -> State:
@@ -72,205 +70,260 @@ class Model:
         for me in range(self.n):
             for peer in range(self.n):
                 if peer != me:
-                    outcomes = self.steps.call(state[me], "trust", peer, "T")
-                    state = self.only(self.after(state, me, outcomes, ("trust", me, (peer, "T"))))
+                    state = self.forced(state, me, "trust", (peer, "T"))
         while len(state) > self.at_flight:
-            state = next(iter(self.deliveries(state)))[1]
+            found: list[Successor] = []
+            self.deliveries(found, state)
+            state = found[0][1]
         return state
 
-    @staticmethod
-    def only(successors: list[Successor]) -> State:
-        ((_, state, broken),) = successors
+    def forced(self, state: State, me: int, event: str, arguments: tuple[Any, ...]) -> State:
+        """A step on the way to the first state, which must be the only one possible and break nothing."""
+        found: list[Successor] = []
+        self.after(found, list(state), me, self.steps.call(state[me], event, arguments), (event, me, arguments))
+        ((_, after, broken),) = found
         if broken:
             raise AssertionError(broken)
-        return state
+        return after
 
     # What can happen next.
 
-    def successors(self, state: State) -> Iterator[Successor]:
-        due = self.due(state) if self.timed else []
+    def successors(self, state: State) -> list[Successor]:
+        found: list[Successor] = []
+        due = self.due(state) if self.timed else None
         if due:  # whoever's time has come acts before anything else can happen
             for me, name in due:
-                yield from self.after(state, me, self.steps.call(state[me], "timer", name), ("timer", me, name))
-        else:
-            yield from self.other_successors(state)
-
-    def other_successors(self, state: State) -> Iterator[Successor]:
-        yield from self.deliveries(state)
-        budgets = state[self.at_budgets : self.at_history]
-        for me in range(self.n):
-            left, made, phase, _ = self.statuses.things[state[self.n + me]]
-            if phase == IDLE and left > 0:
-                yield from self.acquire(state, me, left, made)
-            elif phase == INSIDE:
-                yield from self.leave(state, me, "release", made)
-            if phase in (WAITING, INSIDE) and budgets[CANCELS] > 0:
-                yield from self.leave(self.spend(state, CANCELS), me, "cancel", made)
-            if phase != DOWN and budgets[CRASHES] > 0 and me in self.mortal:
-                yield ("crash", me, None, ()), self.crash(self.spend(state, CRASHES), me), ""
-            if phase != DOWN and budgets[RESETS] > 0:
-                yield from self.reset(self.spend(state, RESETS), me)
-        if budgets[LOSSES] > 0:
-            yield from self.lose(state)
-        if budgets[DUPS] > 0:
-            yield from self.duplicate(state)
+                self.after(found, list(state), me, self.steps.call(state[me], "timer", (name,)), ("timer", me, name))
+            return found
+        self.deliveries(found, state)
+        self.inputs(found, state)
         if self.listens:
-            yield from self.detect(state)
+            self.detect(found, state)
         if self.timed:
-            yield from self.tick(state)
+            self.tick(found, state)
+        return found
+
+    def deliveries(self, found: list[Successor], state: State) -> None:
+        before = NIL
+        for place in range(self.at_flight, len(state)):
+            message = state[place]
+            order = self.order(message)
+            if order != before:  # of equal ones, and of a fifo channel, the first
+                before = order
+                rest = list(state)
+                del rest[place]
+                dst = self.things[message][1]
+                self.after(found, rest, dst, self.steps.deliver(state[dst], message), ("message", dst, message))
+
+    def inputs(self, found: list[Successor], state: State) -> None:
+        """What users do, and what befalls nodes and the network while the case allows it."""
+        cancels, losses, dups, crashes, resets = self.things[state[self.at_budgets]]
+        for me in range(self.n):
+            _, left, made, phase, _ = self.things[state[self.n + me]]
+            if phase == IDLE and left > 0:
+                self.ask(found, state, me, left, made)
+            elif phase == INSIDE:
+                self.leave(found, list(state), me, "release")
+            if cancels > 0 and phase in (WAITING, INSIDE):
+                self.leave(found, self.spent(state, CANCELS), me, "cancel")
+            if crashes > 0 and phase != DOWN and me in self.mortal:
+                found.append((("crash", me, None, ()), self.crashed(self.spent(state, CRASHES), me), ""))
+            if resets > 0 and phase != DOWN:
+                self.reset(found, self.spent(state, RESETS), me)
+        if losses > 0:
+            self.lose(found, state)
+        if dups > 0:
+            self.duplicate(found, state)
+
+    def ask(self, found: list[Successor], state: State, me: int, left: int, made: int) -> None:
+        asking = list(state)
+        asking[self.n + me] = self.status(me, left - 1, made + 1, WAITING, NIL)
+        outcomes = self.steps.call(state[me], "acquire", (made + 1,))
+        self.after(found, asking, me, outcomes, ("acquire", me, made + 1))
+
+    def leave(self, found: list[Successor], state: list[int], me: int, event: str) -> None:
+        made = self.become(state, me, IDLE)
+        self.after(found, state, me, self.steps.call(state[me], event, (made,)), (event, me, made))
+
+    def crashed(self, state: list[int], me: int) -> State:
+        self.become(state, me, DOWN)
+        flight = [message for message in state[self.at_flight :] if self.things[message][1] != me]
+        return (*state[: self.at_flight], *flight)
+
+    def reset(self, found: list[Successor], state: list[int], me: int) -> None:
+        """Back at once with nothing in its memory; what it had asked for is forgotten."""
+        self.become(state, me, IDLE)
+        self.after(found, state, me, self.steps.call(self.fresh[me], "start", ()), ("reset", me, None))
+
+    def faulty_choices(self, state: State) -> Iterator[tuple[int, int]]:
+        """(place, message) of what the network may lose or double: not what a node sends to itself."""
+        before = NIL
+        for place in range(self.at_flight, len(state)):
+            message = state[place]
+            src, dst, _ = self.things[message]
+            if src != dst and self.order(message) != before:
+                yield place, message
+            before = self.order(message)
+
+    def lose(self, found: list[Successor], state: State) -> None:
+        for place, message in self.faulty_choices(state):
+            poorer = self.spent(state, LOSSES)
+            del poorer[place]
+            found.append((("lose", NIL, message, ()), tuple(poorer), ""))
+
+    def duplicate(self, found: list[Successor], state: State) -> None:
+        for _, message in self.faulty_choices(state):
+            richer = self.spent(state, DUPS)
+            self.send(richer, message)
+            found.append((("duplicate", NIL, message, ()), tuple(richer), ""))
+
+    def detect(self, found: list[Successor], state: State) -> None:
+        """Detectors come to suspect who is down, one listener and one class at a time."""
+        fences, told = self.things[state[self.at_history]]
+        up = self.up(state)
+        for peer in range(self.n):
+            for me in up:
+                if peer not in up and (me, peer) not in told:
+                    knowing = list(state)
+                    knowing[self.at_history] = self.table.number(
+                        "history", (fences, tuple(sorted([*told, (me, peer)])))
+                    )
+                    outcomes = self.steps.call(state[me], "suspect", (peer, "T"))
+                    self.after(found, knowing, me, outcomes, ("suspect", me, (peer, "T")))
 
     # Time.
 
     def up(self, state: State) -> list[int]:
-        return [me for me in range(self.n) if self.statuses.things[state[self.n + me]][2] != DOWN]
+        return [me for me in range(self.n) if self.things[state[self.n + me]][3] != DOWN]
 
     def due(self, state: State) -> list[tuple[int, str]]:
         return [(me, name) for me in self.up(state) for name, left in self.steps.armed(state[me]) if left <= 0]
 
-    def tick(self, state: State) -> Iterator[Successor]:
+    def tick(self, found: list[Successor], state: State) -> None:
         """A clock goes on, no further than `skew` ahead of the slowest; with no skew, all clocks at once."""
-        clock, up = self.clocks.things[state[self.at_clock]], self.up(state)
-        slowest = min(clock[me] for me in up)
+        clock, up = self.things[state[self.at_clock]], self.up(state)
+        slowest = min([clock[me] for me in up])
         for movers in [[me] for me in up] if self.case.skew else [up]:
-            if all(clock[me] < min(self.case.ticks, slowest + max(1, self.case.skew)) for me in movers):
+            if max([clock[me] for me in movers]) < min(self.case.ticks, slowest + max(1, self.case.skew)):
                 later = list(state)
                 for me in movers:
                     later[me] = self.steps.later(state[me], self.case.tick)
-                later[self.at_clock] = self.clocks.number(tuple(c + (me in movers) for me, c in enumerate(clock)))
-                yield ("tick", movers[0] if self.case.skew else NIL, None, ()), tuple(later), ""
+                clocks = tuple([c + (me in movers) for me, c in enumerate(clock)])
+                later[self.at_clock] = self.table.number("clock", clocks)
+                found.append((("tick", movers[0] if self.case.skew else NIL, None, ()), tuple(later), ""))
 
     def cut_off(self, state: State) -> bool:
         """Is it only the end of the clocks that keeps things from going on?"""
         return self.timed and any(self.steps.armed(state[me]) for me in self.up(state))
 
-    def flight_choices(self, state: State) -> Iterator[tuple[int, int]]:
-        """(place, message) of everything that may come next; of equal ones, and of a fifo channel, the first."""
-        seen = set()
-        for place in range(self.at_flight, len(state)):
-            message = state[place]
-            mark = self.steps.messages.things[message][:2] if self.fifo else message
-            if mark not in seen:
-                seen.add(mark)
-                yield place, message
-
-    def faulty_choices(self, state: State) -> Iterator[tuple[int, int]]:
-        """What the network may lose or double: not what a node sends to itself."""
-        for place, message in self.flight_choices(state):
-            src, dst, _ = self.steps.messages.things[message]
-            if src != dst:
-                yield place, message
-
-    def deliveries(self, state: State) -> Iterator[Successor]:
-        for place, message in self.flight_choices(state):
-            dst = self.steps.messages.things[message][1]
-            rest = state[:place] + state[place + 1 :]
-            yield from self.after(rest, dst, self.steps.deliver(state[dst], message), ("message", dst, message))
-
-    def acquire(self, state: State, me: int, left: int, made: int) -> list[Successor]:
-        asking = self.with_status(state, me, (left - 1, made + 1, WAITING, NIL))
-        return self.after(asking, me, self.steps.call(state[me], "acquire", made + 1), ("acquire", me, made + 1))
-
-    def leave(self, state: State, me: int, event: str, made: int) -> list[Successor]:
-        left = self.statuses.things[state[self.n + me]][0]
-        idle = self.with_status(state, me, (left, made, IDLE, NIL))
-        return self.after(idle, me, self.steps.call(state[me], event, made), (event, me, made))
-
-    def crash(self, state: State, me: int) -> State:
-        left, made, _, _ = self.statuses.things[state[self.n + me]]
-        down = self.with_status(state, me, (left, made, DOWN, NIL))
-        flight = [m for m in down[self.at_flight :] if self.steps.messages.things[m][1] != me]
-        return (*down[: self.at_flight], *flight)
-
-    def reset(self, state: State, me: int) -> list[Successor]:
-        """Back at once with nothing in its memory; what it had asked for is forgotten."""
-        left, made, _, _ = self.statuses.things[state[self.n + me]]
-        idle = self.with_status(state, me, (left, made, IDLE, NIL))
-        anew = (*idle[:me], self.fresh[me], *idle[me + 1 :])
-        return self.after(anew, me, self.steps.call(anew[me], "start"), ("reset", me, None))
-
-    def lose(self, state: State) -> Iterator[Successor]:
-        for place, message in self.faulty_choices(state):
-            poorer = self.spend(state, LOSSES)
-            yield ("lose", NIL, message, ()), poorer[:place] + poorer[place + 1 :], ""
-
-    def duplicate(self, state: State) -> Iterator[Successor]:
-        for _, message in self.faulty_choices(state):
-            yield ("duplicate", NIL, message, ()), self.sending(self.spend(state, DUPS), (message,)), ""
-
-    def detect(self, state: State) -> Iterator[Successor]:
-        """Detectors come to suspect who is down, one listener and one class at a time."""
-        fences, told = self.histories.things[state[self.at_history]]
-        phases = [self.statuses.things[state[self.n + me]][2] for me in range(self.n)]
-        for peer in range(self.n):
-            for me in range(self.n):
-                if phases[peer] == DOWN and phases[me] != DOWN and (me, peer) not in told:
-                    history = self.histories.number((fences, told | {(me, peer)}))
-                    knowing = (*state[: self.at_history], history, *state[self.at_clock :])
-                    outcomes = self.steps.call(state[me], "suspect", peer, "T")
-                    yield from self.after(knowing, me, outcomes, ("suspect", me, (peer, "T")))
-
     # What a step does to the state.
 
     def after(
-        self, state: State, me: int, outcomes: tuple[Outcome, ...], what: tuple[str, int, Any]
-    ) -> list[Successor]:
-        found = []
+        self,
+        found: list[Successor],
+        state: list[int],
+        me: int,
+        outcomes: tuple[Outcome, ...],
+        what: tuple[str, int, Any],
+    ) -> None:
         for outcome in outcomes:
-            changed = (*state[:me], outcome.key, *state[me + 1 :])
+            changed = list(state)
+            changed[me] = outcome.key
             broken = outcome.broken
-            if outcome.sent:
-                changed = self.sending(changed, outcome.sent)
+            for message in outcome.sent:
+                self.send(changed, message)
             if outcome.granted is not None:
-                changed, wrong = self.enter(changed, me, *outcome.granted)
+                wrong = self.enter(changed, me, outcome.granted)
                 broken = broken or wrong
             if outcome.lost:
-                left, made, _, _ = self.statuses.things[changed[self.n + me]]
-                changed = self.with_status(changed, me, (left, made, IDLE, NIL))
-            found.append(((*what, outcome.choices), changed, broken))
-        return found
+                self.become(changed, me, IDLE)
+            found.append(((*what, outcome.choices), tuple(changed), broken))
 
-    def sending(self, state: State, sent: tuple[int, ...]) -> State:
-        things, statuses = self.steps.messages.things, self.statuses.things
-        up = [m for m in sent if statuses[state[self.n + things[m][1]]][2] != DOWN]
-        flight = [*state[self.at_flight :], *up]
+    def order(self, message: int) -> int:
+        """Messages under way are sorted by this: so that equal ones, or those of a fifo channel, lie side by side."""
         if self.fifo:
-            flight.sort(key=lambda m: things[m][:2])  # in order in each channel, and it does not matter between them
-        else:
-            flight.sort()
-        return (*state[: self.at_flight], *flight)
+            src, dst, _ = self.things[message]
+            channel: int = src * self.n + dst
+            return channel
+        return self.table.hashes[message]
 
-    def enter(self, state: State, me: int, request: int, slot: int, fence: int) -> tuple[State, str]:
-        left, made, phase, _ = self.statuses.things[state[self.n + me]]
+    def send(self, state: list[int], message: int) -> None:
+        """Behind all that come before it in order, or are its equals: channels stay as they were sent."""
+        dst = self.things[message][1]
+        if self.things[state[self.n + dst]][3] == DOWN:
+            return
+        order = self.order(message)
+        place = len(state)
+        while place > self.at_flight and self.order(state[place - 1]) > order:
+            place -= 1
+        state.insert(place, message)
+
+    def enter(self, state: list[int], me: int, permit: tuple[int, int, int]) -> str:
+        """What a grant breaks, or "" if it is as it should be."""
+        request, slot, fence = permit
+        _, left, made, phase, _ = self.things[state[self.n + me]]
         if phase != WAITING or request != made:
-            return state, f"grant: node {me} was granted request {request}, which does not wait"
-        others = [self.statuses.things[number] for number in state[self.n : self.at_budgets]]
-        inside = sum(phase == INSIDE for _, _, phase, _ in others) + 1
-        if inside > self.k:
-            return state, f"k: {inside} inside, k is {self.k} (node {me} came last)"
+            return f"grant: node {me} was granted request {request}, which does not wait"
+        others = [self.things[number] for number in state[self.n : self.at_budgets]]
+        taken = [other[4] for other in others if other[3] == INSIDE]
+        if len(taken) >= self.k:
+            return f"k: {len(taken) + 1} inside, k is {self.k} (node {me} came last)"
         if self.slots and not 0 <= slot < self.k:
-            return state, f"slot: node {me} was given slot {slot}, there are 0..{self.k - 1}"
-        if self.slots and any(phase == INSIDE and taken == slot for _, _, phase, taken in others):
-            return state, f"slot: node {me} was given slot {slot}, which is taken"
-        state = self.with_status(state, me, (left, made, INSIDE, slot))
-        return self.with_fence(state, slot, fence) if self.slots else (state, "")
+            return f"slot: node {me} was given slot {slot}, there are 0..{self.k - 1}"
+        if self.slots and slot in taken:
+            return f"slot: node {me} was given slot {slot}, which is taken"
+        state[self.n + me] = self.status(me, left, made, INSIDE, slot)
+        return self.raise_fence(state, slot, fence) if self.slots else ""
 
-    def with_fence(self, state: State, slot: int, fence: int) -> tuple[State, str]:
-        fences, told = self.histories.things[state[self.at_history]]
+    def raise_fence(self, state: list[int], slot: int, fence: int) -> str:
+        fences, told = self.things[state[self.at_history]]
         if fence <= fences[slot]:
-            return state, f"fence: slot {slot} gave fence {fence} after {fences[slot]}"
-        history = self.histories.number(((*fences[:slot], fence, *fences[slot + 1 :]), told))
-        return (*state[: self.at_history], history, *state[self.at_clock :]), ""
+            return f"fence: slot {slot} gave fence {fence} after {fences[slot]}"
+        risen = (*fences[:slot], fence, *fences[slot + 1 :])
+        state[self.at_history] = self.table.number("history", (risen, told))
+        return ""
 
-    def with_status(self, state: State, me: int, status: Status) -> State:
-        at = self.n + me
-        return (*state[:at], self.statuses.number(status), *state[at + 1 :])
+    def status(self, me: int, left: int, made: int, phase: str, slot: int) -> int:
+        """Requests left, requests made, the phase of the last one, and its slot."""
+        return self.table.number("status", (me, left, made, phase, slot))
 
-    def spend(self, state: State, budget: int) -> State:
-        at = self.at_budgets + budget
-        return (*state[:at], state[at] - 1, *state[at + 1 :])
+    def become(self, state: list[int], me: int, phase: str) -> int:
+        """The same node without a slot; how many requests it has made."""
+        _, left, made, _, _ = self.things[state[self.n + me]]
+        state[self.n + me] = self.status(me, left, made, phase, NIL)
+        requests: int = made
+        return requests
+
+    def spent(self, state: State, budget: int) -> list[int]:
+        budgets = self.things[state[self.at_budgets]]
+        poorer = list(state)
+        less = (*budgets[:budget], budgets[budget] - 1, *budgets[budget + 1 :])
+        poorer[self.at_budgets] = self.table.number("budgets", less)
+        return poorer
 
     # What the explorer asks.
 
     def pending(self, state: State) -> list[int]:
         """Who waits."""
-        return [me for me in range(self.n) if self.statuses.things[state[self.n + me]][2] == WAITING]
+        return [me for me in range(self.n) if self.things[state[self.n + me]][3] == WAITING]
+
+    def fingerprint(self, state: State) -> int:
+        """63 bits that stand for the state, however its things are numbered: the sum of their hashes.
+
+        Equal messages, and those of a fifo channel, lie side by side; each further one weighs more.
+        """
+        hashes = self.table.hashes
+        total = 0
+        for at in range(self.at_flight):
+            more = hashes[state[at]]
+            total += more
+        before = NIL
+        weight = 1
+        for at in range(self.at_flight, len(state)):
+            message = state[at]
+            order = self.order(message)
+            weight = weight + 2 if order == before else 1
+            before = order
+            more = hashes[message]
+            total += more * weight
+        return total & MASK

@@ -5,13 +5,12 @@ scratch node of each id is loaded with the key, given the event, and asked for i
 answered in every possible way, one outcome each.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from fairgate.check.tables import Table
 from fairgate.core.inputs import CALLS
 from fairgate.core.layers import MakeNode
-from fairgate.core.message import Key, decode
+from fairgate.core.message import Key, Message, decode
 from fairgate.core.node import Node
 from fairgate.core.outbox import Collected
 from fairgate.core.setup import Setup
@@ -20,16 +19,18 @@ Permit = tuple[int, int, int]  # request, slot, fence
 Sent = tuple[int, int, Key]  # source, destination, message
 
 
-@dataclass(frozen=True)
 class Outcome:
     """What one step of one node did."""
 
-    key: int  # its new key, by number
-    sent: tuple[int, ...]  # messages, by number
-    granted: Permit | None
-    lost: bool
-    choices: tuple[int, ...]
-    broken: str  # the property that this step alone breaks, or ""
+    def __init__(
+        self, key: int, sent: tuple[int, ...], granted: Permit | None, lost: bool, choices: tuple[int, ...], broken: str
+    ) -> None:
+        self.key = key  # its new key, by number
+        self.sent = sent  # messages, by number
+        self.granted = granted
+        self.lost = lost
+        self.choices = choices
+        self.broken = broken  # the property that this step alone breaks, or ""
 
 
 class Enumerated:
@@ -55,44 +56,46 @@ class Enumerated:
 
 
 class Steps:
-    def __init__(self, make: MakeNode, setup: Setup) -> None:
+    def __init__(self, make: MakeNode, setup: Setup, table: Table) -> None:
         self.outboxes = [Collected() for _ in setup.members]
         self.nodes: list[Node] = [make(me, setup, out) for me, out in zip(setup.members, self.outboxes, strict=True)]
         self.make = make
         self.setup = setup
         self.timed = any(node.timed for node in self.nodes)
         self.armed_timers: dict[int, tuple[tuple[str, int], ...]] = {}
-        self.keys = Table()  # (node, key)
-        self.messages = Table()  # Sent
-        self.key_counts: list[tuple[int, int]] = []  # key -> its tokens and coordinators
-        self.message_counts: list[tuple[int, int]] = []
+        self.table = table  # "key": (node, key), and "message": Sent
+        self.counted: dict[int, tuple[int, int]] = {}  # key or message -> its tokens and coordinators
+        self.delivered: dict[int, tuple[Outcome, ...]] = {}
         self.remembered: dict[tuple[Any, ...], tuple[Outcome, ...]] = {}
 
     def first_key(self, me: int) -> int:
         return self.number_key(me, self.nodes[me])
 
     def number_key(self, me: int, node: Node) -> int:
-        number = self.keys.number((me, node.key()))
-        if number == len(self.key_counts):
-            self.key_counts.append((node.tokens(), node.coordinators()))
-        return number
+        return self.table.number("key", (me, node.key()))
 
-    def number_message(self, sent: Sent) -> int:
-        number = self.messages.number(sent)
-        if number == len(self.message_counts):
-            msg = decode(sent[2])
-            self.message_counts.append((msg.tokens(), msg.coordinators()))
-        return number
-
-    def deliver(self, key: int, message: int) -> tuple[Outcome, ...]:
-        found = self.remembered.get((key, message))
+    def counts(self, number: int) -> tuple[int, int]:
+        """Tokens and coordinators in a node of this key, or in this message."""
+        found = self.counted.get(number)
         if found is None:
-            src, _, fields = self.messages.things[message]
-            found = self.outcomes(key, "message", (src, decode(fields)), self.message_counts[message])
-            self.remembered[key, message] = found
+            holder: Node | Message
+            if self.table.kinds[number] == "key":
+                _, holder, out = self.loaded(number)
+                out.drain()
+            else:
+                holder = decode(self.table.things[number][2])
+            found = self.counted[number] = (holder.tokens(), holder.coordinators())
         return found
 
-    def call(self, key: int, event: str, *arguments: Any) -> tuple[Outcome, ...]:
+    def deliver(self, key: int, message: int) -> tuple[Outcome, ...]:
+        found = self.delivered.get(key << 32 | message)
+        if found is None:
+            src, _, fields = self.table.things[message]
+            found = self.outcomes(key, "message", (src, decode(fields)), self.counts(message))
+            self.delivered[key << 32 | message] = found
+        return found
+
+    def call(self, key: int, event: str, arguments: tuple[Any, ...]) -> tuple[Outcome, ...]:
         found = self.remembered.get((key, event, arguments))
         if found is None:
             found = self.outcomes(key, event, arguments, (0, 0))
@@ -113,7 +116,7 @@ class Steps:
 
     def loaded(self, key: int) -> tuple[int, Node, Collected]:
         """A node in this state, its clock at 0; its armed timers lie in its outbox."""
-        me, state = self.keys.things[key]
+        me, state = self.table.things[key]
         out = self.outboxes[me]
         if self.timed:  # a node that has been used may have other timers armed
             self.nodes[me] = self.make(me, self.setup, out)
@@ -159,7 +162,7 @@ class Steps:
                 if not 0 <= effect[1] < len(self.nodes):
                     broken = broken or f"send: node {me} sent {effect[2]} to {effect[1]}, which is no member"
                 else:
-                    sent.append(self.number_message((me, effect[1], effect[2].key())))
+                    sent.append(self.table.number("message", (me, effect[1], effect[2].key())))
             elif effect[0] == "granted":
                 granted = (effect[1], effect[2], effect[3])
             elif effect[0] == "lost":
@@ -171,8 +174,8 @@ class Steps:
     def conserved(self, before: int, after: int, sent: list[int], brought: tuple[int, int], me: int) -> str:
         """A step neither makes nor loses tokens and coordinators: then no run does."""
         for kind, name in enumerate(("tokens", "coordinator")):
-            had = self.key_counts[before][kind] + brought[kind]
-            has = self.key_counts[after][kind] + sum(self.message_counts[message][kind] for message in sent)
+            had = self.counts(before)[kind] + brought[kind]
+            has = self.counts(after)[kind] + sum(self.counts(message)[kind] for message in sent)
             if had != has:
                 return f"{name}: a step of node {me} turned {had} into {has}"
         return ""

@@ -3,5 +3,6 @@ cimport cython
 @cython.final
 cdef class Table:
     cdef public dict numbers
-    cdef public list things
-    cpdef object number(self, thing)
+    cdef public list kinds, things, hashes
+    cpdef long long number(self, str kind, thing) except *
+    cpdef long long add(self, str kind, thing) except *

@@ -36,6 +36,7 @@ def check_command(
     ticks: args.Ticks = DEFAULT.ticks,
     skew: args.Skew = DEFAULT.skew,
     depth: args.Depth = None,
+    workers: args.Workers = 1,
     as_json: args.Json = False,
     journal: args.Journal = None,
     scenario: args.Scenario = None,
@@ -49,7 +50,7 @@ def check_command(
 
     [bold]Larger ones[/bold]: with more nodes or requests the states become millions
 
-        fairgate check fair_k --nodes 5 --k 2
+        fairgate check fair_k --nodes 5 --k 2 --workers 2
 
         fairgate check fair_k --nodes 4 --requests 2 --depth 20
 
@@ -97,9 +98,11 @@ def check_command(
     )
     if depth is not None and depth < 1:
         raise BadInput(f"--depth must be at least 1, not {depth}")
+    if workers < 1:
+        raise BadInput(f"--workers must be at least 1, not {workers}")
     for file in (journal, scenario):
         check_place(file)
-    explorer = Explorer(case, make_model(case))
+    explorer = Explorer(case, make_model(case), workers)
     with exploring(case.protocol) as told:
         report = explorer.run(depth, told)
     way = Counterexample(explorer.model, report.violations[0]) if report.violations else None

@@ -41,6 +41,9 @@ Skew = Annotated[
 Depth = Annotated[
     int | None, option(RUN, "Look at runs of so many steps only: all of them, if left out.", metavar="N", shown=False)
 ]
+Workers = Annotated[
+    int, option(RUN, "Processes that look at the states: what is found is the same, only sooner.", metavar="W")
+]
 Json = Annotated[bool, option(OUTPUT, "Print one JSON object and nothing else.", name="--json")]
 Journal = Annotated[
     str | None,

@@ -1,0 +1,28 @@
+cimport cython
+from fairgate.check.model cimport Model
+
+cdef long long REMEMBERED
+
+@cython.final
+cdef class Batch:
+    cdef public list arrays
+    cdef public object counts, waiting, fingerprints, flags, lengths, packed
+
+@cython.final
+cdef class Expander:
+    cdef public Model model
+    cdef public object sent
+    @cython.locals(
+        counts=list, waiting=list, fingerprints=list, flags=list, lengths=list, states=list, successors=list, state=tuple,
+        at=cython.longlong, end=cython.longlong, mask=cython.longlong, me=cython.longlong, moves=cython.bint,
+        dead_end=cython.bint,
+    )
+    cpdef Batch expand(self, packed)
+    @cython.locals(
+        sent='long long[::1]', moves=cython.bint, must=cython.bint, action=tuple, state=tuple,
+        fingerprint=cython.longlong, place=cython.longlong,
+    )
+    cpdef bint add_steps(self, list successors, list fingerprints, list flags, list lengths, list states) except -1
+
+@cython.locals(found=list, at=cython.longlong, end=cython.longlong)
+cpdef translated(packed, list numbers)

@@ -1,0 +1,101 @@
+"""Looking at states, a batch at a time: what can happen next, without knowing what was seen before.
+
+This is the work that can be shared out, so it goes in and out as flat arrays. A state is packed as its length and
+its numbers, one state after the other.
+"""
+
+from array import array
+
+from fairgate.check.model import Model, Successor
+
+MUST = frozenset(["message", "release", "suspect", "timer", "tick"])  # the rest may happen, and need not
+MUST_HAPPEN, BREAKS = 1, 2  # flags of a step
+REMEMBERED = 1 << 16  # fingerprints
+
+
+class Batch:
+    """The steps from some states, in order."""
+
+    def __init__(self, arrays: list["array[int]"]) -> None:
+        self.arrays = arrays
+        self.counts, self.waiting, self.fingerprints, self.flags, self.lengths, self.packed = arrays
+        # counts: of each state, its steps
+        # waiting: of each state, a bit for each node that waits; ~bits if nothing will ever move again
+        # fingerprints: of each step, where it leads to
+        # flags: of each step
+        # lengths: of each step, how long that state is in `packed`; 0 if it was in it, or in an earlier batch
+
+
+class Expander:
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.sent = array("q", [-1]) * REMEMBERED  # some of the states that were packed already
+
+    def expand(self, packed: "array[int]") -> Batch:
+        model = self.model
+        counts, waiting = [], []
+        steps: tuple[list[int], ...] = ([], [], [], [])
+        at = 0
+        while at < len(packed):
+            end = at + 1 + packed[at]
+            state = tuple(packed[at + 1 : end])
+            successors = model.successors(state)
+            moves = self.add_steps(successors, *steps)
+            mask = 0
+            for me in model.pending(state):
+                mask |= 1 << me
+            dead_end = mask != 0 and not moves and not model.cut_off(state)
+            waiting.append(~mask if dead_end else mask)
+            counts.append(len(successors))
+            at = end
+        fingerprints, flags, lengths, states = steps
+        return Batch(
+            [
+                array("i", counts),
+                array("q", waiting),
+                array("q", fingerprints),
+                array("b", flags),
+                array("i", lengths),
+                array("i", states),
+            ]
+        )
+
+    def add_steps(
+        self,
+        successors: list[Successor],
+        fingerprints: list[int],
+        flags: list[int],
+        lengths: list[int],
+        states: list[int],
+    ) -> bool:
+        """False if none of them must happen."""
+        sent = self.sent
+        moves = False
+        for action, state, broken in successors:
+            must = action[0] in MUST
+            moves = moves or must
+            flags.append(BREAKS if broken else MUST_HAPPEN if must else 0)
+            fingerprint = self.model.fingerprint(state)
+            fingerprints.append(fingerprint)
+            place = fingerprint % REMEMBERED
+            if sent[place] == fingerprint:
+                lengths.append(0)
+            else:
+                sent[place] = fingerprint
+                lengths.append(len(state) + 1)
+                states.append(len(state))
+                states.extend(state)
+        return moves
+
+
+def translated(packed: "array[int]", numbers: list[int]) -> "array[int]":
+    """Packed states with each number replaced by another one."""
+    found = list(packed)
+    at = 0
+    while at < len(found):
+        end = at + 1 + found[at]
+        at += 1
+        while at < end:
+            found[at] = numbers[found[at]]
+            at += 1
+    return array("i", found)

@@ -1,0 +1,18 @@
+cimport cython
+from fairgate.check.tables cimport Table
+
+@cython.final
+cdef class Outcome:
+    cdef public long long key
+    cdef public bint lost
+    cdef public tuple sent, choices, granted
+    cdef public str broken
+
+cdef class Steps:
+    cdef public list outboxes, nodes
+    cdef public object make, setup
+    cdef public bint timed
+    cdef public Table table
+    cdef public dict armed_timers, counted, delivered, remembered
+    cpdef tuple deliver(self, long long key, long long message)
+    cpdef tuple call(self, long long key, str event, tuple arguments)
