@@ -1,4 +1,4 @@
-"""Every *.txt beside this file is a scenario, and its output is what really happens.
+"""Every *.txt here and in holes/ is a scenario, and its output is what really happens.
 
 REWRITE=1 pytest tests/scenarios writes the real output into the files: read the diff.
 """
@@ -12,10 +12,11 @@ from fairgate.core.layers import Layer, over
 from fairgate.core.message import Key, Message
 from fairgate.core.node import Node
 from fairgate.protocols.fair_k import FairK
+from fairgate.registry import PROTOCOLS, make_node
 from fairgate.sim.hand import MakeNode
 from fairgate.trace.scenario import ScenarioError, run_scenario
 
-FILES = sorted(Path(__file__).parent.glob("*.txt"))
+FILES = sorted(Path(__file__).parent.rglob("*.txt"))
 
 
 class Clock(Node):
@@ -55,14 +56,13 @@ class Thin(Layer):
 
 
 NODES: dict[tuple[str, tuple[str, ...]], MakeNode] = {
-    ("fair_k", ()): FairK,
     ("fair_k", ("thin",)): over(Thin, FairK),
     ("clock", ()): Clock,
 }
 
 
 def make(name: str, stack: tuple[str, ...]) -> MakeNode:
-    return NODES[name, stack]
+    return make_node(name, stack) if name in PROTOCOLS and (name, stack) not in NODES else NODES[name, stack]
 
 
 def run(commands: str) -> list[str]:

@@ -7,6 +7,7 @@ liveness (speed, fairness, tidiness). check/survivors.py says which, one by one.
 import ast
 import copy
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -49,6 +50,18 @@ def load_mutant(source: str, path: str) -> ModuleType:
         message.KINDS.update(known)
     module.__dict__["MUTATED_KINDS"] = mutated
     return module
+
+
+@contextmanager
+def speaking(module: ModuleType) -> Iterator[None]:
+    """Meanwhile messages are decoded to those of a mutant: its nodes know no others."""
+    known = dict(message.KINDS)
+    message.KINDS.update(module.__dict__["MUTATED_KINDS"])
+    try:
+        yield
+    finally:
+        message.KINDS.clear()
+        message.KINDS.update(known)
 
 
 def source_of(protocol: type[Mutex]) -> Path:

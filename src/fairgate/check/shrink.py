@@ -6,7 +6,7 @@ seeds are tried for each. Nothing is tried that the protocol does not promise to
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -28,6 +28,7 @@ NODE = re.compile(r"(crash|reset):(\d+)(@.*)")
 CUT = re.compile(r"partition:[\d-]+/(\d+)[\d-]*(@.*)")
 
 T = TypeVar("T")
+Judge = Callable[[Config], str]  # what a run breaks, in words that begin with the property; or ""
 
 
 @dataclass(frozen=True)
@@ -41,17 +42,23 @@ class Shrunk:
 def shrink(config: Config, broken: str, most: int = MOST_RUNS) -> Shrunk:
     """`broken` is what this configuration broke. What it breaks as `fairgate sim` runs it is better, if it does."""
     plain = replace(config, census_every=None, marks=False)
-    said, _ = attempt(plain)
+    said = judged(plain)
     if said:
         return Shrinker(plain, said, most).shrunk(plain=True)
     return Shrinker(config, broken, most).shrunk(plain=False)
 
 
+def judged(config: Config) -> str:
+    return attempt(config)[0]
+
+
 class Shrinker:
-    def __init__(self, config: Config, broken: str, most: int) -> None:
+    def __init__(self, config: Config, broken: str, most: int = MOST_RUNS, judge: Judge = judged) -> None:
+        """`judge`: all properties, if nothing else is said; or a claim of one paper."""
         self.best = config
         self.broken = broken
         self.most = most
+        self.judge = judge
         self.runs = 0
 
     def shrunk(self, plain: bool) -> Shrunk:
@@ -68,7 +75,7 @@ class Shrinker:
         if self.runs >= self.most or not promised(candidate):
             return False
         self.runs += 1
-        broken, _ = attempt(candidate)
+        broken = self.judge(candidate)
         if not broken or property_of(broken) != property_of(self.broken):
             return False
         self.best, self.broken = candidate, broken
