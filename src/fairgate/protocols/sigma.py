@@ -22,34 +22,12 @@ from typing import Any
 from fairgate.core.about import About
 from fairgate.core.ids import NIL
 from fairgate.core.kbr import Door, Keyed
-from fairgate.core.message import Key, register
+from fairgate.core.message import Key
 from fairgate.core.setup import Setup
 from fairgate.protocols.strawman import OPTIONS, RESEND, Strawman
-from fairgate.protocols.votes import NEVER, Release, Replica, Request, Resp, Response, Waiter, left, moment
+from fairgate.protocols.votes import NEVER, Release, Replica, Request, Resp, Response, Waiter, Yield, left, moment
 
 RETRY = 100  # percent of Tw
-
-
-class Yield(Keyed):
-    """YIELD(R[i], id): RELEASE and REQUEST in one, of the vote `grant` of the incarnation `inc`."""
-
-    __slots__ = ("client", "grant", "i", "inc", "life", "ts")
-    tag = "sg.yield"
-
-    def __init__(self, gate: int, target: int, i: int, client: int, life: int, ts: int, inc: int, grant: int) -> None:
-        Keyed.__init__(self, gate, target)
-        self.i = i
-        self.client = client
-        self.life = life
-        self.ts = ts
-        self.inc = inc
-        self.grant = grant
-
-    def key(self) -> Key:
-        return (self.tag, self.gate, self.target, self.i, self.client, self.life, self.ts, self.inc, self.grant)
-
-
-register(Yield)
 
 
 class Sigma(Strawman):

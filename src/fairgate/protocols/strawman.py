@@ -156,7 +156,8 @@ class Strawman(Routed):
             return False
         if m.age == r.age:
             self.out.note("two incarnations answer one question")
-            self.uncount(r)  # nobody knows whose vote it is
+            self.uncount(r)  # nobody knows whose vote it is: our question is open again
+            r.silent = True
             if self.resend:
                 self.look_later(r, self.resend)
         return True

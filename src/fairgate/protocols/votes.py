@@ -38,7 +38,8 @@ class Request(Keyed):
     tag = "sg.request"
 
     def __init__(self, gate: int, target: int, i: int, client: int, life: int, ts: int, age: int) -> None:
-        Keyed.__init__(self, gate, target)
+        self.gate = gate
+        self.target = target
         self.i = i
         self.client = client
         self.life = life
@@ -56,7 +57,8 @@ class Release(Keyed):
     tag = "sg.release"
 
     def __init__(self, gate: int, target: int, i: int, client: int, life: int, ts: int) -> None:
-        Keyed.__init__(self, gate, target)
+        self.gate = gate
+        self.target = target
         self.i = i
         self.client = client
         self.life = life
@@ -64,6 +66,26 @@ class Release(Keyed):
 
     def key(self) -> Key:
         return (self.tag, self.gate, self.target, self.i, self.client, self.life, self.ts)
+
+
+class Yield(Keyed):
+    """YIELD(R[i], id): RELEASE and REQUEST in one, of the vote `grant` of the incarnation `inc`."""
+
+    __slots__ = ("client", "grant", "i", "inc", "life", "ts")
+    tag = "sg.yield"
+
+    def __init__(self, gate: int, target: int, i: int, client: int, life: int, ts: int, inc: int, grant: int) -> None:
+        self.gate = gate
+        self.target = target
+        self.i = i
+        self.client = client
+        self.life = life
+        self.ts = ts
+        self.inc = inc
+        self.grant = grant
+
+    def key(self) -> Key:
+        return (self.tag, self.gate, self.target, self.i, self.client, self.life, self.ts, self.inc, self.grant)
 
 
 class Response(Keyed):
@@ -106,7 +128,8 @@ class Response(Keyed):
         wait: int,
         wanted: bool,
     ) -> None:
-        Keyed.__init__(self, gate, target)
+        self.gate = gate
+        self.target = target
         self.i = i
         self.client = client
         self.life = life
@@ -144,7 +167,7 @@ class Response(Keyed):
         )
 
 
-register(Request, Release, Response)
+register(Request, Release, Yield, Response)
 
 
 class Resp:
