@@ -22,6 +22,8 @@ from fairgate.protocols.naimi_trehel import NaimiTrehel
 from fairgate.protocols.raymond import Raymond
 from fairgate.protocols.raymond_fd import RaymondFD, RaymondFDLiteral
 from fairgate.protocols.ricart_agrawala import RicartAgrawala
+from fairgate.protocols.sigma import Sigma, SigmaLiteral
+from fairgate.protocols.strawman import Strawman
 from fairgate.protocols.suzuki_kasami import SuzukiKasami
 from fairgate.recovery.channel import Channel
 from fairgate.recovery.regenerate import Regenerate
@@ -40,6 +42,9 @@ PROTOCOLS: dict[str, type[Mutex]] = {
         Maekawa,
         Centralised,
         Leased,
+        Strawman,
+        Sigma,
+        SigmaLiteral,
     )
 }
 OVERLAYS: dict[str, type[Overlay]] = {

@@ -1,0 +1,361 @@
+"""Sigma: SG section IV, figures 5 and 6, with what they leave out.
+
+Theory of operation. As in the strawman a client asks all replicas for their votes and is inside with m of them; but a
+replica that has voted puts the request into its queue, by timestamp, and votes for the next one when its owner
+releases. Requests reach the replicas in different orders, so the votes may be split and nobody has m. A client that
+sees that (nobody can have m) yields: it gives its votes back and goes into the queues, and the replicas vote again, for
+the earliest request each of them knows. In the end they all know the same ones, and the earliest wins.
+
+What the figures need besides, to be safe and live where messages overtake each other (papers/sigma.md has the ledger,
+and what happens without each): numbers on everything (votes.py); YIELD names the vote that it gives back; a request
+that is known is not queued twice (`is_known`); a vote for a request that is over is released (`refuse`); a client whom a
+replica promotes forgets the owners before it (`forget_served`), whose releases are on their way; a vote that came
+straight back is kept for a while (`may_yield`); a replica tells its owner that an earlier request waits (`inquire`).
+
+Informed backoff: a RESPONSE says after what time to ask again, Tw = Tcs (P + 1/2), and the client does, after `retry`
+percent of that (0: never). So a replica that lost its memory gets its queue back, and what the network loses is made
+good.
+"""
+
+from typing import Any
+
+from fairgate.core.about import About
+from fairgate.core.ids import NIL
+from fairgate.core.kbr import Door, Keyed
+from fairgate.core.message import Key
+from fairgate.core.setup import Setup
+from fairgate.protocols.strawman import OPTIONS, RESEND, Strawman
+from fairgate.protocols.votes import NEVER, Release, Replica, Request, Resp, Response, Waiter, Yield, left, moment
+
+RETRY = 100  # percent of Tw
+
+
+class Sigma(Strawman):
+    about = About(
+        name="sigma",
+        paper="SG",
+        kind="quorum",
+        cost="4n at most loads, and 2n a retry",
+        survives=("crash", "reset", "loss", "duplication"),
+        open_membership=True,
+        options={**OPTIONS, "retry": RETRY, "prime": (True, False)},
+    )
+
+    def __init__(self, me: int, setup: Setup, out: Door) -> None:
+        Strawman.__init__(self, me, setup, out)
+        self.retry: int = setup.options.get("retry", RETRY)
+        if not self.retry:
+            self.resend = 0
+        self.prime: bool = setup.options.get("prime", True)
+        self.probing = False  # is the first question out, that tells the time?
+        self.primed_at = NEVER  # when the clock last heard of the others
+
+    # The client.
+
+    def request_cs(self) -> None:
+        """Who has not heard of this gate for long asks one replica first: an old clock would jump the queues."""
+        self.probing = self.prime and (self.primed_at == NEVER or self.now - self.primed_at > RESEND)
+        self.begin()
+
+    def hear(self, ts: int) -> None:
+        if ts > self.clock:
+            self.clock = ts
+        if self.prime:
+            self.primed_at = self.now
+
+    def ask_all(self) -> None:
+        if self.probing:
+            self.ask_again(self.resp[self.me % len(self.resp)])
+        else:
+            Strawman.ask_all(self)
+
+    def probed(self, r: Resp, m: Response) -> None:
+        """The others are asked now, and if there were later requests than this one, all are, with a new timestamp."""
+        self.probing = False
+        if m.clock > self.ts:
+            self.out.note("a clock was behind")
+            r.node = m.node
+            r.clear()
+            self.begin()
+            return
+        for other in self.resp:
+            if other is not r:
+                self.ask_again(other)
+        self.take(r, m)
+
+    def take(self, r: Resp, m: Response) -> None:
+        if self.probing:
+            self.probed(r, m)
+            return
+        promoted = m.grant != 0 and r.seq != 0 and r.grant == 0  # not at once, but in its turn
+        self.learn(r, m)
+        if m.grant and m.grant == r.yielded:
+            self.out.note("a replica has not heard of a yield")
+            self.send_yield(r, m.grant)
+            self.retry_later(r, m.wait)
+            return
+        self.count(r, m.owner, m.owner_ts, m.grant)
+        if not m.grant:
+            self.retry_later(r, m.wait)
+            return
+        r.wanted = m.wanted
+        if promoted:
+            self.forget_served()
+            if r.yielded:
+                self.keep_a_while(r)
+
+    def retry_later(self, r: Resp, wait: int) -> None:
+        """Informed backoff."""
+        if self.resend:
+            self.look_later(r, max(wait * self.retry // 100, self.resend // 100))
+
+    def forget_served(self) -> None:
+        """Replicas vote in the order of timestamps: owners before us that we heard of elsewhere have left by now."""
+        for r in self.resp:
+            if (
+                r.owner != NIL
+                and r.grant == 0
+                and (r.owner_ts < self.ts or (r.owner_ts == self.ts and r.owner < self.me))
+            ):
+                self.uncount(r)
+
+    def keep_a_while(self, r: Resp) -> None:
+        """This vote came back: twice as long each time before it is yielded again, or it would go back and forth."""
+        r.delay = r.delay * 2 if r.delay else max(self.resend // 8, 1)
+        r.hold = self.now + r.delay
+        if self.resend:
+            self.look_later(r, r.delay)
+
+    def contend(self) -> None:
+        """Not won. Case 2: somebody else has; wait. Case 3: nobody can; yield."""
+        if self.votes and self.votes < self.answered:
+            self.yield_wanted()
+        unheard = self.whole - self.heard - self.mine
+        if self.votes == 0 or self.mine + unheard >= self.needed:
+            return
+        winners = 0
+        for weight in self.tally.values():
+            if weight >= self.needed:
+                winners += 1
+            elif weight + unheard >= self.needed:
+                return
+        if winners < self.k:
+            for r in self.resp:
+                if r.grant and self.may_yield(r):
+                    self.give_back(r)
+
+    def yield_wanted(self) -> None:
+        """Votes that an earlier request waits for, as this one has not got all it asked for."""
+        for r in self.resp:
+            if r.grant and r.wanted:
+                self.out.note("a vote goes to an earlier request")
+                self.give_back(r)
+
+    def may_yield(self, r: Resp) -> bool:
+        return r.delay == 0 or self.now >= r.hold
+
+    def give_back(self, r: Resp) -> None:
+        r.yielded = r.grant
+        r.wanted = False
+        self.uncount(r)
+        self.send_yield(r, r.yielded)
+        r.due = NEVER
+        if self.resend:
+            self.look_later(r, self.resend)
+
+    def send_yield(self, r: Resp, grant: int) -> None:
+        self.reach(r, Yield(self.gate, r.key, r.i, self.me, self.life, self.ts, r.inc, grant))
+
+    def look_at_one(self, r: Resp) -> None:
+        if r.grant == 0:
+            self.ask_again(r)
+            return
+        if self.lease and r.until - self.now <= self.lease * 2 // 3:
+            self.ask_again(r)
+        elif self.lease:
+            self.look_later(r, r.until - self.now - self.lease * 2 // 3)
+        if not self.inside:
+            self.contend()
+
+    def release_votes(self) -> None:
+        """Release(CS): all replicas know of this request, or will."""
+        for r in self.resp:
+            self.reach(r, Release(self.gate, r.key, r.i, self.me, self.life, self.ts))
+        self.end_request()
+
+    # A replica.
+
+    def deliver(self, src: int, msg: Keyed) -> None:
+        if isinstance(msg, Yield):
+            self.on_yield(self.replica(msg.i), msg)
+        else:
+            Strawman.deliver(self, src, msg)
+
+    def on_request(self, rep: Replica, m: Request) -> None:
+        if self.is_known(rep, m):
+            return
+        if rep.Cowner == NIL:
+            self.vote(rep, m.client, m.life, m.ts, m.age)
+            return
+        w = Waiter(m.ts, m.client, m.life, m.age)
+        rep.insert(w)
+        self.tell_waiter(rep, w)
+        if self.is_ahead(rep, w):
+            self.inquire(rep)
+
+    def is_known(self, rep: Replica, m: Request) -> bool:
+        """A request that comes again is answered again; a later one of the same client ends the one before."""
+        if m.client == rep.Cowner and m.life == rep.life:
+            if m.ts == rep.Towner:
+                self.renew(rep, m.age)
+            if m.ts <= rep.Towner:
+                return True
+            self.out.note("a request overtook the release of the one before it")
+            self.free(rep)
+        w = rep.waiting.get(m.client)
+        if w is None:
+            return False
+        if w.life == m.life and m.ts <= w.ts:
+            if m.ts == w.ts:
+                self.again(rep, w, m.age)
+            return True
+        rep.remove(w)
+        return False
+
+    def again(self, rep: Replica, w: Waiter, age: int) -> None:
+        if age > w.age:
+            w.age = age
+        self.tell_waiter(rep, w)
+        if self.is_ahead(rep, w) or self.is_overdue(rep):
+            self.inquire(rep)
+
+    def is_ahead(self, rep: Replica, w: Waiter) -> bool:
+        """Is this request earlier than the owner's?"""
+        return w.ts < rep.Towner or (w.ts == rep.Towner and w.client < rep.Cowner)
+
+    def is_overdue(self, rep: Replica) -> bool:
+        """The owner has taken longer than two usually do: its RELEASE may be lost, and it says so if it is asked."""
+        return self.now - rep.busy_since > 2 * (rep.Tcs if rep.Tcs else self.resend)
+
+    def inquire(self, rep: Replica) -> None:
+        """As Maekawa's INQUIRE."""
+        self.tell_owner(rep)
+
+    def tell_owner(self, rep: Replica) -> None:
+        """That it is the owner, and whether an earlier request waits."""
+        wanted = bool(rep.Queue) and self.is_ahead(rep, rep.Queue[0])
+        self.respond(rep, rep.Cowner, rep.life, rep.Towner, rep.age, 0, wanted)
+
+    def tell_waiter(self, rep: Replica, w: Waiter) -> None:
+        """With Tw = Tcs (P + 1/2)."""
+        Tcs = rep.Tcs if rep.Tcs else self.resend
+        P = rep.place(w.ts, w.client)
+        self.respond(rep, w.client, w.life, w.ts, w.age, Tcs * (2 * P + 1) // 2, False)
+
+    def on_release_message(self, rep: Replica, m: Release) -> None:
+        if m.client == rep.Cowner and m.life == rep.life:
+            if m.ts >= rep.Towner:
+                self.observe(rep)
+                self.free(rep)
+            return
+        w = rep.waiting.get(m.client)
+        if w is not None and w.life == m.life and w.ts <= m.ts:
+            rep.remove(w)
+
+    def observe(self, rep: Replica) -> None:
+        """Tcs, from release to release."""
+        if rep.busy_since != NEVER:
+            took = self.now - rep.busy_since
+            rep.Tcs = (7 * rep.Tcs + took) // 8 if rep.Tcs else took
+
+    def free(self, rep: Replica) -> None:
+        Strawman.free(self, rep)
+        rep.busy_since = self.now if rep.Queue and self.resend else NEVER
+        if rep.Queue:
+            self.resp_queue(rep)
+
+    def vote(self, rep: Replica, client: int, life: int, ts: int, age: int) -> None:
+        if rep.busy_since == NEVER and self.resend:
+            rep.busy_since = self.now
+        Strawman.vote(self, rep, client, life, ts, age)
+
+    def resp_queue(self, rep: Replica) -> None:
+        """RespQueue(): the first in the queue is the owner now, and hears of it."""
+        w = rep.Queue[0]
+        rep.remove(w)
+        self.vote(rep, w.client, w.life, w.ts, w.age)
+
+    def on_yield(self, rep: Replica, m: Yield) -> None:
+        if not self.is_current(rep, m):
+            self.out.note("a yield of a vote that is no more")
+            return
+        w = Waiter(rep.Towner, rep.Cowner, rep.life, rep.age)
+        rep.insert(w)
+        self.resp_queue(rep)
+        if rep.Cowner != w.client:
+            self.tell_waiter(rep, w)
+
+    def is_current(self, rep: Replica, m: Yield) -> bool:
+        """Is it the vote that the replica has given, and not one of an earlier time?"""
+        return m.client == rep.Cowner and m.life == rep.life and m.inc == self.life and m.grant == rep.grant
+
+    # The state, whole.
+
+    def key(self) -> Key:
+        return (*Strawman.key(self), self.probing, left(self.primed_at, self.now))
+
+    def load(self, key: Key) -> None:
+        Strawman.load(self, key[: len(key) - 2])
+        self.probing = key[len(key) - 2]
+        self.primed_at = moment(key[len(key) - 1], self.now)
+
+    def show(self) -> dict[str, Any]:
+        queues = {rep.i: tuple([(w.ts, w.client) for w in rep.Queue]) for rep in self.replicas.values()}
+        return {**Strawman.show(self), "queues": queues}
+
+
+class SigmaLiteral(Sigma):
+    """Figures 5 and 6 to the letter: no numbers, no leases, no second question. For comparison (papers/sigma.md)."""
+
+    about = About(
+        name="sigma_literal",
+        paper="SG, figures 5 and 6",
+        kind="quorum",
+        cost="4n and more",
+        options={"replicas": 3, "quorum": "a majority", "responses": ("direct", "routed")},
+    )
+
+    def __init__(self, me: int, setup: Setup, out: Door) -> None:
+        Sigma.__init__(self, me, setup, out)
+        self.lease = 0
+        self.resend = 0
+        self.prime = False
+
+    def on_response(self, m: Response) -> None:
+        self.hear(m.clock)
+        if self.ts == NIL or self.inside:
+            return  # nothing is said of what comes to who wants nothing
+        r = self.resp[m.i]
+        self.learn(r, m)
+        self.count(r, m.owner, m.owner_ts, int(m.owner == self.me))
+        self.judge()
+
+    def may_yield(self, r: Resp) -> bool:
+        return True
+
+    def on_request(self, rep: Replica, m: Request) -> None:
+        if rep.Cowner == NIL:
+            self.vote(rep, m.client, m.life, m.ts, m.age)
+        else:
+            w = Waiter(m.ts, m.client, m.life, m.age)
+            rep.insert(w)
+            self.tell_waiter(rep, w)
+
+    def on_release_message(self, rep: Replica, m: Release) -> None:
+        if m.client == rep.Cowner:
+            self.free(rep)
+        elif m.client in rep.waiting:
+            rep.remove(rep.waiting[m.client])
+
+    def is_current(self, rep: Replica, m: Yield) -> bool:
+        return m.client == rep.Cowner

@@ -1,0 +1,510 @@
+"""The strawman of SG section III: ask all replicas for their votes, and whoever fails to get m gives back what it got.
+
+Theory of operation. As in ALOHA, nobody waits in a queue: a replica that has voted says no, and who can no longer have
+m votes releases those it has and asks again after a random time. It works while few want in, and not at all when many
+do. votes.py says what a vote is, and why it is worth something on a network that loses and reorders.
+
+Sigma (sigma.py) is built on this class: the client's count of votes, the leases and the finding of replicas are here.
+"""
+
+from typing import Any
+
+from fairgate.core.about import About
+from fairgate.core.ids import NIL
+from fairgate.core.kbr import Door, Keyed, Routed
+from fairgate.core.keyspace import is_between, place_of
+from fairgate.core.message import Key
+from fairgate.core.setup import Setup
+from fairgate.protocols.votes import NEVER, Release, Replica, Request, Resp, Response, ballot_of
+
+LEASE = 10_000_000_000  # ns
+DRIFT = 10_000  # parts per million
+MILLION = 1_000_000
+RESEND = 1_000_000_000  # ns until a question without an answer is asked again; 0: never
+BACKOFF = 2_000_000_000  # ns: SG gives no law, so it is uniform up to this
+LIVES = 1 << 62
+
+OPTIONS = {
+    "replicas": 3,
+    "quorum": "a majority",
+    "voting": ("replicas", "zones"),
+    "responses": ("direct", "routed"),
+    "lease": LEASE,
+    "drift": DRIFT,
+    "resend": RESEND,
+    "lives": LIVES,
+}
+
+
+class Strawman(Routed):
+    timed = True
+    about = About(
+        name="strawman",
+        paper="SG",
+        kind="quorum",
+        cost="3n, and 3n a round that is lost",
+        survives=("crash", "reset", "loss", "duplication"),
+        open_membership=True,
+        options={**OPTIONS, "backoff": BACKOFF},
+    )
+
+    def __init__(self, me: int, setup: Setup, out: Door) -> None:
+        Routed.__init__(self, me, setup, out)
+        options = setup.options
+        self.lease: int = options.get("lease", LEASE)
+        self.hold_time = self.lease + (self.lease // MILLION + 1) * int(options.get("drift", DRIFT))
+        self.resend: int = options.get("resend", RESEND)
+        self.backoff: int = options.get("backoff", BACKOFF)
+        self.lives: int = options.get("lives", LIVES)
+        self.direct: bool = options.get("responses", "direct") == "direct"
+        self.ballot = ballot_of(setup)
+        self.voters = self.ballot.keys  # the key of replica i; the places of all members if zones vote
+        self.whole = self.ballot.whole
+        self.needed = self.ballot.needed
+        self.k = setup.k
+        # Both sides.
+        self.life = NIL  # drawn when it is first needed
+        self.clock = 0  # Lamport's
+        # The client. What follows `resp` is counted from it.
+        self.ts = NIL  # of the request that is under way
+        self.started = 0
+        self.resp: list[Resp] = []  # made for the first request
+        self.mine = 0  # weight of our votes
+        self.votes = 0  # their number
+        self.heard = 0  # weight of the replicas that others are known to own
+        self.answered = 0  # number of replicas that have answered this request
+        self.tally: dict[int, int] = {}  # another owner -> weight of its replicas
+        # The replicas that this node plays.
+        self.replicas: dict[int, Replica] = {}
+        self.seq = 0  # of the last RESPONSE
+        # When the timers are armed for.
+        self.look_at = NEVER
+        self.permit_at = NEVER
+        self.lease_at = NEVER
+
+    # Asking.
+
+    def request_cs(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Request(CS) in SG's figure 5: a new timestamp, and everybody is asked."""
+        self.clock += 1
+        self.ts = self.clock
+        self.started = self.now
+        self.my_life()
+        if not self.resp:
+            self.resp = [Resp(i, self.voters[i], self.ballot.weights[i]) for i in range(len(self.voters))]
+        self.ask_all()
+
+    def my_life(self) -> int:
+        if self.life == NIL:
+            self.life = self.out.choose(self.lives)
+        return self.life
+
+    def ask_all(self) -> None:
+        for r in self.resp:
+            self.ask(r)
+            if self.resend:
+                self.look_later(r, self.resend)
+
+    def ask(self, r: Resp) -> None:
+        r.silent = True
+        self.reach(r, Request(self.gate, r.key, r.i, self.me, self.life, self.ts, self.now - self.started))
+
+    def reach(self, r: Resp, msg: Keyed) -> None:
+        """Straight to who played the replica last, if that is known; else it is looked up."""
+        if r.node == NIL:
+            self.door.route(msg)
+        else:
+            self.out.send(r.node, msg)
+
+    # Counting.
+
+    def on_response(self, m: Response) -> None:
+        self.hear(m.clock)
+        if m.ts != self.ts or m.life != self.life:
+            if m.grant:
+                self.refuse(m)
+            return
+        r = self.resp[m.i]
+        if self.is_old(r, m):
+            return
+        self.take(r, m)
+        self.judge()
+
+    def take(self, r: Resp, m: Response) -> None:
+        self.learn(r, m)
+        self.count(r, m.owner, m.owner_ts, m.grant)
+
+    def hear(self, ts: int) -> None:
+        if ts > self.clock:
+            self.clock = ts
+
+    def refuse(self, m: Response) -> None:
+        """A vote for a request that is over, or that a node asked for before it lost its memory."""
+        self.out.note("a vote for a request that is over")
+        self.out.send(m.node, Release(self.gate, self.voters[m.i], m.i, self.me, m.life, m.ts))
+
+    def is_old(self, r: Resp, m: Response) -> bool:
+        """Late, or doubled. Incarnations have no order: who answers the later question is the later one."""
+        if r.inc in (NIL, m.inc):
+            return m.seq <= r.seq
+        if m.age > r.age:
+            self.out.note("a replica has lost its memory")
+            r.yielded = 0
+            return False
+        if m.age == r.age:
+            self.out.note("two incarnations answer one question")
+            self.uncount(r)  # nobody knows whose vote it is: our question is open again
+            r.silent = True
+            if self.resend:
+                self.look_later(r, self.resend)
+        return True
+
+    def learn(self, r: Resp, m: Response) -> None:
+        """What every RESPONSE tells, whoever is the owner."""
+        if r.seq == 0:
+            self.answered += 1
+        r.node = m.node
+        r.inc = m.inc
+        r.seq = m.seq
+        r.age = m.age
+        r.silent = False
+        r.due = NEVER
+
+    def count(self, r: Resp, owner: int, owner_ts: int, grant: int) -> None:
+        """resp[i] := owner, timestamp."""
+        self.uncount(r)
+        r.owner = owner
+        r.owner_ts = owner_ts
+        if grant:
+            r.grant = grant
+            self.mine += r.weight
+            self.votes += 1
+            if self.lease:
+                r.until = self.started + r.age + self.lease  # counted from asking
+                self.look_later(r, r.until - self.now - self.lease * 2 // 3)
+        else:
+            self.tally[owner] = self.tally.get(owner, 0) + r.weight
+            self.heard += r.weight
+
+    def uncount(self, r: Resp) -> None:
+        """Clear(resp[i])."""
+        if r.grant:
+            r.grant = 0
+            r.until = NEVER
+            self.mine -= r.weight
+            self.votes -= 1
+        elif r.owner != NIL:
+            self.heard -= r.weight
+            rest = self.tally.pop(r.owner) - r.weight
+            if rest:
+                self.tally[r.owner] = rest
+        r.owner = NIL
+        r.owner_ts = NIL
+
+    def judge(self) -> None:
+        """Won, or not yet?"""
+        if self.inside:
+            if self.mine < self.needed:
+                self.lose("votes lost")
+        elif self.mine >= self.needed:
+            self.win()
+        else:
+            self.contend()
+
+    def contend(self) -> None:
+        """Whoever can no longer win releases what it has and backs off."""
+        if self.whole - self.heard < self.needed:
+            self.out.note("a round is lost")
+            self.release_votes()
+            self.set_timer("again", 1 + self.out.choose(self.backoff))
+
+    # Inside, and out again.
+
+    def win(self) -> None:
+        if self.lease and self.valid() < self.needed:
+            self.out.note("votes that must be renewed before they count")
+            for r in self.resp:
+                if r.grant and r.until <= self.now and not r.silent:
+                    self.ask(r)
+            return
+        self.enter_cs(NIL, NIL)
+        if self.inside and self.lease:
+            self.watch()
+
+    def valid(self) -> int:
+        """Weight of the votes whose lease is not over."""
+        weight = 0
+        for r in self.resp:
+            if r.grant and r.until > self.now:
+                weight += r.weight
+        return weight
+
+    def watch(self) -> None:
+        """The permit is looked at again when the first of the leases ends that have not yet."""
+        end = NEVER
+        for r in self.resp:
+            if r.grant and self.now < r.until < end:
+                end = r.until
+        if end < self.permit_at:
+            self.permit_at = end
+            self.set_timer("permit", end - self.now)
+
+    def lose(self, why: str) -> None:
+        if self.lease:
+            self.end_request()  # the votes run out by themselves: until then whoever was inside has time to stop
+        else:
+            self.release_votes()
+        self.lose_cs(why)
+
+    def release_cs(self) -> None:
+        self.release_votes()
+
+    def release_votes(self) -> None:
+        """Release(CS): all that we have, and what may be on its way to us."""
+        for r in self.resp:
+            if r.grant or r.silent:
+                self.reach(r, Release(self.gate, r.key, r.i, self.me, self.life, self.ts))
+        self.end_request()
+
+    def end_request(self) -> None:
+        self.ts = NIL
+        self.mine = self.votes = self.heard = self.answered = 0
+        self.tally.clear()
+        for r in self.resp:
+            r.clear()
+
+    # A replica.
+
+    def deliver(self, src: int, msg: Keyed) -> None:
+        if isinstance(msg, Response):
+            if msg.client == self.me:
+                self.on_response(msg)
+        elif isinstance(msg, Request):
+            self.hear(msg.ts)
+            self.on_request(self.replica(msg.i), msg)
+        elif isinstance(msg, Release):
+            self.on_release_message(self.replica(msg.i), msg)
+
+    def replica(self, i: int) -> Replica:
+        found = self.replicas.get(i)
+        if found is None:
+            self.my_life()
+            found = self.replicas[i] = Replica(i)
+        return found
+
+    def on_request(self, rep: Replica, m: Request) -> None:
+        """A vote if it is free; the owner's name if not."""
+        if m.client == rep.Cowner and m.life == rep.life:
+            if m.ts < rep.Towner:
+                return  # late: that request is over
+            if m.ts == rep.Towner:
+                self.renew(rep, m.age)
+                return
+            self.out.note("a request overtook the release of the one before it")
+            self.free(rep)
+        if rep.Cowner == NIL:
+            self.vote(rep, m.client, m.life, m.ts, m.age)
+        else:
+            self.respond(rep, m.client, m.life, m.ts, m.age, 0, False)
+
+    def on_release_message(self, rep: Replica, m: Release) -> None:
+        if m.client == rep.Cowner and m.life == rep.life and m.ts >= rep.Towner:
+            self.free(rep)
+
+    def vote(self, rep: Replica, client: int, life: int, ts: int, age: int) -> None:
+        rep.Cowner = client
+        rep.Towner = ts
+        rep.life = life
+        rep.age = age
+        rep.grant = self.seq + 1  # the number of the RESPONSE that tells of it
+        self.lend(rep)
+        self.tell_owner(rep)
+
+    def renew(self, rep: Replica, age: int) -> None:
+        """The owner asks again."""
+        if age > rep.age:
+            rep.age = age
+        self.lend(rep)
+        self.tell_owner(rep)
+
+    def tell_owner(self, rep: Replica) -> None:
+        self.respond(rep, rep.Cowner, rep.life, rep.Towner, rep.age, 0, False)
+
+    def lend(self, rep: Replica) -> None:
+        if self.lease:
+            rep.until = self.now + self.hold_time
+            if rep.until < self.lease_at:
+                self.lease_at = rep.until
+                self.set_timer("lease", self.hold_time)
+
+    def free(self, rep: Replica) -> None:
+        rep.Cowner = rep.Towner = rep.life = rep.age = NIL
+        rep.grant = 0
+        rep.until = NEVER
+
+    def respond(self, rep: Replica, client: int, life: int, ts: int, age: int, wait: int, wanted: bool) -> None:
+        """SendResponse(C, Cowner, Towner)."""
+        self.seq += 1
+        grant = rep.grant if client == rep.Cowner and ts == rep.Towner and life == rep.life else 0
+        msg = Response(
+            self.gate,
+            place_of(client),
+            rep.i,
+            client,
+            life,
+            ts,
+            age,
+            self.me,
+            self.life,
+            self.seq,
+            grant,
+            rep.Cowner,
+            rep.Towner,
+            self.clock,
+            wait,
+            wanted,
+        )
+        if self.direct:
+            self.out.send(client, msg)
+        else:
+            self.door.route(msg)
+
+    def on_range(self, start: int, end: int) -> None:
+        """Replicas whose keys are another node's now begin there with nothing in their memory."""
+        for i in sorted(self.replicas):
+            if not is_between(self.voters[i], start, end):
+                del self.replicas[i]
+
+    # Time.
+
+    def look_later(self, r: Resp, delay: int) -> None:
+        """Or earlier, if that was the plan."""
+        due = self.now + delay if delay > 0 else self.now
+        if due < r.due:
+            r.due = due
+        if r.due < self.look_at:
+            self.look_at = r.due
+            self.set_timer("look", r.due - self.now)
+
+    def on_timer(self, name: str) -> None:
+        if name == "look":
+            self.look_at = NEVER
+            self.look()
+        elif name == "permit":
+            self.permit_at = NEVER
+            if self.inside:
+                self.keep_permit()
+        elif name == "lease":
+            self.lease_at = NEVER
+            self.end_leases()
+        elif self.requesting_cs and self.ts == NIL:  # again
+            self.begin()
+
+    def look(self) -> None:
+        """Ask again whom it is time to ask."""
+        for r in self.resp:
+            if r.due <= self.now:
+                r.due = NEVER
+                self.look_at_one(r)
+        for r in self.resp:
+            if r.due < self.look_at:
+                self.look_later(r, r.due - self.now)
+
+    def look_at_one(self, r: Resp) -> None:
+        if r.silent or r.grant:
+            self.ask_again(r)
+
+    def ask_again(self, r: Resp) -> None:
+        if r.silent and r.node != NIL:
+            self.out.note("a replica is looked up again")
+            r.node = NIL
+        self.ask(r)
+        if self.resend:
+            self.look_later(r, self.resend)
+
+    def keep_permit(self) -> None:
+        if self.valid() < self.needed:
+            self.lose("lease over")
+        else:
+            self.watch()
+
+    def end_leases(self) -> None:
+        next_end = NEVER
+        for i in sorted(self.replicas):
+            rep = self.replicas[i]
+            if rep.until <= self.now:
+                self.out.note("a lease is over")
+                self.free(rep)
+            next_end = min(next_end, rep.until)
+        if next_end < self.lease_at:
+            self.lease_at = next_end
+            self.set_timer("lease", next_end - self.now)
+
+    # The state, whole.
+
+    def key(self) -> Key:
+        return (
+            self.version,
+            self.request,
+            self.requesting_cs,
+            self.inside,
+            self.life,
+            self.clock,
+            self.ts,
+            self.started - self.now if self.ts != NIL else 0,
+            self.seq,
+            tuple([r.key_at(self.now) for r in self.resp]),
+            tuple([self.replicas[i].key_at(self.now) for i in sorted(self.replicas)]),
+            self.timers_key(),
+        )
+
+    def load(self, key: Key) -> None:
+        self.check_version(key)
+        (
+            _,
+            self.request,
+            self.requesting_cs,
+            self.inside,
+            self.life,
+            self.clock,
+            self.ts,
+            started,
+            self.seq,
+            resp,
+            replicas,
+            timers,
+        ) = key
+        self.started = self.now + started
+        self.load_resp(resp)
+        self.replicas = {}
+        for state in replicas:
+            rep = self.replicas[state[0]] = Replica(state[0])
+            rep.load(state, self.now)
+        self.load_timers(tuple(timers))
+        self.look_at, self.permit_at, self.lease_at = [self.armed(name) for name in ("look", "permit", "lease")]
+
+    def load_resp(self, resp: Key) -> None:
+        self.resp = [Resp(i, self.voters[i], self.ballot.weights[i]) for i in range(len(resp))]
+        self.mine = self.votes = self.heard = self.answered = 0
+        self.tally = {}
+        for r, state in zip(self.resp, resp, strict=True):
+            r.load(tuple(state), self.now)
+            self.answered += r.seq > 0
+            if r.grant:
+                self.mine += r.weight
+                self.votes += 1
+            elif r.owner != NIL:
+                self.heard += r.weight
+                self.tally[r.owner] = self.tally.get(r.owner, 0) + r.weight
+
+    def armed(self, name: str) -> int:
+        assert self.timers is not None
+        return self.timers.get(name, NEVER)
+
+    def show(self) -> dict[str, Any]:
+        resp = {r.i: (r.owner, r.owner_ts) for r in self.resp if r.owner != NIL}
+        replicas = {rep.i: (rep.Cowner, rep.Towner) for rep in self.replicas.values()}
+        return {"ts": self.ts, "resp": resp, "inside": self.inside, "replicas": replicas}

@@ -1,0 +1,250 @@
+"""Random runs of a protocol on a DHT, in virtual time: every message takes its own random time, so they overtake.
+
+    outcome = run(make_stack("sigma", "full"), Spec(nodes=6), seed=7)
+
+Each node asks `requests` times, stays inside for a while, and thinks in between. Messages are lost and doubled, nodes
+lose their memory (`resets`: their replicas, and the request they had), nodes stop for ever (`crashes`: their keys go to
+the next node, with nothing in its memory). Then the faults end, and everybody must come in.
+
+What must hold: at most k inside, counting only those whose permit was not reported lost; grants only to those who wait;
+everybody alive is served in the end. `Outcome.broken` says what did not. A breach is `excused` if, since the first of those inside
+asked, so many replicas lost their memory that (k+1) quorums no longer share one: figure 2 of SG allows for that.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+from fairgate.core.choose import from_floats
+from fairgate.core.kbr import REPLICAS, Routed, replica_keys
+from fairgate.core.layers import MakeNode, over
+from fairgate.core.message import Message
+from fairgate.core.node import Node
+from fairgate.core.outbox import Collected
+from fairgate.core.setup import Setup
+from fairgate.overlay.ring import ring_of
+from fairgate.registry import LAYERS, find_protocol
+
+MS = 1_000_000
+SECOND = 1_000 * MS
+
+
+@dataclass(frozen=True)
+class Spec:
+    nodes: int = 5
+    apart: bool = False  # only nodes that play no replica ask
+    k: int = 1
+    requests: int = 2  # of each client
+    think: int = 400 * MS  # up to so long before each request
+    stay: int = 100 * MS  # up to so long inside
+    latency: int = 200 * MS  # up to so long for each message
+    fifo: bool = False  # no message overtakes another one between the same two nodes
+    loss: float = 0.0
+    dup: float = 0.0
+    resets: int = 0
+    crashes: int = 0
+    faults_until: int = 3 * SECOND
+    most_events: int = 60_000  # more are a storm
+    most_time: int = 600 * SECOND
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Outcome:
+    broken: str = ""  # k, grant, hang, storm, or the name of an exception
+    why: str = ""
+    excused: bool = False
+    entries: int = 0
+    lost: int = 0
+    messages: int = 0
+    events: int = 0
+    now: int = 0
+    kinds: dict[str, int] = field(default_factory=dict)
+    marks: set[str] = field(default_factory=set)
+
+
+class Broken(Exception):
+    pass
+
+
+def make_stack(protocol: str | type[Routed], overlay: str = "full") -> MakeNode:
+    """A protocol, or a mutant's class, above gates above an overlay."""
+    upper: Any = find_protocol(protocol) if isinstance(protocol, str) else protocol
+    return reduce(lambda made, layer: over(LAYERS[layer], made), ["gates", overlay], upper)
+
+
+class World:
+    def __init__(self, make: MakeNode, spec: Spec, rng: random.Random) -> None:
+        self.make = make
+        self.spec = spec
+        self.rng = rng
+        self.setup = Setup(tuple(range(spec.nodes)), spec.k, options=spec.options)
+        self.keys = replica_keys(self.setup)
+        self.ring = ring_of(self.setup)
+        self.outcome = Outcome()
+        self.queue: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self.number = itertools.count()
+        self.now = 0
+        self.timers: dict[tuple[int, str], int] = {}  # the number of the event that is the timer
+        self.channels: dict[tuple[int, int], int] = {}  # fifo: when the last message arrives
+        self.requests = 0
+        self.waiting: dict[int, tuple[int, int]] = {}  # node -> request, and since when
+        self.inside: dict[int, tuple[int, int]] = {}
+        players = {self.ring.successor(key) for key in self.keys} if spec.apart else set()
+        self.left = {me: spec.requests for me in range(spec.nodes) if me not in players}
+        self.down: set[int] = set()
+        self.memories_lost: list[int] = []  # when: one entry for each replica
+        self.outboxes: dict[int, Collected] = {}
+        self.nodes: dict[int, Node] = {}
+        for me in range(spec.nodes):
+            self.start(me)
+            if me in self.left:
+                self.later(rng.randrange(spec.think + 1), self.ask, me)
+        for _ in range(spec.resets):
+            self.later(rng.randrange(spec.faults_until), self.reset, rng.randrange(spec.nodes))
+        for _ in range(spec.crashes):
+            self.later(rng.randrange(spec.faults_until), self.crash, rng.randrange(spec.nodes))
+
+    def later(self, delay: int, what: Callable[..., None], *arguments: Any) -> int:
+        number = next(self.number)
+        heapq.heappush(self.queue, (self.now + delay, number, what, arguments))
+        return number
+
+    def run(self) -> Outcome:
+        try:
+            while self.queue and (self.waiting or self.inside or any(self.left.values())):
+                self.now, number, what, arguments = heapq.heappop(self.queue)
+                what(*arguments) if what != self.fire else self.fire(number, *arguments)
+                self.check_length()
+            if self.waiting:
+                raise Broken(f"hang: nothing moves any more, and nodes {sorted(self.waiting)} wait")
+        except Broken as broken:
+            self.outcome.broken, _, self.outcome.why = str(broken).partition(": ")
+        except Exception as error:  # a mutant may run into its own assertions
+            self.outcome.broken, self.outcome.why = type(error).__name__, str(error)
+        self.outcome.now = self.now
+        return self.outcome
+
+    def check_length(self) -> None:
+        self.outcome.events += 1
+        if self.outcome.events > self.spec.most_events:
+            raise Broken(f"storm: {self.outcome.events} events, and nodes {sorted(self.waiting)} wait")
+        if self.now > self.spec.most_time:
+            raise Broken(f"hang: nodes {sorted(self.waiting)} wait after {self.now / SECOND:.0f} s")
+
+    # What happens.
+
+    def start(self, me: int) -> None:
+        self.outboxes[me] = Collected(from_floats(self.rng.random))
+        self.nodes[me] = self.make(me, self.setup, self.outboxes[me])
+        self.step(me, "on_start")
+
+    def step(self, me: int, call: str, *arguments: Any) -> None:
+        if me in self.down:
+            return
+        self.nodes[me].now = self.now
+        getattr(self.nodes[me], call)(*arguments)
+        for effect in self.outboxes[me].drain():
+            getattr(self, f"do_{effect[0]}")(me, *effect[1:])
+
+    def ask(self, me: int) -> None:
+        if me in self.down or not self.left[me] or me in self.waiting or me in self.inside:
+            return
+        self.left[me] -= 1
+        self.requests += 1
+        self.waiting[me] = (self.requests, self.now)
+        self.step(me, "on_acquire", self.requests)
+
+    def leave(self, me: int, request: int) -> None:
+        if self.inside.get(me, (0, 0))[0] == request:
+            del self.inside[me]
+            self.step(me, "on_release", request)
+            self.ask_later(me)
+
+    def ask_later(self, me: int) -> None:
+        self.later(self.rng.randrange(self.spec.think + 1), self.ask, me)
+
+    def fire(self, number: int, me: int, name: str) -> None:
+        if self.timers.get((me, name)) == number:
+            del self.timers[me, name]
+            self.step(me, "timer_due", name)
+
+    def forget(self, me: int) -> None:
+        """All that was this node's is gone; what it had asked for is asked again."""
+        self.memories_lost += [self.now for key in self.keys if self.ring.successor(key) == me]
+        for timer in [timer for timer in self.timers if timer[0] == me]:
+            del self.timers[timer]
+        if self.waiting.pop(me, None) or self.inside.pop(me, None):
+            self.left[me] += 1
+
+    def reset(self, me: int) -> None:
+        if me not in self.down:
+            self.forget(me)
+            self.start(me)
+            if me in self.left:
+                self.ask_later(me)
+
+    def crash(self, me: int) -> None:
+        if me not in self.down and len(self.down) < self.spec.nodes - 1:
+            self.forget(me)
+            self.left.pop(me, None)
+            self.down.add(me)
+            self.ring.remove(me)
+
+    # What a node's effects do.
+
+    def do_send(self, me: int, dst: int, msg: Message) -> None:
+        self.outcome.messages += 1
+        kind = msg.tag
+        self.outcome.kinds[kind] = self.outcome.kinds.get(kind, 0) + 1
+        faulty = self.now < self.spec.faults_until
+        if faulty and self.rng.random() < self.spec.loss:
+            return
+        for _ in range(2 if faulty and self.rng.random() < self.spec.dup else 1):
+            at = self.now + self.rng.randrange(self.spec.latency + 1)
+            if self.spec.fifo:
+                at = self.channels[me, dst] = max(at, self.channels.get((me, dst), 0))
+            self.later(at - self.now, self.step, dst, "on_message", me, msg)
+
+    def do_timer(self, me: int, name: str, delay: int) -> None:
+        self.timers[me, name] = self.later(delay, self.fire, me, name)
+
+    def do_untimer(self, me: int, name: str) -> None:
+        self.timers.pop((me, name), None)
+
+    def do_granted(self, me: int, request: int, slot: int, fence: int) -> None:
+        number, since = self.waiting.pop(me, (0, 0))
+        if number != request:
+            raise Broken(f"grant: node {me} was granted request {request}, which does not wait")
+        self.inside[me] = (request, since)
+        self.outcome.entries += 1
+        if len(self.inside) > self.spec.k:
+            self.outcome.excused = self.is_excused()
+            raise Broken(f"k: {sorted(self.inside)} are inside")
+        self.later(self.rng.randrange(self.spec.stay + 1), self.leave, me, request)
+
+    def is_excused(self) -> bool:
+        n: int = self.spec.options.get("replicas", REPLICAS)
+        m: int = self.spec.options.get("quorum", n // (self.spec.k + 1) + 1)
+        first = min(since for _, since in self.inside.values())
+        return sum(at >= first for at in self.memories_lost) >= (self.spec.k + 1) * m - n
+
+    def do_lost(self, me: int, request: int, why: str) -> None:
+        self.outcome.lost += 1
+        self.outcome.marks.add(why)
+        if self.inside.get(me, (0, 0))[0] == request:
+            del self.inside[me]
+            self.ask_later(me)
+
+    def do_note(self, me: int, mark: str) -> None:
+        self.outcome.marks.add(mark)
+
+
+def run(make: MakeNode, spec: Spec, seed: int) -> Outcome:
+    return World(make, spec, random.Random(seed)).run()
