@@ -24,8 +24,9 @@ from fairgate.core.ids import NIL
 from fairgate.core.kbr import Door, Keyed
 from fairgate.core.message import Key
 from fairgate.core.setup import Setup
+from fairgate.core.units import NEVER
 from fairgate.protocols.strawman import OPTIONS, RESEND, Strawman
-from fairgate.protocols.votes import NEVER, Release, Replica, Request, Resp, Response, Waiter, Yield, left, moment
+from fairgate.protocols.votes import Release, Replica, Request, Resp, Response, Waiter, Yield, left, moment
 
 RETRY = 100  # percent of Tw
 

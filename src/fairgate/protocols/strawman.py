@@ -15,7 +15,8 @@ from fairgate.core.kbr import Door, Keyed, Routed
 from fairgate.core.keyspace import is_between, place_of
 from fairgate.core.message import Key
 from fairgate.core.setup import Setup
-from fairgate.protocols.votes import NEVER, Release, Replica, Request, Resp, Response, ballot_of
+from fairgate.core.units import NEVER
+from fairgate.protocols.votes import Release, Replica, Request, Resp, Response, ballot_of
 
 LEASE = 10_000_000_000  # ns
 DRIFT = 10_000  # parts per million

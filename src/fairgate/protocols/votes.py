@@ -26,8 +26,8 @@ from fairgate.core.kbr import REPLICAS, Keyed, replica_keys
 from fairgate.core.keyspace import clockwise, place_of
 from fairgate.core.message import Key, register
 from fairgate.core.setup import Setup
+from fairgate.core.units import NEVER
 
-NEVER = 1 << 62  # a moment that does not come
 ZONE_BITS = 24  # shares of the circle are counted without so many of their last bits, so that sums stay below 2^63
 
 
