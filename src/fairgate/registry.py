@@ -9,9 +9,11 @@ from fairgate.core.layers import MakeNode, over
 from fairgate.core.mutex import Mutex
 from fairgate.core.node import Node
 from fairgate.errors import BadInput
+from fairgate.overlay.chord import Chord
 from fairgate.overlay.full import Full
 from fairgate.overlay.gates import Gates
 from fairgate.overlay.overlay import Overlay
+from fairgate.overlay.pastry import Pastry
 from fairgate.overlay.settled import SettledChord, SettledPastry
 from fairgate.protocols.bv95 import BV95
 from fairgate.protocols.centralised import Centralised
@@ -49,6 +51,8 @@ PROTOCOLS: dict[str, type[Mutex]] = {
 }
 OVERLAYS: dict[str, type[Overlay]] = {
     "full": Full,
+    "chord": Chord,
+    "pastry": Pastry,
     "settled_chord": SettledChord,
     "settled_pastry": SettledPastry,
 }

@@ -11,5 +11,6 @@ CALLS = {  # event -> the node's method. A step's arguments are the method's.
     "trust": "on_trust",
     "dead": "on_crash",  # it is told of a peer's crash
     "join": "on_join",
+    "leave": "on_leave",
     "view": "on_view",
 }

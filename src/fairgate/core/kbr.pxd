@@ -11,12 +11,14 @@ cdef class Keyed(Gated):
 
 cdef class Door(Through):
     cpdef void route(self, Keyed msg) except *
+    cpdef void lookup(self, unsigned long long key) except *
     cpdef long long next_hop(self, unsigned long long key) except -2
     cpdef tuple neighbours(self, long long count)
 
 cdef class Rider(Node):
     cpdef Keyed forward(self, long long src, Keyed msg, long long next_hop)
     cpdef void deliver(self, long long src, Keyed msg) except *
+    cpdef void on_found(self, unsigned long long key, long long owner) except *
     cpdef void on_range(self, unsigned long long start, unsigned long long end) except *
 
 cdef class Routed(Mutex):
@@ -25,4 +27,5 @@ cdef class Routed(Mutex):
     cdef readonly tuple keys
     cpdef Keyed forward(self, long long src, Keyed msg, long long next_hop)
     cpdef void deliver(self, long long src, Keyed msg) except *
+    cpdef void on_found(self, unsigned long long key, long long owner) except *
     cpdef void on_range(self, unsigned long long start, unsigned long long end) except *

@@ -48,6 +48,10 @@ class Door(Through):
         """On its way to the owner of its target."""
         raise NotImplementedError
 
+    def lookup(self, key: int) -> None:
+        """Ask who owns this key: the answer comes by `on_found`, or never."""
+        raise NotImplementedError
+
     def next_hop(self, key: int) -> int:
         """Where a message to this key goes from here; NIL: nowhere, this node is the owner."""
         raise NotImplementedError
@@ -71,8 +75,11 @@ class Rider(Node):
         """This node owns the target; `src` was the last hop."""
         raise NotImplementedError
 
+    def on_found(self, key: int, owner: int) -> None:
+        """This node owns the key that was looked up, or did when it said so."""
+
     def on_range(self, start: int, end: int) -> None:
-        """From now on this node owns the keys in (start, end]: it has gained or lost some."""
+        """From now on this node owns the keys in (start, end], all where they are the same: it gained or lost some."""
 
 
 class Routed(Mutex):
@@ -93,6 +100,9 @@ class Routed(Mutex):
 
     def deliver(self, src: int, msg: Keyed) -> None:
         raise NotImplementedError
+
+    def on_found(self, key: int, owner: int) -> None:
+        pass
 
     def on_range(self, start: int, end: int) -> None:
         pass

@@ -98,6 +98,10 @@ class Layer(Node):
         self.lift().on_join(contact)
         self.settle()
 
+    def on_leave(self) -> None:
+        self.lift().on_leave()
+        self.settle()
+
     def on_timer(self, name: str) -> None:
         if name.startswith(UP):
             self.lift().timer_due(name.removeprefix(UP))

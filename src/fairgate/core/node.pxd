@@ -18,6 +18,7 @@ cdef class Node:
     cpdef void on_trust(self, long long peer, str detector) except *
     cpdef void on_crash(self, long long peer) except *
     cpdef void on_join(self, long long contact) except *
+    cpdef void on_leave(self) except *
     cpdef void timer_due(self, str name) except *
     cpdef void set_timer(self, str name, long long delay) except *
     cpdef void cancel_timer(self, str name) except *

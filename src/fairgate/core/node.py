@@ -62,6 +62,9 @@ class Node:
     def on_join(self, contact: int) -> None:
         pass
 
+    def on_leave(self) -> None:
+        """It is about to be stopped, and may say so to the others."""
+
     def timer_due(self, name: str) -> None:
         """How a driver fires a timer: it is forgotten first, so that the handler may set it again."""
         if self.timers is not None:

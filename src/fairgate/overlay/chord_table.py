@@ -8,6 +8,7 @@ successors. Fingers whose place lies among the successors add nothing, and are n
 
 from fairgate.core.ids import NIL
 from fairgate.core.keyspace import clockwise, is_between, past, place_of, top_bit
+from fairgate.core.message import Key
 from fairgate.overlay.ring import Ring
 from fairgate.overlay.table import Table
 
@@ -91,3 +92,89 @@ class SettledChordTable(ChordTable):
     def finger(self, i: int) -> int:
         finger = self.ring.successor(past(self.place, i))
         return NIL if finger == self.me else finger
+
+
+class KeptChordTable(ChordTable):
+    """What a node has learned (chord.py)."""
+
+    def __init__(self, me: int, successors: int, fingers: int) -> None:
+        ChordTable.__init__(self, me, successors, fingers)
+        self.predecessor = NIL
+        self.behind = NIL  # who is behind the predecessor, as that one said
+        self.owned_from = self.place
+        self.successors: list[int] = []
+        self.fingers = [NIL] * 64
+
+    def count(self) -> int:
+        return len(self.successors)
+
+    def successor(self, i: int) -> int:
+        return self.successors[i]
+
+    def start(self) -> int:
+        return self.owned_from
+
+    def finger(self, i: int) -> int:
+        return self.fingers[i]
+
+    def lowest_needed(self) -> int:
+        """The lowest finger whose place is past the successors."""
+        if not self.successors:
+            return 64
+        return max(self.lowest, top_bit(clockwise(self.place, place_of(self.successors[len(self.successors) - 1]))) + 1)
+
+    def begin(self, ring: Ring) -> None:
+        """As it is when all has settled."""
+        settled = SettledChordTable(self.me, self.most, 64 - self.lowest, ring)
+        self.successors = list(settled.neighbours(self.most))
+        rank = ring.rank(self.place)
+        if self.successors:
+            self.set_predecessor(ring.ident(rank - 1), ring.ident(rank - 2))
+            for i in range(self.lowest_needed(), 64):
+                self.fingers[i] = settled.finger(i)
+
+    def set_predecessor(self, peer: int, behind: int) -> None:
+        """Without one, the keys that this node owns are still those that it owned before."""
+        self.predecessor = NIL if peer == self.me else peer
+        self.behind = behind
+        if self.predecessor != NIL:
+            self.owned_from = place_of(peer)
+
+    def stand_alone(self) -> None:
+        """Nobody else is known: all keys are this node's."""
+        self.predecessor = NIL
+        self.owned_from = self.place
+
+    def take_list(self, first: int, rest: list[int]) -> bool:
+        """The successors are this one and those that it named, as far as this node itself; has that changed any?"""
+        successors = [first]
+        reached = clockwise(self.place, place_of(first))
+        for peer in rest:
+            away = clockwise(self.place, place_of(peer))
+            if away <= reached or len(successors) == self.most:
+                break
+            successors.append(peer)
+            reached = away
+        changed = successors != self.successors
+        self.successors = successors
+        return changed
+
+    def set_finger(self, i: int, peer: int) -> None:
+        """Who owns the place 2^i past this one is not before it, if what it says is true."""
+        if peer == self.me:
+            self.fingers[i] = NIL
+        elif clockwise(self.place, place_of(peer)) >> i:
+            self.fingers[i] = peer
+
+    def drop_finger(self, peer: int) -> None:
+        for i in range(64):
+            if self.fingers[i] == peer:
+                self.fingers[i] = NIL
+
+    def key(self) -> Key:
+        return (self.predecessor, self.behind, self.owned_from, tuple(self.successors), tuple(self.fingers))
+
+    def load(self, key: Key) -> None:
+        self.predecessor, self.behind, self.owned_from, successors, fingers = key
+        self.successors = list(successors)
+        self.fingers = list(fingers)

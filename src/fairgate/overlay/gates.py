@@ -57,6 +57,10 @@ class Gates(Rider):
         gate, _, rest = name.partition("/")
         self.at(int(gate)).timer_due(rest)
 
+    def on_found(self, key: int, owner: int) -> None:
+        for gate in sorted(self.gates):
+            self.at(gate).on_found(key, owner)
+
     def on_range(self, start: int, end: int) -> None:
         for gate in sorted(self.gates):
             self.at(gate).on_range(start, end)
@@ -72,6 +76,10 @@ class Gates(Rider):
     def on_crash(self, peer: int) -> None:
         for gate in sorted(self.gates):
             self.at(gate).on_crash(peer)
+
+    def on_leave(self) -> None:
+        for gate in sorted(self.gates):
+            self.at(gate).on_leave()
 
     def key(self) -> Key:
         return (self.version, tuple([(gate, self.at(gate).key()) for gate in sorted(self.gates)]))
@@ -94,6 +102,9 @@ class GateDoor(Door):
 
     def route(self, msg: Keyed) -> None:
         self.overlay.route(msg)
+
+    def lookup(self, key: int) -> None:
+        self.overlay.lookup(key)
 
     def next_hop(self, key: int) -> int:
         return self.overlay.next_hop(key)

@@ -1,3 +1,4 @@
+cimport cython
 from fairgate.core.kbr cimport Door, Keyed, Rider
 from fairgate.core.layers cimport Layer
 from fairgate.core.message cimport Message
@@ -7,12 +8,31 @@ cdef long long NIL
 cdef class Upkeep(Message):
     pass
 
+@cython.final
+cdef class Lookup(Upkeep):
+    cdef readonly unsigned long long target
+    cdef readonly long long asker
+    cdef readonly bint upkeep
+    cdef readonly long long hops
+
+@cython.final
+cdef class Found(Upkeep):
+    cdef readonly unsigned long long target
+    cdef readonly bint upkeep
+    cdef readonly long long hops
+    cdef readonly tuple names
+
 cdef class Overlay(Layer):
     cdef public list local
     cdef public Rider rider
     cpdef long long next_hop(self, unsigned long long key) except -2
     cpdef tuple neighbours(self, long long count)
+    cpdef tuple names_for(self, Lookup m)
+    cpdef void lookup(self, unsigned long long key) except *
     cpdef void on_upkeep(self, long long src, Upkeep msg) except *
+    @cython.locals(next_hop=cython.longlong)
+    cpdef void on_lookup(self, long long src, Lookup m) except *
+    cpdef void on_found(self, long long src, Found m) except *
     cpdef void take(self, long long src, Message msg) except *
     cpdef void arrive(self, long long src, Keyed msg) except *
 

@@ -8,15 +8,52 @@ entered while another one of the same node runs, and a key never holds anything 
 from fairgate.core.ids import NIL
 from fairgate.core.kbr import Door, Keyed, Rider
 from fairgate.core.layers import UP, Layer, MakeNode
-from fairgate.core.message import Message
+from fairgate.core.message import Key, Message, register
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
+
+MOST_HOPS = 1_000  # of a lookup: where tables contradict each other it may run in circles
 
 
 class Upkeep(Message):
     """A message of the overlay itself: about tables, not about gates."""
 
     __slots__ = ()
+
+
+class Lookup(Upkeep):
+    """Who owns the key `target`? The `asker` wants to know, for its tables (`upkeep`) or for what it carries."""
+
+    __slots__ = ("asker", "hops", "target", "upkeep")
+    tag = "ov.lookup"
+
+    def __init__(self, target: int, asker: int, upkeep: bool, hops: int) -> None:
+        self.target = target
+        self.asker = asker
+        self.upkeep = upkeep
+        self.hops = hops
+
+    def key(self) -> Key:
+        return (self.tag, self.target, self.asker, self.upkeep, self.hops)
+
+
+class Found(Upkeep):
+    """I do. It took so many hops, and these are nodes near me."""
+
+    __slots__ = ("hops", "names", "target", "upkeep")
+    tag = "ov.found"
+
+    def __init__(self, target: int, upkeep: bool, hops: int, names: tuple[int, ...]) -> None:
+        self.target = target
+        self.upkeep = upkeep
+        self.hops = hops
+        self.names = tuple(names)
+
+    def key(self) -> Key:
+        return (self.tag, self.target, self.upkeep, self.hops, self.names)
+
+
+register(Lookup, Found)
 
 
 class Overlay(Layer):
@@ -43,8 +80,9 @@ class Overlay(Layer):
         """This node owns the keys in (start, end]."""
         raise NotImplementedError
 
-    def on_upkeep(self, src: int, msg: Upkeep) -> None:
-        raise NotImplementedError
+    def names_for(self, m: Lookup) -> tuple[int, ...]:
+        """What the answer to a lookup says besides the owner."""
+        return ()
 
     def on_view(self, number: int, members: tuple[int, ...]) -> None:
         """The members of a settled ring are others now."""
@@ -83,6 +121,34 @@ class Overlay(Layer):
         else:
             self.out.pass_on(next_hop, onward)
 
+    # Lookups.
+
+    def lookup(self, key: int) -> None:
+        """For what this overlay carries."""
+        self.local.append(Lookup(key, self.me, False, 0))
+
+    def on_upkeep(self, src: int, msg: Upkeep) -> None:
+        if isinstance(msg, Lookup):
+            self.on_lookup(src, msg)
+        elif isinstance(msg, Found):
+            self.on_found(src, msg)
+
+    def on_lookup(self, src: int, m: Lookup) -> None:
+        next_hop = self.next_hop(m.target)
+        if next_hop == NIL:
+            self.send_down(m.asker, Found(m.target, m.upkeep, m.hops, self.names_for(m)))
+        elif m.hops < MOST_HOPS:
+            onward = Lookup(m.target, m.asker, m.upkeep, m.hops + 1)
+            if src == self.me:
+                self.out.send(next_hop, onward)
+            else:
+                self.out.pass_on(next_hop, onward)
+
+    def on_found(self, src: int, m: Found) -> None:
+        self.rider.on_found(m.target, src)
+
+    # What a node sends to itself.
+
     def send_down(self, dst: int, msg: Message) -> None:
         if dst == self.me:
             self.local.append(msg)
@@ -104,6 +170,9 @@ class OverlayDoor(Door):
 
     def route(self, msg: Keyed) -> None:
         self.overlay.local.append(msg)
+
+    def lookup(self, key: int) -> None:
+        self.overlay.lookup(key)
 
     def next_hop(self, key: int) -> int:
         return self.overlay.next_hop(key)

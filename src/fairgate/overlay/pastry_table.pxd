@@ -9,9 +9,9 @@ cdef class PastryTable(Table):
     cdef readonly long long bits
     cdef readonly long long columns
     cdef readonly long long half
-    cpdef long long count(self, long long side) noexcept
-    cpdef long long leaf(self, long long at) noexcept
-    cpdef long long cell(self, long long row, long long column) noexcept
+    cpdef long long count(self, long long side) except -2
+    cpdef long long leaf(self, long long at) except -2
+    cpdef long long cell(self, long long row, long long column) except -2
     @cython.locals(nearest=cython.longlong, row=cython.longlong, cell=cython.longlong)
     cpdef long long next_hop(self, unsigned long long key) except -2
     @cython.locals(
@@ -24,19 +24,19 @@ cdef class PastryTable(Table):
         place=cython.ulonglong,
         far=cython.ulonglong,
     )
-    cpdef long long nearest_leaf(self, unsigned long long key) noexcept
+    cpdef long long nearest_leaf(self, unsigned long long key) except -2
     @cython.locals(best=cython.longlong, at=cython.longlong, other=cython.longlong, column=cython.longlong)
-    cpdef long long rare_case(self, unsigned long long key, long long row) noexcept
+    cpdef long long rare_case(self, unsigned long long key, long long row) except -2
     @cython.locals(place=cython.ulonglong)
-    cpdef long long better(self, unsigned long long key, long long row, long long best, long long peer) noexcept
+    cpdef long long better(self, unsigned long long key, long long row, long long best, long long peer) except -2
     @cython.locals(depth=cython.longlong, side=cython.longlong)
-    cpdef long long depth(self) noexcept
+    cpdef long long depth(self) except -2
     cpdef unsigned long long goal(self, long long row, long long column) noexcept
 
 cdef class SettledPastryTable(PastryTable):
     cdef readonly Ring ring
     @cython.locals(others=cython.longlong)
-    cpdef long long count(self, long long side) noexcept
+    cpdef long long count(self, long long side) except -2
     @cython.locals(
         goal=cython.ulonglong,
         after=cython.longlong,
@@ -46,4 +46,24 @@ cdef class SettledPastryTable(PastryTable):
         place=cython.ulonglong,
         fits=cython.bint,
     )
-    cpdef long long cell(self, long long row, long long column) noexcept
+    cpdef long long cell(self, long long row, long long column) except -2
+
+cdef class KeptPastryTable(PastryTable):
+    cdef public list after
+    cdef public list before
+    cdef public dict cells
+    cpdef list leaves(self)
+    cpdef list known(self)
+    cpdef void begin(self, Ring ring) except *
+    @cython.locals(far=cython.ulonglong, leaves=list, at=cython.longlong)
+    cpdef long long at(self, long long peer, long long side) except -2
+    @cython.locals(place=cython.ulonglong)
+    cpdef unsigned long long far(self, long long peer, long long side) noexcept
+    cpdef bint wants(self, long long peer) except -1
+    @cython.locals(place=cython.ulonglong, row=cython.longlong, column=cython.longlong, present=cython.longlong)
+    cpdef bint fits_cell(self, long long peer) except -1
+    @cython.locals(place=cython.ulonglong, row=cython.longlong, side=cython.longlong, leaves=list)
+    cpdef void learn(self, long long peer) except *
+    cpdef void forget(self, long long peer) except *
+    cpdef tuple key(self)
+    cpdef load(self, tuple key)

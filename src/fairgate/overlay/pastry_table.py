@@ -11,6 +11,7 @@ empty to the nearest node known that has as many digits of the key, and is neare
 
 from fairgate.core.ids import NIL
 from fairgate.core.keyspace import clockwise, digit, is_closer, middle, place_of, shared_digits, with_digit
+from fairgate.core.message import Key
 from fairgate.overlay.ring import Ring
 from fairgate.overlay.table import Table
 
@@ -148,6 +149,102 @@ class SettledPastryTable(PastryTable):
                 if fits and (best == NIL or is_closer(goal, place, place_of(best))):
                     best = peer
         return best
+
+
+class KeptPastryTable(PastryTable):
+    """What a node has learned (pastry.py): of whom it has heard directly, and has not missed since."""
+
+    def __init__(self, me: int, bits: int, leaves: int) -> None:
+        PastryTable.__init__(self, me, bits, leaves)
+        self.after: list[int] = []  # the leaves clockwise, the nearest first
+        self.before: list[int] = []  # and the other way round
+        self.cells: dict[int, int] = {}  # row * columns + column -> the node there
+
+    def count(self, side: int) -> int:
+        return len(self.after if side == 1 else self.before)
+
+    def leaf(self, at: int) -> int:
+        return self.after[at - 1] if at > 0 else self.before[-at - 1]
+
+    def cell(self, row: int, column: int) -> int:
+        return self.cells.get(row * self.columns + column, NIL)
+
+    def leaves(self) -> list[int]:
+        """Each once, in no meaningful order, and always the same."""
+        return sorted({*self.after, *self.before})
+
+    def known(self) -> list[int]:
+        return sorted({*self.after, *self.before, *self.cells.values()})
+
+    def begin(self, ring: Ring) -> None:
+        """As it is when all has settled."""
+        settled = SettledPastryTable(self.me, self.bits, 2 * self.half, ring)
+        self.after = [settled.leaf(at) for at in range(1, settled.count(1) + 1)]
+        self.before = [settled.leaf(-at) for at in range(1, settled.count(-1) + 1)]
+        for row in range(self.depth() + 1):
+            for column in range(self.columns):
+                peer = settled.cell(row, column)
+                if peer != NIL:
+                    self.cells[row * self.columns + column] = peer
+
+    def at(self, peer: int, side: int) -> int:
+        """Where among the leaves of this side a node would be, from 0."""
+        far = self.far(peer, side)
+        leaves = self.after if side == 1 else self.before
+        at = 0
+        while at < len(leaves) and self.far(leaves[at], side) < far:
+            at += 1
+        return at
+
+    def far(self, peer: int, side: int) -> int:
+        place = place_of(peer)
+        return clockwise(self.place, place) if side == 1 else clockwise(place, self.place)
+
+    def wants(self, peer: int) -> bool:
+        """Would it make the table better to know this one?"""
+        if peer == self.me or peer in self.after or peer in self.before:
+            return False
+        return self.at(peer, 1) < self.half or self.at(peer, -1) < self.half or self.fits_cell(peer)
+
+    def fits_cell(self, peer: int) -> bool:
+        """Is its cell empty, or is it nearer to the goal than who is there?"""
+        place = place_of(peer)
+        row = shared_digits(self.place, place, self.bits)
+        column = digit(place, row, self.bits)
+        present = self.cell(row, column)
+        return present == NIL or is_closer(self.goal(row, column), place, place_of(present))
+
+    def learn(self, peer: int) -> None:
+        if peer == self.me:
+            return
+        for side in (1, -1):
+            leaves = self.after if side == 1 else self.before
+            if peer not in leaves:
+                leaves.insert(self.at(peer, side), peer)
+                del leaves[self.half :]
+        if self.fits_cell(peer):
+            place = place_of(peer)
+            row = shared_digits(self.place, place, self.bits)
+            self.cells[row * self.columns + digit(place, row, self.bits)] = peer
+
+    def forget(self, peer: int) -> None:
+        """What is missing then is filled from the others that are known."""
+        was_leaf = peer in self.after or peer in self.before
+        self.after = [leaf for leaf in self.after if leaf != peer]
+        self.before = [leaf for leaf in self.before if leaf != peer]
+        self.cells = {at: cell for at, cell in self.cells.items() if cell != peer}
+        if was_leaf:
+            for other in self.known():
+                self.learn(other)
+
+    def key(self) -> Key:
+        return (tuple(self.after), tuple(self.before), tuple(sorted(self.cells.items())))
+
+    def load(self, key: Key) -> None:
+        after, before, cells = key
+        self.after = list(after)
+        self.before = list(before)
+        self.cells = dict([tuple(cell) for cell in cells])
 
 
 def nearness(place: int, other: int) -> tuple[int, int]:

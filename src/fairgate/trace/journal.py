@@ -35,6 +35,7 @@ ARGUMENTS = {  # event -> how many arguments it has; `crash` and `reset` happen 
     "trust": 2,
     "dead": 1,
     "join": 1,
+    "leave": 0,
     "view": 1,
     "crash": 0,
     "reset": 0,

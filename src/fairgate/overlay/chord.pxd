@@ -1,0 +1,37 @@
+cimport cython
+from fairgate.core.keyspace cimport clockwise, past, place_of, top_bit
+from fairgate.overlay.chord_table cimport KeptChordTable
+from fairgate.overlay.living cimport Ask, Living, Ping
+from fairgate.overlay.overlay cimport Found, Lookup, Upkeep
+
+cdef long long NIL
+
+@cython.final
+cdef class Tell(Upkeep):
+    cdef readonly long long predecessor
+    cdef readonly tuple successors
+
+@cython.final
+cdef class Notify(Upkeep):
+    cdef readonly long long behind
+
+@cython.final
+cdef class Changed(Upkeep):
+    pass
+
+cdef class Chord(Living):
+    cdef public KeptChordTable table
+    cdef public set suspected
+    cdef public long long next_finger
+    cpdef void become_member(self, long long src, Tell m) except *
+    @cython.locals(away=cython.ulonglong, first=cython.longlong, between=cython.longlong, is_nearer=cython.bint)
+    cpdef void on_tell(self, long long src, Tell m) except *
+    @cython.locals(there=cython.ulonglong)
+    cpdef bint is_next(self, long long src, Tell m) except -1
+    cpdef void take_list(self, long long first, tuple rest) except *
+    cpdef void tell_changed(self, long long peer) except *
+    @cython.locals(old=cython.longlong, table=KeptChordTable)
+    cpdef void on_notify(self, long long src, Notify m) except *
+    @cython.locals(lowest=cython.longlong, table=KeptChordTable)
+    cpdef void fix_finger(self) except *
+    cpdef void find_any(self) except *

@@ -1,0 +1,232 @@
+"""Chord that joins, leaves and repairs itself.
+
+Stoica, Morris, Karger, Kaashoek, Balakrishnan: Chord, SIGCOMM 2001. Its rules of upkeep do not keep the ring whole, as
+Zave showed; these are the corrected ones (Zave: How to make Chord correct, 2015):
+  - a successor list is only ever taken over whole, from a node that has just answered: itself, then its own list;
+  - a node between me and my successor becomes my successor when it has answered, and not before;
+  - my successor is told of me (`Notify`) after it, or the node between, has answered;
+  - a node that joins is on the ring when its successor has answered with its list, and not before;
+  - the predecessor gives way to a nearer one, or when it is dead.
+They hold on the assumption that at least one node of every successor list lives, that the ring always has a base
+of more than `chord_successors` nodes that stay, and that a node that falls silent is dead.
+
+Two things are faster than in the papers, and change nothing else. Whose successors or predecessor changed says so to
+the predecessor (`Changed`), which asks again at once: a change runs down the ring without waiting for anybody's timer.
+And a `Notify` says who is behind its sender, so that the keys of a dead predecessor have an owner as soon as it is
+missed.
+"""
+
+from fairgate.core.ids import NIL
+from fairgate.core.keyspace import clockwise, past, place_of, top_bit
+from fairgate.core.layers import MakeNode
+from fairgate.core.message import Key, register
+from fairgate.core.outbox import Outbox
+from fairgate.core.setup import Setup
+from fairgate.overlay.chord_table import FINGERS, SUCCESSORS, KeptChordTable
+from fairgate.overlay.living import Ask, Living, Ping
+from fairgate.overlay.overlay import Found, Lookup, Upkeep
+from fairgate.overlay.ring import Ring
+from fairgate.overlay.table import Table
+
+
+class Tell(Upkeep):
+    """My predecessor, and my successors."""
+
+    __slots__ = ("predecessor", "successors")
+    tag = "cd.tell"
+
+    def __init__(self, predecessor: int, successors: tuple[int, ...]) -> None:
+        self.predecessor = predecessor
+        self.successors = tuple(successors)
+
+    def key(self) -> Key:
+        return (self.tag, self.predecessor, self.successors)
+
+
+class Notify(Upkeep):
+    """I think that I am your predecessor; behind me is this one."""
+
+    __slots__ = ("behind",)
+    tag = "cd.notify"
+
+    def __init__(self, behind: int) -> None:
+        self.behind = behind
+
+    def key(self) -> Key:
+        return (self.tag, self.behind)
+
+
+class Changed(Upkeep):
+    """Ask me again."""
+
+    __slots__ = ()
+    tag = "cd.changed"
+
+    def key(self) -> Key:
+        return (self.tag,)
+
+
+register(Tell, Notify, Changed)
+
+
+class Chord(Living):
+    def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeNode) -> None:
+        successors = setup.options.get("chord_successors", SUCCESSORS)
+        self.table = KeptChordTable(me, successors, setup.options.get("chord_fingers", FINGERS))
+        self.suspected: set[int] = set()  # gone, but perhaps still in the lists of others
+        self.next_finger = 64  # the one that was looked up last
+        Living.__init__(self, me, setup, out, upper)
+
+    def tables(self) -> Table:
+        return self.table
+
+    def begin(self, ring: Ring) -> None:
+        self.table.begin(ring)
+
+    def acquainted(self) -> list[int]:
+        table = self.table
+        return sorted({table.predecessor, *table.successors[:1]} - {NIL})
+
+    # Joining.
+
+    def on_found(self, src: int, m: Found) -> None:
+        if not m.upkeep:
+            self.rider.on_found(m.target, src)
+        elif self.joined:
+            self.table.set_finger(top_bit(clockwise(self.place, m.target)), src)
+        elif self.contact != NIL:
+            self.probe(src, Ask(False))
+
+    def become_member(self, src: int, m: Tell) -> None:
+        """Its successor has answered."""
+        table = self.table
+        self.take_list(src, m.successors)
+        table.set_predecessor(src if m.predecessor == NIL else m.predecessor, NIL)
+        self.enter_ring()
+        self.out.send(src, Notify(table.predecessor))
+
+    # Stabilisation.
+
+    def upkeep(self) -> None:
+        table = self.table
+        if table.successors:
+            self.probe(table.successors[0], Ask(True))
+            self.fix_finger()
+        if table.predecessor != NIL:
+            self.probe(table.predecessor, Ping(True))
+
+    def answer(self, src: int) -> None:
+        self.out.send(src, Tell(self.table.predecessor, tuple(self.table.successors)))
+
+    def heard(self, src: int) -> None:
+        self.suspected.discard(src)
+
+    def on_news(self, src: int, msg: Upkeep) -> None:
+        self.suspected.discard(src)
+        if isinstance(msg, Tell):
+            self.on_tell(src, msg)
+        elif isinstance(msg, Notify) and self.joined:
+            self.on_notify(src, msg)
+        elif isinstance(msg, Changed) and self.joined and src in self.table.successors[:1]:
+            self.probe(src, Ask(True))
+
+    def on_tell(self, src: int, m: Tell) -> None:
+        if not self.joined:
+            if self.contact != NIL and self.is_next(src, m):
+                self.become_member(src, m)
+            return
+        away = clockwise(self.place, place_of(src))
+        first = self.table.successors[0] if self.table.successors else src
+        if away > clockwise(self.place, place_of(first)):
+            return  # it is not the successor any more
+        self.take_list(src, m.successors)
+        between = m.predecessor
+        is_nearer = between not in (NIL, self.me) and clockwise(self.place, place_of(between)) < away
+        if is_nearer and between not in self.suspected:
+            self.probe(between, Ask(True))
+        else:
+            self.out.send(src, Notify(self.table.predecessor))
+
+    def is_next(self, src: int, m: Tell) -> bool:
+        """Does this node's place lie between who tells and its predecessor? Then it can join there."""
+        if m.predecessor == NIL:
+            return not m.successors  # it is alone; or else it has lost its predecessor, and waits for the next
+        there = place_of(src)
+        return clockwise(self.place, there) < clockwise(place_of(m.predecessor), there)
+
+    def take_list(self, first: int, rest: tuple[int, ...]) -> None:
+        if self.table.take_list(first, [peer for peer in rest if peer not in self.suspected]):
+            self.tell_changed(self.table.predecessor)
+        self.suspected &= {*rest, *self.table.fingers}  # the others are named no more
+
+    def tell_changed(self, peer: int) -> None:
+        if self.joined and peer != NIL:
+            self.out.send(peer, Changed())
+
+    def on_notify(self, src: int, m: Notify) -> None:
+        """Rectify: who is nearer than the predecessor, or comes when there is none, takes its place."""
+        table = self.table
+        old = table.predecessor
+        if old == src:
+            table.behind = m.behind
+        elif old == NIL or clockwise(place_of(src), self.place) < clockwise(place_of(old), self.place):
+            table.set_predecessor(src, m.behind)
+            self.tell_changed(old)
+        else:
+            self.probe(old, Ping(True))  # dead, perhaps
+        if not table.successors:
+            self.take_list(src, ())
+
+    # Fingers.
+
+    def fix_finger(self) -> None:
+        """The next one, from the farthest to the nearest that the successors do not make needless."""
+        table = self.table
+        lowest = table.lowest_needed()
+        table.fingers[:lowest] = [NIL] * lowest
+        self.next_finger = self.next_finger - 1 if lowest < self.next_finger <= 64 else 63
+        if self.next_finger >= lowest:
+            if table.fingers[self.next_finger] != NIL:
+                self.probe(table.fingers[self.next_finger], Ping(True))
+            self.local.append(Lookup(past(self.place, self.next_finger), self.me, True, 0))
+
+    # Who is gone.
+
+    def forget(self, peer: int) -> None:
+        table = self.table
+        self.suspected.add(peer)
+        table.drop_finger(peer)
+        if table.predecessor == peer:
+            table.set_predecessor(NIL if table.behind in self.suspected else table.behind, NIL)
+            if table.predecessor != NIL and self.joined:
+                self.probe(table.predecessor, Ping(True))
+        if peer in table.successors:
+            was_first = table.successors[0] == peer
+            table.successors.remove(peer)
+            if not table.successors:
+                self.find_any()
+            elif was_first:
+                self.probe(table.successors[0], Ask(True))
+            self.tell_changed(table.predecessor)
+
+    def find_any(self) -> None:
+        """More have died than the list is long: the nearest node of all that are known has to do, if there is one."""
+        table = self.table
+        known = [peer for peer in [*table.fingers, table.predecessor] if peer != NIL]
+        if known:
+            self.out.note("all successors were lost")
+            table.successors.append(min([(clockwise(self.place, place_of(peer)), peer) for peer in known])[1])
+            self.probe(table.successors[0], Ask(True))
+        else:
+            table.stand_alone()
+
+    # The state.
+
+    def layer_key(self) -> Key:
+        return (self.living_key(), self.table.key(), tuple(sorted(self.suspected)), self.next_finger)
+
+    def load_layer(self, key: Key) -> None:
+        living, table, suspected, self.next_finger = key
+        self.table.load(tuple(table))
+        self.suspected = set(suspected)
+        self.load_living(tuple(living))

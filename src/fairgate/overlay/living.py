@@ -1,0 +1,258 @@
+"""What overlays that learn by messages share: joining, leaving, and noticing who is gone.
+
+A node that is not on the ring yet, or no more, owns nothing and sends everything through its `contact`. It joins by
+a lookup of its own place. Once a period (`overlay_upkeep`) every node looks after its tables: whoever did not answer
+since the last time is forgotten, the others are asked again. The period must be longer than a round trip: who is
+slower than that is taken for dead, until it is heard of again.
+
+The members of the setup, or the first so many of them (option `base`), are on the ring from the start, with settled
+tables. Everybody else joins.
+"""
+
+from fairgate.core.ids import NIL
+from fairgate.core.keyspace import place_of
+from fairgate.core.layers import Layer, MakeNode
+from fairgate.core.message import Key, register
+from fairgate.core.outbox import Outbox
+from fairgate.core.setup import Setup
+from fairgate.overlay.overlay import Found, Lookup, Overlay, Upkeep
+from fairgate.overlay.ring import Ring, ring_of
+from fairgate.overlay.table import Table
+
+UPKEEP = 5_000_000_000  # ns: the option `overlay_upkeep`
+TICK = "upkeep"
+
+
+class Said(Upkeep):
+    """... and whether who says it is on the ring."""
+
+    __slots__ = ("member",)
+
+    def __init__(self, member: bool) -> None:
+        self.member = member
+
+    def key(self) -> Key:
+        return (self.tag, self.member)
+
+
+class Ping(Said):
+    """Are you there?"""
+
+    __slots__ = ()
+    tag = "ov.ping"
+
+
+class Pong(Said):
+    """I am."""
+
+    __slots__ = ()
+    tag = "ov.pong"
+
+
+class Ask(Said):
+    """Who are your neighbours?"""
+
+    __slots__ = ()
+    tag = "ov.ask"
+
+
+class Leaving(Upkeep):
+    """Forget me."""
+
+    __slots__ = ()
+    tag = "ov.leaving"
+
+    def key(self) -> Key:
+        return (self.tag,)
+
+
+register(Ping, Pong, Ask, Leaving)
+
+
+class Living(Overlay):
+    def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeNode) -> None:
+        self.place = place_of(me)
+        self.period: int = setup.options.get("overlay_upkeep", UPKEEP)
+        self.joined = False
+        self.contact = NIL
+        self.awaited: dict[int, int] = {}  # who has not answered yet, and when it was asked
+        self.told = (0, 0)  # the range of keys that the rider knows of; it is the table's again after every step
+        Overlay.__init__(self, me, setup, out, upper)
+
+    # What an overlay writes.
+
+    def tables(self) -> Table:
+        raise NotImplementedError
+
+    def begin(self, ring: Ring) -> None:
+        """Fill the tables: these are the members from the start."""
+        raise NotImplementedError
+
+    def upkeep(self) -> None:
+        """Once a period, while on the ring."""
+        raise NotImplementedError
+
+    def answer(self, src: int) -> None:
+        """Who asked is told of the neighbours."""
+        raise NotImplementedError
+
+    def heard(self, src: int) -> None:
+        """This peer is alive, and on the ring."""
+        raise NotImplementedError
+
+    def forget(self, peer: int) -> None:
+        """This peer is gone, or so it seems."""
+        raise NotImplementedError
+
+    def acquainted(self) -> list[int]:
+        """Whom to tell when this node leaves."""
+        raise NotImplementedError
+
+    def on_news(self, src: int, msg: Upkeep) -> None:
+        """A message of this kind of overlay."""
+        raise NotImplementedError
+
+    # The seam.
+
+    def next_hop(self, key: int) -> int:
+        return self.tables().next_hop(key) if self.joined else self.contact
+
+    def neighbours(self, count: int) -> tuple[int, ...]:
+        return self.tables().neighbours(count) if self.joined else ()
+
+    def own_range(self) -> tuple[int, int]:
+        return self.tables().owned()
+
+    def on_view(self, number: int, members: tuple[int, ...]) -> None:
+        """It learns by messages who is there."""
+        Layer.on_view(self, number, members)
+
+    # Coming and going.
+
+    def on_start(self) -> None:
+        ring = ring_of(self.setup)
+        if ring.has(self.me):
+            self.begin(ring)
+            self.joined = True
+            self.told = self.own_range()
+            self.start_ticking()
+        Layer.on_start(self)
+
+    def on_join(self, contact: int) -> None:
+        if not self.joined:
+            self.contact = contact
+            self.seek()
+            self.start_ticking()
+        Layer.on_join(self, contact)
+
+    def start_ticking(self) -> None:
+        """Not all nodes at once, and without an arbitrary choice."""
+        self.set_timer(TICK, 1 + self.place % self.period)
+
+    def seek(self) -> None:
+        """Joining begins with a lookup of one's own place."""
+        self.out.send(self.contact, Lookup(self.place, self.me, True, 0))
+
+    def enter_ring(self) -> None:
+        self.joined = True
+        self.contact = NIL
+        self.told = self.own_range()
+        start, end = self.told
+        self.rider.on_range(start, end)
+
+    def on_leave(self) -> None:
+        """What still comes goes to a neighbour. What this node's keys meant is the rider's to hand on, and first."""
+        self.lift().on_leave()
+        self.settle()
+        if self.joined:
+            for peer in self.acquainted():
+                self.out.send(peer, Leaving())
+            self.contact = ([*self.tables().neighbours(1), NIL])[0]
+        self.joined = False
+        self.awaited.clear()
+        self.cancel_timer(TICK)
+
+    # Who is there.
+
+    def probe(self, peer: int, msg: Upkeep) -> None:
+        """Send something that wants an answer."""
+        self.awaited.setdefault(peer, self.now)
+        self.out.send(peer, msg)
+
+    def on_upkeep(self, src: int, msg: Upkeep) -> None:
+        self.awaited.pop(src, None)
+        if isinstance(msg, Said):
+            self.on_said(src, msg)
+        elif isinstance(msg, Leaving):
+            self.forget(src)
+        elif isinstance(msg, (Lookup, Found)):
+            Overlay.on_upkeep(self, src, msg)
+        else:
+            self.on_news(src, msg)
+        self.see_range()
+
+    def on_said(self, src: int, m: Said) -> None:
+        if m.member:
+            self.heard(src)
+        elif isinstance(m, Pong):
+            self.forget(src)
+        if isinstance(m, Ask) and self.joined:
+            self.answer(src)
+        elif not isinstance(m, Pong):
+            self.out.send(src, Pong(self.joined))
+
+    def on_layer_timer(self, name: str) -> None:
+        self.rider.now = self.now
+        silent = sorted([peer for peer, asked in self.awaited.items() if self.now - asked >= self.period])
+        for peer in silent:
+            self.out.note("a peer fell silent")
+            del self.awaited[peer]
+            self.forget(peer)
+        if self.joined:
+            self.upkeep()
+        elif self.contact != NIL:
+            self.seek()
+        self.set_timer(TICK, self.period)
+        self.see_range()
+
+    def see_range(self) -> None:
+        """Tell the rider if this node owns other keys than before."""
+        if self.joined:
+            owned = self.own_range()
+            if owned != self.told:
+                self.told = owned
+                self.rider.on_range(owned[0], owned[1])
+
+    # What a driver's detectors say.
+
+    def on_suspect(self, peer: int, detector: str) -> None:
+        self.lost(peer)
+        Layer.on_suspect(self, peer, detector)
+
+    def on_crash(self, peer: int) -> None:
+        self.lost(peer)
+        Layer.on_crash(self, peer)
+
+    def lost(self, peer: int) -> None:
+        self.rider.now = self.now
+        self.awaited.pop(peer, None)
+        self.forget(peer)
+        self.see_range()
+
+    def on_trust(self, peer: int, detector: str) -> None:
+        if self.joined and peer != self.me:
+            self.probe(peer, Ping(True))
+        Layer.on_trust(self, peer, detector)
+
+    # The state.
+
+    def living_key(self) -> Key:
+        awaited = sorted([(peer, self.now - asked) for peer, asked in self.awaited.items()])
+        return (self.joined, self.contact, tuple(awaited))
+
+    def load_living(self, key: Key) -> None:
+        """After the tables."""
+        self.joined, self.contact, awaited = key
+        self.awaited = {peer: self.now - age for peer, age in awaited}
+        if self.joined:
+            self.told = self.own_range()

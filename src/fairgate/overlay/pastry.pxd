@@ -1,0 +1,26 @@
+cimport cython
+from fairgate.core.keyspace cimport digit, place_of, shared_digits
+from fairgate.overlay.living cimport Ask, Living, Ping
+from fairgate.overlay.overlay cimport Found, Lookup, Overlay, Upkeep
+from fairgate.overlay.pastry_table cimport KeptPastryTable
+
+cdef long long NIL
+
+@cython.final
+cdef class Names(Upkeep):
+    cdef readonly tuple names
+
+cdef class Pastry(Living):
+    cdef public KeptPastryTable table
+    cdef readonly long long cells_a_period
+    cdef public long long next_cell
+    cdef public bint welcomed
+    @cython.locals(row=cython.longlong, column=cython.longlong)
+    cpdef tuple row_for(self, unsigned long long place)
+    cpdef void enter_if_ready(self) except *
+    @cython.locals(peer=cython.longlong)
+    cpdef void consider(self, tuple names) except *
+    cpdef bint is_neighbour(self, long long peer) except -1
+    @cython.locals(row=cython.longlong, column=cython.longlong, present=cython.longlong)
+    cpdef void fix_next_cell(self) except *
+    cpdef void look_up_cell(self, long long row, long long column) except *

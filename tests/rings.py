@@ -1,0 +1,282 @@
+"""Overlays in virtual time: nodes that join, leave and crash, messages that overtake each other.
+
+A small queue of events, so that thousands of nodes run in a test. What they carry is a `Witness`, which writes down
+what the overlay tells it. `settled_breaches` compares every table with the one that follows from who is there.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from heapq import heappop, heappush
+from typing import Any
+
+from fairgate.core.ids import NIL
+from fairgate.core.kbr import Keyed, Rider
+from fairgate.core.keyspace import apart, clockwise, place_of
+from fairgate.core.layers import over
+from fairgate.core.message import Key, Message, register
+from fairgate.core.outbox import Outbox
+from fairgate.core.setup import Options, Setup
+from fairgate.overlay.chord_table import KeptChordTable, SettledChordTable
+from fairgate.overlay.pastry_table import KeptPastryTable, SettledPastryTable
+from fairgate.overlay.ring import Ring
+from fairgate.overlay.table import Table
+
+MS = 1_000_000
+PERIOD = 1_000 * MS  # of the upkeep in these tests
+QUICK, SLOW = 5 * MS, 100 * MS  # messages take between the two
+
+
+class Parcel(Keyed):
+    """Something that is on its way to the owner of a key; it has come so far by these nodes."""
+
+    __slots__ = ("number",)
+    tag = "test.parcel"
+
+    def __init__(self, gate: int, target: int, number: int) -> None:
+        Keyed.__init__(self, gate, target)
+        self.number = number
+
+    def key(self) -> Key:
+        return (self.tag, self.gate, self.target, self.number)
+
+
+register(Parcel)
+
+
+class Witness(Rider):
+    """Carried by every node: says what the overlay told it."""
+
+    def __init__(self, me: int, setup: Setup, out: Any) -> None:
+        Rider.__init__(self, me, setup, out)
+        self.delivered: list[int] = []  # the numbers of parcels
+        self.forwarded: list[int] = []
+        self.found: list[tuple[int, int]] = []  # (key, owner)
+        self.ranges: list[tuple[int, int]] = []
+
+    def on_acquire(self, request: int) -> None:
+        """A request is a parcel to a key that follows from its number: how the generic walks move this node."""
+        self.out.route(Parcel(0, place_of(~request & 0xFFFF), request))
+
+    def on_release(self, request: int) -> None:
+        pass
+
+    def on_cancel(self, request: int) -> None:
+        pass
+
+    def forward(self, src: int, msg: Keyed, next_hop: int) -> Keyed | None:
+        assert isinstance(msg, Parcel)
+        self.forwarded.append(msg.number)
+        return msg
+
+    def deliver(self, src: int, msg: Keyed) -> None:
+        assert isinstance(msg, Parcel)
+        self.delivered.append(msg.number)
+
+    def on_found(self, key: int, owner: int) -> None:
+        self.found.append((key, owner))
+
+    def on_range(self, start: int, end: int) -> None:
+        self.ranges.append((start, end))
+
+    def key(self) -> Key:
+        return (1,)
+
+    def load(self, key: Key) -> None:
+        pass
+
+
+class Wire(Outbox):
+    """What a node says goes into the queue."""
+
+    def __init__(self, world: World, me: int) -> None:
+        self.world = world
+        self.me = me
+        self.set: dict[str, int] = {}  # timer -> the number of the event that fires it
+
+    def send(self, dst: int, msg: Message) -> None:
+        self.world.sent[msg.tag] += 1
+        self.world.push(self.world.delay(), dst, "on_message", (self.me, msg))
+
+    def set_timer(self, name: str, delay: int) -> None:
+        self.set[name] = self.world.push(delay, self.me, "timer_due", (name,))
+
+    def cancel_timer(self, name: str) -> None:
+        self.set.pop(name, None)
+
+    def note(self, mark: str) -> None:
+        self.world.marks[mark] += 1
+
+    def choose(self, n: int) -> int:
+        return self.world.rng.randrange(n)
+
+
+class World:
+    def __init__(self, layer: Any, base: int, seed: int, options: Options | None = None) -> None:
+        """The first `base` ids are a ring from the start."""
+        self.rng = random.Random(seed)
+        self.layer = over(layer, Witness)
+        self.setup = Setup(tuple(range(base)), options={"overlay_upkeep": PERIOD, **(options or {})})
+        self.now = 0
+        self.pushed = 0
+        self.queue: list[tuple[int, int, int, str, tuple[Any, ...]]] = []
+        self.nodes: dict[int, Any] = {}
+        self.wires: dict[int, Wire] = {}
+        self.sent: Counter[str] = Counter()
+        self.marks: Counter[str] = Counter()
+        self.parcels: dict[int, tuple[int, int]] = {}  # number -> (key, who sent it)
+        for me in range(base):
+            self.make(me)
+            self.step(me, "on_start")
+
+    # Events.
+
+    def delay(self) -> int:
+        return self.rng.randrange(QUICK, SLOW)
+
+    def push(self, delay: int, me: int, call: str, arguments: tuple[Any, ...]) -> int:
+        self.pushed += 1
+        heappush(self.queue, (self.now + delay, self.pushed, me, call, arguments))
+        return self.pushed
+
+    def step(self, me: int, call: str, *arguments: Any) -> None:
+        node = self.nodes[me]
+        node.now = self.now
+        getattr(node, call)(*arguments)
+
+    def run(self, length: int) -> None:
+        end = self.now + length
+        queue, nodes, wires = self.queue, self.nodes, self.wires
+        while queue and queue[0][0] <= end:
+            self.now, number, me, call, arguments = heappop(queue)
+            if me not in nodes:
+                continue  # gone
+            if call == "crash":
+                self.crash(me)
+                continue
+            if call == "timer_due":
+                if wires[me].set.get(arguments[0]) != number:
+                    continue  # set again, or cancelled
+                del wires[me].set[arguments[0]]
+            node = nodes[me]
+            node.now = self.now
+            getattr(node, call)(*arguments)
+        self.now = end
+
+    def periods(self, count: int) -> None:
+        self.run(count * PERIOD)
+
+    # Who is there.
+
+    def make(self, me: int) -> None:
+        self.wires[me] = Wire(self, me)
+        self.nodes[me] = self.layer(me, self.setup, self.wires[me])
+
+    def join(self, me: int, contact: int | None = None) -> None:
+        contact = self.rng.choice(self.members()) if contact is None else contact
+        self.make(me)
+        self.step(me, "on_join", contact)
+
+    def join_again(self) -> None:
+        """Those whose contact has gone before they were on the ring try another one."""
+        for me, node in sorted(self.nodes.items()):
+            if not node.joined and node.contact not in self.nodes:
+                self.step(me, "on_join", self.rng.choice(self.members()))
+
+    def leave(self, me: int) -> None:
+        """It says so, and stays long enough to pass on what is under way to it."""
+        self.step(me, "on_leave")
+        self.push(2 * SLOW, me, "crash", ())
+
+    def crash(self, me: int) -> None:
+        del self.nodes[me], self.wires[me]
+
+    def members(self) -> list[int]:
+        return sorted(me for me, node in self.nodes.items() if node.joined)
+
+    # What is asked of them.
+
+    def send_parcel(self, me: int, key: int) -> int:
+        number = len(self.parcels)
+        self.parcels[number] = (key, me)
+        node = self.nodes[me]
+        node.now = self.now
+        node.rider.out.route(Parcel(0, key, number))
+        node.settle()
+        return number
+
+    def lookup(self, me: int, key: int) -> None:
+        node = self.nodes[me]
+        node.now = self.now
+        node.lookup(key)
+        node.settle()
+
+    def delivered(self) -> dict[int, list[int]]:
+        """Number of a parcel -> the nodes that got it."""
+        found: dict[int, list[int]] = {}
+        for me, node in self.nodes.items():
+            for number in node.rider.delivered:
+                found.setdefault(number, []).append(me)
+        return found
+
+    def hops(self) -> float:
+        """How many nodes a parcel went through, the owner not counted, on average."""
+        return sum(len(node.rider.forwarded) for node in self.nodes.values()) / len(self.parcels)
+
+
+def chord_owner(members: list[int], key: int) -> int:
+    return min(members, key=lambda me: clockwise(key, place_of(me)))
+
+
+def pastry_owner(members: list[int], key: int) -> int:
+    return min(members, key=lambda me: (apart(key, place_of(me)), clockwise(key, place_of(me))))
+
+
+def wrong_parcels(world: World, owner: Any) -> list[str]:
+    """Every parcel came once, to the owner."""
+    members, delivered = world.members(), world.delivered()
+    return [
+        f"parcel {number} from {src} to {key:x} came to {delivered.get(number)}, not to {owner(members, key)}"
+        for number, (key, src) in world.parcels.items()
+        if delivered.get(number) != [owner(members, key)]
+    ]
+
+
+def settled_breaches(world: World) -> list[str]:
+    """Where what a node has learned is not what follows from who is there."""
+    ring = Ring(tuple(world.members()))
+    found = []
+    for me in world.members():
+        kept = world.nodes[me].table
+        for what, mine, settled in compared(kept, ring):
+            if mine != settled:
+                found.append(f"{what} of {me}: {mine}, settled {settled}")
+    return found
+
+
+def compared(kept: Table, ring: Ring) -> list[tuple[str, Any, Any]]:
+    if isinstance(kept, KeptChordTable):
+        settled = SettledChordTable(kept.me, kept.most, 64 - kept.lowest, ring)
+        before = ring.ident(ring.rank(kept.place) - 1)
+        return [
+            ("range", kept.owned(), settled.owned()),
+            ("predecessor", kept.predecessor, NIL if before == kept.me else before),
+            ("successors", kept.neighbours(99), settled.neighbours(99)),
+            *[(f"finger {i}", kept.finger(i), settled.finger(i)) for i in range(kept.lowest_needed(), 64)],
+        ]
+    assert isinstance(kept, KeptPastryTable)
+    still = SettledPastryTable(kept.me, kept.bits, 2 * kept.half, ring)
+    return [
+        ("range", kept.owned(), still.owned()),
+        *[(f"leaves to {side}", leaves(kept, side), leaves(still, side)) for side in (1, -1)],
+        *[
+            (f"cell {row}, {column}", kept.cell(row, column), still.cell(row, column))
+            for row in range(64 // kept.bits)
+            for column in range(kept.columns)
+        ],
+    ]
+
+
+def leaves(table: Any, side: int) -> list[int]:
+    return [table.leaf(side * at) for at in range(1, table.count(side) + 1)]
