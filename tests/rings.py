@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
 
@@ -113,6 +114,8 @@ class Wire(Outbox):
 
 
 class World:
+    """Its clock, its queue, and the nodes that are there."""
+
     def __init__(self, layer: Any, base: int, seed: int, options: Options | None = None) -> None:
         """The first `base` ids are a ring from the start."""
         self.rng = random.Random(seed)
@@ -126,6 +129,7 @@ class World:
         self.sent: Counter[str] = Counter()
         self.marks: Counter[str] = Counter()
         self.parcels: dict[int, tuple[int, int]] = {}  # number -> (key, who sent it)
+        self.newest = 1_000_000  # the id of who joined last
         for me in range(base):
             self.make(me)
             self.step(me, "on_start")
@@ -147,22 +151,31 @@ class World:
 
     def run(self, length: int) -> None:
         end = self.now + length
-        queue, nodes, wires = self.queue, self.nodes, self.wires
-        while queue and queue[0][0] <= end:
-            self.now, number, me, call, arguments = heappop(queue)
-            if me not in nodes:
-                continue  # gone
-            if call == "crash":
-                self.crash(me)
-                continue
-            if call == "timer_due":
-                if wires[me].set.get(arguments[0]) != number:
-                    continue  # set again, or cancelled
-                del wires[me].set[arguments[0]]
-            node = nodes[me]
-            node.now = self.now
-            getattr(node, call)(*arguments)
+        while self.queue and self.queue[0][0] <= end:
+            self.one()
         self.now = end
+
+    def run_until(self, done: Callable[[], bool], most: int = 100_000) -> None:
+        for _ in range(most):
+            if done():
+                return
+            self.one()
+        raise AssertionError(f"it did not come to that in {most} events")
+
+    def one(self) -> None:
+        """The next event."""
+        self.now, number, me, call, arguments = heappop(self.queue)
+        if me not in self.nodes:
+            return  # gone
+        if call == "crash":
+            self.crash(me)
+            return
+        if call == "timer_due":
+            timers = self.wires[me].set
+            if timers.get(arguments[0]) != number:
+                return  # set again, or cancelled
+            del timers[arguments[0]]
+        self.step(me, call, *arguments)
 
     def periods(self, count: int) -> None:
         self.run(count * PERIOD)
@@ -220,9 +233,36 @@ class World:
                 found.setdefault(number, []).append(me)
         return found
 
+    def churn(self, plan: str, pause: float) -> None:
+        """One letter after the other: j a node joins, l one leaves, c one crashes; so many periods lie between them."""
+        for what in plan:
+            self.run(int(self.rng.expovariate(1 / (pause * PERIOD))))
+            self.join_again()
+            if what == "j":
+                self.newest += 1
+                self.join(self.newest)
+            else:
+                me = self.rng.choice(self.members())
+                (self.leave if what == "l" else self.crash)(me)
+
+    def rest(self, most: int) -> int:
+        """Until all have joined and every table is settled: how many periods that took, `most` if it never was."""
+        for count in range(most):
+            if not settled_breaches(self) and len(self.members()) == len(self.nodes):
+                return count
+            self.join_again()
+            self.periods(1)
+        return most
+
     def hops(self) -> float:
         """How many nodes a parcel went through, the owner not counted, on average."""
         return sum(len(node.rider.forwarded) for node in self.nodes.values()) / len(self.parcels)
+
+
+def shuffled(rng: random.Random, joins: int, leaves: int, crashes: int) -> str:
+    plan = [*"j" * joins, *"l" * leaves, *"c" * crashes]
+    rng.shuffle(plan)
+    return "".join(plan)
 
 
 def chord_owner(members: list[int], key: int) -> int:

@@ -35,3 +35,6 @@ cdef class Chord(Living):
     @cython.locals(lowest=cython.longlong, table=KeptChordTable)
     cpdef void fix_finger(self) except *
     cpdef void find_any(self) except *
+
+cdef class ChordLiteral(Chord):
+    pass

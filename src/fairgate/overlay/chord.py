@@ -230,3 +230,22 @@ class Chord(Living):
         self.table.load(tuple(table))
         self.suspected = set(suspected)
         self.load_living(tuple(living))
+
+
+class ChordLiteral(Chord):
+    """Stabilises by the rules of 2001, to be compared with.
+
+    The node between me and my successor is taken before it has answered, and pushes a living one out of the list. So
+    all successors can be lost while one that should have been among them lives. Those rules end there; here
+    `find_any` goes on.
+    """
+
+    def on_tell(self, src: int, m: Tell) -> None:
+        between = m.predecessor
+        if self.joined and src in self.table.successors[:1] and between not in (NIL, self.me):
+            away = clockwise(self.place, place_of(src))
+            if clockwise(self.place, place_of(between)) < away:
+                self.take_list(between, (src, *m.successors))
+                self.out.send(between, Notify(self.table.predecessor))
+                return
+        Chord.on_tell(self, src, m)

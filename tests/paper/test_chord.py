@@ -1,0 +1,251 @@
+"""Chord: the rule of routing, joining, leaving, crashes, and what Zave found."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from fairgate.core.ids import NIL
+from fairgate.core.keyspace import clockwise, is_between, past, place_of
+from fairgate.overlay.chord import Chord, ChordLiteral
+from fairgate.overlay.chord_table import ChordTable, KeptChordTable, SettledChordTable
+from fairgate.overlay.ring import Ring
+from tests.rings import PERIOD, World, chord_owner, settled_breaches, shuffled, wrong_parcels
+
+SMALL = {"chord_successors": 3}
+
+
+def ring_order(world: World) -> list[int]:
+    return sorted(world.members(), key=place_of)
+
+
+def id_between(before: int, after: int, start: int = 2_000_000) -> int:
+    """An id whose place lies between two others."""
+    return next(
+        me for me in range(start, start + 10_000) if is_between(place_of(me), place_of(before), place_of(after))
+    )
+
+
+# The rule.
+
+
+class Drawn(ChordTable):
+    """A table as it is drawn in the tests."""
+
+    def __init__(self, me: int, behind: int, successors: list[int], fingers: dict[int, int]) -> None:
+        ChordTable.__init__(self, me, len(successors), 64)
+        self.drawn = (behind, successors, fingers)
+
+    def count(self) -> int:
+        return len(self.drawn[1])
+
+    def successor(self, i: int) -> int:
+        return self.drawn[1][i]
+
+    def start(self) -> int:
+        return place_of(self.drawn[0])
+
+    def finger(self, i: int) -> int:
+        return self.drawn[2].get(i, NIL)
+
+
+@pytest.fixture
+def eight() -> list[int]:
+    """Eight nodes in the order of the circle."""
+    return sorted(range(8), key=place_of)
+
+
+def test_a_key_between_predecessor_and_me_is_mine(eight: list[int]) -> None:
+    table = Drawn(eight[1], eight[0], eight[2:4], {})
+    assert table.next_hop(place_of(eight[1])) == NIL
+    assert table.next_hop(past(place_of(eight[0]), 0)) == NIL
+    assert table.next_hop(place_of(eight[0])) != NIL
+
+
+def test_a_key_among_the_successors_goes_to_its_owner(eight: list[int]) -> None:
+    table = Drawn(eight[0], eight[7], eight[1:4], {})
+    for i in (1, 2, 3):
+        assert table.next_hop(place_of(eight[i])) == eight[i]
+        assert table.next_hop(past(place_of(eight[i - 1]), 0)) == eight[i]
+
+
+def test_any_other_key_goes_to_the_nearest_node_not_past_it(eight: list[int]) -> None:
+    me = place_of(eight[0])
+    fingers = {}
+    for i in range(64):
+        finger = chord_owner(eight, past(me, i))
+        fingers[i] = NIL if finger == eight[0] else finger
+    table = Drawn(eight[0], eight[7], eight[1:2], fingers)
+    for key in [place_of(node) for node in eight[2:]]:
+        known = {*fingers.values(), eight[1]} - {NIL}
+        nearest = min(known, key=lambda node: clockwise(place_of(node), key))
+        assert table.next_hop(key) == nearest
+
+
+def test_without_fingers_it_goes_round_the_ring(eight: list[int]) -> None:
+    ring = Ring(tuple(eight))
+    tables = {me: SettledChordTable(me, 1, 0, ring) for me in eight}
+    assert [tables[me].next_hop(place_of(eight[7])) for me in eight] == [*eight[1:], NIL]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 9, 10, 50, 300])
+def test_every_route_ends_at_the_owner(n: int) -> None:
+    rng = random.Random(n)
+    members = rng.sample(range(10_000), n)
+    ring = Ring(tuple(members))
+    tables = {me: SettledChordTable(me, 8, 64, ring) for me in members}
+    for _ in range(300):
+        key = rng.choice([rng.getrandbits(64), place_of(rng.choice(members))])
+        at, hops = rng.choice(members), 0
+        while tables[at].next_hop(key) != NIL:
+            ahead = tables[at].next_hop(key)
+            at, hops = ahead, hops + 1
+            assert hops <= n.bit_length()
+        assert at == chord_owner(members, key)
+
+
+# Coming and going.
+
+
+def test_a_ring_begins_with_one_node_and_grows() -> None:
+    world = World(Chord, 1, seed=1, options=SMALL)
+    world.churn("jjjjj", pause=2)
+    assert world.rest(10) < 10
+    assert len(world.members()) == 6
+    newest = world.nodes[world.newest]
+    assert newest.rider.ranges[-1] == newest.table.owned()
+
+
+def test_who_joins_takes_over_its_keys_and_nobody_elses() -> None:
+    world = World(Chord, 8, seed=2, options=SMALL)
+    order = ring_order(world)
+    me = id_between(order[0], order[1])
+    world.join(me)
+    world.run_until(lambda: world.nodes[me].joined)
+    assert world.nodes[me].rider.ranges == [(place_of(order[0]), place_of(me))]
+    world.periods(1)
+    assert world.nodes[order[1]].rider.ranges == [(place_of(me), place_of(order[1]))]
+    assert [other for other in order if world.nodes[other].rider.ranges] == [order[1]]
+
+
+@pytest.mark.parametrize("way", ["leave", "crash"])
+def test_the_successor_owns_the_keys_of_who_is_gone(way: str) -> None:
+    world = World(Chord, 8, seed=3, options=SMALL)
+    order = ring_order(world)
+    getattr(world, way)(order[3])
+    world.periods(3)
+    assert world.nodes[order[4]].rider.ranges == [(place_of(order[2]), place_of(order[4]))]
+    assert world.nodes[order[2]].table.successors == order[4:7]
+
+
+def test_who_leaves_is_missed_before_any_timer_says_so() -> None:
+    world = World(Chord, 8, seed=3, options=SMALL)
+    order = ring_order(world)
+    world.leave(order[3])
+    world.run(PERIOD // 2)
+    assert world.nodes[order[2]].table.successors[0] == order[4]
+    assert world.nodes[order[4]].table.predecessor == order[2]
+    assert world.marks["a peer fell silent"] == 0
+
+
+def test_as_many_neighbours_may_crash_at_once_as_the_list_is_long_but_one() -> None:
+    world = World(Chord, 20, seed=4, options=SMALL)
+    order = ring_order(world)
+    for me in order[5:7]:
+        world.crash(me)
+    assert world.rest(20) < 20
+    assert world.marks["all successors were lost"] == 0
+
+
+def test_even_if_all_successors_crash_a_finger_helps() -> None:
+    world = World(Chord, 20, seed=5, options=SMALL)
+    for me in ring_order(world)[5:8]:
+        world.crash(me)
+    assert world.rest(40) < 40
+    assert world.marks["all successors were lost"] > 0
+
+
+def test_a_lookup_is_answered_by_the_owner() -> None:
+    world = World(Chord, 30, seed=6)
+    keys = [world.rng.getrandbits(64) for _ in range(50)]
+    for key in keys:
+        world.lookup(7, key)
+    world.periods(1)
+    assert sorted(world.nodes[7].rider.found) == sorted([(key, chord_owner(world.members(), key)) for key in keys])
+
+
+def test_a_falsely_suspected_node_comes_back() -> None:
+    world = World(Chord, 10, seed=7, options=SMALL)
+    order = ring_order(world)
+    for peer in order[1:4]:
+        world.step(order[0], "on_suspect", peer, "P")
+    assert world.nodes[order[0]].next_hop(place_of(order[2])) != order[2]
+    for peer in order[1:4]:
+        world.step(order[0], "on_trust", peer, "P")
+    assert world.rest(20) < 20
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("base", "joins", "gone"), [(10, 10, 3), (40, 30, 15)])
+def test_at_rest_a_ring_has_settled_tables(base: int, joins: int, gone: int, seed: int) -> None:
+    """All successors, predecessors and fingers, after joins, leaves and crashes; and every parcel comes to the owner."""
+    world = World(Chord, base, seed, {"chord_successors": 4})
+    world.churn(shuffled(world.rng, joins, gone, gone), pause=0.4)
+    assert world.rest(60) < 60, settled_breaches(world)[:3]
+    for _ in range(100):
+        world.send_parcel(world.rng.choice(world.members()), world.rng.getrandbits(64))
+    world.periods(2)
+    assert wrong_parcels(world, chord_owner) == []
+
+
+def test_a_thousand_nodes_half_of_them_coming_and_going() -> None:
+    world = World(Chord, 750, seed=8)
+    world.churn(shuffled(world.rng, 250, 125, 125), pause=0.02)
+    assert world.rest(40) < 40, settled_breaches(world)[:3]
+    assert len(world.members()) == 750
+    order = ring_order(world)
+    successor = {me: world.nodes[me].table.successors[0] for me in order}
+    assert [successor[me] for me in order] == [*order[1:], order[0]]  # one cycle
+    for _ in range(1_000):
+        world.send_parcel(world.rng.choice(order), world.rng.getrandbits(64))
+    world.periods(2)
+    assert wrong_parcels(world, chord_owner) == []
+    assert world.hops() < 5  # log2(750) / 2 is 4.8; the list of 8 successors saves a hop or so
+
+
+# What Zave found.
+
+
+def stranded(layer: type[Chord]) -> World:
+    """x joins between p and s and crashes; before p knows that, s crashes. One node of p's list of two has died."""
+    world = World(layer, 8, seed=9, options={"chord_successors": 2, "chord_fingers": 0})
+    order = ring_order(world)
+    p, s = order[2], order[3]
+    x = id_between(p, s)
+    world.join(x, contact=order[6])
+    world.run_until(lambda: world.nodes[s].table.predecessor == x)
+    world.crash(x)
+    world.run_until(lambda: x in world.nodes[p].table.successors or x in world.nodes[p].awaited)
+    world.crash(s)
+    world.periods(20)
+    return world
+
+
+def test_the_corrected_rules_keep_a_ring() -> None:
+    world = stranded(Chord)
+    assert settled_breaches(world) == []
+    assert world.marks["all successors were lost"] == 0
+
+
+def test_that_the_rules_of_2001_break() -> None:
+    """p has lost everybody, with the second of its two successors alive."""
+    world = stranded(ChordLiteral)
+    assert world.marks["all successors were lost"] > 0
+
+
+def test_a_list_is_cut_where_it_comes_round_to_oneself(eight: list[int]) -> None:
+    table = KeptChordTable(eight[5], 8, 64)
+    assert table.take_list(eight[6], [eight[7], eight[0], eight[5], eight[6]])
+    assert table.successors == [eight[6], eight[7], eight[0]]
+    assert not table.take_list(eight[6], [eight[7], eight[0]])
