@@ -1,4 +1,4 @@
-"""Small systems of a protocol on a DHT, run in virtual time: every message takes a random time, so they overtake freely.
+"""Small systems of a protocol on a DHT, run in virtual time: every message takes a random time, so they overtake.
 
 Faults, where asked for: messages lost or doubled, nodes that crash for ever, nodes that lose their memory, nodes that
 leave the ring and come back new. What went wrong is answered, not raised: `Outcome`.
@@ -50,7 +50,9 @@ class Outcome:
 
 
 class Walk:
-    def __init__(self, make: MakeNode, setup: Setup, load: Load, rng: random.Random, spare: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self, make: MakeNode, setup: Setup, load: Load, rng: random.Random, spare: tuple[int, ...] = ()
+    ) -> None:
         self.make, self.setup, self.load, self.rng = make, setup, load, rng
         self.now = 0
         self.events: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
@@ -214,7 +216,7 @@ class Walk:
         return self.outcome
 
     def over(self) -> bool:
-        busy = self.waiting or self.inside or self.now <= self.load.calm * MS and self.faulty()
+        busy = self.waiting or self.inside or (self.now <= self.load.calm * MS and self.faulty())
         return not busy and not any(self.left[me] for me in self.nodes)
 
     def faulty(self) -> bool:

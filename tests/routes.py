@@ -13,7 +13,7 @@ from fairgate.overlay.ring import ring_of
 
 
 class Circle(Overlay):
-    """Everybody knows the next node only: a message to a key goes round until it meets the first node at or after it."""
+    """Everybody knows the next node only: a message goes round to the first node at or after its key."""
 
     def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeNode) -> None:
         self.ring = ring_of(setup)
@@ -34,7 +34,7 @@ class Circle(Overlay):
 
 
 class Drawn(Overlay):
-    """The option `routes` says for each key, in the order of the replicas, where each node sends it; who is not in it, owns it."""
+    """The option `routes` says for each replica where each node sends what is for it; who is not in it, owns it."""
 
     def next_hop(self, key: int) -> int:
         keys: tuple[int, ...] = self.setup.options["keys"]

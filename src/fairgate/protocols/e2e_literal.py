@@ -10,8 +10,9 @@ from fairgate.core.ids import NIL
 from fairgate.core.kbr import Door, Keyed
 from fairgate.core.message import Key
 from fairgate.core.setup import Setup
-from fairgate.protocols.e2e import E2E, Replica
+from fairgate.protocols.e2e import E2E
 from fairgate.protocols.e2e_messages import Enqueue, Release, Request, Response, Token, Yield
+from fairgate.protocols.e2e_replica import Replica
 
 
 class E2ELiteral(E2E):
@@ -53,7 +54,7 @@ class E2ELiteral(E2E):
     def on_late_enqueue(self, m: Enqueue) -> None:  # without (5)
         pass
 
-    def on_token(self, m: Token) -> None:  # without (7): nothing is said of IAMWINNER, nor of a token that comes too late
+    def on_token(self, m: Token) -> None:  # without (7): no IAMWINNER, and it is kept
         self.generation = m.generation
         self.take_queue(m.requests)
         if self.requesting_cs:
@@ -95,4 +96,4 @@ class E2ELiteral(E2E):
 
     def load(self, key: Key) -> None:
         E2E.load(self, key[:-1])
-        self.owners = {i: owner for i, owner in key[-1]}
+        self.owners = dict(key[-1])
