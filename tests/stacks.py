@@ -13,6 +13,7 @@ from fairgate.core.mutex import Mutex
 from fairgate.protocols.fair_k import FairK
 from fairgate.protocols.leased import Leased
 from fairgate.recovery.channel import Channel
+from fairgate.registry import stand
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def protocols() -> list[type[Mutex]]:
 
 
 def plain(protocol: type[Mutex]) -> Stack:
-    return Stack(protocol.__name__, protocol, protocol.about)
+    return Stack(protocol.__name__, stand(protocol), protocol.about)
 
 
 def over_channel(protocol: type[Mutex], channel: type[Layer] = Channel) -> Stack:

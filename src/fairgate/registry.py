@@ -17,6 +17,8 @@ from fairgate.overlay.pastry import Pastry
 from fairgate.overlay.settled import SettledChord, SettledPastry
 from fairgate.protocols.bv95 import BV95
 from fairgate.protocols.centralised import Centralised
+from fairgate.protocols.e2e import E2E
+from fairgate.protocols.e2e_literal import E2ELiteral
 from fairgate.protocols.fair_k import FairK
 from fairgate.protocols.leased import Leased
 from fairgate.protocols.maekawa import Maekawa
@@ -47,6 +49,8 @@ PROTOCOLS: dict[str, type[Mutex]] = {
         Strawman,
         Sigma,
         SigmaLiteral,
+        E2E,
+        E2ELiteral,
     )
 }
 OVERLAYS: dict[str, type[Overlay]] = {
@@ -91,9 +95,12 @@ def whole_stack(protocol: type[Mutex], stack: Sequence[str]) -> tuple[str, ...]:
 
 def make_node(name: str, stack: Sequence[str] = ()) -> MakeNode:
     """A protocol above the layers of `stack`, the uppermost first."""
-    make: MakeNode = find_protocol(name)
-    stack = whole_stack(find_protocol(name), stack)
+    return stand(find_protocol(name), stack)
+
+
+def stand(protocol: type[Mutex], stack: Sequence[str] = ()) -> MakeNode:
+    make: MakeNode = protocol
     for layer in stack:
         if layer not in LAYERS:
             raise BadInput(f"there is no layer {layer!r}: known are {', '.join(LAYERS)}")
-    return reduce(lambda upper, layer: over(LAYERS[layer], upper), stack, make)
+    return reduce(lambda upper, layer: over(LAYERS[layer], upper), whole_stack(protocol, stack), make)

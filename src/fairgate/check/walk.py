@@ -13,6 +13,7 @@ from typing import Any
 from fairgate.core.choose import from_floats
 from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
+from fairgate.registry import stand
 from fairgate.sim.hand import Hand, Violation
 
 Move = tuple[Callable[..., Any], int]
@@ -23,7 +24,7 @@ def hand_for(protocol: type[Mutex], rng: random.Random, options: dict[str, Any] 
     n = rng.randint(2, 7)
     k = rng.randint(1, n) if protocol.about.many else 1
     setup = Setup(tuple(range(n)), k, epoch=rng.randint(0, 3), options=options)
-    return Hand(protocol, setup, protocol.about.slots, from_floats(rng.random))
+    return Hand(stand(protocol), setup, protocol.about.slots, from_floats(rng.random))
 
 
 def walk(hand: Hand, rng: random.Random, requests: int = 3, cancels: float = 0.1, steps: int = 20_000) -> None:

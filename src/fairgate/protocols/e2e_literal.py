@@ -1,0 +1,99 @@
+"""The End-to-End protocol to the letter of EE section IV.A: none of the corrections of e2e.py, one method for each.
+
+It hangs, and now and then it lets two in. It is here to show that, and for nothing else.
+"""
+
+from bisect import insort
+from dataclasses import replace
+
+from fairgate.core.ids import NIL
+from fairgate.core.kbr import Door, Keyed
+from fairgate.core.message import Key
+from fairgate.core.setup import Setup
+from fairgate.protocols.e2e import E2E
+from fairgate.protocols.e2e_messages import Enqueue, Release, Request, Response, Token, Yield
+from fairgate.protocols.e2e_replica import Replica
+
+
+class E2ELiteral(E2E):
+    about = replace(E2E.about, name="e2e_literal")
+
+    def __init__(self, me: int, setup: Setup, out: Door) -> None:
+        E2E.__init__(self, me, setup, out)
+        self.owners: dict[int, int] = {}  # whom each replica has voted for, as far as it has answered
+
+    def request_cs(self) -> None:
+        self.owners = {}
+        E2E.request_cs(self)
+
+    def on_response(self, m: Response) -> None:
+        """EE:A4: if nobody has enough votes in a round, YIELD goes to every replica that voted for this node."""
+        self.clock = max(self.clock, m.owner_stamp)
+        if not self.requesting_cs or self.holding or m.stamp != self.stamp:
+            return
+        self.owners[m.replica] = m.owner
+        self.best = max(self.best, m.generation)
+        owners = list(self.owners.values())
+        if owners.count(self.me) >= self.quorum:
+            self.win()
+        elif len(owners) == len(self.keys) and max([owners.count(owner) for owner in owners]) < self.quorum:
+            for i in [i for i in sorted(self.owners) if self.owners[i] == self.me and self.is_elsewhere(i)]:
+                del self.owners[i]
+                self.yield_vote(i)
+
+    def is_elsewhere(self, i: int) -> bool:
+        """A YIELD to a replica of its own would come round for ever within one step."""
+        return self.door.next_hop(self.keys[i]) != NIL
+
+    def put(self, stamp: int, node: int) -> None:  # without (7)
+        insort(self.queue, (stamp, node))
+
+    def on_early_enqueue(self, m: Enqueue) -> None:  # without (6)
+        pass
+
+    def on_late_enqueue(self, m: Enqueue) -> None:  # without (5)
+        pass
+
+    def on_token(self, m: Token) -> None:  # without (7): no IAMWINNER, and it is kept
+        self.generation = m.generation
+        self.take_queue(m.requests)
+        if self.requesting_cs:
+            self.enter_cs(NIL, NIL)
+
+    def named_heir(self) -> int:  # without (1)
+        return NIL
+
+    def is_news(self, generation: int, known: int) -> bool:  # without (2)
+        return True
+
+    def stops(self, m: Request) -> bool:  # without (7)
+        return True
+
+    def forward(self, src: int, msg: Keyed, next_hop: int) -> Keyed | None:  # without (7)
+        if isinstance(msg, Yield):
+            again = Request(msg.gate, msg.target, msg.replica, msg.node, msg.stamp, msg.round, 0, 0)
+            return None if self.intercept(again) else msg
+        return E2E.forward(self, src, msg, next_hop)
+
+    def keep(self, r: Replica, node: int, stamp: int, round: int, known: int) -> None:  # without (3)
+        if r.vote == NIL and r.holder == NIL:
+            E2E.keep(self, r, node, stamp, round, known)
+
+    def recall(self, i: int, r: Replica, won: bool) -> None:  # without (4)
+        pass
+
+    def dispossess(self, i: int, r: Replica) -> None:  # without (4)
+        r.vote = NIL
+
+    def on_release_message(self, m: Release) -> None:
+        """EE:A6 owner information of that replica is reset."""
+        r = self.replica(m.replica)
+        r.vote = NIL
+        r.holder = NIL
+
+    def key(self) -> Key:
+        return (*E2E.key(self), tuple(sorted(self.owners.items())))
+
+    def load(self, key: Key) -> None:
+        E2E.load(self, key[:-1])
+        self.owners = dict(key[-1])

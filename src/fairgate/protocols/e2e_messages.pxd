@@ -1,0 +1,46 @@
+cimport cython
+from fairgate.core.kbr cimport Gated, Keyed
+
+@cython.final
+cdef class Request(Keyed):
+    cdef readonly long long replica, node, stamp, round, ended, known
+
+@cython.final
+cdef class Yield(Keyed):
+    cdef readonly long long replica, node, stamp, round, known
+
+@cython.final
+cdef class Response(Gated):
+    cdef readonly long long replica, stamp, round, owner, owner_stamp, generation
+    cdef readonly bint vote
+
+@cython.final
+cdef class Enqueue(Gated):
+    cdef readonly long long replica, generation, via
+    cdef readonly tuple requests
+
+@cython.final
+cdef class IAmWinner(Keyed):
+    cdef readonly long long replica, node, stamp, generation, lineage, round
+
+@cython.final
+cdef class Release(Keyed):
+    cdef readonly long long replica, node, stamp, generation, lineage, heir, heir_stamp
+
+@cython.final
+cdef class Token(Gated):
+    cdef readonly long long generation, lineage
+    cdef readonly tuple requests
+
+@cython.final
+cdef class Recall(Gated):
+    cdef readonly long long replica, stamp, round
+    cdef readonly bint won
+
+@cython.final
+cdef class SentBack(Gated):
+    cdef readonly long long replica, stamp, generation
+
+@cython.final
+cdef class Stale(Gated):
+    cdef readonly long long replica, generation

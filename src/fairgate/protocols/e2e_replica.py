@@ -1,0 +1,271 @@
+"""The other sides of the End-to-End protocol: replicas that vote, and nodes on the way to them.
+
+Two registers make a replica safe: the vote that is out, and the holder. It votes only if both are empty; a vote is over
+only when the client has given it back or used it; the holder changes only to a newer generation. Any two majorities
+meet in a replica whose vote was used before, so the later winner has seen the earlier generation, and is past it.
+"""
+
+from bisect import insort
+
+from fairgate.core.ids import NIL
+from fairgate.core.kbr import Door, Keyed, Routed
+from fairgate.core.message import Key
+from fairgate.core.setup import Setup
+from fairgate.protocols.e2e_messages import (
+    Enqueue,
+    IAmWinner,
+    Recall,
+    Release,
+    Request,
+    Response,
+    Stale,
+    Yield,
+    as_queue,
+)
+
+
+class Replica:
+    """What the owner of a replica's key has in mind for it."""
+
+    __slots__ = (
+        "generation",
+        "holder",
+        "holder_stamp",
+        "lineage",
+        "recalled",
+        "vote",
+        "vote_known",
+        "vote_round",
+        "vote_stamp",
+        "waiting",
+    )
+
+    def __init__(self) -> None:
+        self.vote = NIL  # whom it has voted for, and not yet heard of again
+        self.vote_stamp = 0
+        self.vote_round = 0
+        self.vote_known = 0
+        self.recalled = False
+        self.holder = NIL  # who has the token, as far as it knows
+        self.holder_stamp = 0
+        self.generation = 0  # the last one that it has heard of
+        self.lineage = 0
+        self.waiting: list[tuple[int, int, int, int]] = []  # (-known, stamp, node, round): whom to vote for, best first
+
+    def key(self) -> Key:
+        vote = (self.vote, self.vote_stamp, self.vote_round, self.vote_known, self.recalled)
+        return (*vote, self.holder, self.holder_stamp, self.generation, self.lineage, tuple(self.waiting))
+
+    def load(self, key: Key) -> None:
+        self.vote, self.vote_stamp, self.vote_round, self.vote_known, self.recalled = key[:5]
+        self.holder, self.holder_stamp, self.generation, self.lineage = key[5:9]
+        self.waiting = [(rank, stamp, node, round) for rank, stamp, node, round in key[9]]
+
+    def is_better(self, known: int, stamp: int, node: int) -> bool:
+        """... than the request that the vote is out for."""
+        return (-known, stamp, node) < (-self.vote_known, self.vote_stamp, self.vote)
+
+
+class Entry:
+    """A line of the replica list: this node is in a quorum set. Clean-up leaves the generation, and no owner."""
+
+    __slots__ = ("generation", "next", "owner", "previous")
+
+    def __init__(self, owner: int, generation: int, next: int, previous: int) -> None:
+        self.owner = owner
+        self.generation = generation
+        self.next = next
+        self.previous = previous
+
+    def key(self) -> Key:
+        return (self.owner, self.generation, self.next, self.previous)
+
+
+class Voter(Routed):
+    def __init__(self, me: int, setup: Setup, out: Door) -> None:
+        Routed.__init__(self, me, setup, out)
+        self.replicas: dict[int, Replica] = {}  # those whose keys this node owns, as far as anybody asked
+        self.entries: dict[int, Entry] = {}  # EE's replica list
+
+    # Nodes on the way.
+
+    def forward(self, src: int, msg: Keyed, next_hop: int) -> Keyed | None:
+        if isinstance(msg, IAmWinner):
+            self.note_owner(src, msg, next_hop)
+        elif isinstance(msg, Release):
+            return self.clean_up(msg, next_hop)
+        elif isinstance(msg, Request) and self.stops(msg) and self.intercept(msg):
+            return None
+        return msg
+
+    def stops(self, m: Request) -> bool:
+        return m.ended == 0
+
+    def intercept(self, msg: Request) -> bool:
+        """EE:A2 is there an entry in the replica list?"""
+        entry = self.entries.get(msg.replica)
+        if entry is None or entry.owner in (NIL, msg.node):
+            return False
+        self.out.note("a REQUEST was intercepted")
+        request = ((msg.stamp, msg.node),)
+        self.out.send(entry.owner, Enqueue(self.gate, msg.replica, entry.generation, self.me, request))
+        return True
+
+    def note_owner(self, src: int, m: IAmWinner, next_hop: int) -> None:
+        """EE:A4 Next and Previous are updated as IAMWINNER is routed."""
+        entry = self.entries.get(m.replica)
+        if entry is None or self.is_news(m.generation, entry.generation):
+            self.entries[m.replica] = Entry(m.node, m.generation, next_hop, src)
+
+    def clean_up(self, m: Release, next_hop: int) -> Keyed | None:
+        """EE:A6 RELEASE goes along the Next pointers, and cleans up."""
+        entry = self.entries.get(m.replica)
+        if entry is None:
+            self.entries[m.replica] = Entry(NIL, m.generation, NIL, NIL)  # its IAMWINNER may still come
+            return m
+        if not self.is_news(m.generation + 1, entry.generation):
+            return m
+        onward = entry.next
+        self.entries[m.replica] = Entry(NIL, m.generation, NIL, NIL)
+        if onward in (NIL, next_hop):
+            return m
+        self.out.note("a RELEASE left the overlay's way for the Next pointer")
+        self.out.send(onward, m)
+        return None
+
+    def is_news(self, generation: int, known: int) -> bool:
+        return generation > known
+
+    def on_stale(self, m: Stale) -> None:
+        entry = self.entries.get(m.replica)
+        if entry is not None and entry.generation <= m.generation:
+            self.entries[m.replica] = Entry(NIL, m.generation, NIL, NIL)
+
+    # The replica.
+
+    def replica(self, i: int) -> Replica:
+        replica = self.replicas.get(i)
+        if replica is None:
+            replica = self.replicas[i] = Replica()
+        return replica
+
+    def deliver(self, src: int, msg: Keyed) -> None:
+        if isinstance(msg, Request):
+            self.on_request(msg)
+        elif isinstance(msg, IAmWinner):
+            self.on_winner(msg)
+        elif isinstance(msg, Release):
+            self.on_release_message(msg)
+        elif isinstance(msg, Yield):
+            self.on_yield(msg)
+
+    def on_request(self, m: Request) -> None:
+        r = self.replica(m.replica)
+        if m.ended >= r.generation and r.holder != NIL:  # what RELEASE is on its way to say
+            r.generation = m.ended
+            r.holder = NIL
+        if r.vote == m.node and r.vote_stamp == m.stamp:
+            self.vote_again(m.replica, r, m.round, m.known)
+        else:
+            self.consider(m.replica, r, m.node, m.stamp, m.round, m.known)
+
+    def vote_again(self, i: int, r: Replica, round: int, known: int) -> None:
+        r.vote_round = max(r.vote_round, round)
+        r.vote_known = max(r.vote_known, known)
+        self.respond(i, r, r.vote, r.vote_stamp, r.vote_round, True)
+        if r.recalled:
+            self.recall(i, r, False)
+
+    def on_yield(self, m: Yield) -> None:
+        r = self.replica(m.replica)
+        if r.vote == m.node and r.vote_stamp == m.stamp:
+            if r.vote_round >= m.round:
+                self.vote_again(m.replica, r, m.round, m.known)
+                return
+            r.vote = NIL
+        self.consider(m.replica, r, m.node, m.stamp, m.round, m.known)
+
+    def consider(self, i: int, r: Replica, node: int, stamp: int, round: int, known: int) -> None:
+        """EE:A3 has it voted already? The requester is told whose the replica is."""
+        self.keep(r, node, stamp, round, known)
+        self.settle(i, r)
+        if r.vote == node and r.vote_stamp == stamp:
+            return
+        self.respond(i, r, node, stamp, round, False)
+        if r.vote != NIL and r.holder == NIL and not r.recalled and r.is_better(known, stamp, node):
+            self.recall(i, r, False)
+
+    def keep(self, r: Replica, node: int, stamp: int, round: int, known: int) -> None:
+        r.waiting = [request for request in r.waiting if request[2] != node]
+        insort(r.waiting, (-known, stamp, node, round))
+
+    def settle(self, i: int, r: Replica) -> None:
+        """Whoever waits here is handed to the holder; if there is none, the best one gets the vote once it is free."""
+        if not r.waiting:
+            return
+        if r.holder != NIL:
+            requests = as_queue([(stamp, node) for _, stamp, node, _ in r.waiting])
+            r.waiting = []
+            self.out.send(r.holder, Enqueue(self.gate, i, r.generation, NIL, requests))
+        elif r.vote == NIL:
+            rank, r.vote_stamp, r.vote, r.vote_round = r.waiting.pop(0)
+            r.vote_known = -rank
+            r.recalled = False
+            self.respond(i, r, r.vote, r.vote_stamp, r.vote_round, True)
+
+    def respond(self, i: int, r: Replica, node: int, stamp: int, round: int, vote: bool) -> None:
+        if r.holder != NIL:
+            owner, owner_stamp = r.holder, r.holder_stamp
+        else:
+            owner, owner_stamp = r.vote, r.vote_stamp
+        self.out.send(node, Response(self.gate, i, stamp, round, vote, owner, owner_stamp, r.generation))
+
+    def recall(self, i: int, r: Replica, won: bool) -> None:
+        r.recalled = True
+        self.out.send(r.vote, Recall(self.gate, i, r.vote_stamp, r.vote_round, won))
+
+    def on_winner(self, m: IAmWinner) -> None:
+        r = self.replica(m.replica)
+        self.use_vote(r, m.node, m.stamp)
+        if self.is_news(m.generation, r.generation):
+            self.set_holder(m.replica, r, m.node, m.stamp, m.generation, m.lineage)
+        self.settle(m.replica, r)
+
+    def on_release_message(self, m: Release) -> None:
+        r = self.replica(m.replica)
+        self.use_vote(r, m.node, m.stamp)
+        if self.is_news(m.generation + 1, r.generation):
+            if m.heir == NIL:
+                r.generation = m.generation  # EE:A6 the owner is reset
+                r.holder = NIL
+            else:
+                self.set_holder(m.replica, r, m.heir, m.heir_stamp, m.generation + 1, m.lineage)
+        self.settle(m.replica, r)
+
+    def use_vote(self, r: Replica, node: int, stamp: int) -> None:
+        """Whoever was the owner, or is, has used its vote, or will never use it."""
+        if r.vote == node and r.vote_stamp <= stamp:
+            r.vote = NIL
+
+    def set_holder(self, i: int, r: Replica, node: int, stamp: int, generation: int, lineage: int) -> None:
+        r.holder = node
+        r.holder_stamp = stamp
+        r.generation = generation
+        r.lineage = lineage
+        if r.vote not in (NIL, node):
+            self.dispossess(i, r)
+
+    def dispossess(self, i: int, r: Replica) -> None:
+        self.recall(i, r, True)
+
+    # The state.
+
+    def sides_key(self) -> Key:
+        replicas = tuple([(i, self.replicas[i].key()) for i in sorted(self.replicas)])
+        return (replicas, tuple([(i, self.entries[i].key()) for i in sorted(self.entries)]))
+
+    def load_sides(self, replicas: Key, entries: Key) -> None:
+        self.replicas = {}
+        for i, replica in replicas:
+            self.replica(i).load(tuple(replica))
+        self.entries = {i: Entry(*entry) for i, entry in entries}

@@ -1,0 +1,51 @@
+"""Overlays for tests: routes that are long, or drawn by hand."""
+
+from __future__ import annotations
+
+from fairgate.core.ids import NIL
+from fairgate.core.keyspace import place_of
+from fairgate.core.layers import MakeNode
+from fairgate.core.message import Key
+from fairgate.core.outbox import Outbox
+from fairgate.core.setup import Setup
+from fairgate.overlay.overlay import Overlay
+from fairgate.overlay.ring import ring_of
+
+
+class Circle(Overlay):
+    """Everybody knows the next node only: a message goes round to the first node at or after its key."""
+
+    def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeNode) -> None:
+        self.ring = ring_of(setup)
+        Overlay.__init__(self, me, setup, out, upper)
+
+    def next_hop(self, key: int) -> int:
+        return NIL if self.ring.successor(key) == self.me else self.neighbours(1)[0]
+
+    def neighbours(self, count: int) -> tuple[int, ...]:
+        rank = self.ring.rank(place_of(self.me))
+        return tuple([self.ring.ident(rank + step) for step in range(1, min(count, self.ring.size - 1) + 1)])
+
+    def layer_key(self) -> Key:
+        return ()
+
+    def load_layer(self, key: Key) -> None:
+        pass
+
+
+class Drawn(Overlay):
+    """The option `routes` says for each replica where each node sends what is for it; who is not in it, owns it."""
+
+    def next_hop(self, key: int) -> int:
+        keys: tuple[int, ...] = self.setup.options["keys"]
+        routes: list[dict[int, int]] = self.setup.options["routes"]
+        return routes[keys.index(key)].get(self.me, NIL)
+
+    def neighbours(self, count: int) -> tuple[int, ...]:
+        return ()
+
+    def layer_key(self) -> Key:
+        return ()
+
+    def load_layer(self, key: Key) -> None:
+        pass
