@@ -65,17 +65,18 @@ class Replica:
 class Ask:
     """What a requester knows of one replica."""
 
-    __slots__ = ("asked", "attempt", "heard", "holder", "vote")
+    __slots__ = ("asked", "attempt", "heard", "holder", "since", "vote")
 
     def __init__(self, attempt: int) -> None:
         self.attempt = attempt
         self.asked = False  # is this attempt under way?
-        self.heard = False  # did a GRANTREQ come in this round?
+        self.heard = False  # did the replica answer in this round?
         self.holder = NIL
+        self.since = 0  # the timestamp of the holder's request
         self.vote = False
 
     def key(self) -> Key:
-        return (self.attempt, self.asked, self.heard, self.holder, self.vote)
+        return (self.attempt, self.asked, self.heard, self.holder, self.since, self.vote)
 
 
 def put(queue: list[Asked], asked: Asked) -> None:
@@ -103,12 +104,13 @@ class NonE2E(Routed):
 
     # What was added to the text. A test leaves each out alone.
     from_owner = True  # (1) only a RELEASE of its owner frees a replica
-    replicas_vote = True  # (2) a GRANTREQ from the way is information, never a vote
+    replicas_vote = True  # (2) a GRANTREQ from the way is information: no vote, and no reason to give votes back
     asks_again = True  # (3) who holds votes and does not win asks the replicas again, past the entries
     yield_gathers = True  # (4) YIELD takes entries out and gathers queues as RELEASE does,
     by_number = True  # and both take out their own request only, not all of the node's
     answers_late = True  # (5) a GRANTREQ for a request that is over is answered by RELEASE
     attempts = True  # (6) a vote that was given back is asked for under a new number
+    earliest_keeps = True  # (7) the earliest of those who hold votes does not yield
 
     def __init__(self, me: int, setup: Setup, out: Door) -> None:
         Routed.__init__(self, me, setup, out)
@@ -169,8 +171,9 @@ class NonE2E(Routed):
                 self.over(m.replica, m.ts, m.attempt)
             return
         ask: Ask = self.asks[m.replica]
-        ask.heard = True
+        ask.heard = ask.heard or not (m.way and self.replicas_vote)
         ask.holder = m.holder
+        ask.since = m.since
         if m.vote or (not self.replicas_vote and m.holder == self.me):
             self.take_vote(src, m.replica, ask)
         if not self.inside:
@@ -192,7 +195,7 @@ class NonE2E(Routed):
             self.enter_cs(NIL, NIL)
         elif votes == 0:
             self.wait_for_votes()
-        elif self.all_heard() and not self.somebody_wins():
+        elif self.all_heard() and not self.somebody_wins() and not self.is_earliest():
             self.yield_votes()
         elif self.asks_again:
             self.ask_later()
@@ -214,6 +217,13 @@ class NonE2E(Routed):
             if not ask.vote and ask.holder != self.me:
                 counts[ask.holder] = counts.get(ask.holder, 0) + 1
         return max(counts.values(), default=0) >= self.quorum
+
+    def is_earliest(self) -> bool:
+        """Of those who hold votes, as far as is known: then the others yield, and this one waits for their votes."""
+        earlier = 0
+        for ask in self.asks:
+            earlier += not ask.vote and (ask.since, ask.holder) < (self.ts, self.me)
+        return self.earliest_keeps and earlier == 0
 
     def yield_votes(self) -> None:  # EE:B5, B6
         for replica in range(len(self.asks)):
@@ -275,15 +285,16 @@ class NonE2E(Routed):
                 entry.previous = src
             return m
         put(entry.queue, asked)
-        self.inform(m.replica, asked, entry.holder, False)
+        self.inform(m.replica, asked, entry.holder, True)
         return None
 
     def make_entry(self, replica: int, entry: Entry) -> None:
         self.replica_list[replica] = entry
 
-    def inform(self, replica: int, asked: Asked, holder: Asked, vote: bool) -> None:
+    def inform(self, replica: int, asked: Asked, holder: Asked, way: bool) -> None:
         ts, node, attempt = asked
-        self.out.send(node, GrantReq(self.gate, replica, ts, attempt, holder[1], vote, self.clock))
+        vote = asked == holder and not way
+        self.out.send(node, GrantReq(self.gate, replica, ts, attempt, holder[1], holder[0], way, vote, self.clock))
 
     def pass_gathering(self, src: int, m: Gathering, next_hop: int) -> Keyed | None:  # EE:B4
         entry: Entry | None = self.replica_list.get(m.replica)
@@ -343,13 +354,13 @@ class NonE2E(Routed):
             if replica.owner == asked:
                 return  # and told so
         if replica.owner:
-            self.inform(m.replica, asked, replica.owner, replica.owner == asked)
+            self.inform(m.replica, asked, replica.owner, False)
 
     def vote(self, number: int, replica: Replica) -> None:
         """For the first in the queue, if the vote is free."""
         if not replica.owner and replica.queue:
             replica.owner = replica.queue.pop(0)
-            self.inform(number, replica.owner, replica.owner, True)
+            self.inform(number, replica.owner, replica.owner, False)
 
     def on_gathering(self, src: int, m: Gathering) -> None:  # EE:B4, where it ends
         replica = self.replica(m.replica)
@@ -404,7 +415,7 @@ class NonE2E(Routed):
 
 def load_ask(key: Key) -> Ask:
     ask = Ask(0)
-    ask.attempt, ask.asked, ask.heard, ask.holder, ask.vote = key
+    ask.attempt, ask.asked, ask.heard, ask.holder, ask.since, ask.vote = key
     return ask
 
 
@@ -433,3 +444,4 @@ class NonE2ELiteral(NonE2E):
     by_number = False
     answers_late = False
     attempts = False
+    earliest_keeps = False

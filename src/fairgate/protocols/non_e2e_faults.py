@@ -276,7 +276,7 @@ class NonE2EFaults(NonE2E):
             replica.owner = ()
         NonE2E.on_request(self, src, m)
         if m.past and replica.owner and replica.owner != asked:
-            self.inform(m.replica, replica.owner, replica.owner, True)
+            self.inform(m.replica, replica.owner, replica.owner, False)
 
     def follows(self, asked: Asked, before: Asked) -> bool:
         """Is this a later attempt of the same request?"""

@@ -28,22 +28,39 @@ class Request(Keyed):
 
 
 class GrantReq(Gated):
-    """GRANTREQ: your request (ts, attempt) is known here, and `holder` has the replica. `vote`: you do, I am it."""
+    """GRANTREQ: your request (ts, attempt) is known here, and `holder` has the replica, by its request of `since`.
 
-    __slots__ = ("attempt", "clock", "holder", "replica", "ts", "vote")
+    `way`: as far as a node on the way can know. `vote`: you have it, and I am the replica.
+    """
+
+    __slots__ = ("attempt", "clock", "holder", "replica", "since", "ts", "vote", "way")
     tag = "ne.grantreq"
 
-    def __init__(self, gate: int, replica: int, ts: int, attempt: int, holder: int, vote: bool, clock: int) -> None:
+    def __init__(
+        self,
+        gate: int,
+        replica: int,
+        ts: int,
+        attempt: int,
+        holder: int,
+        since: int,
+        way: bool,
+        vote: bool,
+        clock: int,
+    ) -> None:
         self.gate = gate
         self.replica = replica
         self.ts = ts
         self.attempt = attempt
         self.holder = holder
+        self.since = since
+        self.way = way
         self.vote = vote
         self.clock = clock
 
     def key(self) -> Key:
-        return (self.tag, self.gate, self.replica, self.ts, self.attempt, self.holder, self.vote, self.clock)
+        said = (self.holder, self.since, self.way, self.vote, self.clock)
+        return (self.tag, self.gate, self.replica, self.ts, self.attempt, *said)
 
 
 class Gathering(Keyed):
