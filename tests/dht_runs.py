@@ -31,11 +31,9 @@ SECOND = 1_000 * MS
 class Strides(Full):
     """A settled overlay of many hops: nobody knows further than `stride` nodes ahead."""
 
-    def on_range(self, start: int, end: int) -> None:
-        """What an overlay that learns finds out by itself is told to this one."""
-        self.rider.now = self.now
-        self.rider.on_range(start, end)
-        self.settle()
+    def own_range(self) -> tuple[int, int]:
+        here = place_of(self.me)
+        return Full.own_range(self) if self.ring.has(self.me) else (here, here + 1)  # about nothing
 
     def next_hop(self, key: int) -> int:
         owner = self.ring.successor(key)
@@ -165,16 +163,12 @@ class Run(Hand):
 
     def part(self, me: int) -> None:
         ring_of(self.setup).remove(me)
-        self.step(me, "on_range", place_of(me), place_of(me) + 1)  # about nothing
         self.ranges_changed()
         self.at(2 * SECOND, "die", me)
 
     def ranges_changed(self) -> None:
-        ring = ring_of(self.setup)
         for me in self.nodes:
-            if ring.has(me):
-                before = ring.place(ring.rank(place_of(me)) - 1)
-                self.step(me, "on_range", before, place_of(me))
+            self.step(me, "on_view", 0, ())
 
     def reset(self, me: int) -> None:
         """Its memory is gone: what it wanted, too."""

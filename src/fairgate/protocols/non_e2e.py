@@ -26,11 +26,10 @@ from fairgate.core.ids import NIL
 from fairgate.core.kbr import REPLICAS, Door, Keyed, Routed
 from fairgate.core.message import Key, Message
 from fairgate.core.setup import Setup
-from fairgate.protocols.non_e2e_messages import Asked, Gathering, GrantReq, Release, Request, Yield
+from fairgate.protocols.non_e2e_messages import LIFE, Asked, Gathering, GrantReq, Release, Request, Yield
 
 RETRY = 2_000_000_000  # ns: the first delay before asking again
 CAP = 16  # times that
-LIFE = 20  # bits of an attempt below its node's life
 SHARES = 8  # a random delay is one to so many eighths
 
 

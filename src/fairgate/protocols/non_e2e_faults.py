@@ -29,8 +29,9 @@ from fairgate.core.kbr import Door, Keyed
 from fairgate.core.keyspace import is_between
 from fairgate.core.message import Key, Message, decode
 from fairgate.core.setup import Setup
-from fairgate.protocols.non_e2e import LIFE, Ask, Entry, NonE2E, Replica, merged
+from fairgate.protocols.non_e2e import Ask, Entry, NonE2E, Replica, merged
 from fairgate.protocols.non_e2e_messages import (
+    LIFE,
     Ack,
     Asked,
     CleanUp,

@@ -5,6 +5,8 @@ from typing import Any
 from fairgate.core.kbr import Gated, Keyed
 from fairgate.core.message import Key, register
 
+LIFE = 20  # bits of an attempt's number below those of its node's life
+
 Asked = tuple[int, ...]  # (ts, node, attempt): in this order they queue
 
 
