@@ -23,6 +23,8 @@ from fairgate.protocols.fair_k import FairK
 from fairgate.protocols.leased import Leased
 from fairgate.protocols.maekawa import Maekawa
 from fairgate.protocols.naimi_trehel import NaimiTrehel
+from fairgate.protocols.non_e2e import NonE2E, NonE2ELiteral
+from fairgate.protocols.non_e2e_faults import NonE2EFaults
 from fairgate.protocols.raymond import Raymond
 from fairgate.protocols.raymond_fd import RaymondFD, RaymondFDLiteral
 from fairgate.protocols.ricart_agrawala import RicartAgrawala
@@ -51,6 +53,9 @@ PROTOCOLS: dict[str, type[Mutex]] = {
         SigmaLiteral,
         E2E,
         E2ELiteral,
+        NonE2E,
+        NonE2EFaults,
+        NonE2ELiteral,
     )
 }
 OVERLAYS: dict[str, type[Overlay]] = {

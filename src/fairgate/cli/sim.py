@@ -147,7 +147,7 @@ def overlay_layer(protocol: type[Mutex], name: str | None) -> tuple[str, ...]:
     """The overlays of a simulation are settled ones."""
     if name is None:
         return ()
-    layer = name if name in OVERLAYS else f"settled_{name}"
+    layer = name if name == "full" else f"settled_{name}"
     if layer not in OVERLAYS:
         raise BadInput(f"--overlay must be full, chord or pastry, not {name!r}")
     return (layer,)

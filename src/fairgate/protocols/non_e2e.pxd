@@ -1,0 +1,76 @@
+cimport cython
+from fairgate.core.kbr cimport Keyed, Routed
+from fairgate.protocols.non_e2e_messages cimport Gathering, GrantReq, Release, Request, Yield
+
+cdef long long NIL, CAP, LIFE, SHARES
+
+@cython.final
+cdef class Entry:
+    cdef public tuple holder
+    cdef public list queue
+    cdef public long long previous, next
+
+@cython.final
+cdef class Replica:
+    cdef public tuple owner
+    cdef public list queue
+
+@cython.final
+cdef class Ask:
+    cdef public long long attempt, holder, since
+    cdef public bint asked, heard, vote
+
+cpdef void put(list queue, tuple asked) except *
+cpdef list merged(list one, tuple other)
+
+cdef class NonE2E(Routed):
+    cdef readonly long long quorum, retry
+    cdef public long long clock, life, ts, delay
+    cdef public list asks
+    cdef public dict replica_list, replicas
+    @cython.locals(ask=Ask)
+    cpdef void ask(self, long long replica, bint past) except *
+    cpdef void forget(self) except *
+    cpdef void over(self, long long replica, long long ts, long long attempt) except *
+    @cython.locals(ask=Ask)
+    cpdef void on_grantreq(self, long long src, GrantReq m) except *
+    cpdef void take_vote(self, long long src, long long replica, Ask ask) except *
+    @cython.locals(ask=Ask, count=cython.longlong)
+    cpdef long long votes(self) except -1
+    @cython.locals(votes=cython.longlong)
+    cpdef void count_votes(self) except *
+    cpdef void wait_for_votes(self) except *
+    @cython.locals(ask=Ask, heard=cython.longlong)
+    cpdef bint all_heard(self) except -1
+    @cython.locals(ask=Ask)
+    cpdef bint somebody_wins(self) except -1
+    @cython.locals(ask=Ask, earlier=cython.longlong)
+    cpdef bint is_earliest(self) except -1
+    @cython.locals(ask=Ask)
+    cpdef void yield_votes(self) except *
+    cpdef void give_vote_back(self, long long replica, Ask ask) except *
+    cpdef void ask_later(self) except *
+    @cython.locals(ask=Ask)
+    cpdef void ask_again(self) except *
+    @cython.locals(entry=Entry, asked=tuple)
+    cpdef Keyed pass_request(self, long long src, Request m, long long next_hop)
+    cpdef void make_entry(self, long long replica, Entry entry) except *
+    @cython.locals(ts=cython.longlong, node=cython.longlong, attempt=cython.longlong)
+    cpdef void inform(self, long long replica, tuple asked, tuple holder, bint way) except *
+    @cython.locals(entry=Entry, onward=Gathering)
+    cpdef Keyed pass_gathering(self, long long src, Gathering m, long long next_hop)
+    cpdef Gathering keep(self, Gathering onward, long long next_hop)
+    cpdef void drop_entry(self, long long replica) except *
+    @cython.locals(ts=cython.longlong, node=cython.longlong, attempt=cython.longlong)
+    cpdef bint is_own(self, Gathering m, tuple asked) except -1
+    cpdef void take_out(self, list queue, Gathering m) except *
+    @cython.locals(replica=Replica)
+    cpdef Replica replica(self, long long number)
+    @cython.locals(replica=Replica, asked=tuple)
+    cpdef void on_request(self, long long src, Request m) except *
+    cpdef void vote(self, long long number, Replica replica) except *
+    @cython.locals(replica=Replica)
+    cpdef void on_gathering(self, long long src, Gathering m) except *
+
+cpdef Ask load_ask(key)
+cpdef Entry load_entry(key)

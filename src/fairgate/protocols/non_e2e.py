@@ -1,0 +1,446 @@
+"""Non End-to-End (EE, section IV.B): a quorum of replicas, with partial queues on the way to them.
+
+Theory of operation. Every replica of a gate has one vote, and who has a majority of the votes is inside. A REQUEST is
+routed to each replica. The nodes that it passes make an entry for that replica in their replica list, and keep every
+later request for it in the entry's own queue instead of passing it on. So few requests reach a replica. The RELEASE of
+the entry's holder goes the same way, takes the entries out and gathers their queues; the replica merges what comes
+with its own queue and votes for the first.
+
+A request is (ts, node, attempt). Each of its votes can be given back by YIELD, and the next attempt asks for it again
+under a higher number: a vote that comes late, or for the second time, is never taken for one that was not given back.
+An entry, a queue and a vote name the request that they are about, and what is over is so for all its earlier attempts.
+
+An entry says who once passed, not who has the vote, and it may be a ghost: made by a REQUEST that its own RELEASE
+has overtaken. So only a replica votes; whoever hears of a request of its own that is over sends the RELEASE again;
+and who holds votes but does not win asks the replicas themselves, past the entries.
+
+The paper leaves holes here; papers/non_e2e.md has them one by one, with the tests that fall into them. Each of the
+class's flags mends one. `NonE2ELiteral` is the text as printed. Section V.B, failures, is in non_e2e_faults.py.
+"""
+
+from bisect import bisect_left
+from typing import Any
+
+from fairgate.core.about import About
+from fairgate.core.ids import NIL
+from fairgate.core.kbr import REPLICAS, Door, Keyed, Routed
+from fairgate.core.message import Key, Message
+from fairgate.core.setup import Setup
+from fairgate.protocols.non_e2e_messages import LIFE, Asked, Gathering, GrantReq, Release, Request, Yield
+
+RETRY = 2_000_000_000  # ns: the first delay before asking again
+CAP = 16  # times that
+SHARES = 8  # a random delay is one to so many eighths
+
+
+class Entry:
+    """Of the replica list, by Replica Id: (Node Id, Replica Request Queue, Next, Previous)."""
+
+    __slots__ = ("holder", "next", "previous", "queue")
+
+    def __init__(self, holder: Asked, previous: int, next_hop: int) -> None:
+        self.holder = holder  # Node Id, with the request's number
+        self.queue: list[Asked] = []
+        self.previous = previous
+        self.next = next_hop
+
+    def key(self) -> Key:
+        return (self.holder, tuple(self.queue), self.previous, self.next)
+
+
+class Replica:
+    """The role of a replica: its vote and its queue."""
+
+    __slots__ = ("owner", "queue")
+
+    def __init__(self) -> None:
+        self.owner: Asked = ()  # whom it has voted for
+        self.queue: list[Asked] = []
+
+    def key(self) -> Key:
+        return (self.owner, tuple(self.queue))
+
+
+class Ask:
+    """What a requester knows of one replica."""
+
+    __slots__ = ("asked", "attempt", "heard", "holder", "since", "vote")
+
+    def __init__(self, attempt: int) -> None:
+        self.attempt = attempt
+        self.asked = False  # is this attempt under way?
+        self.heard = False  # did the replica answer in this round?
+        self.holder = NIL
+        self.since = 0  # the timestamp of the holder's request
+        self.vote = False
+
+    def key(self) -> Key:
+        return (self.attempt, self.asked, self.heard, self.holder, self.since, self.vote)
+
+
+def put(queue: list[Asked], asked: Asked) -> None:
+    """Into its place; once."""
+    at = bisect_left(queue, asked)
+    if at == len(queue) or queue[at] != asked:
+        queue.insert(at, asked)
+
+
+def merged(one: list[Asked], other: tuple[Asked, ...]) -> list[Asked]:
+    return sorted({*one, *other}) if other else one
+
+
+class NonE2E(Routed):
+    timed = True
+    about = About(
+        name="non_e2e",
+        paper="EE",
+        kind="quorum",
+        cost="n(2h+1) alone, h hops to each of n replicas; fewer under load",
+        survives=("loss over a channel", "duplication over a channel"),
+        many=False,
+        options={"replicas": REPLICAS, "quorum": 0, "retry": RETRY},
+    )
+
+    # What was added to the text. A test leaves each out alone.
+    from_owner = True  # (1) only a RELEASE of its owner frees a replica
+    replicas_vote = True  # (2) a GRANTREQ from the way is information: no vote, and no reason to give votes back
+    asks_again = True  # (3) who holds votes and does not win asks the replicas again, past the entries
+    yield_gathers = True  # (4) YIELD takes entries out and gathers queues as RELEASE does,
+    by_number = True  # and both take out their own request only, not all of the node's
+    answers_late = True  # (5) a GRANTREQ for a request that is over is answered by RELEASE
+    attempts = True  # (6) a vote that was given back is asked for under a new number
+    earliest_keeps = True  # (7) the earliest of those who hold votes does not yield
+
+    def __init__(self, me: int, setup: Setup, out: Door) -> None:
+        Routed.__init__(self, me, setup, out)
+        self.quorum: int = setup.options.get("quorum", 0) or len(self.keys) // 2 + 1
+        self.retry: int = setup.options.get("retry", RETRY)
+        self.clock = 0
+        self.life = 0  # drawn by a node that may have lost its memory: its requests are not those from before
+        # The requester.
+        self.ts = NIL
+        self.asks: list[Ask] = []  # by replica, while a request is under way
+        self.delay = 0  # before asking again
+        # On the way.
+        self.replica_list: dict[int, Entry] = {}
+        # The replica.
+        self.replicas: dict[int, Replica] = {}
+
+    # The requester.
+
+    def request_cs(self) -> None:  # EE:B1
+        self.clock += 1
+        self.ts = self.clock
+        self.delay = self.retry
+        self.asks = [Ask(self.life << LIFE) for _ in self.keys]
+        for replica in range(len(self.keys)):
+            self.ask(replica, False)
+
+    def ask(self, replica: int, past: bool) -> None:
+        ask = self.asks[replica]
+        ask.asked = True
+        ask.heard = False
+        self.door.route(Request(self.gate, self.keys[replica], replica, self.ts, self.me, ask.attempt, past))
+
+    def release_cs(self) -> None:  # EE:B4, where it begins
+        ts, asks = self.ts, self.asks
+        self.forget()
+        for replica in range(len(asks)):
+            ask: Ask = asks[replica]
+            if ask.asked:
+                self.over(replica, ts, ask.attempt)
+
+    def forget(self) -> None:
+        self.ts = NIL
+        self.asks = []
+        self.cancel_timer("again")
+
+    def over(self, replica: int, ts: int, attempt: int) -> None:
+        self.door.route(Release(self.gate, self.keys[replica], replica, ts, self.me, attempt, (), NIL))
+
+    def on_message(self, src: int, msg: Message) -> None:
+        if isinstance(msg, GrantReq):
+            self.on_grantreq(src, msg)
+
+    def on_grantreq(self, src: int, m: GrantReq) -> None:  # EE:B5
+        self.clock = max(self.clock, m.clock)
+        if m.ts != self.ts or m.attempt != self.asks[m.replica].attempt:
+            self.out.note("a GRANTREQ came for a request that is over")
+            if self.answers_late:
+                self.over(m.replica, m.ts, m.attempt)
+            return
+        ask: Ask = self.asks[m.replica]
+        ask.heard = ask.heard or not (m.way and self.replicas_vote)
+        ask.holder = m.holder
+        ask.since = m.since
+        if m.vote or (not self.replicas_vote and m.holder == self.me):
+            self.take_vote(src, m.replica, ask)
+        if not self.inside:
+            self.count_votes()
+
+    def take_vote(self, src: int, replica: int, ask: Ask) -> None:
+        ask.vote = True
+
+    def votes(self) -> int:
+        count = 0
+        for ask in self.asks:
+            count += ask.vote
+        return count
+
+    def count_votes(self) -> None:  # EE:B5
+        votes = self.votes()
+        if votes >= self.quorum:
+            self.cancel_timer("again")
+            self.enter_cs(NIL, NIL)
+        elif votes == 0:
+            self.wait_for_votes()
+        elif self.all_heard() and not self.somebody_wins() and not self.is_earliest():
+            self.yield_votes()
+        elif self.asks_again:
+            self.ask_later()
+
+    def wait_for_votes(self) -> None:
+        """Whoever is before this request will release: nothing is to be done."""
+
+    def all_heard(self) -> bool:
+        """Has every GRANTREQ of this round reached its destination?"""
+        heard = 0
+        for ask in self.asks:
+            heard += ask.heard
+        return heard == len(self.asks)
+
+    def somebody_wins(self) -> bool:
+        """As far as is known, somebody else has a majority."""
+        counts: dict[int, int] = {}
+        for ask in self.asks:
+            if not ask.vote and ask.holder != self.me:
+                counts[ask.holder] = counts.get(ask.holder, 0) + 1
+        return max(counts.values(), default=0) >= self.quorum
+
+    def is_earliest(self) -> bool:
+        """Of those who hold votes, as far as is known: then the others yield, and this one waits for their votes."""
+        earlier = 0
+        for ask in self.asks:
+            earlier += not ask.vote and (ask.since, ask.holder) < (self.ts, self.me)
+        return self.earliest_keeps and earlier == 0
+
+    def yield_votes(self) -> None:  # EE:B5, B6
+        for replica in range(len(self.asks)):
+            ask: Ask = self.asks[replica]
+            if ask.vote:
+                self.give_vote_back(replica, ask)
+        eighths = self.out.choose(SHARES) + 1
+        self.set_timer("again", self.delay * eighths // SHARES)
+
+    def give_vote_back(self, replica: int, ask: Ask) -> None:
+        self.door.route(Yield(self.gate, self.keys[replica], replica, self.ts, self.me, ask.attempt, (), NIL))
+        ask.attempt += self.attempts
+        ask.asked = False
+        ask.heard = False
+        ask.holder = NIL
+        ask.vote = False
+
+    def ask_later(self) -> None:
+        assert self.timers is not None
+        if "again" not in self.timers:
+            self.set_timer("again", self.delay)
+
+    def on_timer(self, name: str) -> None:
+        if name == "again":
+            self.ask_again()
+
+    def ask_again(self) -> None:
+        """EE:B6 for the votes that were given back; the others are asked for once more, past the entries."""
+        self.delay = min(2 * self.delay, CAP * self.retry)
+        for replica in range(len(self.asks)):
+            ask: Ask = self.asks[replica]
+            if not ask.asked:
+                self.ask(replica, False)
+            elif not ask.vote and self.asks_again:
+                self.ask(replica, True)
+
+    # On the way.
+
+    def forward(self, src: int, msg: Keyed, next_hop: int) -> Keyed | None:
+        if isinstance(msg, Request):
+            return self.pass_request(src, msg, next_hop)
+        if isinstance(msg, Gathering):
+            return self.pass_gathering(src, msg, next_hop)
+        return msg
+
+    def pass_request(self, src: int, m: Request, next_hop: int) -> Keyed | None:  # EE:B2
+        if m.past:
+            return m
+        if m.ts > self.clock:
+            self.clock = m.ts
+        entry: Entry | None = self.replica_list.get(m.replica)
+        asked = (m.ts, m.node, m.attempt)
+        if entry is None:
+            self.make_entry(m.replica, Entry(asked, src, next_hop))
+            return m
+        if entry.holder == asked and self.attempts:  # it comes again; its entry is no reason to keep it
+            entry.next = next_hop
+            if src != self.me:
+                entry.previous = src
+            return m
+        put(entry.queue, asked)
+        self.inform(m.replica, asked, entry.holder, True)
+        return None
+
+    def make_entry(self, replica: int, entry: Entry) -> None:
+        self.replica_list[replica] = entry
+
+    def inform(self, replica: int, asked: Asked, holder: Asked, way: bool) -> None:
+        ts, node, attempt = asked
+        vote = asked == holder and not way
+        self.out.send(node, GrantReq(self.gate, replica, ts, attempt, holder[1], holder[0], way, vote, self.clock))
+
+    def pass_gathering(self, src: int, m: Gathering, next_hop: int) -> Keyed | None:  # EE:B4
+        entry: Entry | None = self.replica_list.get(m.replica)
+        if entry is None or not (self.yield_gathers or isinstance(m, Release)):
+            return m
+        if not self.is_own(m, entry.holder):
+            if m.over:
+                self.take_out(entry.queue, m)
+            return m
+        self.drop_entry(m.replica)
+        onward = self.keep(m.with_queue(tuple(merged(entry.queue, m.queue)), m.keeper), entry.next)
+        if entry.next == next_hop:
+            return onward
+        self.out.send(entry.next, onward)  # the quorum set is where the REQUEST went, whatever the route is now
+        return None
+
+    def keep(self, onward: Gathering, next_hop: int) -> Gathering:
+        """For those who fear that it gets lost on its way."""
+        return onward
+
+    def drop_entry(self, replica: int) -> None:
+        del self.replica_list[replica]
+
+    def is_own(self, m: Gathering, asked: Asked) -> bool:
+        """Is this the request that the message is about? Its earlier attempts are over as well."""
+        ts, node, attempt = asked
+        if not self.by_number:
+            return node == m.node
+        same_life = attempt >> LIFE == m.attempt >> LIFE
+        return node == m.node and ts == m.ts and attempt <= m.attempt and same_life
+
+    def take_out(self, queue: list[Asked], m: Gathering) -> None:
+        queue[:] = [asked for asked in queue if not self.is_own(m, asked)]
+
+    # The replica.
+
+    def deliver(self, src: int, msg: Keyed) -> None:
+        if isinstance(msg, Request):
+            self.on_request(src, msg)
+        elif isinstance(msg, Gathering):
+            self.on_gathering(src, msg)
+
+    def replica(self, number: int) -> Replica:
+        replica: Replica | None = self.replicas.get(number)
+        if replica is None:
+            replica = self.replicas[number] = Replica()
+        return replica
+
+    def on_request(self, src: int, m: Request) -> None:  # EE:B3
+        if m.ts > self.clock:
+            self.clock = m.ts
+        replica = self.replica(m.replica)
+        asked = (m.ts, m.node, m.attempt)
+        if replica.owner != asked:
+            put(replica.queue, asked)
+            self.vote(m.replica, replica)
+            if replica.owner == asked:
+                return  # and told so
+        if replica.owner:
+            self.inform(m.replica, asked, replica.owner, False)
+
+    def vote(self, number: int, replica: Replica) -> None:
+        """For the first in the queue, if the vote is free."""
+        if not replica.owner and replica.queue:
+            replica.owner = replica.queue.pop(0)
+            self.inform(number, replica.owner, replica.owner, False)
+
+    def on_gathering(self, src: int, m: Gathering) -> None:  # EE:B4, where it ends
+        replica = self.replica(m.replica)
+        replica.queue = merged(replica.queue, m.queue)
+        if m.over:
+            self.take_out(replica.queue, m)
+            if replica.owner and (self.is_own(m, replica.owner) or not self.from_owner):
+                replica.owner = ()
+        self.vote(m.replica, replica)
+
+    # The state, whole.
+
+    def key(self) -> Key:
+        return (
+            self.version,
+            self.request,
+            self.requesting_cs,
+            self.inside,
+            self.clock,
+            self.life,
+            self.ts,
+            self.delay,
+            tuple([ask.key() for ask in self.asks]),
+            tuple([(number, *entry.key()) for number, entry in sorted(self.replica_list.items())]),
+            tuple([(number, *replica.key()) for number, replica in sorted(self.replicas.items())]),
+            self.timers_key(),
+        )
+
+    def load(self, key: Key) -> None:
+        self.check_version(key)
+        _, self.request, self.requesting_cs, self.inside, self.clock, self.life, self.ts, self.delay = key[:8]
+        asks, entries, replicas, timers = key[8:]
+        self.asks = [load_ask(ask) for ask in asks]
+        for number, *entry in entries:
+            self.replica_list[number] = load_entry(entry)
+        for number, owner, queue in replicas:
+            replica = self.replicas[number] = Replica()
+            replica.owner = tuple(owner)
+            replica.queue = [tuple(asked) for asked in queue]
+        self.load_timers(tuple(timers))
+
+    def show(self) -> dict[str, Any]:
+        return {
+            "clock": self.clock,
+            "ts": self.ts,
+            "inside": self.inside,
+            "votes": [number for number, ask in enumerate(self.asks) if ask.vote],
+            "replica_list": {number: entry.key() for number, entry in sorted(self.replica_list.items())},
+            "replicas": {number: replica.key() for number, replica in sorted(self.replicas.items())},
+        }
+
+
+def load_ask(key: Key) -> Ask:
+    ask = Ask(0)
+    ask.attempt, ask.asked, ask.heard, ask.holder, ask.since, ask.vote = key
+    return ask
+
+
+def load_entry(key: Key) -> Entry:
+    holder, queue, previous, next_hop = key
+    entry = Entry(tuple(holder), previous, next_hop)
+    entry.queue = [tuple(asked) for asked in queue]
+    return entry
+
+
+class NonE2ELiteral(NonE2E):
+    """EE section IV.B as printed: it hangs, and lets two in."""
+
+    about = About(
+        name="non_e2e_literal",
+        paper="EE",
+        kind="quorum",
+        cost="n(2h+1) alone, h hops to each of n replicas; fewer under load",
+        many=False,
+        options=NonE2E.about.options,
+    )
+    from_owner = False
+    replicas_vote = False
+    asks_again = False
+    yield_gathers = False
+    by_number = False
+    answers_late = False
+    attempts = False
+    earliest_keeps = False
