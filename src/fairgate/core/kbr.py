@@ -86,6 +86,7 @@ class Routed(Mutex):
     """A mutex on an overlay: one gate, with replicas whose names are hashed onto the circle."""
 
     overlay = "full"  # the layer it stands on if nobody says another one
+    intercepts = True  # does a node that nothing has happened to look at what passes it?
 
     def __init__(self, me: int, setup: Setup, out: Door) -> None:
         Mutex.__init__(self, me, setup, out)

@@ -4,6 +4,7 @@ from fairgate.core.message cimport Message
 cdef class Gates(Rider):
     cdef public Door overlay
     cdef public object make
+    cdef readonly bint intercepts
     cdef readonly long long resources
     cdef readonly list setups
     cdef public dict gates

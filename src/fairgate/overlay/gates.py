@@ -22,6 +22,7 @@ class Gates(Rider):
         Rider.__init__(self, me, setup, out)
         self.overlay = out
         self.make = upper
+        self.intercepts: bool = getattr(upper, "intercepts", True)
         self.resources: int = setup.options.get("resources", 1)
         self.setups = gate_setups(setup, self.resources)
         self.gates: dict[int, Routed] = {}
@@ -48,6 +49,8 @@ class Gates(Rider):
         self.at(msg.gate).on_message(src, msg)
 
     def forward(self, src: int, msg: Keyed, next_hop: int) -> Keyed | None:
+        if not self.intercepts and msg.gate not in self.gates:
+            return msg  # no node is made for what only passes
         return self.at(msg.gate).forward(src, msg, next_hop)
 
     def deliver(self, src: int, msg: Keyed) -> None:

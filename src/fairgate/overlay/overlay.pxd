@@ -34,6 +34,7 @@ cdef class Overlay(Layer):
     cpdef void on_lookup(self, long long src, Lookup m) except *
     cpdef void on_found(self, long long src, Found m) except *
     cpdef void take(self, long long src, Message msg) except *
+    @cython.locals(next_hop=cython.longlong, onward=Keyed)
     cpdef void arrive(self, long long src, Keyed msg) except *
 
 cdef class OverlayDoor(Door):

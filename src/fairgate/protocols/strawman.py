@@ -39,6 +39,7 @@ OPTIONS = {
 
 class Strawman(Routed):
     timed = True
+    intercepts = False
     about = About(
         name="strawman",
         paper="SG",
