@@ -126,6 +126,7 @@ REFUSED = {
     "fair_k --k 4": "--k must be 1..3",
     "maekawa --k 2": "use --k 1",
     "fair_k --nodes 0": "--nodes must be at least 1",
+    "fair_k --nodes 31": "--nodes must be at most 30",
     "fair_k --network wet": "--network must be one of",
     "fair_k --losses 2": "--losses is for --network lossy",
     "fair_k --network lossy --dups 2": "--dups is for --network dup",

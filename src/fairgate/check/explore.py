@@ -7,6 +7,7 @@ first violation met is a shortest one, and comes with the way to it.
 import gc
 import time
 from array import array
+from collections import deque
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -99,7 +100,7 @@ class Explorer:
     def search(self, deepest: int | None, progress: Progress | None, most_states: int | None) -> None:
         first = self.model.first()
         self.covered.seen.add(self.model.fingerprint(first), -1)
-        level = [(array("i", [len(first), *first]), NOBODY)]
+        level = deque([(array("i", [len(first), *first]), NOBODY)])
         crew = Alone(self.model) if self.workers == 1 else Crew(self.model, self.workers)
         try:
             while level and (deepest is None or self.depth < deepest):
@@ -131,7 +132,8 @@ class Explorer:
         for action, _, broken in self.model.successors(state):
             if broken:
                 return Violation(broken, (*path, action))
-        waiting = self.model.pending(state)
+        mask = self.model.waiting(state)
+        waiting = [me for me in range(self.case.nodes) if mask >> me & 1]
         return Violation(f"liveness: nothing moves any more, and nodes {waiting} wait", path)
 
     def look_at_cycles(self) -> list[int]:
