@@ -15,6 +15,7 @@ from typing import Any
 
 from fairgate.check.case import Case
 from fairgate.check.covered import Covered
+from fairgate.check.fair_cycles import Part, parts
 from fairgate.check.model import Action, Model, State
 from fairgate.check.workers import NOBODY, Alone, Batches, Crew
 
@@ -26,6 +27,7 @@ MANY = 1 << 62  # states
 class Violation:
     what: str
     path: tuple[Action, ...]  # from the first state to the step that broke it
+    cycle: int = 0  # so many of its last steps can go on for ever, round and round
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Report:
             "depth": self.depth,
             "cyclic": self.cyclic,
             "violations": [violation.what for violation in self.violations],
+            "cycle": sum(violation.cycle for violation in self.violations),
             "states_per_second": self.states / self.seconds if self.seconds else 0.0,
             "seconds": self.seconds,
             "interrupted": self.interrupted,
@@ -82,6 +85,7 @@ class Explorer:
             cyclic = len(self.look_at_cycles()) if self.complete else 0
         except KeyboardInterrupt:
             interrupted = True
+            self.complete = False
         finally:
             if collecting:
                 gc.enable()
@@ -139,13 +143,32 @@ class Explorer:
     def look_at_cycles(self) -> list[int]:
         """Liveness where runs need not end."""
         cyclic = self.covered.graph.on_cycles()
-        if cyclic:
-            found = self.covered.graph.lost(self.case.nodes)
-            if found is not None:
-                number, node = found
-                path, _ = self.path_to(number)
-                self.violations.append(Violation(f"liveness: from here node {node} can never come in", path))
+        found = (self.never() or self.fair_cycle()) if cyclic else None
+        if found is not None:
+            self.violations.append(found)
         return cyclic
+
+    def never(self) -> Violation | None:
+        lost = self.covered.graph.lost(self.case.nodes)
+        if lost is None:
+            return None
+        number, node = lost
+        return Violation(f"liveness: from here node {node} can never come in", self.path_to(number)[0])
+
+    def fair_cycle(self) -> Violation | None:
+        """The one that begins nearest to the first state."""
+        found = {tuple(part): node for node in range(self.case.nodes) for part in parts(self.covered.graph, node)}
+        for members, node in sorted(found.items()):
+            path, state = self.path_to(members[0])
+            part = Part(self.model, self.number_of, state, members)
+            if part.is_fair():
+                cycle = part.cycle()
+                what = f"liveness: node {node} may wait for ever, in a fair cycle of {len(cycle)}"
+                return Violation(f"{what} {'step' if len(cycle) == 1 else 'steps'}", path + cycle, len(cycle))
+        return None
+
+    def number_of(self, state: State) -> int:
+        return self.covered.seen.find(self.model.fingerprint(state))
 
     def path_to(self, number: int) -> tuple[tuple[Action, ...], State]:
         """The shortest way to a state, and the state, walked again from the first: only fingerprints were kept."""

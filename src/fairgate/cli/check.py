@@ -143,7 +143,10 @@ def show(report: Report, way: Counterexample | None) -> None:
     if way is None:
         return
     steps = len(way.violation.path)
-    console.print(f"\nThe shortest way there, {steps} {'step' if steps == 1 else 'steps'}:", markup=False)
+    said = f"The shortest way there, {steps} {'step' if steps == 1 else 'steps'}"
+    if way.violation.cycle:
+        said = f"{said}, of which the last {way.violation.cycle} can go on for ever"
+    console.print(f"\n{said}:", markup=False)
     for line in way.picture(line_width(), not can_draw()):
         print(line)
 
