@@ -132,6 +132,7 @@ REFUSED = {
     "fair_k --network lossy --dups 2": "--dups is for --network dup",
     "fair_k --crashes 3": "--crashes must be below",
     "fair_k --cancels -1": "--cancels must be 0 or more",
+    "raymond --symmetry": "does not say that its peers can change names",
     "fair_k --workers 0": "--workers must be at least 1",
     "fair_k --depth 0": "--depth must be at least 1",
     "fair_k --option tree=static": "cannot use --option",

@@ -18,6 +18,7 @@ from fairgate.check.covered import Covered
 from fairgate.check.fair_cycles import Part, parts
 from fairgate.check.model import Action, Model, State
 from fairgate.check.workers import NOBODY, Alone, Batches, Crew
+from fairgate.errors import BadInput
 
 SLICE = 20_000  # states between two words of progress
 MANY = 1 << 62  # states
@@ -143,6 +144,8 @@ class Explorer:
     def look_at_cycles(self) -> list[int]:
         """Liveness where runs need not end."""
         cyclic = self.covered.graph.on_cycles()
+        if cyclic and self.model.table.rows:
+            raise BadInput("runs go in circles here, and who waits in them is only looked at without --symmetry")
         found = (self.never() or self.fair_cycle()) if cyclic else None
         if found is not None:
             self.violations.append(found)

@@ -41,9 +41,10 @@ cdef class Model:
     cpdef long long become(self, list state, long long me, str phase) except *
     @cython.locals(mask=cython.longlong, me=cython.longlong, number=cython.longlong)
     cpdef long long waiting(self, tuple state) except *
-    @cython.locals(
-        hashes=list, total='unsigned long long', more='unsigned long long', at=cython.longlong, before=cython.longlong,
-        order=cython.longlong, weight='unsigned long long', message=cython.longlong,
-        number=cython.longlong,
-    )
+    @cython.locals(least=cython.longlong, total=cython.longlong)
     cpdef long long fingerprint(self, tuple state) except *
+    @cython.locals(
+        total='unsigned long long', more='unsigned long long', at=cython.longlong, before=cython.longlong,
+        order=cython.longlong, weight='unsigned long long', message=cython.longlong, number=cython.longlong,
+    )
+    cpdef long long sum_of(self, tuple state, list hashes) except *

@@ -10,10 +10,12 @@ from typing import Any
 
 from fairgate.check.case import Case
 from fairgate.check.steps import Outcome, Steps
+from fairgate.check.symmetry import renamings
 from fairgate.check.tables import Table
 from fairgate.core.ids import NIL
 from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
+from fairgate.errors import BadInput
 
 State = tuple[int, ...]
 Action = tuple[str, int, Any, tuple[int, ...]]  # what, to whom, with what, and the choices made
@@ -25,7 +27,7 @@ MASK = (1 << 63) - 1
 
 
 class Model:
-    def __init__(self, case: Case, protocol: type[Mutex] | None = None) -> None:
+    def __init__(self, case: Case, protocol: type[Mutex] | None = None, symmetry: bool = False) -> None:
         """`protocol` stands in for the registered one of that name: a mutant, or one that is being written."""
         registered = case.check()
         protocol = protocol or registered
@@ -47,6 +49,8 @@ class Model:
         self.at_history = self.at_budgets + 1
         self.at_clock = self.at_history + 1
         self.at_flight = self.at_clock + 1
+        if symmetry:
+            self.find_renamings(protocol)
 
     # The first state.
 
@@ -85,6 +89,14 @@ class Model:
         if broken:
             raise AssertionError(broken)
         return after
+
+    def find_renamings(self, protocol: type[Mutex]) -> None:
+        ids = protocol.about.ids
+        if not ids:
+            raise BadInput(f"{protocol.about.name} does not say that its peers can change names: leave --symmetry out")
+        begin = {*self.fresh, *self.first()}
+        things = [(self.table.kinds[number], self.things[number]) for number in sorted(begin)]
+        self.table.rename(renamings(self.n, self.setup.root, things, ids), ids)
 
     # What can happen next.
 
@@ -323,9 +335,16 @@ class Model:
     def fingerprint(self, state: State) -> int:
         """63 bits that stand for the state, however its things are numbered: the sum of their hashes.
 
-        Equal messages, and those of a fifo channel, lie side by side; each further one weighs more.
+        If peers may change names, it is the least of the sums under all their names.
         """
-        hashes = self.table.hashes
+        least = self.sum_of(state, self.table.hashes)
+        for row in self.table.rows:
+            total = self.sum_of(state, row)
+            least = min(least, total)
+        return least
+
+    def sum_of(self, state: State, hashes: list[int]) -> int:
+        """Equal messages, and those of a fifo channel, lie side by side; each further one weighs more."""
         total = 0
         for at in range(self.at_flight):
             number = state[at]
