@@ -179,3 +179,7 @@ def test_both_tables_of_states_answer_alike(seed: int) -> None:
     for number in range(plain.size()):
         assert plain.fingerprint(number) == other.fingerprint(number)
         assert plain.parent(number) == other.parent(number)
+        assert plain.find(plain.fingerprint(number)) == other.find(plain.fingerprint(number)) == number
+    unseen = [f for f in range(1 << 40, (1 << 40) + 100) if plain.find(f) < 0]
+    assert unseen
+    assert all(other.find(f) == -1 for f in unseen)

@@ -8,6 +8,7 @@ from fairgate.errors import BadInput
 from fairgate.registry import check_size, find_protocol
 
 NETWORKS = ("any", "fifo", "lossy", "dup")
+MOST_NODES = 30  # who waits is kept in the bits of an integer; long before that there are too many states
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Case:
         """The protocol; one clear line for whatever makes no sense."""
         protocol = find_protocol(self.protocol)
         check_size(protocol, self.nodes, self.k)
+        if self.nodes > MOST_NODES:
+            raise BadInput(f"--nodes must be at most {MOST_NODES} to be explored, not {self.nodes}")
         if self.network not in NETWORKS:
             raise BadInput(f"--network must be one of {', '.join(NETWORKS)}, not {self.network!r}")
         if self.crashes >= self.nodes:

@@ -1,8 +1,9 @@
 """What has been covered of a case: the states seen, in order, and the graph of the steps between them."""
 
 from array import array
+from collections import deque
 
-from fairgate.check.expand import BREAKS, MUST_HAPPEN, Batch
+from fairgate.check.expand import BREAKS, MUST_HAPPEN, Batch, ints
 from fairgate.check.liveness import Graph
 from fairgate.check.seen import Seen
 
@@ -18,36 +19,40 @@ class Covered:
         self.fresh = array("i")  # states that wait to be looked at, packed
         self.fresh_states = 0
         self.finder = -1  # who found them
-        self.batches: list[tuple[array[int], int]] = []  # those before them
+        self.batches: deque[tuple[array[int], int]] = deque()  # those before them
 
     def add(self, batch: Batch, finder: int, most_states: int) -> bool:
         """The steps of the states that come next; False at the first that breaks something, or at `most_states`."""
-        seen, graph, packed = self.seen, self.graph, batch.packed
-        counts, waiting, fingerprints = batch.counts, batch.waiting, batch.fingerprints
-        flags, lengths = batch.flags, batch.lengths
+        seen, packed = self.seen, batch.packed
+        counts, waiting, fingerprints, steps = batch.counts, batch.waiting, batch.fingerprints, batch.steps
         if finder != self.finder:
             self.close_batch()
             self.finder = finder
         step = 0
         place = 0
+        targets: list[int] = []  # of the steps that must happen
+        ends: list[int] = []
         for state in range(len(counts)):
             for at in range(step, step + counts[state]):
+                flag = steps[at] & 3
+                length = steps[at] >> 2
                 self.transitions += 1
-                if flags[at] == BREAKS:
+                if flag == BREAKS:
                     return False
                 found = seen.add(fingerprints[at], self.looked)
                 if found >= 0:
-                    self.keep(packed[place : place + lengths[at]])
-                if flags[at] == MUST_HAPPEN:
-                    graph.edge(found if found >= 0 else -1 - found)
-                place += lengths[at]
+                    self.keep(packed[place : place + length])
+                if flag == MUST_HAPPEN:
+                    targets.append(found if found >= 0 else -1 - found)
+                place += length
             step += counts[state]
             if waiting[state] < 0:
                 return False
-            graph.close(waiting[state])
+            ends.append(len(targets))
             self.looked += 1
             if self.looked >= most_states:
                 return False
+        self.graph.extend(ends, ints(targets), batch.waiting)
         return True
 
     def keep(self, state: "array[int]") -> None:
@@ -63,8 +68,8 @@ class Covered:
         self.fresh = array("i")
         self.fresh_states = 0
 
-    def taken(self) -> list[tuple["array[int]", int]]:
+    def taken(self) -> "deque[tuple[array[int], int]]":
         """All batches that wait."""
         self.close_batch()
-        batches, self.batches = self.batches, []
+        batches, self.batches = self.batches, deque()
         return batches

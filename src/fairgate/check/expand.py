@@ -18,12 +18,12 @@ class Batch:
 
     def __init__(self, arrays: list["array[int]"]) -> None:
         self.arrays = arrays
-        self.counts, self.waiting, self.fingerprints, self.flags, self.lengths, self.packed = arrays
+        self.counts, self.waiting, self.fingerprints, self.steps, self.packed = arrays
         # counts: of each state, its steps
         # waiting: of each state, a bit for each node that waits; ~bits if nothing will ever move again
         # fingerprints: of each step, where it leads to
-        # flags: of each step
-        # lengths: of each step, how long that state is in `packed`; 0 if it was in it, or in an earlier batch
+        # steps: of each step, the length of that state in `packed`, times four, and a flag
+        #        (length 0: the state was in `packed` before, here or in an earlier batch)
 
 
 class Expander:
@@ -33,40 +33,26 @@ class Expander:
 
     def expand(self, packed: "array[int]") -> Batch:
         model = self.model
-        counts, waiting = [], []
-        steps: tuple[list[int], ...] = ([], [], [], [])
+        counts: list[int] = []
+        waiting: list[int] = []
+        fingerprints: list[int] = []
+        steps: list[int] = []
+        states: list[int] = []
         at = 0
         while at < len(packed):
             end = at + 1 + packed[at]
             state = tuple(packed[at + 1 : end])
             successors = model.successors(state)
-            moves = self.add_steps(successors, *steps)
-            mask = 0
-            for me in model.pending(state):
-                mask |= 1 << me
+            moves = self.add_steps(successors, fingerprints, steps, states)
+            mask = model.waiting(state)
             dead_end = mask != 0 and not moves and not model.cut_off(state)
             waiting.append(~mask if dead_end else mask)
             counts.append(len(successors))
             at = end
-        fingerprints, flags, lengths, states = steps
-        return Batch(
-            [
-                array("i", counts),
-                array("q", waiting),
-                array("q", fingerprints),
-                array("b", flags),
-                array("i", lengths),
-                array("i", states),
-            ]
-        )
+        return Batch([ints(counts), ints(waiting), longs(fingerprints), ints(steps), ints(states)])
 
     def add_steps(
-        self,
-        successors: list[Successor],
-        fingerprints: list[int],
-        flags: list[int],
-        lengths: list[int],
-        states: list[int],
+        self, successors: list[Successor], fingerprints: list[int], steps: list[int], states: list[int]
     ) -> bool:
         """False if none of them must happen."""
         sent = self.sent
@@ -74,18 +60,37 @@ class Expander:
         for action, state, broken in successors:
             must = action[0] in MUST
             moves = moves or must
-            flags.append(BREAKS if broken else MUST_HAPPEN if must else 0)
+            flag = BREAKS if broken else MUST_HAPPEN if must else 0
             fingerprint = self.model.fingerprint(state)
             fingerprints.append(fingerprint)
             place = fingerprint % REMEMBERED
-            if sent[place] == fingerprint:
-                lengths.append(0)
-            else:
+            length = 0
+            if sent[place] != fingerprint:
                 sent[place] = fingerprint
-                lengths.append(len(state) + 1)
+                length = len(state) + 1
                 states.append(len(state))
                 states.extend(state)
+            steps.append(4 * length + flag)
         return moves
+
+
+# Arrays from lists, by hand: compiled, a tenth of the instructions of array("i", numbers).
+
+
+def ints(numbers: list[int]) -> "array[int]":
+    made = array("i", bytes(4 * len(numbers)))
+    view = made
+    for at in range(len(numbers)):
+        view[at] = numbers[at]
+    return made
+
+
+def longs(numbers: list[int]) -> "array[int]":
+    made = array("q", bytes(8 * len(numbers)))
+    view = made
+    for at in range(len(numbers)):
+        view[at] = numbers[at]
+    return made
 
 
 def translated(packed: "array[int]", numbers: list[int]) -> "array[int]":
@@ -98,4 +103,4 @@ def translated(packed: "array[int]", numbers: list[int]) -> "array[int]":
         while at < end:
             found[at] = numbers[found[at]]
             at += 1
-    return array("i", found)
+    return ints(found)

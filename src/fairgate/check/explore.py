@@ -7,6 +7,7 @@ first violation met is a shortest one, and comes with the way to it.
 import gc
 import time
 from array import array
+from collections import deque
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -14,8 +15,10 @@ from typing import Any
 
 from fairgate.check.case import Case
 from fairgate.check.covered import Covered
+from fairgate.check.fair_cycles import Part, parts
 from fairgate.check.model import Action, Model, State
 from fairgate.check.workers import NOBODY, Alone, Batches, Crew
+from fairgate.errors import BadInput
 
 SLICE = 20_000  # states between two words of progress
 MANY = 1 << 62  # states
@@ -25,6 +28,7 @@ MANY = 1 << 62  # states
 class Violation:
     what: str
     path: tuple[Action, ...]  # from the first state to the step that broke it
+    cycle: int = 0  # so many of its last steps can go on for ever, round and round
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Report:
             "depth": self.depth,
             "cyclic": self.cyclic,
             "violations": [violation.what for violation in self.violations],
+            "cycle": sum(violation.cycle for violation in self.violations),
             "states_per_second": self.states / self.seconds if self.seconds else 0.0,
             "seconds": self.seconds,
             "interrupted": self.interrupted,
@@ -81,6 +86,7 @@ class Explorer:
             cyclic = len(self.look_at_cycles()) if self.complete else 0
         except KeyboardInterrupt:
             interrupted = True
+            self.complete = False
         finally:
             if collecting:
                 gc.enable()
@@ -99,7 +105,7 @@ class Explorer:
     def search(self, deepest: int | None, progress: Progress | None, most_states: int | None) -> None:
         first = self.model.first()
         self.covered.seen.add(self.model.fingerprint(first), -1)
-        level = [(array("i", [len(first), *first]), NOBODY)]
+        level = deque([(array("i", [len(first), *first]), NOBODY)])
         crew = Alone(self.model) if self.workers == 1 else Crew(self.model, self.workers)
         try:
             while level and (deepest is None or self.depth < deepest):
@@ -131,19 +137,41 @@ class Explorer:
         for action, _, broken in self.model.successors(state):
             if broken:
                 return Violation(broken, (*path, action))
-        waiting = self.model.pending(state)
+        mask = self.model.waiting(state)
+        waiting = [me for me in range(self.case.nodes) if mask >> me & 1]
         return Violation(f"liveness: nothing moves any more, and nodes {waiting} wait", path)
 
     def look_at_cycles(self) -> list[int]:
         """Liveness where runs need not end."""
         cyclic = self.covered.graph.on_cycles()
-        if cyclic:
-            found = self.covered.graph.lost(self.case.nodes)
-            if found is not None:
-                number, node = found
-                path, _ = self.path_to(number)
-                self.violations.append(Violation(f"liveness: from here node {node} can never come in", path))
+        if cyclic and self.model.table.rows:
+            raise BadInput("runs go in circles here, and who waits in them is only looked at without --symmetry")
+        found = (self.never() or self.fair_cycle()) if cyclic else None
+        if found is not None:
+            self.violations.append(found)
         return cyclic
+
+    def never(self) -> Violation | None:
+        lost = self.covered.graph.lost(self.case.nodes)
+        if lost is None:
+            return None
+        number, node = lost
+        return Violation(f"liveness: from here node {node} can never come in", self.path_to(number)[0])
+
+    def fair_cycle(self) -> Violation | None:
+        """The one that begins nearest to the first state."""
+        found = {tuple(part): node for node in range(self.case.nodes) for part in parts(self.covered.graph, node)}
+        for members, node in sorted(found.items()):
+            path, state = self.path_to(members[0])
+            part = Part(self.model, self.number_of, state, members)
+            if part.is_fair():
+                cycle = part.cycle()
+                what = f"liveness: node {node} may wait for ever, in a fair cycle of {len(cycle)}"
+                return Violation(f"{what} {'step' if len(cycle) == 1 else 'steps'}", path + cycle, len(cycle))
+        return None
+
+    def number_of(self, state: State) -> int:
+        return self.covered.seen.find(self.model.fingerprint(state))
 
     def path_to(self, number: int) -> tuple[tuple[Action, ...], State]:
         """The shortest way to a state, and the state, walked again from the first: only fingerprints were kept."""

@@ -1,11 +1,13 @@
 cimport cython
+from fairgate.check.expand cimport ints
 
 cdef class Graph:
     cdef public object starts, targets, waiting
-    cpdef void edge(self, long long target) except *
-    cpdef void close(self, long long waiting) except *
+    cpdef void extend(self, list ends, targets, waiting) except *
+    @cython.locals(state=cython.longlong, at=cython.longlong, starts='int[::1]', targets='int[::1]')
+    cpdef bint leads_back(self) except *
     @cython.locals(
         count=cython.longlong, at=cython.longlong, high=cython.longlong, done=cython.longlong, state=cython.longlong,
-        target=cython.longlong, starts='long[::1]', targets='int[::1]', incoming='int[::1]', ready='int[::1]',
+        target=cython.longlong, starts='int[::1]', targets='int[::1]', incoming='int[::1]', ready='int[::1]',
     )
     cpdef list on_cycles(self)

@@ -12,22 +12,23 @@ not (a further request, a cancel, a fault) helps nobody who waits, and cannot go
 from array import array
 from collections.abc import Sequence
 
+from fairgate.check.expand import ints
+
 
 class Graph:
     """Edges between numbered states, kept in arrays: state i has targets[starts[i]:starts[i + 1]]."""
 
     def __init__(self) -> None:
-        self.starts = array("l", [0])
+        self.starts = array("i", [0])
         self.targets = array("i")
-        self.waiting = array("l")  # state -> bit mask of the nodes that wait
+        self.waiting = array("i")  # state -> bit mask of the nodes that wait
 
-    def edge(self, target: int) -> None:
-        self.targets.append(target)
-
-    def close(self, waiting: int) -> None:
-        """The next state has all its edges now."""
-        self.starts.append(len(self.targets))
-        self.waiting.append(waiting)
+    def extend(self, ends: list[int], targets: "array[int]", waiting: "array[int]") -> None:
+        """The next states: where the edges of each end, counted from the first of these, and who waits in it."""
+        before = len(self.targets)
+        self.starts.extend(ints([before + end for end in ends]))
+        self.targets.extend(targets)
+        self.waiting.extend(waiting)
 
     def successors(self, state: int) -> Sequence[int]:
         return self.targets[self.starts[state] : self.starts[state + 1]]
@@ -35,14 +36,25 @@ class Graph:
     def __len__(self) -> int:
         return len(self.waiting)
 
+    def leads_back(self) -> bool:
+        """Is there an edge to an earlier state? There is one in every cycle."""
+        starts, targets = self.starts, self.targets
+        for state in range(len(self)):
+            for at in range(starts[state], starts[state + 1]):
+                if targets[at] <= state:
+                    return True
+        return False
+
     def on_cycles(self) -> list[int]:
         """States that are on a cycle or behind one: those that cannot be put into an order (Kahn)."""
+        if not self.leads_back():
+            return []
         count = len(self)
         starts, targets = self.starts, self.targets
-        incoming = array("i", bytes(4 * count))
+        incoming = array("i", [0]) * count
         for at in range(len(targets)):
             incoming[targets[at]] += 1
-        ready = array("i", bytes(4 * count))  # a stack: a state is ready once
+        ready = array("i", [0]) * count  # a stack: a state is ready once
         high = 0
         for state in range(count):
             if incoming[state] == 0:
@@ -64,12 +76,12 @@ class Graph:
     def reversed(self) -> "Graph":
         """The same edges the other way round."""
         back = Graph()
-        counts = array("l", bytes(8 * (len(self) + 1)))
+        counts = array("i", bytes(4 * (len(self) + 1)))
         for target in self.targets:
             counts[target + 1] += 1
         for state in range(len(self)):
             counts[state + 1] += counts[state]
-        back.starts = array("l", counts)
+        back.starts = array("i", counts)
         back.targets = array("i", bytes(4 * len(self.targets)))
         for state in range(len(self)):
             for target in self.successors(state):

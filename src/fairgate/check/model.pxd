@@ -6,6 +6,7 @@ cdef long long NIL
 cdef str IDLE, WAITING, INSIDE, DOWN
 cdef unsigned long long MASK
 
+@cython.final
 cdef class Model:
     cdef public object case, setup
     cdef public Steps steps
@@ -20,7 +21,7 @@ cdef class Model:
         dst=cython.longlong, rest=list,
     )
     cpdef void deliveries(self, list found, tuple state) except *
-    @cython.locals(me=cython.longlong, left=cython.longlong, made=cython.longlong, phase=str)
+    @cython.locals(me=cython.longlong, number=cython.longlong, left=cython.longlong, made=cython.longlong, phase=str)
     cpdef void inputs(self, list found, tuple state) except *
     @cython.locals(asking=list)
     cpdef void ask(self, list found, tuple state, long long me, long long left, long long made) except *
@@ -28,15 +29,22 @@ cdef class Model:
     @cython.locals(outcome=Outcome, changed=list, broken=str, wrong=str)
     cpdef void after(self, list found, list state, long long me, tuple outcomes, tuple what) except *
     cpdef long long order(self, long long message) except *
-    @cython.locals(dst=cython.longlong, order=cython.longlong, place=cython.longlong)
+    @cython.locals(dst=cython.longlong, number=cython.longlong, order=cython.longlong, place=cython.longlong)
     cpdef void send(self, list state, long long message) except *
+    @cython.locals(
+        other=cython.longlong, number=cython.longlong, slot=cython.longlong, fence=cython.longlong, status=tuple,
+        taken=list,
+    )
     cpdef str enter(self, list state, long long me, tuple permit)
     cpdef str raise_fence(self, list state, long long slot, long long fence)
     cpdef long long status(self, long long me, long long left, long long made, str phase, long long slot) except *
     cpdef long long become(self, list state, long long me, str phase) except *
-    cpdef list pending(self, tuple state)
-    @cython.locals(
-        hashes=list, total='unsigned long long', more='unsigned long long', at=cython.longlong, before=cython.longlong,
-        order=cython.longlong, weight='unsigned long long', message=cython.longlong,
-    )
+    @cython.locals(mask=cython.longlong, me=cython.longlong, number=cython.longlong)
+    cpdef long long waiting(self, tuple state) except *
+    @cython.locals(least=cython.longlong, total=cython.longlong)
     cpdef long long fingerprint(self, tuple state) except *
+    @cython.locals(
+        total='unsigned long long', more='unsigned long long', at=cython.longlong, before=cython.longlong,
+        order=cython.longlong, weight='unsigned long long', message=cython.longlong, number=cython.longlong,
+    )
+    cpdef long long sum_of(self, tuple state, list hashes) except *

@@ -10,10 +10,12 @@ from typing import Any
 
 from fairgate.check.case import Case
 from fairgate.check.steps import Outcome, Steps
+from fairgate.check.symmetry import renamings
 from fairgate.check.tables import Table
 from fairgate.core.ids import NIL
 from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
+from fairgate.errors import BadInput
 
 State = tuple[int, ...]
 Action = tuple[str, int, Any, tuple[int, ...]]  # what, to whom, with what, and the choices made
@@ -25,7 +27,7 @@ MASK = (1 << 63) - 1
 
 
 class Model:
-    def __init__(self, case: Case, protocol: type[Mutex] | None = None) -> None:
+    def __init__(self, case: Case, protocol: type[Mutex] | None = None, symmetry: bool = False) -> None:
         """`protocol` stands in for the registered one of that name: a mutant, or one that is being written."""
         registered = case.check()
         protocol = protocol or registered
@@ -47,6 +49,8 @@ class Model:
         self.at_history = self.at_budgets + 1
         self.at_clock = self.at_history + 1
         self.at_flight = self.at_clock + 1
+        if symmetry:
+            self.find_renamings(protocol)
 
     # The first state.
 
@@ -86,6 +90,14 @@ class Model:
             raise AssertionError(broken)
         return after
 
+    def find_renamings(self, protocol: type[Mutex]) -> None:
+        ids = protocol.about.ids
+        if not ids:
+            raise BadInput(f"{protocol.about.name} does not say that its peers can change names: leave --symmetry out")
+        begin = {*self.fresh, *self.first()}
+        things = [(self.table.kinds[number], self.things[number]) for number in sorted(begin)]
+        self.table.rename(renamings(self.n, self.setup.root, things, ids), ids)
+
     # What can happen next.
 
     def successors(self, state: State) -> list[Successor]:
@@ -119,7 +131,8 @@ class Model:
         """What users do, and what befalls nodes and the network while the case allows it."""
         cancels, losses, dups, crashes, resets = self.things[state[self.at_budgets]]
         for me in range(self.n):
-            _, left, made, phase, _ = self.things[state[self.n + me]]
+            number = state[self.n + me]
+            _, left, made, phase, _ = self.things[number]
             if phase == IDLE and left > 0:
                 self.ask(found, state, me, left, made)
             elif phase == INSIDE:
@@ -226,8 +239,9 @@ class Model:
         outcomes: tuple[Outcome, ...],
         what: tuple[str, int, Any],
     ) -> None:
+        """`state` is nobody else's, and may be changed."""
         for outcome in outcomes:
-            changed = list(state)
+            changed = list(state) if len(outcomes) > 1 else state
             changed[me] = outcome.key
             broken = outcome.broken
             for message in outcome.sent:
@@ -237,7 +251,7 @@ class Model:
                 broken = broken or wrong
             if outcome.lost:
                 self.become(changed, me, IDLE)
-            found.append(((*what, outcome.choices), tuple(changed), broken))
+            found.append(((what[0], what[1], what[2], outcome.choices), tuple(changed), broken))
 
     def order(self, message: int) -> int:
         """Messages under way are sorted by this: so that equal ones, or those of a fifo channel, lie side by side."""
@@ -250,22 +264,28 @@ class Model:
     def send(self, state: list[int], message: int) -> None:
         """Behind all that come before it in order, or are its equals: channels stay as they were sent."""
         dst = self.things[message][1]
-        if self.things[state[self.n + dst]][3] == DOWN:
+        number = state[self.n + dst]
+        if self.things[number][3] == DOWN:
             return
         order = self.order(message)
         place = len(state)
-        while place > self.at_flight and self.order(state[place - 1]) > order:
+        while place > self.at_flight and order < self.order(state[place - 1]):
             place -= 1
         state.insert(place, message)
 
     def enter(self, state: list[int], me: int, permit: tuple[int, int, int]) -> str:
         """What a grant breaks, or "" if it is as it should be."""
         request, slot, fence = permit
-        _, left, made, phase, _ = self.things[state[self.n + me]]
+        number = state[self.n + me]
+        _, left, made, phase, _ = self.things[number]
         if phase != WAITING or request != made:
             return f"grant: node {me} was granted request {request}, which does not wait"
-        others = [self.things[number] for number in state[self.n : self.at_budgets]]
-        taken = [other[4] for other in others if other[3] == INSIDE]
+        taken = []
+        for other in range(self.n):
+            number = state[self.n + other]
+            status = self.things[number]
+            if status[3] == INSIDE:
+                taken.append(status[4])
         if len(taken) >= self.k:
             return f"k: {len(taken) + 1} inside, k is {self.k} (node {me} came last)"
         if self.slots and not 0 <= slot < self.k:
@@ -303,19 +323,32 @@ class Model:
 
     # What the explorer asks.
 
-    def pending(self, state: State) -> list[int]:
-        """Who waits."""
-        return [me for me in range(self.n) if self.things[state[self.n + me]][3] == WAITING]
+    def waiting(self, state: State) -> int:
+        """A bit for each node that waits."""
+        mask = 0
+        for me in range(self.n):
+            number = state[self.n + me]
+            if self.things[number][3] == WAITING:
+                mask |= 1 << me
+        return mask
 
     def fingerprint(self, state: State) -> int:
         """63 bits that stand for the state, however its things are numbered: the sum of their hashes.
 
-        Equal messages, and those of a fifo channel, lie side by side; each further one weighs more.
+        If peers may change names, it is the least of the sums under all their names.
         """
-        hashes = self.table.hashes
+        least = self.sum_of(state, self.table.hashes)
+        for row in self.table.rows:
+            total = self.sum_of(state, row)
+            least = min(least, total)
+        return least
+
+    def sum_of(self, state: State, hashes: list[int]) -> int:
+        """Equal messages, and those of a fifo channel, lie side by side; each further one weighs more."""
         total = 0
         for at in range(self.at_flight):
-            more = hashes[state[at]]
+            number = state[at]
+            more = hashes[number]
             total += more
         before = NIL
         weight = 1

@@ -1,7 +1,10 @@
 cdef class Seen:
-    cdef long long* table
+    cdef int* table
     cdef long long mask, used, capacity
     cdef long long* fingerprints
     cdef int* parents
     cpdef long long add(self, long long fingerprint, long long parent) except? -1
+    cpdef long long find(self, long long fingerprint)
+    cdef long long place(self, long long fingerprint) noexcept
     cdef int grow(self) except -1
+    cdef int spread(self) except -1

@@ -1,4 +1,4 @@
-"""The states that were seen, by fingerprint; plain. `seen.pyx` keeps the same in C arrays, some 30 bytes a state.
+"""The states that were seen, by fingerprint; plain. `seen.pyx` keeps the same in C arrays, some 20 bytes a state.
 
 A state's number is the order in which it was seen. Its parent's number is kept, so that the shortest way
 to it can be found again; the states themselves are not.
@@ -20,6 +20,10 @@ class Seen:
         self.fingerprints.append(fingerprint)
         self.parents.append(parent)
         return number
+
+    def find(self, fingerprint: int) -> int:
+        """The number of a state; -1 if it was not seen."""
+        return self.numbers.get(fingerprint, -1)
 
     def size(self) -> int:
         return len(self.fingerprints)

@@ -8,6 +8,7 @@ cdef class Outcome:
     cdef public tuple sent, choices, granted
     cdef public str broken
 
+@cython.final
 cdef class Steps:
     cdef public list outboxes, nodes
     cdef public object make, setup

@@ -7,6 +7,8 @@ the same everywhere, the order of messages and the fingerprints of states, goes 
 from hashlib import blake2b
 from typing import Any
 
+from fairgate.check.symmetry import Ids, Names, renamed
+
 
 class Table:
     def __init__(self) -> None:
@@ -14,6 +16,16 @@ class Table:
         self.kinds: list[str] = []
         self.things: list[Any] = []
         self.hashes: list[int] = []
+        self.renamings: list[Names] = []
+        self.rows: list[list[int]] = []  # the hashes that things have under each of them
+        self.ids: Ids = {}
+
+    def rename(self, renamings: list[Names], ids: Ids) -> None:
+        self.renamings = renamings
+        self.ids = ids
+        self.rows = [
+            [hash_of(kind, renamed(kind, thing, names, ids)) for kind, thing in self.since(0)] for names in renamings
+        ]
 
     def number(self, kind: str, thing: Any) -> int:
         found = self.numbers.get((kind, thing))
@@ -24,6 +36,8 @@ class Table:
         self.kinds.append(kind)
         self.things.append(thing)
         self.hashes.append(hash_of(kind, thing))
+        for names, row in zip(self.renamings, self.rows, strict=True):
+            row.append(hash_of(kind, renamed(kind, thing, names, self.ids)))
         return number
 
     def since(self, number: int) -> list[tuple[str, Any]]:

@@ -21,7 +21,7 @@ from fairgate.sim.trials import leave_ctrl_c_to_the_parent
 
 Packed: TypeAlias = "array[int]"
 News = list[tuple[str, Any]]  # kinds and things, in the order of their numbers
-Waiting: TypeAlias = "list[tuple[Packed, int]]"  # and who found them
+Waiting: TypeAlias = "deque[tuple[Packed, int]]"  # and who found them
 Batches = Generator[tuple[Batch, int], None, None]  # and who found what is in it
 NOBODY = -1  # the first state is known to all
 
@@ -33,8 +33,8 @@ class Alone:
         self.expander = Expander(model)
 
     def expand(self, waiting: Waiting) -> Batches:
-        for packed, _ in waiting:
-            yield self.expander.expand(packed), NOBODY
+        while waiting:  # and what has been looked at is kept no longer
+            yield self.expander.expand(waiting.popleft()[0]), NOBODY
 
     def end(self) -> None:
         pass
@@ -58,16 +58,16 @@ class Crew:
         self.told = [[0] * workers for _ in range(workers)]  # and how much of it each other one knows
 
     def expand(self, waiting: Waiting) -> Batches:
-        ahead = deque(enumerate(waiting))
+        batches = len(waiting)
         under_way: dict[int, int] = {}  # worker -> its batch
         done: dict[int, tuple[Batch, int]] = {}
         idle = list(range(len(self.pipes)))
-        for wanted in range(len(waiting)):
+        for wanted in range(batches):
             while wanted not in done:
-                while idle and ahead:
+                while idle and waiting:
                     me = idle.pop()
-                    under_way[me], (packed, finder) = ahead.popleft()
-                    self.give(me, packed, finder)
+                    under_way[me] = batches - len(waiting)
+                    self.give(me, *waiting.popleft())
                 for me in self.ready(under_way):
                     done[under_way.pop(me)] = self.take(me)
                     idle.append(me)

@@ -37,6 +37,7 @@ def check_command(
     skew: args.Skew = DEFAULT.skew,
     depth: args.Depth = None,
     workers: args.Workers = 1,
+    symmetry: args.Symmetry = False,
     as_json: args.Json = False,
     journal: args.Journal = None,
     scenario: args.Scenario = None,
@@ -51,6 +52,8 @@ def check_command(
     [bold]Larger ones[/bold]: with more nodes or requests the states become millions
 
         fairgate check fair_k --nodes 5 --k 2 --workers 2
+
+        fairgate check fair_k --nodes 5 --k 2 --symmetry
 
         fairgate check fair_k --nodes 4 --requests 2 --depth 20
 
@@ -102,7 +105,7 @@ def check_command(
         raise BadInput(f"--workers must be at least 1, not {workers}")
     for file in (journal, scenario):
         check_place(file)
-    explorer = Explorer(case, make_model(case), workers)
+    explorer = Explorer(case, make_model(case, symmetry), workers)
     with exploring(case.protocol) as told:
         report = explorer.run(depth, told)
     way = Counterexample(explorer.model, report.violations[0]) if report.violations else None
@@ -129,10 +132,10 @@ def check_place(file: str | None) -> None:
         raise BadInput(f"cannot write {file}: there is no such directory, or it is one itself")
 
 
-def make_model(case: Case) -> Model:
+def make_model(case: Case, symmetry: bool) -> Model:
     """Only the protocol itself knows what its options may be."""
     try:
-        return Model(case)
+        return Model(case, symmetry=symmetry)
     except ValueError as wrong:
         raise BadInput(str(wrong)) from wrong
 
@@ -143,7 +146,10 @@ def show(report: Report, way: Counterexample | None) -> None:
     if way is None:
         return
     steps = len(way.violation.path)
-    console.print(f"\nThe shortest way there, {steps} {'step' if steps == 1 else 'steps'}:", markup=False)
+    said = f"The shortest way there, {steps} {'step' if steps == 1 else 'steps'}"
+    if way.violation.cycle:
+        said = f"{said}, of which the last {way.violation.cycle} can go on for ever"
+    console.print(f"\n{said}:", markup=False)
     for line in way.picture(line_width(), not can_draw()):
         print(line)
 

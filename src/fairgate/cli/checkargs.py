@@ -44,6 +44,10 @@ Depth = Annotated[
 Workers = Annotated[
     int, option(RUN, "Processes that look at the states: what is found is the same, only sooner.", metavar="W")
 ]
+Symmetry = Annotated[
+    bool,
+    option(RUN, "Take states for one that differ only in who is who; for protocols that never ask which id is larger."),
+]
 Json = Annotated[bool, option(OUTPUT, "Print one JSON object and nothing else.", name="--json")]
 Journal = Annotated[
     str | None,

@@ -98,6 +98,8 @@ def verdict_of(report: Report) -> Text:
     kept = [f"at most {report.case.k} inside"]
     if find_protocol(report.case.protocol).about.slots:
         kept.append("fences rise, tokens stay as many")
-    while_it_lasts = " before the clocks end" if report.case.ticks else ""
-    kept.append("whoever waits can still come in" if report.cyclic else f"nobody is left waiting{while_it_lasts}")
+    if report.cyclic:
+        kept.append("whoever waits comes in, in every fair run")
+    else:
+        kept.append("nobody is left waiting" + (" before the clocks end" if report.case.ticks else ""))
     return Text(f"no violation: {', '.join(kept)}", style="bold green")

@@ -15,4 +15,7 @@ class About:
     slots: bool = False  # do grants carry a slot and a rising fence?
     open_membership: bool = False
     detectors: tuple[str, ...] = ()  # classes of failure detectors it listens to
+    # Where ids stand in a "key", and in a message by its tag; only of protocols that never ask which id is larger, so
+    # that peers can change names (check/symmetry.py).
+    ids: dict[str, tuple[int, ...]] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)  # name -> default, or tuple of choices, first the default

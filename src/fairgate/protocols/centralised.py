@@ -74,6 +74,7 @@ class Centralised(Mutex):
         kind="token",
         cost="3, or 0 at the server",
         slots=True,
+        ids={"key": (7,), "ce.request": (1,)},
     )
 
     def __init__(self, me: int, setup: Setup, out: Outbox) -> None:

@@ -121,6 +121,7 @@ class FairK(Mutex):
         kind="token",
         cost="O(log N), about 8 at N=100",
         slots=True,
+        ids={"key": (4, 5, 6, 11), "fk.request": (1,), "fk.child": (1,), "fk.token_locations": (1,)},
         options={"parent_on_child": True},
     )
 

@@ -61,6 +61,7 @@ class NaimiTrehel(Mutex):
         cost="O(log N), 0 for an idle holder",
         many=False,
         slots=True,
+        ids={"key": (4, 5), "nt.request": (1,)},
     )
 
     def __init__(self, me: int, setup: Setup, out: Outbox) -> None:

@@ -1,0 +1,107 @@
+"""Liveness where runs need not end: a storm that nobody comes out of is found, and idle chatter is no storm."""
+
+from __future__ import annotations
+
+from array import array
+from pathlib import Path
+
+import pytest
+
+from fairgate.check.case import Case
+from fairgate.check.counterexample import Counterexample
+from fairgate.check.explore import Explorer
+from fairgate.check.fair_cycles import parts
+from fairgate.check.liveness import Graph
+from fairgate.check.model import Model
+from fairgate.trace.replay import replay
+from fairgate.trace.scenario import run_scenario
+from tests.mutants.mutate import mutant
+from tests.mutants.test_check import speaking
+
+CASE = Case("centralised", nodes=3)
+HANDLER = """    def on_request(self, m: Request) -> None:
+        self.serve(m.r)
+"""
+STORM = """    def on_request(self, m: Request) -> None:
+        if self.me != self.root:
+            self.out.send(self.root, m)  # ask again
+        elif self.free and self.out.choose(2):
+            self.out.send(m.r, m)  # not now
+        else:
+            self.serve(m.r)
+"""
+CHATTER = """    def on_start(self) -> None:
+        if self.me == self.root:
+            self.out.send(self.me, Request(NIL))
+
+    def on_request(self, m: Request) -> None:
+        if m.r == NIL:
+            self.out.send(self.me, m)
+        else:
+            self.serve(m.r)
+"""
+DEAF = CHATTER.replace("self.serve(m.r)", "self.queue.append(m.r)")
+
+
+def explorer_of(handler: str, monkeypatch: pytest.MonkeyPatch, workers: int = 1) -> Explorer:
+    module = mutant("protocols.centralised", HANDLER, handler)
+    speaking(module, monkeypatch)
+    return Explorer(CASE, Model(CASE, module.Centralised), workers)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_storm_is_found_and_shown(workers: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The server may always send a request back, and its client always asks again: so it can come in, and need not."""
+    explorer = explorer_of(STORM, monkeypatch, workers)
+    report = explorer.run()
+    assert report.complete
+    assert report.cyclic > 0
+    (violation,) = report.violations
+    assert violation.what == "liveness: node 1 may wait for ever, in a fair cycle of 2 steps"
+    assert [what for what, *_ in violation.path] == ["acquire", "message", "message"]
+    assert violation.cycle == 2
+    assert_round(explorer.model, violation.path, violation.cycle)
+    way = Counterexample(explorer.model, violation)
+    way.write_journal(tmp_path / "way.ndjson")
+    make = explorer.model.steps.make
+    assert len(list(replay(tmp_path / "way.ndjson", make))) == len(way.walk.kept.steps)
+    text = way.scenario()
+    assert run_scenario(text, lambda *_: make) == text
+
+
+def assert_round(model: Model, path: tuple[object, ...], cycle: int) -> None:
+    """Its last steps lead back to where they began."""
+    states = [model.first()]
+    for wanted in path:
+        (after,) = [after for action, after, _ in model.successors(states[-1]) if action == wanted]
+        states.append(after)
+    assert states[-1] == states[-1 - cycle]
+
+
+def test_chatter_is_unfair_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message runs in circles for ever, but each request is under way all that time, and comes in in the end."""
+    report = explorer_of(CHATTER, monkeypatch).run()
+    assert (report.complete, report.violations) == (True, ())
+    assert report.cyclic == report.states
+
+
+def test_who_can_never_come_in_is_reported_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same chatter, and requests are not served."""
+    (violation,) = explorer_of(DEAF, monkeypatch).run().violations
+    assert violation.what == "liveness: from here node 1 can never come in"
+    assert violation.cycle == 0
+
+
+def graph(edges: dict[int, list[int]], waiting: int) -> Graph:
+    made = Graph()
+    for targets in edges.values():
+        made.extend([len(targets)], array("i", targets), array("i", [waiting]))
+    return made
+
+
+def test_parts_of_a_graph() -> None:
+    """Two that hang together, one within a larger way round, a state with an edge to itself, and one without."""
+    edges = {0: [1], 1: [2, 4], 2: [3], 3: [1], 4: [5, 6], 5: [4], 6: [6, 7], 7: []}
+    assert sorted(parts(graph(edges, waiting=1), 0)) == [[1, 2, 3], [4, 5], [6]]
+    assert list(parts(graph(edges, waiting=2), 0)) == []
+    assert sorted(parts(graph({0: [1, 2], 1: [0], 2: [0, 3], 3: [2]}, waiting=1), 0)) == [[0, 1, 2, 3]]
