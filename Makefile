@@ -5,15 +5,17 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS := $(shell nproc 2>/dev/null || echo 2)
+MUTATED := fair_k naimi_trehel bv95 raymond raymond_fd ricart_agrawala suzuki_kasami maekawa centralised leased
 HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd'))
 
-.PHONY: demo test quick lint bench stress spin build clean help
+.PHONY: demo test quick lint bench stress mutants spin build clean help
 
 help:
 	@echo "make demo    a gate of k=3 for 100 nodes, simulated"
 	@echo "make test    everything that CI runs: types, style, all tests"
 	@echo "make quick   the tests alone, without set-up"
 	@echo "make stress  the long random runs"
+	@echo "make mutants every statement of every protocol deleted in turn: is it noticed?"
 	@echo "make bench   speed, as ratios, against SimPy"
 	@echo "make spin    Fair-k again, by another checker (needs Debian's package spin)"
 	@echo "make build   compile the hot modules again"
@@ -36,6 +38,9 @@ lint: build
 
 stress: build
 	$(BIN)/python -m pytest -n $(JOBS) -m stress tests
+
+mutants: build
+	@failed=0; for each in $(MUTATED); do $(BIN)/fairgate check $$each --mutants || failed=1; done; exit $$failed
 
 bench: build
 	$(BIN)/python -m bench.speed

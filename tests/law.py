@@ -12,6 +12,8 @@ import json
 import random
 from typing import Any
 
+from fairgate.check.lossy_walk import Clocks, Lossy, one_move, random_system
+from fairgate.check.stacks import Stack
 from fairgate.core.choose import Chooser, from_floats, scripted
 from fairgate.core.layers import MakeNode
 from fairgate.core.message import Key, Message, decode
@@ -19,8 +21,6 @@ from fairgate.core.node import Node
 from fairgate.core.outbox import Collected
 from fairgate.core.setup import Setup
 from fairgate.sim.hand import Violation
-from tests.lossy_walk import Clocks, Lossy, one_move, random_system
-from tests.stacks import Stack
 
 OTHER_CLOCK = 7_000_000_007  # how far a clone's clock is from the original's: a key outlives its clock
 

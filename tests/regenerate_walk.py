@@ -13,7 +13,7 @@ from fairgate.core.setup import Setup
 from fairgate.recovery.regenerate import Regenerate
 from fairgate.sim.hand import Violation
 from tests.law import Lawful
-from tests.lossy_walk import Lossy, calm_down, one_move
+from fairgate.check.lossy_walk import Lossy, calm_down, one_move
 
 
 class Mortal(Lossy):

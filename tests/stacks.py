@@ -4,25 +4,12 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from dataclasses import dataclass
 
 import fairgate.protocols
-from fairgate.core.about import About
-from fairgate.core.layers import Layer, MakeNode, over
+from fairgate.check.stacks import Stack, over_channel, plain
 from fairgate.core.mutex import Mutex
 from fairgate.protocols.fair_k import FairK
 from fairgate.protocols.leased import Leased
-from fairgate.recovery.channel import Channel
-from fairgate.registry import stand
-
-
-@dataclass(frozen=True)
-class Stack:
-    """How to make a node, and what the protocol at its top says of itself."""
-
-    name: str
-    make: MakeNode
-    about: About
 
 
 def protocols() -> list[type[Mutex]]:
@@ -33,14 +20,6 @@ def protocols() -> list[type[Mutex]]:
             if isinstance(thing, type) and issubclass(thing, Mutex) and thing.__module__ == info.name:
                 found += [thing] if thing.about.name else []
     return found
-
-
-def plain(protocol: type[Mutex]) -> Stack:
-    return Stack(protocol.__name__, stand(protocol), protocol.about)
-
-
-def over_channel(protocol: type[Mutex], channel: type[Layer] = Channel) -> Stack:
-    return Stack(f"{protocol.__name__} over {channel.__name__}", over(channel, protocol), protocol.about)
 
 
 CARRIED = [over_channel(FairK), over_channel(Leased)]

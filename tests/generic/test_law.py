@@ -5,8 +5,9 @@ The checker, the journal, backups, pickling and upgrades all stand on it; tests/
 
 import pytest
 
+from fairgate.check.stacks import Stack
 from tests.law import law_walks
-from tests.stacks import CARRIED, Stack, all_stacks
+from tests.stacks import CARRIED, all_stacks
 
 
 @pytest.mark.parametrize("stack", all_stacks(), ids=lambda stack: stack.name)

@@ -9,15 +9,15 @@ SORTED = {"cache": "sorted"}
 HINT = {"tree": "queue_hint"}
 
 MUTANTS = {
-    "keeps its parent when it asks": ("            self.parent[t] = NIL\n", "", {}, {"liveness"}),
+    "keeps its parent when it asks": ("            self.parent[t] = NIL  # BV:RQ3\n", "", {}, {"liveness"}),
     "stays a sink after release": (
-        "                self.parent[self.slot] = waiting[len(waiting) - 1][1]\n",
+        "                self.parent[self.slot] = waiting[len(waiting) - 1][1]  # BV:RL2\n",
         "                pass\n",
         {},
         {"send", "tokens"},
     ),
     "an idle holder stays a sink": (
-        "            self.parent[m.t] = m.r\n            self.send_token(m.r, ())\n",
+        "            self.parent[m.t] = m.r\n            self.send_token(m.r, ())  # BV:PR3\n",
         "            self.send_token(m.r, ())\n",
         {},
         {"send", "tokens"},

@@ -16,9 +16,10 @@ import pytest
 import fairgate.check.seen
 from fairgate.check.case import Case
 from fairgate.check.counterexample import Counterexample
+from fairgate.check.deletions import speaking
 from fairgate.check.explore import Explorer
 from fairgate.check.model import Model
-from fairgate.core.message import KINDS, Message
+from fairgate.core.mutex import Mutex
 from fairgate.trace.replay import replay
 from fairgate.trace.scenario import run_scenario
 from tests.mutants.mutate import mutant
@@ -44,7 +45,7 @@ MUTANTS: dict[str, tuple[str, str, str, dict[str, Any], str]] = {
     "fair_k: the fence stands still": (FAIR_K, "        self.fence += 1\n", "", {}, "fence"),
     "naimi_trehel: forgets to clear next": (
         NAIMI,
-        "            self.next = NIL\n",
+        "            self.next = NIL  # NT:RL2\n",
         "",
         {"requests": 2},
         "assertion",
@@ -58,7 +59,7 @@ MUTANTS: dict[str, tuple[str, str, str, dict[str, Any], str]] = {
     ),
     "naimi_trehel: an idle root keeps its token": (
         NAIMI,
-        "            self.send_token(m.r)\n",
+        "            self.send_token(m.r)  # NT:PR3\n",
         "            pass\n",
         {},
         "liveness",
@@ -114,19 +115,16 @@ MUTANTS: dict[str, tuple[str, str, str, dict[str, Any], str]] = {
 CLASSES = {FAIR_K: "FairK", NAIMI: "NaimiTrehel", RAYMOND: "Raymond", MAEKAWA: "Maekawa"}
 
 
-def speaking(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The checker decodes messages, and these nodes know only those of their own module."""
-    for kind in list(vars(module).values()):
-        if isinstance(kind, type) and issubclass(kind, Message) and kind.tag:
-            monkeypatch.setitem(KINDS, kind.tag, kind)
-
-
 @pytest.mark.parametrize("name", MUTANTS)
-def test_mutant_is_found_and_shown(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_mutant_is_found_and_shown(name: str, tmp_path: Path) -> None:
     path, old, new, circumstances, broken = MUTANTS[name]
     module = mutant(path, old, new)
-    speaking(module, monkeypatch)
     make = getattr(module, CLASSES[path])
+    with speaking(module):
+        found_and_shown(path, make, circumstances, broken, tmp_path)
+
+
+def found_and_shown(path: str, make: type[Mutex], circumstances: dict[str, Any], broken: str, tmp_path: Path) -> None:
     case = Case(path.removeprefix("protocols."), **circumstances)
     explorer = Explorer(case, Model(case, make))
     (violation,) = explorer.run().violations
@@ -139,12 +137,12 @@ def test_mutant_is_found_and_shown(name: str, monkeypatch: pytest.MonkeyPatch, t
 
 
 @pytest.mark.parametrize("path", CLASSES)
-def test_no_mutant_is_found_in_the_original(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_mutant_is_found_in_the_original(path: str) -> None:
     """Read from its source as the mutants are: so it is the changed line that was found."""
     module = unchanged(path)
-    speaking(module, monkeypatch)
     case = Case(path.removeprefix("protocols."))
-    report = Explorer(case, Model(case, getattr(module, CLASSES[path]))).run()
+    with speaking(module):
+        report = Explorer(case, Model(case, getattr(module, CLASSES[path]))).run()
     assert (report.complete, report.violations) == (True, ())
 
 

@@ -5,9 +5,9 @@ Most of them show over a channel, with nothing worse than delays.
 
 import pytest
 
+from fairgate.check.stacks import over_channel, plain
 from tests.mutants.lossy import caught_lossy
 from tests.mutants.mutate import mutant
-from tests.stacks import over_channel, plain
 
 GIVEN_AWAY = {"k", "slot", "fence"}  # two are in a slot, or one comes in with a permit that is over
 

@@ -5,15 +5,19 @@ import pytest
 from tests.mutants.mutate import caught, mutant
 
 MUTANTS = {
-    "no path reversal": ("        self.parent = m.r\n", "", {"send", "tokens"}),
-    "keeps its parent when it asks": ("            self.parent = NIL\n", "", {"liveness"}),
-    "forgets to clear next": ("            self.next = NIL\n", "", {"tokens"}),
+    "no path reversal": ("        self.parent = m.r  # NT:PR4\n", "", {"send", "tokens"}),
+    "keeps its parent when it asks": ("            self.parent = NIL  # NT:RQ2\n", "", {"liveness"}),
+    "forgets to clear next": ("            self.next = NIL  # NT:RL2\n", "", {"tokens"}),
     "a waiting root gives away a token it has not": (
         "        elif self.requesting_cs:",
         "        elif False:",
         {"tokens"},
     ),
-    "an idle root keeps its token": ("            self.send_token(m.r)\n", "            pass\n", {"liveness"}),
+    "an idle root keeps its token": (
+        "            self.send_token(m.r)  # NT:PR3\n",
+        "            pass\n",
+        {"liveness"},
+    ),
     "keeps the token it sends": ("        self.token_present = False\n", "", {"tokens"}),
     "the fence stands still": ("        self.fence += 1\n", "", {"fence"}),
     "the fence begins again": ("Token(self.fence)", "Token(0)", {"fence"}),

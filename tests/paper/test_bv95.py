@@ -100,6 +100,15 @@ def test_stamps_are_past_all_that_was_seen_and_stand_still_where_nobody_sorts() 
         assert hand.flight[1].msg == Request(0, 2, stamp)
 
 
+def test_a_token_carries_the_clock_of_its_sender() -> None:
+    hand = gate(k=1, cache="sorted")
+    hand.acquire(2)  # 1
+    hand.deliver()  # 2, and 3 as the token goes
+    assert [flight.msg for flight in hand.flight] == [Token(0, 0, 3, ())]
+    hand.deliver()
+    assert node(hand, 2).clock == 4
+
+
 def test_without_a_cache_one_request_is_kept_and_the_rest_sent_after_it() -> None:
     hand = gate(k=1, cache="none")
     hand.acquire(0)
@@ -159,6 +168,14 @@ def test_most_recent_and_stalest_are_the_first_and_the_last_tree_heard_of() -> N
             chooser.on_message(4, Request(t, 4, 0))
             seen.append(chooser.pick())
         assert seen == picks
+
+
+def test_a_token_is_heard_of_too() -> None:
+    hand = gate(k=3, tree="stalest")
+    hand.acquire(5)
+    hand.deliver_all()
+    assert node(hand, 5).slot == 2
+    assert node(hand, 5).pick() == 0
 
 
 def test_queue_hint_is_the_shortest_queue_known() -> None:

@@ -22,9 +22,11 @@ from fairgate.check.deletions import speaking
 from fairgate.check.draw import drawn
 from fairgate.check.enact import Kept
 from fairgate.check.explore import Explorer
+from fairgate.check.lossy_walk import lossy_walks
 from fairgate.check.model import Model
 from fairgate.check.order import most_turns_past, places_early
 from fairgate.check.shrink import Shrinker
+from fairgate.check.stacks import over_channel
 from fairgate.check.steps import Sent
 from fairgate.core.mutex import Mutex
 from fairgate.core.properties import Occupancy
@@ -36,9 +38,7 @@ from fairgate.sim.record import EngineRecorder
 from fairgate.sim.run import Config, build, run, simulate
 from fairgate.trace.journal import Step, read
 from fairgate.trace.replay import ReplayError, replay
-from tests.lossy_walk import lossy_walks
 from tests.mutants.mutate import mutant
-from tests.stacks import over_channel
 
 HOLES = Path(__file__).parents[2] / "papers" / "holes"
 REWRITE = bool(os.environ.get("REWRITE"))

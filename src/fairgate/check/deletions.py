@@ -1,30 +1,25 @@
-"""Automatic mutants: each statement of each handler deleted in turn, and the checker asked to notice.
+"""Automatic mutants: each statement of each handler deleted in turn, and judged (check/judges.py).
 
 A statement that can be deleted unnoticed is either not needed, or needed for something that is not safety or
 liveness (speed, fairness, tidiness). check/survivors.py says which, one by one.
 """
 
 import ast
-import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 import fairgate
-from fairgate.check.case import Case
-from fairgate.check.explore import Explorer
-from fairgate.check.fd_walk import fd_walks
-from fairgate.check.model import Model
-from fairgate.check.walk import walks
+from fairgate.check.judges import judge
 from fairgate.core import message
 from fairgate.core.mutex import Mutex
-from fairgate.sim.hand import Violation
+from fairgate.sim.trials import in_processes
 
 UNTOUCHED = frozenset(["__init__", "key", "load", "show", "tokens", "coordinators"])  # not the algorithm
-MOST_STATES = 20_000  # of one case; a mutant that shows nothing until then goes on to the walks
-WALKS = range(1_000)
+MOST_TURNS = 10_000  # of one loop in one step
 
 
 @dataclass(frozen=True)
@@ -33,12 +28,13 @@ class Deleted:
     handler: str
     line: int
     statement: str  # its first line
-    caught: str  # the property that broke; "" if none did
+    caught: str = ""  # the property that broke; "" if none did
 
 
 def load_mutant(source: str, path: str) -> ModuleType:
     """A module made of changed source. Its messages carry the tags of the original's, which stay registered."""
     module = ModuleType("mutant")
+    module.__dict__["turns"] = turns
     module.__file__ = path
     known = dict(message.KINDS)
     message.KINDS.clear()
@@ -99,66 +95,42 @@ def count_places(protocol: type[Mutex]) -> int:
     return sum(1 for _ in places(ast.parse(source_of(protocol).read_text()), protocol.__name__))
 
 
-def mutants(protocol: type[Mutex]) -> Iterator[tuple[str, int, str, type[Mutex], dict[str, type[message.Message]]]]:
-    """(handler, line, statement, class, its messages) with one statement deleted, one after the other."""
+def mutant_at(protocol: type[Mutex], number: int) -> tuple[Deleted, ModuleType]:
+    """With the statement at this place deleted."""
     path = source_of(protocol)
     tree = ast.parse(path.read_text())
-    for number in range(count_places(protocol)):
-        mutated = copy.deepcopy(tree)
-        handler, statement, body, at = list(places(mutated, protocol.__name__))[number]
-        body[at] = ast.copy_location(ast.Pass(), statement)
-        module = load_mutant(ast.unparse(mutated), str(path))
-        first = ast.unparse(statement).splitlines()[0]
-        kinds = module.__dict__["MUTATED_KINDS"]
-        yield handler, statement.lineno, first, getattr(module, protocol.__name__), kinds
+    handler, statement, body, at = list(places(tree, protocol.__name__))[number]
+    body[at] = ast.copy_location(ast.Pass(), statement)
+    module = load_mutant(ast.unparse(Bounded().visit(tree)), str(path))
+    return Deleted(protocol.about.name, handler, statement.lineno, ast.unparse(statement).splitlines()[0]), module
 
 
-def cases(protocol: type[Mutex]) -> list[Case]:
-    """Small systems that together reach every handler."""
-    name = protocol.about.name
-    second = 1_000_000_000
-    if protocol.timed:
-        lease = {"lease": 2 * second, "drift": 500_000}
-        return [
-            Case(name, nodes=2, requests=2, ticks=5, cancels=1, options=lease),
-            Case(name, nodes=3, requests=1, ticks=4, crashes=1, options=lease),
-        ]
-    if protocol.about.detectors:
-        return [Case(name, nodes=3, k=1, requests=1, crashes=1), Case(name, nodes=3, k=2, requests=1, crashes=1)]
-    found = [Case(name, nodes=3, requests=2), Case(name, nodes=3, requests=2, cancels=1)]
-    for option, choices in protocol.about.options.items():
-        for choice in choices if isinstance(choices, tuple) else ():
-            found.append(Case(name, nodes=3, k=2, requests=1, options={option: choice}))
-    if protocol.about.many:
-        found.append(Case(name, nodes=3, k=2, requests=2, cancels=1))
+class Bounded(ast.NodeTransformer):
+    """`while` with an end: one that runs for ever is noticed like any other mistake."""
+
+    def visit_While(self, node: ast.While) -> ast.For:
+        self.generic_visit(node)
+        again = ast.Call(ast.Name("turns", ast.Load()), [], [])
+        leave = ast.If(ast.UnaryOp(ast.Not(), node.test), [ast.Break()], [])
+        loop = ast.For(ast.Name("_", ast.Store()), again, [leave, *node.body], [])
+        return ast.fix_missing_locations(ast.copy_location(loop, node))
+
+
+def turns() -> Iterator[int]:
+    yield from range(MOST_TURNS)
+    raise RuntimeError("a loop without an end")
+
+
+def judged_at(protocol: type[Mutex], number: int) -> Deleted:
+    deleted, module = mutant_at(protocol, number)
+    with speaking(module):
+        return replace(deleted, caught=judge(getattr(module, protocol.__name__)))
+
+
+def delete_all(protocol: type[Mutex], workers: int = 1) -> Iterator[Deleted]:
+    """Every statement in turn, in processes; those that are judged first come first."""
+    numbers = range(count_places(protocol))
+    if workers == 1:
+        yield from (judged_at(protocol, number) for number in numbers)
     else:
-        found.append(Case(name, nodes=4, requests=1))
-    return found
-
-
-def judge(protocol: type[Mutex], kinds: dict[str, type[message.Message]]) -> str:
-    """The property that the checker finds broken in one of the cases, or random walks of larger ones; or ""."""
-    known = dict(message.KINDS)
-    message.KINDS.update(kinds)  # what the mutant's messages decode to
-    try:
-        for case in cases(protocol):
-            report = Explorer(case, Model(case, protocol)).run(most_states=MOST_STATES)
-            if report.violations:
-                return report.violations[0].what.split(":", maxsplit=1)[0]
-        if protocol.about.detectors:
-            fd_walks(protocol, WALKS)
-        elif not protocol.timed:
-            walks(protocol, WALKS)
-    except Violation as broken:
-        return str(broken).split(":", maxsplit=1)[0]
-    except Exception as error:  # whatever a mutant runs into is noticed
-        return type(error).__name__
-    finally:
-        message.KINDS.clear()
-        message.KINDS.update(known)
-    return ""
-
-
-def delete_all(protocol: type[Mutex]) -> Iterator[Deleted]:
-    for handler, line, statement, mutated, kinds in mutants(protocol):
-        yield Deleted(protocol.about.name, handler, line, statement, judge(mutated, kinds))
+        yield from in_processes(partial(judged_at, protocol), numbers, workers)

@@ -1,4 +1,4 @@
-"""Orders that papers promise, read off the steps of a run. They are neither safety nor liveness: no run ends by them."""
+"""Orders that papers promise, read off the steps of a run. Neither safety nor liveness: no run ends by them."""
 
 from collections import Counter
 from collections.abc import Iterable

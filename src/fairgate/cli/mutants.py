@@ -1,6 +1,7 @@
 """`fairgate check --mutants`: how much of a protocol the checker would miss."""
 
 import json
+import multiprocessing
 
 from rich.table import Table
 
@@ -16,11 +17,12 @@ def mutants_command(protocol: type[Mutex], as_json: bool) -> int:
     interrupted = False
     with progress_bar(f"mutants of {protocol.about.name}", count_places(protocol)) as advance:
         try:
-            for deleted in delete_all(protocol):
+            for deleted in delete_all(protocol, multiprocessing.cpu_count()):
                 found.append(deleted)
                 advance(len(found))
         except KeyboardInterrupt:
             interrupted = True
+    found.sort(key=lambda deleted: deleted.line)
     survivors = [deleted for deleted in found if not deleted.caught]
     if as_json:
         print(json.dumps(report(protocol, found, survivors, interrupted)))

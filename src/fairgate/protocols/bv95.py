@@ -4,7 +4,7 @@ Theory of operation. There are k tokens and k trees, one a token, each a path-re
 (see naimi_trehel.py): `parent[t]` leads towards token t. A node with an idle token uses it; another picks
 one tree by a heuristic and asks there, and there only, which is what makes the algorithm unfair. A node
 that waits for token t, or is inside with it, is a sink of tree t: requests that reach it are `kept`. The
-token itself carries the `queue` of those known to wait. When it leaves, the two are merged.
+token itself carries the `queue` of those known to wait. When it leaves, the two are merged. Labels: papers/bv95.md.
 
 The heuristics and the caching are ours: the original's are not in our papers. Option `tree`:
   - random: any tree, each as likely;
@@ -118,18 +118,18 @@ class BV95(Mutex):
             self.take_token()
         else:
             self.tick(0)
-            t = self.pick()
-            self.out.send(self.parent[t], Request(t, self.me, self.clock))
-            self.parent[t] = NIL
+            t = self.pick()  # BV:RQ1
+            self.out.send(self.parent[t], Request(t, self.me, self.clock))  # BV:RQ2
+            self.parent[t] = NIL  # BV:RQ3
 
     def release_cs(self) -> None:
-        waiting = self.merged()
+        waiting = self.merged()  # BV:RL1
         if waiting:
             if self.parent[self.slot] == NIL:
                 # Head or tail: both get the token after this node, so either keeps the tree one. The tail is a
                 # sink for longest: what is sent there stays there, where by the heads it would run after the token.
-                self.parent[self.slot] = waiting[len(waiting) - 1][1]
-            self.send_token(waiting[0][1], waiting[1:])
+                self.parent[self.slot] = waiting[len(waiting) - 1][1]  # BV:RL2
+            self.send_token(waiting[0][1], waiting[1:])  # BV:RL3
 
     def merged(self) -> tuple[Waiting, ...]:
         """The token's queue with the kept requests in their places."""
@@ -150,26 +150,26 @@ class BV95(Mutex):
         self.tick(m.stamp)
         self.heard(m.t)
         if self.parent[m.t] != NIL:
-            self.out.send(self.parent[m.t], m)
-            self.parent[m.t] = m.r
+            self.out.send(self.parent[m.t], m)  # BV:PR1
+            self.parent[m.t] = m.r  # BV:PR2
             if self.tree == "queue_hint":
                 self.hint[m.t] += 1
         elif not self.requesting_cs:
             self.out.note("an idle token was handed over")
             self.parent[m.t] = m.r
-            self.send_token(m.r, ())
+            self.send_token(m.r, ())  # BV:PR3
         else:
-            self.keep(m)
+            self.keep(m)  # BV:PR4
 
     def keep(self, m: Request) -> None:
         self.kept.append((m.stamp, m.r))
         if self.cache == "none":
-            self.parent[m.t] = m.r  # no sink any more: there is room for one
+            self.parent[m.t] = m.r  # BV:PR5: no sink any more, there is room for one
 
     def on_token(self, m: Token) -> None:
         self.tick(m.stamp)
         self.heard(m.t)
-        self.token_present = True
+        self.token_present = True  # BV:PT1
         self.slot = m.t
         self.fence = m.fence
         self.queue = m.queue

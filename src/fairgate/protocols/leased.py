@@ -33,6 +33,7 @@ LEASE = 10_000_000_000  # ns
 DRIFT = 10_000  # parts per million
 MILLION = 1_000_000
 SLOT = "slot:"
+GIVEN_AWAY = "the slot was given away"  # why a permit was lost: a clock ran further apart than `drift`
 
 
 class Request(Message):
@@ -218,7 +219,7 @@ class Leased(Mutex):
             return
         self.forget_slot()
         if self.inside:
-            self.lose_cs("the slot was given away")  # a clock ran further apart than `drift`
+            self.lose_cs(GIVEN_AWAY)
         elif self.request == NIL:
             self.requesting_cs = False
         else:

@@ -259,7 +259,6 @@ class Maekawa(Mutex):
     def on_release_message(self, src: int, m: Release) -> None:
         assert self.holder == (m.ts, src), "only the holder releases the lock"
         self.holder = ()
-        self.inquiring = False
         if self.queue:
             self.lock_best()
 

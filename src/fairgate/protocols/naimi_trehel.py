@@ -6,7 +6,7 @@ parent: the path is reversed, and the tree stays flat by use. The last node to h
 one in `next`, so the `next` pointers are the queue, and the single token runs along them.
 
 A root that does not want in has the token, idle: only asking makes a root, and a root that has a `next`
-is no root any more.
+is no root any more. The labels are those of papers/naimi_trehel.md.
 """
 
 from typing import Any
@@ -66,7 +66,7 @@ class NaimiTrehel(Mutex):
 
     def __init__(self, me: int, setup: Setup, out: Outbox) -> None:
         Mutex.__init__(self, me, setup, out)
-        self.token_present = me in setup.holders
+        self.token_present = me in setup.holders  # NT:I1
         self.fence = setup.first_fence if self.token_present else NIL
         self.parent = NIL if self.token_present else next(iter(setup.holders))  # the root must have the token
         self.next = NIL
@@ -75,13 +75,13 @@ class NaimiTrehel(Mutex):
         if self.token_present:
             self.take_token()
         else:
-            self.out.send(self.parent, Request(self.me))
-            self.parent = NIL
+            self.out.send(self.parent, Request(self.me))  # NT:RQ1
+            self.parent = NIL  # NT:RQ2
 
     def release_cs(self) -> None:
         if self.next != NIL:
-            self.send_token(self.next)
-            self.next = NIL
+            self.send_token(self.next)  # NT:RL1
+            self.next = NIL  # NT:RL2
 
     def on_message(self, src: int, msg: Message) -> None:
         if isinstance(msg, Request):
@@ -91,16 +91,16 @@ class NaimiTrehel(Mutex):
 
     def on_request(self, m: Request) -> None:
         if self.parent != NIL:
-            self.out.send(self.parent, m)
+            self.out.send(self.parent, m)  # NT:PR1
         elif self.requesting_cs:
-            self.next = m.r
+            self.next = m.r  # NT:PR2
         else:
             self.out.note("an idle token was handed over")
-            self.send_token(m.r)
-        self.parent = m.r
+            self.send_token(m.r)  # NT:PR3
+        self.parent = m.r  # NT:PR4
 
     def on_token(self, m: Token) -> None:
-        self.token_present = True
+        self.token_present = True  # NT:PT1
         self.fence = m.fence
         self.take_token()
 

@@ -2,38 +2,50 @@
 
 import multiprocessing
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
 
 from fairgate.sim.run import Config, simulate
 from fairgate.sim.summary import Result
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 def run_trials(
     config: Config, trials: int, workers: int, progress: Callable[[Result], None] | None = None
 ) -> list[Result]:
     """Seeds seed..seed+trials-1, in that order. Ctrl-C gives those that were done."""
-    configs = [replace(config, seed=config.seed + i) for i in range(trials)]
     done: list[Result] = []
+    try:
+        for result in in_processes(simulate, [replace(config, seed=config.seed + i) for i in range(trials)], workers):
+            done.append(result)
+            if progress is not None:
+                progress(result)
+    except KeyboardInterrupt:
+        pass
+    return sorted(done, key=lambda result: result.seed)
+
+
+def in_processes(work: Callable[[T], R], items: Sequence[T], workers: int) -> Iterator[R]:
+    """What comes of each item, as it is done. Whoever listens no more is waited for by nobody."""
     others = multiprocessing.active_children()
     pool = ProcessPoolExecutor(
-        min(workers, trials), mp_context=multiprocessing.get_context("fork"), initializer=leave_ctrl_c_to_the_parent
+        min(workers, len(items)), mp_context=multiprocessing.get_context("fork"), initializer=leave_ctrl_c_to_the_parent
     )
     try:
-        for future in as_completed([pool.submit(simulate, one) for one in configs]):
-            done.append(future.result())
-            if progress is not None:
-                progress(done[-1])
-    except KeyboardInterrupt:
+        for future in as_completed([pool.submit(work, item) for item in items]):
+            yield future.result()
+    except BaseException:  # Ctrl-C, most often
         for worker in multiprocessing.active_children():
-            if worker not in others:  # a trial can last for hours, and nobody will wait for it
+            if worker not in others:  # one item can last for hours
                 worker.terminate()
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-    return sorted(done, key=lambda result: result.seed)
 
 
 def leave_ctrl_c_to_the_parent() -> None:

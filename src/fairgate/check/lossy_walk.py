@@ -11,14 +11,11 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from fairgate.check.stacks import Stack
 from fairgate.core.choose import from_floats
-from fairgate.core.layers import Layer, MakeNode, over
-from fairgate.core.message import Key, Message
-from fairgate.core.outbox import Outbox
+from fairgate.core.message import Message
 from fairgate.core.setup import Setup
-from fairgate.recovery.channel import Channel
 from fairgate.sim.hand import Hand, Violation
-from tests.stacks import Stack
 
 MS = 1_000_000
 MILLION = 1_000_000
@@ -161,47 +158,50 @@ def lossy_walks(stack: Stack, seeds: range, crash: bool = False, live: bool = Tr
     return marks
 
 
-class Witnessed(Message):
-    """The message between two nodes that was the number-th to be sent."""
+def fair_weather(stack: Stack, seeds: range, doubled: float = 0.0, moves: int = 40) -> None:
+    """For a gate by leases where messages take no time: no permit is lost, and no free slot waits for a clock.
 
-    __slots__ = ("inner", "number")
-    tag = "test.witnessed"
-
-    def __init__(self, number: int, inner: Message) -> None:
-        self.number = number
-        self.inner = inner
-
-    def key(self) -> Key:
-        return (self.tag, self.number, self.inner.key())
-
-    def tokens(self) -> int:
-        return self.inner.tokens()
-
-    def coordinators(self) -> int:
-        return self.inner.coordinators()
-
-
-class Witness(Layer):
-    """Between a channel and a protocol: swears that each message comes once and in order."""
-
-    def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeNode) -> None:
-        Layer.__init__(self, me, setup, out, upper)
-        self.sent: dict[int, int] = {}
-        self.came: dict[int, int] = {}
-
-    def send_down(self, dst: int, msg: Message) -> None:
-        self.sent[dst] = self.sent.get(dst, 0) + 1
-        self.out.send(dst, Witnessed(self.sent[dst], msg))
-
-    def on_message(self, src: int, msg: Message) -> None:
-        assert isinstance(msg, Witnessed)
-        expected = self.came.get(src, 0) + 1
-        if msg.number != expected:
-            raise Violation(f"order: node {self.me} took message {msg.number} of {src}, {expected} is next")
-        self.came[src] = expected
-        self.lift().on_message(src, msg.inner)
+    If a share of the messages comes twice, an offer that nobody wants may keep a slot for a while: safety alone then.
+    """
+    for seed in seeds:
+        rng = random.Random(seed)
+        setup, clocks = random_system(stack, rng)
+        hand = Lossy(stack.make, setup, stack.about.slots, from_floats(rng.random), clocks=clocks)
+        try:
+            for _ in range(moves):
+                one_quiet_move(hand, rng, doubled)
+                if hand.lost:
+                    raise Violation(f"lost: node {hand.lost[0][0]} lost its permit in fair weather: {hand.lost[0][2]}")
+                if not doubled and len(hand.inside) < min(setup.k, len(hand.inside) + len(hand.waiting)):
+                    raise Violation(f"prompt: nodes {sorted(hand.waiting)} wait, and {sorted(hand.inside)} are inside")
+        except Violation as broken:
+            raise Violation(f"{broken} [seed {seed}]") from broken
 
 
-def witnessed(protocol: Stack, channel: type[Layer] = Channel) -> Stack:
-    """Three layers: the channel, the witness, the protocol."""
-    return Stack(f"{protocol.name} witnessed", over(channel, over(Witness, protocol.make)), protocol.about)
+def one_quiet_move(hand: Lossy, rng: random.Random, doubled: float) -> None:
+    """Something happens, a little time passes, and all messages come at once."""
+    me = rng.choice(hand.setup.members)
+    if me in hand.inside:
+        rng.choice([hand.release, hand.cancel])(me)
+    elif me in hand.waiting:
+        hand.cancel(me)
+    else:
+        hand.acquire(me)
+    settle(hand, rng, doubled)
+    for _ in range(rng.choice([0, 1, 20])):
+        hand.now += hand.setup.options["lease"] // 10
+        settle(hand, rng, doubled)
+
+
+def settle(hand: Lossy, rng: random.Random, doubled: float, most: int = 1_000) -> None:
+    """Everything that is due happens."""
+    for _ in range(most):
+        if hand.flight:
+            if rng.random() < doubled:
+                hand.duplicate()
+            hand.deliver()
+        elif min(hand.timers.values(), default=hand.now + 1) <= hand.now:
+            hand.fire_next()
+        else:
+            return
+    raise Violation(f"silence: still busy after {most} steps in which no time passed")

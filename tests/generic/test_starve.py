@@ -1,0 +1,15 @@
+"""Nobody starves: one waits while all others ask without a pause."""
+
+import pytest
+
+from fairgate.check.judges import options_of
+from fairgate.check.starve import PATIENCE, sieges
+from fairgate.registry import PROTOCOLS
+
+UNTIMED = [name for name, protocol in PROTOCOLS.items() if not protocol.timed]
+
+
+@pytest.mark.parametrize("name", UNTIMED)
+def test_nobody_starves(name: str) -> None:
+    for options in options_of(PROTOCOLS[name]):
+        assert sieges(PROTOCOLS[name], range(30), options) < PATIENCE / 2
