@@ -189,7 +189,7 @@ def test_a_falsely_suspected_node_comes_back() -> None:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("base", "joins", "gone"), [(10, 10, 3), (40, 30, 15)])
 def test_at_rest_a_ring_has_settled_tables(base: int, joins: int, gone: int, seed: int) -> None:
-    """All successors, predecessors and fingers, after joins, leaves and crashes; and every parcel comes to the owner."""
+    """Successors, predecessors and fingers, after joins, leaves and crashes; and every parcel comes to the owner."""
     world = World(Chord, base, seed, {"chord_successors": 4})
     world.churn(shuffled(world.rng, joins, gone, gone), pause=0.4)
     assert world.rest(60) < 60, settled_breaches(world)[:3]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -73,7 +74,7 @@ def test_every_hop_shares_more_digits_or_comes_nearer() -> None:
         key = rng.getrandbits(64)
         *way, last = walk(tables, rng.choice(members), key)
         assert last == pastry_owner(members, key)
-        for here, there in zip(way, way[1:], strict=False):
+        for here, there in pairwise(way):
             row = shared_digits(place_of(here), key, 4)
             assert shared_digits(place_of(there), key, 4) >= row
             assert shared_digits(place_of(there), key, 4) > row or apart(key, place_of(there)) < apart(
