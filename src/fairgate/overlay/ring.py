@@ -87,8 +87,8 @@ class Ring:
 
     def copies(self) -> "tuple[array[int], array[int]]":
         places, ids = array("Q"), array("q")
-        places.frombytes(self.places)
-        ids.frombytes(self.ids)
+        places.frombytes(memoryview(self.places).tobytes())
+        ids.frombytes(memoryview(self.ids).tobytes())
         return places, ids
 
 
