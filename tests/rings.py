@@ -320,3 +320,38 @@ def compared(kept: Table, ring: Ring) -> list[tuple[str, Any, Any]]:
 
 def leaves(table: Any, side: int) -> list[int]:
     return [table.leaf(side * at) for at in range(1, table.count(side) + 1)]
+
+
+def caught(layer: Any, owner: Any, options: Options, seeds: int = 3) -> str:
+    """What breaks in rings of this overlay that come to rest and then deliver parcels, or "" if nothing does."""
+    for seed in range(seeds):
+        world = World(layer, 14, seed, options)
+        try:
+            world.churn(shuffled(world.rng, 10, 4, 4), pause=0.5)
+            if world.rest(30) == 30:
+                return "rest"
+            for _ in range(50):
+                world.send_parcel(world.rng.choice(world.members()), world.rng.getrandbits(64))
+            world.periods(2)
+        except Exception as error:
+            return type(error).__name__
+        if wrong_parcels(world, owner):
+            return "parcels"
+    return ""
+
+
+def routes_wrong(make: Callable[[int, Ring], Any], owner: Any, members: int = 300, routes: int = 500) -> str:
+    """What breaks on the routes of settled tables, or "" if nothing does."""
+    rng = random.Random(members)
+    ids = rng.sample(range(10_000), members)
+    ring = Ring(tuple(ids))
+    for _ in range(routes):
+        key = rng.choice([rng.getrandbits(64), place_of(rng.choice(ids))])
+        at, hops = rng.choice(ids), 0
+        while (ahead := make(at, ring).next_hop(key)) != NIL:
+            at, hops = ahead, hops + 1
+            if hops > 64:
+                return "circles"
+        if at != owner(ids, key):
+            return "owner"
+    return ""

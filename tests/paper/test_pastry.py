@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+from itertools import pairwise
 
 import pytest
 
 from fairgate.core.ids import NIL
 from fairgate.core.keyspace import apart, digit, middle, past, place_of, shared_digits, with_digit
+from fairgate.core.numbers import COMPILED
+from fairgate.core.setup import Options
 from fairgate.overlay.pastry import Pastry
 from fairgate.overlay.pastry_table import KeptPastryTable, PastryTable, SettledPastryTable
 from fairgate.overlay.ring import Ring
@@ -73,7 +76,7 @@ def test_every_hop_shares_more_digits_or_comes_nearer() -> None:
         key = rng.getrandbits(64)
         *way, last = walk(tables, rng.choice(members), key)
         assert last == pastry_owner(members, key)
-        for here, there in zip(way, way[1:], strict=False):
+        for here, there in pairwise(way):
             row = shared_digits(place_of(here), key, 4)
             assert shared_digits(place_of(there), key, 4) >= row
             assert shared_digits(place_of(there), key, 4) > row or apart(key, place_of(there)) < apart(
@@ -210,3 +213,27 @@ def test_at_rest_a_ring_has_settled_tables(base: int, joins: int, gone: int, see
         world.send_parcel(world.rng.choice(world.members()), world.rng.getrandbits(64))
     world.periods(2)
     assert wrong_parcels(world, pastry_owner) == []
+
+
+def much_churn(nodes: int, seed: int, options: Options) -> World:
+    """So many nodes in all: a quarter joins, and as many leave or crash, within five periods."""
+    world = World(Pastry, 3 * nodes // 4, seed, options)
+    plan = shuffled(world.rng, nodes // 4, nodes // 8, nodes // 8)
+    world.churn(plan, pause=5 / len(plan))
+    assert world.rest(40) < 40, settled_breaches(world)[:3]
+    for _ in range(1_000):
+        world.send_parcel(world.rng.choice(world.members()), world.rng.getrandbits(64))
+    world.periods(2)
+    assert wrong_parcels(world, pastry_owner) == []
+    return world
+
+
+def test_hundreds_of_nodes_half_of_them_coming_and_going() -> None:
+    world = much_churn(320 if COMPILED else 64, 1, SMALL)
+    assert world.hops() < math.log(len(world.members()), 16) + 0.2
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("seed", range(5))
+def test_a_thousand_nodes_half_of_them_coming_and_going(seed: int) -> None:
+    much_churn(1_000, seed, {"pastry_cells": 16})

@@ -37,16 +37,9 @@ cdef class SettledPastryTable(PastryTable):
     cdef readonly Ring ring
     @cython.locals(others=cython.longlong)
     cpdef long long count(self, long long side) except -2
-    @cython.locals(
-        goal=cython.ulonglong,
-        after=cython.longlong,
-        best=cython.longlong,
-        rank=cython.longlong,
-        peer=cython.longlong,
-        place=cython.ulonglong,
-        fits=cython.bint,
-    )
+    @cython.locals(goal=cython.ulonglong, rank=cython.longlong, after=cython.longlong, before=cython.longlong)
     cpdef long long cell(self, long long row, long long column) except -2
+    cpdef long long fitting(self, long long rank, long long row, unsigned long long goal) noexcept
 
 cdef class KeptPastryTable(PastryTable):
     cdef public list after

@@ -139,16 +139,18 @@ class SettledPastryTable(PastryTable):
         if column == digit(self.place, row, self.bits):
             return NIL
         goal = self.goal(row, column)
-        after = self.ring.rank(goal)
-        best = NIL
-        for rank in (after, after - 1):  # its neighbours on the circle: nobody is nearer
-            if 0 <= rank < self.ring.size:
-                peer = self.ring.ident(rank)
-                place = self.ring.place(rank)
-                fits = shared_digits(place, goal, self.bits) > row
-                if fits and (best == NIL or is_closer(goal, place, place_of(best))):
-                    best = peer
-        return best
+        rank = self.ring.rank(goal)
+        after = self.fitting(rank, row, goal)
+        before = self.fitting(rank - 1, row, goal)
+        if after == NIL or (before != NIL and is_closer(goal, place_of(before), place_of(after))):
+            return before
+        return after
+
+    def fitting(self, rank: int, row: int, goal: int) -> int:
+        """The node of this rank, if it has the digits of the goal's cell."""
+        if not 0 <= rank < self.ring.size or shared_digits(self.ring.place(rank), goal, self.bits) <= row:
+            return NIL
+        return self.ring.ident(rank)
 
 
 class KeptPastryTable(PastryTable):

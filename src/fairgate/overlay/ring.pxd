@@ -10,6 +10,7 @@ cdef class Ring:
     cdef long long[::1] index
     @cython.locals(rank=cython.longlong, part=cython.ulonglong, parts=cython.ulonglong, bits=cython.longlong)
     cpdef fill(self, places, ids)
+    cpdef long long around(self, long long rank) noexcept
     cpdef unsigned long long place(self, long long rank) noexcept
     cpdef long long ident(self, long long rank) noexcept
     @cython.locals(rank=cython.longlong)

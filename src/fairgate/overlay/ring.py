@@ -42,11 +42,18 @@ class Ring:
             self.index[part] = rank
 
     def place(self, rank: int) -> int:
-        """Ranks go on round the circle, both ways."""
-        return self.places[(rank + self.size) % self.size]
+        return self.places[self.around(rank)]
 
     def ident(self, rank: int) -> int:
-        return self.ids[(rank + self.size) % self.size]
+        return self.ids[self.around(rank)]
+
+    def around(self, rank: int) -> int:
+        """Ranks go on round the circle, both ways. No remainder: a division costs more than all the rest."""
+        while rank < 0:
+            rank += self.size
+        while rank >= self.size:
+            rank -= self.size
+        return rank
 
     def rank(self, key: int) -> int:
         """Of the first node at or after the key; `size` if there is none before the circle closes."""
@@ -80,8 +87,8 @@ class Ring:
 
     def copies(self) -> "tuple[array[int], array[int]]":
         places, ids = array("Q"), array("q")
-        places.frombytes(self.places)
-        ids.frombytes(self.ids)
+        places.frombytes(memoryview(self.places).tobytes())
+        ids.frombytes(memoryview(self.ids).tobytes())
         return places, ids
 
 

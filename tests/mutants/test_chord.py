@@ -1,0 +1,56 @@
+"""Each mutant of Chord is one line gone wrong: its rings do not come to rest, or its routes end at the wrong node."""
+
+import pytest
+
+from fairgate.overlay.chord import Chord
+from fairgate.overlay.chord_table import SettledChordTable
+from tests.mutants.mutate import mutant
+from tests.rings import caught, chord_owner, routes_wrong
+
+OPTIONS = {"chord_successors": 3}
+UPKEEP = {
+    "tells its successor nothing": (
+        "        else:\n            self.out.send(src, Notify(self.table.predecessor))\n",
+        "",
+    ),
+    "takes no nearer predecessor": (
+        "elif old == NIL or clockwise(place_of(src), self.place) < clockwise(place_of(old), self.place):",
+        "elif old == NIL:",
+    ),
+    "never asks the node between": ("if is_nearer and between not in self.suspected:", "if False:"),
+    "takes no list over": (
+        "        self.take_list(src, m.successors)\n        between",
+        "        self.take_list(src, ())\n        between",
+    ),
+    "looks up no finger": (
+        "            self.local.append(Lookup(past(self.place, self.next_finger), self.me, True, 0))\n",
+        "",
+    ),
+    "keeps a dead predecessor": ("        if table.predecessor == peer:\n", "        if False:\n"),
+    "keeps dead successors": ("            table.successors.remove(peer)\n", "            pass\n"),
+}
+RULE = {
+    "takes the successor after the owner": (
+        "place_of(self.successor(i))) < away:",
+        "place_of(self.successor(i))) <= away:",
+    ),
+    "owns its predecessor's place": ("if is_between(key, self.start(), self.place):", "if key == self.place:"),
+    "never sees the owner among its successors": ("if away <= reach:", "if False:"),
+}
+
+
+@pytest.mark.parametrize("name", UPKEEP)
+def test_mutant_of_the_upkeep_is_caught(name: str) -> None:
+    module = mutant("overlay.chord", *UPKEEP[name])
+    assert caught(module.Chord, chord_owner, OPTIONS)
+
+
+@pytest.mark.parametrize("name", RULE)
+def test_mutant_of_the_rule_is_caught(name: str) -> None:
+    module = mutant("overlay.chord_table", *RULE[name])
+    assert routes_wrong(lambda me, ring: module.SettledChordTable(me, 8, 64, ring), chord_owner)
+
+
+def test_the_original_passes() -> None:
+    assert caught(Chord, chord_owner, OPTIONS) == ""
+    assert routes_wrong(lambda me, ring: SettledChordTable(me, 8, 64, ring), chord_owner) == ""

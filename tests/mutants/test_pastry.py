@@ -1,0 +1,56 @@
+"""Each mutant of Pastry is one line gone wrong: its rings do not come to rest, or its routes end at the wrong node."""
+
+import pytest
+
+from fairgate.overlay.pastry import Pastry
+from fairgate.overlay.pastry_table import SettledPastryTable
+from tests.mutants.mutate import mutant
+from tests.rings import caught, pastry_owner, routes_wrong
+
+OPTIONS = {"pastry_leaves": 4, "pastry_cells": 8}
+UPKEEP = {
+    "looks up no cells": (
+        "            self.local.append(Lookup(self.table.goal(row, column), self.me, True, 0))\n",
+        "            pass\n",
+    ),
+    "keeps who is gone": ("        table.forget(peer)\n", "        pass\n"),
+    "asks nobody who was named": (
+        "            if peer not in self.awaited and self.table.wants(peer):\n",
+        "            if False:\n",
+    ),
+    "asks its leaves nothing": ("        for peer in self.table.leaves():\n", "        for peer in ():\n"),
+    "learns of nobody": (
+        "    def heard(self, src: int) -> None:\n        self.table.learn(src)\n",
+        "    def heard(self, src: int) -> None:\n",
+    ),
+    "is never ready": ("if self.table.after:  # else", "if False:  # else"),
+}
+RULE = {
+    "takes the farther of two neighbours": (
+        "return leaf if is_closer(key, place, place_of(before)) else before",
+        "return before if is_closer(key, place, place_of(before)) else leaf",
+    ),
+    "takes the wrong column": (
+        "cell = self.cell(row, digit(key, row, self.bits))",
+        "cell = self.cell(row, 15 - digit(key, row, self.bits))",
+    ),
+    "gives up where a cell is empty": ("return cell if cell != NIL else self.rare_case(key, row)", "return cell"),
+    "takes whatever is in the cell": ("shared_digits(self.ring.place(rank), goal, self.bits) <= row", "False"),
+}
+
+
+@pytest.mark.parametrize("name", UPKEEP)
+def test_mutant_of_the_upkeep_is_caught(name: str) -> None:
+    module = mutant("overlay.pastry", *UPKEEP[name])
+    assert caught(module.Pastry, pastry_owner, OPTIONS)
+
+
+@pytest.mark.parametrize("name", RULE)
+def test_mutant_of_the_rule_is_caught(name: str) -> None:
+    module = mutant("overlay.pastry_table", *RULE[name])
+    assert routes_wrong(lambda me, ring: module.SettledPastryTable(me, 4, 4, ring), pastry_owner)
+
+
+def test_the_original_passes() -> None:
+    assert caught(Pastry, pastry_owner, OPTIONS) == ""
+    assert routes_wrong(lambda me, ring: SettledPastryTable(me, 4, 4, ring), pastry_owner) == ""
