@@ -80,8 +80,8 @@ class Ring:
 
     def copies(self) -> "tuple[array[int], array[int]]":
         places, ids = array("Q"), array("q")
-        places.frombytes(self.places)
-        ids.frombytes(self.ids)
+        places.frombytes(memoryview(self.places).cast("B"))
+        ids.frombytes(memoryview(self.ids).cast("B"))
         return places, ids
 
 
