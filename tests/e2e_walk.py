@@ -9,11 +9,14 @@ from typing import Any
 from fairgate.core.kbr import Routed
 from fairgate.core.layers import MakeNode, over
 from fairgate.overlay.gates import Gates
-from fairgate.registry import OVERLAYS
+from fairgate.registry import LAYERS
 from tests.dht_walk import MS, SECOND, Outcome, Spec, World
 from tests.routes import Circle
 
-WAYS: dict[str, Any] = {**OVERLAYS, "circle": Circle}
+WAYS: dict[str, Any] = {
+    **{name: LAYERS[name] for name in ("full", "settled_chord", "settled_pastry")},
+    "circle": Circle,
+}
 SMALL = {"chord_successors": 1, "chord_fingers": 2, "pastry_b": 1, "pastry_leaves": 2}  # so that ways have several hops
 PLAIN = Spec(latency=100 * MS, think=300 * MS, most_events=20_000)
 HARD = Spec(latency=100 * MS, think=600 * MS, faults_until=6 * SECOND, most_events=200_000, most_time=200 * SECOND)
