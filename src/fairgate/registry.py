@@ -18,6 +18,7 @@ from fairgate.overlay.settled import SettledChord, SettledPastry
 from fairgate.protocols.bv95 import BV95
 from fairgate.protocols.centralised import Centralised
 from fairgate.protocols.e2e import E2E
+from fairgate.protocols.e2e_ft import E2EFT
 from fairgate.protocols.e2e_literal import E2ELiteral
 from fairgate.protocols.fair_k import FairK
 from fairgate.protocols.leased import Leased
@@ -56,6 +57,7 @@ PROTOCOLS: dict[str, type[Mutex]] = {
         NonE2E,
         NonE2EFaults,
         NonE2ELiteral,
+        E2EFT,
     )
 }
 OVERLAYS: dict[str, type[Overlay]] = {

@@ -44,3 +44,20 @@ cdef class SentBack(Gated):
 @cython.final
 cdef class Stale(Gated):
     cdef readonly long long replica, generation
+
+@cython.final
+cdef class Confirm(Gated):
+    cdef readonly long long replica, lineage, generation, round
+
+@cython.final
+cdef class Copy(Gated):
+    cdef readonly long long generation, sequence
+    cdef readonly tuple requests
+
+@cython.final
+cdef class Ping(Gated):
+    cdef readonly long long generation
+
+@cython.final
+cdef class Pong(Gated):
+    cdef readonly long long generation

@@ -1,4 +1,4 @@
-"""What the nodes of the End-to-End protocol say to each other. EE's names; RECALL, SENT_BACK and STALE are ours.
+"""What the nodes of the End-to-End protocol say to each other. EE's names; RECALL, SENT_BACK, STALE and CONFIRM are ours.
 
 `replica` is a replica's number; `node` and `stamp`, a Lamport timestamp, are a request. `round` numbers what a client
 says to one replica about one request: only the answer to the last of it counts.
@@ -227,7 +227,74 @@ class Stale(Gated):
         return (self.tag, self.gate, self.replica, self.generation)
 
 
+class Confirm(Gated):
+    """The replica takes you for the owner, for a lease from when you asked."""
+
+    __slots__ = ("generation", "lineage", "replica", "round")
+    tag = "e2e.confirm"
+
+    def __init__(self, gate: int, replica: int, lineage: int, generation: int, round: int) -> None:
+        self.gate = gate
+        self.replica = replica
+        self.lineage = lineage
+        self.generation = generation
+        self.round = round
+
+    def key(self) -> Key:
+        return (self.tag, self.gate, self.replica, self.lineage, self.generation, self.round)
+
+
+class Copy(Gated):
+    """The owner's queue, for one of the first waiters. `sequence` orders the copies of one owner."""
+
+    __slots__ = ("generation", "requests", "sequence")
+    tag = "e2e.copy"
+
+    def __init__(self, gate: int, generation: int, sequence: int, requests: Queue) -> None:
+        self.gate = gate
+        self.generation = generation
+        self.sequence = sequence
+        self.requests = requests
+
+    def key(self) -> Key:
+        return (self.tag, self.gate, self.generation, self.sequence, self.requests)
+
+    @classmethod
+    def from_fields(cls, *fields: Any) -> "Copy":
+        *rest, requests = fields
+        return cls(*rest, as_queue(requests))
+
+
+class Ping(Gated):
+    """Are you there, and still the owner of this generation?"""
+
+    __slots__ = ("generation",)
+    tag = "e2e.ping"
+
+    def __init__(self, gate: int, generation: int) -> None:
+        self.gate = gate
+        self.generation = generation
+
+    def key(self) -> Key:
+        return (self.tag, self.gate, self.generation)
+
+
+class Pong(Gated):
+    """I am."""
+
+    __slots__ = ("generation",)
+    tag = "e2e.pong"
+
+    def __init__(self, gate: int, generation: int) -> None:
+        self.gate = gate
+        self.generation = generation
+
+    def key(self) -> Key:
+        return (self.tag, self.gate, self.generation)
+
+
 register(Request, Yield, Response, Enqueue, IAmWinner, Release, Token, Recall, SentBack, Stale)
+register(Confirm, Copy, Ping, Pong)
 
 
 def as_queue(requests: Any) -> Queue:

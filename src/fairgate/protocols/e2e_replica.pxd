@@ -33,6 +33,8 @@ cdef class Voter(Routed):
     cpdef void consider(self, long long i, Replica r, long long node, long long stamp, long long round, long long known) except *
     cpdef void keep(self, Replica r, long long node, long long stamp, long long round, long long known) except *
     cpdef void settle(self, long long i, Replica r) except *
+    cpdef void hand_over(self, long long i, Replica r) except *
+    cpdef void cast(self, long long i, Replica r) except *
     @cython.locals(owner=cython.longlong, owner_stamp=cython.longlong)
     cpdef void respond(self, long long i, Replica r, long long node, long long stamp, long long round, bint vote) except *
     cpdef void recall(self, long long i, Replica r, bint won) except *

@@ -204,14 +204,20 @@ class Voter(Routed):
         if not r.waiting:
             return
         if r.holder != NIL:
-            requests = as_queue([(stamp, node) for _, stamp, node, _ in r.waiting])
-            r.waiting = []
-            self.out.send(r.holder, Enqueue(self.gate, i, r.generation, NIL, requests))
+            self.hand_over(i, r)
         elif r.vote == NIL:
-            rank, r.vote_stamp, r.vote, r.vote_round = r.waiting.pop(0)
-            r.vote_known = -rank
-            r.recalled = False
-            self.respond(i, r, r.vote, r.vote_stamp, r.vote_round, True)
+            self.cast(i, r)
+
+    def hand_over(self, i: int, r: Replica) -> None:
+        requests = as_queue([(stamp, node) for _, stamp, node, _ in r.waiting])
+        r.waiting = []
+        self.out.send(r.holder, Enqueue(self.gate, i, r.generation, NIL, requests))
+
+    def cast(self, i: int, r: Replica) -> None:
+        rank, r.vote_stamp, r.vote, r.vote_round = r.waiting.pop(0)
+        r.vote_known = -rank
+        r.recalled = False
+        self.respond(i, r, r.vote, r.vote_stamp, r.vote_round, True)
 
     def respond(self, i: int, r: Replica, node: int, stamp: int, round: int, vote: bool) -> None:
         if r.holder != NIL:

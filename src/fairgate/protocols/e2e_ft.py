@@ -1,0 +1,434 @@
+"""The End-to-End protocol under failures: EE section V.A, made safe by leases.
+
+EE: the queue is copied to the first `copies` waiters, with sequence numbers; they ping the owner; when it is silent, the
+one whose copy is the newest takes over. The text trusts the silence. Here a takeover is an ordinary vote, in which the
+best-informed goes first (`rank`), and all that a replica says is a promise that ends:
+  - a replica's vote, and its word that somebody is the owner, last for `lease`, and a little longer by the replica's
+    clock than by the asker's, who counts from asking (`drift` bounds how far the clocks' rates are apart);
+  - a client wins with a majority of promises that last; an owner says IAMWINNER again and again, and is the
+    owner while a majority has confirmed. When it is not, its permit is lost, before any replica breaks a promise;
+  - who gets the TOKEN is inside when a majority has confirmed, not before;
+  - a replica under a promise takes no other owner, but the next one of the same lineage: who got the token from it.
+    A lineage begins with a vote and has a random number, so late words of another one never count for it.
+
+What is promised. At most one is inside, whatever is lost, doubled, late or suspected without cause, as long as (a) rates
+of clocks differ by at most `drift`, (b) fewer than 2m-n of n replicas lose their memory within a lease (m is the
+quorum): by a reset, or because churn gave their key to another node, (c) nobody comes back without memory while messages of its
+former life are under way. Once the faults are over and messages take less than a third of a lease, everybody gets in.
+
+All is said again until it is answered, and may be heard twice: links may lose, double and reorder, no channel is needed.
+The nodes on the way trust their replica list for a lease only; the owner's IAMWINNERs go by the overlay's new ways
+when a node of the old way has died, and RELEASE goes both ways: along the Next pointer, and where the overlay routes now.
+"""
+
+from dataclasses import replace
+
+from fairgate.core.ids import NIL
+from fairgate.core.kbr import Door, Keyed
+from fairgate.core.message import Key, Message
+from fairgate.core.setup import Setup
+from fairgate.protocols.e2e import ASKED, E2E, VOTE
+from fairgate.protocols.e2e_messages import (
+    Confirm,
+    Copy,
+    Enqueue,
+    IAmWinner,
+    Ping,
+    Pong,
+    Queue,
+    Release,
+    Request,
+    Response,
+    SentBack,
+    Token,
+    as_queue,
+)
+from fairgate.protocols.e2e_replica import Entry, Replica
+
+LEASE = 30_000_000_000  # ns
+DRIFT = 10_000  # parts per million
+MILLION = 1_000_000
+PING = 10_000_000_000  # EE: for example 1 in 10 minutes
+MISSES = 2  # pings without an answer that make a waiter act
+SLOWEST = 8  # times the first delay: how seldom a waiting client asks again
+SEQUENCES = 1 << 20
+LINEAGES = 1 << 53
+PROMISE = "promise:"
+
+
+class E2EFT(E2E):
+    about = replace(
+        E2E.about,
+        name="e2e_ft",
+        cost="as e2e, and about 6 n routes a lease while inside",
+        survives=("crash", "reset of fewer than 2m-n replicas a lease", "loss", "duplication"),
+        options={**E2E.about.options, "lease": LEASE, "drift": DRIFT, "ping": PING, "copies": 2},
+    )
+    timed = True
+
+    def __init__(self, me: int, setup: Setup, out: Door) -> None:
+        E2E.__init__(self, me, setup, out)
+        self.lease: int = setup.options.get("lease", LEASE)
+        drift: int = setup.options.get("drift", DRIFT)
+        self.promise_time = self.lease + (self.lease // MILLION + 1) * drift  # lease * (1 + drift), rounded up
+        self.every = self.lease // 3  # how often it is said again
+        self.ping: int = setup.options.get("ping", PING)
+        self.copies: int = setup.options.get("copies", 2)
+        # The client and the owner, by replica.
+        self.asked: list[int] = []  # when the last word was said to it
+        self.ends: list[int] = []  # until when its answer lasts
+        self.delay = self.every
+        self.sequence = 0
+        # The waiter.
+        self.copy: Queue = ()
+        self.copy_of = NIL
+        self.copy_generation = 0
+        self.copy_sequence = 0
+        self.unanswered = 0
+        # The other sides.
+        self.handed: dict[int, list[tuple[int, int, int, int]]] = {}  # by replica: requests the holder was told of
+        self.trusted: dict[int, int] = {}  # until when an entry of the replica list is
+
+    # The client.
+
+    def forget_answers(self) -> None:
+        E2E.forget_answers(self)
+        self.asked = [self.now] * len(self.keys)
+        self.ends = [self.now] * len(self.keys)
+
+    def request_cs(self) -> None:
+        self.forget_copy()
+        E2E.request_cs(self)
+        self.ask_later(self.every)
+
+    def ask_later(self, delay: int) -> None:
+        self.delay = delay
+        self.set_timer("ask", delay)
+
+    def is_asking(self) -> bool:
+        return self.requesting_cs and not self.holding
+
+    def on_response(self, m: Response) -> None:
+        E2E.on_response(self, m)
+        if not (m.vote and self.is_asking() and m.stamp == self.stamp and m.round == self.rounds[m.replica]):
+            return
+        if self.ends[m.replica] < self.now + self.every:
+            self.out.note("a vote came so late that it must be had again")
+            self.ask_again(m.replica, 0)
+
+    def learn(self, i: int, news: int) -> None:
+        E2E.learn(self, i, news)
+        if news == VOTE:
+            self.ends[i] = self.asked[i] + self.lease
+
+    def has_won(self) -> bool:
+        lasting = [i for i, known in enumerate(self.known) if known >= VOTE and self.ends[i] > self.now]
+        return len(lasting) >= self.quorum
+
+    def yield_vote(self, i: int) -> None:
+        self.asked[i] = self.now
+        E2E.yield_vote(self, i)
+
+    def ask_again(self, i: int, ended: int) -> None:
+        self.asked[i] = self.now
+        E2E.ask_again(self, i, 0)  # what is over in another lineage says nothing of this one
+
+    def on_sent_back(self, m: SentBack) -> None:
+        if self.is_asking() and m.stamp == self.stamp and self.rounds[m.replica] == 0:
+            self.ask_again(m.replica, 0)  # later ones reach the replica, and wait there
+
+    def ask_all_again(self) -> None:
+        for i in range(len(self.keys)):
+            self.ask_again(i, 0)
+
+    # The owner.
+
+    def win(self) -> None:
+        self.lineage = 1 + self.out.choose(LINEAGES)
+        self.generation = max(self.best, self.tenure) + 1
+        requests: Queue = ()
+        if self.copy and self.copy_generation >= self.best:
+            self.out.note("a waiter took the queue over")
+            requests = self.copy
+        for i, known in enumerate(self.known):
+            if known < VOTE:
+                self.ends[i] = self.now
+        self.begin(requests)
+        self.extend()
+
+    def hold(self, requests: Queue) -> None:
+        """The TOKEN is here; inside is who is confirmed."""
+        self.ends = [self.now] * len(self.keys)
+        self.begin(requests)
+        self.set_timer("lease", self.lease)
+
+    def begin(self, requests: Queue) -> None:
+        self.cancel_timer("ask")
+        self.cancel_timer("ping")
+        self.take_queue(requests)
+        self.forget_copy()
+        self.route_winner()
+        self.copy_queue()
+
+    def route_winner(self) -> None:
+        for i, key in enumerate(self.keys):
+            self.rounds[i] += 1
+            self.asked[i] = self.now
+            word = (self.me, self.stamp, self.generation, self.lineage, self.rounds[i])
+            self.door.route(IAmWinner(self.gate, key, i, *word))
+        self.set_timer("renew", self.every)
+
+    def on_confirm(self, m: Confirm) -> None:
+        i = m.replica
+        if self.holding and (m.lineage, m.generation, m.round) == (self.lineage, self.generation, self.rounds[i]):
+            self.ends[i] = self.asked[i] + self.lease
+            self.extend()
+
+    def extend(self) -> None:
+        """It is the owner while a majority's promises last."""
+        left = sorted(self.ends)[len(self.ends) - self.quorum] - self.now
+        if left <= 0:
+            return
+        self.set_timer("lease", left)
+        if not self.inside:
+            self.enter_cs(NIL, NIL)
+
+    def release_cs(self) -> None:
+        self.cancel_timer("lease")
+        self.cancel_timer("renew")
+        E2E.release_cs(self)
+
+    def lease_over(self) -> None:
+        """Nothing is given back: until the replicas' promises end is the time for whoever is inside to stop."""
+        self.cancel_timer("renew")
+        self.holding = False
+        self.tenure = self.generation
+        self.tenure_lineage = self.lineage
+        self.heir = NIL
+        self.queue = []
+        if self.inside:
+            self.lose_cs("lease over")
+            return
+        self.out.note("a TOKEN that was not confirmed")
+        self.known = [ASKED] * len(self.keys)
+        self.votes = 0
+        self.missing = len(self.keys)
+        self.best = 0
+        self.ask_all_again()
+        self.ask_later(self.every)
+
+    def on_token(self, m: Token) -> None:
+        if self.holding or (m.lineage == self.tenure_lineage and m.generation <= self.tenure):
+            self.out.note("a TOKEN came again")
+        else:
+            E2E.on_token(self, m)
+
+    def on_early_enqueue(self, m: Enqueue) -> None:
+        fresh = as_queue([request for request in m.requests if request not in self.early])
+        E2E.on_early_enqueue(self, Enqueue(m.gate, m.replica, m.generation, m.via, fresh))
+
+    # Copies of the queue, and pings.
+
+    def on_enqueue(self, m: Enqueue) -> None:
+        before = len(self.queue)
+        E2E.on_enqueue(self, m)
+        if self.holding and len(self.queue) != before:
+            self.copy_queue()
+
+    def copy_queue(self) -> None:
+        self.sequence += 1
+        requests = tuple(self.queue)
+        for _, node in self.queue[: self.copies]:
+            self.out.send(node, Copy(self.gate, self.generation, self.sequence, requests))
+
+    def on_copy(self, src: int, m: Copy) -> None:
+        if self.is_asking() and (m.generation, m.sequence) > (self.copy_generation, self.copy_sequence):
+            self.copy = m.requests
+            self.copy_of = src
+            self.copy_generation = m.generation
+            self.copy_sequence = m.sequence
+            self.unanswered = 0
+            self.set_timer("ping", self.ping)
+
+    def forget_copy(self) -> None:
+        self.copy = ()
+        self.copy_of = NIL
+        self.copy_generation = 0
+        self.copy_sequence = 0
+        self.cancel_timer("ping")
+
+    def rank(self) -> int:
+        return self.copy_generation * SEQUENCES + min(self.copy_sequence, SEQUENCES - 1)
+
+    def send_ping(self) -> None:
+        if self.unanswered < MISSES:
+            self.unanswered += 1
+            self.out.send(self.copy_of, Ping(self.gate, self.copy_generation))
+            self.set_timer("ping", self.ping)
+        else:
+            self.out.note("the owner was silent")
+            self.ask_all_again()
+
+    def on_timer(self, name: str) -> None:
+        if name == "ask":
+            self.ask_all_again()
+            self.ask_later(self.every if self.votes else min(2 * self.delay, SLOWEST * self.every))
+        elif name == "ping":
+            self.send_ping()
+        elif name == "renew":
+            self.route_winner()
+        elif name == "lease":
+            self.lease_over()
+        else:
+            self.promise_over(int(name.removeprefix(PROMISE)))
+
+    # The replica: every vote and every holder is a promise, and has a timer.
+
+    def promise(self, i: int) -> None:
+        self.set_timer(f"{PROMISE}{i}", self.promise_time)
+
+    def is_promised(self, i: int) -> bool:
+        assert self.timers is not None
+        return f"{PROMISE}{i}" in self.timers
+
+    def promise_over(self, i: int) -> None:
+        self.out.note("a promise ended")
+        r = self.replica(i)
+        r.vote = NIL
+        self.take_back(i, r)
+        self.settle(i, r)
+
+    def take_back(self, i: int, r: Replica) -> None:
+        """Those whom the holder was told of wait here again."""
+        for rank, stamp, node, round in self.handed.pop(i, []):
+            if all(request[2] != node for request in r.waiting):
+                self.keep(r, node, stamp, round, -rank)
+
+    def settle(self, i: int, r: Replica) -> None:
+        if r.waiting and r.holder != NIL and not self.is_promised(i):
+            r.holder = NIL
+        E2E.settle(self, i, r)
+
+    def hand_over(self, i: int, r: Replica) -> None:
+        nodes = [request[2] for request in r.waiting]
+        told = [request for request in self.handed.get(i, []) if request[2] not in nodes]
+        self.handed[i] = told + r.waiting
+        E2E.hand_over(self, i, r)
+
+    def cast(self, i: int, r: Replica) -> None:
+        E2E.cast(self, i, r)
+        self.promise(i)
+
+    def vote_again(self, i: int, r: Replica, round: int, known: int) -> None:
+        E2E.vote_again(self, i, r, round, known)
+        self.promise(i)
+
+    def is_bound(self, i: int, r: Replica, lineage: int) -> bool:
+        """Under a promise that an owner of this lineage must not break?"""
+        return r.vote != NIL or (r.holder != NIL and r.lineage != lineage and self.is_promised(i))
+
+    def on_winner(self, m: IAmWinner) -> None:
+        i = m.replica
+        r = self.replica(i)
+        self.use_vote(r, m.node, m.stamp)
+        known = (r.holder, r.lineage, r.generation) == (m.node, m.lineage, m.generation)
+        if self.is_bound(i, r, m.lineage) or not (known or self.is_news(m.generation, r.generation)):
+            self.refuse(i, r)
+            return
+        self.set_holder(i, r, m.node, m.stamp, m.generation, m.lineage)
+        self.out.send(m.node, Confirm(self.gate, i, m.lineage, m.generation, m.round))
+        self.settle(i, r)
+
+    def on_release_message(self, m: Release) -> None:
+        i = m.replica
+        r = self.replica(i)
+        self.use_vote(r, m.node, m.stamp)
+        if self.is_bound(i, r, m.lineage) or not self.is_news(m.generation + 1, r.generation):
+            self.refuse(i, r)
+        elif m.heir != NIL:
+            self.set_holder(i, r, m.heir, m.heir_stamp, m.generation + 1, m.lineage)
+        else:
+            r.generation = m.generation
+            r.holder = NIL
+            self.cancel_timer(f"{PROMISE}{i}")
+            self.take_back(i, r)
+            self.settle(i, r)
+
+    def refuse(self, i: int, r: Replica) -> None:
+        if r.vote != NIL:
+            self.recall(i, r, True)
+        else:
+            self.settle(i, r)  # a vote may have been used
+
+    def set_holder(self, i: int, r: Replica, node: int, stamp: int, generation: int, lineage: int) -> None:
+        if (r.holder, r.lineage, r.generation) != (node, lineage, generation):
+            self.handed.pop(i, None)  # they travel with the token
+            E2E.set_holder(self, i, r, node, stamp, generation, lineage)
+        self.promise(i)
+
+    # Nodes on the way.
+
+    def stops(self, m: Request) -> bool:
+        return m.round == 0 and self.trusted.get(m.replica, 0) > self.now
+
+    def note_owner(self, src: int, m: IAmWinner, next_hop: int) -> None:
+        entry = self.entries.get(m.replica)
+        if (
+            entry is None
+            or self.is_news(m.generation, entry.generation)
+            or (entry.owner == m.node and entry.generation == m.generation)
+            or (entry.owner != NIL and self.trusted.get(m.replica, 0) <= self.now)
+        ):
+            self.entries[m.replica] = Entry(m.node, m.generation, next_hop, src)
+            self.trusted[m.replica] = self.now + self.promise_time
+
+    def clean_up(self, m: Release, next_hop: int) -> Keyed | None:
+        entry = self.entries.get(m.replica)
+        if entry is not None and entry.next not in (NIL, next_hop) and self.is_news(m.generation + 1, entry.generation):
+            self.out.note("a RELEASE went both ways")
+            self.out.send(entry.next, m)
+            self.entries[m.replica] = Entry(NIL, m.generation, NIL, NIL)
+        return E2E.clean_up(self, m, next_hop)
+
+    # Every other message.
+
+    def on_message(self, src: int, msg: Message) -> None:
+        if isinstance(msg, Confirm):
+            self.on_confirm(msg)
+        elif isinstance(msg, Copy):
+            self.on_copy(src, msg)
+        elif isinstance(msg, Ping):
+            if self.holding and msg.generation == self.generation:
+                self.out.send(src, Pong(self.gate, msg.generation))
+        elif isinstance(msg, Pong):
+            if msg.generation == self.copy_generation:
+                self.unanswered = 0
+        else:
+            E2E.on_message(self, src, msg)
+
+    # The state.
+
+    def key(self) -> Key:
+        return (
+            *E2E.key(self),
+            tuple(self.rounds),
+            tuple([at - self.now for at in self.asked]),
+            tuple([at - self.now for at in self.ends]),
+            (self.delay, self.sequence),
+            (self.copy, self.copy_of, self.copy_generation, self.copy_sequence, self.unanswered),
+            tuple([(i, tuple(self.handed[i])) for i in sorted(self.handed)]),
+            tuple([(i, self.trusted[i] - self.now) for i in sorted(self.trusted)]),
+            self.timers_key(),
+        )
+
+    def load(self, key: Key) -> None:
+        E2E.load(self, key[:-8])
+        rounds, asked, ends, (self.delay, self.sequence), copy, handed, trusted, timers = key[-8:]
+        self.rounds = list(rounds)
+        self.asked = [self.now + left for left in asked]
+        self.ends = [self.now + left for left in ends]
+        requests, self.copy_of, self.copy_generation, self.copy_sequence, self.unanswered = copy
+        self.copy = as_queue(requests)
+        self.handed = {i: [(rank, stamp, node, round) for rank, stamp, node, round in told] for i, told in handed}
+        self.trusted = {i: self.now + left for i, left in trusted}
+        self.load_timers(tuple(timers))

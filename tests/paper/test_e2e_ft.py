@@ -1,0 +1,208 @@
+"""EE section V.A, on ways drawn by hand as in test_e2e.py, and in random runs under all its failures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fairgate.core.choose import from_floats
+from fairgate.core.ids import NIL
+from fairgate.core.kbr import replica_keys
+from fairgate.core.layers import over
+from fairgate.core.setup import Setup
+from fairgate.overlay.gates import Gates
+from fairgate.protocols.e2e_ft import E2EFT
+from fairgate.protocols.e2e_messages import Confirm, Copy, IAmWinner, Ping, Pong, Release, Token
+from fairgate.sim.hand import Hand
+from tests.dht_walk import MS, SECOND, Spec
+from tests.e2e_walk import HARD, PLAIN, QUICK, one_run
+from tests.paper.test_e2e import REQ1, REQ2, REQ3, deliver, inside, node, of
+from tests.routes import Drawn
+
+LEASE = 30 * SECOND
+PING = 10 * SECOND
+
+
+def drawn(straight: tuple[int, ...] = (0, 1, 2), copies: int = 2) -> Hand:
+    routes = [{me: 6 + i if me in straight else 3 + i for me in range(3)} | {3 + i: 6 + i} for i in range(3)]
+    setup = Setup(
+        tuple(range(9)), options={"routes": routes, "copies": copies, "lease": LEASE, "ping": PING, "drift": 0}
+    )
+    setup.options["keys"] = replica_keys(setup)
+    return Hand(over(Drawn, over(Gates, E2EFT)), setup, slots=False, chooser=from_floats(lambda: 0.5))
+
+
+def waiting(hand: Hand, *nodes: int) -> None:
+    for me in nodes:
+        node(hand, me).clock = 10 * me
+        hand.acquire(me)
+        hand.deliver_all()
+
+
+def pass_time(hand: Hand, seconds: int) -> None:
+    """Every message arrives before anything else happens."""
+    for _ in range(seconds):
+        hand.advance(SECOND)
+        hand.deliver_all()
+
+
+def test_the_queue_is_kept_at_the_first_n_waiters_too() -> None:
+    hand = drawn(copies=1)
+    inside(hand, REQ1)
+    waiting(hand, REQ2, REQ3)
+    assert node(hand, REQ2).copy == ((11, REQ2), (21, REQ3))
+    assert node(hand, REQ3).copy == ()
+
+
+def test_updates_are_ordered_by_sequence_numbers() -> None:
+    hand = drawn()
+    inside(hand, REQ1)
+    waiting(hand, REQ2)
+    old = Copy(0, node(hand, REQ1).generation, 1, ())
+    waiting(hand, REQ3)
+    assert node(hand, REQ2).copy_sequence > 1
+    hand.step(REQ2, "on_message", REQ1, old)
+    assert node(hand, REQ2).copy == ((11, REQ2), (21, REQ3))
+
+
+def test_waiters_ping_the_holder_of_the_token() -> None:
+    hand = drawn()
+    inside(hand, REQ1)
+    waiting(hand, REQ2)
+    hand.advance(PING)
+    assert [(flight.src, flight.dst) for flight in of(hand, Ping)] == [(REQ2, REQ1)]
+    deliver(hand, Ping)
+    assert [(flight.src, flight.dst) for flight in of(hand, Pong)] == [(REQ1, REQ2)]
+    pass_time(hand, 200)
+    assert list(hand.inside) == [REQ1]
+    assert "the owner was silent" not in hand.marks
+
+
+def test_when_the_holder_fails_a_waiter_takes_over_with_the_queue() -> None:
+    hand = drawn(copies=1)
+    inside(hand, REQ1)
+    waiting(hand, REQ2, REQ3)
+    hand.crash(REQ1)
+    pass_time(hand, 80)
+    assert {"the owner was silent", "a waiter took the queue over"} <= hand.marks
+    assert list(hand.inside) == [REQ2]
+    assert node(hand, REQ2).queue == [(21, REQ3)]
+    assert [node(hand, 6 + i).replicas[i].holder for i in range(3)] == [REQ2] * 3  # it told all replicas
+    hand.release(REQ2)
+    pass_time(hand, 2)
+    assert list(hand.inside) == [REQ3]
+
+
+def test_the_one_with_the_newest_copy_goes_first_whatever_the_timestamps() -> None:
+    hand = drawn()
+    inside(hand, REQ1)
+    waiting(hand, REQ2)
+    copy = node(hand, REQ2)
+    waiting(hand, REQ3)
+    copy.copy, copy.copy_sequence = ((11, REQ2),), 1  # the last update is still on its way to Req2
+    hand.crash(REQ1)
+    pass_time(hand, 80)
+    assert list(hand.inside) == [REQ3]
+
+
+def test_it_stands_the_failure_of_the_waiters_with_copies_too() -> None:
+    hand = drawn(copies=1)
+    inside(hand, REQ1)
+    waiting(hand, REQ2, REQ3)
+    hand.crash(REQ1)
+    hand.crash(REQ2)
+    pass_time(hand, 400)  # without a copy Req3 asks seldom
+    assert list(hand.inside) == [REQ3]
+
+
+def test_a_holder_that_was_suspected_without_cause_has_lost_before_another_is_in() -> None:
+    hand = drawn()
+    inside(hand, REQ1)
+    waiting(hand, REQ2)
+    for _ in range(80):  # nothing from or to Req1 arrives any more
+        hand.advance(SECOND)
+        while hand.flight:
+            cut = REQ1 in (hand.flight[0].src, hand.flight[0].dst)
+            hand.drop() if cut else hand.deliver()
+    assert [(me, why) for me, _, why in hand.lost] == [(REQ1, "lease over")]
+    assert list(hand.inside) == [REQ2]
+
+
+def test_a_token_lets_nobody_in_before_a_majority_has_confirmed() -> None:
+    hand = drawn()
+    inside(hand, REQ1)
+    waiting(hand, REQ2)
+    hand.release(REQ1)
+    deliver(hand, Token)
+    assert not hand.inside
+    deliver(hand, IAmWinner)
+    hand.deliver(hand.flight.index(of(hand, Confirm)[0]))
+    assert not hand.inside
+    hand.deliver(hand.flight.index(of(hand, Confirm)[0]))
+    assert list(hand.inside) == [REQ2]
+
+
+def test_when_a_node_of_a_quorum_set_fails_another_way_is_taken() -> None:
+    hand = drawn(straight=())
+    inside(hand, REQ1)
+    hand.crash(3)
+    hand.setup.options["routes"][0].update({REQ1: 4, 4: 6})  # the overlay has mended its tables
+    pass_time(hand, 11)  # IAMWINNER goes round the dead node
+    assert (node(hand, REQ1).entries[0].next, node(hand, 4).entries[0].owner) == (4, REQ1)
+    hand.release(REQ1)
+    pass_time(hand, 1)
+    assert node(hand, 4).entries[0].owner == NIL
+    assert node(hand, 6).replicas[0].holder == NIL
+
+
+def test_release_goes_along_the_old_way_and_the_new_one() -> None:
+    hand = drawn(straight=())
+    inside(hand, REQ1)
+    hand.setup.options["routes"][0].update({REQ1: 4, 4: 6})
+    hand.release(REQ1)
+    assert sorted(flight.dst for flight in of(hand, Release) if flight.msg.replica == 0) == [3, 4]  # type: ignore[attr-defined]
+
+
+def test_a_replica_that_lost_its_memory_learns_the_owner_again() -> None:
+    hand = drawn()
+    inside(hand, REQ1)
+    node(hand, 6).replicas.clear()
+    pass_time(hand, 11)
+    assert node(hand, 6).replicas[0].holder == REQ1
+
+
+FAULTS: dict[str, tuple[Spec, int]] = {
+    "none": (replace(PLAIN, most_events=60_000), 0),
+    "loss and duplication": (replace(HARD, loss=0.1, dup=0.1), 0),
+    "crashes": (replace(HARD, crashes=2), 0),
+    "resets": (replace(HARD, resets=2), 0),
+    "churn": (replace(HARD, crashes=2), 2),
+    "all": (replace(HARD, crashes=2, resets=1, loss=0.1, dup=0.1), 2),
+    "long stays": (replace(HARD, stay=5 * SECOND, loss=0.5, crashes=1, most_time=600 * SECOND), 0),
+}
+
+
+def stress(name: str, seeds: range, protocol: Any = E2EFT) -> set[str]:
+    """What broke beyond what quorums allow for, by name, and the marks."""
+    spec, joins = FAULTS[name]
+    marks: set[str] = set()
+    for seed in seeds:
+        outcome = one_run(protocol, seed, replace(spec, options=QUICK), joins=joins)
+        assert not outcome.broken or outcome.excused, f"{name}, seed {seed}: {outcome.broken}: {outcome.why}"
+        marks |= outcome.marks
+    return marks
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_under(name: str) -> None:
+    marks = stress(name, range(30))
+    if name == "long stays":
+        assert "lease over" in marks
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("name", FAULTS)
+def test_long_under(name: str) -> None:
+    stress(name, range(30, 1_000))
