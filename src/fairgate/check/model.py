@@ -16,6 +16,7 @@ from fairgate.core.ids import NIL
 from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
 from fairgate.errors import BadInput
+from fairgate.registry import stand
 
 State = tuple[int, ...]
 Action = tuple[str, int, Any, tuple[int, ...]]  # what, to whom, with what, and the choices made
@@ -42,7 +43,7 @@ class Model:
         self.setup = Setup(tuple(range(case.nodes)), case.k, options=case.options)
         self.table = Table()
         self.things = self.table.things
-        self.steps = Steps(protocol, self.setup, self.table)
+        self.steps = Steps(stand(protocol), self.setup, self.table)
         self.fresh = [self.steps.first_key(me) for me in range(self.n)]  # keys of nodes that know nothing yet
         self.timed = self.steps.timed
         self.at_budgets = 2 * self.n

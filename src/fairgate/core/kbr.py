@@ -19,7 +19,7 @@ from fairgate.core.mutex import Mutex
 from fairgate.core.node import Node
 from fairgate.core.setup import Setup
 
-REPLICAS = 3  # of a gate: the option `replicas`
+REPLICAS = 3  # of a gate with k = 1: the option `replicas`
 
 
 class Gated(Message):
@@ -114,6 +114,12 @@ def replica_keys(setup: Setup) -> tuple[int, ...]:
     keys: tuple[int, ...] | None = setup.shared.get("replica_keys")
     if keys is None:
         gate = setup.options.get("gate", 0)
-        keys = tuple([key_of(f"gate{gate}:{i}") for i in range(setup.options.get("replicas", REPLICAS))])
+        keys = tuple([key_of(f"gate{gate}:{i}") for i in range(replica_count(setup))])
         setup.shared["replica_keys"] = keys
     return keys
+
+
+def replica_count(setup: Setup) -> int:
+    """Where nothing is said, so many that quorums of two let k in, and no more."""
+    count: int = setup.options.get("replicas", 2 * setup.k + 1)
+    return count

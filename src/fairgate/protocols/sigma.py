@@ -8,8 +8,8 @@ the earliest request each of them knows. In the end they all know the same ones,
 
 What the figures need besides, to be safe and live where messages overtake each other (papers/sigma.md has the ledger,
 and what happens without each): numbers on everything (votes.py); YIELD names the vote that it gives back; a request
-that is known is not queued twice (`is_known`); a vote for a request that is over is released (`refuse`); a client whom a
-replica promotes forgets the owners before it (`forget_served`), whose releases are on their way; a vote that came
+that is known is not queued twice (`is_known`); a vote for a request that is over is released (`refuse`); a client whom
+a replica promotes forgets the owners before it (`forget_served`), whose releases are on their way; a vote that came
 straight back is kept for a while (`may_yield`); a replica tells its owner that an earlier request waits (`inquire`).
 
 Informed backoff: a RESPONSE says after what time to ask again, Tw = Tcs (P + 1/2), and the client does, after `retry`
@@ -323,7 +323,7 @@ class SigmaLiteral(Sigma):
         paper="SG, figures 5 and 6",
         kind="quorum",
         cost="4n and more",
-        options={"replicas": 3, "quorum": "a majority", "responses": ("direct", "routed")},
+        options={"replicas": "2k+1", "quorum": "m = n // (k+1) + 1", "responses": ("direct", "routed")},
     )
 
     def __init__(self, me: int, setup: Setup, out: Door) -> None:
@@ -342,7 +342,8 @@ class SigmaLiteral(Sigma):
         self.judge()
 
     def may_yield(self, r: Resp) -> bool:
-        return True
+        """Whoever yields to itself gets it back at once, and would never come to the end of the step."""
+        return r.node != self.me
 
     def on_request(self, rep: Replica, m: Request) -> None:
         if rep.Cowner == NIL:
@@ -355,8 +356,11 @@ class SigmaLiteral(Sigma):
     def on_release_message(self, rep: Replica, m: Release) -> None:
         if m.client == rep.Cowner:
             self.free(rep)
-        elif m.client in rep.waiting:
-            rep.remove(rep.waiting[m.client])
+            return
+        for w in rep.Queue:  # where it may stand twice
+            if w.client == m.client:
+                rep.remove(w)
+                return
 
     def is_current(self, rep: Replica, m: Yield) -> bool:
         return m.client == rep.Cowner

@@ -26,8 +26,8 @@ BACKOFF = 2_000_000_000  # ns: SG gives no law, so it is uniform up to this
 LIVES = 1 << 62
 
 OPTIONS = {
-    "replicas": 3,
-    "quorum": "a majority",
+    "replicas": "2k+1",
+    "quorum": "m = n // (k+1) + 1",
     "voting": ("replicas", "zones"),
     "responses": ("direct", "routed"),
     "lease": LEASE,

@@ -1,4 +1,4 @@
-"""What the strawman and Sigma share: replicas with one vote each, and what a client knows of them (SG sections II, III).
+"""What the strawman and Sigma share: replicas with one vote each, and what a client knows of them (SG sections II-III).
 
 Theory of operation. A gate has n replicas. They are names on the circle of keys; whoever owns the key of a name plays
 the replica. A replica votes for one request at a time, its owner. A client that has m votes is inside. Two winners need
@@ -11,9 +11,10 @@ All that has to hold while messages are lost, doubled and overtaken, so everythi
 - A RESPONSE has its replica's incarnation `inc` (the life of the node that plays it) and a number `seq`, by which late
   ones are dropped. `grant` is the number of the vote: that of the RESPONSE that first told of it; 0 if the vote is
   somebody else's.
-- A vote is lent (`lease`, 0: for good). The replica counts from the moment it votes, and a little longer, by what clocks
-  may run apart (`drift`); the client from the moment it asked. No clock is compared with another one: a REQUEST says its
-  `age`, how long after the start of the request it was sent, and the RESPONSE says it again. Asking again renews.
+- A vote is lent (`lease`, 0: for good). The replica counts from the moment it votes, and a little longer, by what
+  clocks may run apart (`drift`); the client from the moment it asked. No clock is compared with another one: a REQUEST
+  says its `age`, how long after the start of the request it was sent, and the RESPONSE says it again. Asking again
+  renews.
 
 A client's record of a replica (`Resp`) keeps the node that plays it: later messages are sent there, and routed on from
 there if it is no longer the owner of the key. If an answer fails to come, the replica is looked up again.
@@ -22,7 +23,7 @@ there if it is no longer the owner of the key. If an answer fails to come, the r
 """
 
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import REPLICAS, Keyed, replica_keys
+from fairgate.core.kbr import Keyed, replica_count, replica_keys
 from fairgate.core.keyspace import clockwise, place_of
 from fairgate.core.message import Key, register
 from fairgate.core.setup import Setup
@@ -325,7 +326,7 @@ class Ballot:
 
     def __init__(self, setup: Setup) -> None:
         options = setup.options
-        n: int = options.get("replicas", REPLICAS)
+        n = replica_count(setup)
         m: int = options.get("quorum", n // (setup.k + 1) + 1)
         if options.get("voting", "replicas") == "zones":
             self.keys, self.weights = zones(setup.members)
