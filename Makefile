@@ -8,7 +8,7 @@ JOBS := $(shell nproc 2>/dev/null || echo 2)
 MUTATED := fair_k naimi_trehel bv95 raymond raymond_fd ricart_agrawala suzuki_kasami maekawa centralised leased
 HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd'))
 
-.PHONY: demo test quick lint bench stress mutants spin build clean help
+.PHONY: demo test quick lint bench bench-dht stress mutants spin build clean help
 
 help:
 	@echo "make demo    a gate of k=3 for 100 nodes, simulated"
@@ -17,6 +17,7 @@ help:
 	@echo "make stress  the long random runs"
 	@echo "make mutants every statement of every protocol deleted in turn: is it noticed?"
 	@echo "make bench   speed, as ratios, against SimPy"
+	@echo "make bench-dht  EE's rounds on 6,500 nodes, and a ring of a million"
 	@echo "make spin    Fair-k again, by another checker (needs Debian's package spin)"
 	@echo "make build   compile the hot modules again"
 	@echo "make clean   remove everything that was made"
@@ -44,6 +45,9 @@ mutants: build
 
 bench: build
 	$(BIN)/python -m bench.speed
+
+bench-dht: build
+	$(BIN)/python -m bench.dht
 
 spin:
 	@src/fairgate/check/spin/run.sh

@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from fairgate.sim.run import Config, build, simulate
+from fairgate.sim.run import Config, build, run, simulate
+from fairgate.sim.summary import summarise
 
 
 def fairgate(requests: int) -> dict[str, Any]:
@@ -28,17 +29,17 @@ def simpy(requests: int, measured: bool = False) -> dict[str, Any]:
     from bench.simpy_fair_k import MeasuredFairK, SimpyFairK  # noqa: PLC0415 (SimPy is wanted here only)
 
     kind = MeasuredFairK if measured else SimpyFairK
-    run = kind(n=100, k=3, rate=0.5, requests=requests, cs=10.0, latency=1.0, seed=1)
+    port = kind(n=100, k=3, rate=0.5, requests=requests, cs=10.0, latency=1.0, seed=1)
     gc.disable()
     started = time.process_time()
-    run.run()
+    port.run()
     seconds = time.process_time() - started
-    events = run.messages + 2 * run.entries
+    events = port.messages + 2 * port.entries
     return {
-        "entries": run.entries,
+        "entries": port.entries,
         "events": events,
         "seconds": seconds,
-        "wait_mean": run.wait_total / run.entries,
+        "wait_mean": port.wait_total / port.entries,
     }
 
 
@@ -70,11 +71,73 @@ def large(nodes: int) -> dict[str, Any]:
     }
 
 
+def ee_rounds(nodes: int, protocol: str, options: dict[str, Any]) -> dict[str, Any]:
+    """EE's experiment: a resource for 100 nodes, 10 replicas, 20 rounds of 20 requests for each resource."""
+    config = Config(
+        protocol=protocol,
+        nodes=nodes,
+        k=1,
+        resources=nodes // 100,
+        workload="rounds",
+        rounds=20,
+        requests=20,
+        per_resource=True,
+        latency="0.05",
+        stack=("settled_pastry",),
+        options={"replicas": 10, **options},
+    )
+    engine = build(config)
+    started = time.process_time()
+    run(engine, None)
+    seconds = time.process_time() - started
+    result = summarise(engine, protocol, config.seed, seconds, False)
+    assert result.violations == 0, result.broken
+    return {"hops": result.hops, "events": result.events, "seconds": seconds, "load": result.load}
+
+
+def million(nodes: int) -> dict[str, Any]:
+    """A settled Pastry of so many nodes, and a thousand requests on it."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.process_time()
+    config = Config(
+        protocol="sigma",
+        nodes=nodes,
+        k=1,
+        workload="rounds",
+        askers=20,
+        requests=50,
+        cs=0.0,
+        latency="0.05",
+        stack=("settled_pastry",),
+        options={"replicas": 10},
+    )
+    engine = build(config)
+    built = time.process_time() - started
+    run(engine, None)
+    result = summarise(engine, "sigma", 1, 0.0, False)
+    assert result.violations == 0, result.broken
+    return {
+        "built": built,
+        "seconds": time.process_time() - started,
+        "gigabytes": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024**2,
+        "entries": result.entries,
+        "hops": result.hops,
+        "messages": sum(result.messages.values()),
+    }
+
+
+SIGMA_ALONE = {"retry": 0, "lease": 0}  # as in EE: nothing is asked twice, nothing is lent
+
 MEASURES: dict[str, Callable[[int], dict[str, Any]]] = {
     "fairgate": fairgate,
     "simpy": simpy,
     "simpy_measured": simpy_measured,
     "large": large,
+    "sigma routed": lambda nodes: ee_rounds(nodes, "sigma", {**SIGMA_ALONE, "responses": "routed"}),
+    "sigma direct": lambda nodes: ee_rounds(nodes, "sigma", SIGMA_ALONE),
+    "e2e": lambda nodes: ee_rounds(nodes, "e2e", {}),
+    "non_e2e": lambda nodes: ee_rounds(nodes, "non_e2e", {}),
+    "million": million,
 }
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from fairgate.check.lossy_walk import Lossy, calm_down, one_move
 from fairgate.core.choose import from_floats
 from fairgate.core.layers import Layer, over
 from fairgate.core.mutex import Mutex
@@ -13,7 +14,6 @@ from fairgate.core.setup import Setup
 from fairgate.recovery.regenerate import Regenerate
 from fairgate.sim.hand import Violation
 from tests.law import Lawful
-from fairgate.check.lossy_walk import Lossy, calm_down, one_move
 
 
 class Mortal(Lossy):

@@ -16,6 +16,7 @@ import pytest
 
 from fairgate.core.properties import Occupancy
 from fairgate.errors import BadInput
+from fairgate.registry import LAYERS
 from fairgate.sim.engine import Engine
 from fairgate.sim.faults import Faults, parse_faults
 from fairgate.sim.line import Line
@@ -469,7 +470,7 @@ def test_faults_that_make_no_sense_are_told_in_one_line(text: str, line: str) ->
         ({"protocol": "zzz"}, "there is no protocol 'zzz': `fairgate protocols` lists them"),
         (
             {"stack": ("tin can",)},
-            "there is no layer 'tin can': known are channel, regenerate, gates, full, chord, pastry, settled_chord, settled_pastry",
+            f"there is no layer 'tin can': known are {', '.join(LAYERS)}",
         ),
         ({"nodes": 0}, "--nodes must be at least 1, not 0"),
         ({"k": 6}, "--k must be 1..5 (the number of nodes), not 6"),

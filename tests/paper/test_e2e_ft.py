@@ -16,7 +16,7 @@ from fairgate.overlay.gates import Gates
 from fairgate.protocols.e2e_ft import E2EFT
 from fairgate.protocols.e2e_messages import Confirm, Copy, IAmWinner, Ping, Pong, Release, Token
 from fairgate.sim.hand import Hand
-from tests.dht_walk import MS, SECOND, Spec
+from tests.dht_walk import SECOND, Spec
 from tests.e2e_walk import HARD, PLAIN, QUICK, one_run
 from tests.paper.test_e2e import REQ1, REQ2, REQ3, deliver, inside, node, of
 from tests.routes import Drawn
