@@ -27,7 +27,7 @@ from fairgate.core.ids import NIL
 from fairgate.core.kbr import Door, Keyed
 from fairgate.core.message import Key, Message
 from fairgate.core.setup import Setup
-from fairgate.protocols.e2e import ASKED, E2E, VOTE
+from fairgate.protocols.e2e import E2E
 from fairgate.protocols.e2e_messages import (
     Confirm,
     Copy,
@@ -116,13 +116,12 @@ class E2EFT(E2E):
             self.out.note("a vote came so late that it must be had again")
             self.ask_again(m.replica, 0)
 
-    def learn(self, i: int, news: int) -> None:
-        E2E.learn(self, i, news)
-        if news == VOTE:
-            self.ends[i] = self.asked[i] + self.lease
+    def learn_vote(self, m: Response) -> None:
+        E2E.learn_vote(self, m)
+        self.ends[m.replica] = self.asked[m.replica] + self.lease
 
     def has_won(self) -> bool:
-        lasting = [i for i, known in enumerate(self.known) if known >= VOTE and self.ends[i] > self.now]
+        lasting = [i for i in range(len(self.keys)) if self.is_mine(i) and self.ends[i] > self.now]
         return len(lasting) >= self.quorum
 
     def yield_vote(self, i: int) -> None:
@@ -150,8 +149,8 @@ class E2EFT(E2E):
         if self.copy and self.copy_generation >= self.best:
             self.out.note("a waiter took the queue over")
             requests = self.copy
-        for i, known in enumerate(self.known):
-            if known < VOTE:
+        for i in range(len(self.keys)):
+            if not self.is_mine(i):
                 self.ends[i] = self.now
         self.begin(requests)
         self.extend()
@@ -210,10 +209,7 @@ class E2EFT(E2E):
             self.lose_cs("lease over")
             return
         self.out.note("a TOKEN that was not confirmed")
-        self.known = [ASKED] * len(self.keys)
-        self.votes = 0
-        self.missing = len(self.keys)
-        self.best = 0
+        self.know_nothing()
         self.ask_all_again()
         self.ask_later(self.every)
 
