@@ -52,7 +52,7 @@ class E2E(Voter):
     about = About(
         name="e2e",
         paper="EE",
-        kind="token and quorum",
+        kind="quorum",
         cost="about 4 n routes of O(log N) hops, n replicas; an intercepted request less",
         many=False,
         open_membership=True,
