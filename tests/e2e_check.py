@@ -1,4 +1,4 @@
-"""The checker over End-to-End on a circle of nodes that know the next one only: ways of up to three hops among four nodes."""
+"""The checker over End-to-End on a circle of nodes that know the next one only: up to three hops among four nodes."""
 
 from __future__ import annotations
 

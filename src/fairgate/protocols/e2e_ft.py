@@ -1,8 +1,8 @@
 """The End-to-End protocol under failures: EE section V.A, made safe by leases.
 
-EE: the queue is copied to the first `copies` waiters, with sequence numbers; they ping the owner; when it is silent, the
-one whose copy is the newest takes over. The text trusts the silence. Here a takeover is an ordinary vote, in which the
-best-informed goes first (`rank`), and all that a replica says is a promise that ends:
+EE: the queue is copied to the first `copies` waiters, with sequence numbers; they ping the owner; when it is silent,
+the one whose copy is the newest takes over. The text trusts the silence. Here a takeover is an ordinary vote, in which
+the best-informed goes first (`rank`), and all that a replica says is a promise that ends:
   - a replica's vote, and its word that somebody is the owner, last for `lease`, and a little longer by the replica's
     clock than by the asker's, who counts from asking (`drift` bounds how far the clocks' rates are apart);
   - a client wins with a majority of promises that last; an owner says IAMWINNER again and again, and is the
@@ -11,14 +11,16 @@ best-informed goes first (`rank`), and all that a replica says is a promise that
   - a replica under a promise takes no other owner, but the next one of the same lineage: who got the token from it.
     A lineage begins with a vote and has a random number, so late words of another one never count for it.
 
-What is promised. At most one is inside, whatever is lost, doubled, late or suspected without cause, as long as (a) rates
-of clocks differ by at most `drift`, (b) fewer than 2m-n of n replicas lose their memory within a lease (m is the
-quorum): by a reset, or because churn gave their key to another node, (c) nobody comes back without memory while messages of its
-former life are under way. Once the faults are over and messages take less than a third of a lease, everybody gets in.
+What is promised. At most one is inside, whatever is lost, doubled, late or suspected without cause, as long as
+  (a) rates of clocks differ by at most `drift`,
+  (b) fewer than 2m-n of n replicas lose their memory within a lease (m is the quorum): by a reset, or because churn
+      gave their key to another node,
+  (c) nobody comes back without memory while messages of its former life are under way.
+Once the faults are over and messages take less than a third of a lease, everybody gets in.
 
-All is said again until it is answered, and may be heard twice: links may lose, double and reorder, no channel is needed.
-The nodes on the way trust their replica list for a lease only; the owner's IAMWINNERs go by the overlay's new ways
-when a node of the old way has died, and RELEASE goes both ways: along the Next pointer, and where the overlay routes now.
+All is said again until it is answered, and may be heard twice: links may lose, double and reorder, and no channel is
+needed. The nodes on the way trust their replica list for a lease only; the owner's IAMWINNERs go by the overlay's new
+ways when a node of the old way has died; RELEASE goes along the Next pointer, and where the overlay routes now.
 """
 
 from dataclasses import replace
