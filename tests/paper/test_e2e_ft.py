@@ -144,6 +144,18 @@ def test_a_token_lets_nobody_in_before_a_majority_has_confirmed() -> None:
     assert list(hand.inside) == [REQ2]
 
 
+@pytest.mark.parametrize("lineage", [True, False])
+def test_a_replica_under_a_promise_takes_no_owner_of_another_lineage(lineage: bool) -> None:
+    """Only who got the token from its holder, whose words begin with the same random number."""
+    hand = drawn()
+    inside(hand, REQ1)
+    given = node(hand, REQ1).lineage + (0 if lineage else 1)
+    key = hand.setup.options["keys"][0]
+    hand.step(6, "on_message", REQ3, IAmWinner(0, key, 0, REQ3, 99, 99, given, 1))
+    assert [flight.dst for flight in of(hand, Confirm)] == ([REQ3] if lineage else [])
+    assert node(hand, 6).replicas[0].holder == (REQ3 if lineage else REQ1)
+
+
 def test_when_a_node_of_a_quorum_set_fails_another_way_is_taken() -> None:
     hand = drawn(straight=())
     inside(hand, REQ1)

@@ -11,6 +11,9 @@ cdef class E2E(Voter):
     cdef public list rounds, known, queue, early
     cpdef void forget_answers(self) except *
     cpdef void on_response(self, Response m) except *
+    cpdef void know_nothing(self) except *
+    cpdef void learn_vote(self, Response m) except *
+    cpdef bint is_mine(self, long long i) except -1
     cpdef bint has_won(self) except -1
     cpdef void on_late_vote(self, Response m) except *
     @cython.locals(before=cython.longlong)

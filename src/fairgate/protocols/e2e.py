@@ -52,7 +52,7 @@ class E2E(Voter):
     about = About(
         name="e2e",
         paper="EE",
-        kind="token and quorum",
+        kind="quorum",
         cost="about 4 n routes of O(log N) hops, n replicas; an intercepted request less",
         many=False,
         open_membership=True,
@@ -92,6 +92,9 @@ class E2E(Voter):
 
     def forget_answers(self) -> None:
         self.rounds = [0] * len(self.keys)
+        self.know_nothing()
+
+    def know_nothing(self) -> None:
         self.known = [ASKED] * len(self.keys)
         self.votes = 0
         self.missing = len(self.keys)
@@ -105,15 +108,23 @@ class E2E(Voter):
             return
         if self.holding or m.round != self.rounds[m.replica]:
             return
-        if not m.vote and self.known[m.replica] >= VOTE:
+        if not m.vote and self.is_mine(m.replica):
             return  # the vote came later in the same round, and overtook this
-        self.learn(m.replica, VOTE if m.vote else OTHER)
         if m.vote:
-            self.best = max(self.best, m.generation)
+            self.learn_vote(m)
+        else:
+            self.learn(m.replica, OTHER)
         if self.has_won():  # EE:A4
             self.win()
         elif self.missing == 0:
             self.end_round()
+
+    def learn_vote(self, m: Response) -> None:
+        self.learn(m.replica, VOTE)
+        self.best = max(self.best, m.generation)
+
+    def is_mine(self, i: int) -> bool:
+        return self.known[i] >= VOTE
 
     def has_won(self) -> bool:
         return self.votes >= self.quorum

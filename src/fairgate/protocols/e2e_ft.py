@@ -1,8 +1,8 @@
 """The End-to-End protocol under failures: EE section V.A, made safe by leases.
 
-EE: the queue is copied to the first `copies` waiters, with sequence numbers; they ping the owner; when it is silent, the
-one whose copy is the newest takes over. The text trusts the silence. Here a takeover is an ordinary vote, in which the
-best-informed goes first (`rank`), and all that a replica says is a promise that ends:
+EE: the queue is copied to the first `copies` waiters, with sequence numbers; they ping the owner; when it is silent,
+the one whose copy is the newest takes over. The text trusts the silence. Here a takeover is an ordinary vote, in which
+the best-informed goes first (`rank`), and all that a replica says is a promise that ends:
   - a replica's vote, and its word that somebody is the owner, last for `lease`, and a little longer by the replica's
     clock than by the asker's, who counts from asking (`drift` bounds how far the clocks' rates are apart);
   - a client wins with a majority of promises that last; an owner says IAMWINNER again and again, and is the
@@ -11,14 +11,16 @@ best-informed goes first (`rank`), and all that a replica says is a promise that
   - a replica under a promise takes no other owner, but the next one of the same lineage: who got the token from it.
     A lineage begins with a vote and has a random number, so late words of another one never count for it.
 
-What is promised. At most one is inside, whatever is lost, doubled, late or suspected without cause, as long as (a) rates
-of clocks differ by at most `drift`, (b) fewer than 2m-n of n replicas lose their memory within a lease (m is the
-quorum): by a reset, or because churn gave their key to another node, (c) nobody comes back without memory while messages of its
-former life are under way. Once the faults are over and messages take less than a third of a lease, everybody gets in.
+What is promised. At most one is inside, whatever is lost, doubled, late or suspected without cause, as long as
+  (a) rates of clocks differ by at most `drift`,
+  (b) fewer than 2m-n of n replicas lose their memory within a lease (m is the quorum): by a reset, or because churn
+      gave their key to another node,
+  (c) nobody comes back without memory while messages of its former life are under way.
+Once the faults are over and messages take less than a third of a lease, everybody gets in.
 
-All is said again until it is answered, and may be heard twice: links may lose, double and reorder, no channel is needed.
-The nodes on the way trust their replica list for a lease only; the owner's IAMWINNERs go by the overlay's new ways
-when a node of the old way has died, and RELEASE goes both ways: along the Next pointer, and where the overlay routes now.
+All is said again until it is answered, and may be heard twice: links may lose, double and reorder, and no channel is
+needed. The nodes on the way trust their replica list for a lease only; the owner's IAMWINNERs go by the overlay's new
+ways when a node of the old way has died; RELEASE goes along the Next pointer, and where the overlay routes now.
 """
 
 from dataclasses import replace
@@ -27,7 +29,7 @@ from fairgate.core.ids import NIL
 from fairgate.core.kbr import Door, Keyed
 from fairgate.core.message import Key, Message
 from fairgate.core.setup import Setup
-from fairgate.protocols.e2e import ASKED, E2E, VOTE
+from fairgate.protocols.e2e import E2E
 from fairgate.protocols.e2e_messages import (
     Confirm,
     Copy,
@@ -116,13 +118,12 @@ class E2EFT(E2E):
             self.out.note("a vote came so late that it must be had again")
             self.ask_again(m.replica, 0)
 
-    def learn(self, i: int, news: int) -> None:
-        E2E.learn(self, i, news)
-        if news == VOTE:
-            self.ends[i] = self.asked[i] + self.lease
+    def learn_vote(self, m: Response) -> None:
+        E2E.learn_vote(self, m)
+        self.ends[m.replica] = self.asked[m.replica] + self.lease
 
     def has_won(self) -> bool:
-        lasting = [i for i, known in enumerate(self.known) if known >= VOTE and self.ends[i] > self.now]
+        lasting = [i for i in range(len(self.keys)) if self.is_mine(i) and self.ends[i] > self.now]
         return len(lasting) >= self.quorum
 
     def yield_vote(self, i: int) -> None:
@@ -150,8 +151,8 @@ class E2EFT(E2E):
         if self.copy and self.copy_generation >= self.best:
             self.out.note("a waiter took the queue over")
             requests = self.copy
-        for i, known in enumerate(self.known):
-            if known < VOTE:
+        for i in range(len(self.keys)):
+            if not self.is_mine(i):
                 self.ends[i] = self.now
         self.begin(requests)
         self.extend()
@@ -210,10 +211,7 @@ class E2EFT(E2E):
             self.lose_cs("lease over")
             return
         self.out.note("a TOKEN that was not confirmed")
-        self.known = [ASKED] * len(self.keys)
-        self.votes = 0
-        self.missing = len(self.keys)
-        self.best = 0
+        self.know_nothing()
         self.ask_all_again()
         self.ask_later(self.every)
 

@@ -1,7 +1,8 @@
-"""What the nodes of the End-to-End protocol say to each other. EE's names; RECALL, SENT_BACK, STALE and CONFIRM are ours.
+"""What the nodes of the End-to-End protocol say to each other.
 
-`replica` is a replica's number; `node` and `stamp`, a Lamport timestamp, are a request. `round` numbers what a client
-says to one replica about one request: only the answer to the last of it counts.
+The names are EE's; RECALL, SENT_BACK, STALE and CONFIRM are ours. `replica` is a replica's number; `node` and `stamp`, a
+Lamport timestamp, are a request. `round` numbers what a client says to one replica about one request: only the answer
+to the last of it counts.
 """
 
 from typing import Any
@@ -98,8 +99,8 @@ class Enqueue(Gated):
 
     @classmethod
     def from_fields(cls, *fields: Any) -> "Enqueue":
-        *rest, requests = fields
-        return cls(*rest, as_queue(requests))
+        gate, replica, generation, via, requests = fields
+        return cls(gate, replica, generation, via, as_queue(requests))
 
 
 class IAmWinner(Keyed):
@@ -175,8 +176,8 @@ class Token(Gated):
 
     @classmethod
     def from_fields(cls, *fields: Any) -> "Token":
-        *rest, requests = fields
-        return cls(*rest, as_queue(requests))
+        gate, generation, lineage, requests = fields
+        return cls(gate, generation, lineage, as_queue(requests))
 
 
 class Recall(Gated):
@@ -261,8 +262,8 @@ class Copy(Gated):
 
     @classmethod
     def from_fields(cls, *fields: Any) -> "Copy":
-        *rest, requests = fields
-        return cls(*rest, as_queue(requests))
+        gate, generation, sequence, requests = fields
+        return cls(gate, generation, sequence, as_queue(requests))
 
 
 class Ping(Gated):

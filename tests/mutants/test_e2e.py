@@ -1,0 +1,117 @@
+"""Each mutant of End-to-End is one line gone wrong, and breaks a property that is named, in random runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fairgate.protocols.e2e import E2E
+from fairgate.protocols.e2e_ft import E2EFT
+from tests.e2e_walk import PLAIN, QUICK, one_run
+from tests.mutants.mutate import mutant
+from tests.paper.test_e2e_ft import FAULTS
+
+TWO = {"k", "grant"}  # two are inside, or one comes in twice
+STUCK = {"hang", "storm"}
+
+CLIENTS = {
+    "an answer that its vote has overtaken takes the vote away": (
+        "        if not m.vote and self.is_mine(m.replica):\n            return",
+        "        if False:\n            return",
+        STUCK,
+    ),
+    "a vote that was given back counts": (
+        " or m.round != self.rounds[m.replica]:\n            return\n",
+        ":\n            return\n",
+        TWO,
+    ),
+    "half is a majority": ("len(self.keys) // 2 + 1", "len(self.keys) // 2", TWO),
+    "the queue does not travel": ("self.lineage, tuple(self.queue)))  # EE:A7", "self.lineage, ()))", STUCK),
+    "nobody yields": (
+        "            if self.known[i] == RECALLED:\n                self.yield_vote(i)\n",
+        "            pass\n",
+        STUCK,
+    ),
+}
+
+REPLICAS = {
+    "a replica votes twice": (
+        "settle",
+        "        elif r.vote == NIL:\n            self.cast",
+        "        else:\n            self.cast",
+        TWO,
+    ),
+    "a vote that was used is out for ever": (
+        "use_vote",
+        "            r.vote = NIL\n\n    def set_holder",
+        "            pass\n\n    def set_holder",
+        STUCK,
+    ),
+    "a replica does not say its generation": (
+        "respond",
+        "owner, owner_stamp, r.generation))",
+        "owner, owner_stamp, 0))",
+        STUCK | TWO,
+    ),
+}
+
+FAULTY = {
+    "a promise is shorter than what is counted on": (
+        "self.promise_time = self.lease + (self.lease // MILLION + 1) * drift",
+        "self.promise_time = self.lease // 4",
+        TWO,
+    ),
+    "a lease that is over is over for nobody": (
+        '            self.lose_cs("lease over")\n',
+        "            self.holding = True\n",
+        TWO | STUCK,
+    ),
+    "votes last for ever": ("if self.is_mine(i) and self.ends[i] > self.now]", "if self.is_mine(i)]", TWO | STUCK),
+    "nobody asks again": (
+        "            self.ask_all_again()\n            self.ask_later(",
+        "            self.ask_later(",
+        STUCK,
+    ),
+    "a promise never ends": ("            self.promise_over(int(", "            str(int(", STUCK),
+}
+
+
+def broken(protocol: Any, faults: str = "", seeds: int = 150) -> str:
+    """What the first run that breaks breaks, or "" if the mutant survives."""
+    for seed in range(seeds):
+        if faults:
+            spec, joins = FAULTS[faults]
+            outcome = one_run(protocol, seed, replace(spec, options=QUICK, most_events=60_000), joins=joins)
+        else:
+            outcome = one_run(protocol, seed, PLAIN)
+        if outcome.broken and not outcome.excused:
+            return outcome.broken
+    return ""
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_mutant_of_the_client_is_caught(name: str) -> None:
+    old, new, expected = CLIENTS[name]
+    assert broken(mutant("protocols.e2e", old, new).E2E) in expected
+
+
+@pytest.mark.parametrize("name", REPLICAS)
+def test_mutant_of_the_replica_is_caught(name: str) -> None:
+    method, old, new, expected = REPLICAS[name]
+    changed = vars(mutant("protocols.e2e_replica", old, new).Voter)[method]
+    assert broken(type("Mutant", (E2E,), {method: changed})) in expected
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_mutant_under_faults_is_caught(name: str) -> None:
+    old, new, expected = FAULTY[name]
+    protocol = mutant("protocols.e2e_ft", old, new).E2EFT
+    found = {broken(protocol, faults, 60) for faults in ("all", "long stays")}
+    assert found & expected
+
+
+def test_the_originals_pass_on_the_same_seeds() -> None:
+    assert broken(E2E) == ""
+    assert {broken(E2EFT, faults, 60) for faults in ("all", "long stays")} == {""}
