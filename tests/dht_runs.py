@@ -21,7 +21,9 @@ from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
 from fairgate.overlay.full import Full
 from fairgate.overlay.gates import Gates
+from fairgate.overlay.overlay import Overlay
 from fairgate.overlay.ring import ring_of
+from fairgate.overlay.settled import SettledChord, SettledPastry
 from fairgate.sim.hand import Hand, Violation
 
 MS = 1_000_000
@@ -44,8 +46,21 @@ class Strides(Full):
         return self.ring.ident(mine + min(ahead, self.setup.options.get("stride", 1)))
 
 
+OVERLAYS: dict[str, type[Overlay]] = {
+    "strides": Strides,
+    "full": Full,
+    "chord": SettledChord,
+    "pastry": SettledPastry,
+}
+SMALL_TABLES = {"chord_successors": 1, "chord_fingers": 1, "pastry_b": 1, "pastry_leaves": 2}
+
+
+def on(overlay: str, protocol: type[Mutex]) -> MakeNode:
+    return over(OVERLAYS[overlay], over(Gates, protocol))
+
+
 def on_strides(protocol: type[Mutex]) -> MakeNode:
-    return over(Strides, over(Gates, protocol))
+    return on("strides", protocol)
 
 
 @dataclass(frozen=True)
@@ -213,7 +228,7 @@ class Run(Hand):
 def random_setup(rng: random.Random, options: dict[str, Any] | None = None, least: int = 3) -> Setup:
     n = rng.randint(least, 8)
     replicas = rng.choice([3, 4, 5])
-    chosen = {"replicas": replicas, "stride": rng.choice([1, 1, 2]), "retry": 1 * SECOND}
+    chosen = {"replicas": replicas, "stride": rng.choice([1, 1, 2]), "retry": 1 * SECOND, **SMALL_TABLES}
     members = tuple(rng.sample(range(10_000), n))
     return Setup(members, options={**chosen, **(options or {})})
 

@@ -8,6 +8,7 @@ cdef class Gates(Rider):
     cdef readonly long long resources
     cdef readonly list setups
     cdef public dict gates
+    cdef public set crashed
     cpdef Routed at(self, long long gate)
 
 cdef class GateDoor(Door):

@@ -26,12 +26,16 @@ class Gates(Rider):
         self.resources: int = setup.options.get("resources", 1)
         self.setups = gate_setups(setup, self.resources)
         self.gates: dict[int, Routed] = {}
+        self.crashed: set[int] = set()  # told to gates that are made later, too
 
     def at(self, gate: int) -> Routed:
         """The node of this gate, with its clock set: how every input goes up."""
         node = self.gates.get(gate)
         if node is None:
             node = self.gates[gate] = self.make(self.me, self.setups[gate], GateDoor(self, gate))
+            node.now = self.now
+            for peer in sorted(self.crashed):
+                node.on_crash(peer)
         node.now = self.now
         return node
 
@@ -73,10 +77,12 @@ class Gates(Rider):
             self.at(gate).on_suspect(peer, detector)
 
     def on_trust(self, peer: int, detector: str) -> None:
+        self.crashed.discard(peer)
         for gate in sorted(self.gates):
             self.at(gate).on_trust(peer, detector)
 
     def on_crash(self, peer: int) -> None:
+        self.crashed.add(peer)
         for gate in sorted(self.gates):
             self.at(gate).on_crash(peer)
 
@@ -85,12 +91,14 @@ class Gates(Rider):
             self.at(gate).on_leave()
 
     def key(self) -> Key:
-        return (self.version, tuple([(gate, self.at(gate).key()) for gate in sorted(self.gates)]))
+        gates = tuple([(gate, self.at(gate).key()) for gate in sorted(self.gates)])
+        return (self.version, gates, tuple(sorted(self.crashed)))
 
     def load(self, key: Key) -> None:
         self.check_version(key)
         for gate, state in key[1]:
             self.at(gate).load(tuple(state))
+        self.crashed = set(key[2])
 
     def tokens(self) -> int:
         return sum([node.tokens() for node in self.gates.values()])

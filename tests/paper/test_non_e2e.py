@@ -1,0 +1,318 @@
+"""EE section IV.B, sentence by sentence (EE:B1 to B6), figure 2, and what was added to the text.
+
+Routes are drawn by hand: 1, 2 and 3 ask; 4, 5 and 6 lie on the way to the replicas 7, 8 and 9.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairgate.core.kbr import replica_keys
+from fairgate.core.layers import over
+from fairgate.core.message import Message
+from fairgate.core.setup import Setup
+from fairgate.overlay.gates import Gates
+from fairgate.protocols.non_e2e import NonE2E, NonE2ELiteral
+from fairgate.protocols.non_e2e_messages import GrantReq, Release, Request, Yield
+from fairgate.sim.hand import Hand
+from tests.dht_runs import MS, SECOND, Weather, how_runs_end, on, one_run
+from tests.routes import Drawn
+
+KEYS = replica_keys(Setup((0,), options={"gate": 0, "replicas": 3}))
+ROUTES = [{1: 4 + i, 2: 4 + i, 3: 4 + i, 4 + i: 7 + i} for i in range(3)]
+
+
+def drawn(protocol: type[NonE2E] = NonE2E, routes: list[dict[int, int]] | None = None, **options: Any) -> Hand:
+    options = {"replicas": 3, "keys": KEYS, "routes": routes or ROUTES, "retry": SECOND, **options}
+    setup = Setup(tuple(range(1, 10)), options=options)
+    return Hand(over(Drawn, over(Gates, protocol)), setup, slots=False, chooser=lambda n: n - 1, census=False)
+
+
+def at(hand: Hand, me: int) -> NonE2E:
+    layer: Any = hand.nodes[me]
+    node: NonE2E = layer.upper.at(0)
+    return node
+
+
+def sent(hand: Hand, kind: type[Message]) -> list[tuple[int, int, Any]]:
+    return [(flight.src, flight.dst, flight.msg) for flight in hand.flight if isinstance(flight.msg, kind)]
+
+
+def take(hand: Hand, src: int, dst: int) -> None:
+    """Deliver the oldest message from one to the other."""
+    hand.deliver(next(i for i, flight in enumerate(hand.flight) if (flight.src, flight.dst) == (src, dst)))
+
+
+def winner(hand: Hand) -> Hand:
+    hand.acquire(1)
+    hand.deliver_all()
+    assert list(hand.inside) == [1]
+    return hand
+
+
+# EE:B1 "sends a REQUEST message to all the responsible replicas of that resource"
+
+
+def test_b1_a_request_goes_to_every_replica() -> None:
+    hand = drawn()
+    hand.acquire(1)
+    assert [(dst, m.replica, m.target) for _, dst, m in sent(hand, Request)] == [
+        (4, 0, KEYS[0]),
+        (5, 1, KEYS[1]),
+        (6, 2, KEYS[2]),
+    ]
+
+
+# EE:B2
+
+
+def test_b2_otherwise_the_replica_list_is_updated_and_the_request_routed_on() -> None:
+    hand = drawn()
+    hand.acquire(1)
+    take(hand, 1, 4)
+    entry = at(hand, 4).replica_list[0]
+    assert entry.key() == ((1, 1, 0), (), 1, 7)  # holder, queue, previous, next
+    assert [dst for src, dst, _ in sent(hand, Request) if src == 4] == [7]
+
+
+def test_b2_if_found_the_request_is_queued_and_the_requester_hears_of_the_holder() -> None:
+    hand = drawn()
+    hand.acquire(1)
+    take(hand, 1, 4)
+    hand.acquire(2)
+    take(hand, 2, 4)
+    assert at(hand, 4).replica_list[0].queue == [(1, 2, 0)]
+    assert [(dst, m.holder, m.way, m.vote) for _, dst, m in sent(hand, GrantReq)] == [(2, 1, True, False)]
+    assert [m.node for src, _, m in sent(hand, Request) if src == 4] == [1]  # and it goes no further
+
+
+def test_b2_the_requester_is_a_member_of_its_own_quorum_sets() -> None:
+    hand = drawn(routes=[{1: 2, 2: 7}, {1: 2, 2: 8}, {1: 2, 2: 9}])
+    hand.acquire(1)
+    for _ in range(3):
+        take(hand, 1, 2)
+    hand.acquire(2)  # 1's entries lie at 2: its own requests go nowhere
+    assert [m.node for src, _, m in sent(hand, Request) if src == 2] == [1, 1, 1]
+
+
+# EE:B3
+
+
+def test_b3_a_replica_that_has_not_voted_votes_for_the_requester() -> None:
+    hand = drawn()
+    hand.acquire(1)
+    take(hand, 1, 4)
+    take(hand, 4, 7)
+    assert at(hand, 7).replicas[0].owner == (1, 1, 0)
+    assert [(src, dst, m.holder, m.vote) for src, dst, m in sent(hand, GrantReq)] == [(7, 1, 1, True)]  # directly
+
+
+def test_b3_if_it_has_the_request_is_queued_on_the_replica_itself() -> None:
+    hand = drawn(routes=[{1: 4, 4: 7, 2: 7}, *ROUTES[1:]])
+    hand.acquire(1)
+    take(hand, 1, 4)
+    take(hand, 4, 7)
+    hand.flight.clear()
+    hand.acquire(2)
+    take(hand, 2, 7)
+    assert at(hand, 7).replicas[0].queue == [(1, 2, 0)]
+    assert [(dst, m.holder, m.way, m.vote) for _, dst, m in sent(hand, GrantReq)] == [(2, 1, False, False)]
+
+
+# EE:B4
+
+
+def test_b4_release_deletes_the_entries_gathers_the_queues_and_the_replica_votes_for_the_next() -> None:
+    hand = winner(drawn(routes=[{1: 4, 3: 4, 4: 5, 2: 5, 5: 7}, *ROUTES[1:]]))
+    for me in (3, 2):  # 3 is kept at node 4, 2 at node 5: both ask by timestamp 1 of their own
+        hand.acquire(me)
+        hand.deliver_all()
+    assert (at(hand, 4).replica_list[0].queue, at(hand, 5).replica_list[0].queue) == ([(1, 3, 0)], [(1, 2, 0)])
+    hand.release(1)
+    take(hand, 1, 4)
+    assert 0 not in at(hand, 4).replica_list
+    assert [m.queue for src, _, m in sent(hand, Release) if src == 4] == [((1, 3, 0),)]
+    take(hand, 4, 5)
+    assert [m.queue for src, _, m in sent(hand, Release) if src == 5] == [((1, 2, 0), (1, 3, 0))]  # sorted
+    take(hand, 5, 7)
+    assert (at(hand, 7).replicas[0].owner, at(hand, 7).replicas[0].queue) == ((1, 2, 0), [(1, 3, 0)])
+    assert [(dst, m.vote) for src, dst, m in sent(hand, GrantReq) if src == 7] == [(2, True)]
+
+
+def test_b4_release_goes_to_all_replicas_and_along_next() -> None:
+    hand = winner(drawn())
+    hand.setup.options["routes"][0][4] = 6  # the overlay would route otherwise now
+    try:
+        hand.release(1)
+        assert sorted(dst for _, dst, _ in sent(hand, Release)) == [4, 5, 6]
+        take(hand, 1, 4)
+        assert [dst for src, dst, _ in sent(hand, Release) if src == 4] == [7]
+    finally:
+        hand.setup.options["routes"][0][4] = 7
+
+
+# EE:B5, B6
+
+
+def test_b5_a_majority_of_the_votes_is_enough_and_less_is_not() -> None:
+    hand = drawn()
+    hand.acquire(1)
+    for way in ((1, 4), (4, 7), (7, 1)):
+        take(hand, *way)
+    assert not hand.inside
+    for way in ((1, 5), (5, 8), (8, 1)):
+        take(hand, *way)
+    assert list(hand.inside) == [1]
+
+
+def split(protocol: type[NonE2E]) -> Hand:
+    """1, 2 and 3 have one vote each, and know it."""
+    routes = [{1: 7 + i, 2: 7 + i, 3: 7 + i} for i in range(3)]
+    hand = drawn(protocol, routes)
+    for me in (1, 2, 3):
+        hand.acquire(me)
+    for me in (1, 2, 3):
+        take(hand, me, 6 + me)
+    hand.deliver_all()
+    return hand
+
+
+class AllYield(NonE2E):
+    earliest_keeps = False
+
+
+def test_b5_if_nobody_has_a_majority_all_yield() -> None:
+    hand = split(AllYield)
+    yielded = {me for me in (1, 2, 3) if at(hand, me).asks and any(ask.attempt for ask in at(hand, me).asks)}
+    assert len(yielded) >= 2  # the votes given back may make one of them win at once
+    assert hand.inside or {name for _, name in hand.timers} == {"upper/0/again"}
+
+
+def test_b6_who_yielded_asks_again_after_a_random_time() -> None:
+    hand = drawn(AllYield, [{1: 7 + i, 2: 7 + i, 3: 7 + i} for i in range(3)])
+    for me in (1, 2, 3):
+        hand.acquire(me)
+    for me in (1, 2, 3):
+        take(hand, me, 6 + me)
+    while not sent(hand, Yield):
+        hand.deliver(next(i for i, flight in enumerate(hand.flight) if isinstance(flight.msg, (Request, GrantReq))))
+    [(me, dst, yielded)] = sent(hand, Yield)
+    assert hand.timers[me, "upper/0/again"] == SECOND  # the longest of eight delays: `choose` says the last
+    hand.fire(me, "upper/0/again")
+    again = [m for src, to, m in sent(hand, Request) if (src, to) == (me, dst)]
+    assert [(m.ts, m.attempt, m.past) for m in again] == [(yielded.ts, yielded.attempt + 1, False)]
+
+
+def test_somebody_comes_in_after_a_split() -> None:
+    hand = split(NonE2E)
+    for _ in range(50):
+        if hand.inside:
+            break
+        hand.fire(*min((due, who) for who, due in hand.timers.items())[1])
+        hand.deliver_all()
+    assert hand.inside
+
+
+# Figure 2: "Req1 is currently in the critical section. Req2 and Req3 have issued REQUEST messages ..."
+
+
+def test_figure_2() -> None:
+    hand = winner(drawn())
+    hand.acquire(2)
+    hand.deliver_all()
+    hand.acquire(3)
+    hand.deliver_all()
+    for i in range(3):  # "... queued by the intermediate nodes of the respective quorum sets"
+        entry = at(hand, 4 + i).replica_list[i]
+        assert (entry.holder, entry.queue) == ((1, 1, 0), [(1, 2, 0), (1, 3, 0)])
+        assert at(hand, 7 + i).replicas[i].queue == []
+    hand.release(1)
+    hand.deliver_all()  # "the partial queues will be merged to form the complete queue of requests at the replicas"
+    assert list(hand.inside) == [2]
+    for i in range(3):
+        assert at(hand, 7 + i).replicas[i].key() == ((1, 2, 0), ((1, 3, 0),))
+    hand.release(2)
+    hand.deliver_all()
+    assert list(hand.inside) == [3]
+
+
+def test_an_entry_alone_costs_two_ways_and_an_answer_for_each_replica() -> None:
+    hand = drawn()
+    hand.acquire(1)
+    count = 0
+    while hand.flight:
+        hand.deliver()
+        count += 1
+    hand.release(1)
+    while hand.flight:
+        hand.deliver()
+        count += 1
+    assert count == 3 * (2 + 1 + 2)
+
+
+# Cancelling.
+
+
+def test_a_turn_that_comes_to_nobody_is_released() -> None:
+    hand = winner(drawn())
+    hand.acquire(2)
+    hand.deliver_all()
+    hand.cancel(2)
+    hand.release(1)
+    hand.deliver_all()
+    assert "a turn came for a cancelled request" in hand.marks
+    hand.acquire(3)
+    hand.deliver_all()
+    assert list(hand.inside) == [3]
+
+
+# What was added: each alone is needed. Latencies are random from 0, so messages overtake each other.
+
+FAST = Weather(latency=(0, 1_000 * MS), think=100 * MS)
+
+
+def without(*flags: str) -> type[NonE2E]:
+    return type("Without", (NonE2E,), dict.fromkeys(flags, False))
+
+
+@pytest.mark.parametrize(
+    ("flags", "end", "weather"),
+    [
+        (("from_owner",), "k", Weather()),  # (1)
+        (("replicas_vote",), "k", Weather()),  # (2)
+        (("asks_again",), "liveness", Weather()),  # (3)
+        (("by_number",), "liveness", Weather()),  # (4), its second half; the first is below
+        (("answers_late",), "liveness", Weather()),  # (5)
+        (("attempts",), "k", FAST),  # (6)
+        (("earliest_keeps",), "liveness", Weather()),  # (7)
+    ],
+    ids=lambda value: "+".join(value) if isinstance(value, tuple) else "",
+)
+def test_without_a_correction_runs_break(flags: tuple[str, ...], end: str, weather: Weather) -> None:
+    assert how_runs_end(on("strides", without(*flags)), range(300), weather).get(end, 0) > 0
+
+
+def test_a_yield_that_gathers_nothing_hangs_more_runs() -> None:
+    """(4): where the earliest keeps its votes, (3) is enough to find those that are left behind."""
+    gathers, does_not = [
+        how_runs_end(on("strides", without(*flags)), range(300), Weather()).get("liveness", 0)
+        for flags in (("earliest_keeps",), ("earliest_keeps", "yield_gathers"))
+    ]
+    assert does_not > 2 * gathers
+
+
+def test_the_text_as_printed_hangs_and_lets_two_in() -> None:
+    ends = how_runs_end(on("strides", NonE2ELiteral), range(300), Weather())
+    assert ends["k"] > 50
+    assert ends["liveness"] > 10
+
+
+@pytest.mark.parametrize("overlay", ["strides", "full", "chord", "pastry"])
+def test_300_small_runs_break_nothing(overlay: str) -> None:
+    marks: set[str] = set()
+    for seed in range(300):
+        weather = (Weather(), Weather(cancel=0.3, think=200 * MS), FAST)[seed % 3]
+        marks |= one_run(on(overlay, NonE2E), seed, weather).marks
+    assert {"a turn came for a cancelled request", "a GRANTREQ came for a request that is over"} <= marks

@@ -1,0 +1,261 @@
+"""EE section V.B, sentence by sentence (EE:F1 to F3); and leases, for what the section leaves open.
+
+Routes are drawn by hand, as in test_non_e2e.py: 1, 2 and 3 ask, and 7 is replica 0. On the way to it lie 4, then 5.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairgate.core.kbr import replica_keys
+from fairgate.core.layers import over
+from fairgate.core.setup import Setup
+from fairgate.overlay.gates import Gates
+from fairgate.protocols.non_e2e_faults import NonE2EFaults
+from fairgate.protocols.non_e2e_messages import CleanUp, Request, Taken
+from fairgate.sim.hand import Hand
+from tests.dht_runs import SECOND, Weather, how_runs_end, on, one_run
+from tests.paper.test_non_e2e import sent, take
+from tests.routes import Drawn
+
+KEYS = replica_keys(Setup((0,), options={"gate": 0, "replicas": 1}))
+LEASE = 3 * SECOND
+HOLD = LEASE + (LEASE // 1_000_000 + 1) * 10_000
+
+
+def drawn(routes: dict[int, int], **options: Any) -> Hand:
+    """One replica only, so that there is one path to look at."""
+    options = {"replicas": 1, "keys": KEYS, "routes": [routes], "retry": SECOND, "wait": False, **options}
+    setup = Setup(tuple(range(1, 10)), options=options)
+    return Hand(over(Drawn, over(Gates, NonE2EFaults)), setup, slots=False, chooser=lambda n: 0, census=False)
+
+
+def at(hand: Hand, me: int) -> NonE2EFaults:
+    layer: Any = hand.nodes[me]
+    node: NonE2EFaults = layer.upper.at(0)
+    return node
+
+
+def crash(hand: Hand, me: int, *told: int) -> None:
+    hand.crash(me)
+    for peer in told:
+        hand.step(peer, "on_crash", me)
+
+
+def path() -> tuple[Hand, dict[int, int]]:
+    """1 is inside by 4, 5 and 6; node 2 is kept at 6."""
+    routes = {1: 4, 4: 5, 5: 6, 6: 7, 2: 6, 3: 4}
+    hand = drawn(routes)
+    hand.acquire(1)
+    hand.deliver_all()
+    hand.acquire(2)
+    hand.deliver_all()
+    assert (list(hand.inside), at(hand, 6).replica_list[0].queue) == ([1], [(1, 2, 0)])
+    return hand, routes
+
+
+# "In case a node in the path fails,"
+
+
+def test_f1_its_predecessor_routes_a_new_request_which_makes_a_new_path() -> None:
+    hand, routes = path()
+    routes.update({4: 8, 8: 7})
+    crash(hand, 5, 4)
+    assert [(src, dst, m.node) for src, dst, m in sent(hand, Request)] == [(4, 8, 1)]
+    hand.deliver_all()
+    assert at(hand, 4).replica_list[0].key() == ((1, 1, 0), (), 1, 8)
+    assert at(hand, 8).replica_list[0].key() == ((1, 1, 0), (), 4, 7)
+    assert at(hand, 7).replicas[0].owner == (1, 1, 0)  # and no other
+
+
+def test_f2_its_successor_directs_a_clean_up_to_the_replica() -> None:
+    hand, routes = path()
+    routes.update({4: 8, 8: 7})
+    crash(hand, 5, 6)
+    assert [(src, dst, m.queue) for src, dst, m in sent(hand, CleanUp)] == [(6, 7, ((1, 2, 0),))]
+    hand.deliver_all()
+    assert 0 not in at(hand, 6).replica_list
+    assert at(hand, 7).replicas[0].key() == ((1, 1, 0), ((1, 2, 0),))  # the holder keeps the vote
+
+
+def test_the_release_goes_the_new_way() -> None:
+    hand, routes = path()
+    routes.update({4: 8, 8: 7})
+    crash(hand, 5, 4, 6)
+    hand.deliver_all()
+    hand.release(1)
+    hand.deliver_all()
+    assert list(hand.inside) == [2]
+
+
+def test_the_entries_of_a_dead_requester_let_go() -> None:
+    hand = drawn({1: 4, 3: 4, 4: 7})
+    hand.acquire(1)
+    hand.deliver_all()
+    hand.acquire(3)
+    hand.deliver_all()
+    crash(hand, 1, 4, 7)
+    hand.deliver_all()
+    assert list(hand.inside) == [3]
+
+
+# "the replica fails after receiving the partially assembled queue from its predecessor"
+
+
+def test_f3_an_alive_predecessor_has_the_queue_and_rebuilds_it_at_the_next_owner() -> None:
+    routes = {1: 4, 3: 4, 4: 7}
+    hand = drawn(routes, lease=LEASE)
+    hand.acquire(1)
+    hand.deliver_all()
+    hand.acquire(3)
+    hand.deliver_all()
+    hand.release(1)
+    take(hand, 1, 4)
+    hand.flight.pop()  # 7 has it, and fails with it
+    hand.crash(7)
+    assert list(at(hand, 4).kept) == [(0, 1, 1, 1 << 20)]
+    routes[4] = 8
+    hand.fire(4, "upper/0/keep")
+    hand.deliver_all()
+    assert list(hand.inside) == [3]
+    assert at(hand, 8).replicas[0].owner[1] == 3
+    assert at(hand, 4).kept == {}  # Ack: TAKEN
+
+
+def test_f3_what_has_arrived_is_not_kept() -> None:
+    hand = drawn({1: 4, 3: 4, 4: 7}, lease=LEASE)
+    hand.acquire(1)
+    hand.deliver_all()
+    hand.acquire(3)
+    hand.deliver_all()
+    hand.release(1)
+    take(hand, 1, 4)
+    take(hand, 4, 7)
+    assert [(src, dst) for src, dst, _ in sent(hand, Taken)] == [(7, 4)]
+    hand.deliver_all()
+    assert at(hand, 4).kept == {}
+
+
+# Leases.
+
+
+def test_a_vote_counts_only_when_its_lease_is_confirmed() -> None:
+    hand = drawn({1: 7}, lease=LEASE)
+    hand.acquire(1)
+    for way in ((1, 7), (7, 1)):
+        take(hand, *way)
+    assert not hand.inside
+    hand.deliver_all()  # Ping, Ack
+    assert list(hand.inside) == [1]
+
+
+def test_a_holder_that_died_is_followed_when_its_lease_is_over() -> None:
+    hand = drawn({1: 7, 2: 7}, lease=LEASE)
+    hand.acquire(1)
+    hand.deliver_all()
+    hand.acquire(2)
+    hand.deliver_all()
+    hand.crash(1)
+    while not hand.inside:
+        hand.fire(*min((due, who) for who, due in hand.timers.items())[1])
+        hand.deliver_all()
+    assert list(hand.inside) == [2]
+    assert hand.now >= HOLD
+
+
+def test_a_holder_that_hears_nothing_loses_its_permit_before_the_replica_votes_again() -> None:
+    hand = drawn({1: 7, 2: 7}, lease=LEASE)
+    hand.acquire(1)
+    hand.deliver_all()
+    while not hand.lost:
+        hand.fire(*min((due, who) for who, due in hand.timers.items())[1])
+        hand.flight.clear()  # nothing gets through
+    assert [(me, why) for me, _, why in hand.lost] == [(1, "lease over")]
+    assert at(hand, 7).replicas[0].owner  # still
+
+
+def test_a_replica_that_knows_nothing_votes_for_nobody_before_a_lease_is_over() -> None:
+    hand = drawn({1: 7}, lease=LEASE, wait=True)
+    hand.acquire(1)
+    hand.deliver_all()
+    assert not hand.inside
+    assert not at(hand, 7).replicas[0].owner
+    hand.fire(7, "upper/0/wait:0")
+    hand.deliver_all()
+    assert list(hand.inside) == [1]
+    assert hand.now == HOLD
+
+
+def test_a_replica_moves_with_its_vote_and_its_queue() -> None:
+    routes = {1: 7, 2: 7}
+    hand = drawn(routes)
+    hand.acquire(1)
+    hand.deliver_all()
+    hand.acquire(2)
+    hand.deliver_all()
+    routes.update({7: 8})
+    layer: Any = hand.nodes[7]
+    layer.upper.on_range(KEYS[0], KEYS[0] + 1)  # which leaves the key out
+    layer.settle()
+    hand.step(7, "on_start")  # whose effects are carried out as well
+    hand.deliver_all()
+    assert at(hand, 8).replicas[0].key() == ((1, 1, 0), ((1, 2, 0),))
+    hand.release(1)
+    hand.deliver_all()
+    assert list(hand.inside) == [2]
+
+
+# Random runs.
+
+LEASES = {"lease": LEASE}
+STORM = 6 * SECOND
+BAD = {
+    "nothing happens": (Weather(cancel=0.2), {}),
+    "leases": (Weather(cancel=0.2), LEASES),
+    "loss and duplication": (Weather(loss=0.1, dup=0.1, cancel=0.1), LEASES),
+    "resets": (Weather(resets=2, until=STORM), LEASES),
+    "crashes": (Weather(crashes=1, until=STORM), LEASES),
+    "churn": (Weather(joins=2, leaves=2, until=STORM), LEASES),
+    "everything": (Weather(joins=1, leaves=1, crashes=1, resets=1, loss=0.1, dup=0.1, until=STORM), LEASES),
+}
+MARKS = {
+    "a vote ran out",
+    "an entry ran out",
+    "a vote was gone",
+    "what a RELEASE had gathered was sent again",
+    "an attempt followed another without a YIELD",
+    "a replica moved",
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_with_leases_nothing_breaks(name: str) -> None:
+    weather, options = BAD[name]
+    marks: set[str] = set()
+    for seed in range(150):
+        marks |= one_run(on("strides", NonE2EFaults), seed, weather, options).marks
+    if name == "everything":
+        assert marks >= MARKS
+
+
+@pytest.mark.parametrize("overlay", ["full", "chord", "pastry"])
+def test_nor_on_other_overlays(overlay: str) -> None:
+    weather = Weather(crashes=1, resets=1, loss=0.1, dup=0.1, until=STORM)
+    for seed in range(60):
+        one_run(on(overlay, NonE2EFaults), seed, weather, LEASES)
+
+
+def test_without_leases_everybody_alive_comes_in_if_crashes_are_heard_of() -> None:
+    """The memory of a replica that crashes is lost: that two come in cannot be ruled out then."""
+    weather = Weather(crashes=1, detect=2 * SECOND, until=STORM)
+    ends = how_runs_end(on("strides", NonE2EFaults), range(300), weather)
+    assert ends.keys() <= {"", "k"}
+    assert ends.get("k", 0) <= 5
+
+
+def test_replicas_that_vote_at_once_after_a_reset_let_two_in() -> None:
+    weather = Weather(resets=2, until=4 * SECOND)
+    ends = how_runs_end(on("strides", NonE2EFaults), range(400), weather, {**LEASES, "wait": False})
+    assert ends.keys() == {"", "k"}
