@@ -1,4 +1,4 @@
-"""Sigma and the strawman in random runs (tests/dht_walk.py): nothing breaks but what resets may break, and nobody hangs.
+"""Sigma and the strawman in random runs (tests/dht_walk.py): only what resets may break breaks, and nobody hangs.
 
 `make test` takes a sample, `make stress` 1,200 runs of each.
 """

@@ -22,6 +22,7 @@ cdef class Strawman(Routed):
     @cython.locals(r=Resp)
     cpdef void on_response(self, Response m) except *
     cpdef void take(self, Resp r, Response m) except *
+    cpdef void spare(self, Resp r) except *
     cpdef void hear(self, long long ts) except *
     cpdef void refuse(self, Response m) except *
     cpdef bint is_old(self, Resp r, Response m) except -1

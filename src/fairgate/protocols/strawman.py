@@ -134,10 +134,19 @@ class Strawman(Routed):
             return
         self.take(r, m)
         self.judge()
+        if self.inside and self.k > 1 and r.grant and self.mine - r.weight >= self.needed:
+            self.spare(r)
 
     def take(self, r: Resp, m: Response) -> None:
         self.learn(r, m)
         self.count(r, m.owner, m.owner_ts, m.grant)
+
+    def spare(self, r: Resp) -> None:
+        """A vote that is not needed: where several may be inside, it is another one's way in."""
+        self.out.note("a vote too many")
+        self.reach(r, Release(self.gate, r.key, r.i, self.me, self.life, self.ts))
+        self.uncount(r)
+        r.due = NEVER
 
     def hear(self, ts: int) -> None:
         if ts > self.clock:

@@ -1,0 +1,39 @@
+"""Mutants of protocols on a DHT, in random runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairgate.core.kbr import Routed
+from tests.dht_walk import MS, SECOND, Spec, make_stack, run
+
+UNTIMED = {"replicas": 3, "lease": 0, "retry": 0, "prime": False, "backoff": 100 * MS}
+REORDER = Spec(nodes=6, apart=True, requests=4, think=20 * MS, stay=600 * MS, late=0.2, options=UNTIMED)
+DOUBLED = Spec(
+    nodes=6,
+    apart=True,
+    requests=4,
+    think=20 * MS,
+    stay=600 * MS,
+    late=0.2,
+    dup=0.3,
+    faults_until=20 * SECOND,
+    options={**UNTIMED, "retry": 100},
+)
+CROWDED = Spec(nodes=24, apart=True, requests=2, stay=0, options={**UNTIMED, "replicas": 8, "quorum": 6})
+LEASED = Spec(nodes=6, stay=1500 * MS, loss=0.2, late=0.1, options={"replicas": 3, "lease": SECOND, "prime": False})
+
+
+def first_broken(protocol: type[Routed] | Any, spec: Spec, seeds: int) -> tuple[str, int]:
+    """What broke first, and in which run; "" if it survives."""
+    make = make_stack(protocol)
+    for seed in range(seeds):
+        outcome = run(make, spec, seed)
+        if outcome.broken and not outcome.excused:
+            return outcome.broken, seed
+    return "", seeds
+
+
+def messages(protocol: type[Routed] | Any, spec: Spec, seeds: int) -> int:
+    make = make_stack(protocol)
+    return sum([run(make, spec, seed).messages for seed in range(seeds)])

@@ -1,0 +1,125 @@
+"""Sigma without one of its corrections, and with a line gone wrong: each breaks a property that is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairgate.protocols.sigma import Sigma
+from fairgate.protocols.votes import Release, Replica, Request, Resp, Response, Yield
+from tests.dht_walk import Spec
+from tests.mutants.dht import CROWDED, DOUBLED, LEASED, REORDER, first_broken, messages
+from tests.mutants.mutate import mutant
+
+SEEDS = 150
+
+
+class Unnumbered(Sigma):
+    """Late RESPONSEs count, and so do votes that were given back; a YIELD may come late, too."""
+
+    def is_old(self, r: Resp, m: Response) -> bool:
+        return False
+
+    def take(self, r: Resp, m: Response) -> None:
+        r.yielded = 0
+        Sigma.take(self, r, m)
+
+    def is_current(self, rep: Replica, m: Yield) -> bool:
+        return m.client == rep.Cowner and m.life == rep.life
+
+
+class LateResponsesCount(Sigma):
+    def is_old(self, r: Resp, m: Response) -> bool:
+        return False
+
+
+class ReleaseOfAnyRequest(Sigma):
+    """RELEASE without a timestamp."""
+
+    def on_release_message(self, rep: Replica, m: Release) -> None:
+        Sigma.on_release_message(self, rep, Release(m.gate, m.target, m.i, m.client, m.life, 1 << 60))
+
+
+class GhostsKeepTheirVotes(Sigma):
+    def refuse(self, m: Response) -> None:
+        pass
+
+
+class NeverInquires(Sigma):
+    def inquire(self, rep: Replica) -> None:
+        pass
+
+
+class DeadVotesCount(Sigma):
+    def valid(self) -> int:
+        return self.whole
+
+
+class QueuesTwice(Sigma):
+    """OnRequest as in figure 6: who asks again is queued again."""
+
+    def is_known(self, rep: Replica, m: Request) -> bool:
+        return False
+
+
+class ForgetsNobody(Sigma):
+    def forget_served(self) -> None:
+        pass
+
+
+WITHOUT: dict[type[Sigma], tuple[Spec, set[str]]] = {
+    Unnumbered: (REORDER, {"k"}),
+    LateResponsesCount: (REORDER, {"k", "hang"}),
+    ReleaseOfAnyRequest: (REORDER, {"k", "hang"}),
+    GhostsKeepTheirVotes: (DOUBLED, {"hang"}),
+    NeverInquires: (REORDER, {"hang"}),
+    DeadVotesCount: (LEASED, {"k"}),
+}
+
+
+@pytest.mark.parametrize("protocol", WITHOUT)
+def test_a_correction_left_out_shows(protocol: type[Sigma]) -> None:
+    spec, expected = WITHOUT[protocol]
+    assert first_broken(protocol, spec, SEEDS)[0] in expected
+
+
+def test_requests_that_are_queued_twice_cost_messages() -> None:
+    assert messages(QueuesTwice, DOUBLED, 40) > 1.2 * messages(Sigma, DOUBLED, 40)
+
+
+def test_owners_that_are_not_forgotten_cost_messages() -> None:
+    assert messages(ForgetsNobody, CROWDED, 20) > 1.1 * messages(Sigma, CROWDED, 20)
+
+
+MUTANTS = {
+    "a replica that is free votes for nobody": (
+        "        if rep.Queue:\n            self.resp_queue(rep)\n",
+        "",
+        {"hang"},
+    ),
+    "votes that were given back count": (
+        "        r.wanted = False\n        self.uncount(r)\n",
+        "        r.wanted = False\n",
+        {"k", "hang", "storm"},
+    ),
+    "the last in the queue is next": (
+        "        w = rep.Queue[0]\n        rep.remove",
+        "        w = rep.Queue[len(rep.Queue) - 1]\n        rep.remove",
+        {"hang", "storm"},
+    ),
+    "who yields is forgotten": (
+        "        rep.insert(w)\n        self.resp_queue(rep)\n        if",
+        "        self.free(rep)\n        if",
+        {"hang"},
+    ),
+    "a replica that has voted votes again": (
+        "        if rep.Cowner == NIL:\n            self.vote(rep, m.client, m.life, m.ts, m.age)\n            return\n",
+        "        if not rep.Queue:\n            self.vote(rep, m.client, m.life, m.ts, m.age)\n            return\n",
+        {"k"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutant_is_caught(name: str) -> None:
+    old, new, expected = MUTANTS[name]
+    assert first_broken(mutant("protocols.sigma", old, new).Sigma, REORDER, SEEDS)[0] in expected

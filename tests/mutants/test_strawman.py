@@ -1,0 +1,46 @@
+"""Each mutant of the strawman breaks a property that is named."""
+
+import pytest
+
+from tests.mutants.dht import DOUBLED, LEASED, REORDER, first_broken
+from tests.mutants.mutate import mutant
+
+MUTANTS = {
+    "votes of an earlier round count": (
+        "if m.ts != self.ts or m.life != self.life:",
+        "if self.ts == NIL or m.life != self.life:",
+        REORDER,
+        {"k", "hang"},
+    ),
+    "votes for rounds that are over are kept": (
+        "            if m.grant:\n                self.refuse(m)\n",
+        "",
+        DOUBLED,
+        {"hang"},
+    ),
+    "a release of an earlier round frees": (" and m.ts >= rep.Towner:", ":", REORDER, {"k"}),
+    "votes for everybody": (
+        "        if rep.Cowner == NIL:\n            self.vote",
+        "        if rep:\n            self.vote",
+        REORDER,
+        {"k"},
+    ),
+    "the lease is counted from the answer": (
+        "self.started + r.age + self.lease",
+        "self.now + self.lease",
+        LEASED,
+        {"k"},
+    ),
+    "who is inside stays when the leases are over": (
+        '            self.lose("lease over")\n',
+        "            pass\n",
+        LEASED,
+        {"k"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutant_is_caught(name: str) -> None:
+    old, new, spec, expected = MUTANTS[name]
+    assert first_broken(mutant("protocols.strawman", old, new).Strawman, spec, 150)[0] in expected

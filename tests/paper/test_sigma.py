@@ -1,0 +1,258 @@
+"""SG section IV, sentence by sentence: Sigma. The replicas are nodes 0, 1, 2, the clients 3, 4, 5."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairgate.core.setup import Setup
+from fairgate.core.units import SECOND
+from fairgate.protocols.votes import Ballot, Release, Request, Response, Yield
+from fairgate.sim.hand import Hand
+from tests.dht_walk import MS, Spec, make_stack, run
+from tests.paper.sigma_hand import ask, hand_of, move, node, reach, replica, sent
+
+
+def test_client_starts_by_firing_request_messages_to_all_replicas() -> None:
+    hand = hand_of()
+    hand.acquire(3)
+    assert sent(hand) == ["3>0 request", "3>1 request", "3>2 request"]
+
+
+def test_a_replica_grants_its_vote_outright_or_queues_the_request_up() -> None:
+    hand = hand_of()
+    ask(hand, 3, 0)
+    ask(hand, 4, 0)
+    assert replica(hand, 0) == (3, [4])
+
+
+def test_regardless_id_and_timestamp_of_the_current_owner_are_returned() -> None:
+    hand = hand_of()
+    ask(hand, 3, 0)
+    ask(hand, 4, 0)
+    r = node(hand, 4).resp[0]
+    assert (r.owner, r.owner_ts) == (3, 1)
+
+
+def test_case_1_the_client_is_the_winner_by_quorum_consensus() -> None:
+    hand = hand_of()
+    ask(hand, 3, 0)
+    assert not hand.inside
+    reach(hand, 3, 1)
+    assert list(hand.inside) == [3]
+
+
+def test_case_2_someone_does_win_and_the_client_does_nothing() -> None:
+    hand = hand_of()
+    ask(hand, 3, 0, 1)
+    ask(hand, 4, 0, 1, 2)
+    assert not [f for f in hand.flight if f.src == 4]
+
+
+def split() -> Hand:
+    """Clients 3, 4 and 5 have one vote each."""
+    hand = hand_of()
+    for client in (3, 4, 5):
+        hand.acquire(client)
+        reach(hand, client, client - 3)
+    return hand
+
+
+def test_case_3_nobody_has_won_and_the_client_yields_what_it_acquired() -> None:
+    """j_same + n - j < m."""
+    hand = split()
+    reach(hand, 5, 0)
+    assert not [f for f in hand.flight if isinstance(f.msg, Yield)]
+    reach(hand, 5, 1)
+    assert [(f.src, f.dst) for f in hand.flight if isinstance(f.msg, Yield)] == [(5, 2)]
+
+
+def test_yield_is_release_and_request_the_replica_chooses_the_earliest_one() -> None:
+    hand = split()
+    reach(hand, 3, 2)  # with an earlier timestamp than 5's
+    reach(hand, 5, 0, 1)
+    move(hand, 5, 2, Yield)
+    assert replica(hand, 2) == (3, [5])
+
+
+def test_it_goes_on_until_a_winner_is_settled() -> None:
+    hand = split()
+    for _ in range(3):
+        hand.deliver_all()
+        for client in list(hand.inside):
+            hand.release(client)
+    hand.deliver_all()
+    assert sorted(hand.grants) == [3, 4, 5]
+    assert all(replica(hand, i) == (-1, []) for i in range(3))
+
+
+def test_the_owner_relinquishes_and_the_next_client_is_notified() -> None:
+    hand = hand_of()
+    ask(hand, 3, 0, 1, 2)
+    ask(hand, 4, 0, 1, 2)
+    hand.release(3)
+    move(hand, 3, 0, Release)
+    assert replica(hand, 0) == (4, [])
+    assert "0>4 response" in sent(hand)
+
+
+def test_who_is_not_the_owner_is_removed_from_the_queue() -> None:
+    hand = hand_of()
+    ask(hand, 3, 0, 1, 2)
+    ask(hand, 4, 0, 1, 2)
+    node(hand, 4).release_votes()
+    hand.nodes[4].settle()
+    hand.step(4, "on_start")
+    move(hand, 4, 0, Release)
+    assert replica(hand, 0) == (3, [])
+
+
+def test_when_the_lease_expires_the_replica_grants_to_the_next() -> None:
+    hand = hand_of(lease=3 * SECOND, drift=0)
+    ask(hand, 3, 0)
+    ask(hand, 4, 0)
+    hand.crash(3)
+    hand.advance(4 * SECOND)
+    assert replica(hand, 0) == (4, [])
+
+
+def test_the_lease_is_renewable() -> None:
+    hand = hand_of(lease=3 * SECOND)
+    ask(hand, 3, 0, 1)
+    for _ in range(20):
+        hand.advance(SECOND // 2)
+        hand.deliver_all()
+    assert list(hand.inside) == [3]
+    assert not hand.lost
+
+
+def test_a_permit_is_lost_before_the_votes_are_given_away() -> None:
+    hand = hand_of(lease=3 * SECOND)
+    ask(hand, 3, 0, 1)
+    ask(hand, 4, 0)
+    hand.advance(3 * SECOND)  # and nothing is delivered
+    assert [(me, why) for me, _, why in hand.lost] == [(3, "lease over")]
+    assert replica(hand, 0) == (3, [4])
+
+
+def test_informed_backoff_tw_is_tcs_times_position_and_a_half() -> None:
+    hand = hand_of(retry=100, resend=SECOND)
+    hand.acquire(3)
+    move(hand, 3, 0, Request)
+    for client in (4, 5):
+        hand.acquire(client)
+        move(hand, client, 0, Request)
+    rep = node(hand, 0).replicas[0]
+    rep.Tcs = 400 * MS
+    node(hand, 0).tell_waiter(rep, rep.Queue[1])
+    hand.nodes[0].settle()
+    hand.step(0, "on_start")
+    waits = [f.msg.wait for f in hand.flight if isinstance(f.msg, Response) and f.dst == 5]
+    assert waits[-1] == 400 * MS * 3 // 2
+
+
+def test_a_restarted_replica_gets_its_queue_back_by_retries_in_a_similar_order() -> None:
+    hand = hand_of(retry=100, resend=SECOND)
+    ask(hand, 3, 0, 1, 2)
+    for client in (4, 5):
+        ask(hand, client, 0, 1, 2)
+    node(hand, 0).replicas.clear()
+    hand.advance(5 * SECOND)
+    while hand.flight:
+        hand.deliver(0)
+    assert replica(hand, 0) == (4, [5])
+
+
+def test_k_winners() -> None:
+    """m with n // m = k, and no other."""
+    hand = hand_of(replicas=5, k=2, quorum=2)
+    for client in (5, 6):
+        ask(hand, client)
+    hand.deliver_all()
+    assert sorted(hand.inside) == [5, 6]
+    assert [node(hand, client).votes for client in (5, 6)] == [2, 2]  # what is more is given back
+    with pytest.raises(ValueError, match="3 of 5 votes let 1 in"):
+        Ballot(Setup((0, 1), 2, options={"replicas": 5, "quorum": 3}))
+
+
+def test_section_vii_each_member_votes_with_its_share_of_the_space() -> None:
+    ballot = Ballot(Setup(tuple(range(10)), options={"voting": "zones", "replicas": 4, "quorum": 3}))
+    assert len(ballot.keys) == 10
+    assert abs(ballot.whole - 2**40) < 20
+    assert ballot.needed == -(-ballot.whole * 3 // 4)
+    outcome = run(make_stack("sigma"), Spec(nodes=10, options={"voting": "zones"}), seed=1)
+    assert (outcome.broken, outcome.entries) == ("", 20)
+
+
+def test_later_messages_are_sent_straight_to_the_node_that_answered() -> None:
+    hand = hand_of()
+    ask(hand, 3, 0)
+    assert node(hand, 3).resp[0].node == 0
+    assert node(hand, 3).resp[1].node == -1
+
+
+# What the paper leaves out.
+
+
+def test_a_late_response_is_no_vote_after_it_was_yielded() -> None:
+    hand = hand_of()
+    for client in (3, 4):
+        hand.acquire(client)
+        reach(hand, client, client - 3)
+    hand.acquire(5)
+    move(hand, 5, 2)
+    hand.duplicate(len(hand.flight) - 1)
+    move(hand, 2, 5, Response)
+    reach(hand, 5, 0, 1)
+    assert node(hand, 5).resp[2].yielded
+    move(hand, 2, 5, Response)  # the vote again
+    assert node(hand, 5).mine == 0
+
+
+def test_a_request_that_overtakes_the_release_before_it_gets_a_new_vote() -> None:
+    hand = hand_of()
+    ask(hand, 3, 0, 1)
+    first = node(hand, 0).replicas[0].grant
+    hand.release(3)
+    hand.acquire(3)
+    late = next(at for at, f in enumerate(hand.flight) if f.dst == 0 and isinstance(f.msg, Release))
+    hand.flight.append(hand.flight.pop(late))
+    move(hand, 3, 0, Request)
+    assert node(hand, 0).replicas[0].grant > first
+    move(hand, 3, 0, Release)  # of the request before
+    assert replica(hand, 0)[0] == 3
+
+
+def test_a_vote_for_a_request_that_is_over_is_released() -> None:
+    hand = hand_of()
+    ask(hand, 3, 0, 1)
+    late = next(f for f in hand.flight if f.dst == 2)
+    hand.flight.remove(late)
+    hand.release(3)
+    hand.deliver_all()
+    hand.flight.append(late)
+    hand.deliver_all()
+    assert replica(hand, 2) == (-1, [])
+    assert "a vote for a request that is over" in hand.marks
+
+
+def test_an_owner_hears_that_an_earlier_request_waits() -> None:
+    hand = hand_of()
+    hand.acquire(3)
+    ask(hand, 4, 0)
+    move(hand, 3, 0, Request)
+    assert [f.msg.wanted for f in hand.flight if f.dst == 4 and isinstance(f.msg, Response)] == [True]
+
+
+def test_a_fresh_client_asks_one_replica_for_the_time_first() -> None:
+    hand = hand_of(prime=True)
+    hand.acquire(3)
+    assert len(hand.flight) == 1
+    hand.deliver_all()
+    assert list(hand.inside) == [3]
+    for _ in range(3):
+        hand.release(3)
+        hand.acquire(3)
+        hand.deliver_all()
+    hand.acquire(4)
+    hand.deliver_all()
+    assert node(hand, 4).ts > node(hand, 3).ts
