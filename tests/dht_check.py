@@ -11,7 +11,7 @@ from typing import Any
 
 from fairgate.check.case import Case
 from fairgate.check.explore import Explorer, Report
-from fairgate.check.model import IDLE, Model, State, Successor
+from fairgate.check.model import Model, State, Successor
 from fairgate.core.ids import NIL
 from fairgate.core.kbr import Door
 from fairgate.core.keyspace import place_of
@@ -41,7 +41,7 @@ class Placement(Model):
     def first(self) -> State:
         state = list(super().first())
         for me in range(self.clients, self.n):
-            state[self.n + me] = self.status(me, 0, 0, IDLE, NIL)
+            state[self.n + me] = self.status(me, 0, 0, "idle", NIL)
         return tuple(state)
 
     def successors(self, state: State) -> list[Successor]:

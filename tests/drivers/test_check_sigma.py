@@ -18,6 +18,14 @@ def test_one_reset_of_three_replicas_breaks_the_exclusion_as_figure_2_says() -> 
 
 
 @pytest.mark.skipif(not COMPILED, reason="too long for plain Python")
+def test_three_replicas_and_two_clients_are_known_to_the_last_state() -> None:
+    report = explored(Sigma)
+    assert report.violations == ()
+    assert report.complete
+    assert (report.states, report.transitions, report.depth, report.cyclic) == (133_779, 495_478, 25, 0)
+
+
+@pytest.mark.skipif(not COMPILED, reason="too long for plain Python")
 def test_the_figures_to_the_letter_hang() -> None:
     report = explored(SigmaLiteral)
     assert [violation.what.split(":")[0] for violation in report.violations] == ["liveness"]

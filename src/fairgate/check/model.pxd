@@ -6,7 +6,6 @@ cdef long long NIL
 cdef str IDLE, WAITING, INSIDE, DOWN
 cdef unsigned long long MASK
 
-@cython.final
 cdef class Model:
     cdef public object case, setup
     cdef public Steps steps

@@ -122,7 +122,7 @@ class Sigma(Strawman):
 
     def keep_a_while(self, r: Resp) -> None:
         """This vote came back: twice as long each time before it is yielded again, or it would go back and forth."""
-        r.delay = r.delay * 2 if r.delay else max(self.resend // 8, 1)
+        r.delay = min(r.delay * 2, self.resend * 16 + 1) if r.delay else self.resend // 8 + 1
         r.hold = self.now + r.delay
         if self.resend:
             self.look_later(r, r.delay)
