@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
+from fairgate.core.ids import NIL
 from fairgate.core.kbr import Routed
 from fairgate.core.layers import MakeNode, over
 from fairgate.overlay.gates import Gates
@@ -43,15 +44,22 @@ class Lively(World):
                 self.ask_later(me)
                 return
 
+    def owners(self) -> list[list[int]]:
+        """Of each replica's key, as the overlay has it: Pastry's are others than Chord's."""
+        nodes: dict[int, Any] = {me: node for me, node in self.nodes.items() if me not in self.down}
+        return [[me for me, node in nodes.items() if node.next_hop(key) == NIL] for key in self.keys]
+
+    def forget(self, me: int) -> None:
+        known = self.memories_lost
+        super().forget(me)
+        self.memories_lost = known + [self.now for owners in self.owners() if me in owners]
+
     def join(self, me: int) -> None:
         """A new node, that owns some keys from now on and knows nothing of them."""
-        before = [self.ring.successor(key) for key in self.keys]
         self.ring.add(me)
-        self.memories_lost += [
-            self.now for key, owner in zip(self.keys, before, strict=True) if self.ring.successor(key) != owner
-        ]
         self.left[me] = 1
         self.start(me)
+        self.memories_lost += [self.now for owners in self.owners() if me in owners]
         self.ask_later(me)
 
 

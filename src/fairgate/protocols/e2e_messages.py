@@ -1,7 +1,7 @@
 """What the nodes of the End-to-End protocol say to each other.
 
-The names are EE's; RECALL, SENT_BACK, STALE and CONFIRM are ours. `replica` is a replica's number; `node` and `stamp`, a
-Lamport timestamp, are a request. `round` numbers what a client says to one replica about one request: only the answer
+The names are EE's; RECALL, SENT_BACK, STALE and CONFIRM are ours. `replica` is a replica's number; `node` and `stamp`,
+a Lamport timestamp, are a request. `round` numbers what a client says to one replica about one request: only the answer
 to the last of it counts.
 """
 
