@@ -215,6 +215,7 @@ BAD = {
     "nothing happens": (Weather(cancel=0.2), {}),
     "leases": (Weather(cancel=0.2), LEASES),
     "loss and duplication": (Weather(loss=0.1, dup=0.1, cancel=0.1), LEASES),
+    "hardly anything gets through": (Weather(loss=0.7, until=30 * SECOND, stay=20 * SECOND), LEASES),
     "resets": (Weather(resets=2, until=STORM), LEASES),
     "crashes": (Weather(crashes=1, until=STORM), LEASES),
     "churn": (Weather(joins=2, leaves=2, until=STORM), LEASES),

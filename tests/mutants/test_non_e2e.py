@@ -1,0 +1,73 @@
+"""Each mutant of Non End-to-End breaks a property that is named, in random runs in virtual time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairgate.core.mutex import Mutex
+from tests.dht_runs import MS, SECOND, Weather, on, one_run
+from tests.mutants.mutate import caught, mutant
+
+FAST = Weather(latency=(0, 1_000 * MS), think=100 * MS, patience=600 * SECOND)
+
+
+def walker(protocol: type[Mutex], seeds: range, options: dict[str, Any] | None) -> None:
+    for seed in seeds:
+        one_run(on("strides", protocol), seed, FAST, options)
+
+
+MUTANTS = {
+    "a minority is enough": (
+        "        if votes >= self.quorum:",
+        "        if votes >= self.quorum - 1:",
+        {"k"},
+    ),
+    "a vote that was given back still counts": (
+        "        ask.holder = NIL\n        ask.vote = False\n",
+        "        ask.holder = NIL\n",
+        {"k", "liveness"},
+    ),
+    "a later attempt has the number of the first": (
+        "        ask.attempt += self.attempts\n",
+        "",
+        {"k", "liveness"},
+    ),
+    "RELEASE leaves the entries where they are": (
+        "        self.drop_entry(m.replica)\n",
+        "",
+        {"liveness"},
+    ),
+    "RELEASE forgets what it has gathered": (
+        "m.with_queue(tuple(merged(entry.queue, m.queue)), m.keeper)",
+        "m.with_queue((), m.keeper)",
+        {"liveness"},
+    ),
+    "the replica does not merge": (
+        "        replica.queue = merged(replica.queue, m.queue)\n",
+        "",
+        {"liveness"},
+    ),
+    "the replica votes for two": (
+        "        if not replica.owner and replica.queue:",
+        "        if replica.queue:",
+        {"k"},
+    ),
+    "a request is kept, and nobody told": (
+        "        put(entry.queue, asked)\n",
+        "",
+        {"liveness"},
+    ),
+    "who asks again is kept again": (
+        "        if m.past:\n            return m\n",
+        "",
+        {"liveness"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutant_is_caught(name: str) -> None:
+    old, new, expected = MUTANTS[name]
+    assert caught(mutant("protocols.non_e2e", old, new), "NonE2E", seeds=600, walker=walker) in expected
