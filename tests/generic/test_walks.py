@@ -9,8 +9,11 @@ from fairgate.registry import PROTOCOLS
 SEEDS = range(300)
 
 
-@pytest.mark.parametrize(
-    "protocol", [p for p in PROTOCOLS.values() if not p.about.detectors and not p.timed], ids=lambda p: p.about.name
-)
+SOUND = [  # a text to the letter may break what it likes: its own tests say how
+    p for p in PROTOCOLS.values() if not p.about.detectors and not p.timed and not p.about.name.endswith("_literal")
+]
+
+
+@pytest.mark.parametrize("protocol", SOUND, ids=lambda p: p.about.name)
 def test_no_walk_breaks_a_property(protocol: type[Mutex]) -> None:
     walks(protocol, SEEDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -413,3 +414,8 @@ def test_to_the_letter_it_hangs_and_lets_two_in() -> None:
 
 def test_with_all_corrections_nothing_breaks() -> None:
     assert runs(E2E, range(300)) == {"": 300}
+
+
+def test_a_replica_that_has_an_owner_need_not_answer() -> None:
+    spec = replace(PLAIN, options={"tells": False})
+    assert {one_run(E2E, seed, spec).broken for seed in range(300)} == {""}

@@ -21,7 +21,7 @@ Channels must be reliable; they may reorder. What survives crashes, resets and l
 Here are the client and the owner; e2e_replica.py has the replicas and the nodes on the way to them.
 """
 
-from bisect import insort
+from bisect import bisect_left
 from typing import Any
 
 from fairgate.core.about import About
@@ -56,7 +56,8 @@ class E2E(Voter):
         cost="about 4 n routes of O(log N) hops, n replicas; an intercepted request less",
         many=False,
         open_membership=True,
-        options={"replicas": 3, "quorum": 0},  # quorum 0: a majority
+        # quorum 0: a majority; tells: RESPONSE also where there is an owner, who gets ENQUEUE
+        options={"replicas": 3, "quorum": 0, "tells": True},
     )
 
     def __init__(self, me: int, setup: Setup, out: Door) -> None:
@@ -207,8 +208,10 @@ class E2E(Voter):
     def put(self, stamp: int, node: int) -> None:
         """EE:A5 the queue is sorted by timestamps."""
         self.clock = max(self.clock, stamp)
-        if node != self.me and (stamp, node) not in self.queue:
-            insort(self.queue, (stamp, node))
+        request = (stamp, node)
+        at = bisect_left(self.queue, request)
+        if node != self.me and (at == len(self.queue) or self.queue[at] != request):
+            self.queue.insert(at, request)
 
     def on_enqueue(self, m: Enqueue) -> None:
         if self.holding:

@@ -15,6 +15,7 @@ cdef class Entry:
 
 cdef class Voter(Routed):
     cdef public dict replicas, entries
+    cdef public bint tells
     cpdef bint stops(self, Request m) except -1
     @cython.locals(entry=Entry)
     cpdef bint intercept(self, Request msg) except -1

@@ -84,6 +84,7 @@ class Entry:
 class Voter(Routed):
     def __init__(self, me: int, setup: Setup, out: Door) -> None:
         Routed.__init__(self, me, setup, out)
+        self.tells: bool = setup.options.get("tells", True)
         self.replicas: dict[int, Replica] = {}  # those whose keys this node owns, as far as anybody asked
         self.entries: dict[int, Entry] = {}  # EE's replica list
 
@@ -191,7 +192,8 @@ class Voter(Routed):
         self.settle(i, r)
         if r.vote == node and r.vote_stamp == stamp:
             return
-        self.respond(i, r, node, stamp, round, False)
+        if self.tells or r.holder == NIL:  # else ENQUEUE is on its way to the owner, and no answer is needed
+            self.respond(i, r, node, stamp, round, False)
         if r.vote != NIL and r.holder == NIL and not r.recalled and r.is_better(known, stamp, node):
             self.recall(i, r, False)
 
