@@ -4,26 +4,23 @@ Theory of operation. As in ALOHA, nobody waits in a queue: a replica that has vo
 m votes releases those it has and asks again after a random time. It works while few want in, and not at all when many
 do. votes.py says what a vote is, and why it is worth something on a network that loses and reorders.
 
-Sigma (sigma.py) is built on this class: the client's count of votes, the leases and the finding of replicas are here.
+Sigma (sigma.py) is built on this class: the client's count of votes, its leases and its finding of replicas are here,
+lending and answering in voters.py.
 """
 
 from typing import Any
 
 from fairgate.core.about import About
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import Door, Keyed, Routed
-from fairgate.core.keyspace import is_between, place_of
+from fairgate.core.kbr import Door, Keyed
 from fairgate.core.message import Key
 from fairgate.core.setup import Setup
 from fairgate.core.units import NEVER
-from fairgate.protocols.votes import Release, Replica, Request, Resp, Response, ballot_of
+from fairgate.protocols.voters import DRIFT, LEASE, LIVES, Voters
+from fairgate.protocols.votes import Release, Replica, Request, Resp, Response
 
-LEASE = 10_000_000_000  # ns
-DRIFT = 10_000  # parts per million
-MILLION = 1_000_000
 RESEND = 1_000_000_000  # ns until a question without an answer is asked again; 0: never
 BACKOFF = 2_000_000_000  # ns: SG gives no law, so it is uniform up to this
-LIVES = 1 << 62
 
 OPTIONS = {
     "replicas": "2k+1",
@@ -37,8 +34,7 @@ OPTIONS = {
 }
 
 
-class Strawman(Routed):
-    timed = True
+class Strawman(Voters):
     intercepts = False
     about = About(
         name="strawman",
@@ -51,23 +47,14 @@ class Strawman(Routed):
     )
 
     def __init__(self, me: int, setup: Setup, out: Door) -> None:
-        Routed.__init__(self, me, setup, out)
+        Voters.__init__(self, me, setup, out)
         options = setup.options
-        self.lease: int = options.get("lease", LEASE)
-        self.hold_time = self.lease + (self.lease // MILLION + 1) * int(options.get("drift", DRIFT))
         self.resend: int = options.get("resend", RESEND)
         self.backoff: int = options.get("backoff", BACKOFF)
-        self.lives: int = options.get("lives", LIVES)
-        self.direct: bool = options.get("responses", "direct") == "direct"
-        self.ballot = ballot_of(setup)
-        self.voters = self.ballot.keys  # the key of replica i; the places of all members if zones vote
         self.whole = self.ballot.whole
         self.needed = self.ballot.needed
         self.k = setup.k
-        # Both sides.
-        self.life = NIL  # drawn when it is first needed
-        self.clock = 0  # Lamport's
-        # The client. What follows `resp` is counted from it.
+        # What follows `resp` is counted from it.
         self.ts = NIL  # of the request that is under way
         self.started = 0
         self.resp: list[Resp] = []  # made for the first request
@@ -76,13 +63,9 @@ class Strawman(Routed):
         self.heard = 0  # weight of the replicas that others are known to own
         self.answered = 0  # number of replicas that have answered this request
         self.tally: dict[int, int] = {}  # another owner -> weight of its replicas
-        # The replicas that this node plays.
-        self.replicas: dict[int, Replica] = {}
-        self.seq = 0  # of the last RESPONSE
         # When the timers are armed for.
         self.look_at = NEVER
         self.permit_at = NEVER
-        self.lease_at = NEVER
 
     # Asking.
 
@@ -98,11 +81,6 @@ class Strawman(Routed):
         if not self.resp:
             self.resp = [Resp(i, self.voters[i], self.ballot.weights[i]) for i in range(len(self.voters))]
         self.ask_all()
-
-    def my_life(self) -> int:
-        if self.life == NIL:
-            self.life = self.out.choose(self.lives)
-        return self.life
 
     def ask_all(self) -> None:
         for r in self.resp:
@@ -147,10 +125,6 @@ class Strawman(Routed):
         self.reach(r, Release(self.gate, r.key, r.i, self.me, self.life, self.ts))
         self.uncount(r)
         r.due = NEVER
-
-    def hear(self, ts: int) -> None:
-        if ts > self.clock:
-            self.clock = ts
 
     def refuse(self, m: Response) -> None:
         """A vote for a request that is over, or that a node asked for before it lost its memory."""
@@ -299,13 +273,6 @@ class Strawman(Routed):
         elif isinstance(msg, Release):
             self.on_release_message(self.replica(msg.i), msg)
 
-    def replica(self, i: int) -> Replica:
-        found = self.replicas.get(i)
-        if found is None:
-            self.my_life()
-            found = self.replicas[i] = Replica(i)
-        return found
-
     def on_request(self, rep: Replica, m: Request) -> None:
         """A vote if it is free; the owner's name if not."""
         if m.client == rep.Cowner and m.life == rep.life:
@@ -324,70 +291,6 @@ class Strawman(Routed):
     def on_release_message(self, rep: Replica, m: Release) -> None:
         if m.client == rep.Cowner and m.life == rep.life and m.ts >= rep.Towner:
             self.free(rep)
-
-    def vote(self, rep: Replica, client: int, life: int, ts: int, age: int) -> None:
-        rep.Cowner = client
-        rep.Towner = ts
-        rep.life = life
-        rep.age = age
-        rep.grant = self.seq + 1  # the number of the RESPONSE that tells of it
-        self.lend(rep)
-        self.tell_owner(rep)
-
-    def renew(self, rep: Replica, age: int) -> None:
-        """The owner asks again."""
-        if age > rep.age:
-            rep.age = age
-        self.lend(rep)
-        self.tell_owner(rep)
-
-    def tell_owner(self, rep: Replica) -> None:
-        self.respond(rep, rep.Cowner, rep.life, rep.Towner, rep.age, 0, False)
-
-    def lend(self, rep: Replica) -> None:
-        if self.lease:
-            rep.until = self.now + self.hold_time
-            if rep.until < self.lease_at:
-                self.lease_at = rep.until
-                self.set_timer("lease", self.hold_time)
-
-    def free(self, rep: Replica) -> None:
-        rep.Cowner = rep.Towner = rep.life = rep.age = NIL
-        rep.grant = 0
-        rep.until = NEVER
-
-    def respond(self, rep: Replica, client: int, life: int, ts: int, age: int, wait: int, wanted: bool) -> None:
-        """SendResponse(C, Cowner, Towner)."""
-        self.seq += 1
-        grant = rep.grant if client == rep.Cowner and ts == rep.Towner and life == rep.life else 0
-        msg = Response(
-            self.gate,
-            place_of(client),
-            rep.i,
-            client,
-            life,
-            ts,
-            age,
-            self.me,
-            self.life,
-            self.seq,
-            grant,
-            rep.Cowner,
-            rep.Towner,
-            self.clock,
-            wait,
-            wanted,
-        )
-        if self.direct:
-            self.out.send(client, msg)
-        else:
-            self.door.route(msg)
-
-    def on_range(self, start: int, end: int) -> None:
-        """Replicas whose keys are another node's now begin there with nothing in their memory."""
-        for i in sorted(self.replicas):
-            if not is_between(self.voters[i], start, end):
-                del self.replicas[i]
 
     # Time.
 
@@ -441,18 +344,6 @@ class Strawman(Routed):
             self.lose("lease over")
         else:
             self.watch()
-
-    def end_leases(self) -> None:
-        next_end = NEVER
-        for i in sorted(self.replicas):
-            rep = self.replicas[i]
-            if rep.until <= self.now:
-                self.out.note("a lease is over")
-                self.free(rep)
-            next_end = min(next_end, rep.until)
-        if next_end < self.lease_at:
-            self.lease_at = next_end
-            self.set_timer("lease", next_end - self.now)
 
     # The state, whole.
 
@@ -510,10 +401,6 @@ class Strawman(Routed):
             elif r.owner != NIL:
                 self.heard += r.weight
                 self.tally[r.owner] = self.tally.get(r.owner, 0) + r.weight
-
-    def armed(self, name: str) -> int:
-        assert self.timers is not None
-        return self.timers.get(name, NEVER)
 
     def show(self) -> dict[str, Any]:
         resp = {r.i: (r.owner, r.owner_ts) for r in self.resp if r.owner != NIL}

@@ -1,0 +1,131 @@
+"""The side of the replicas that the strawman and Sigma share: lending the vote, and answering.
+
+votes.py says what the fields mean. Whom to vote for is the protocol's own affair: `on_request`, `on_release_message`.
+"""
+
+from fairgate.core.ids import NIL
+from fairgate.core.kbr import Door, Routed
+from fairgate.core.keyspace import is_between, place_of
+from fairgate.core.setup import Setup
+from fairgate.core.units import NEVER
+from fairgate.protocols.votes import Replica, Response, ballot_of
+
+LEASE = 10_000_000_000  # ns
+DRIFT = 10_000  # parts per million
+MILLION = 1_000_000
+LIVES = 1 << 62
+
+
+class Voters(Routed):
+    timed = True
+
+    def __init__(self, me: int, setup: Setup, out: Door) -> None:
+        Routed.__init__(self, me, setup, out)
+        options = setup.options
+        self.lease: int = options.get("lease", LEASE)
+        self.hold_time = self.lease + (self.lease // MILLION + 1) * int(options.get("drift", DRIFT))
+        self.lives: int = options.get("lives", LIVES)
+        self.direct: bool = options.get("responses", "direct") == "direct"
+        self.ballot = ballot_of(setup)
+        self.voters = self.ballot.keys  # the key of replica i; the places of all members if zones vote
+        self.life = NIL  # drawn when it is first needed
+        self.clock = 0  # Lamport's
+        self.replicas: dict[int, Replica] = {}  # those that this node plays
+        self.seq = 0  # of the last RESPONSE
+        self.lease_at = NEVER  # when the timer `lease` is armed for
+
+    def my_life(self) -> int:
+        if self.life == NIL:
+            self.life = self.out.choose(self.lives)
+        return self.life
+
+    def hear(self, ts: int) -> None:
+        if ts > self.clock:
+            self.clock = ts
+
+    def replica(self, i: int) -> Replica:
+        found = self.replicas.get(i)
+        if found is None:
+            self.my_life()
+            found = self.replicas[i] = Replica(i)
+        return found
+
+    def vote(self, rep: Replica, client: int, life: int, ts: int, age: int) -> None:
+        rep.Cowner = client
+        rep.Towner = ts
+        rep.life = life
+        rep.age = age
+        rep.grant = self.seq + 1  # the number of the RESPONSE that tells of it
+        self.lend(rep)
+        self.tell_owner(rep)
+
+    def renew(self, rep: Replica, age: int) -> None:
+        """The owner asks again."""
+        if age > rep.age:
+            rep.age = age
+        self.lend(rep)
+        self.tell_owner(rep)
+
+    def tell_owner(self, rep: Replica) -> None:
+        self.respond(rep, rep.Cowner, rep.life, rep.Towner, rep.age, 0, False)
+
+    def lend(self, rep: Replica) -> None:
+        if self.lease:
+            rep.until = self.now + self.hold_time
+            if rep.until < self.lease_at:
+                self.lease_at = rep.until
+                self.set_timer("lease", self.hold_time)
+
+    def free(self, rep: Replica) -> None:
+        rep.Cowner = rep.Towner = rep.life = rep.age = NIL
+        rep.grant = 0
+        rep.until = NEVER
+
+    def respond(self, rep: Replica, client: int, life: int, ts: int, age: int, wait: int, wanted: bool) -> None:
+        """SendResponse(C, Cowner, Towner)."""
+        self.seq += 1
+        grant = rep.grant if client == rep.Cowner and ts == rep.Towner and life == rep.life else 0
+        msg = Response(
+            self.gate,
+            place_of(client),
+            rep.i,
+            client,
+            life,
+            ts,
+            age,
+            self.me,
+            self.life,
+            self.seq,
+            grant,
+            rep.Cowner,
+            rep.Towner,
+            self.clock,
+            wait,
+            wanted,
+        )
+        if self.direct:
+            self.out.send(client, msg)
+        else:
+            self.door.route(msg)
+
+    def on_range(self, start: int, end: int) -> None:
+        """Replicas whose keys are another node's now begin there with nothing in their memory."""
+        for i in sorted(self.replicas):
+            if not is_between(self.voters[i], start, end):
+                del self.replicas[i]
+
+    def end_leases(self) -> None:
+        next_end = NEVER
+        for i in sorted(self.replicas):
+            rep = self.replicas[i]
+            if rep.until <= self.now:
+                self.out.note("a lease is over")
+                self.free(rep)
+            next_end = min(next_end, rep.until)
+        if next_end < self.lease_at:
+            self.lease_at = next_end
+            self.set_timer("lease", next_end - self.now)
+
+    def armed(self, name: str) -> int:
+        assert self.timers is not None
+        return self.timers.get(name, NEVER)
