@@ -8,7 +8,7 @@ JOBS := $(shell nproc 2>/dev/null || echo 2)
 MUTATED := fair_k naimi_trehel bv95 raymond raymond_fd ricart_agrawala suzuki_kasami maekawa centralised leased
 HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd'))
 
-.PHONY: demo test quick lint bench bench-dht stress mutants spin build clean help
+.PHONY: demo test quick lint bench bench-dht bench-net stress mutants spin build clean help
 
 help:
 	@echo "make demo    a gate of k=3 for 100 nodes, simulated"
@@ -18,6 +18,7 @@ help:
 	@echo "make mutants every statement of every protocol deleted in turn: is it noticed?"
 	@echo "make bench   speed, as ratios, against SimPy"
 	@echo "make bench-dht  EE's rounds on 6,500 nodes, and a ring of a million"
+	@echo "make bench-net  frames and connections of live peers, against a bare echo"
 	@echo "make spin    Fair-k again, by another checker (needs Debian's package spin)"
 	@echo "make build   compile the hot modules again"
 	@echo "make clean   remove everything that was made"
@@ -48,6 +49,9 @@ bench: build
 
 bench-dht: build
 	$(BIN)/python -m bench.dht
+
+bench-net: build
+	$(BIN)/python -m bench.net
 
 spin:
 	@src/fairgate/check/spin/run.sh

@@ -11,7 +11,7 @@ is ever a traceback. To add a command: write it in a module of its own, and regi
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Annotated, Any, cast
 
@@ -20,6 +20,7 @@ import typer
 from fairgate import __version__
 from fairgate.cli.check import check_command
 from fairgate.cli.demo import demo_command
+from fairgate.cli.keys import COMMANDS as KEYS_COMMANDS
 from fairgate.cli.protocols import protocols_command
 from fairgate.cli.replay import replay_command
 from fairgate.cli.screen import complain
@@ -64,8 +65,21 @@ def quiet_at_a_closed_pipe(command: Callable[..., int | None]) -> Callable[..., 
     return careful
 
 
-for name, command in COMMANDS.items():
-    app.command(name)(quiet_at_a_closed_pipe(command))
+GROUPS = {  # `fairgate NAME COMMAND`
+    "keys": ("Certificates, for peers on several hosts.", KEYS_COMMANDS),
+}
+
+
+def add_commands(target: typer.Typer, commands: Mapping[str, Callable[..., int | None]]) -> None:
+    for name, command in commands.items():
+        target.command(name)(quiet_at_a_closed_pipe(command))
+
+
+add_commands(app, COMMANDS)
+for group, (about, commands) in GROUPS.items():
+    inner = typer.Typer(help=about, no_args_is_help=True)
+    add_commands(inner, commands)
+    app.add_typer(inner, name=group)
 
 
 def show_version(wanted: bool) -> None:

@@ -1,0 +1,80 @@
+"""Who may use a runtime directory, and who is at the other end of a Unix socket.
+
+A directory is *private* (mode 0700, its owner's alone) or *shared* (its group has all rights, all others none, and it
+is root's or ours: an administrator made it). Peers that meet in it accept each other by the same rule, by what the
+kernel says about the process that called connect or listen (SO_PEERCRED), not by what that process says.
+"""
+
+import os
+import socket
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from struct import Struct
+
+from fairgate.errors import BadInput
+
+CREDENTIALS = Struct("iII")
+SO_PEERGROUPS = 59  # Linux; Python has no name for it
+MOST_GROUPS = 256  # Python reads no more than 1,024 bytes of an option
+ROOT = 0
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Of the process at the other end, as it was when it called connect or listen."""
+
+    pid: int
+    uid: int
+    groups: frozenset[int]
+
+    def __str__(self) -> str:
+        return f"pid {self.pid} of user {self.uid}"
+
+
+def credentials(sock: socket.socket) -> Credentials:
+    pid, uid, gid = CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))
+    try:
+        more = sock.getsockopt(socket.SOL_SOCKET, SO_PEERGROUPS, 4 * MOST_GROUPS)
+    except OSError:  # it is in more groups than that: then its first one has to do
+        more = b""
+    return Credentials(pid, uid, frozenset([gid, *memoryview(more).cast("I")]))
+
+
+@dataclass(frozen=True)
+class Access:
+    """The rule of one directory."""
+
+    folder: Path
+    owner: int
+    group: int | None  # None: private
+
+    def admits(self, who: Credentials) -> bool:
+        return who.uid in (self.owner, os.geteuid()) or (self.group is not None and self.group in who.groups)
+
+
+def access(folder: Path) -> Access:
+    """The rule of a directory that there is; BadInput if it is not safe to meet there."""
+    try:
+        found = folder.stat()
+    except OSError as wrong:
+        raise BadInput(f"cannot use {folder}: {wrong.strerror}") from wrong
+    mode = stat.S_IMODE(found.st_mode)
+    if not stat.S_ISDIR(found.st_mode):
+        raise BadInput(f"cannot use {folder}: it is not a directory")
+    me = os.geteuid()
+    if found.st_uid == me and mode & 0o077 == 0:
+        return Access(folder, me, None)
+    if mode & 0o007:
+        raise BadInput(
+            f"{folder} is open to everybody (mode {mode:04o}): chmod 0700 it, or 0770 to share it with a group"
+        )
+    if found.st_uid not in (me, ROOT):
+        raise BadInput(f"{folder} belongs to user {found.st_uid}, neither to you ({me}) nor to root")
+    if mode & 0o070 != 0o070:
+        raise BadInput(f"{folder} has mode {mode:04o}: neither 0700, yours alone, nor 0770, its group's")
+    if mode & stat.S_ISVTX:
+        raise BadInput(f"{folder} is sticky (mode {mode:04o}): nobody could write what another wrote; chmod 0770 it")
+    if found.st_gid not in {os.getegid(), *os.getgroups()} and me != ROOT:
+        raise BadInput(f"{folder} is shared by group {found.st_gid}, and you are not in it")
+    return Access(folder, found.st_uid, found.st_gid)

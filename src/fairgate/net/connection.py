@@ -1,0 +1,168 @@
+"""One open connection between two peers.
+
+Who dialled says `("hello", PROTOCOL, cluster, its id, the id it wants or NIL)`. Who accepted answers the same, or
+`("refused", why)` and closes. Who dialled says `("ready",)`. Now the connection is *up*, and what comes is passed on.
+Whether to accept is for the transport to say (`Home`); this file is about bytes.
+
+What is sent by one callback of the loop leaves in one system call: what answers frames right after they were passed on,
+the rest after this turn of the loop. (That an answer does not wait for the turn's end is worth it: docs/benchmarks.md.)
+
+Nothing grows without bound: a frame has a limit, a stranger's frame a small one; what the other side does not read
+piles up to `HIGH` bytes, then `on_pressure` says so; at `MOST` the connection is closed. To lose frames in silence
+would be worse.
+"""
+
+import asyncio
+import logging
+from typing import Any, Protocol, cast
+
+from fairgate.core.ids import NIL
+from fairgate.net.codec import LIMIT, CodecError, Decoder, Frame
+from fairgate.net.tls import CLOSED, explain
+
+PROTOCOL = 1  # the version of what peers say to each other; the codec has its own
+HELLO, READY, REFUSED = "hello", "ready", "refused"
+HELLO_LIMIT = 1 << 10  # bytes
+LOW, HIGH, MOST = 1 << 16, 1 << 18, 1 << 24  # bytes that wait to be read by the other side
+
+log = logging.getLogger("fairgate.net")
+
+
+class Home(Protocol):
+    """The transport, as a connection sees it."""
+
+    greeting_seconds: float
+
+    def made(self, connection: "Connection") -> None:
+        """It is open. Nothing was said yet."""
+
+    def greeted(self, connection: "Connection", frame: Frame) -> None:
+        """A frame came before the connection was up."""
+
+    receiving: bool  # frames are being passed on, and a flush follows
+
+    def unsent(self, connection: "Connection") -> None:
+        """It wants to be flushed soon."""
+
+    def flush(self) -> None: ...
+
+    def on_frame(self, peer: int, frame: Frame) -> None: ...
+
+    def on_pressure(self, peer: int, full: bool) -> None: ...
+
+    def lost(self, connection: "Connection") -> None:
+        """It is over; `connection.why` says why."""
+
+
+class Connection(asyncio.Protocol):
+    link: asyncio.Transport
+
+    def __init__(self, home: Home, where: str, dial: Any = None) -> None:
+        self.home = home
+        self.where = where  # for people
+        self.dial = dial  # who wanted it; None: the other side
+        self.peer = NIL  # until the greeting
+        self.up = False
+        self.full = False
+        self.why = ""  # it is over, or about to be
+        loop = asyncio.get_running_loop()
+        self.settled: asyncio.Future[bool] = loop.create_future()  # True: up. False: it never came to that
+        self.gone: asyncio.Future[None] = loop.create_future()
+        # Who accepted is told no more than a hello before it has answered, so it may be strict until then.
+        self.decoder = Decoder(LIMIT if dial else HELLO_LIMIT)
+        self.waiting: list[bytes] = []
+        self.size = 0  # of what waits for the flush
+        self.timer: asyncio.TimerHandle | None = None
+
+    # What the loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.link = cast(asyncio.Transport, transport)
+        self.link.set_write_buffer_limits(HIGH, LOW)
+        self.timer = asyncio.get_running_loop().call_later(self.home.greeting_seconds, self.too_late)
+        self.home.made(self)
+
+    def data_received(self, data: bytes) -> None:
+        home = self.home
+        home.receiving = True
+        try:
+            for frame in self.decoder.feed(data):
+                if self.up:
+                    home.on_frame(self.peer, frame)
+                elif not self.why:
+                    home.greeted(self, frame)
+        except CodecError as wrong:
+            self.drop(f"it sent no frame: {wrong}", logging.WARNING)
+        finally:
+            home.receiving = False
+            home.flush()
+
+    def pause_writing(self) -> None:
+        self.full = True
+        if self.up:
+            self.home.on_pressure(self.peer, True)
+
+    def resume_writing(self) -> None:
+        self.full = False
+        if self.up:
+            self.home.on_pressure(self.peer, False)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.end(CLOSED if error is None else explain(error))
+        if not self.settled.done():
+            self.settled.set_result(False)
+        self.gone.set_result(None)
+        self.home.lost(self)
+
+    # What the transport calls.
+
+    def is_known(self, peer: int) -> None:
+        self.peer = peer
+        self.decoder.limit = LIMIT
+
+    def is_up(self) -> None:
+        self.up = True
+        self.stop_timer()
+        self.settled.set_result(True)
+
+    def post(self, data: bytes) -> None:
+        if not self.waiting:
+            self.home.unsent(self)
+        self.waiting.append(data)
+        self.size += len(data)
+        if self.size > MOST or (self.full and self.size + self.link.get_write_buffer_size() > MOST):
+            self.drop(f"it does not read: more than {MOST} bytes wait for it", logging.WARNING)
+
+    def flush(self) -> None:
+        if self.waiting and not self.why and not self.link.is_closing():
+            self.link.write(self.waiting[0] if len(self.waiting) == 1 else b"".join(self.waiting))
+        self.waiting = []
+        self.size = 0
+
+    def close(self, why: str) -> None:
+        """What was sent is still delivered, if the other side reads."""
+        self.flush()
+        self.end(why)
+        self.link.close()
+
+    def drop(self, why: str, level: int = logging.DEBUG) -> None:
+        """At once."""
+        if not self.why:
+            log.log(level, "closed the connection with %s: %s", self.name(), why)
+        self.end(why)
+        self.link.abort()
+
+    def end(self, why: str) -> None:
+        self.why = self.why or why
+        self.up = False
+        self.stop_timer()
+
+    def stop_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+
+    def too_late(self) -> None:
+        self.drop(f"it said no hello within {self.home.greeting_seconds:g} s", logging.WARNING)
+
+    def name(self) -> str:
+        return self.where if self.peer == NIL else f"peer {self.peer} at {self.where}"

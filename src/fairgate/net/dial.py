@@ -1,0 +1,117 @@
+"""Keeping one connection to one address: dial, wait while it is up, dial again.
+
+A failure is logged once, and again only if the reason changes. The delay between tries doubles up to `SLOWEST`, and a
+part of it is random: peers that lost the same neighbour must not all come back at the same moment.
+"""
+
+import asyncio
+import logging
+import random
+from typing import Protocol
+
+from fairgate.core.ids import NIL
+from fairgate.net.address import Address, TcpAddress
+from fairgate.net.connection import Connection
+from fairgate.net.connection import Home as ConnectionHome
+from fairgate.net.tls import CLOSED, Tls, explain
+
+FIRST, SLOWEST = 0.02, 3.0  # seconds between tries
+CONNECT_SECONDS = 5.0
+UNSAID = ", perhaps because it does not accept our certificate"  # with TLS 1.3 as asyncio has it, nobody says so
+
+log = logging.getLogger("fairgate.net")
+
+
+class Home(ConnectionHome, Protocol):
+    """The transport, as a dial sees it."""
+
+    tls: Tls | None
+
+    def is_taken(self, peer: int) -> bool:
+        """There is a connection with this peer, or about to be."""
+
+
+class Dial:
+    """`peer` is who is there, `NIL` until that is known; `why` is why the last try failed, or nothing."""
+
+    def __init__(self, home: Home, address: Address, peer: int) -> None:
+        self.home = home
+        self.address = address
+        self.wanted = peer
+        self.peer = peer
+        self.why = ""
+        self.connection: Connection | None = None  # its hello is out, or it is up
+        self.yielded = False  # to the connection that the other side dialled
+        self.changed = asyncio.Event()
+        self.connecting: asyncio.Task[object] | None = None
+        self.task = asyncio.get_running_loop().create_task(self.keep(), name=f"dial {address}")
+
+    async def keep(self) -> None:
+        delay = FIRST
+        while True:
+            while self.home.is_taken(self.peer):
+                delay = FIRST
+                self.changed.clear()
+                await self.changed.wait()
+            if await self.attempt():
+                self.why = ""
+                continue
+            await asyncio.sleep(delay * random.uniform(0.5, 1.0))
+            delay = min(2 * delay, SLOWEST)
+
+    async def attempt(self) -> bool:
+        """Whether it came to a connection that is up."""
+        self.yielded = False
+        made = Connection(self.home, str(self.address), self)
+        self.connecting = asyncio.get_running_loop().create_task(self.connect(made))
+        try:
+            done, _ = await asyncio.wait([self.connecting], timeout=CONNECT_SECONDS)
+            if not done:
+                self.failed("it does not answer")
+            elif not self.connecting.cancelled() and (error := self.connecting.exception()) is not None:
+                self.failed(explain(error))
+            elif self.connection is made:
+                if await made.settled:
+                    return True
+                if not self.yielded:
+                    self.failed(made.why + (UNSAID if made.why == CLOSED and self.home.tls is not None else ""))
+        finally:
+            if (
+                self.connection is not made
+            ):  # else it is done, or will be at once; uvloop forgets what is cancelled then
+                self.connecting.cancel()
+            elif not made.up:
+                self.connection = None
+        return False
+
+    async def connect(self, made: Connection) -> None:
+        loop = asyncio.get_running_loop()
+        if isinstance(self.address, TcpAddress):
+            tls = self.home.tls
+            await loop.create_connection(
+                lambda: made, self.address.host, self.address.port, ssl=None if tls is None else tls.client
+            )
+        else:
+            await loop.create_unix_connection(lambda: made, self.address.path)
+
+    def failed(self, why: str) -> None:
+        level = logging.DEBUG if why == self.why else logging.WARNING
+        log.log(level, "cannot reach %s: %s", self.name(), why)
+        self.why = why
+
+    def give_way(self) -> None:
+        """The other side's connection is the one that counts."""
+        self.yielded = True
+        if self.connection is not None:
+            self.connection.drop("the other side's connection came first")
+        elif self.connecting is not None:
+            self.connecting.cancel()
+
+    def stop(self) -> None:
+        """For good. A connection that is up stays."""
+        self.task.cancel()
+        if self.connection is not None and not self.connection.up:
+            self.connection.drop("it is no longer wanted")
+
+    def name(self) -> str:
+        return str(self.address) if self.wanted == NIL else f"peer {self.wanted} at {self.address}"

@@ -1,0 +1,18 @@
+"""The event loop of a peer: uvloop's where it is installed (`pip install fairgate[uvloop]`), else asyncio's own."""
+
+import asyncio
+import os
+from importlib.util import find_spec
+
+HAS_UVLOOP = find_spec("uvloop") is not None
+
+
+def new_loop(fast: bool | None = None) -> asyncio.AbstractEventLoop:
+    """`fast` says which; left out, uvloop is taken if it is there and FAIRGATE_ASYNCIO is not set."""
+    if fast is None:
+        fast = HAS_UVLOOP and not os.environ.get("FAIRGATE_ASYNCIO")
+    if not fast:
+        return asyncio.new_event_loop()
+    import uvloop  # noqa: PLC0415 (an extra)
+
+    return uvloop.new_event_loop()

@@ -1,0 +1,356 @@
+"""All connections of one peer: one for each pair of peers, whoever dialled, by Unix socket or TCP.
+
+    transport = Transport(me, cluster, handler, tls=..., insecure=...)      inside a running loop
+    transport.listen(parse_address("127.0.0.1:7400"))                       or .serve(a listening socket)
+    transport.dial(parse_address("10.0.0.5:7400"))                          keeps at it; the id is learned
+    transport.dial(address, peer)                                           nobody but this peer will do
+    transport.send(peer, frame)                                             False: it is not up
+    transport.hang_up(peer)                                                 no more dialling either
+    await transport.close()
+
+The handler is told `on_up(peer)`, then `on_frame(peer, frame)` in the order of sending, then `on_down(peer, why)`, each
+straight from the loop and never from inside a call of its own. A frame that was sent may be lost with its connection:
+`recovery/channel.py` is for that. A handler that finds a frame to be nonsense raises `CodecError`: that costs the
+sender one log line and the connection.
+
+**One connection a pair.** If two peers dial each other at once, the one with the smaller id wins: it refuses the
+other's hello while its own is out, and the other gives way. A peer that is up and dials again has lost the old
+connection, so the new one replaces it: but not before the peer has said that it is ready, for its hello may be an old
+one, of a dial that has given way.
+
+Whatever comes from outside costs a log line and a connection, never the process.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from fairgate.core.ids import ID_LIMIT, NIL, SEAT_BITS
+from fairgate.errors import BadInput
+from fairgate.net.access import Access, access, credentials
+from fairgate.net.address import Address, TcpAddress, UnixAddress, bound_to, check_secure, listen_tcp, listen_unix
+from fairgate.net.codec import CodecError, Frame, encode
+from fairgate.net.connection import HELLO, PROTOCOL, READY, REFUSED, Connection
+from fairgate.net.dial import Dial
+from fairgate.net.tls import Tls, explain
+
+GREETING_SECONDS = 5.0
+CLOSING_SECONDS = 2.0
+MOST_STRANGERS = 64  # connections whose greeting is not over
+PEERS = ID_LIMIT >> SEAT_BITS
+YOURSELF = "this is yourself"
+TIE = "both dialled at once"
+
+log = logging.getLogger("fairgate.net")
+
+
+class Handler(Protocol):
+    def on_up(self, peer: int) -> None: ...
+
+    def on_frame(self, peer: int, frame: Frame) -> None: ...
+
+    def on_down(self, peer: int, why: str) -> None: ...
+
+    def on_pressure(self, peer: int, full: bool) -> None:
+        """`full`: it reads more slowly than it is sent to. Send less until it is told that that is over."""
+
+
+class Transport:
+    def __init__(
+        self,
+        me: int,
+        cluster: str,
+        handler: Handler,
+        tls: Tls | None = None,
+        insecure: bool = False,
+        greeting_seconds: float = GREETING_SECONDS,
+    ) -> None:
+        self.me = me
+        self.cluster = cluster
+        self.handler = handler
+        self.tls = tls
+        self.insecure = insecure
+        self.greeting_seconds = greeting_seconds
+        self.loop = asyncio.get_running_loop()
+        self.on_frame: Callable[[int, Frame], None] = handler.on_frame
+        self.on_pressure: Callable[[int, bool], None] = handler.on_pressure
+        self.up: dict[int, Connection] = {}  # told on_up, not yet on_down
+        self.welcomed: dict[int, Connection] = {}  # said hello and were answered, not yet ready
+        self.connections: set[Connection] = set()
+        self.dials: list[Dial] = []
+        self.listeners: dict[asyncio.Task[None], socket.socket] = {}
+        self.strangers: set[asyncio.Task[None]] = set()
+        self.to_flush: list[Connection] = []
+        self.receiving = False
+        self.closing = False
+
+    # Listening.
+
+    def listen(self, address: Address) -> Address:
+        """Where it listens then: port 0 is any free one. A Unix socket's directory must be safe, see access.py."""
+        check_secure(address, self.tls is not None, self.insecure)
+        if isinstance(address, TcpAddress):
+            return self.serve(listen_tcp(address))
+        shared = access(Path(address.path).parent).group is not None
+        return self.serve(listen_unix(address.path, shared))
+
+    def serve(self, listener: socket.socket) -> Address:
+        """Accept on a socket that listens; the transport closes it. A Unix socket's file is its maker's to remove."""
+        address = bound_to(listener)
+        check_secure(address, self.tls is not None, self.insecure)
+        rule = access(Path(address.path).parent) if isinstance(address, UnixAddress) else None
+        self.listeners[self.loop.create_task(self.accept(listener, rule), name=f"accept {address}")] = listener
+        return address
+
+    async def accept(self, listener: socket.socket, rule: Access | None) -> None:
+        while True:
+            try:
+                sock, _ = await self.loop.sock_accept(listener)
+            except OSError as wrong:  # too many open files, most likely: it may pass
+                log.error("cannot accept connections: %s", wrong.strerror)
+                await asyncio.sleep(1.0)
+                continue
+            if len(self.strangers) >= MOST_STRANGERS:
+                log.warning("refused a connection: %d others have not said hello yet", MOST_STRANGERS)
+                sock.close()
+                continue
+            task = self.loop.create_task(self.admit(sock, rule))
+            self.strangers.add(task)
+            task.add_done_callback(self.strangers.discard)
+
+    async def admit(self, sock: socket.socket, rule: Access | None) -> None:
+        """From the bare socket to the end of the greeting."""
+        where = "a stranger"
+        try:
+            where = self.checked_name(sock, rule)
+            made = Connection(self, where)
+            tls = self.tls.server if rule is None and self.tls is not None else None
+            await self.loop.connect_accepted_socket(
+                lambda: made, sock, ssl=tls, ssl_handshake_timeout=self.greeting_seconds if tls else None
+            )
+        except (OSError, BadInput) as wrong:  # all that TLS can say is an OSError
+            log.warning("refused %s: %s", where, explain(wrong))
+            sock.close()
+        else:
+            await made.settled
+
+    @staticmethod
+    def checked_name(sock: socket.socket, rule: Access | None) -> str:
+        if rule is None:
+            host, port, *_ = sock.getpeername()
+            return str(TcpAddress(host, port))
+        who = credentials(sock)
+        if not rule.admits(who):
+            raise BadInput(f"{who} may not use {rule.folder}")
+        return str(who)
+
+    # Dialling.
+
+    def dial(self, address: Address, peer: int = NIL) -> Dial:
+        """Keep a connection to this address. `Dial.why` tells why there is none."""
+        check_secure(address, self.tls is not None, self.insecure)
+        dial = Dial(self, address, peer)
+        self.dials.append(dial)
+        return dial
+
+    def hang_up(self, peer: int, why: str = "hung up") -> None:
+        """Close the connection, if there is one, and dial this peer no more."""
+        for dial in [dial for dial in self.dials if dial.peer == peer]:
+            self.forget(dial)
+        connection = self.up.get(peer)
+        if connection is not None:
+            connection.close(why)
+
+    def forget(self, dial: Dial) -> None:
+        dial.stop()
+        self.dials.remove(dial)
+
+    # What connections tell.
+
+    def made(self, connection: Connection) -> None:
+        if self.closing or (connection.dial is not None and connection.dial.yielded):
+            connection.drop("it is no longer wanted")
+            return
+        self.connections.add(connection)
+        sock = connection.link.get_extra_info("socket")
+        if sock.family != socket.AF_UNIX:
+            keep_alive(sock)
+        dial: Dial | None = connection.dial
+        if dial is None:
+            return
+        if isinstance(dial.address, UnixAddress):
+            try:
+                self.checked_name(sock, access(Path(dial.address.path).parent))
+            except (OSError, BadInput) as wrong:
+                connection.drop(str(wrong))
+                return
+        dial.connection = connection
+        self.say_hello(connection, dial.wanted)
+
+    def say_hello(self, connection: Connection, wanted: int) -> None:
+        connection.post(encode((HELLO, PROTOCOL, self.cluster, self.me, wanted)))
+
+    def greeted(self, connection: Connection, frame: Frame) -> None:
+        if connection.dial is not None:
+            self.answered(connection, connection.dial, frame)
+        elif connection.peer == NIL:
+            self.asked(connection, frame)
+        elif frame == (READY,):
+            self.bring_up(connection)
+        else:
+            raise CodecError("something else before it was ready")
+
+    def asked(self, connection: Connection, frame: Frame) -> None:
+        """Somebody dialled, and says hello."""
+        peer, why = self.judge(frame, NIL)
+        why = why or self.tie(peer)
+        if why:
+            level = logging.DEBUG if why in (TIE, YOURSELF) else logging.WARNING
+            log.log(level, "refused %s: %s", connection.where, why)
+            connection.post(encode((REFUSED, why)))
+            connection.close(why)
+            return
+        if peer in self.welcomed:
+            self.welcomed[peer].drop("it came again")
+        self.welcomed[peer] = connection
+        connection.is_known(peer)
+        self.say_hello(connection, peer)
+
+    def answered(self, connection: Connection, dial: Dial, frame: Frame) -> None:
+        """Whom we dialled has said hello, or no."""
+        if frame[:1] == (REFUSED,):
+            dial.yielded = frame[-1] == TIE
+            connection.drop(f"it refused: {frame[-1]!s:.200}")
+            if frame[-1] == YOURSELF:
+                self.forget(dial)
+            return
+        peer, why = self.judge(frame, dial.wanted)
+        if why:
+            connection.drop(why)
+            return
+        dial.peer = peer
+        other = self.welcomed.get(peer)
+        if peer in self.up or (other is not None and peer < self.me):
+            dial.give_way()
+            return
+        if other is not None:
+            other.drop("our own connection counts")
+        connection.is_known(peer)
+        connection.post(encode((READY,)))
+        self.bring_up(connection)
+
+    def judge(self, frame: Frame, wanted: int) -> tuple[int, str]:
+        """Who says hello, and what is wrong with it, if anything is."""
+        if [type(part) for part in frame] != [str, int, str, int, int] or frame[0] != HELLO:
+            raise CodecError("something else before its hello")
+        _, version, cluster, peer, wants = frame
+        if version != PROTOCOL:
+            return peer, f"version {version}, this is {PROTOCOL}"
+        if cluster != self.cluster:
+            return peer, "another cluster"
+        if not 0 <= peer < PEERS:
+            return peer, f"{peer} is not the id of a peer"
+        if wants not in (NIL, self.me):
+            return peer, f"peer {wants} is wanted, this is {self.me}"
+        if wanted not in (NIL, peer):
+            return peer, f"peer {wanted} is wanted, this is {peer}"
+        return peer, YOURSELF if peer == self.me else ""
+
+    def tie(self, peer: int) -> str:
+        """If two hellos have crossed, the connection that the smaller id dialled stays."""
+        for dial in self.dials:
+            if dial.peer == peer:
+                greeting = dial.connection is not None and not dial.connection.up
+                if greeting and self.me < peer:
+                    return TIE
+                if dial.connection is None or greeting:
+                    dial.give_way()
+        return ""
+
+    def bring_up(self, connection: Connection) -> None:
+        peer = connection.peer
+        self.welcomed.pop(peer, None)
+        old = self.up.get(peer)
+        if old is not None:
+            old.drop("a new connection replaces it")
+            self.take_down(old)
+        self.up[peer] = connection
+        connection.is_up()
+        log.debug("peer %d is up at %s", peer, connection.where)
+        self.handler.on_up(peer)
+
+    def lost(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        dial: Dial | None = connection.dial
+        if dial is not None and dial.connection is connection:
+            dial.connection = None
+        if self.welcomed.get(connection.peer) is connection:
+            del self.welcomed[connection.peer]
+        if self.up.get(connection.peer) is connection:
+            self.take_down(connection)
+        for dial in self.dials:
+            dial.changed.set()
+
+    def take_down(self, connection: Connection) -> None:
+        del self.up[connection.peer]
+        if not self.closing:
+            log.debug("peer %d is down: %s", connection.peer, connection.why)
+            self.handler.on_down(connection.peer, connection.why)
+
+    # Sending.
+
+    def send(self, peer: int, frame: Frame) -> bool:
+        """False if the peer is not up. CodecError if this is no frame."""
+        connection = self.up.get(peer)
+        if connection is None or not connection.up:
+            return False
+        connection.post(encode(frame))
+        return True
+
+    def is_taken(self, peer: int) -> bool:
+        return peer in self.up or peer in self.welcomed
+
+    def unsent(self, connection: Connection) -> None:
+        if not self.to_flush and not self.receiving:
+            self.loop.call_soon(self.flush)
+        self.to_flush.append(connection)
+
+    def flush(self) -> None:
+        connections, self.to_flush = self.to_flush, []
+        for connection in connections:
+            connection.flush()
+
+    # The end.
+
+    async def close(self) -> None:
+        """What was sent still leaves, if the others read. The handler hears no more."""
+        self.closing = True
+        tasks = [*self.listeners, *self.strangers, *[dial.task for dial in self.dials]]
+        for dial in list(self.dials):
+            self.forget(dial)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for listener in self.listeners.values():
+            listener.close()
+        self.listeners.clear()
+        open_ones = list(self.connections)
+        for connection in open_ones:
+            connection.close("this peer ends")
+        if open_ones:
+            await asyncio.wait([connection.gone for connection in open_ones], timeout=CLOSING_SECONDS)
+        for connection in list(self.connections):  # they did not read
+            connection.drop("this peer ends")
+            await connection.gone
+
+
+def keep_alive(sock: socket.socket) -> None:
+    """A host that vanished without a word is noticed within about 20 s, whether anything is being sent or not."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 5)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 20_000)

@@ -1,0 +1,132 @@
+"""Two or more transports on one loop, with real sockets between them, and strangers that say what they like."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from fairgate.net.address import Address, UnixAddress
+from fairgate.net.codec import Decoder, Frame, encode
+from fairgate.net.connection import HELLO, PROTOCOL, READY
+from fairgate.net.loop import new_loop
+from fairgate.net.transport import Transport
+
+SOON = 30.0  # seconds: a test that waits as long has failed
+CLUSTER = "test"
+
+
+def run(main: Coroutine[Any, Any, None], fast: bool = False) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(SOON):
+            await main
+
+    with asyncio.Runner(loop_factory=lambda: new_loop(fast)) as runner:
+        runner.run(bounded())
+
+
+class Peer:
+    """A transport, and all that its handler was told."""
+
+    def __init__(self, me: int, cluster: str = CLUSTER, **options: Any) -> None:
+        self.told: list[tuple[Any, ...]] = []
+        self.news = asyncio.Event()
+        self.answer: Callable[[int, Frame], None] | None = None
+        self.transport = Transport(me, cluster, self, **options)
+        self.me = me
+
+    def tell(self, *what: Any) -> None:
+        self.told.append(what)
+        self.news.set()
+
+    def on_up(self, peer: int) -> None:
+        self.tell("up", peer)
+
+    def on_frame(self, peer: int, frame: Frame) -> None:
+        self.tell("frame", peer, frame)
+        if self.answer is not None:
+            self.answer(peer, frame)
+
+    def on_down(self, peer: int, why: str) -> None:
+        self.tell("down", peer, why)
+
+    def on_pressure(self, peer: int, full: bool) -> None:
+        self.tell("pressure", peer, full)
+
+    async def until(self, *what: Any, times: int = 1) -> tuple[Any, ...]:
+        """Wait until it was told this so often; the words may go on differently."""
+        while True:
+            found = [told for told in self.told if told[: len(what)] == what]
+            if len(found) >= times:
+                return found[times - 1]
+            self.news.clear()
+            await self.news.wait()
+
+    def listen(self, folder: Path) -> Address:
+        folder.chmod(0o700)
+        return self.transport.listen(UnixAddress(str(folder / f"{self.me}.sock")))
+
+    def frames(self) -> list[Frame]:
+        return [told[2] for told in self.told if told[0] == "frame"]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """For what nobody tells: asked at every turn of the loop. The test as a whole has a time limit."""
+    while not condition():
+        await asyncio.sleep(0)
+
+
+async def close_all(*peers: Peer) -> None:
+    for peer in peers:
+        await peer.transport.close()
+
+
+class Stranger:
+    """A bare connection to somebody's socket."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+        self.decoder = Decoder()
+
+    @classmethod
+    async def at(cls, address: Address) -> Stranger:
+        if isinstance(address, UnixAddress):
+            return cls(*await asyncio.open_unix_connection(address.path))
+        return cls(*await asyncio.open_connection(address.host, address.port))
+
+    def say(self, data: bytes) -> None:
+        self.writer.write(data)
+
+    async def answers(self) -> list[Frame]:
+        """Everything until it is closed."""
+        try:
+            return self.decoder.feed(await self.reader.read())
+        except ConnectionResetError:
+            return []
+
+    async def greet(self, me: int) -> None:
+        self.say(hello(me))
+        while not self.decoder.feed(await self.reader.read(1000)):
+            pass
+        self.say(encode((READY,)))
+
+    async def close(self) -> None:
+        self.writer.close()
+        await quietly(self.writer.wait_closed())
+
+
+async def quietly(wait: Awaitable[None]) -> None:
+    with contextlib.suppress(OSError):
+        await wait
+
+
+def hello(me: int, cluster: str = CLUSTER, version: int = PROTOCOL, wanted: int = -1) -> bytes:
+    return encode((HELLO, version, cluster, me, wanted))
+
+
+def lines(records: list[logging.LogRecord]) -> list[str]:
+    return [record.getMessage() for record in records if record.name.startswith("fairgate")]

@@ -1,0 +1,233 @@
+"""Frames: what goes in comes out, whole or in pieces, and nothing but CodecError comes of anything else.
+
+Hypothesis finds the odd case and makes it small; it is slow, so most of the mass comes from a plain generator.
+`make test` takes a sample of both, `make stress` 100,000 inputs.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fairgate.net.codec import DEPTH, HEAD, LIMIT, VERSION, CodecError, Decoder, Frame, check, encode
+
+SHORT, LONG = 50, 5_000
+SHORT_MASS, LONG_MASS = 2_000, 100_000
+
+plain = st.integers(-(1 << 63), (1 << 64) - 1) | st.text(max_size=20) | st.booleans() | st.binary(max_size=20)
+frames = st.lists(
+    st.recursive(plain, lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=6), max_size=4
+).map(tuple)
+# What MessagePack can say and a frame must not; and what is not even MessagePack.
+any_value = st.recursive(
+    plain | st.none() | st.floats() | st.datetimes(timezones=st.timezones()),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+bodies = any_value.map(msgspec.msgpack.encode) | st.binary(max_size=60)
+headed = st.tuples(bodies, st.sampled_from([VERSION, VERSION, VERSION, 0, 2, 255])).map(
+    lambda made: HEAD.pack(len(made[0]) + 1, made[1]) + made[0]
+)
+lengths = st.integers(0, (1 << 32) - 1).map(lambda length: HEAD.pack(length, VERSION))
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    """Good frames with a few bytes changed, left out or put in."""
+    data = bytearray(b"".join(encode(frame) for frame in draw(st.lists(frames, min_size=1, max_size=2))))
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, len(data)))
+        data[at : at + draw(st.integers(0, 2))] = draw(st.binary(max_size=2))
+    return bytes(data)
+
+
+streams = st.lists(damaged() | headed | lengths | st.binary(max_size=40), min_size=1, max_size=2).map(b"".join)
+
+
+def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
+    ends = sorted({min(cut, len(data)) for cut in cuts} | {len(data)})
+    return [data[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def there_and_back(sent: list[Frame], cuts: list[int]) -> None:
+    decoder = Decoder()
+    data = b"".join(map(encode, sent))
+    assert [frame for piece in pieces(data, cuts) for frame in decoder.feed(piece)] == sent
+
+
+def nothing_but_codec_errors(data: bytes, cuts: list[int]) -> None:
+    decoder = Decoder()
+    why = ""
+    for piece in pieces(data, cuts):
+        try:
+            frames = decoder.feed(piece)
+        except CodecError as wrong:
+            why = str(wrong)
+            break
+        for frame in frames:
+            check(frame, DEPTH)
+            assert type(frame) is tuple
+            assert Decoder().feed(encode(frame)) == [frame]
+    assert "\n" not in why  # it becomes one line of a log
+    assert len(decoder.rest) <= LIMIT + len(data)
+
+
+cut_lists = st.lists(st.integers(0, 200), max_size=6)
+fuzz = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None)
+
+
+@settings(fuzz, max_examples=SHORT)
+@given(st.lists(frames, max_size=2), cut_lists)
+def test_there_and_back(sent: list[Frame], cuts: list[int]) -> None:
+    there_and_back(sent, cuts)
+
+
+@settings(fuzz, max_examples=SHORT)
+@given(streams, cut_lists)
+def test_garbage(data: bytes, cuts: list[int]) -> None:
+    nothing_but_codec_errors(data, cuts)
+
+
+@pytest.mark.stress
+@settings(fuzz, max_examples=LONG)
+@given(st.lists(frames, max_size=2), cut_lists)
+def test_there_and_back_long(sent: list[Frame], cuts: list[int]) -> None:
+    there_and_back(sent, cuts)
+
+
+@pytest.mark.stress
+@settings(fuzz, max_examples=LONG)
+@given(streams, cut_lists)
+def test_garbage_long(data: bytes, cuts: list[int]) -> None:
+    nothing_but_codec_errors(data, cuts)
+
+
+LEAVES = [0, -1, 127, 128, 1 << 32, (1 << 64) - 1, -(1 << 63), "", "a gate", "ü" * 40, True, False, b"", b"\xdd" * 9]
+STRANGE = [None, 1.5, {"a": 1}, msgspec.msgpack.Ext(5, b"x"), msgspec.msgpack.Ext(-1, b"\0" * 4)]
+
+
+def random_value(rng: random.Random, leaves: list[Any], depth: int = 5) -> Any:
+    if depth == 0 or rng.random() < 0.6:
+        return rng.choice(leaves)
+    return tuple([random_value(rng, leaves, depth - 1) for _ in range(rng.randrange(4))])
+
+
+def random_frame(rng: random.Random) -> Frame:
+    return tuple([random_value(rng, LEAVES) for _ in range(rng.randrange(6))])
+
+
+def random_garbage(rng: random.Random) -> bytes:
+    way = rng.randrange(4)
+    if way == 0:
+        return rng.randbytes(rng.randrange(60))
+    if way == 1:  # well formed and not plain
+        body = msgspec.msgpack.encode([random_value(rng, LEAVES + STRANGE) for _ in range(rng.randrange(5))])
+    elif way == 2:  # garbage in a good envelope, arrays more often than not
+        body = bytes([rng.choice([0x90, 0x91, 0x93, 0xDC, 0xDD, 0xDE, 0xC4, 0xD9])]) + rng.randbytes(rng.randrange(40))
+    else:
+        data = bytearray(encode(random_frame(rng)) + encode(random_frame(rng)))
+        for _ in range(rng.randint(1, 3)):
+            at = rng.randrange(len(data) + 1)
+            data[at : at + rng.randrange(3)] = rng.randbytes(rng.randrange(3))
+        return bytes(data)
+    return HEAD.pack(len(body) + 1, VERSION) + body
+
+
+def mass(inputs: int) -> None:
+    rng = random.Random(1)
+    for _ in range(inputs):
+        cuts = [rng.randrange(100) for _ in range(rng.randrange(4))]
+        there_and_back([random_frame(rng) for _ in range(rng.randrange(3))], cuts)
+        nothing_but_codec_errors(random_garbage(rng), cuts)
+
+
+def test_mass() -> None:
+    mass(SHORT_MASS)
+
+
+@pytest.mark.stress
+def test_mass_long() -> None:
+    mass(LONG_MASS)
+
+
+def nest(depth: int) -> Any:
+    made: Any = ()
+    for _ in range(depth - 1):
+        made = (made,)
+    return made
+
+
+@pytest.mark.parametrize("leaf", [(), (b"the long way",)])
+def test_depth(leaf: tuple[Any, ...]) -> None:
+    deepest = (*leaf, nest(DEPTH - 1))
+    assert Decoder().feed(encode(deepest)) == [deepest]
+    too_deep = (*leaf, nest(DEPTH))
+    with pytest.raises(CodecError, match="within each other"):
+        encode(too_deep)
+    body = msgspec.msgpack.encode(too_deep)
+    with pytest.raises(CodecError, match="within each other"):
+        Decoder().feed(HEAD.pack(len(body) + 1, VERSION) + body)
+
+
+def test_a_list_is_taken_for_a_tuple() -> None:
+    assert Decoder().feed(encode(([1, [b"x"]], "y"))) == [((1, (b"x",)), "y")]
+
+
+@pytest.mark.parametrize(
+    "value", [None, 1.5, {"a": 1}, {1}, Decoder, 1 << 64, -(1 << 63) - 1, "\ud800", bytearray(b"x")], ids=repr
+)
+def test_what_is_not_plain_is_not_sent(value: object) -> None:
+    with pytest.raises(CodecError):
+        encode((1, (value,)))
+
+
+def test_something_that_contains_itself_is_not_sent() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    with pytest.raises(CodecError):
+        encode((endless,))
+
+
+def test_a_frame_must_be_a_tuple() -> None:
+    for frame in (1, "x", None):
+        with pytest.raises(CodecError):
+            encode(frame)  # type: ignore[arg-type]
+
+
+def test_limit() -> None:
+    longest = ("x" * (LIMIT - 7),)  # version 1, array 1, head of the string 5
+    data = encode(longest)
+    assert Decoder().feed(data) == [longest]
+    with pytest.raises(CodecError, match="at most"):
+        encode(("x" * (LIMIT - 6),))
+    with pytest.raises(CodecError, match="at most 100 "):
+        Decoder(100).feed(encode(("x" * 100,)))
+
+
+def test_a_length_that_is_too_large_is_refused_before_anything_is_kept() -> None:
+    decoder = Decoder()
+    with pytest.raises(CodecError, match="at most"):
+        decoder.feed(HEAD.pack(LIMIT + 1, VERSION))
+
+
+def test_an_array_that_claims_to_be_huge_costs_nothing() -> None:
+    body = b"\xdd\xff\xff\xff\xff\x01"
+    with pytest.raises(CodecError, match="truncated"):
+        Decoder().feed(HEAD.pack(len(body) + 1, VERSION) + body)
+
+
+def test_byte_by_byte() -> None:
+    frame = ("x" * 1000, (1, 2))
+    decoder = Decoder()
+    data = encode(frame) * 2
+    assert [got for at in range(len(data)) for got in decoder.feed(data[at : at + 1])] == [frame, frame]
+
+
+def test_another_version() -> None:
+    with pytest.raises(CodecError, match="version 2"):
+        Decoder().feed(HEAD.pack(2, 2) + b"\x90")

@@ -1,0 +1,200 @@
+"""What comes from outside costs one log line and a connection, never the peer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from fairgate.net.access import Access, Credentials, access, credentials
+from fairgate.net.address import TcpAddress
+from fairgate.net.codec import HEAD, LIMIT, VERSION, encode
+from fairgate.net.connection import HELLO_LIMIT, PROTOCOL
+from fairgate.net.transport import MOST_STRANGERS
+from tests.live.peers import Peer, Stranger, close_all, hello, lines, run, until
+
+RUDE = {  # what is said -> a part of the one line
+    "garbage": (b"GET / HTTP/1.1\r\nHost: gate\r\n\r\n", "it sent no frame: version"),
+    "zeros": (bytes(100), "it sent no frame: version 0"),
+    "another version of frames": (HEAD.pack(2, VERSION + 1) + b"\x90", f"version {VERSION + 1}, this is {VERSION}"),
+    "a frame over the limit": (HEAD.pack(LIMIT + 1, VERSION), f"a frame of {LIMIT + 1} bytes"),
+    "a stranger's frame over its small limit": (HEAD.pack(HELLO_LIMIT + 1, VERSION), f"at most {HELLO_LIMIT}"),
+    "not MessagePack": (HEAD.pack(3, VERSION) + b"\xc1\xc1", "garbage"),
+    "no hello": (encode(("token", 1)), "something else before its hello"),
+    "a hello of wrong kinds": (encode(("hello", "1", 2, 3, 4)), "something else before its hello"),
+    "an empty frame": (encode(()), "something else before its hello"),
+    "another cluster": (hello(7, "theirs"), "another cluster"),
+    "another version of peers": (hello(7, version=PROTOCOL + 1), f"version {PROTOCOL + 1}, this is {PROTOCOL}"),
+    "another peer is wanted": (hello(7, wanted=8), "peer 8 is wanted, this is 1"),
+    "an id that none can have": (hello(1 << 60), "is not the id of a peer"),
+    "silence": (b"", "no hello within"),
+    "half a hello": (hello(7)[:-3], "no hello within"),
+    "frames before it was ready": (hello(7) + encode(("token", 1)), "something else before it was ready"),
+    "never ready": (hello(7), "no hello within"),
+}
+
+
+@pytest.mark.parametrize("fast", [False, True], ids=["asyncio", "uvloop"])
+@pytest.mark.parametrize("rude", RUDE)
+def test_one_line_and_closed(rude: str, fast: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    if fast:
+        pytest.importorskip("uvloop")
+    said, expected = RUDE[rude]
+    waits = expected == "no hello within"
+
+    async def main() -> None:
+        one = Peer(1, greeting_seconds=0.05 if waits else 20)
+        address = one.listen(tmp_path)
+        stranger = await Stranger.at(address)
+        stranger.say(said)
+        answers = await stranger.answers()  # until it is closed
+        assert all(answer[0] in ("refused", "hello") for answer in answers)
+        await stranger.close()
+        assert one.told == []
+        await until(lambda: not one.transport.connections and not one.transport.strangers)
+        two = Peer(2)  # and the peer goes on
+        two.transport.dial(address)
+        await one.until("up", 2)
+        await close_all(one, two)
+
+    run(main(), fast)
+    warnings = lines([record for record in caplog.records if record.levelname == "WARNING"])
+    assert len(warnings) == 1, warnings
+    assert expected in warnings[0]
+
+
+def test_who_was_let_in_and_then_talks_nonsense_is_put_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        one = Peer(1)
+        stranger = await Stranger.at(one.listen(tmp_path))
+        await stranger.greet(7)
+        stranger.say(encode(("good",)))
+        await one.until("frame", 7)
+        stranger.say(b"\xff" * 9)
+        assert await stranger.answers() == []
+        assert "it sent no frame" in (await one.until("down", 7))[2]
+        await stranger.close()
+        await one.transport.close()
+
+    run(main())
+    assert len(lines(caplog.records)) == 1
+
+
+def test_many_who_say_nothing_do_not_use_up_the_peer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        one = Peer(1, greeting_seconds=20)
+        address = one.listen(tmp_path)
+        silent = [await Stranger.at(address) for _ in range(MOST_STRANGERS)]
+        await until(lambda: len(one.transport.strangers) == MOST_STRANGERS)
+        one_more = await Stranger.at(address)
+        assert await one_more.answers() == []
+        await one_more.close()
+        for stranger in silent:
+            await stranger.close()
+        await until(lambda: not one.transport.strangers)
+        polite = await Stranger.at(address)
+        await polite.greet(7)
+        await one.until("up", 7)
+        await polite.close()
+        await one.transport.close()
+
+    run(main())
+    assert [line for line in lines(caplog.records) if "have not said hello yet" in line]
+
+
+def test_bare_tcp_noise(caplog: pytest.LogCaptureFixture) -> None:
+    """A port scanner: connects and is gone."""
+
+    async def main() -> None:
+        one = Peer(1)
+        address = one.transport.listen(TcpAddress("127.0.0.1", 0))
+        assert isinstance(address, TcpAddress)
+        for _ in range(20):
+            with socket.create_connection((address.host, address.port)) as sock:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # a reset, no goodbye
+        two = Peer(2)
+        two.transport.dial(address)
+        await one.until("up", 2)
+        await close_all(one, two)
+
+    run(main())
+
+
+# Who may use a directory.
+
+NOBODY = 65534
+
+
+def test_the_rule_of_a_directory() -> None:
+    me = os.geteuid()
+    private, shared = Access(Path("x"), me, None), Access(Path("x"), 0, 77)
+    stranger, member = Credentials(1, me + 1, frozenset([5])), Credentials(1, me + 1, frozenset([5, 77]))
+    mine, roots = Credentials(1, me, frozenset([me])), Credentials(1, 0, frozenset([0]))
+    assert [private.admits(who) for who in (mine, stranger, member)] == [True, False, False]
+    assert [shared.admits(who) for who in (mine, stranger, member, roots)] == [True, False, True, True]
+
+
+def test_the_kernel_says_who_is_there() -> None:
+    one, two = socket.socketpair()
+    with one, two:
+        assert credentials(one) == Credentials(os.getpid(), os.geteuid(), frozenset([os.getegid(), *os.getgroups()]))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_another_user_is_refused_by_what_the_kernel_says(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The directory keeps others out already. Here it is opened behind the peer's back, and the socket too."""
+
+    def as_nobody(path: str) -> None:
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.setgroups([])
+                os.setresgid(NOBODY, NOBODY, NOBODY)
+                os.setresuid(NOBODY, NOBODY, NOBODY)
+                sock = socket.socket(socket.AF_UNIX)
+                sock.connect(path)
+                sock.sendall(hello(7))
+                os.write(writer, b"closed" if sock.recv(100) == b"" else b"let in")
+            except ConnectionError:
+                os.write(writer, b"closed")
+            except BaseException as wrong:
+                os.write(writer, repr(wrong).encode())
+            finally:
+                os._exit(0)
+        os.close(writer)
+        with os.fdopen(reader, "rb") as pipe:
+            assert pipe.read() == b"closed"
+        os.waitpid(child, 0)
+
+    async def main(folder: Path) -> None:
+        one = Peer(1)
+        one.listen(folder)
+        path = folder / "1.sock"
+        path.chmod(0o666)
+        folder.chmod(0o755)
+        await asyncio.get_running_loop().run_in_executor(None, as_nobody, str(path))
+        assert one.told == []
+        await one.transport.close()
+
+    run(main(tmp_path))
+    assert [f"of user {NOBODY} may not use {tmp_path}" in line for line in lines(caplog.records)] == [True]
+
+
+def test_modes(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    assert access(tmp_path).group is None
+    tmp_path.chmod(0o770)
+    assert access(tmp_path).group == tmp_path.stat().st_gid
+    for mode, words in ((0o755, "open to everybody"), (0o750, "neither 0700"), (0o1770, "sticky")):
+        tmp_path.chmod(mode)
+        with pytest.raises(ValueError, match=words):
+            access(tmp_path)
+    with pytest.raises(ValueError, match="No such file"):
+        access(tmp_path / "nowhere")
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="not a directory"):
+        access(tmp_path / "file")
