@@ -1,0 +1,277 @@
+"""The members file: joining, leaving, dying, gates and their epochs, under races and after accidents."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairgate.errors import BadInput, KMismatch
+from fairgate.net import members as module
+from fairgate.net.access import Access, access
+from fairgate.net.members import (
+    EPOCH_ZERO,
+    FILE,
+    LOCK,
+    PEERS,
+    Joined,
+    Members,
+    Place,
+    close_gate,
+    here,
+    join,
+    leave,
+    open_gate,
+    read,
+    remove_dead,
+    renew_epoch,
+)
+from fairgate.net.watch import start_time
+from tests.live.peers import SOON
+
+
+@pytest.fixture
+def rule(tmp_path: Path) -> Access:
+    tmp_path.chmod(0o700)
+    return access(tmp_path)
+
+
+@pytest.fixture
+def me(rule: Access) -> Iterator[Joined]:
+    joined = join(rule)
+    yield joined
+    joined.listener.close()
+
+
+@contextmanager
+def joiners(folder: Path, count: int) -> Iterator[dict[int, int]]:
+    """Other processes that have joined: id -> pid."""
+    command = [sys.executable, "-m", "tests.live.joiners", str(folder), str(count)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as started:
+        assert started.stdout is not None
+        try:
+            lines = [started.stdout.readline().split() for _ in range(count)]
+            yield {int(ident): int(pid) for ident, pid in lines}
+        finally:
+            started.communicate(timeout=SOON)
+
+
+def kill(pid: int) -> None:
+    """Returns when it is dead, though its parent may not have looked yet."""
+    pidfd = os.pidfd_open(pid)
+    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    assert select.select([pidfd], [], [], SOON)[0]
+    os.close(pidfd)
+
+
+def test_ten_at_once(rule: Access) -> None:
+    with joiners(rule.folder, 10) as ids:
+        found = read(rule.folder)
+        assert len(ids) == 10
+        assert {peer.id: peer.pid for peer in found.peers} == ids
+        assert found.version == 10
+        assert sorted(path.name for path in rule.folder.iterdir()) == sorted(
+            [FILE, LOCK, *[f"{ident}.sock" for ident in ids]]
+        )
+
+
+def test_the_record_of_a_peer(rule: Access, me: Joined) -> None:
+    peer = me.me
+    assert read(rule.folder) == me.members
+    assert (peer.pid, peer.uid, peer.started) == (os.getpid(), os.geteuid(), start_time(os.getpid()))
+    assert peer.socket == me.listener.getsockname() == str(rule.folder / f"{peer.id}.sock")
+    assert Path(peer.socket).stat().st_mode & 0o777 == 0o600
+    assert 0 < peer.id < PEERS
+    assert abs(peer.since - time.time()) < SOON
+    assert (rule.folder / FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_who_was_killed_is_removed_once_with_its_socket(rule: Access) -> None:
+    with joiners(rule.folder, 3) as ids:
+        victim, *others = ids
+        assert remove_dead(rule)[1] == ()
+        kill(ids[victim])
+        found, gone = remove_dead(rule)
+        assert [peer.id for peer in gone] == [victim]
+        assert {peer.id for peer in found.peers} == set(others)
+        assert not (rule.folder / f"{victim}.sock").exists()
+        assert remove_dead(rule) == (found, ())
+
+
+def test_a_joiner_removes_the_dead(rule: Access) -> None:
+    with joiners(rule.folder, 2) as ids:
+        for pid in ids.values():
+            kill(pid)
+        joined = join(rule)
+        joined.listener.close()
+        assert [peer.id for peer in joined.members.peers] == [joined.me.id]
+        assert [path.name for path in rule.folder.glob("*.sock")] == [f"{joined.me.id}.sock"]
+
+
+def test_a_number_that_another_process_has_now_is_no_sign_of_life(rule: Access, me: Joined) -> None:
+    earlier = msgspec.structs.replace(me.me, id=5, started=me.me.started - 1)
+    module.change(rule, lambda found: msgspec.structs.replace(found, peers=(*found.peers, earlier)))
+    assert remove_dead(rule)[1] == (earlier,)
+
+
+def test_to_leave(rule: Access, me: Joined) -> None:
+    other = join(rule)
+    after = leave(rule, me.me.id)
+    assert [peer.id for peer in after.peers] == [other.me.id]
+    assert not Path(me.me.socket).exists()
+    assert leave(rule, me.me.id) == after
+    other.listener.close()
+
+
+def test_a_socket_without_a_peer_is_cleaned_up(rule: Access) -> None:
+    (rule.folder / "123.sock").touch()
+    join(rule).listener.close()
+    assert not (rule.folder / "123.sock").exists()
+
+
+# Gates.
+
+
+def test_a_gate_is_opened_once(rule: Access, me: Joined) -> None:
+    gate = open_gate(rule, "gpu", 3, "fair_k", me.me.id)
+    assert (gate.name, gate.k, gate.protocol, gate.creator) == ("gpu", 3, "fair_k", me.me.id)
+    assert abs(gate.epoch + EPOCH_ZERO - time.time()) < SOON
+    other = join(rule)
+    version = read(rule.folder).version
+    assert open_gate(rule, "gpu", 3, "fair_k", other.me.id) == gate
+    assert read(rule.folder).version == version  # nothing new, nothing written
+    with pytest.raises(KMismatch, match="gate gpu lets 3 in, and you asked for 2") as wrong:
+        open_gate(rule, "gpu", 2, "fair_k", other.me.id)
+    assert (wrong.value.asked, wrong.value.found) == (2, 3)
+    with pytest.raises(BadInput, match="runs fair_k, and you asked for raymond"):
+        open_gate(rule, "gpu", 3, "raymond", other.me.id)
+    other.listener.close()
+
+
+def test_bad_gates(rule: Access, me: Joined) -> None:
+    for name in ("", "x" * 201, "two\nlines"):
+        with pytest.raises(BadInput, match="cannot call a gate"):
+            open_gate(rule, name, 1, "fair_k", me.me.id)
+    with pytest.raises(BadInput, match="would let nobody in"):
+        open_gate(rule, "x", 0, "fair_k", me.me.id)
+    with pytest.raises(BadInput, match="is not a member"):
+        open_gate(rule, "x", 1, "fair_k", 4)
+    with pytest.raises(BadInput, match="there is no gate x"):
+        renew_epoch(rule, "x")
+
+
+def test_epochs_rise_whatever_the_clock_does(rule: Access, me: Joined, monkeypatch: pytest.MonkeyPatch) -> None:
+    epochs = [open_gate(rule, "a", 1, "fair_k", me.me.id).epoch, open_gate(rule, "b", 1, "fair_k", me.me.id).epoch]
+    monkeypatch.setattr(module.time, "time", lambda: 0.0)  # 1970
+    epochs += [open_gate(rule, "c", 1, "fair_k", me.me.id).epoch, renew_epoch(rule, "a").epoch]
+    close_gate(rule, "c")
+    epochs.append(open_gate(rule, "c", 2, "fair_k", me.me.id).epoch)
+    leave(rule, me.me.id)
+    assert read(rule.folder).gates == ()
+    again = join(rule)
+    epochs.append(open_gate(rule, "a", 5, "fair_k", again.me.id).epoch)  # nobody was left who could mind another k
+    assert epochs == sorted(set(epochs))
+    assert epochs[-1] == read(rule.folder).epoch
+    monkeypatch.setattr(module.time, "time", lambda: 2.0**40)
+    with pytest.raises(BadInput, match="used up"):
+        renew_epoch(rule, "a")
+    again.listener.close()
+
+
+# Accidents.
+
+
+def move(rule: Access, place: Place) -> None:
+    module.change(rule, lambda found: msgspec.structs.replace(found, place=place))
+
+
+def test_after_a_reboot_everybody_is_dead(rule: Access, me: Joined) -> None:
+    place = here()
+    move(rule, Place(place.host, "an earlier boot", place.pids))
+    joined = join(rule)
+    joined.listener.close()
+    assert [peer.id for peer in joined.members.peers] == [joined.me.id]
+    assert joined.members.place == place
+
+
+def test_peers_of_another_host_cannot_be_judged(rule: Access, me: Joined) -> None:
+    move(rule, Place("elsewhere", "its boot", 1))
+    with pytest.raises(BadInput, match="in use on the host elsewhere"):
+        join(rule)
+
+
+def test_peers_of_another_container_cannot_be_judged_while_they_answer(rule: Access, me: Joined) -> None:
+    place = here()
+    move(rule, Place(place.host, place.boot, place.pids + 1))
+    with pytest.raises(BadInput, match="in use in another container"):
+        join(rule)
+    me.listener.close()
+    joined = join(rule)
+    joined.listener.close()
+    assert [peer.id for peer in joined.members.peers] == [joined.me.id]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"{", "is damaged"),
+        (b'{"peers": 5}', "is damaged"),
+        (b"\xff\xfe", "is damaged"),
+        (b'{"schema": 2}', "another version of fairgate"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_line(rule: Access, text: bytes, words: str) -> None:
+    (rule.folder / FILE).write_bytes(text)
+    with pytest.raises(BadInput, match=words) as wrong:
+        join(rule)
+    assert "\n" not in str(wrong.value)
+    assert list(rule.folder.glob("*.sock")) == []
+
+
+def test_a_writer_that_was_killed_leaves_the_file_whole(rule: Access, me: Joined) -> None:
+    (rule.folder / f"{FILE}.new").write_bytes(b"half a fi")
+    assert leave(rule, me.me.id).peers == ()
+    assert sorted(path.name for path in rule.folder.iterdir()) == sorted([FILE, LOCK])
+
+
+def test_a_lock_that_is_never_given_back_is_one_line(rule: Access, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOCK_SECONDS", 0.05)
+    with (rule.folder / LOCK).open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(BadInput, match="is one stopped"):
+            join(rule)
+    join(rule).listener.close()
+
+
+def test_no_file_is_one_without_members(rule: Access) -> None:
+    assert read(rule.folder) == Members()
+
+
+def test_a_directory_that_is_gone_is_one_line(rule: Access, me: Joined) -> None:
+    for path in rule.folder.iterdir():
+        path.unlink()
+    rule.folder.rmdir()
+    with pytest.raises(BadInput, match="cannot write to"):
+        leave(rule, me.me.id)
+
+
+def test_a_shared_directory_is_the_groups(tmp_path: Path) -> None:
+    tmp_path.chmod(0o770)
+    before = os.umask(0o077)
+    try:
+        joined = join(access(tmp_path))
+    finally:
+        os.umask(before)
+    joined.listener.close()
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o660}
+    assert {path.stat().st_gid for path in tmp_path.iterdir()} == {tmp_path.stat().st_gid}
