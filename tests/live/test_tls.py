@@ -191,6 +191,14 @@ def test_files_are_private_and_never_overwritten(tmp_path: Path, capsys: pytest.
     assert isinstance(keys.load(folder), Tls)  # the only host
 
 
+def test_the_group_alone_shows_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(["keys"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "Certificates, for peers on several hosts" in out
+    assert "Make a key and a certificate for one host" in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -75,9 +75,18 @@ def add_commands(target: typer.Typer, commands: Mapping[str, Callable[..., int |
         target.command(name)(quiet_at_a_closed_pipe(command))
 
 
+def help_if_alone(ctx: typer.Context) -> None:
+    """Nothing was asked for."""
+    if ctx.invoked_subcommand is None:
+        help = ctx.get_help()  # with rich it is printed by this, and empty
+        if help:
+            typer.echo(help)
+
+
 add_commands(app, COMMANDS)
 for group, (about, commands) in GROUPS.items():
-    inner = typer.Typer(help=about, no_args_is_help=True)
+    inner = typer.Typer(help=about)
+    inner.callback(invoke_without_command=True)(help_if_alone)
     add_commands(inner, commands)
     app.add_typer(inner, name=group)
 
@@ -96,10 +105,7 @@ def fairgate(
     ] = False,
 ) -> None:
     """Fair distributed locks and k-semaphores with no server: at most k go through a gate at a time."""
-    if ctx.invoked_subcommand is None:
-        help = ctx.get_help()  # with rich it is printed by this, and empty
-        if help:
-            typer.echo(help)
+    help_if_alone(ctx)
 
 
 def main() -> None:
