@@ -112,8 +112,8 @@ MUTANTS = {
         {"hang"},
     ),
     "a replica that has voted votes again": (
-        "        if rep.Cowner == NIL:\n            self.vote(rep, m.client, m.life, m.ts, m.age)\n",
-        "        if not rep.Queue:\n            self.vote(rep, m.client, m.life, m.ts, m.age)\n",
+        "            return\n        if rep.Cowner == NIL:\n            self.vote",
+        "            return\n        if not rep.Queue:\n            self.vote",
         {"k"},
     ),
 }

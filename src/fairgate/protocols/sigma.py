@@ -39,7 +39,7 @@ class Sigma(Strawman):
         cost="4n at most loads, and 2n a retry",
         survives=("crash", "reset", "loss", "duplication"),
         open_membership=True,
-        options={**OPTIONS, "retry": RETRY, "prime": (True, False)},
+        options={**OPTIONS, "retry": RETRY, "prime": True},
     )
 
     def __init__(self, me: int, setup: Setup, out: Door) -> None:
