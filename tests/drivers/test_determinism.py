@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from fairgate.core.kbr import Routed
 from fairgate.core.numbers import COMPILED
 from fairgate.registry import PROTOCOLS, make_node
 from fairgate.sim.run import Config, simulate
@@ -28,6 +29,11 @@ SMALL = Config(nodes=6, k=2, rate=2, cs=0.3, latency="uniform:0.01,0.2", request
 ALONE = replace(SMALL, k=1)
 LEASED = replace(SMALL, protocol="leased", options={"lease": 500 * MS})
 CRASHES = replace(SMALL, protocol="raymond_fd", faults="crash:*2@3+2,detect:0.5,doubt:0.1,reorder:0.2")
+
+ON_A_DHT = ("strawman", "sigma", "e2e", "e2e_ft", "non_e2e", "non_e2e_faults")
+GATES = replace(
+    ALONE, nodes=20, resources=3, workload="rounds", rounds=4, requests=4, per_resource=True, stack=("settled_pastry",)
+)
 
 CASES = {
     "fair_k": SMALL,
@@ -50,6 +56,10 @@ CASES = {
     "fair_k, wide area": replace(SMALL, latency="wan", exponential_cs=True),
     "fair_k, open": replace(SMALL, workload="open"),
     "fair_k, rounds": replace(SMALL, workload="rounds", askers=3, exponential_cs=True),
+    **{name: replace(ALONE, protocol=name, stack=("settled_pastry",)) for name in ON_A_DHT},
+    "sigma, many gates in rounds": replace(GATES, protocol="sigma"),
+    "non_e2e, many gates in rounds": replace(GATES, protocol="non_e2e"),
+    "e2e over a channel": replace(ALONE, protocol="e2e", stack=("settled_chord", "channel"), faults="loss:0.1,dup:0.1"),
     "bv95, every tree": replace(SMALL, protocol="bv95", options={"tree": "queue_hint", "cache": "sorted"}),
 }
 
@@ -63,7 +73,9 @@ def write(name: str, journal: str) -> dict[str, Any]:
 
 
 def test_every_protocol_has_a_case() -> None:
-    assert {config.protocol for config in CASES.values()} == set(PROTOCOLS)
+    """Of those on a DHT the ones to the letter have none: they hang or storm, each in its own test."""
+    wanted = {name for name, kind in PROTOCOLS.items() if not (issubclass(kind, Routed) and "literal" in name)}
+    assert {config.protocol for config in CASES.values()} == wanted
 
 
 @pytest.mark.parametrize("name", CASES)

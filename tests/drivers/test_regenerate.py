@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from fairgate.core.kbr import Routed
 from fairgate.core.layers import over
 from fairgate.core.setup import Setup
 from fairgate.protocols.fair_k import FairK
@@ -14,7 +15,11 @@ from fairgate.registry import PROTOCOLS, find_protocol
 from fairgate.sim.run import Config, simulate
 from tests.regenerate_walk import LawfulMortal, Mortal, mortal_walk
 
-UNTIMED = [name for name, protocol in PROTOCOLS.items() if not protocol.timed and not protocol.about.detectors]
+UNTIMED = [
+    name
+    for name, protocol in PROTOCOLS.items()
+    if not protocol.timed and not protocol.about.detectors and not issubclass(protocol, Routed)
+]
 MORTAL = Config(
     nodes=7, rate=0.3, cs=1.0, latency="uniform:0.01,0.6", requests=20, stack=("regenerate",), census_every=0
 )

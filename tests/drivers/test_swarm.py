@@ -19,6 +19,7 @@ from fairgate.check.swarm import Limits, Report, attempt, property_of, swarm
 from fairgate.cli.retell import retold, sim_words
 from fairgate.cli.sim import sim_command
 from fairgate.cli.swarm import exit_code_of, swarm_command
+from fairgate.core.kbr import Routed
 from fairgate.core.mutex import Mutex
 from fairgate.errors import BadInput
 from fairgate.protocols.raymond_fd import RaymondFD, RaymondFDLiteral
@@ -29,7 +30,7 @@ from fairgate.trace.journal import read
 from tests.mutants.mutate import mutant
 
 LITERAL = "raymond_fd_literal"
-WHOLE = [name for name in PROTOCOLS if "literal" not in name]
+WHOLE = [name for name, kind in PROTOCOLS.items() if "literal" not in name and not issubclass(kind, Routed)]
 
 
 def smallest(report: Report) -> Shrunk:
@@ -328,3 +329,8 @@ def test_words_are_plain() -> None:
     assert " ".join(words) == (
         "bv95 --nodes 5 --k 2 --requests 200 --rate 10 --cs 0.1 --latency 1 --seed 1 --option tree=last_used"
     )
+
+
+def test_a_protocol_on_a_dht_is_refused_in_one_line() -> None:
+    with pytest.raises(BadInput, match="the swarm draws no rings"):
+        drawn("sigma", 1, 1)

@@ -17,6 +17,7 @@ import pytest
 
 import fairgate
 from fairgate.core.mutex import Mutex
+from fairgate.protocols.e2e_literal import E2ELiteral
 from fairgate.protocols.fair_k import FairK
 from fairgate.protocols.leased import Leased
 from fairgate.protocols.non_e2e import NonE2E, NonE2ELiteral
@@ -38,7 +39,11 @@ LEASES = {  # in ms, by latency: one that is always over before its answer comes
 }
 ROOT = Path(fairgate.__file__).parent
 
-UNSAFE = (SigmaLiteral, NonE2ELiteral)  # tests/generic/test_dht_walks.py and tests/paper/test_non_e2e.py show how
+UNSAFE = (
+    SigmaLiteral,
+    NonE2ELiteral,
+    E2ELiteral,
+)  # tests/generic/test_dht_walks.py and tests/paper/test_non_e2e.py show how
 
 STACKS: dict[str, tuple[type[Mutex], tuple[str, ...]]] = {
     **{protocol.about.name: (protocol, ()) for protocol in protocols() if protocol not in UNSAFE},

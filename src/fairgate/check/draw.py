@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from fairgate.check.promise import bounds, claims, is_time, promised, settled, shortest_time
+from fairgate.core.kbr import Routed
 from fairgate.core.mutex import Mutex
 from fairgate.core.units import SECOND
+from fairgate.errors import BadInput
 from fairgate.registry import find_protocol
 from fairgate.sim.draws import sample
 from fairgate.sim.faults import parse_faults
@@ -145,6 +147,10 @@ def side(low: int, high: int) -> str:
 
 def drawn(protocol: str, seed: int, run: int) -> Config:
     """The configuration of this run of this seed."""
+    if issubclass(find_protocol(protocol), Routed):
+        raise BadInput(
+            f"the swarm draws no rings yet, and {protocol} stands on one: `make stress` has random runs of it"
+        )
     config = Draw(find_protocol(protocol), Stream(f"{seed}:swarm:{run}")).config()
     assert promised(config), f"run {run} of seed {seed} asks for more than {protocol} promises: {config}"
     return config

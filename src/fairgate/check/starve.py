@@ -13,6 +13,7 @@ from typing import Any
 from fairgate.core.choose import from_floats
 from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
+from fairgate.registry import stand
 from fairgate.sim.hand import Hand, Violation
 
 PATIENCE = 200  # entries of others, in a system of a few nodes; the longest wait of any protocol here is 26
@@ -28,7 +29,9 @@ def besieged(protocol: type[Mutex], rng: random.Random, options: dict[str, Any] 
     """One node asks among others that never pause; how many entries it had to wait for."""
     n = rng.randint(3, 6)
     k = rng.randint(1, 2) if protocol.about.many else 1
-    hand = Hand(protocol, Setup(tuple(range(n)), k, options=options), protocol.about.slots, from_floats(rng.random))
+    hand = Hand(
+        stand(protocol), Setup(tuple(range(n)), k, options=options), protocol.about.slots, from_floats(rng.random)
+    )
     if protocol.about.detectors:
         for me, peer in permutations(hand.setup.members, 2):
             hand.trust(me, peer)
