@@ -64,7 +64,7 @@ MUTANTS = {
         "        self.enter_cs(self.slot, self.fence)\n        self.enter_cs(self.slot, self.fence)\n",
     ),
     "assertion": ("fair_k", "FairK", "            self.child = NIL  # FK:RL2", "            pass"),
-    "send": ("naimi_trehel", "NaimiTrehel", "        self.parent = m.r\n", ""),
+    "send": ("naimi_trehel", "NaimiTrehel", "        self.parent = m.r  # NT:PR4\n", ""),
 }
 
 
