@@ -4,9 +4,10 @@ import pytest
 
 from fairgate.check.judges import options_of
 from fairgate.check.starve import PATIENCE, sieges
+from fairgate.core.kbr import Routed
 from fairgate.registry import PROTOCOLS
 
-UNTIMED = [name for name, protocol in PROTOCOLS.items() if not protocol.timed and "literal" not in name]
+UNTIMED = [name for name, protocol in PROTOCOLS.items() if not protocol.timed and not issubclass(protocol, Routed)]
 
 
 @pytest.mark.parametrize("name", UNTIMED)

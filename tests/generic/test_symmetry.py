@@ -17,8 +17,7 @@ from fairgate.core.numbers import COMPILED
 from fairgate.errors import BadInput
 from fairgate.protocols.fair_k import FairK
 from fairgate.registry import PROTOCOLS
-from tests.mutants.mutate import mutant
-from tests.mutants.test_check import speaking
+from tests.mutants.mutate import mutant, speak
 from tests.mutants.test_fair_cycles import CHATTER, HANDLER
 
 SYMMETRIC = [name for name, protocol in PROTOCOLS.items() if protocol.about.ids]
@@ -94,7 +93,7 @@ def test_whatever_can_happen_can_happen_to_the_renamed(name: str) -> None:
 def test_a_protocol_that_asks_which_id_is_larger_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     line = "        self.parent = m.r  # FK:PR4"
     module = mutant("protocols.fair_k", line, "        self.parent = max(self.me, m.r)")
-    speaking(module, monkeypatch)
+    speak(module, monkeypatch)
     model = Model(Case("fair_k"), module.FairK)
     assert differences(model, FairK.about.ids) > 0
 
@@ -168,7 +167,7 @@ def test_a_violation_is_found_at_the_same_depth(case: Case) -> None:
 
 def test_circles_are_not_judged_with_symmetry(monkeypatch: pytest.MonkeyPatch) -> None:
     module = mutant("protocols.centralised", HANDLER, CHATTER)
-    speaking(module, monkeypatch)
+    speak(module, monkeypatch)
     case = Case("centralised")
     with pytest.raises(BadInput, match="without --symmetry"):
         Explorer(case, Model(case, module.Centralised, symmetry=True)).run()

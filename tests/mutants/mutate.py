@@ -11,9 +11,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pytest
+
 import fairgate
 from fairgate.check.deletions import load_mutant
 from fairgate.check.walk import walks
+from fairgate.core.message import KINDS
 from fairgate.core.mutex import Mutex
 from fairgate.sim.hand import Violation
 
@@ -27,6 +30,12 @@ def mutant(name: str, old: str, new: str) -> ModuleType:
     if source.count(old) != 1:
         raise ValueError(f"{old!r} stands {source.count(old)} times in {path.name}, a mutant needs it once")
     return load_mutant(source.replace(old, new), str(path))
+
+
+def speak(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the end of the test messages are decoded to those of a mutant: its nodes know no others."""
+    for tag, kind in module.__dict__["MUTATED_KINDS"].items():
+        monkeypatch.setitem(KINDS, tag, kind)
 
 
 Walker = Callable[[type[Mutex], range, dict[str, Any] | None], object]

@@ -15,8 +15,7 @@ from fairgate.check.liveness import Graph
 from fairgate.check.model import Model
 from fairgate.trace.replay import replay
 from fairgate.trace.scenario import run_scenario
-from tests.mutants.mutate import mutant
-from tests.mutants.test_check import speaking
+from tests.mutants.mutate import mutant, speak
 
 CASE = Case("centralised", nodes=3)
 HANDLER = """    def on_request(self, m: Request) -> None:
@@ -45,7 +44,7 @@ DEAF = CHATTER.replace("self.serve(m.r)", "self.queue.append(m.r)")
 
 def explorer_of(handler: str, monkeypatch: pytest.MonkeyPatch, workers: int = 1) -> Explorer:
     module = mutant("protocols.centralised", HANDLER, handler)
-    speaking(module, monkeypatch)
+    speak(module, monkeypatch)
     return Explorer(CASE, Model(CASE, module.Centralised), workers)
 
 

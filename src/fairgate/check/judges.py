@@ -21,7 +21,7 @@ from fairgate.protocols.leased import GIVEN_AWAY
 from fairgate.sim.hand import Violation
 
 WALKS = 1_000  # over all settings; fewer of the long ones
-STATES = 40_000  # over all cases
+MOST_STATES = 14_000  # of one case
 SECOND = 1_000_000_000
 
 Options = dict[str, Any]
@@ -51,8 +51,7 @@ def judges(protocol: type[Mutex]) -> Iterator[Judge]:
     for some, besieged in zip(shares(walk_count, len(settings)), shares(WALKS // 4, len(settings)), strict=True):
         yield from (partial(walk, protocol, some, options) for options in settings)
         yield from (partial(sieges, protocol, besieged, options) for options in settings)
-    found = list(cases(protocol))
-    yield from (partial(look_at, protocol, case, STATES // len(found)) for case in found)
+    yield from (partial(look_at, protocol, case) for case in cases(protocol))
 
 
 def by_clock(protocol: type[Mutex]) -> Iterator[Judge]:
@@ -63,8 +62,7 @@ def by_clock(protocol: type[Mutex]) -> Iterator[Judge]:
         yield partial(lossy_walks, over_channel(protocol), seeds)
         yield partial(lossy_walks, over_channel(protocol), seeds, crash=True)
     yield partial(keeps_permits, protocol, range(WALKS // 2))
-    found = list(cases(protocol))
-    yield from (partial(look_at, protocol, case, STATES // len(found)) for case in found)
+    yield from (partial(look_at, protocol, case) for case in cases(protocol))
 
 
 def keeps_permits(protocol: type[Mutex], seeds: range) -> None:
@@ -90,9 +88,8 @@ def options_of(protocol: type[Mutex]) -> list[Options]:
     return found
 
 
-def look_at(protocol: type[Mutex], case: Case, states: int) -> None:
-    """As far as so many states go."""
-    for violation in Explorer(case, Model(case, protocol)).run(most_states=states).violations:
+def look_at(protocol: type[Mutex], case: Case) -> None:
+    for violation in Explorer(case, Model(case, protocol)).run(most_states=MOST_STATES).violations:
         raise Violation(violation.what)
 
 
@@ -110,6 +107,7 @@ def cases(protocol: type[Mutex]) -> Iterator[Case]:
         yield from (Case(name, nodes=3, k=k, crashes=1) for k in (1, 2))
         return
     for options in options_of(protocol):
+        yield Case(name, nodes=3, options=options)
         yield Case(name, nodes=3, requests=2, cancels=1, options=options)
         if protocol.about.many:
             yield Case(name, nodes=3, k=2, requests=2, cancels=1, options=options)

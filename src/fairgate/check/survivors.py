@@ -1,8 +1,8 @@
 """Statements that can be deleted without breaking safety or liveness in any case, each with the reason.
 
 By protocol, then (handler, statement). Whatever is missing here is reported as not explained. A reason is an argument
-why nobody can tell the difference, or says what the statement is good for instead. Those that begin with a word of
-`CHOICES` are no argument: they say that something other than safety and liveness changes, and tests/paper hold that.
+why nobody can tell the difference, or says what the statement is good for instead. Those that begin with
+`which` or `where` are what an option of BV95 means: tests/paper/test_bv95.py fails without any of these.
 """
 
 from fairgate.check.deletions import Deleted
@@ -39,7 +39,6 @@ LONGER = (
 WHICH = "which tree is asked: every one of them is safe and live"
 PLACE = "where in the queue: every order is safe and live"
 NO_CACHE = "where in the queue: without it `none` keeps as many as `append` does"
-CHOICES = ("which", "where")
 
 SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
     "fair_k": {
