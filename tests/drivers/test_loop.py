@@ -1,4 +1,4 @@
-"""The inner loop, the stream of random numbers and the quantiles: two sources each, one behaviour.
+"""The inner loop, the stream of random numbers, the measures and the quantiles: two sources each, one behaviour.
 
 The plain twins are loaded from their files beside the compiled ones, and both are driven alike.
 """
@@ -22,7 +22,7 @@ from fairgate.core.node import Node
 from fairgate.core.numbers import COMPILED
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
-from fairgate.sim import loop, quantiles, stream
+from fairgate.sim import loop, metrics, quantiles, stream
 from fairgate.sim.events import ACQUIRE, DELIVER
 from fairgate.sim.loop import EXITS, HEAP, MESSAGES
 
@@ -39,7 +39,7 @@ def plain_twin(name: str) -> ModuleType:
 
 
 PLAIN_LOOP, PLAIN_STREAM = plain_twin("sim.loop"), plain_twin("sim.stream")
-PLAIN_QUANTILES = plain_twin("sim.quantiles")
+PLAIN_METRICS, PLAIN_QUANTILES = plain_twin("sim.metrics"), plain_twin("sim.quantiles")
 two_twins = pytest.mark.skipif(not COMPILED, reason="nothing is compiled here, so there is only one twin")
 
 NODES = 3
@@ -290,6 +290,28 @@ def test_a_stream_is_its_seed(name: str) -> None:
     row = [first.unit() for _ in range(5)]
     assert row == [again.unit() for _ in range(5)]
     assert row != [other.unit() for _ in range(5)]
+
+
+# Measures.
+
+
+def measured(twin: Any) -> tuple[Any, ...]:
+    waits = (twin.counted, twin.wait_total, twin.wait_max, sorted(twin.kept_waits()))
+    return (twin.entries, *waits, twin.node_maxima(), twin.node_totals())
+
+
+@two_twins
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    st.lists(st.none() | st.tuples(st.integers(0, NODES - 1), st.integers(0, 2**50)), max_size=40), st.integers(0, 4)
+)
+def test_measures_agree(entries: list[tuple[int, int] | None], warmup: int) -> None:
+    """None: the run has warmed up, and measures anew."""
+    twins = [metrics.Metrics(NODES, warmup), PLAIN_METRICS.Metrics(NODES, warmup)]
+    for entry in entries:
+        for twin in twins:
+            twin.restart() if entry is None else twin.entered(*entry)
+        assert measured(twins[0]) == measured(twins[1])
 
 
 # Quantiles.

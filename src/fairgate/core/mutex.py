@@ -17,6 +17,8 @@ from fairgate.core.setup import Setup
 
 
 class Mutex(Node):
+    __slots__ = ("inside", "request", "requesting_cs")
+
     about = About(name="", paper="", kind="", cost="")  # every protocol says its own
 
     def __init__(self, me: int, setup: Setup, out: Outbox) -> None:

@@ -17,6 +17,8 @@ from fairgate.core.setup import Setup
 
 
 class Node:
+    __slots__ = ("me", "now", "out", "setup", "timers")
+
     version = 1  # of the key's layout
     timed = False  # does it read `now` or set timers?
 

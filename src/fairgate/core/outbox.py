@@ -11,6 +11,8 @@ from fairgate.core.message import Message
 
 
 class Outbox:
+    __slots__ = ()
+
     def send(self, dst: int, msg: Message) -> None:
         raise NotImplementedError
 

@@ -115,6 +115,13 @@ def new_token_locations(a: tuple[int, ...], b: int) -> TokenLocations:
 
 
 class FairK(Mutex):
+    # fmt: off
+    __slots__ = (
+        "child", "counter_number", "fence", "is_coordinator", "k", "my_request", "next", "parent", "parent_on_child",
+        "slot", "token_locations", "token_present"
+    )
+    # fmt: on
+
     about = About(
         name="fair_k",
         paper="FK",

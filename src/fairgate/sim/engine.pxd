@@ -56,7 +56,7 @@ cdef class Engine(Loop):
     cdef int vacate(self, long long seat) except -1
     cdef int over(self, long long seat) except -1
     cdef bint idle(self) except -1
-    @cython.locals(seat=cython.longlong, stay=cython.longlong)
+    @cython.locals(seat=cython.longlong, stay=cython.longlong, now=cython.longlong)
     cpdef void granted(self, long long request, long long slot, long long fence) except *
     cpdef bint is_down(self, long long me) except -1
     @cython.locals(seat=cython.longlong)

@@ -45,6 +45,17 @@ class Recorder(Protocol):
 
 
 class Engine(Loop):
+    # fmt: off
+    __slots__ = (
+        "asked", "census_every", "check", "chooser", "coordinators", "cut", "entries_seen", "events_seen", "hold",
+        "impatient", "inside_time", "last_progress", "latency", "line", "make", "marks", "members", "metrics",
+        "mortal", "most_idle_events", "network", "noting", "occupancy", "patience", "plans", "recorder", "request",
+        "requests", "resources", "setup", "slot", "state", "stuck", "timed", "timer_names", "timer_numbers",
+        "timers_set", "tokens", "usage", "violation_count", "violations", "warm_at", "warm_entries", "warm_sent",
+        "workload"
+    )
+    # fmt: on
+
     def __init__(
         self,
         make: MakeNode,
@@ -283,7 +294,7 @@ class Engine(Loop):
             self.clear()  # timers may go on for ever
 
     def idle(self) -> bool:
-        return self.line.length == 0 and self.occupancy.inside == 0 and self.workload.asking == 0
+        return self.line.length == 0 and self.occupancy.inside == 0 and not self.workload.asking()
 
     # What the nodes say.
 
@@ -301,20 +312,21 @@ class Engine(Loop):
         if self.state[seat] != WAITING or self.request[seat] != request:
             self.violate(f"grant: node {self.acting} was granted request {request}, which does not wait")
             return
-        self.inside_time -= self.now
+        now = self.now
+        self.inside_time -= now
         broken = self.occupancy.enter(seat, slot, fence)
-        if self.check and broken:
+        if broken and self.check:
             self.violate(broken)
         self.state[seat] = INSIDE
         self.slot[seat] = slot
         self.line.enter(seat)
-        self.metrics.entered(seat, self.now - self.asked[seat])
-        self.last_progress = self.now
+        self.metrics.entered(seat, now - self.asked[seat])
+        self.last_progress = now
         if self.usage is not None:
-            self.usage.append((self.now, self.occupancy.inside))
+            self.usage.append((now, self.occupancy.inside))
         stay = self.hold if self.hold >= 0 else self.workload.stay()
         if stay >= 0:
-            self.push(self.now + stay, RELEASE, seat, request, None, EXITS)
+            self.push(now + stay, RELEASE, seat, request, None, EXITS)
 
     def lost(self, request: int, why: str) -> None:
         seat = self.acting * self.resources + request % self.resources

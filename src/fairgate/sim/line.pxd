@@ -12,7 +12,8 @@ cdef class Line:
     cdef readonly long long length, overtakes, max_displacement, max_overtaken
     @cython.locals(tail=cython.longlong)
     cpdef void join(self, long long node) except *
-    @cython.locals(displacement=cython.longlong, other=cython.longlong)
     cpdef void enter(self, long long node) except *
+    @cython.locals(displacement=cython.longlong, other=cython.longlong)
+    cdef int overtake(self, long long node) except -1
     @cython.locals(front=cython.longlong, back=cython.longlong)
     cpdef void drop(self, long long node) except *

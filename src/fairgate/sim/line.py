@@ -37,6 +37,14 @@ class Line:
 
     def enter(self, node: int) -> None:
         """The node leaves the line because it came in: it overtook all before it."""
+        if self.before[node] != NIL:
+            self.overtake(node)
+        if self.passed[node] > self.max_overtaken:
+            self.max_overtaken = self.passed[node]
+        self.drop(node)
+
+    def overtake(self, node: int) -> None:
+        """Count those who asked before this node and still wait."""
         displacement = 0
         other = self.before[node]
         while other != NIL and displacement < self.most:
@@ -46,9 +54,6 @@ class Line:
         self.overtakes += displacement
         if displacement > self.max_displacement:
             self.max_displacement = displacement
-        if self.passed[node] > self.max_overtaken:
-            self.max_overtaken = self.passed[node]
-        self.drop(node)
 
     def drop(self, node: int) -> None:
         """The node leaves the line without coming in: it gave up, or crashed."""

@@ -8,5 +8,4 @@ cdef class Metrics:
     cdef long long[::1] node_entries
     cdef long long[::1] node_max
     cpdef void entered(self, long long node, long long wait) except *
-    @cython.locals(more='long long[::1]')
     cpdef void grow(self) except *

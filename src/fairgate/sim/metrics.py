@@ -1,8 +1,10 @@
-"""What a run measures at every entry, in O(1)."""
+"""What a run measures at every entry, plain; `metrics.pyx` counts in arrays as it goes.
 
-from collections.abc import Sequence
+Here a wait is only put where it belongs, and all else is worked out when somebody asks: to the interpreter
+counting at every entry is dear (docs/benchmarks.md).
+"""
 
-from fairgate.core.numbers import numbers
+from itertools import chain
 
 
 class Metrics:
@@ -11,46 +13,40 @@ class Metrics:
         self.entries = 0  # all, the left out ones too
         self.cancelled = 0
         self.lost = 0
-        self.counted = 0  # waits kept
-        self.wait_total = 0
-        self.wait_max = 0
-        self.waits = numbers(1024)
-        self.node_entries = numbers(n)
-        self.node_max = numbers(n)  # longest wait of each node
+        self.waits: list[list[int]] = [[] for _ in range(n)]  # of each node, the left out ones too
+        self.first = [warmup] * n  # of each node, how many of those are left out
 
     def entered(self, node: int, wait: int) -> None:
         self.entries += 1
-        self.node_entries[node] += 1
-        if self.node_entries[node] > self.warmup:
-            if self.counted == len(self.waits):
-                self.grow()
-            self.waits[self.counted] = wait
-            self.counted += 1
-            self.wait_total += wait
-            if wait > self.wait_max:
-                self.wait_max = wait
-            if wait > self.node_max[node]:
-                self.node_max[node] = wait
+        self.waits[node].append(wait)
 
     def restart(self) -> None:
         """Forget all waits until now: the run has warmed up."""
-        self.counted = 0
-        self.wait_total = 0
-        self.wait_max = 0
-        for node in range(len(self.node_max)):
-            self.node_max[node] = 0
+        self.first = [max(first, len(waits)) for first, waits in zip(self.first, self.waits, strict=True)]
 
-    def grow(self) -> None:
-        more = numbers(2 * self.counted)
-        more[: self.counted] = self.waits
-        self.waits = more
+    def kept(self) -> list[list[int]]:
+        """The waits that count, of each node."""
+        return [waits[first:] for first, waits in zip(self.first, self.waits, strict=True)]
 
-    def kept_waits(self) -> Sequence[int]:
-        """A view of the waits, not a copy, where compiled."""
-        return self.waits[: self.counted]
+    def kept_waits(self) -> list[int]:
+        return list(chain.from_iterable(self.kept()))
+
+    @property
+    def counted(self) -> int:
+        return len(self.kept_waits())
+
+    @property
+    def wait_total(self) -> int:
+        return sum(self.kept_waits())
+
+    @property
+    def wait_max(self) -> int:
+        return max(self.kept_waits(), default=0)
 
     def node_maxima(self) -> list[int]:
-        return list(self.node_max)
+        """The longest wait of each node."""
+        return [max(waits, default=0) for waits in self.kept()]
 
     def node_totals(self) -> list[int]:
-        return list(self.node_entries)
+        """The entries of each node."""
+        return [len(waits) for waits in self.waits]

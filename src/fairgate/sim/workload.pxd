@@ -7,7 +7,7 @@ cdef class Workload:
     cdef readonly long long n, hold
     cdef public Loop loop
     cpdef void ask_at(self, long long node, long long time) except *
-    cdef public long long total_left, asking
+    cdef public long long total_left
     cdef long long[::1] left
     cdef long long[::1] planned
     cdef readonly Stream stream
@@ -15,6 +15,7 @@ cdef class Workload:
     cdef public bint hold_random
     cpdef void begin(self, long long now) except *
     cpdef void done(self, long long node, long long now) except *
+    cpdef bint asking(self) except -1
     cpdef void asked(self, long long node) except *
     cpdef void back(self, long long node, long long now) except *
     cpdef void gone(self, long long node, long long now) except *

@@ -16,8 +16,7 @@ class Workload:
         self.loop = Loop(0)  # the engine, once it has begun
         self.left = numbers(n, requests)
         self.total_left = n * requests
-        self.asking = 0  # requests that are planned and not yet made, of all nodes
-        self.planned = numbers(n)  # the same of each node
+        self.planned = numbers(n)  # requests of each node that are planned and not yet made
         self.hold = hold  # ns inside
         self.stream = stream
         self.give_up_share = 0.0
@@ -34,13 +33,15 @@ class Workload:
 
     def ask_at(self, node: int, time: int) -> None:
         """Plan the node's next request. It may have arrived earlier and stood in line: its wait counts from then."""
-        self.asking += 1
         self.planned[node] = 1
-        self.loop.push(max(time, self.loop.now), ACQUIRE, node, time, None, HEAP)
+        self.loop.push(time if time > self.loop.now else self.loop.now, ACQUIRE, node, time, None, HEAP)
+
+    def asking(self) -> bool:
+        """Is any request planned and not yet made?"""
+        return any(self.planned)
 
     def asked(self, node: int) -> None:
         """The planned request is made, or would be if the node were up."""
-        self.asking -= 1
         self.planned[node] = 0
 
     def back(self, node: int, now: int) -> None:
