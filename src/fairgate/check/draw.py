@@ -148,9 +148,7 @@ def side(low: int, high: int) -> str:
 def drawn(protocol: str, seed: int, run: int) -> Config:
     """The configuration of this run of this seed."""
     if issubclass(find_protocol(protocol), Routed):
-        raise BadInput(
-            f"the swarm draws no rings yet, and {protocol} stands on one: `make stress` has random runs of it"
-        )
+        raise BadInput(f"the swarm draws no rings, and {protocol} stands on one: `make stress` has random runs of it")
     config = Draw(find_protocol(protocol), Stream(f"{seed}:swarm:{run}")).config()
     assert promised(config), f"run {run} of seed {seed} asks for more than {protocol} promises: {config}"
     return config
