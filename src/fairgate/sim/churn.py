@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from fairgate.sim.engine import Engine
 
 
-def replace_nodes(engine: "Engine", gone: Sequence[int], come: Sequence[int]) -> None:
-    """These fail and those join. A settled ring knows at once, and whoever gained or lost keys by it is told."""
+def replace_nodes(engine: "Engine", number: int, gone: Sequence[int], come: Sequence[int]) -> None:
+    """These fail and those join: view `number`. A settled ring knows at once, and who gained or lost keys is told."""
     ring: Ring = engine.setup.shared["ring"]
     for node in gone:
         engine.crash(node)
@@ -30,7 +30,7 @@ def replace_nodes(engine: "Engine", gone: Sequence[int], come: Sequence[int]) ->
     members = tuple([ring.ident(rank) for rank in range(ring.size)])
     near = {neighbour for node in [*gone, *come] for neighbour in around(ring, node)}
     for neighbour in sorted(near):
-        engine.call(neighbour, "view", members)
+        engine.call(neighbour, "view", number, members)
 
 
 def around(ring: Ring, node: int) -> list[int]:

@@ -99,4 +99,4 @@ class PacedRounds(Workload):
             come = list(range(self.next_spare, self.next_spare + count))
             self.next_spare += count
             self.passers_by = [node for node in self.passers_by if node not in leaving] + come
-            replace_nodes(engine, gone, come)
+            replace_nodes(engine, self.round_number, gone, come)
