@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import reduce
+from typing import Any
 
 from fairgate.core.kbr import Routed
 from fairgate.core.layers import MakeNode, over
@@ -89,6 +90,25 @@ def check_size(protocol: type[Mutex], nodes: int, k: int) -> None:
     if k > 1 and not protocol.about.many:
         name = protocol.about.name
         raise BadInput(f"{name} lets one in at a time: use --k 1, or a protocol for k > 1 such as fair_k")
+
+
+def check_votes(protocol: type[Mutex], nodes: int, k: int, options: dict[str, Any]) -> None:
+    """One clear line where replicas and quorum, if somebody sets them, make no gate of k."""
+    if not issubclass(protocol, Routed):
+        return
+    given: int | None = options.get("replicas")
+    if given is not None and not 1 <= given <= nodes:
+        raise BadInput(f"--replicas must be 1..{nodes} (the number of nodes), not {given}")
+    replicas = given if given is not None else 2 * k + 1
+    quorum = options.get("quorum") or replicas // (k + 1) + 1
+    if not 1 <= quorum <= replicas:
+        raise BadInput(f"--quorum must be 1..{replicas} (the number of replicas), not {quorum}")
+    if replicas // quorum != k:
+        good = [m for m in range(1, replicas + 1) if replicas // m == k]
+        hint = f"use {good[0]} to {good[-1]}" if good else f"use other --replicas, such as {2 * k + 1}"
+        raise BadInput(
+            f"--quorum {quorum} of {replicas} replicas would let {replicas // quorum} in, and k is {k}: {hint}"
+        )
 
 
 def whole_stack(protocol: type[Mutex], stack: Sequence[str]) -> tuple[str, ...]:

@@ -82,6 +82,13 @@ def test_a_replica_that_loses_its_memory_is_the_owner_of_its_key() -> None:
 @pytest.mark.parametrize(
     ("change", "line"),
     [
+        ({"options": {"replicas": 5, "quorum": 6}}, "--quorum must be 1..5 (the number of replicas), not 6"),
+        (
+            {"options": {"replicas": 6, "quorum": 3}},
+            "--quorum 3 of 6 replicas would let 2 in, and k is 1: use 4 to 6",
+        ),
+        ({"options": {"replicas": 61}}, "--replicas must be 1..60 (the number of nodes), not 61"),
+        ({"resources": 0}, "--resources must be at least 1, not 0"),
         ({"churn": 3}, "--churn is an even number of nodes that come or go in each of --rounds"),
         ({"requests": 61}, "--requests 61 for each resource, but only 60 nodes ask"),
         ({"requesters": 61}, "--requesters must be 0..60 (the number of nodes), not 61"),

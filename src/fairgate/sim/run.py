@@ -13,7 +13,7 @@ from fairgate.core.setup import Setup
 from fairgate.core.units import SECOND, seconds_to_ns
 from fairgate.errors import BadInput
 from fairgate.recovery.channel import RESEND
-from fairgate.registry import check_size, find_protocol, make_node
+from fairgate.registry import check_size, check_votes, find_protocol, make_node
 from fairgate.sim.churn import plan_lifetimes
 from fairgate.sim.engine import Engine
 from fairgate.sim.faults import install, parse_faults
@@ -170,6 +170,7 @@ def plan_measures(config: Config, engine: Engine) -> None:
 def check(config: Config, protocol: type[Mutex]) -> None:
     """One clear line for whatever makes no sense."""
     check_size(protocol, config.nodes, config.k)
+    check_votes(protocol, config.nodes, config.k, config.options)
     if not config.rate > 0:
         raise BadInput(f"--rate must be above 0 requests a second, not {config.rate:g}")
     if not config.cs >= 0:
