@@ -28,6 +28,7 @@ from fairgate.protocols.e2e_messages import (
 )
 from fairgate.protocols.e2e_replica import Replica
 from fairgate.sim.hand import Flight, Hand, Violation
+from fairgate.sim.run import Config, simulate
 from tests.dht_walk import Outcome
 from tests.e2e_walk import PLAIN, one_run
 from tests.routes import Drawn
@@ -419,3 +420,24 @@ def test_with_all_corrections_nothing_breaks() -> None:
 def test_a_replica_that_has_an_owner_need_not_answer() -> None:
     spec = replace(PLAIN, options={"tells": False})
     assert {one_run(E2E, seed, spec).broken for seed in range(300)} == {""}
+
+
+def test_10_a_request_that_comes_late_does_not_take_the_place_of_a_later_one() -> None:
+    """One of 2,000 random runs hung that way: the replica forgot the later request of the two."""
+    config = Config(
+        protocol="e2e",
+        nodes=5,
+        k=1,
+        rate=1.0,
+        cs=0.0,
+        latency="uniform:0,3",
+        requests=4,
+        seed=702521222,
+        faults="reorder:0.3",
+        stack=("settled_chord",),
+        options={"chord_successors": 1, "chord_fingers": 0},
+        marks=True,
+    )
+    result = simulate(config)
+    assert result.broken == ()
+    assert "a REQUEST came after a later one of the same node" in result.marks

@@ -198,6 +198,11 @@ class Voter(Routed):
             self.recall(i, r, False)
 
     def keep(self, r: Replica, node: int, stamp: int, round: int, known: int) -> None:
+        """One of each node, its latest: a REQUEST that comes late is of a request that is over."""
+        for request in r.waiting:
+            if request[2] == node and request[1] > stamp:
+                self.out.note("a REQUEST came after a later one of the same node")
+                return
         r.waiting = [request for request in r.waiting if request[2] != node]
         insort(r.waiting, (-known, stamp, node, round))
 
