@@ -105,7 +105,11 @@ def check_votes(protocol: type[Mutex], nodes: int, k: int, options: dict[str, An
         raise BadInput(f"--quorum must be 1..{replicas} (the number of replicas), not {quorum}")
     if replicas // quorum != k:
         good = [m for m in range(1, replicas + 1) if replicas // m == k]
-        hint = f"use {good[0]} to {good[-1]}" if good else f"use other --replicas, such as {2 * k + 1}"
+        hint = (
+            f"use {' to '.join(map(str, sorted({good[0], good[-1]})))}"
+            if good
+            else f"use other --replicas, such as {2 * k + 1}"
+        )
         raise BadInput(
             f"--quorum {quorum} of {replicas} replicas would let {replicas // quorum} in, and k is {k}: {hint}"
         )

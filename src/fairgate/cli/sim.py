@@ -161,7 +161,9 @@ def check_dht(protocol: type[Mutex], asked_for: dict[str, Any]) -> None:
 
 
 def default_k(protocol: type[Mutex], nodes: int) -> int:
-    return max(1, min(DEFAULT.k, nodes)) if protocol.about.many else 1
+    """On a DHT one, as in the papers: more winners come from a smaller quorum, and that must be meant."""
+    one = issubclass(protocol, Routed) or not protocol.about.many
+    return 1 if one else max(1, min(DEFAULT.k, nodes))
 
 
 def processors() -> int:

@@ -22,7 +22,7 @@ K = Annotated[
     int | None,
     option(
         GATE,
-        "How many may be inside at a time: 3 if left out, or 1 for a protocol that allows no more.",
+        "How many may be inside at a time: 3 if left out, or 1 for a protocol that allows no more or stands on a DHT.",
         metavar="K",
         shown=False,
     ),

@@ -56,9 +56,17 @@ def combine(results: list[Result]) -> dict[str, Any]:
     """One JSON object for all trials: sums and extremes where they say something, means elsewhere."""
     first = results[0]
     combined: dict[str, Any] = {"protocol": first.protocol, "nodes": first.nodes, "k": first.k, "seed": first.seed}
-    for name in ("entries", "events", "overtakes", "violations", "cancelled", "lost", "seconds"):
+    for name in ("entries", "events", "overtakes", "violations", "cancelled", "lost", "hops", "backlog", "seconds"):
         combined[name] = sum(getattr(result, name) for result in results)
-    for name in ("wait_mean", "messages_per_entry", "node_max_median", "node_max_p90", "units_mean", "load_mean"):
+    for name in (
+        "wait_mean",
+        "messages_per_entry",
+        "node_max_median",
+        "node_max_p90",
+        "units_mean",
+        "load_mean",
+        "throughput",
+    ):
         combined[name] = fmean(getattr(result, name) for result in results)
     for name in ("wait_max", "max_inside", "load_max", "max_displacement", "max_overtaken"):
         combined[name] = max(getattr(result, name) for result in results)
