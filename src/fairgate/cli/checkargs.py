@@ -42,7 +42,12 @@ Depth = Annotated[
     int | None, option(RUN, "Look at runs of so many steps only: all of them, if left out.", metavar="N", shown=False)
 ]
 Workers = Annotated[
-    int, option(RUN, "Processes that look at the states: what is found is the same, only sooner.", metavar="W")
+    int,
+    option(
+        RUN,
+        "Processes that look at the states: what is found is the same. On two cores it takes as long as one.",
+        metavar="W",
+    ),
 ]
 Symmetry = Annotated[
     bool,
