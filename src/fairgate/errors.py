@@ -1,8 +1,12 @@
-"""What a person did wrong, in one line that says what it was and what to do: never a traceback."""
+"""What can go wrong, each in one line that says what it was and what to do."""
 
 
-class BadInput(ValueError):
-    """The command line ends with this text and exit code 2."""
+class FairgateError(Exception):
+    """All of them."""
+
+
+class BadInput(FairgateError, ValueError):
+    """A person did something wrong. The command line ends with this text and exit code 2, never a traceback."""
 
 
 class KMismatch(BadInput):
@@ -13,3 +17,19 @@ class KMismatch(BadInput):
         self.gate = gate
         self.asked = asked
         self.found = found
+
+
+class GateClosed(FairgateError):
+    """The gate, or the peer, was closed: nobody gets in by it any more."""
+
+
+class PermitLost(FairgateError):
+    """The permit is no longer good: another may be inside in its place."""
+
+
+class AcquireTimeout(FairgateError, TimeoutError):
+    """Nobody let us in in time."""
+
+
+class ForkedPeer(FairgateError):
+    """A child process uses the peer of its parent."""

@@ -16,26 +16,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from fairgate.core.ids import NIL, identity
 from fairgate.errors import BadInput, KMismatch
 from fairgate.net import members as module
 from fairgate.net.access import Access, access
-from fairgate.net.members import (
-    EPOCH_ZERO,
-    FILE,
-    LOCK,
-    PEERS,
-    Joined,
-    Members,
-    Place,
-    close_gate,
-    here,
-    join,
-    leave,
-    open_gate,
-    read,
-    remove_dead,
-    renew_epoch,
-)
+from fairgate.net.members import FILE, LOCK, PEERS, Joined, here, join, leave, make_change, read, remove_dead
+from fairgate.net.occupancy import Held, occupy
+from fairgate.net.roster import EPOCH_ZERO, Gate, Members, Place, Renew, Rise, Seat, Sit
 from fairgate.net.watch import start_time
 from tests.live.peers import SOON
 
@@ -142,49 +129,100 @@ def test_a_socket_without_a_peer_is_cleaned_up(rule: Access) -> None:
 # Gates.
 
 
+def sit(rule: Access, name: str, k: int, host: int, *seats: int, protocol: str = "fair_k") -> Gate:
+    idents = tuple([identity(host, seat) for seat in seats or (0,)])
+    gate = make_change(rule, Sit(name, k, protocol, host, idents)).gate(name)
+    assert gate is not None
+    return gate
+
+
 def test_a_gate_is_opened_once(rule: Access, me: Joined) -> None:
-    gate = open_gate(rule, "gpu", 3, "fair_k", me.me.id)
-    assert (gate.name, gate.k, gate.protocol, gate.creator) == ("gpu", 3, "fair_k", me.me.id)
-    assert abs(gate.epoch + EPOCH_ZERO - time.time()) < SOON
-    other = join(rule)
+    gate = sit(rule, "gpu", 3, me.me.id)
+    assert (gate.name, gate.k, gate.protocol) == ("gpu", 3, "fair_k")
+    assert abs(gate.view + EPOCH_ZERO - time.time()) < SOON
     version = read(rule.folder).version
-    assert open_gate(rule, "gpu", 3, "fair_k", other.me.id) == gate
+    assert sit(rule, "gpu", 3, me.me.id) == gate
     assert read(rule.folder).version == version  # nothing new, nothing written
+    other = join(rule)
     with pytest.raises(KMismatch, match="gate gpu lets 3 in, and you asked for 2") as wrong:
-        open_gate(rule, "gpu", 2, "fair_k", other.me.id)
+        sit(rule, "gpu", 2, other.me.id)
     assert (wrong.value.asked, wrong.value.found) == (2, 3)
     with pytest.raises(BadInput, match="runs fair_k, and you asked for raymond"):
-        open_gate(rule, "gpu", 3, "raymond", other.me.id)
+        sit(rule, "gpu", 3, other.me.id, protocol="raymond")
     other.listener.close()
+
+
+def test_every_change_of_the_seats_is_a_view(rule: Access, me: Joined) -> None:
+    one, other = me.me.id, join(rule)
+    two = other.me.id
+    views = [sit(rule, "gpu", 3, one)]
+    assert [(seat.host, seat.virtual) for seat in views[0].seats] == [(one, False), (one, True), (one, True)]
+    views.append(sit(rule, "gpu", 3, two))
+    assert [(seat.host, seat.virtual) for seat in views[1].seats] == [(one, False), (two, False), (one, True)]
+    views.append(sit(rule, "gpu", 3, two, 1, 2))
+    assert views[2].idents() == (identity(one, 0), identity(two, 0), identity(two, 1), identity(two, 2))
+    after = make_change(rule, Rise("gpu", (identity(one, 0), identity(two, 1)))).gate("gpu")
+    assert after is not None
+    assert [(seat.host, seat.virtual) for seat in after.seats] == [(two, False), (two, False), (two, True)]
+    again = make_change(rule, Renew("gpu")).gate("gpu")
+    assert again is not None
+    assert again.seats == after.seats
+    numbers = [view.view for view in [*views, after, again]]
+    assert numbers == sorted(set(numbers))
+    other.listener.close()
+
+
+def test_the_seats_of_the_dead_go_and_of_their_processes_stay(rule: Access, me: Joined) -> None:
+    with joiners(rule.folder, 1) as ids:
+        (victim,) = ids
+        sit(rule, "gpu", 2, victim, 0, 1)
+        sit(rule, "gpu", 2, me.me.id)
+        occupancy = occupy(rule, Held("gpu", identity(victim, 1), 1))
+        kill(ids[victim])
+        found, _ = remove_dead(rule)
+        seats = found.gates[0].seats
+        assert seats == (
+            Seat(identity(me.me.id, 0), me.me.id),
+            ghost := Seat(identity(victim, 1), me.me.id, False, True, 1),
+        )
+        leave(rule, me.me.id)  # nobody is left, but the ghost is still inside
+        assert read(rule.folder).gates[0].seats == (msgspec.structs.replace(ghost, host=NIL),)
+        again = join(rule)
+        assert sit(rule, "gpu", 2, again.me.id).seats[1:] == (msgspec.structs.replace(ghost, host=again.me.id),)
+        occupancy.end()
+        assert remove_dead(rule)[0].gates[0].seats[1].virtual
+        again.listener.close()
 
 
 def test_bad_gates(rule: Access, me: Joined) -> None:
     for name in ("", "x" * 201, "two\nlines"):
         with pytest.raises(BadInput, match="cannot call a gate"):
-            open_gate(rule, name, 1, "fair_k", me.me.id)
+            sit(rule, name, 1, me.me.id)
     with pytest.raises(BadInput, match="would let nobody in"):
-        open_gate(rule, "x", 0, "fair_k", me.me.id)
+        sit(rule, "x", 0, me.me.id)
+    with pytest.raises(BadInput, match="at most 32768"):
+        sit(rule, "x", 40_000, me.me.id)
     with pytest.raises(BadInput, match="is not a member"):
-        open_gate(rule, "x", 1, "fair_k", 4)
+        sit(rule, "x", 1, 4)
     with pytest.raises(BadInput, match="there is no gate x"):
-        renew_epoch(rule, "x")
+        make_change(rule, Renew("x"))
 
 
-def test_epochs_rise_whatever_the_clock_does(rule: Access, me: Joined, monkeypatch: pytest.MonkeyPatch) -> None:
-    epochs = [open_gate(rule, "a", 1, "fair_k", me.me.id).epoch, open_gate(rule, "b", 1, "fair_k", me.me.id).epoch]
+def test_views_rise_whatever_the_clock_does(rule: Access, me: Joined, monkeypatch: pytest.MonkeyPatch) -> None:
+    views = [sit(rule, "a", 1, me.me.id).view, sit(rule, "b", 1, me.me.id).view]
     monkeypatch.setattr(module.time, "time", lambda: 0.0)  # 1970
-    epochs += [open_gate(rule, "c", 1, "fair_k", me.me.id).epoch, renew_epoch(rule, "a").epoch]
-    close_gate(rule, "c")
-    epochs.append(open_gate(rule, "c", 2, "fair_k", me.me.id).epoch)
+    views += [sit(rule, "c", 1, me.me.id).view, make_change(rule, Renew("a")).gates[-1].view]
+    make_change(rule, Rise("c", (identity(me.me.id, 0),)))
+    views.append(sit(rule, "c", 2, me.me.id).view)
     leave(rule, me.me.id)
     assert read(rule.folder).gates == ()
     again = join(rule)
-    epochs.append(open_gate(rule, "a", 5, "fair_k", again.me.id).epoch)  # nobody was left who could mind another k
-    assert epochs == sorted(set(epochs))
-    assert epochs[-1] == read(rule.folder).epoch
+    views.append(sit(rule, "a", 5, again.me.id).view)  # nobody was left who could mind another k
+    assert views == sorted(set(views))
+    assert views[-1] == read(rule.folder).epoch
     monkeypatch.setattr(module.time, "time", lambda: 2.0**40)
     with pytest.raises(BadInput, match="used up"):
-        renew_epoch(rule, "a")
+        make_change(rule, Renew("a"))
     again.listener.close()
 
 

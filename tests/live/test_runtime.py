@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from fairgate.core.ids import identity
 from fairgate.errors import BadInput
-from fairgate.net.members import FILE, join, leave, open_gate
+from fairgate.net.members import FILE, join, leave, make_change
+from fairgate.net.roster import Sit
 from fairgate.net.runtime import host_name, rivals, runtime_folder, warn_of_rivals
 
 NONE = Path("/nowhere/at/all")
@@ -92,9 +94,9 @@ def test_somebody_opened_the_same_gate_elsewhere(
     """A cron job and a terminal: two directories, and two gates of one name."""
     terminal, cron = runtime_folder(world, NONE), runtime_folder(without(world, "XDG_RUNTIME_DIR"), NONE)
     one, two = join(terminal), join(cron)
-    open_gate(terminal, "report", 1, "fair_k", one.me.id)
-    open_gate(cron, "report", 1, "fair_k", two.me.id)
-    open_gate(cron, "other", 1, "fair_k", two.me.id)
+    make_change(terminal, Sit("report", 1, "fair_k", one.me.id, (identity(one.me.id, 0),)))
+    make_change(cron, Sit("report", 1, "fair_k", two.me.id, (identity(two.me.id, 0),)))
+    make_change(cron, Sit("other", 1, "fair_k", two.me.id, (identity(two.me.id, 0),)))
     assert rivals(terminal.folder, "report", world, NONE, NONE) == [cron.folder]
     assert rivals(cron.folder, "report", world, NONE, NONE) == [terminal.folder]
     assert rivals(terminal.folder, "none", world, NONE, NONE) == []

@@ -78,3 +78,12 @@ def access(folder: Path) -> Access:
     if found.st_gid not in {os.getegid(), *os.getgroups()} and me != ROOT:
         raise BadInput(f"{folder} is shared by group {found.st_gid}, and you are not in it")
     return Access(folder, found.st_uid, found.st_gid)
+
+
+def open_shared(rule: Access, path: Path, flags: int) -> int:
+    """For the owner, and in a shared directory for the group, whatever the umask is."""
+    file = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    if rule.group is not None and os.fstat(file).st_uid == os.geteuid():
+        os.fchown(file, -1, rule.group)
+        os.fchmod(file, 0o660)
+    return file

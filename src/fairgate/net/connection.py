@@ -6,6 +6,8 @@ Whether to accept is for the transport to say (`Home`); this file is about bytes
 
 What is sent by one callback of the loop leaves in one system call: what answers frames right after they were passed on,
 the rest after this turn of the loop. (That an answer does not wait for the turn's end is worth it: docs/benchmarks.md.)
+Another thread can send too (`write_now`), straight to the socket, if nothing waits before it: then the loop's thread
+need not wake up.
 
 Nothing grows without bound: a frame has a limit, a stranger's frame a small one; what the other side does not read
 piles up to `HIGH` bytes, then `on_pressure` says so; at `MOST` the connection is closed. To lose frames in silence
@@ -14,6 +16,9 @@ would be worse.
 
 import asyncio
 import logging
+import os
+import socket
+import threading
 from typing import Any, Protocol, cast
 
 from fairgate.core.ids import NIL
@@ -73,12 +78,17 @@ class Connection(asyncio.Protocol):
         self.waiting: list[bytes] = []
         self.size = 0  # of what waits for the flush
         self.timer: asyncio.TimerHandle | None = None
+        self.raw: socket.socket | None = None  # for other threads; not if there is TLS above it
+        self.writing = threading.Lock()
+        self.rest = b""  # what another thread could not get rid of: it comes first
 
     # What the loop calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.link = cast(asyncio.Transport, transport)
         self.link.set_write_buffer_limits(HIGH, LOW)
+        if self.link.get_extra_info("sslcontext") is None:
+            self.raw = socket.socket(fileno=os.dup(self.link.get_extra_info("socket").fileno()))
         self.timer = asyncio.get_running_loop().call_later(self.home.greeting_seconds, self.too_late)
         self.home.made(self)
 
@@ -109,6 +119,10 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.end(CLOSED if error is None else explain(error))
+        with self.writing:
+            if self.raw is not None:
+                self.raw.close()
+                self.raw = None
         if not self.settled.done():
             self.settled.set_result(False)
         self.gone.set_result(None)
@@ -134,10 +148,26 @@ class Connection(asyncio.Protocol):
             self.drop(f"it does not read: more than {MOST} bytes wait for it", logging.WARNING)
 
     def flush(self) -> None:
-        if self.waiting and not self.why and not self.link.is_closing():
-            self.link.write(self.waiting[0] if len(self.waiting) == 1 else b"".join(self.waiting))
-        self.waiting = []
-        self.size = 0
+        with self.writing:
+            if self.rest:
+                self.waiting.insert(0, self.rest)
+                self.rest = b""
+            if self.waiting and not self.why and not self.link.is_closing():
+                self.link.write(self.waiting[0] if len(self.waiting) == 1 else b"".join(self.waiting))
+            self.waiting = []
+            self.size = 0
+
+    def write_now(self, data: bytes) -> bool:
+        """From any thread. False: it has to go the long way, by the loop. What is begun here is finished by `flush`."""
+        with self.writing:
+            if self.waiting or self.rest or not self.up or self.raw is None or self.link.get_write_buffer_size():
+                return False
+            try:
+                sent = self.raw.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+            except OSError:  # nobody reads just now, or never again: the loop will find out
+                return False
+            self.rest = data[sent:]
+            return True
 
     def close(self, why: str) -> None:
         """What was sent is still delivered, if the other side reads."""

@@ -34,12 +34,13 @@ class Home(ConnectionHome, Protocol):
 class Dial:
     """`peer` is who is there, `NIL` until that is known; `why` is why the last try failed, or nothing."""
 
-    def __init__(self, home: Home, address: Address, peer: int) -> None:
+    def __init__(self, home: Home, address: Address, peer: int, quiet: bool = False) -> None:
         self.home = home
         self.address = address
         self.wanted = peer
         self.peer = peer
         self.why = ""
+        self.quiet = quiet
         self.connection: Connection | None = None  # its hello is out, or it is up
         self.yielded = False  # to the connection that the other side dialled
         self.changed = asyncio.Event()
@@ -95,7 +96,7 @@ class Dial:
             await loop.create_unix_connection(lambda: made, self.address.path)
 
     def failed(self, why: str) -> None:
-        level = logging.DEBUG if why == self.why else logging.WARNING
+        level = logging.DEBUG if self.quiet or why == self.why else logging.WARNING
         log.log(level, "cannot reach %s: %s", self.name(), why)
         self.why = why
 

@@ -1,8 +1,9 @@
 """The members file of a runtime directory: who is there, and which gates are open.
 
 It is JSON, replaced as a whole by a rename, so that reading needs no lock. Whoever changes it holds an flock on `lock`
-beside it: `join`, `leave`, `remove_dead`, `open_gate`, `close_gate`, `renew_epoch` each are one such change. `version`
-rises by one with each: it is the number of the view. With the last peer the gates go, and only the highest epoch stays.
+beside it: `join`, `leave`, `remove_dead` and `make_change` each are one such change; what they do to gates is in
+roster.py. `version` rises by one with each. With the last peer the gates go, but for those where something is still
+inside (occupancy.py), and the highest epoch stays.
 
 Every peer is there with its process (number and start time) and its socket, `ID.sock`, which listens before anybody can
 read of it. Ids are drawn afresh at every start.
@@ -26,58 +27,16 @@ from pathlib import Path
 import msgspec
 
 from fairgate.core.ids import ID_LIMIT, SEAT_BITS
-from fairgate.errors import BadInput, KMismatch
-from fairgate.net.access import Access
+from fairgate.errors import BadInput
+from fairgate.net import occupancy
+from fairgate.net.access import Access, open_shared
 from fairgate.net.address import listen_unix
+from fairgate.net.roster import SCHEMA, At, Change, Go, Members, Peer, Place, Rise, changed, gone
 from fairgate.net.watch import is_alive, start_time
 
-SCHEMA = 1
 FILE, LOCK, SOCKET = "members.json", "lock", ".sock"
 PEERS = ID_LIMIT >> SEAT_BITS
-EPOCH_ZERO = 1_704_067_200  # 2024-01-01, in seconds since 1970
-EPOCHS = 1 << 31
 LOCK_SECONDS = 10.0
-LONGEST_NAME = 200
-
-
-class Place(msgspec.Struct, frozen=True):
-    """Where process numbers mean the same."""
-
-    host: str = ""
-    boot: str = ""
-    pids: int = 0  # the pid namespace
-
-
-class Peer(msgspec.Struct, frozen=True):
-    id: int
-    pid: int
-    started: int  # clock ticks, see watch.py
-    socket: str
-    uid: int
-    since: int  # seconds since 1970, for people
-
-
-class Gate(msgspec.Struct, frozen=True):
-    name: str
-    k: int
-    protocol: str
-    epoch: int  # its fences are above epoch * 2^32
-    creator: int  # a peer
-
-
-class Members(msgspec.Struct, frozen=True):
-    schema: int = SCHEMA
-    version: int = 0
-    epoch: int = 0  # the highest that was ever given to a gate
-    place: Place = Place()
-    peers: tuple[Peer, ...] = ()
-    gates: tuple[Gate, ...] = ()
-
-    def gate(self, name: str) -> Gate | None:
-        return next((gate for gate in self.gates if gate.name == name), None)
-
-    def peer(self, ident: int) -> Peer | None:
-        return next((peer for peer in self.peers if peer.id == ident), None)
 
 
 @dataclass(frozen=True)
@@ -102,7 +61,7 @@ def join(rule: Access) -> Joined:
         path = rule.folder / f"{ident}{SOCKET}"
         listener = listen_unix(path, rule.group is not None)
         pid = os.getpid()
-        me = Peer(ident, pid, start_time(pid), str(path), os.geteuid(), int(time.time()))
+        me = Peer(ident, pid, start_time(pid), str(path), os.geteuid(), int(time.time()), socket.gethostname())
         return msgspec.structs.replace(members, peers=(*members.peers, me), place=here())
 
     try:
@@ -118,72 +77,25 @@ def join(rule: Access) -> Joined:
 
 def leave(rule: Access, ident: int) -> Members:
     """To leave twice, or after having been removed, is nothing."""
-    return change(rule, lambda members: without(rule.folder, members, {ident}))
+    return change(rule, lambda members: without(rule.folder, members, {ident}, ghosts=False))
 
 
 def remove_dead(rule: Access) -> tuple[Members, tuple[Peer, ...]]:
     """The file afterwards, and who was removed now: if two peers ask at once, one of them gets the list."""
-    gone: tuple[Peer, ...] = ()
+    dead: tuple[Peer, ...] = ()
 
     def step(members: Members) -> Members:
-        nonlocal gone
+        nonlocal dead
         after = without_dead(rule.folder, members)
-        gone = tuple(peer for peer in members.peers if peer not in after.peers)
+        dead = tuple(peer for peer in members.peers if peer not in after.peers)
         return after
 
-    return change(rule, step), gone
+    return change(rule, step), dead
 
 
-def open_gate(rule: Access, name: str, k: int, protocol: str, creator: int) -> Gate:
-    """The gate's record: what was agreed before, or a new one under a fresh epoch. KMismatch if k is another."""
-    if not (0 < len(name) <= LONGEST_NAME and name.isprintable()):
-        raise BadInput(f"cannot call a gate {name!r:.60}: 1 to {LONGEST_NAME} printable characters")
-    if k < 1:
-        raise BadInput(f"gate {name} would let nobody in: k is {k}")
-
-    def step(members: Members) -> Members:
-        found = members.gate(name)
-        if members.peer(creator) is None:
-            raise BadInput(f"peer {creator} is not a member of {rule.folder}: it left, or was taken for dead")
-        if found is None:
-            epoch = next_epoch(members)
-            gates = (*members.gates, Gate(name, k, protocol, epoch, creator))
-            return msgspec.structs.replace(members, epoch=epoch, gates=gates)
-        if found.k != k:
-            raise KMismatch(name, k, found.k)
-        if found.protocol != protocol:
-            raise BadInput(f"gate {name} runs {found.protocol}, and you asked for {protocol}")
-        return members
-
-    return known_gate(change(rule, step), name)
-
-
-def close_gate(rule: Access, name: str) -> Members:
-    """The last node of it is gone; the next to open it may choose another k."""
-
-    def step(members: Members) -> Members:
-        return msgspec.structs.replace(members, gates=tuple(gate for gate in members.gates if gate.name != name))
-
-    return change(rule, step)
-
-
-def renew_epoch(rule: Access, name: str) -> Gate:
-    """The gate begins anew, with fences above all that there were."""
-
-    def step(members: Members) -> Members:
-        epoch = next_epoch(members)
-        renewed = msgspec.structs.replace(known_gate(members, name), epoch=epoch)
-        gates = tuple(renewed if gate.name == name else gate for gate in members.gates)
-        return msgspec.structs.replace(members, epoch=epoch, gates=gates)
-
-    return known_gate(change(rule, step), name)
-
-
-def known_gate(members: Members, name: str) -> Gate:
-    gate = members.gate(name)
-    if gate is None:
-        raise BadInput(f"there is no gate {name}")
-    return gate
+def make_change(rule: Access, change_: Change) -> Members:
+    """One change of the roster; BadInput or KMismatch if it cannot be."""
+    return change(rule, lambda members: changed(members, change_, now()))
 
 
 # What they are made of.
@@ -197,12 +109,8 @@ def fresh_id(members: Members) -> int:
             return ident
 
 
-def next_epoch(members: Members) -> int:
-    """Seconds since 2024, but always more than any before, whatever the clock does."""
-    epoch = max(int(time.time()) - EPOCH_ZERO, members.epoch + 1)
-    if epoch >= EPOCHS:
-        raise BadInput("the epochs of fences are used up: is the clock right?")
-    return epoch
+def now() -> At:
+    return At(int(time.time()))
 
 
 def here() -> Place:
@@ -237,24 +145,37 @@ def answers(path: str) -> bool:
 
 
 def without_dead(folder: Path, members: Members) -> Members:
-    return without(folder, members, {peer.id for peer in members.peers if is_dead(peer, members)})
+    """And without the ghosts whose occupancy is over."""
+    members = without(folder, members, {peer.id for peer in members.peers if is_dead(peer, members)}, ghosts=True)
+    return without_ghosts(folder, members)
 
 
-def without(folder: Path, members: Members, gone: set[int]) -> Members:
-    """And without the sockets that nobody listens to."""
-    peers = tuple(peer for peer in members.peers if peer.id not in gone)
-    known = {f"{peer.id}{SOCKET}" for peer in peers}
+def without(folder: Path, members: Members, dead: set[int], ghosts: bool) -> Members:
+    """And without the sockets that nobody listens to. `ghosts`: what their processes are inside of stays theirs."""
+    still = [(held.gate, held.ident, held.slot) for held in occupancy.found(folder)] if ghosts and dead else []
+    after = gone(members, Go(tuple(sorted(dead)), tuple(still)), now())
+    known = {f"{peer.id}{SOCKET}" for peer in after.peers}
     for path in folder.glob(f"*{SOCKET}"):
         if path.name not in known:
             path.unlink(missing_ok=True)
-    return msgspec.structs.replace(members, peers=peers, gates=members.gates if peers else ())
+    return after
+
+
+def without_ghosts(folder: Path, members: Members) -> Members:
+    ghosts = [(gate.name, seat.ident) for gate in members.gates for seat in gate.seats if seat.ghost]
+    if ghosts:
+        still = {held.ident for held in occupancy.found(folder)}
+        for gate, ident in ghosts:
+            if ident not in still:
+                members = changed(members, Rise(gate, (ident,)), now())
+    return members
 
 
 # The file.
 
 
 def read(folder: Path) -> Members:
-    """As it is now. No file is one without members."""
+    """As it is now. No file, or an empty one, which a power cut can leave, is one without members."""
     path = folder / FILE
     try:
         data = path.read_bytes()
@@ -263,7 +184,7 @@ def read(folder: Path) -> Members:
     except OSError as wrong:
         raise BadInput(f"cannot read {path}: {wrong.strerror}") from wrong
     try:
-        members = msgspec.json.decode(data, type=Members)
+        members = msgspec.json.decode(data, type=Members) if data else Members()
     except ValueError as wrong:
         raise BadInput(f"{path} is damaged ({wrong}): remove it when no peer runs") from wrong
     if members.schema != SCHEMA:
@@ -287,8 +208,6 @@ def write(rule: Access, members: Members) -> None:
     try:
         with os.fdopen(open_shared(rule, new, os.O_WRONLY | os.O_TRUNC), "wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(members), indent=1) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
         new.replace(rule.folder / FILE)
     except OSError as wrong:
         raise BadInput(f"cannot write to {rule.folder}: {wrong.strerror}") from wrong
@@ -320,12 +239,3 @@ def try_lock(lock: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def open_shared(rule: Access, path: Path, flags: int) -> int:
-    """For the owner, and in a shared directory for the group, whatever the umask is."""
-    file = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    if rule.group is not None and os.fstat(file).st_uid == os.geteuid():
-        os.fchown(file, -1, rule.group)
-        os.fchmod(file, 0o660)
-    return file

@@ -149,10 +149,10 @@ class Transport:
 
     # Dialling.
 
-    def dial(self, address: Address, peer: int = NIL) -> Dial:
-        """Keep a connection to this address. `Dial.why` tells why there is none."""
+    def dial(self, address: Address, peer: int = NIL, quiet: bool = False) -> Dial:
+        """Keep a connection to this address. `Dial.why` tells why there is none; so does the log, unless `quiet`."""
         check_secure(address, self.tls is not None, self.insecure)
-        dial = Dial(self, address, peer)
+        dial = Dial(self, address, peer, quiet)
         self.dials.append(dial)
         return dial
 
@@ -308,6 +308,15 @@ class Transport:
         if connection is None or not connection.up:
             return False
         connection.post(encode(frame))
+        return True
+
+    def send_now(self, peer: int, frame: Frame) -> bool:
+        """As `send`, from any thread; False too if something else is before it: then by the loop, with `send`."""
+        connection = self.up.get(peer)
+        if connection is None or not connection.write_now(encode(frame)):
+            return False
+        if connection.rest:
+            self.loop.call_soon_threadsafe(connection.flush)
         return True
 
     def is_taken(self, peer: int) -> bool:

@@ -68,6 +68,13 @@ class Watch:
         else:
             self.loop.add_reader(pidfd, self.died, peer)
 
+    def only(self, wanted: dict[int, tuple[int, int]]) -> None:
+        """These and no others: by peer, its process."""
+        for peer in [peer for peer in self.pidfds if peer not in wanted]:
+            self.discard(peer)
+        for peer, (pid, started) in wanted.items():
+            self.add(peer, pid, started)
+
     def discard(self, peer: int) -> None:
         pidfd = self.pidfds.pop(peer, None)
         if pidfd is not None:

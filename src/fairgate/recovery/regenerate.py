@@ -2,7 +2,7 @@
 
 Theory of operation. Whoever drives the nodes tells all members of every change of the membership, as numbered
 views in one agreed order (`on_view`). A new view freezes the gate: nobody is let in, and what was under way is
-forgotten, tokens and all. Every member tells the *leader*, the lowest id of the view, where it stands: inside and in
+forgotten, tokens and all. Every member tells the *leader*, the first of the view, where it stands: inside and in
 which slot, or waiting and since how long by its own clock, or neither. When the leader has heard from all, it makes the
 protocol anew, under an epoch that is the view's number: it plays a whole gate by itself, with a fresh node for each
 member. Those inside ask first and get their slots, then those who wait ask, the longest waiting first, and
@@ -111,7 +111,7 @@ class Regenerate(Layer):
         self.epoch = 0  # the view whose epoch the protocol is in
         self.members = setup.members  # of that epoch, in the order of its setup
         self.view = 0  # the last that came; frozen while it is not the epoch
-        self.view_members = tuple(sorted(setup.members))
+        self.view_members = setup.members
         self.request = NIL  # the one that waits or is inside, as people see it
         self.asked = 0  # when
         self.inside = False
@@ -124,6 +124,18 @@ class Regenerate(Layer):
 
     def door(self) -> Outbox:
         return Followed(self)
+
+    # For a driver whose gates have been open before.
+
+    def wait_for_view(self) -> None:
+        """A member that comes later: nothing it was made with counts before its first view."""
+        self.epoch = NIL
+
+    def is_inside(self, request: int, slot: int) -> None:
+        """A member that stands for one that was let in elsewhere."""
+        self.request = request
+        self.inside = True
+        self.slot = slot
 
     # What people do. While the gate is frozen it is only noted, and made up for afterwards.
 
@@ -176,7 +188,7 @@ class Regenerate(Layer):
         if number <= self.view:
             return
         self.view = number
-        self.view_members = tuple(sorted(members))
+        self.view_members = tuple(members)
         self.answers = {member: answer for member, answer in self.answers.items() if answer.view >= number}
         if self.me in members:
             self.answered = self.request

@@ -1,0 +1,267 @@
+"""fairgate for asyncio.
+
+    import fairgate
+
+    async with fairgate.join() as peer:             # this process is a peer now, with the others of this host
+        gpu = peer.semaphore("gpu", k=3)            # peer.lock("report") is k=1
+        async with gpu as permit:                   # permit.slot, .fence, .deadline, .lost
+            ...
+        if permit := await gpu.acquire(timeout=5):  # None: nobody let us in in time
+            ...
+            permit.release()
+
+A body of `async with` is never entered without a permit, and is cancelled when the permit is lost: then `async with`
+raises PermitLost. `fairgate.sync` has the same for threads.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Generator
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from fairgate.errors import AcquireTimeout, PermitLost
+from fairgate.live.engine import Engine
+from fairgate.live.gate import LiveGate
+from fairgate.live.kinds import DEFAULT
+from fairgate.live.permit import TRY_SECONDS, BasePermit, BaseSemaphore, nanoseconds
+from fairgate.live.report import Person
+from fairgate.live.ticket import INSIDE, LOST, WAITING, Ticket
+
+T = TypeVar("T")
+
+
+class Waiter:
+    """Wakes whoever awaits it, from any thread: first when the request is settled, then when the permit is lost."""
+
+    __slots__ = ("future", "loop", "lost", "task", "ticket")
+
+    def __init__(self, lease: int, note: str) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.ticket = Ticket(self.wake, lease, note)
+        self.future: asyncio.Future[None] | None = None
+        self.lost: asyncio.Event | None = None
+        self.task: asyncio.Task[Any] | None = None  # to be cancelled on loss
+
+    def wake(self) -> bool:
+        """False: the loop is closed."""
+        if self.future is None and self.lost is None and self.task is None:
+            return True  # nobody awaits anything yet: it is still being asked for
+        try:
+            self.loop.call_soon_threadsafe(self.awake)
+        except RuntimeError:
+            return False
+        return True
+
+    def awake(self) -> None:
+        if self.future is not None and not self.future.done():
+            self.future.set_result(None)
+        if self.ticket.state == LOST:
+            if self.lost is not None:
+                self.lost.set()
+            if self.task is not None:
+                self.task.cancel()
+
+
+class Lost:
+    """Is the permit lost? `if permit.lost`, or `await permit.lost.wait()`."""
+
+    def __init__(self, permit: "Permit") -> None:
+        self.permit = permit
+
+    def __bool__(self) -> bool:
+        return self.is_set()
+
+    def is_set(self) -> bool:
+        return self.permit.ticket.state == LOST
+
+    async def wait(self) -> str:
+        """Why it was lost."""
+        waiter = self.permit.waiter
+        if waiter.lost is None:
+            waiter.lost = asyncio.Event()
+        if not self.is_set():
+            await waiter.lost.wait()
+        return self.permit.ticket.why
+
+
+class Permit(BasePermit):
+    __slots__ = ("waiter",)
+
+    def __init__(self, engine: Engine, gate: LiveGate, ticket: Ticket, waiter: Waiter) -> None:
+        super().__init__(engine, gate, ticket)
+        self.waiter = waiter
+
+    @property
+    def lost(self) -> Lost:
+        return Lost(self)
+
+    async def __aenter__(self) -> Self:
+        """From now on the loss of the permit cancels this task."""
+        self.waiter.task = asyncio.current_task()
+        self.check()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        task, self.waiter.task = self.waiter.task, None
+        lost = self.ticket.state == LOST
+        self.release()
+        if not lost:
+            return
+        if kind is asyncio.CancelledError and task is not None and task.uncancel() > 0:
+            return  # somebody else cancelled it as well, and that is what it should end with
+        if error is None or kind is asyncio.CancelledError:
+            raise PermitLost(f"the permit of gate {self.gate.name} was lost: {self.ticket.why}") from error
+
+
+class Hold:
+    """`async with gate.hold(timeout=5, lease=60) as permit`: AcquireTimeout if nobody lets us in in time."""
+
+    def __init__(self, semaphore: "Semaphore", timeout: float | None, lease: float | None, note: str) -> None:
+        self.semaphore = semaphore
+        self.timeout = timeout
+        self.lease = lease
+        self.note = note
+        self.permit: Permit | None = None
+
+    async def __aenter__(self) -> Permit:
+        permit = await self.semaphore.acquire(self.timeout, self.lease, self.note)
+        if permit is None:
+            raise AcquireTimeout(f"gate {self.semaphore.name} did not let us in within {self.timeout:g} s")
+        try:
+            await permit.__aenter__()
+        except BaseException:
+            permit.release()
+            raise
+        self.permit = permit
+        return permit
+
+    async def __aexit__(self, *how: Any) -> None:
+        assert self.permit is not None
+        await self.permit.__aexit__(*how)
+
+
+class Semaphore(BaseSemaphore):
+    """A gate that lets k in. Many tasks of many processes can wait at it; each has its own turn."""
+
+    def __init__(self, engine: Engine, name: str, k: int, protocol: str = DEFAULT) -> None:
+        super().__init__(engine, name, k, protocol)
+        self.holds: dict[asyncio.Task[Any] | None, list[Hold]] = {}
+
+    async def acquire(self, timeout: float | None = None, lease: float | None = None, note: str = "") -> Permit | None:
+        """A permit; None if `timeout` seconds went by first. A `lease` limits how long the permit is good."""
+        waiter = Waiter(nanoseconds(lease, "lease"), note)
+        ticket = waiter.ticket
+        self.engine.acquire(self.gate, ticket)
+        if ticket.state == WAITING:
+            await self.wait(ticket, waiter, timeout)
+        if ticket.error is not None:
+            raise ticket.error
+        if ticket.state == LOST:
+            raise PermitLost(f"the permit of gate {self.name} was lost at once: {ticket.why}")
+        return Permit(self.engine, self.gate, ticket, waiter) if ticket.state == INSIDE else None
+
+    async def wait(self, ticket: Ticket, waiter: Waiter, timeout: float | None) -> None:
+        """Until it is settled or the time is over; no permit is left behind however this ends."""
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout):
+                    waiter.future = waiter.loop.create_future()
+                    if ticket.state == WAITING:  # not before there is a future for `wake` to see
+                        await waiter.future
+        except BaseException:
+            self.engine.release(self.gate, ticket)
+            raise
+        if ticket.state == WAITING:
+            self.engine.release(self.gate, ticket)
+
+    async def try_acquire(self, lease: float | None = None, note: str = "") -> Permit | None:
+        """A permit if a slot is free and nobody waits for it, else None; not later than a moment."""
+        people = await self.people()
+        if len(people) >= self.k:
+            return None
+        return await self.acquire(TRY_SECONDS, lease, note)
+
+    def hold(self, timeout: float | None = None, lease: float | None = None, note: str = "") -> Hold:
+        return Hold(self, timeout, lease, note)
+
+    async def __aenter__(self) -> Permit:
+        hold = Hold(self, None, None, "")
+        permit = await hold.__aenter__()
+        self.holds.setdefault(asyncio.current_task(), []).append(hold)
+        return permit
+
+    async def __aexit__(self, *how: Any) -> None:
+        task = asyncio.current_task()
+        holds = self.holds[task]
+        hold = holds.pop()
+        if not holds:
+            del self.holds[task]
+        await hold.__aexit__(*how)
+
+    async def people(self) -> list[Person]:
+        return await on_loop(self.engine, self.engine.people(self.name))
+
+    async def holders(self) -> list[Person]:
+        """Who is inside, by slot."""
+        return sorted([one for one in await self.people() if one.inside], key=lambda one: (one.slot, one.since))
+
+    async def waiters(self) -> list[Person]:
+        """Who waits, the longest first."""
+        return sorted([one for one in await self.people() if not one.inside], key=lambda one: one.since)
+
+    async def locked(self) -> bool:
+        return len(await self.holders()) >= self.k
+
+    async def close(self) -> None:
+        """This process leaves the gate; the others go on."""
+        await on_loop(self.engine, self.engine.close_gate(self.gate))
+
+
+class Peer:
+    """This process among the others. Made by `fairgate.join`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    def semaphore(self, name: str, k: int, protocol: str = DEFAULT) -> Semaphore:
+        return Semaphore(self.engine, name, k, protocol)
+
+    def lock(self, name: str, protocol: str = DEFAULT) -> Semaphore:
+        return Semaphore(self.engine, name, 1, protocol)
+
+    async def close(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, self.engine.close)
+
+
+class Joining:
+    """`peer = await join()`, to be closed, or `async with join() as peer`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.peer = Peer(engine)
+
+    async def start(self) -> Peer:
+        await asyncio.get_running_loop().run_in_executor(None, self.engine.start)
+        return self.peer
+
+    def __await__(self) -> Generator[Any, None, Peer]:
+        return self.start().__await__()
+
+    async def __aenter__(self) -> Peer:
+        return await self.start()
+
+    async def __aexit__(self, *how: object) -> None:
+        await asyncio.shield(self.peer.close())
+
+
+def join() -> Joining:
+    """Become a peer of this host."""
+    return Joining(Engine())
+
+
+async def on_loop(engine: Engine, work: Coroutine[Any, Any, T]) -> T:
+    """Work for the engine's own loop, awaited from the user's."""
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, engine.loop))

@@ -1,0 +1,1 @@
+"""Live peers: the protocols' nodes between real processes. api.py and sync.py are the doors to it."""

@@ -1,0 +1,417 @@
+"""A peer: one thread with a loop of its own, which reads what others say, and the gates that it has open.
+
+All state is under one lock. Whatever touches it is a *step*: a frame that came, a change of the roster, or what a user
+asks for. A user's step runs in the user's own thread, so that taking a token that lies here idle needs no other thread
+and no message, and a busy user never keeps the engine from reading. What a step sends leaves when it is over.
+
+If a step is broken off half-way (Ctrl-C raises an exception wherever the main thread happens to be), the gate's state
+here may be half a state. Then the gate gets a new view: the census under it makes everything anew from what is certain,
+who is inside and who waits.
+"""
+
+import asyncio
+import atexit
+import logging
+import os
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any
+
+from fairgate.core.ids import NIL
+from fairgate.core.message import Message, decode
+from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed
+from fairgate.live.gate import LiveGate
+from fairgate.live.ghosts import Ghosts
+from fairgate.live.kinds import make_of
+from fairgate.live.links import Links
+from fairgate.live.registry import HostRegistry, Registry
+from fairgate.live.report import Person, Report, report
+from fairgate.live.report import encode as encode_report
+from fairgate.live.report import read as read_report
+from fairgate.live.ticket import INSIDE, Ticket
+from fairgate.net.access import Access
+from fairgate.net.codec import CodecError, Frame
+from fairgate.net.loop import new_loop
+from fairgate.net.members import join
+from fairgate.net.roster import Change, Members, Peer, Renew, Rise, Sit
+from fairgate.net.runtime import runtime_folder, warn_of_rivals
+from fairgate.net.transport import Transport
+from fairgate.net.watch import Watch
+
+MESSAGE, NEWS, ASK, TELL, BREAK = "m", "news", "ask", "tell", "break"
+LEFT = "this peer has left"
+DROPPED = "this peer was taken for dead by the others"
+CLOSE_SECONDS = 10.0
+ANSWER_SECONDS = 2.0
+
+log = logging.getLogger("fairgate.live")
+
+
+def clock() -> int:
+    """ns. It runs on while the machine sleeps, as whatever a lease protects does."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+class Engine:
+    def __init__(self, rule: Access | None = None) -> None:
+        self.rule = rule
+        self.pid = os.getpid()
+        self.lock = threading.Lock()
+        self.now = 0
+        self.gates: dict[str, LiveGate] = {}
+        self.local: deque[tuple[str, int, int, Message]] = deque()  # between seats of this peer
+        self.members = Members()
+        self.announced = 0  # the version of it that we told others of
+        self.closed = ""  # why
+        self.guarantee = "host"  # what a dead peer means: here its permits are free at once, and nothing is lost
+        self.asked = 0
+        self.questions: dict[int, asyncio.Future[Report]] = {}
+        self.ready: Future[None] = Future()
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.thread = threading.Thread(target=self.run, name="fairgate", daemon=True)
+
+    # The life of it.
+
+    def start(self) -> None:
+        """Returns when this process is a peer; BadInput if it cannot be one."""
+        self.thread.start()
+        self.ready.result()
+        atexit.register(close_if_open, weakref.ref(self))
+
+    def run(self) -> None:
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            runner.run(self.main())
+
+    async def main(self) -> None:
+        try:
+            await self.begin()
+        except BaseException as wrong:
+            self.ready.set_exception(wrong)
+            return
+        self.ready.set_result(None)
+        await self.stopping.wait()
+        await self.end()
+
+    async def begin(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.stopping = asyncio.Event()
+        if self.rule is None:
+            self.rule = runtime_folder()
+        joined = join(self.rule)
+        self.me = joined.me.id
+        self.identity: Peer = joined.me
+        self.registry: Registry = HostRegistry(self.rule, joined.me)
+        self.transport = Transport(self.me, "local", self)
+        self.transport.serve(joined.listener)
+        self.links = Links(self.transport, self.lock)
+        self.watch = Watch(self.on_death)
+        self.ghosts = Ghosts(self.rule.folder, self.ghost_is_over)
+        with self.step():
+            self.adopt(joined.members)
+
+    async def end(self) -> None:
+        self.watch.close()
+        self.ghosts.close()
+        for task in list(self.tasks):
+            task.cancel()
+        try:
+            await self.announce(await self.registry.leave())
+        except BadInput as wrong:
+            log.warning("could not leave in order: %s", wrong)
+        await self.transport.close()
+
+    def close(self) -> None:
+        """From any thread but the engine's. Whoever is inside has lost its permit then; to close twice is nothing."""
+        if self.pid != os.getpid():
+            return
+        with self.lock:
+            if self.closed:
+                return
+        self.shut(LEFT)
+        self.loop.call_soon_threadsafe(self.stopping.set)
+        self.thread.join(CLOSE_SECONDS)
+
+    def shut(self, why: str) -> None:
+        with self.lock:
+            self.closed = self.closed or why
+            for gate in self.gates.values():
+                gate.close(why)
+
+    # Steps.
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        with self.lock:
+            self.now = clock()
+            yield
+            self.settle()
+
+    def settle(self) -> None:
+        """What seats of this peer said to each other."""
+        while self.local:
+            gate, dst, src, msg = self.local.popleft()
+            self.gates[gate].on_message(dst, src, msg)
+
+    def of_user(self, gate: LiveGate, work: Callable[[Ticket], None], ticket: Ticket) -> None:
+        """A step in the user's thread."""
+        if self.pid != os.getpid():
+            raise ForkedPeer("this peer is the parent process's: a child joins by itself, after the fork")
+        try:
+            with self.lock:
+                self.now = clock()
+                work(ticket)
+                if self.local:
+                    self.settle()
+        except BaseException as broken_off:
+            if not isinstance(broken_off, Exception):
+                self.renew(gate)
+            raise
+
+    def acquire(self, gate: LiveGate, ticket: Ticket) -> None:
+        self.of_user(gate, gate.acquire, ticket)
+
+    def release(self, gate: LiveGate, ticket: Ticket) -> None:
+        self.of_user(gate, gate.release, ticket)
+
+    # What gates ask for.
+
+    def send(self, host: int, gate: str, dst: int, src: int, msg: Message) -> None:
+        if host == self.me:
+            self.local.append((gate, dst, src, msg))
+        else:
+            self.links.send(host, (MESSAGE, gate, dst, src, msg.key()))
+
+    def sit(self, gate: LiveGate) -> None:
+        self.from_outside(self.sitting(gate))
+
+    def renew(self, gate: LiveGate) -> None:
+        self.from_outside(self.renewing(gate))
+
+    def abandoned(self, gate: LiveGate, ticket: Ticket) -> None:
+        """Its user's loop is closed: nobody will ever release it."""
+        self.loop.call_soon_threadsafe(self.drop, gate, ticket)
+
+    def drop(self, gate: LiveGate, ticket: Ticket) -> None:
+        with self.step():
+            gate.release(ticket)
+
+    def lease_begins(self, gate: LiveGate, ticket: Ticket) -> None:
+        self.loop.call_soon_threadsafe(self.watch_lease, gate, ticket)
+
+    def watch_lease(self, gate: LiveGate, ticket: Ticket) -> None:
+        left = ticket.deadline - clock()
+        if left > 0:
+            if ticket.state == INSIDE:
+                self.loop.call_later(left / 1e9, self.watch_lease, gate, ticket)
+            return
+        with self.step():
+            gate.lose(ticket, "its lease is over")
+
+    async def sitting(self, gate: LiveGate) -> None:
+        """All that stand by now sit down at once: one change, one view."""
+        with self.lock:
+            tickets, gate.standing = gate.standing, []
+        idents = tuple([ticket.ident for ticket in tickets])
+        try:
+            await self.change(Sit(gate.name, gate.k, gate.protocol, self.me, idents))
+        except FairgateError as wrong:
+            with self.step():
+                gate.refuse(tickets, wrong)
+
+    async def renewing(self, gate: LiveGate) -> None:
+        await self.change(Renew(gate.name))
+
+    # The roster.
+
+    async def change(self, change: Change) -> None:
+        await self.announce(await self.registry.change(change))
+
+    async def check(self) -> None:
+        await self.announce(await self.registry.check())
+
+    async def look(self) -> None:
+        members = await self.registry.look()
+        with self.step():
+            self.adopt(members)
+
+    async def announce(self, members: Members) -> None:
+        """We changed it, perhaps. That we know it already does not mean that others do: we may have read our own."""
+        if members.version > self.announced:
+            self.announced = members.version
+            others = {seat.host for gate in members.gates for seat in gate.seats} - {self.me, NIL}
+            with self.step():
+                for other in others:
+                    self.links.send(other, (NEWS, members.version))
+                self.adopt(members)
+
+    def adopt(self, members: Members) -> None:
+        if members.version <= self.members.version:
+            return
+        self.members = members
+        if members.peer(self.me) is None:
+            if not self.closed:
+                self.loop.call_soon(self.dropped)
+            return
+        self.links.known(members)
+        self.watch.only({peer.id: (peer.pid, peer.started) for peer in members.peers if peer.id != self.me})
+        for gate in self.gates.values():
+            record = members.gate(gate.name)
+            if record is not None:
+                gate.adopt(record)
+        self.ghosts.watch({seat.ident: gate.name for gate in members.gates for seat in gate.seats
+                           if seat.ghost and seat.host == self.me})  # fmt: skip
+
+    def dropped(self) -> None:
+        self.shut(DROPPED)
+        self.stopping.set()
+
+    def on_death(self, peer: int) -> None:
+        self.spawn(self.check())
+
+    def ghost_is_over(self, gate: str, ident: int) -> None:
+        self.spawn(self.change(Rise(gate, (ident,))))
+
+    # What the transport tells.
+
+    def on_up(self, peer: int) -> None:
+        self.links.on_up(peer)
+
+    def on_down(self, peer: int, why: str) -> None:
+        """Frames may be lost. If the peer lives, whatever they were about is made anew."""
+        if self.members.peer(peer) is not None and not self.closed:
+            log.debug("the connection with peer %d broke: %s", peer, why)
+            self.spawn(self.mend(peer))
+
+    async def mend(self, peer: int) -> None:
+        await self.check()
+        if self.members.peer(peer) is None:
+            return
+        self.links.dial(peer)
+        for gate in list(self.gates.values()):
+            if peer in gate.hosts.values():
+                await self.renewing(gate)
+
+    def on_pressure(self, peer: int, full: bool) -> None:
+        pass  # a gate's messages are few and small: whoever lets 16 MiB of them pile up is not alive
+
+    def on_frame(self, peer: int, frame: Frame) -> None:
+        kind = frame[0]
+        if kind == MESSAGE:
+            self.on_message(frame)
+        elif kind == NEWS:
+            if frame[1] > self.members.version:
+                self.spawn(self.look())
+        elif kind == ASK:
+            with self.step():
+                self.links.send(peer, (TELL, frame[1], encode_report(report(self))))
+        elif kind == TELL:
+            self.answered(*frame[1:])
+        elif kind == BREAK:
+            self.spawn(self.break_in(*frame[1:]))
+        else:
+            raise CodecError(f"{kind!r:.20} is nothing a peer says")
+
+    def answered(self, number: int, data: bytes) -> None:
+        question = self.questions.pop(number, None)
+        if question is not None and not question.done():
+            question.set_result(read_report(data))
+
+    def on_message(self, frame: Frame) -> None:
+        try:
+            _, name, dst, src, key = frame
+            msg = decode(key)
+        except ValueError as wrong:
+            raise CodecError(str(wrong)) from wrong
+        with self.step():
+            gate = self.gates.get(name)
+            if gate is not None:
+                gate.on_message(dst, src, msg)
+
+    async def break_in(self, name: str, ident: int) -> None:
+        """A person wants this seat's permit to be over."""
+        with self.step():
+            gate = self.gates.get(name)
+            ticket = None if gate is None else gate.tickets.get(ident)
+            if gate is not None and ticket is not None:
+                gate.lose(ticket, "somebody broke it")
+
+    # Gates.
+
+    def gate(self, name: str, k: int, protocol: str) -> LiveGate:
+        """As this process knows it; whether the others agree is found out by the first request."""
+        with self.lock:
+            if self.closed:
+                raise GateClosed(self.closed)
+            gate = self.gates.get(name)
+            if gate is None or gate.closed:
+                make, slots = make_of(protocol, k)
+                gate = self.gates[name] = LiveGate(self, name, k, protocol, make, slots)
+                self.loop.call_soon_threadsafe(warn_of_rivals, self.folder, name)
+            elif gate.k != k or gate.protocol != protocol:
+                raise BadInput(f"gate {name} is open here with k={gate.k}, {gate.protocol}: not {k}, {protocol}")
+            return gate
+
+    async def close_gate(self, gate: LiveGate) -> None:
+        with self.step():
+            gate.close(f"gate {gate.name} was closed")
+            idents = gate.mine()
+        await self.change(Rise(gate.name, idents))
+
+    async def ask(self, peers: Iterable[int]) -> list[Report]:
+        """What these peers say of themselves; who does not answer in time is left out."""
+        answers = []
+        for peer in peers:
+            self.asked += 1
+            answer: asyncio.Future[Report] = self.loop.create_future()
+            self.questions[self.asked] = answer
+            answers.append(answer)
+            with self.step():
+                if peer == self.me:
+                    answer.set_result(report(self))
+                else:
+                    self.links.send(peer, (ASK, self.asked))
+        if answers:
+            await asyncio.wait(answers, timeout=ANSWER_SECONDS)
+        return [answer.result() for answer in answers if answer.done()]
+
+    async def people(self, name: str) -> list[Person]:
+        """Who is inside of this gate and who waits, wherever it is."""
+        gate = (await self.registry.look()).gate(name)
+        hosts = {seat.host for seat in gate.seats if seat.host != NIL} if gate is not None else set()
+        reports = await self.ask(sorted(hosts))
+        return [person for one in reports for gate in one.gates if gate.name == name for person in gate.people]
+
+    @property
+    def folder(self) -> Any:
+        assert self.rule is not None
+        return self.rule.folder
+
+    # Work on the loop.
+
+    def from_outside(self, work: Coroutine[Any, Any, None]) -> None:
+        self.loop.call_soon_threadsafe(self.spawn, work)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self.loop.create_task(self.guarded(work))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        task.add_done_callback(lambda _: work.close())  # it may have been cancelled before it began
+
+    async def guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except BadInput as wrong:
+            log.error("%s", wrong)
+        except Exception:
+            log.exception("a mistake in fairgate itself: please report it")
+
+
+def close_if_open(engine: "weakref.ref[Engine]") -> None:
+    found = engine()
+    if found is not None:
+        found.close()

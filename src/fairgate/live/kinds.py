@@ -1,0 +1,37 @@
+"""Which protocols can run live, and how to make their nodes."""
+
+from functools import partial
+
+from fairgate.core.kbr import Routed
+from fairgate.core.layers import MakeNode
+from fairgate.core.mutex import Mutex
+from fairgate.errors import BadInput
+from fairgate.registry import PROTOCOLS, find_protocol
+
+DEFAULT = "fair_k"
+
+
+def why_not(protocol: type[Mutex]) -> str:
+    """Why it cannot run live; nothing if it can."""
+    if issubclass(protocol, Routed):
+        return "it needs an overlay, which live peers do not build yet"
+    if protocol.about.detectors:
+        return "it needs failure detectors; live gates survive the dead by a census instead"
+    if protocol.timed:
+        return "it goes by the clock, so that a census cannot make it anew"
+    return ""
+
+
+def live_protocols() -> list[str]:
+    return [name for name, protocol in PROTOCOLS.items() if not why_not(protocol)]
+
+
+def make_of(name: str, k: int) -> tuple[MakeNode, bool]:
+    """And whether its permits have slots and fences."""
+    protocol = find_protocol(name)
+    why = why_not(protocol)
+    if why:
+        raise BadInput(f"{protocol.about.name} cannot run live: {why}; these can: {', '.join(live_protocols())}")
+    if k > 1 and not protocol.about.many:
+        raise BadInput(f"{protocol.about.name} lets one in at a time: k must be 1, not {k}")
+    return partial(protocol), protocol.about.slots

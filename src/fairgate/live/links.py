@@ -1,0 +1,64 @@
+"""Frames to other peers: dialled when they are first needed, kept until the connection is up.
+
+All under the engine's lock. From the engine's thread frames go to the transport; from any other straight to the socket
+if nothing is before them, else by way of the loop. They arrive in the order of sending.
+"""
+
+import asyncio
+import threading
+from contextlib import AbstractContextManager
+
+from fairgate.net.address import UnixAddress
+from fairgate.net.codec import Frame
+from fairgate.net.roster import Members
+from fairgate.net.transport import Transport
+
+
+class Links:
+    def __init__(self, transport: Transport, lock: AbstractContextManager[object]) -> None:
+        self.transport = transport
+        self.lock = lock
+        self.loop = asyncio.get_running_loop()
+        self.thread = threading.get_ident()
+        self.addresses: dict[int, str] = {}  # of the peers that there are
+        self.dialled: set[int] = set()
+        self.outgoing: list[tuple[int, Frame]] = []  # by way of the loop
+        self.waiting: dict[int, list[Frame]] = {}  # for a connection
+
+    def known(self, members: Members) -> None:
+        self.addresses = {peer.id: peer.socket for peer in members.peers if peer.id != self.transport.me}
+        for peer in [peer for peer in self.dialled if peer not in self.addresses]:
+            self.dialled.discard(peer)
+            self.waiting.pop(peer, None)
+            self.loop.call_soon(self.transport.hang_up, peer)
+
+    def send(self, peer: int, frame: Frame) -> None:
+        if self.outgoing:
+            self.outgoing.append((peer, frame))
+        elif threading.get_ident() == self.thread:
+            self.transmit(peer, frame)
+        elif not self.transport.send_now(peer, frame):
+            self.outgoing.append((peer, frame))
+            self.loop.call_soon_threadsafe(self.flush)
+
+    def flush(self) -> None:
+        with self.lock:
+            outgoing, self.outgoing = self.outgoing, []
+            for peer, frame in outgoing:
+                self.transmit(peer, frame)
+
+    def transmit(self, peer: int, frame: Frame) -> None:
+        if not self.transport.send(peer, frame) and peer in self.addresses:
+            self.waiting.setdefault(peer, []).append(frame)
+            self.dial(peer)
+
+    def dial(self, peer: int) -> None:
+        if peer not in self.dialled and peer in self.addresses:
+            self.dialled.add(peer)
+            # Who has left is known by the roster: that it does not answer meanwhile is nothing to tell.
+            self.transport.dial(UnixAddress(self.addresses[peer]), peer, quiet=True)
+
+    def on_up(self, peer: int) -> None:
+        with self.lock:
+            for frame in self.waiting.pop(peer, []):
+                self.transport.send(peer, frame)

@@ -1,0 +1,130 @@
+"""What the async and the sync API have in common: gates and permits as their users see them."""
+
+from dataclasses import dataclass
+
+from fairgate.core.ids import NIL
+from fairgate.errors import BadInput, PermitLost
+from fairgate.live.engine import Engine, clock
+from fairgate.live.gate import LiveGate
+from fairgate.live.kinds import DEFAULT
+from fairgate.live.ticket import INSIDE, LOST, NO_DEADLINE, Ticket
+
+SECOND = 1_000_000_000
+TRY_SECONDS = 1.0  # a slot is free as far as anybody knows: how long it may take to get it all the same
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Of one gate at this peer, since it was opened here. Waits in seconds."""
+
+    gate: str
+    k: int
+    protocol: str
+    guarantee: str
+    entries: int
+    inside: int
+    waiting: int
+    wait_mean: float
+    wait_max: float
+    messages_sent: int
+    messages_received: int
+    permits_lost: int
+    views: int
+
+
+class BasePermit:
+    """The right to be inside. `slot` is 0..k-1 and `fence` rises with every permit of that slot; None if the protocol
+    has no tokens."""
+
+    __slots__ = ("engine", "gate", "ticket")
+
+    def __init__(self, engine: Engine, gate: LiveGate, ticket: Ticket) -> None:
+        self.engine = engine
+        self.gate = gate
+        self.ticket = ticket
+
+    @property
+    def slot(self) -> int | None:
+        return None if self.ticket.slot == NIL else self.ticket.slot
+
+    @property
+    def fence(self) -> int | None:
+        return None if self.ticket.fence == NIL else self.ticket.fence
+
+    @property
+    def deadline(self) -> float | None:
+        """Seconds on CLOCK_BOOTTIME; None: no lease was asked for."""
+        return None if self.ticket.deadline == NO_DEADLINE else self.ticket.deadline / SECOND
+
+    def left(self) -> float | None:
+        """Seconds until the deadline."""
+        return None if self.ticket.deadline == NO_DEADLINE else (self.ticket.deadline - clock()) / SECOND
+
+    @property
+    def valid(self) -> bool:
+        """Still inside, by the clock too: a lease that is over is over even before anybody has said so."""
+        ticket = self.ticket
+        return ticket.state == INSIDE and (ticket.deadline == NO_DEADLINE or clock() < ticket.deadline)
+
+    def check(self) -> None:
+        """Before anything that must not happen outside."""
+        ticket = self.ticket
+        if ticket.state == LOST:
+            raise PermitLost(f"the permit of gate {self.gate.name} is lost: {ticket.why}")
+        if not self.valid:
+            raise PermitLost(f"the permit of gate {self.gate.name} is over")
+
+    def extend(self, lease: float) -> None:
+        """A new lease from now on. PermitLost if it is too late."""
+        self.check()
+        with self.engine.step():
+            self.check()
+            self.ticket.deadline = clock() + nanoseconds(lease, "lease")
+            self.engine.lease_begins(self.gate, self.ticket)
+
+    def release(self) -> None:
+        """To release twice, or after it was lost, is nothing."""
+        self.engine.release(self.gate, self.ticket)
+
+    def __repr__(self) -> str:
+        return f"<permit of {self.gate.name}, slot {self.slot}, fence {self.fence}, {self.ticket.state}>"
+
+
+class BaseSemaphore:
+    def __init__(self, engine: Engine, name: str, k: int, protocol: str = DEFAULT) -> None:
+        self.engine = engine
+        self.name = name
+        self.k = k
+        self.gate = engine.gate(name, k, protocol)
+
+    def statistics(self) -> Statistics:
+        gate, counts = self.gate, self.gate.counts
+        with self.engine.lock:
+            inside = sum(ticket.state == INSIDE for ticket in gate.tickets.values())
+            return Statistics(
+                gate=gate.name,
+                k=gate.k,
+                protocol=gate.protocol,
+                guarantee=self.engine.guarantee,
+                entries=counts.entries,
+                inside=inside,
+                waiting=len(gate.tickets) - inside,
+                wait_mean=counts.waited / counts.entries / SECOND if counts.entries else 0.0,
+                wait_max=counts.longest / SECOND,
+                messages_sent=counts.sent,
+                messages_received=counts.received,
+                permits_lost=counts.lost,
+                views=counts.views,
+            )
+
+    def __repr__(self) -> str:
+        return f"<gate {self.name}, k={self.k}, {self.gate.protocol}>"
+
+
+def nanoseconds(seconds: float | None, what: str) -> int:
+    """0: none was given."""
+    if seconds is None:
+        return 0
+    if not seconds > 0:
+        raise BadInput(f"a {what} of {seconds:g} s: it must be more than 0")
+    return int(seconds * SECOND)

@@ -1,0 +1,78 @@
+"""What a peer tells about itself: for `fairgate who` and `fairgate top`, and for holders() and waiters()."""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from fairgate.live.gate import LiveGate
+from fairgate.live.ticket import INSIDE, WAITING, Ticket
+
+if TYPE_CHECKING:
+    from fairgate.live.engine import Engine
+
+
+class Person(msgspec.Struct, frozen=True):
+    """One request that waits or is inside. Times are ns on CLOCK_BOOTTIME of its host."""
+
+    ident: int
+    peer: int
+    pid: int
+    host: str
+    inside: bool
+    since: int
+    slot: int
+    fence: int
+    deadline: int
+    note: str
+
+
+class GateReport(msgspec.Struct, frozen=True):
+    name: str
+    k: int
+    protocol: str
+    view: int
+    people: tuple[Person, ...]
+    entries: int
+    waited: int
+    longest: int
+    sent: int
+    lost: int
+    views: int
+
+
+class Report(msgspec.Struct, frozen=True):
+    peer: int
+    pid: int
+    host: str
+    gates: tuple[GateReport, ...]
+
+
+def report(engine: "Engine") -> Report:
+    gates = tuple([of_gate(engine, gate) for gate in engine.gates.values()])
+    return Report(engine.me, engine.pid, engine.identity.host, gates)
+
+
+def of_gate(engine: "Engine", gate: LiveGate) -> GateReport:
+    people = tuple([person(engine, ticket) for ticket in gate.tickets.values() if ticket.state in (INSIDE, WAITING)])
+    counts = gate.counts
+    return GateReport(
+        gate.name, gate.k, gate.protocol, gate.record.view, people, counts.entries, counts.waited, counts.longest,
+        counts.sent, counts.lost, counts.views,
+    )  # fmt: skip
+
+
+def person(engine: "Engine", ticket: Ticket) -> Person:
+    inside = ticket.state == INSIDE
+    since = ticket.entered if inside else ticket.asked
+    return Person(
+        ticket.ident, engine.me, engine.pid, engine.identity.host, inside, since, ticket.slot, ticket.fence,
+        ticket.deadline, ticket.note,
+    )  # fmt: skip
+
+
+def encode(told: Report) -> bytes:
+    return msgspec.json.encode(told)
+
+
+def read(data: bytes) -> Report:
+    return msgspec.json.decode(data, type=Report)

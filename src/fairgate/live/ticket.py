@@ -1,0 +1,56 @@
+"""One request of one user: what the engine and the user's thread both look at.
+
+It changes only under the engine's lock. `wake` is called there too, when it changes by itself: let in, refused or lost.
+"""
+
+from collections.abc import Callable
+
+from fairgate.core.ids import NIL
+from fairgate.errors import FairgateError
+
+NEW, WAITING, INSIDE, LOST, OVER = "new", "waiting", "inside", "lost", "over"
+NO_DEADLINE = 0
+
+
+def nobody() -> bool:
+    return True
+
+
+class Ticket:
+    __slots__ = ("asked", "deadline", "entered", "error", "fence", "ident", "lease", "note", "number", "slot", "state",
+                 "wake", "why")  # fmt: skip
+
+    def __init__(self, wake: Callable[[], bool] = nobody, lease: int = 0, note: str = "") -> None:
+        self.wake = wake
+        self.lease = lease  # ns; 0: as long as it likes
+        self.note = note  # for people: what it wants in for
+        self.state = NEW
+        self.ident = NIL  # its seat
+        self.number = NIL
+        self.asked = 0  # ns on the engine's clock
+        self.entered = 0
+        self.slot = NIL
+        self.fence = NIL
+        self.deadline = NO_DEADLINE  # ns on the engine's clock
+        self.why = ""  # it was lost
+        self.error: FairgateError | None = None  # it was refused
+
+    def let_in(self, now: int, slot: int, fence: int) -> bool:
+        """False: its user cannot be told any more."""
+        self.state = INSIDE
+        self.entered = now
+        self.slot = slot
+        self.fence = fence
+        if self.lease:
+            self.deadline = now + self.lease
+        return self.wake()
+
+    def refuse(self, error: FairgateError) -> None:
+        self.state = OVER
+        self.error = error
+        self.wake()
+
+    def lose(self, why: str) -> None:
+        self.state = LOST
+        self.why = why
+        self.wake()

@@ -1,0 +1,189 @@
+"""fairgate for threads: `api.py` with `with` instead of `async with`.
+
+    from fairgate import sync
+
+    with sync.join() as peer:
+        with peer.semaphore("gpu", k=3) as permit:
+            ...                                     # permit.lost says if it is no longer good
+
+A thread cannot be stopped from outside, so a permit that is lost does not end the body: look at `permit.lost`, or call
+`permit.check()` before whatever must not happen outside. `with` raises PermitLost at its end then.
+"""
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from fairgate.errors import AcquireTimeout, PermitLost
+from fairgate.live.engine import Engine
+from fairgate.live.gate import LiveGate
+from fairgate.live.kinds import DEFAULT
+from fairgate.live.permit import TRY_SECONDS, BasePermit, BaseSemaphore, nanoseconds
+from fairgate.live.report import Person
+from fairgate.live.ticket import INSIDE, LOST, WAITING, Ticket
+
+T = TypeVar("T")
+
+
+class Waiter:
+    """A lock that is released when there is news: the fastest way to wake one thread."""
+
+    __slots__ = ("lost", "news")
+
+    def __init__(self) -> None:
+        self.news = threading.Lock()
+        self.news.acquire()
+        self.lost: threading.Event | None = None
+
+    def wake(self) -> bool:
+        if self.news.locked():
+            self.news.release()
+        if self.lost is not None:
+            self.lost.set()
+        return True
+
+
+class Lost:
+    """Is the permit lost? `if permit.lost`, or `permit.lost.wait(seconds)`."""
+
+    def __init__(self, permit: "Permit") -> None:
+        self.permit = permit
+
+    def __bool__(self) -> bool:
+        return self.is_set()
+
+    def is_set(self) -> bool:
+        return self.permit.ticket.state == LOST
+
+    def wait(self, timeout: float | None = None) -> bool:
+        waiter = self.permit.waiter
+        if waiter.lost is None:
+            waiter.lost = threading.Event()
+        return self.is_set() or (waiter.lost.wait(timeout) and self.is_set())
+
+
+class Permit(BasePermit):
+    __slots__ = ("waiter",)
+
+    def __init__(self, engine: Engine, gate: LiveGate, ticket: Ticket, waiter: Waiter) -> None:
+        super().__init__(engine, gate, ticket)
+        self.waiter = waiter
+
+    @property
+    def lost(self) -> Lost:
+        return Lost(self)
+
+    def __enter__(self) -> Self:
+        self.check()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        lost = self.ticket.state == LOST
+        self.release()
+        if lost and error is None:
+            raise PermitLost(f"the permit of gate {self.gate.name} was lost: {self.ticket.why}")
+
+
+class Semaphore(BaseSemaphore):
+    """A gate that lets k in. Many threads of many processes can wait at it; each has its own turn."""
+
+    def __init__(self, engine: Engine, name: str, k: int, protocol: str = DEFAULT) -> None:
+        super().__init__(engine, name, k, protocol)
+        self.permits = threading.local()
+
+    def acquire(self, timeout: float | None = None, lease: float | None = None, note: str = "") -> Permit | None:
+        """A permit; None if `timeout` seconds went by first. A `lease` limits how long the permit is good."""
+        waiter = Waiter()
+        ticket = Ticket(waiter.wake, nanoseconds(lease, "lease"), note)
+        try:
+            self.engine.acquire(self.gate, ticket)
+            if ticket.state == WAITING:
+                waiter.news.acquire(timeout=-1 if timeout is None else max(timeout, 0))
+        except BaseException:  # Ctrl-C: nobody would ever release it
+            self.engine.release(self.gate, ticket)
+            raise
+        if ticket.state == WAITING:
+            self.engine.release(self.gate, ticket)
+        if ticket.error is not None:
+            raise ticket.error
+        if ticket.state == LOST:
+            raise PermitLost(f"the permit of gate {self.name} was lost at once: {ticket.why}")
+        return Permit(self.engine, self.gate, ticket, waiter) if ticket.state == INSIDE else None
+
+    def try_acquire(self, lease: float | None = None, note: str = "") -> Permit | None:
+        """A permit if a slot is free and nobody waits for it, else None; not later than a moment."""
+        if len(self.people()) >= self.k:
+            return None
+        return self.acquire(TRY_SECONDS, lease, note)
+
+    def hold(self, timeout: float | None = None, lease: float | None = None, note: str = "") -> Permit:
+        """`with gate.hold(timeout=5, lease=60) as permit`: AcquireTimeout if nobody lets us in in time."""
+        permit = self.acquire(timeout, lease, note)
+        if permit is None:
+            raise AcquireTimeout(f"gate {self.name} did not let us in within {timeout:g} s")
+        return permit
+
+    def __enter__(self) -> Permit:
+        permit = self.hold()
+        stack: list[Permit] = self.permits.__dict__.setdefault("stack", [])
+        stack.append(permit)
+        return permit
+
+    def __exit__(self, *how: Any) -> None:
+        permit: Permit = self.permits.stack.pop()
+        permit.__exit__(*how)
+
+    def people(self) -> list[Person]:
+        return on_loop(self.engine, self.engine.people(self.name))
+
+    def holders(self) -> list[Person]:
+        """Who is inside, by slot."""
+        return sorted([one for one in self.people() if one.inside], key=lambda one: (one.slot, one.since))
+
+    def waiters(self) -> list[Person]:
+        """Who waits, the longest first."""
+        return sorted([one for one in self.people() if not one.inside], key=lambda one: one.since)
+
+    def locked(self) -> bool:
+        return len(self.holders()) >= self.k
+
+    def close(self) -> None:
+        """This process leaves the gate; the others go on."""
+        on_loop(self.engine, self.engine.close_gate(self.gate))
+
+
+class Peer:
+    """This process among the others, from `join()` until `close()` or the end of `with`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    def semaphore(self, name: str, k: int, protocol: str = DEFAULT) -> Semaphore:
+        return Semaphore(self.engine, name, k, protocol)
+
+    def lock(self, name: str, protocol: str = DEFAULT) -> Semaphore:
+        return Semaphore(self.engine, name, 1, protocol)
+
+    def close(self) -> None:
+        self.engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *how: object) -> None:
+        self.close()
+
+
+def join() -> Peer:
+    """Become a peer of this host."""
+    engine = Engine()
+    engine.start()
+    return Peer(engine)
+
+
+def on_loop(engine: Engine, work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run_coroutine_threadsafe(work, engine.loop).result()
