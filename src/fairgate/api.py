@@ -23,6 +23,7 @@ from typing import Any, Self, TypeVar
 from fairgate.errors import AcquireTimeout, PermitLost
 from fairgate.live.engine import Engine
 from fairgate.live.gate import LiveGate
+from fairgate.live.host import HostGround
 from fairgate.live.kinds import DEFAULT
 from fairgate.live.permit import TRY_SECONDS, BasePermit, BaseSemaphore, nanoseconds
 from fairgate.live.report import Person
@@ -259,7 +260,7 @@ class Joining:
 
 def join() -> Joining:
     """Become a peer of this host."""
-    return Joining(Engine())
+    return Joining(Engine(HostGround))
 
 
 async def on_loop(engine: Engine, work: Coroutine[Any, Any, T]) -> T:

@@ -19,6 +19,7 @@ from typing import Any, Self, TypeVar
 from fairgate.errors import AcquireTimeout, PermitLost
 from fairgate.live.engine import Engine
 from fairgate.live.gate import LiveGate
+from fairgate.live.host import HostGround
 from fairgate.live.kinds import DEFAULT
 from fairgate.live.permit import TRY_SECONDS, BasePermit, BaseSemaphore, nanoseconds
 from fairgate.live.report import Person
@@ -180,7 +181,7 @@ class Peer:
 
 def join() -> Peer:
     """Become a peer of this host."""
-    engine = Engine()
+    engine = Engine(HostGround)
     engine.start()
     return Peer(engine)
 

@@ -26,24 +26,19 @@ from fairgate.core.ids import NIL
 from fairgate.core.message import Message, decode
 from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed
 from fairgate.live.gate import LiveGate
-from fairgate.live.ghosts import Ghosts
+from fairgate.live.ground import Ground
 from fairgate.live.kinds import make_of
 from fairgate.live.links import Links
-from fairgate.live.registry import HostRegistry, Registry
 from fairgate.live.report import Person, Report, report
 from fairgate.live.report import encode as encode_report
 from fairgate.live.report import read as read_report
 from fairgate.live.ticket import INSIDE, Ticket
-from fairgate.net.access import Access
 from fairgate.net.codec import CodecError, Frame
 from fairgate.net.loop import new_loop
-from fairgate.net.members import join
 from fairgate.net.roster import Change, Members, Peer, Renew, Rise, Sit
-from fairgate.net.runtime import runtime_folder, warn_of_rivals
 from fairgate.net.transport import Transport
-from fairgate.net.watch import Watch
 
-MESSAGE, NEWS, ASK, TELL, BREAK = "m", "news", "ask", "tell", "break"
+MESSAGE, ASK, TELL, BREAK = "m", "ask", "tell", "break"
 LEFT = "this peer has left"
 DROPPED = "this peer was taken for dead by the others"
 CLOSE_SECONDS = 10.0
@@ -58,17 +53,20 @@ def clock() -> int:
 
 
 class Engine:
-    def __init__(self, rule: Access | None = None) -> None:
-        self.rule = rule
+    identity: Peer
+    transport: Transport
+    links: Links
+
+    def __init__(self, ground: Callable[["Engine"], Ground]) -> None:
         self.pid = os.getpid()
         self.lock = threading.Lock()
         self.now = 0
+        self.ground = ground(self)
         self.gates: dict[str, LiveGate] = {}
         self.local: deque[tuple[str, int, int, Message]] = deque()  # between seats of this peer
         self.members = Members()
         self.announced = 0  # the version of it that we told others of
         self.closed = ""  # why
-        self.guarantee = "host"  # what a dead peer means: here its permits are free at once, and nothing is lost
         self.asked = 0
         self.questions: dict[int, asyncio.Future[Report]] = {}
         self.ready: Future[None] = Future()
@@ -100,27 +98,17 @@ class Engine:
     async def begin(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.stopping = asyncio.Event()
-        if self.rule is None:
-            self.rule = runtime_folder()
-        joined = join(self.rule)
-        self.me = joined.me.id
-        self.identity: Peer = joined.me
-        self.registry: Registry = HostRegistry(self.rule, joined.me)
-        self.transport = Transport(self.me, "local", self)
-        self.transport.serve(joined.listener)
-        self.links = Links(self.transport, self.lock)
-        self.watch = Watch(self.on_death)
-        self.ghosts = Ghosts(self.rule.folder, self.ghost_is_over)
+        members = await self.ground.begin()
+        self.me = self.identity.id
         with self.step():
-            self.adopt(joined.members)
+            self.adopt(members)
 
     async def end(self) -> None:
-        self.watch.close()
-        self.ghosts.close()
+        self.ground.close()
         for task in list(self.tasks):
             task.cancel()
         try:
-            await self.announce(await self.registry.leave())
+            await self.announce(await self.ground.leave())
         except BadInput as wrong:
             log.warning("could not leave in order: %s", wrong)
         await self.transport.close()
@@ -190,7 +178,7 @@ class Engine:
         self.from_outside(self.sitting(gate))
 
     def renew(self, gate: LiveGate) -> None:
-        self.from_outside(self.renewing(gate))
+        self.from_outside(self.change(Renew(gate.name)))
 
     def abandoned(self, gate: LiveGate, ticket: Ticket) -> None:
         """Its user's loop is closed: nobody will ever release it."""
@@ -223,19 +211,16 @@ class Engine:
             with self.step():
                 gate.refuse(tickets, wrong)
 
-    async def renewing(self, gate: LiveGate) -> None:
-        await self.change(Renew(gate.name))
-
     # The roster.
 
     async def change(self, change: Change) -> None:
-        await self.announce(await self.registry.change(change))
+        await self.announce(await self.ground.change(change))
 
     async def check(self) -> None:
-        await self.announce(await self.registry.check())
+        await self.announce(await self.ground.check())
 
     async def look(self) -> None:
-        members = await self.registry.look()
+        members = await self.ground.look()
         with self.step():
             self.adopt(members)
 
@@ -243,10 +228,8 @@ class Engine:
         """We changed it, perhaps. That we know it already does not mean that others do: we may have read our own."""
         if members.version > self.announced:
             self.announced = members.version
-            others = {seat.host for gate in members.gates for seat in gate.seats} - {self.me, NIL}
             with self.step():
-                for other in others:
-                    self.links.send(other, (NEWS, members.version))
+                self.ground.spread(members)
                 self.adopt(members)
 
     def adopt(self, members: Members) -> None:
@@ -258,81 +241,62 @@ class Engine:
                 self.loop.call_soon(self.dropped)
             return
         self.links.known(members)
-        self.watch.only({peer.id: (peer.pid, peer.started) for peer in members.peers if peer.id != self.me})
         for gate in self.gates.values():
             record = members.gate(gate.name)
             if record is not None:
                 gate.adopt(record)
-        self.ghosts.watch({seat.ident: gate.name for gate in members.gates for seat in gate.seats
-                           if seat.ghost and seat.host == self.me})  # fmt: skip
+        self.ground.adopted(members)
 
     def dropped(self) -> None:
         self.shut(DROPPED)
         self.stopping.set()
 
-    def on_death(self, peer: int) -> None:
-        self.spawn(self.check())
-
-    def ghost_is_over(self, gate: str, ident: int) -> None:
-        self.spawn(self.change(Rise(gate, (ident,))))
-
     # What the transport tells.
 
     def on_up(self, peer: int) -> None:
         self.links.on_up(peer)
+        self.ground.on_up(peer)
 
     def on_down(self, peer: int, why: str) -> None:
-        """Frames may be lost. If the peer lives, whatever they were about is made anew."""
-        if self.members.peer(peer) is not None and not self.closed:
-            log.debug("the connection with peer %d broke: %s", peer, why)
-            self.spawn(self.mend(peer))
-
-    async def mend(self, peer: int) -> None:
-        await self.check()
-        if self.members.peer(peer) is None:
-            return
-        self.links.dial(peer)
-        for gate in list(self.gates.values()):
-            if peer in gate.hosts.values():
-                await self.renewing(gate)
+        self.ground.on_down(peer, why)
 
     def on_pressure(self, peer: int, full: bool) -> None:
         pass  # a gate's messages are few and small: whoever lets 16 MiB of them pile up is not alive
 
     def on_frame(self, peer: int, frame: Frame) -> None:
+        """A frame is (kind, ...); what does not fit is nothing that a peer says."""
+        try:
+            self.take(peer, frame)
+        except (ValueError, TypeError, IndexError) as wrong:
+            raise CodecError(f"{frame!r:.60} is nothing a peer says: {wrong}") from wrong
+
+    def take(self, peer: int, frame: Frame) -> None:
         kind = frame[0]
         if kind == MESSAGE:
-            self.on_message(frame)
-        elif kind == NEWS:
-            if frame[1] > self.members.version:
-                self.spawn(self.look())
+            _, name, dst, src, key = frame
+            self.on_message(name, dst, src, decode(key))
         elif kind == ASK:
             with self.step():
                 self.links.send(peer, (TELL, frame[1], encode_report(report(self))))
         elif kind == TELL:
             self.answered(*frame[1:])
         elif kind == BREAK:
-            self.spawn(self.break_in(*frame[1:]))
+            self.break_in(*frame[1:])
         else:
-            raise CodecError(f"{kind!r:.20} is nothing a peer says")
+            self.ground.on_frame(peer, frame)
+
+    def on_message(self, name: str, dst: int, src: int, msg: Message) -> None:
+        with self.step():
+            gate = self.gates.get(name)
+            if gate is not None:
+                gate.on_message(dst, src, msg)
 
     def answered(self, number: int, data: bytes) -> None:
         question = self.questions.pop(number, None)
         if question is not None and not question.done():
             question.set_result(read_report(data))
 
-    def on_message(self, frame: Frame) -> None:
-        try:
-            _, name, dst, src, key = frame
-            msg = decode(key)
-        except ValueError as wrong:
-            raise CodecError(str(wrong)) from wrong
-        with self.step():
-            gate = self.gates.get(name)
-            if gate is not None:
-                gate.on_message(dst, src, msg)
-
-    async def break_in(self, name: str, ident: int) -> None:
+    def break_in(self, name: str, ident: int) -> None:
         """A person wants this seat's permit to be over."""
         with self.step():
             gate = self.gates.get(name)
@@ -351,7 +315,7 @@ class Engine:
             if gate is None or gate.closed:
                 make, slots = make_of(protocol, k)
                 gate = self.gates[name] = LiveGate(self, name, k, protocol, make, slots)
-                self.loop.call_soon_threadsafe(warn_of_rivals, self.folder, name)
+                self.loop.call_soon_threadsafe(self.ground.opened, name)
             elif gate.k != k or gate.protocol != protocol:
                 raise BadInput(f"gate {name} is open here with k={gate.k}, {gate.protocol}: not {k}, {protocol}")
             return gate
@@ -381,15 +345,10 @@ class Engine:
 
     async def people(self, name: str) -> list[Person]:
         """Who is inside of this gate and who waits, wherever it is."""
-        gate = (await self.registry.look()).gate(name)
+        gate = (await self.ground.look()).gate(name)
         hosts = {seat.host for seat in gate.seats if seat.host != NIL} if gate is not None else set()
         reports = await self.ask(sorted(hosts))
         return [person for one in reports for gate in one.gates if gate.name == name for person in gate.people]
-
-    @property
-    def folder(self) -> Any:
-        assert self.rule is not None
-        return self.rule.folder
 
     # Work on the loop.
 

@@ -105,7 +105,7 @@ class BaseSemaphore:
                 gate=gate.name,
                 k=gate.k,
                 protocol=gate.protocol,
-                guarantee=self.engine.guarantee,
+                guarantee=self.engine.ground.guarantee,
                 entries=counts.entries,
                 inside=inside,
                 waiting=len(gate.tickets) - inside,

@@ -1,0 +1,116 @@
+"""One host: peers meet in a runtime directory, the members file is the roster, and the kernel says who is dead."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from fairgate.core.ids import NIL
+from fairgate.live.ghosts import Ghosts
+from fairgate.live.links import Links
+from fairgate.net import members as file
+from fairgate.net.access import Access
+from fairgate.net.codec import CodecError, Frame
+from fairgate.net.roster import Change, Members, Renew, Rise
+from fairgate.net.runtime import runtime_folder, warn_of_rivals
+from fairgate.net.transport import Transport
+from fairgate.net.watch import Watch
+
+if TYPE_CHECKING:
+    from fairgate.live.engine import Engine
+
+NEWS = "news"
+CLUSTER = "local"
+T = TypeVar("T")
+
+log = logging.getLogger("fairgate.live")
+
+
+class HostGround:
+    guarantee = "host"  # what the dead had is free at once, and nothing is lost
+
+    def __init__(self, engine: "Engine", rule: Access | None = None) -> None:
+        self.engine = engine
+        self.rule = runtime_folder() if rule is None else rule
+
+    async def begin(self) -> Members:
+        engine = self.engine
+        joined = file.join(self.rule)
+        engine.identity = joined.me
+        engine.transport = Transport(joined.me.id, CLUSTER, engine)
+        engine.transport.serve(joined.listener)
+        engine.links = Links(engine.transport, engine.lock)
+        self.watch = Watch(self.on_death)
+        self.ghosts = Ghosts(self.rule.folder, self.ghost_is_over)
+        return joined.members
+
+    # The roster. The file's functions wait for a lock, so they run beside the loop.
+
+    async def change(self, change: Change) -> Members:
+        return await beside(lambda: file.make_change(self.rule, change))
+
+    async def look(self) -> Members:
+        return await beside(lambda: file.read(self.rule.folder))
+
+    async def check(self) -> Members:
+        members, _ = await beside(lambda: file.remove_dead(self.rule))
+        return members
+
+    async def leave(self) -> Members:
+        return await beside(lambda: file.leave(self.rule, self.engine.identity.id))
+
+    # What the engine tells.
+
+    def spread(self, members: Members) -> None:
+        hosts = {seat.host for gate in members.gates for seat in gate.seats}
+        for other in sorted(hosts - {self.engine.me, NIL}):
+            self.engine.links.send(other, (NEWS, members.version))
+
+    def adopted(self, members: Members) -> None:
+        me = self.engine.me
+        self.watch.only({peer.id: (peer.pid, peer.started) for peer in members.peers if peer.id != me})
+        seats = [(seat, gate.name) for gate in members.gates for seat in gate.seats]
+        self.ghosts.watch({seat.ident: gate for seat, gate in seats if seat.ghost and seat.host == me})
+
+    def opened(self, gate: str) -> None:
+        warn_of_rivals(self.rule.folder, gate)
+
+    def on_up(self, peer: int) -> None:
+        pass
+
+    def on_down(self, peer: int, why: str) -> None:
+        """Frames may be lost. If the peer lives, whatever they were about is made anew."""
+        if self.engine.members.peer(peer) is not None and not self.engine.closed:
+            log.debug("the connection with peer %d broke: %s", peer, why)
+            self.engine.spawn(self.mend(peer))
+
+    async def mend(self, peer: int) -> None:
+        engine = self.engine
+        await engine.check()
+        if engine.members.peer(peer) is None:
+            return
+        with engine.lock:
+            engine.links.dial(peer)
+            gates = [gate.name for gate in engine.gates.values() if peer in gate.hosts.values()]
+        for gate in gates:
+            await engine.change(Renew(gate))
+
+    def on_frame(self, peer: int, frame: Frame) -> None:
+        if frame[0] != NEWS or [type(part) for part in frame] != [str, int]:
+            raise CodecError(f"{frame[0]!r:.20} is nothing a peer says")
+        if frame[1] > self.engine.members.version:
+            self.engine.spawn(self.engine.look())
+
+    def on_death(self, peer: int) -> None:
+        self.engine.spawn(self.engine.check())
+
+    def ghost_is_over(self, gate: str, ident: int) -> None:
+        self.engine.spawn(self.engine.change(Rise(gate, (ident,))))
+
+    def close(self) -> None:
+        self.watch.close()
+        self.ghosts.close()
+
+
+async def beside(work: Callable[[], T]) -> T:
+    return await asyncio.get_running_loop().run_in_executor(None, work)
