@@ -23,7 +23,7 @@ from typing import Any, Self, TypeVar
 from fairgate.errors import AcquireTimeout, PermitLost
 from fairgate.live.engine import Engine
 from fairgate.live.gate import LiveGate
-from fairgate.live.host import HostGround
+from fairgate.live.grounds import ground_of
 from fairgate.live.kinds import DEFAULT
 from fairgate.live.permit import TRY_SECONDS, BasePermit, BaseSemaphore, nanoseconds
 from fairgate.live.report import Person
@@ -258,9 +258,9 @@ class Joining:
         await asyncio.shield(self.peer.close())
 
 
-def join() -> Joining:
-    """Become a peer of this host."""
-    return Joining(Engine(HostGround))
+def join(*seeds: str, **network: Any) -> Joining:
+    """Become a peer: of this host, or of the cluster in which one of `seeds` (host:port) is. The rest is Network's."""
+    return Joining(Engine(ground_of(seeds, network)))
 
 
 async def on_loop(engine: Engine, work: Coroutine[Any, Any, T]) -> T:

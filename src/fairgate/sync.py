@@ -19,7 +19,7 @@ from typing import Any, Self, TypeVar
 from fairgate.errors import AcquireTimeout, PermitLost
 from fairgate.live.engine import Engine
 from fairgate.live.gate import LiveGate
-from fairgate.live.host import HostGround
+from fairgate.live.grounds import ground_of
 from fairgate.live.kinds import DEFAULT
 from fairgate.live.permit import TRY_SECONDS, BasePermit, BaseSemaphore, nanoseconds
 from fairgate.live.report import Person
@@ -179,9 +179,9 @@ class Peer:
         self.close()
 
 
-def join() -> Peer:
-    """Become a peer of this host."""
-    engine = Engine(HostGround)
+def join(*seeds: str, **network: Any) -> Peer:
+    """As `fairgate.join`."""
+    engine = Engine(ground_of(seeds, network))
     engine.start()
     return Peer(engine)
 

@@ -14,7 +14,6 @@ import atexit
 import logging
 import os
 import threading
-import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
@@ -25,6 +24,7 @@ from typing import Any
 from fairgate.core.ids import NIL
 from fairgate.core.message import Message, decode
 from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed
+from fairgate.live.clock import clock
 from fairgate.live.gate import LiveGate
 from fairgate.live.ground import Ground
 from fairgate.live.kinds import make_of
@@ -47,12 +47,8 @@ ANSWER_SECONDS = 2.0
 log = logging.getLogger("fairgate.live")
 
 
-def clock() -> int:
-    """ns. It runs on while the machine sleeps, as whatever a lease protects does."""
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-
-
 class Engine:
+    me: int
     identity: Peer
     transport: Transport
     links: Links
@@ -99,7 +95,6 @@ class Engine:
         self.loop = asyncio.get_running_loop()
         self.stopping = asyncio.Event()
         members = await self.ground.begin()
-        self.me = self.identity.id
         with self.step():
             self.adopt(members)
 
@@ -109,8 +104,8 @@ class Engine:
             task.cancel()
         try:
             await self.announce(await self.ground.leave())
-        except BadInput as wrong:
-            log.warning("could not leave in order: %s", wrong)
+        except (BadInput, TimeoutError) as wrong:
+            log.warning("could not leave in order: %s", wrong or "no answer")
         await self.transport.close()
 
     def close(self) -> None:
@@ -129,6 +124,13 @@ class Engine:
             self.closed = self.closed or why
             for gate in self.gates.values():
                 gate.close(why)
+
+    def becomes(self, identity: Peer, transport: Transport, links: Links) -> None:
+        """The ground says who we are."""
+        self.identity = identity
+        self.me = identity.id
+        self.transport = transport
+        self.links = links
 
     # Steps.
 

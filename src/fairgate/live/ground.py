@@ -14,7 +14,7 @@ class Ground(Protocol):
     guarantee: str  # what becomes of a gate when a peer dies, in one word: Statistics has it
 
     async def begin(self) -> Members:
-        """Become a peer, and give the engine `identity`, `transport` and `links`. BadInput if it cannot be."""
+        """Become a peer, and tell the engine (`becomes`). BadInput if it cannot be."""
 
     # The roster. Each gives it as it is afterwards.
 

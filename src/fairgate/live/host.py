@@ -36,10 +36,9 @@ class HostGround:
     async def begin(self) -> Members:
         engine = self.engine
         joined = file.join(self.rule)
-        engine.identity = joined.me
-        engine.transport = Transport(joined.me.id, CLUSTER, engine)
-        engine.transport.serve(joined.listener)
-        engine.links = Links(engine.transport, engine.lock)
+        transport = Transport(joined.me.id, CLUSTER, engine)
+        transport.serve(joined.listener)
+        engine.becomes(joined.me, transport, Links(transport, engine.lock))
         self.watch = Watch(self.on_death)
         self.ghosts = Ghosts(self.rule.folder, self.ghost_is_over)
         return joined.members

@@ -8,7 +8,7 @@ import asyncio
 import threading
 from contextlib import AbstractContextManager
 
-from fairgate.net.address import UnixAddress
+from fairgate.net.address import UnixAddress, parse_address
 from fairgate.net.codec import Frame
 from fairgate.net.roster import Members
 from fairgate.net.transport import Transport
@@ -49,14 +49,27 @@ class Links:
 
     def transmit(self, peer: int, frame: Frame) -> None:
         if not self.transport.send(peer, frame) and peer in self.addresses:
-            self.waiting.setdefault(peer, []).append(frame)
+            self.keep(peer, frame)
             self.dial(peer)
 
+    def keep(self, peer: int, frame: Frame) -> None:
+        self.waiting.setdefault(peer, []).append(frame)
+
     def dial(self, peer: int) -> None:
+        """Under the lock, from any thread."""
         if peer not in self.dialled and peer in self.addresses:
             self.dialled.add(peer)
-            # Who has left is known by the roster: that it does not answer meanwhile is nothing to tell.
-            self.transport.dial(UnixAddress(self.addresses[peer]), peer, quiet=True)
+            self.loop.call_soon_threadsafe(self.dial_now, peer, self.addresses[peer])
+
+    def dial_now(self, peer: int, address: str) -> None:
+        if peer in self.dialled:
+            # On one host, who has left is known by the roster: that it does not answer meanwhile is nothing to tell.
+            here = address.startswith("/")
+            self.transport.dial(UnixAddress(address) if here else parse_address(address), peer, quiet=here)
+
+    def take(self, peer: int, frame: Frame) -> bool:
+        """Is it one of the links' own? There are none."""
+        return False
 
     def on_up(self, peer: int) -> None:
         with self.lock:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from fairgate.core.ids import NIL
 from fairgate.errors import BadInput, PermitLost
-from fairgate.live.engine import Engine, clock
+from fairgate.live.clock import clock
+from fairgate.live.engine import Engine
 from fairgate.live.gate import LiveGate
 from fairgate.live.kinds import DEFAULT
 from fairgate.live.ticket import INSIDE, LOST, NO_DEADLINE, Ticket

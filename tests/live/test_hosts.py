@@ -1,0 +1,182 @@
+"""Gates between hosts, with several peers in one process on loopback: joining, the roster, broken connections."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairgate import KMismatch, sync
+from fairgate.errors import BadInput
+from fairgate.net import keys
+
+HERE = "127.0.0.1"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HERE, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def keeper() -> Iterator[sync.Peer]:
+    with sync.join(listen=f"{HERE}:0") as peer:
+        yield peer
+
+
+def address(peer: sync.Peer) -> str:
+    return peer.engine.identity.socket
+
+
+def test_three_hosts_share_a_gate(keeper: sync.Peer) -> None:
+    with sync.join(address(keeper)) as one, sync.join(address(one)) as two:  # the second asks one who is not the keeper
+        gates = [peer.semaphore("gpu", k=2) for peer in (keeper, one, two)]
+        fences: dict[int | None, list[int]] = {}
+        for _ in range(10):
+            for gate in gates:
+                with gate as permit:
+                    assert permit.fence is not None
+                    fences.setdefault(permit.slot, []).append(permit.fence)
+        assert sum(map(len, fences.values())) == 30
+        assert all(given == sorted(set(given)) for given in fences.values())
+        with gates[0], gates[1]:
+            assert gates[2].acquire(timeout=0.05) is None
+            assert [holder.slot for holder in gates[2].holders()] == [0, 1]
+        assert gates[0].statistics().guarantee == "none"
+
+
+def test_who_leaves_takes_nothing_along(keeper: sync.Peer) -> None:
+    gate = keeper.lock("report")
+    for _ in range(3):
+        with sync.join(address(keeper)) as other, other.lock("report"):
+            pass  # the token is there now
+        with gate:
+            pass
+
+
+def test_the_keeper_refuses_another_k(keeper: sync.Peer) -> None:
+    with (
+        sync.join(address(keeper)) as other,
+        keeper.semaphore("gpu", k=3),
+        pytest.raises(KMismatch, match="lets 3 in, and you asked for 2"),
+    ):
+        other.semaphore("gpu", k=2).acquire()
+
+
+def test_without_its_keeper_nobody_can_come(keeper: sync.Peer) -> None:
+    with sync.join(address(keeper)) as other:
+        with other.lock("old") as permit:
+            keeper.close()
+            assert permit.valid
+        with pytest.raises(BadInput, match="nobody can come or go"):
+            other.lock("new").acquire(timeout=30)
+        with other.lock("old"):  # its own seat is there
+            pass
+
+
+def test_a_seed_that_does_not_answer_is_given_up() -> None:
+    nobody = f"{HERE}:{free_port()}"
+    with pytest.raises(BadInput, match=f"could not join within 0.2 s: {nobody}: connection refused"):
+        sync.join(nobody, join_timeout=0.2)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "network", "words"),
+    [
+        ((), {"cluster": "x"}, "must say where to listen"),
+        (("nowhere",), {}, "cannot read the address nowhere"),
+        (("unix:/x",), {}, "between hosts an address is host:port"),
+        ((), {"listen": "0.0.0.0:0", "insecure": True}, "say --advertise"),
+        ((), {"listen": "0.0.0.0:0", "advertise": "10.0.0.5:7400"}, "make keys with"),
+    ],
+)
+def test_bad_input_is_one_line(seeds: tuple[str, ...], network: dict[str, object], words: str) -> None:
+    with pytest.raises(BadInput, match=words) as wrong:
+        sync.join(*seeds, **network)
+    assert "\n" not in str(wrong.value)
+
+
+def test_a_port_in_use_is_one_line(keeper: sync.Peer) -> None:
+    with pytest.raises(BadInput, match="cannot listen on"):
+        sync.join(listen=address(keeper))
+
+
+def test_another_cluster_is_refused(keeper: sync.Peer) -> None:
+    with pytest.raises(BadInput, match="another cluster"):
+        sync.join(address(keeper), cluster="other", join_timeout=0.3)
+
+
+def test_with_tls(tmp_path: Path) -> None:
+    keys.init(tmp_path)
+    keys.add(tmp_path, "here", [HERE])
+    tls = keys.load(tmp_path, "here")
+    with sync.join(listen=f"{HERE}:0", tls=tls) as keeper, sync.join(address(keeper), tls=tls) as other:
+        gates = [keeper.lock("report"), other.lock("report")]
+        for _ in range(5):
+            for gate in gates:
+                with gate:
+                    pass
+        with pytest.raises(BadInput, match="could not join"):
+            sync.join(address(keeper), join_timeout=0.3)
+
+
+class Cutter:
+    """Stands before a peer's port and cuts connections, every few frames."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.port = free_port()
+        self.target = 0
+        self.cuts = 0
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self.thread.start()
+        serving = asyncio.start_server(self.serve, HERE, self.port)
+        asyncio.run_coroutine_threadsafe(serving, self.loop).result(30)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            there, to = await asyncio.open_connection(HERE, self.target)
+        except OSError:
+            writer.transport.abort()
+            return
+        ways = [asyncio.ensure_future(self.pass_on(reader, to)), asyncio.ensure_future(self.pass_on(there, writer))]
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        for way in ways:
+            way.cancel()
+        self.cuts += 1
+        to.transport.abort()
+        writer.transport.abort()
+
+    async def pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """A piece that is read and not passed on is lost, as frames are when a connection breaks."""
+        for _ in range(self.random.randint(5, 40)):
+            data = await reader.read(65536)
+            if not data:
+                break
+            writer.write(data)
+        await reader.read(65536)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_connections_that_break_lose_nothing(seed: int) -> None:
+    cutter = Cutter(seed)
+    cutter.target = free_port()
+    door, nowhere = f"{HERE}:{cutter.port}", f"{HERE}:{free_port()}"
+    with (
+        sync.join(listen=f"{HERE}:{cutter.target}", advertise=door) as keeper,
+        sync.join(door, advertise=nowhere) as other,  # so that there is no way round the cutter
+    ):
+        gates = [keeper.lock("report"), other.lock("report")]
+        for _ in range(30):
+            for gate in gates:
+                with gate.hold(timeout=30) as permit:
+                    assert permit.valid
+    assert cutter.cuts > 2
