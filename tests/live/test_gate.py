@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import fairgate
 from fairgate import sync
+from fairgate.net.transport import Transport
 
 
 @pytest.fixture(autouse=True)
@@ -57,3 +62,39 @@ def test_another_k_is_refused() -> None:
         gate = two.semaphore("gpu", k=2)
         with pytest.raises(fairgate.KMismatch, match="lets 3 in, and you asked for 2"):
             gate.acquire()
+
+
+def test_a_connection_that_breaks_between_the_living_is_made_good() -> None:
+    """Whatever was on its way is lost; a new view makes it anew."""
+    with sync.join() as one, sync.join() as two, sync.join() as three:
+        peers = (one, two, three)
+        over = threading.Event()
+
+        def contend(peer: sync.Peer) -> int:
+            gate = peer.semaphore("gpu", k=2)
+            entries = 0
+            while not over.is_set():
+                with gate.hold(timeout=30):
+                    entries += 1
+            return entries
+
+        def cut(seed: int) -> None:
+            chance = random.Random(seed)
+            while not over.is_set():
+                engine = chance.choice(peers).engine
+                engine.loop.call_soon_threadsafe(drop_one, engine.transport, chance.random())
+                time.sleep(0.02)
+
+        with ThreadPoolExecutor() as pool:
+            contenders = [pool.submit(contend, peer) for peer in peers]
+            cutter = pool.submit(cut, 1)
+            time.sleep(2.0)
+            over.set()
+            assert min([contender.result(60) for contender in contenders]) > 10
+            cutter.result(60)
+
+
+def drop_one(transport: Transport, chance: float) -> None:
+    up = sorted(transport.up)
+    if up:
+        transport.up[up[int(chance * len(up))]].drop("a test cut it")

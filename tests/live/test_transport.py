@@ -202,19 +202,20 @@ def test_who_dials_itself_stops(tmp_path: Path) -> None:
     run(main())
 
 
-class CountingLink:
-    """Passes everything on to the real transport, and counts."""
+class CountingSocket:
+    """Passes everything on to the real one, and counts."""
 
-    def __init__(self, link: Any) -> None:
-        self.link = link
+    def __init__(self, raw: Any) -> None:
+        self.raw = raw
         self.writes = 0
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.link, name)
+        return getattr(self.raw, name)
 
-    def write(self, data: bytes) -> None:
+    def send(self, data: bytes, flags: int) -> int:
         self.writes += 1
-        self.link.write(data)
+        sent: int = self.raw.send(data, flags)
+        return sent
 
 
 def test_what_is_sent_in_one_turn_leaves_in_one_write(fast: bool, tmp_path: Path) -> None:
@@ -222,11 +223,37 @@ def test_what_is_sent_in_one_turn_leaves_in_one_write(fast: bool, tmp_path: Path
         one, two = Peer(1), Peer(2)
         two.transport.dial(one.listen(tmp_path))
         await two.until("up", 1)
-        link = two.transport.up[1].link = CountingLink(two.transport.up[1].link)  # type: ignore[assignment]
+        raw = two.transport.up[1].raw = CountingSocket(two.transport.up[1].raw)  # type: ignore[assignment]
         for number in range(100):
             two.transport.send(1, (number,))
         await one.until("frame", times=100)
-        assert link.writes == 1  # type: ignore[attr-defined]
+        assert raw.writes == 1  # type: ignore[attr-defined]
+        await close_all(one, two)
+
+    run(main(), fast)
+
+
+def test_another_thread_keeps_the_order(fast: bool, tmp_path: Path) -> None:
+    """Straight to the socket if nothing is before it, by the loop if something is: also before the greeting is out."""
+
+    async def main() -> None:
+        one, two = Peer(1), Peer(2)
+        two.transport.dial(one.listen(tmp_path))
+        loop = asyncio.get_running_loop()
+
+        def other_thread() -> None:
+            while not two.transport.send_now(1, (0,)):
+                pass
+            for number in range(1, 3000):
+                if not two.transport.send_now(1, (number, "x" * 1000)):  # the socket is full, sooner or later
+                    sent = asyncio.run_coroutine_threadsafe(send(number), loop)
+                    sent.result(SOON)
+
+        async def send(number: int) -> None:
+            assert two.transport.send(1, (number, "x" * 1000))
+
+        await asyncio.gather(asyncio.to_thread(other_thread), one.until("frame", times=3000))
+        assert [frame[0] for frame in one.frames()] == list(range(3000))
         await close_all(one, two)
 
     run(main(), fast)

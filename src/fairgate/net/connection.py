@@ -6,8 +6,9 @@ Whether to accept is for the transport to say (`Home`); this file is about bytes
 
 What is sent by one callback of the loop leaves in one system call: what answers frames right after they were passed on,
 the rest after this turn of the loop. (That an answer does not wait for the turn's end is worth it: docs/benchmarks.md.)
-Another thread can send too (`write_now`), straight to the socket, if nothing waits before it: then the loop's thread
-need not wake up.
+Another thread can send too (`write_now`) if nothing waits before it: then the loop's thread need not wake up. So unless
+there is TLS, all of it is written to the socket here, not by the loop's transport, which only reads: whether something
+still waits in there cannot be known with every loop.
 
 Nothing grows without bound: a frame has a limit, a stranger's frame a small one; what the other side does not read
 piles up to `HIGH` bytes, then `on_pressure` says so; at `MOST` the connection is closed. To lose frames in silence
@@ -28,6 +29,8 @@ from fairgate.net.tls import CLOSED, explain
 PROTOCOL = 1  # the version of what peers say to each other; the codec has its own
 HELLO, READY, REFUSED = "hello", "ready", "refused"
 HELLO_LIMIT = 1 << 10  # bytes
+EMPTY = bytearray()
+NOW = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 LOW, HIGH, MOST = 1 << 16, 1 << 18, 1 << 24  # bytes that wait to be read by the other side
 
 log = logging.getLogger("fairgate.net")
@@ -70,7 +73,7 @@ class Connection(asyncio.Protocol):
         self.up = False
         self.full = False
         self.why = ""  # it is over, or about to be
-        loop = asyncio.get_running_loop()
+        self.loop = loop = asyncio.get_running_loop()
         self.settled: asyncio.Future[bool] = loop.create_future()  # True: up. False: it never came to that
         self.gone: asyncio.Future[None] = loop.create_future()
         # Who accepted is told no more than a hello before it has answered, so it may be strict until then.
@@ -80,7 +83,8 @@ class Connection(asyncio.Protocol):
         self.timer: asyncio.TimerHandle | None = None
         self.raw: socket.socket | None = None  # for other threads; not if there is TLS above it
         self.writing = threading.Lock()
-        self.rest = b""  # what another thread could not get rid of: it comes first
+        self.rest = bytearray()  # what the socket did not take: it comes first
+        self.closing = False  # when all that is written
 
     # What the loop calls.
 
@@ -121,6 +125,7 @@ class Connection(asyncio.Protocol):
         self.end(CLOSED if error is None else explain(error))
         with self.writing:
             if self.raw is not None:
+                self.loop.remove_writer(self.raw.fileno())
                 self.raw.close()
                 self.raw = None
         if not self.settled.done():
@@ -144,36 +149,75 @@ class Connection(asyncio.Protocol):
             self.home.unsent(self)
         self.waiting.append(data)
         self.size += len(data)
-        if self.size > MOST or (self.full and self.size + self.link.get_write_buffer_size() > MOST):
+        if self.size > MOST or (self.full and self.size + self.unread() > MOST):
             self.drop(f"it does not read: more than {MOST} bytes wait for it", logging.WARNING)
+
+    def unread(self) -> int:
+        return len(self.rest) + self.link.get_write_buffer_size()
 
     def flush(self) -> None:
         with self.writing:
-            if self.rest:
-                self.waiting.insert(0, self.rest)
-                self.rest = b""
-            if self.waiting and not self.why and not self.link.is_closing():
-                self.link.write(self.waiting[0] if len(self.waiting) == 1 else b"".join(self.waiting))
+            data = self.waiting[0] if len(self.waiting) == 1 else b"".join(self.waiting)
             self.waiting = []
             self.size = 0
+            if not data or self.why or self.link.is_closing():
+                return
+            if self.raw is None:
+                self.link.write(data)
+            elif self.rest:
+                self.rest += data
+            else:
+                self.write(data)
+        if self.rest:
+            self.wait_for_room()
 
     def write_now(self, data: bytes) -> bool:
-        """From any thread. False: it has to go the long way, by the loop. What is begun here is finished by `flush`."""
+        """From any thread. False: it has to go the long way, by the loop."""
         with self.writing:
-            if self.waiting or self.rest or not self.up or self.raw is None or self.link.get_write_buffer_size():
+            if self.waiting or self.rest or not self.up or self.raw is None:
                 return False
-            try:
-                sent = self.raw.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-            except OSError:  # nobody reads just now, or never again: the loop will find out
-                return False
-            self.rest = data[sent:]
+            self.write(data)
+            if self.rest:
+                self.loop.call_soon_threadsafe(self.wait_for_room)
             return True
+
+    def write(self, data: bytes | bytearray) -> None:
+        """What the socket takes; the rest is kept."""
+        assert self.raw is not None
+        try:
+            sent = self.raw.send(data, NOW)
+        except BlockingIOError:
+            sent = 0
+        except OSError:  # it is gone, as whoever reads from it is told
+            sent = len(data)
+        self.rest = bytearray(data[sent:]) if sent < len(data) else EMPTY
+
+    def wait_for_room(self) -> None:
+        if self.raw is not None and self.rest:
+            self.loop.add_writer(self.raw.fileno(), self.room)
+            if len(self.rest) > HIGH and not self.full:
+                self.pause_writing()
+
+    def room(self) -> None:
+        with self.writing:
+            if self.raw is None:
+                return
+            if self.rest:
+                self.write(self.rest)
+            if not self.rest:
+                self.loop.remove_writer(self.raw.fileno())
+        if self.full and len(self.rest) < LOW:
+            self.resume_writing()
+        if self.closing and not self.rest:
+            self.link.close()
 
     def close(self, why: str) -> None:
         """What was sent is still delivered, if the other side reads."""
         self.flush()
         self.end(why)
-        self.link.close()
+        self.closing = True
+        if not self.rest:
+            self.link.close()
 
     def drop(self, why: str, level: int = logging.DEBUG) -> None:
         """At once."""

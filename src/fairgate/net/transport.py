@@ -313,11 +313,7 @@ class Transport:
     def send_now(self, peer: int, frame: Frame) -> bool:
         """As `send`, from any thread; False too if something else is before it: then by the loop, with `send`."""
         connection = self.up.get(peer)
-        if connection is None or not connection.write_now(encode(frame)):
-            return False
-        if connection.rest:
-            self.loop.call_soon_threadsafe(connection.flush)
-        return True
+        return connection is not None and connection.write_now(encode(frame))
 
     def is_taken(self, peer: int) -> bool:
         return peer in self.up or peer in self.welcomed

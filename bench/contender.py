@@ -1,0 +1,54 @@
+"""`python -m bench.contender KIND K PORT INSIDE SECONDS FILE`: one process that contends, over and over.
+
+It says "ready" when it has been inside once, waits for a line with the moment to begin (monotonic ns), and writes
+(asked, entered, left) for each entry, as 64-bit integers.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from array import array
+from pathlib import Path
+
+from bench.rivals import open_gate
+
+
+def contend(kind: str, k: int, port: int, inside: float, seconds: float) -> tuple[array[int], int]:
+    gate = open_gate(kind, k, port)
+    gate.acquire()
+    gate.release()
+    print("ready", flush=True)
+    begin = int(sys.stdin.readline())
+    before = gate.messages()
+    while time.monotonic_ns() < begin:
+        time.sleep(0.001)
+    end = begin + int(seconds * 1e9)
+    times: array[int] = array("q")
+    now = time.monotonic_ns
+    while True:
+        asked = now()
+        if asked >= end:
+            break
+        gate.acquire()
+        entered = now()
+        if inside:
+            time.sleep(inside)
+        left = now()
+        gate.release()
+        times.extend((asked, entered, left))
+    messages = gate.messages() - before
+    print(messages, flush=True)
+    sys.stdin.readline()  # nobody leaves while others still contend
+    gate.close()
+    return times, messages
+
+
+def main() -> None:
+    kind, k, port, inside, seconds, file = sys.argv[1:]
+    times, _ = contend(kind, int(k), int(port), float(inside), float(seconds))
+    Path(file).write_bytes(times.tobytes())
+
+
+if __name__ == "__main__":
+    main()

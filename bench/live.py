@@ -1,0 +1,201 @@
+"""Live gates beside the alternatives, all in one run: `make bench-live`.
+
+1. one lock, nothing done inside          3. k = 3, 2 ms inside
+2. one lock, 2 ms inside                  4. one process alone, entering again and again
+5. hand-over between two processes, beside a bare ping
+
+Eight processes contend for five seconds in each of the first three. An *overtake* is somebody who asked earlier and
+was inside later, counted for each entry.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from array import array
+from bisect import bisect_left, insort
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.rivals import INSTALL, missing, server
+
+PROCESSES, SECONDS = 8, 5.0
+OURS = ("fair_k_bounded", "fair_k")
+LOCKS = (*OURS, *INSTALL)
+START_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Entry:
+    asked: int
+    entered: int
+    left: int
+    who: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    entries: int
+    rate: float
+    wait_mean: float  # seconds
+    wait_p99: float
+    wait_max: float
+    jain: float
+    overtakes: float  # an entry
+    worst: int  # the most that one entry was overtaken
+    most_inside: int
+    messages: float  # an entry
+    fewest: int
+    most: int
+
+
+def run(kind: str, k: int, inside: float, processes: int = PROCESSES, seconds: float = SECONDS) -> Outcome:
+    with TemporaryDirectory(prefix="fgbench") as name:
+        folder = Path(name)
+        with server(kind, folder / "server") as port:
+            return contend(kind, k, port, inside, processes, seconds, folder)
+
+
+def contend(kind: str, k: int, port: int, inside: float, processes: int, seconds: float, folder: Path) -> Outcome:
+    environ = os.environ | {"FAIRGATE_DIR": str(folder / "run")}
+    files = [folder / f"{i}" for i in range(processes)]
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-m", "bench.contender", kind, str(k), str(port), str(inside), str(seconds), str(file)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ,
+        )
+        for file in files
+    ]  # fmt: skip
+    try:
+        messages = conduct(workers)
+    finally:
+        for worker in workers:
+            worker.kill()
+    return outcome([read(file, who) for who, file in enumerate(files)], messages, seconds)
+
+
+def conduct(workers: list[subprocess.Popen[str]]) -> int:
+    for worker in workers:
+        hear(worker)
+    begin = time.monotonic_ns() + int(START_SECONDS * 1e9)
+    for worker in workers:
+        say(worker, str(begin))
+    messages = sum(int(hear(worker)) for worker in workers)
+    for worker in workers:
+        say(worker, "end")
+    for worker in workers:
+        worker.wait()
+    return messages
+
+
+def hear(worker: subprocess.Popen[str]) -> str:
+    assert worker.stdout is not None
+    line = worker.stdout.readline()
+    if not line:
+        raise RuntimeError("a contender died")
+    return line
+
+
+def say(worker: subprocess.Popen[str], what: str) -> None:
+    assert worker.stdin is not None
+    worker.stdin.write(f"{what}\n")
+    worker.stdin.flush()
+
+
+def read(file: Path, who: int) -> list[Entry]:
+    times: array[int] = array("q")
+    times.frombytes(file.read_bytes())
+    return [Entry(times[i], times[i + 1], times[i + 2], who) for i in range(0, len(times), 3)]
+
+
+def outcome(by_process: list[list[Entry]], messages: int, seconds: float) -> Outcome:
+    entries = sorted([entry for one in by_process for entry in one], key=lambda entry: entry.entered)
+    waits = sorted([entry.entered - entry.asked for entry in entries])
+    counts = [len(one) for one in by_process]
+    overtaken = overtakes(entries)
+    return Outcome(
+        entries=len(entries),
+        rate=len(entries) / seconds,
+        wait_mean=sum(waits) / len(waits) / 1e9,
+        wait_p99=waits[len(waits) * 99 // 100] / 1e9,
+        wait_max=waits[-1] / 1e9,
+        jain=sum(counts) ** 2 / (len(counts) * sum([count**2 for count in counts])),
+        overtakes=sum(overtaken) / len(entries),
+        worst=max(overtaken),
+        most_inside=most_inside(entries),
+        messages=messages / len(entries),
+        fewest=min(counts),
+        most=max(counts),
+    )
+
+
+def overtakes(entries: list[Entry]) -> list[int]:
+    """For each entry, how many who asked later had been let in before it: those in the order of entering."""
+    asked: list[int] = []
+    found = []
+    for entry in entries:
+        found.append(len(asked) - bisect_left(asked, entry.asked))
+        insort(asked, entry.asked)
+    return found
+
+
+def most_inside(entries: list[Entry]) -> int:
+    """Who leaves and who enters in the same nanosecond were not together."""
+    changes = sorted([(entry.entered, 1) for entry in entries] + [(entry.left, -1) for entry in entries])
+    now = most = 0
+    for _, change in changes:
+        now += change
+        most = max(most, now)
+    return most
+
+
+def show(console: Console, title: str, outcomes: dict[str, Outcome]) -> None:
+    table = Table(title=title, title_justify="left")
+    columns = ("", "grants/s", "wait mean", "p99", "max", "p99/mean", "Jain", "fewest..most", "overtakes", "worst",
+               "inside", "messages")  # fmt: skip
+    for column in columns:
+        table.add_column(column, justify="left" if not column else "right", no_wrap=True)
+    for name, one in outcomes.items():
+        table.add_row(
+            name, f"{one.rate:,.0f}", ms(one.wait_mean), ms(one.wait_p99), ms(one.wait_max),
+            f"{one.wait_p99 / one.wait_mean:.2f}", f"{one.jain:.3f}", f"{one.fewest:,}..{one.most:,}",
+            f"{one.overtakes:.2f}", str(one.worst), str(one.most_inside),
+            f"{one.messages:.2f}" if one.messages else "",
+        )  # fmt: skip
+    console.print(table)
+
+
+def ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.2f} ms"
+
+
+def there(console: Console, kinds: tuple[str, ...]) -> list[str]:
+    found = []
+    for kind in kinds:
+        how = missing(kind) if kind in INSTALL else ""
+        if how:
+            console.print(f"{kind} is left out: {how}")
+        else:
+            found.append(kind)
+    return found
+
+
+def main() -> None:
+    console = Console(width=150)
+    kinds = there(console, LOCKS)
+    show(console, "1. one lock, nothing inside", {kind: run(kind, 1, 0.0) for kind in kinds})
+    show(console, "2. one lock, 2 ms inside", {kind: run(kind, 1, 0.002) for kind in kinds})
+    many = [kind for kind in kinds if kind in (*OURS, "kazoo")]
+    show(console, "3. k = 3, 2 ms inside", {kind: run(kind, 3, 0.002) for kind in many})
+    alone = [kind for kind in kinds if kind in (*OURS, "redis-py")]
+    show(console, "4. alone", {kind: run(kind, 1, 0.0, processes=1) for kind in alone})
+
+
+if __name__ == "__main__":
+    main()
