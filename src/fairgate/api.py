@@ -37,9 +37,9 @@ class Waiter:
 
     __slots__ = ("future", "loop", "lost", "task", "ticket")
 
-    def __init__(self, lease: int, note: str) -> None:
+    def __init__(self, ticket: Ticket) -> None:
         self.loop = asyncio.get_running_loop()
-        self.ticket = Ticket(self.wake, lease, note)
+        self.ticket = ticket
         self.future: asyncio.Future[None] | None = None
         self.lost: asyncio.Event | None = None
         self.task: asyncio.Task[Any] | None = None  # to be cancelled on loss
@@ -78,7 +78,7 @@ class Lost:
 
     async def wait(self) -> str:
         """Why it was lost."""
-        waiter = self.permit.waiter
+        waiter = self.permit.watched()
         if waiter.lost is None:
             waiter.lost = asyncio.Event()
         if not self.is_set():
@@ -89,9 +89,17 @@ class Lost:
 class Permit(BasePermit):
     __slots__ = ("waiter",)
 
-    def __init__(self, engine: Engine, gate: LiveGate, ticket: Ticket, waiter: Waiter) -> None:
+    def __init__(self, engine: Engine, gate: LiveGate, ticket: Ticket, waiter: Waiter | None) -> None:
         super().__init__(engine, gate, ticket)
         self.waiter = waiter
+
+    def watched(self) -> Waiter:
+        """Who is told when it is lost."""
+        if self.waiter is None:
+            self.waiter = Waiter(self.ticket)
+            with self.engine.user_lock:
+                self.ticket.wake = self.waiter.wake
+        return self.waiter
 
     @property
     def lost(self) -> Lost:
@@ -99,14 +107,15 @@ class Permit(BasePermit):
 
     async def __aenter__(self) -> Self:
         """From now on the loss of the permit cancels this task."""
-        self.waiter.task = asyncio.current_task()
+        self.watched().task = asyncio.current_task()
         self.check()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        task, self.waiter.task = self.waiter.task, None
+        waiter = self.watched()
+        task, waiter.task = waiter.task, None
         lost = self.ticket.state == LOST
         self.release()
         if not lost:
@@ -153,8 +162,11 @@ class Semaphore(BaseSemaphore):
 
     async def acquire(self, timeout: float | None = None, lease: float | None = None, note: str = "") -> Permit | None:
         """A permit; None if `timeout` seconds went by first. A `lease` limits how long the permit is good."""
-        waiter = Waiter(nanoseconds(lease, "lease"), note)
-        ticket = waiter.ticket
+        if lease is None and (again := self.engine.retake(self.gate, note)) is not None:
+            return Permit(self.engine, self.gate, again, None)
+        ticket = Ticket(lease=nanoseconds(lease, "lease"), note=note)
+        waiter = Waiter(ticket)
+        ticket.wake = waiter.wake
         self.engine.acquire(self.gate, ticket)
         if ticket.state == WAITING:
             await self.wait(ticket, waiter, timeout)

@@ -18,7 +18,6 @@ from typing import Any, Self, TypeVar
 
 from fairgate.errors import AcquireTimeout, PermitLost
 from fairgate.live.engine import Engine
-from fairgate.live.gate import LiveGate
 from fairgate.live.grounds import ground_of
 from fairgate.live.kinds import DEFAULT
 from fairgate.live.permit import TRY_SECONDS, BasePermit, BaseSemaphore, nanoseconds
@@ -31,18 +30,15 @@ T = TypeVar("T")
 class Waiter:
     """A lock that is released when there is news: the fastest way to wake one thread."""
 
-    __slots__ = ("lost", "news")
+    __slots__ = ("news",)
 
     def __init__(self) -> None:
         self.news = threading.Lock()
         self.news.acquire()
-        self.lost: threading.Event | None = None
 
     def wake(self) -> bool:
         if self.news.locked():
             self.news.release()
-        if self.lost is not None:
-            self.lost.set()
         return True
 
 
@@ -59,18 +55,16 @@ class Lost:
         return self.permit.ticket.state == LOST
 
     def wait(self, timeout: float | None = None) -> bool:
-        waiter = self.permit.waiter
-        if waiter.lost is None:
-            waiter.lost = threading.Event()
-        return self.is_set() or (waiter.lost.wait(timeout) and self.is_set())
+        waiter = Waiter()
+        with self.permit.engine.user_lock:
+            self.permit.ticket.wake = waiter.wake
+        if not self.is_set():
+            waiter.news.acquire(timeout=-1 if timeout is None else max(timeout, 0))
+        return self.is_set()
 
 
 class Permit(BasePermit):
-    __slots__ = ("waiter",)
-
-    def __init__(self, engine: Engine, gate: LiveGate, ticket: Ticket, waiter: Waiter) -> None:
-        super().__init__(engine, gate, ticket)
-        self.waiter = waiter
+    __slots__ = ()
 
     @property
     def lost(self) -> Lost:
@@ -98,6 +92,8 @@ class Semaphore(BaseSemaphore):
 
     def acquire(self, timeout: float | None = None, lease: float | None = None, note: str = "") -> Permit | None:
         """A permit; None if `timeout` seconds went by first. A `lease` limits how long the permit is good."""
+        if lease is None and (again := self.engine.retake(self.gate, note)) is not None:
+            return Permit(self.engine, self.gate, again)
         waiter = Waiter()
         ticket = Ticket(waiter.wake, nanoseconds(lease, "lease"), note)
         try:
@@ -113,7 +109,7 @@ class Semaphore(BaseSemaphore):
             raise ticket.error
         if ticket.state == LOST:
             raise PermitLost(f"the permit of gate {self.name} was lost at once: {ticket.why}")
-        return Permit(self.engine, self.gate, ticket, waiter) if ticket.state == INSIDE else None
+        return Permit(self.engine, self.gate, ticket) if ticket.state == INSIDE else None
 
     def try_acquire(self, lease: float | None = None, note: str = "") -> Permit | None:
         """A permit if a slot is free and nobody waits for it, else None; not later than a moment."""

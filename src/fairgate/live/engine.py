@@ -25,10 +25,11 @@ from fairgate.core.ids import NIL
 from fairgate.core.message import Message, decode
 from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed
 from fairgate.live.clock import clock
-from fairgate.live.gate import LiveGate
+from fairgate.live.gate import RETAKES, LiveGate
 from fairgate.live.ground import Ground
 from fairgate.live.kinds import make_of
 from fairgate.live.links import Links
+from fairgate.live.monitor import Monitor
 from fairgate.live.report import Person, Report, report
 from fairgate.live.report import encode as encode_report
 from fairgate.live.report import read as read_report
@@ -45,6 +46,14 @@ CLOSE_SECONDS = 10.0
 ANSWER_SECONDS = 2.0
 
 log = logging.getLogger("fairgate.live")
+process = [os.getpid()]  # which one this is: to ask the system each time would cost more than entering does
+
+
+def forked() -> None:
+    process[0] = os.getpid()
+
+
+os.register_at_fork(after_in_child=forked)
 
 
 class Engine:
@@ -55,7 +64,8 @@ class Engine:
 
     def __init__(self, ground: Callable[["Engine"], Ground]) -> None:
         self.pid = os.getpid()
-        self.lock = threading.Lock()
+        self.lock = Monitor()
+        self.user_lock = self.lock.user
         self.now = 0
         self.ground = ground(self)
         self.gates: dict[str, LiveGate] = {}
@@ -110,9 +120,9 @@ class Engine:
 
     def close(self) -> None:
         """From any thread but the engine's. Whoever is inside has lost its permit then; to close twice is nothing."""
-        if self.pid != os.getpid():
+        if self.pid != process[0]:
             return
-        with self.lock:
+        with self.user_lock:
             if self.closed:
                 return
         self.shut(LEFT)
@@ -120,7 +130,7 @@ class Engine:
         self.thread.join(CLOSE_SECONDS)
 
     def shut(self, why: str) -> None:
-        with self.lock:
+        with self.user_lock:
             self.closed = self.closed or why
             for gate in self.gates.values():
                 gate.close(why)
@@ -147,26 +157,56 @@ class Engine:
             gate, dst, src, msg = self.local.popleft()
             self.gates[gate].on_message(dst, src, msg)
 
-    def of_user(self, gate: LiveGate, work: Callable[[Ticket], None], ticket: Ticket) -> None:
-        """A step in the user's thread."""
-        if self.pid != os.getpid():
-            raise ForkedPeer("this peer is the parent process's: a child joins by itself, after the fork")
+    def acquire(self, gate: LiveGate, ticket: Ticket) -> None:
+        """In the user's thread, as the next two."""
+        self.check_process()
         try:
-            with self.lock:
+            with self.user_lock:
                 self.now = clock()
-                work(ticket)
-                if self.local:
-                    self.settle()
+                gate.acquire(ticket)
+                self.settle()
         except BaseException as broken_off:
-            if not isinstance(broken_off, Exception):
-                self.renew(gate)
+            self.make_good(gate, broken_off)
             raise
 
-    def acquire(self, gate: LiveGate, ticket: Ticket) -> None:
-        self.of_user(gate, gate.acquire, ticket)
+    def retake(self, gate: LiveGate, note: str) -> Ticket | None:
+        """In again at once, if the last to leave here left its seat for that."""
+        if gate.kept is None:
+            return None
+        self.check_process()
+        with self.user_lock:
+            self.now = clock()
+            ticket = gate.retake(note)
+        if gate.retakes >= RETAKES:
+            self.breathe(gate)
+        return ticket
 
     def release(self, gate: LiveGate, ticket: Ticket) -> None:
-        self.of_user(gate, gate.release, ticket)
+        self.check_process()
+        try:
+            with self.user_lock:
+                self.now = clock()
+                gate.release(ticket)
+                self.settle()
+        except BaseException as broken_off:
+            self.make_good(gate, broken_off)
+            raise
+
+    def check_process(self) -> None:
+        if self.pid != process[0]:
+            raise ForkedPeer("this peer is the parent process's: a child joins by itself, after the fork")
+
+    def make_good(self, gate: LiveGate, broken_off: BaseException) -> None:
+        if not isinstance(broken_off, Exception):
+            self.renew(gate)
+
+    def breathe(self, gate: LiveGate) -> None:
+        """The engine's thread reads all that has come by now. It is two turns of its loop: the first may have begun."""
+        gate.retakes = 0
+        done = threading.Lock()
+        done.acquire()
+        self.loop.call_soon_threadsafe(self.loop.call_soon, done.release)
+        done.acquire(timeout=CLOSE_SECONDS)
 
     # What gates ask for.
 
@@ -310,7 +350,7 @@ class Engine:
 
     def gate(self, name: str, k: int, protocol: str) -> LiveGate:
         """As this process knows it; whether the others agree is found out by the first request."""
-        with self.lock:
+        with self.user_lock:
             if self.closed:
                 raise GateClosed(self.closed)
             gate = self.gates.get(name)

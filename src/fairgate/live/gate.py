@@ -3,6 +3,11 @@
 A request takes a free seat, or a new one: then the roster changes, the gate comes under a new view, and a census lets
 the newcomer in (recovery/regenerate.py). Seats are kept for the next request. All methods are called under the engine's
 lock; what nodes send goes out through the engine when the step is over.
+
+**The same again.** Whoever leaves while nobody waits anywhere, as far as its node knows (`alone`), keeps its seat: the
+node is not told. The next request here is let in by that, one fence further, and nobody is asked. The moment the node
+hears anything at all, it is told first what it missed (`settle`). So a message that was read is never overtaken; one
+that has arrived and was not read yet could be, so every `RETAKES` such entries the engine is given time to read.
 """
 
 import logging
@@ -21,6 +26,7 @@ from fairgate.net.roster import Seat
 from fairgate.recovery.regenerate import Regenerate
 
 GHOST_REQUEST = 0  # people's requests begin with 1
+RETAKES = 256
 FENCES_LEFT = 1 << 31  # of a view's 2^32: when fewer are left, it is time for another view
 chance = SystemRandom()
 
@@ -61,6 +67,8 @@ class LiveGate:
         self.tickets: dict[int, Ticket] = {}  # by seat
         self.standing: list[Ticket] = []  # whose seats the roster does not have yet
         self.requests = GHOST_REQUEST
+        self.kept: Ticket | None = None  # its user has left, and its node does not know
+        self.retakes = 0  # in a row, by that seat
         self.closed = ""  # why
         self.counts = Counts()
 
@@ -69,6 +77,7 @@ class LiveGate:
     def acquire(self, ticket: Ticket) -> None:
         if self.closed:
             raise GateClosed(self.closed)
+        self.settle()
         ticket.asked = self.home.now
         ticket.state = WAITING
         self.requests += 1
@@ -80,6 +89,17 @@ class LiveGate:
             self.standing.append(ticket)
             if len(self.standing) == 1:
                 self.home.sit(self)
+
+    def retake(self, note: str) -> Ticket | None:
+        """In again by the seat that was kept, if there is one."""
+        old = self.kept
+        if old is None or self.closed:
+            return None
+        self.kept = None
+        self.retakes += 1
+        self.counts.entries += 1
+        self.tickets[old.ident] = ticket = old.again(self.home.now, note)
+        return ticket
 
     def new_seat(self) -> int:
         ident = identity(self.home.me, self.seats)
@@ -105,15 +125,33 @@ class LiveGate:
             self.tell_lost(ticket, why)
 
     def end(self, ticket: Ticket) -> None:
-        """Its seat is free again."""
-        if self.tickets.get(ticket.ident) is ticket:
-            del self.tickets[ticket.ident]
+        """Its seat is free again, or kept."""
+        if self.tickets.get(ticket.ident) is not ticket:
+            return
+        del self.tickets[ticket.ident]
+        if ticket.state != INSIDE:
             self.free.append(ticket.ident)
-            node = self.node(ticket.ident)
-            if ticket.state == INSIDE:
-                node.on_release(ticket.number)
-            else:
-                node.on_cancel(ticket.number)
+            self.node(ticket.ident).on_cancel(ticket.number)
+        elif self.kept is None and self.nodes[ticket.ident].alone():
+            self.kept = ticket
+        else:
+            self.leave(ticket)
+
+    def leave(self, ticket: Ticket) -> None:
+        """Now its node is told."""
+        self.free.append(ticket.ident)
+        node = self.node(ticket.ident)
+        if ticket.retakes:
+            node.retaken(ticket.retakes)
+        node.on_release(ticket.number)
+
+    def settle(self) -> None:
+        """Before a node hears anything: whoever has left is gone."""
+        ticket = self.kept
+        if ticket is not None:
+            self.kept = None
+            self.retakes = 0
+            self.leave(ticket)
 
     def tell_lost(self, ticket: Ticket, why: str) -> None:
         log.warning("gate %s: the permit of slot %d is lost: %s", self.name, ticket.slot, why)
@@ -152,6 +190,8 @@ class LiveGate:
     def on_message(self, dst: int, src: int, msg: Message) -> None:
         if dst in self.nodes:
             self.counts.received += 1
+            if self.kept is not None:
+                self.settle()
             self.node(dst).on_message(src, msg)
 
     def send(self, src: int, dst: int, msg: Message) -> None:
@@ -166,6 +206,7 @@ class LiveGate:
         if record.view <= self.record.view or self.closed:
             return
         log.debug("gate %s is under view %d: %s", self.name, record.view, record.seats)
+        self.settle()
         self.record = record
         self.counts.views += 1
         self.hosts = {seat.ident: seat.host for seat in record.seats}

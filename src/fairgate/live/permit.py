@@ -78,7 +78,7 @@ class BasePermit:
     def extend(self, lease: float) -> None:
         """A new lease from now on. PermitLost if it is too late."""
         self.check()
-        with self.engine.step():
+        with self.engine.user_lock:
             self.check()
             self.ticket.deadline = clock() + nanoseconds(lease, "lease")
             self.engine.lease_begins(self.gate, self.ticket)
@@ -100,7 +100,7 @@ class BaseSemaphore:
 
     def statistics(self) -> Statistics:
         gate, counts = self.gate, self.gate.counts
-        with self.engine.lock:
+        with self.engine.user_lock:
             inside = sum(ticket.state == INSIDE for ticket in gate.tickets.values())
             return Statistics(
                 gate=gate.name,

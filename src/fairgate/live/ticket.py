@@ -17,8 +17,12 @@ def nobody() -> bool:
 
 
 class Ticket:
-    __slots__ = ("asked", "deadline", "entered", "error", "fence", "ident", "lease", "note", "number", "slot", "state",
-                 "wake", "why")  # fmt: skip
+    # fmt: off
+    __slots__ = (
+        "asked", "deadline", "entered", "error", "fence", "ident", "lease", "note", "number", "retakes", "slot",
+        "state", "wake", "why"
+    )
+    # fmt: on
 
     def __init__(self, wake: Callable[[], bool] = nobody, lease: int = 0, note: str = "") -> None:
         self.wake = wake
@@ -27,6 +31,7 @@ class Ticket:
         self.state = NEW
         self.ident = NIL  # its seat
         self.number = NIL
+        self.retakes = 0  # that its node has not heard of
         self.asked = 0  # ns on the engine's clock
         self.entered = 0
         self.slot = NIL
@@ -44,6 +49,18 @@ class Ticket:
         if self.lease:
             self.deadline = now + self.lease
         return self.wake()
+
+    def again(self, now: int, note: str) -> "Ticket":
+        """The next one of the same seat, whose node has not been told of the end of this one."""
+        ticket = Ticket(nobody, 0, note)
+        ticket.state = INSIDE
+        ticket.ident = self.ident
+        ticket.number = self.number
+        ticket.retakes = self.retakes + 1
+        ticket.asked = ticket.entered = now
+        ticket.slot = self.slot
+        ticket.fence = self.fence + 1
+        return ticket
 
     def refuse(self, error: FairgateError) -> None:
         self.state = OVER

@@ -229,6 +229,12 @@ class FairK(Mutex):
         self.slot = NIL
         self.fence = NIL
 
+    def alone(self) -> bool:
+        return self.token_present and self.is_coordinator and self.token_locations == (self.me,) * self.k
+
+    def retaken(self, times: int) -> None:
+        self.fence += times
+
     def key(self) -> Key:
         return (
             self.version,

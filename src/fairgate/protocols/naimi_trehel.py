@@ -114,6 +114,12 @@ class NaimiTrehel(Mutex):
         self.token_present = False
         self.fence = NIL
 
+    def alone(self) -> bool:
+        return self.token_present and self.parent == NIL and self.next == NIL
+
+    def retaken(self, times: int) -> None:
+        self.fence += times
+
     def key(self) -> Key:
         return (
             self.version,

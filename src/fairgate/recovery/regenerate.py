@@ -22,6 +22,7 @@ from typing import Any
 from fairgate.core.ids import NIL
 from fairgate.core.layers import Down, Layer, MakeNode
 from fairgate.core.message import Key, Message, decode, register
+from fairgate.core.mutex import Mutex
 from fairgate.core.node import Node
 from fairgate.core.outbox import Collected, Outbox
 from fairgate.core.setup import Setup
@@ -136,6 +137,14 @@ class Regenerate(Layer):
         self.request = request
         self.inside = True
         self.slot = slot
+
+    def alone(self) -> bool:
+        """See core/mutex.py."""
+        return self.epoch == self.view and isinstance(self.upper, Mutex) and self.upper.alone()
+
+    def retaken(self, times: int) -> None:
+        if isinstance(self.upper, Mutex) and self.upper.inside:
+            self.upper.retaken(times)
 
     # What people do. While the gate is frozen it is only noted, and made up for afterwards.
 
