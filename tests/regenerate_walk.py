@@ -49,13 +49,17 @@ class LawfulMortal(Mortal, Lawful):
 
 
 def mortal_walk(
-    protocol: type[Mutex], seed: int, layer: type[Layer] = Regenerate, kind: Callable[..., Mortal] = Mortal
+    protocol: type[Mutex],
+    seed: int,
+    layer: type[Layer] = Regenerate,
+    kind: Callable[..., Mortal] = Mortal,
+    options: dict[str, Any] | None = None,
 ) -> Mortal:
     """Breaches raise Violation; at the end all survivors have been served."""
     rng = random.Random(seed)
     n = rng.randint(3, 6)
     k = rng.randint(1, n - 2) if protocol.about.many else 1
-    setup = Setup(tuple(range(n)), k, epoch=1)
+    setup = Setup(tuple(range(n)), k, epoch=1, options=options)
     chooser = from_floats(rng.random)
     if kind is LawfulMortal:
         hand = kind(over(layer, protocol), setup, protocol.about.slots, chooser, {})

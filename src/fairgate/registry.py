@@ -22,6 +22,7 @@ from fairgate.protocols.e2e import E2E
 from fairgate.protocols.e2e_ft import E2EFT
 from fairgate.protocols.e2e_literal import E2ELiteral
 from fairgate.protocols.fair_k import FairK
+from fairgate.protocols.fair_k_bounded import FairKBounded
 from fairgate.protocols.leased import Leased
 from fairgate.protocols.maekawa import Maekawa
 from fairgate.protocols.naimi_trehel import NaimiTrehel
@@ -40,6 +41,7 @@ PROTOCOLS: dict[str, type[Mutex]] = {
     protocol.about.name: protocol
     for protocol in (
         FairK,
+        FairKBounded,
         NaimiTrehel,
         BV95,
         Raymond,

@@ -24,6 +24,8 @@ from fairgate.trace.scenario import run_scenario
 
 LEASE = {"lease": 3 * SECOND}
 WIDE = {"lease": 3 * SECOND, "drift": 1_000_000}  # the root waits twice as long as the client
+ASKS = {"reentry": 0}  # idle holders ask like everybody
+ONCE = {"reentry": 1}  # or come in once more before
 QUICK = 30_000  # states: what plain Python explores in a test
 
 # (case, states, transitions, depth), all complete and without a violation. A changed count is a changed protocol.
@@ -34,6 +36,15 @@ SMALL = (
     (Case("fair_k", k=2, requests=2, cancels=2), 24_293, 86_233, 37),
     (Case("fair_k", requests=2), 10_806, 29_285, 33),
     (Case("fair_k", nodes=4, k=2), 10_552, 33_522, 27),
+    (Case("fair_k_bounded", requests=2, options=ASKS), 23_276, 58_000, 36),
+    (Case("fair_k_bounded", requests=2, options=ONCE), 19_396, 48_423, 39),
+    (Case("fair_k_bounded", k=2, requests=2, options=ASKS), 31_686, 88_290, 36),
+    (Case("fair_k_bounded", k=2, requests=2, options=ONCE), 6_219, 17_029, 37),
+    (Case("fair_k_bounded", k=2, requests=2, cancels=1, options=ASKS), 185_058, 606_791, 36),
+    (Case("fair_k_bounded", k=2, requests=2, cancels=2, options=ONCE), 74_074, 267_903, 37),
+    (Case("fair_k_bounded", nodes=4, k=2, options=ASKS), 41_050, 133_390, 28),
+    (Case("fair_k_bounded", nodes=4, k=2, options=ONCE), 8_820, 27_622, 27),
+    (Case("fair_k_bounded", k=2, requests=3, options=ONCE), 77_389, 213_285, 55),
     (Case("bv95", k=2), 291, 602, 14),
     (Case("bv95", k=2, requests=2), 4_865, 11_442, 27),
     (Case("raymond"), 2_879, 9_070, 19),
@@ -55,6 +66,9 @@ SMALL = (
 LARGE = (
     (Case("fair_k", nodes=5, k=2), 599_982),
     (Case("fair_k", nodes=4, requests=2), 1_059_739),
+    (Case("fair_k_bounded", k=2, requests=3, options=ASKS), 240_876),
+    (Case("fair_k_bounded", nodes=4, k=2, requests=2, options=ONCE), 622_140),
+    (Case("fair_k_bounded", nodes=5, k=2, options=ASKS), 1_302_110),
     (Case("maekawa", requests=2), 875_462),
     (Case("raymond_fd", k=2, crashes=1), 1_611_764),
 )

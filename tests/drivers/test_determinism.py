@@ -37,6 +37,7 @@ GATES = replace(
 
 CASES = {
     "fair_k": SMALL,
+    "fair_k_bounded": replace(SMALL, protocol="fair_k_bounded", options={"reentry": 1}),
     "naimi_trehel": replace(ALONE, protocol="naimi_trehel"),
     "bv95": replace(SMALL, protocol="bv95"),
     "raymond": replace(SMALL, protocol="raymond"),

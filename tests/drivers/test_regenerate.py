@@ -10,6 +10,7 @@ from fairgate.core.kbr import Routed
 from fairgate.core.layers import over
 from fairgate.core.setup import Setup
 from fairgate.protocols.fair_k import FairK
+from fairgate.protocols.fair_k_bounded import FairKBounded
 from fairgate.recovery.regenerate import Regenerate
 from fairgate.registry import PROTOCOLS, find_protocol
 from fairgate.sim.run import Config, simulate
@@ -76,6 +77,15 @@ def test_walks_with_deaths_at_any_moment(name: str) -> None:
 def test_a_node_loaded_from_its_key_goes_on_as_the_original() -> None:
     for seed in range(60):
         mortal_walk(FairK, seed, kind=LawfulMortal)
+
+
+@pytest.mark.parametrize("reentry", [0, 1])
+def test_walks_in_which_idle_holders_have_to_ask(reentry: int) -> None:
+    """Also in the game: its places are turns, and each must be in the slot of who is inside."""
+    for seed in range(150):
+        mortal_walk(FairKBounded, seed, options={"reentry": reentry})
+    for seed in range(30):
+        mortal_walk(FairKBounded, seed, kind=LawfulMortal, options={"reentry": reentry})
 
 
 def test_the_queue_keeps_its_order() -> None:

@@ -20,6 +20,7 @@ from fairgate.core.mutex import Mutex
 from fairgate.protocols.e2e import E2E
 from fairgate.protocols.e2e_literal import E2ELiteral
 from fairgate.protocols.fair_k import FairK
+from fairgate.protocols.fair_k_bounded import FairKBounded
 from fairgate.protocols.leased import Leased
 from fairgate.protocols.non_e2e import NonE2E, NonE2ELiteral
 from fairgate.protocols.non_e2e_faults import NonE2EFaults
@@ -80,6 +81,8 @@ def random_config(name: str, rng: random.Random) -> Config:
     faults = rng.choice(["", "reorder:0.3"])
     if protocol is FairK:
         options = {"parent_on_child": rng.random() < 0.5}
+    elif protocol is FairKBounded:
+        options = {"parent_on_child": rng.random() < 0.5, "reentry": rng.choice([0, 0, 1, 2])}
     elif protocol is Leased:
         options = {"lease": rng.choice(LEASES[made["latency"]]) * MS}
         faults = rng.choice(["", "reorder:0.3", "dup:0.2"])  # what comes twice is never given twice

@@ -72,11 +72,12 @@ def differences(model: Model, ids: Ids) -> int:
 
 def cases(name: str) -> list[Case]:
     many = PROTOCOLS[name].about.many
-    return [Case(name, **each) for each in CIRCUMSTANCES if many or each.get("k", 1) == 1]
+    options = {"reentry": 0} if "reentry" in PROTOCOLS[name].about.options else {}
+    return [Case(name, **each, options=options) for each in CIRCUMSTANCES if many or each.get("k", 1) == 1]
 
 
 def test_some_protocols_are_symmetric() -> None:
-    assert set(SYMMETRIC) == {"fair_k", "naimi_trehel", "centralised"}
+    assert set(SYMMETRIC) == {"fair_k", "fair_k_bounded", "naimi_trehel", "centralised"}
 
 
 @pytest.mark.parametrize("name", SYMMETRIC)

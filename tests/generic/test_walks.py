@@ -4,6 +4,7 @@ import pytest
 
 from fairgate.check.walk import walks
 from fairgate.core.mutex import Mutex
+from fairgate.protocols.fair_k_bounded import FairKBounded
 from fairgate.registry import PROTOCOLS
 
 SEEDS = range(300)
@@ -17,3 +18,9 @@ SOUND = [  # a text to the letter may break what it likes: its own tests say how
 @pytest.mark.parametrize("protocol", SOUND, ids=lambda p: p.about.name)
 def test_no_walk_breaks_a_property(protocol: type[Mutex]) -> None:
     walks(protocol, SEEDS)
+
+
+@pytest.mark.parametrize("reentry", [0, 1])
+def test_no_walk_in_which_idle_holders_have_to_ask(reentry: int) -> None:
+    walks(FairKBounded, range(1_000), {"reentry": reentry})
+    walks(FairKBounded, SEEDS, {"reentry": reentry, "parent_on_child": False})

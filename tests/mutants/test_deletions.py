@@ -12,7 +12,17 @@ from fairgate.protocols.leased import Leased
 from fairgate.registry import PROTOCOLS
 
 QUICK = ["naimi_trehel", "centralised"]
-LONG = ["fair_k", "bv95", "raymond", "raymond_fd", "ricart_agrawala", "suzuki_kasami", "maekawa", "leased"]
+LONG = [
+    "fair_k",
+    "fair_k_bounded",
+    "bv95",
+    "raymond",
+    "raymond_fd",
+    "ricart_agrawala",
+    "suzuki_kasami",
+    "maekawa",
+    "leased",
+]
 ALL = [*QUICK, *[pytest.param(name, marks=pytest.mark.stress) for name in LONG]]
 
 

@@ -78,13 +78,15 @@ def shares(walks: int, settings: int) -> tuple[range, range]:
 
 
 def options_of(protocol: type[Mutex]) -> list[Options]:
-    """As usual, and with every choice that an option offers."""
+    """As usual, and with every choice that an option offers; of a number: none, and one."""
     found: list[Options] = [{}]
     for name, default in protocol.about.options.items():
         if isinstance(default, tuple):
             found += [{name: choice} for choice in default[1:]]
         elif isinstance(default, bool):
             found.append({name: not default})
+        elif isinstance(default, int):
+            found += [{name: 0}, {name: 1}]
     return found
 
 

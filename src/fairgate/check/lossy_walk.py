@@ -78,11 +78,11 @@ class Lossy(Hand):
 
 
 def random_system(stack: Stack, rng: random.Random) -> tuple[Setup, Clocks]:
-    """A small one, with leases short enough to run out, and clocks as far apart as `drift` allows."""
+    """A small one, with leases and re-entries short enough to run out, and clocks as far apart as `drift` allows."""
     n = rng.randint(2, 5)
     k = rng.randint(1, n) if stack.about.many else 1
     drift = 10_000
-    options = {"lease": rng.choice([300, 1000]) * MS, "drift": drift, "channel_resend": 50 * MS}
+    options = {"lease": rng.choice([300, 1000]) * MS, "drift": drift, "channel_resend": 50 * MS, "reentry": 1}
     setup = Setup(tuple(range(n)), k, epoch=rng.randint(0, 1), options=options)
     return setup, {me: (rng.randint(0, 10**15), MILLION + rng.choice([0, drift])) for me in setup.members}
 

@@ -3,8 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from fairgate.protocols.fair_k import TokenLocations
+from fairgate.protocols.fair_k import Child, Token, TokenLocations
+from fairgate.protocols.fair_k_bounded import NumberedChild
 from fairgate.trace.journal import Step
+
+CHILD_TAGS = (Child.tag, NumberedChild.tag)  # of both the last field is who comes next
 
 
 def places_early(steps: Iterable[Step]) -> list[int]:
@@ -46,3 +49,31 @@ def most_turns_past(steps: Iterable[Step]) -> int:
 
 def came_by_queue(step: Step, effect: tuple[object, ...]) -> bool:
     return effect[0] == "granted" and step.event != "acquire"
+
+
+def most_entries_past(steps: Iterable[Step]) -> int:
+    """Fair-k, bounded or not: the most times that one node came in while another one had a turn that had not come.
+
+    A turn is given when Child is sent for it, and has come with the token. That of a cancelled request counts as well.
+    """
+    past: dict[int, Counter[int]] = {}  # who has a turn -> how often the others came in since
+    most = 0
+    for step in steps:
+        if turn_came(step):
+            past.pop(step.node, None)
+        for effect in step.effects:
+            if effect[0] == "send" and effect[2][0] in CHILD_TAGS:
+                past[effect[2][-1]] = Counter()
+            elif effect[0] == "granted":
+                for others in past.values():
+                    others[step.node] += 1
+                    most = max(most, others[step.node])
+    return most
+
+
+def turn_came(step: Step) -> bool:
+    """By a token, or because its own idle token is the one before it."""
+    if step.event != "message":
+        return False
+    kind = str(step.message[0])
+    return kind == Token.tag or (kind == NumberedChild.tag and int(step.message[-1]) == step.node)

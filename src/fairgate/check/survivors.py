@@ -17,10 +17,14 @@ ENOUGH = "a longer wait than the theorem needs: it rests on the one whom S never
 BEYOND = "only where clocks run further apart than `drift`, and then two are in a slot before the news comes"
 
 # It costs fairness or time.
+PASSES = (
+    "order: without a count an idle holder passes the others as in fair_k (tests/paper/test_fair_k_bounded.py minds)"
+)
 ORDER = "order: a newcomer's numbers begin low, and pass who has asked often, until its own requests have raised them"
 OLD_GONE = "time: an old answer ends a good permit, or asks again; the slot lies idle until the root takes it back"
 
 # It costs messages and nothing else.
+USED_UP = "messages: its re-entries stay used up, and it asks for every further entry"
 SHORTCUT = "messages: a shortcut to the root, which the paper makes for fewer of them"
 STALE = (
     "messages: an old INQUIRE or FAILED makes the next request give back locks that nobody wants."
@@ -49,6 +53,19 @@ SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
         ("on_token_locations", "self.parent = self.next"): AGAIN,
         ("send_token", "self.slot = NIL"): TIDY,
         ("send_token", "self.fence = NIL"): TIDY,
+    },
+    "fair_k_bounded": {
+        ("request_cs", "self.reentries += 1"): PASSES,
+        ("release_cs", "self.fence = NIL"): TIDY,
+        ("assign", "self.token_locations = ()"): TIDY,
+        ("assign", "self.counter_number = NIL"): TIDY,
+        ("on_token", "self.reentries = 0"): USED_UP,
+        (
+            "on_child",
+            "if self.parent_on_child and self.parent != NIL and (self.next == NIL) and (m.b > self.turn):",
+        ): SHORTCUT,
+        ("on_child", "self.parent = m.r"): SHORTCUT,
+        ("begin_turn", "self.reentries = 0"): USED_UP,
     },
     "naimi_trehel": {("send_token", "self.fence = NIL"): TIDY},
     "bv95": {

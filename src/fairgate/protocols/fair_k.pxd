@@ -37,10 +37,10 @@ cdef class FairK(Mutex):
     cpdef void send_token(self, long long r) except *
 
 @cython.locals(m=Token)
-cdef Token new_token(long long slot, long long fence)
+cpdef Token new_token(long long slot, long long fence)
 
 @cython.locals(m=Child)
 cdef Child new_child(long long r)
 
 @cython.locals(m=TokenLocations)
-cdef TokenLocations new_token_locations(tuple a, long long b)
+cpdef TokenLocations new_token_locations(tuple a, long long b)

@@ -1,0 +1,75 @@
+"""Mutants of the bounded Fair-k: what is its own gone wrong, each noticed by a property or by the bound."""
+
+import pytest
+
+from fairgate.check.case import Case
+from fairgate.check.model import Model
+from tests.mutants.mutate import caught, mutant, speak
+from tests.overtakes import bound, most_past
+
+MUTANTS = {
+    "one who waits keeps every Child, also of its idle tokens": (
+        "(self.waits() and m.b - self.k == self.turn)",
+        "self.waits()",
+        {"liveness"},
+    ),
+    "a Child is known by its queue and not by its number": (
+        "m.b - self.k == self.turn)",
+        "c == self.turn % self.k)",
+        {"liveness", "ValueError"},
+    ),
+    "an old Child makes a circle of parents": (" and m.b > self.turn", "", {"liveness", "RecursionError"}),
+    "a Child gives a coordinator a parent": (
+        " and self.parent != NIL and self.next == NIL and m.b > self.turn",
+        "",
+        {"liveness", "coordinator"},
+    ),
+    "asks again while its last request has a successor": (
+        "        elif self.parent == NIL or self.next != NIL:",
+        "        elif self.parent == NIL:",
+        {"liveness"},
+    ),
+    "a request that was put off is forgotten": ("            self.ask()  # FK:BL", "            pass", {"liveness"}),
+    "the coordinator is not the tail after its own turn": (
+        "            self.token_locations = replaced(a, c, self.me)",
+        "            pass",
+        {"liveness", "ValueError", "assertion"},
+    ),
+    "does not come in after itself": (
+        "            self.begin_turn(c)  # FK:BC1",
+        "            pass",
+        {"liveness"},
+    ),
+    "an idle token is used and kept": (
+        "        self.idle = tuple([token for token in self.idle if token[0] != c])",
+        "        pass",
+        {"tokens"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutant_is_caught(name: str) -> None:
+    old, new, expected = MUTANTS[name]
+    module = mutant("protocols.fair_k_bounded", old, new)
+    assert caught(module, "FairKBounded", seeds=1000, options={"reentry": 0}) in expected
+
+
+UNFAIR = {
+    "re-entries are not counted": (1, "            self.reentries += 1  # FK:BR1", "            pass"),
+    "each entry is the first of a turn": (
+        1,
+        "        self.fence = fence + 1\n",
+        "        self.fence = fence + 1\n        self.reentries = 0\n",
+    ),
+    "one token is taken for all": (2, "count(self.me) == self.k", "count(self.me) >= 1"),
+}
+
+
+@pytest.mark.parametrize("name", UNFAIR)
+def test_mutant_breaks_the_bound(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    k, old, new = UNFAIR[name]
+    module = mutant("protocols.fair_k_bounded", old, new)
+    speak(module, monkeypatch)
+    model = Model(Case("fair_k_bounded", nodes=2, k=k, requests=6, options={"reentry": 1}), module.FairKBounded)
+    assert max(most_past(model, 0, 1), most_past(model, 1, 0)) > bound(2, k, 1)
