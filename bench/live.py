@@ -26,7 +26,7 @@ from rich.table import Table
 from bench.rivals import INSTALL, missing, server
 
 PROCESSES, SECONDS = 8, 5.0
-OURS = ("fair_k_bounded", "fair_k")
+OURS = ("fairgate",)
 LOCKS = (*OURS, *INSTALL)
 START_SECONDS = 0.5
 

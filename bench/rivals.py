@@ -38,7 +38,7 @@ class Gate:
 
 
 class Fairgate(Gate):
-    def __init__(self, k: int, protocol: str) -> None:
+    def __init__(self, k: int, protocol: str | None) -> None:
         from fairgate import sync  # noqa: PLC0415 (each worker needs one of these only)
 
         self.peer = sync.join()
@@ -133,7 +133,7 @@ def open_gate(kind: str, k: int, port: int) -> Gate:
         return Kazoo(port, k)
     if kind == "etcd":
         return Etcd(port)
-    return Fairgate(k, kind)
+    return Fairgate(k, None if kind == "fairgate" else kind)
 
 
 # Their servers.

@@ -24,7 +24,6 @@ from fairgate.errors import AcquireTimeout, PermitLost
 from fairgate.live.engine import Engine
 from fairgate.live.gate import LiveGate
 from fairgate.live.grounds import ground_of
-from fairgate.live.kinds import DEFAULT
 from fairgate.live.permit import TRY_SECONDS, BasePermit, BaseSemaphore, nanoseconds
 from fairgate.live.report import Person
 from fairgate.live.ticket import INSIDE, LOST, WAITING, Ticket
@@ -156,7 +155,7 @@ class Hold:
 class Semaphore(BaseSemaphore):
     """A gate that lets k in. Many tasks of many processes can wait at it; each has its own turn."""
 
-    def __init__(self, engine: Engine, name: str, k: int, protocol: str = DEFAULT) -> None:
+    def __init__(self, engine: Engine, name: str, k: int, protocol: str | None = None) -> None:
         super().__init__(engine, name, k, protocol)
         self.holds: dict[asyncio.Task[Any] | None, list[Hold]] = {}
 
@@ -239,10 +238,10 @@ class Peer:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
 
-    def semaphore(self, name: str, k: int, protocol: str = DEFAULT) -> Semaphore:
+    def semaphore(self, name: str, k: int, protocol: str | None = None) -> Semaphore:
         return Semaphore(self.engine, name, k, protocol)
 
-    def lock(self, name: str, protocol: str = DEFAULT) -> Semaphore:
+    def lock(self, name: str, protocol: str | None = None) -> Semaphore:
         return Semaphore(self.engine, name, 1, protocol)
 
     async def close(self) -> None:

@@ -19,7 +19,6 @@ from typing import Any, Self, TypeVar
 from fairgate.errors import AcquireTimeout, PermitLost
 from fairgate.live.engine import Engine
 from fairgate.live.grounds import ground_of
-from fairgate.live.kinds import DEFAULT
 from fairgate.live.permit import TRY_SECONDS, BasePermit, BaseSemaphore, nanoseconds
 from fairgate.live.report import Person
 from fairgate.live.ticket import INSIDE, LOST, WAITING, Ticket
@@ -86,7 +85,7 @@ class Permit(BasePermit):
 class Semaphore(BaseSemaphore):
     """A gate that lets k in. Many threads of many processes can wait at it; each has its own turn."""
 
-    def __init__(self, engine: Engine, name: str, k: int, protocol: str = DEFAULT) -> None:
+    def __init__(self, engine: Engine, name: str, k: int, protocol: str | None = None) -> None:
         super().__init__(engine, name, k, protocol)
         self.permits = threading.local()
 
@@ -159,10 +158,10 @@ class Peer:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
 
-    def semaphore(self, name: str, k: int, protocol: str = DEFAULT) -> Semaphore:
+    def semaphore(self, name: str, k: int, protocol: str | None = None) -> Semaphore:
         return Semaphore(self.engine, name, k, protocol)
 
-    def lock(self, name: str, protocol: str = DEFAULT) -> Semaphore:
+    def lock(self, name: str, protocol: str | None = None) -> Semaphore:
         return Semaphore(self.engine, name, 1, protocol)
 
     def close(self) -> None:

@@ -38,6 +38,7 @@ from fairgate.net.codec import CodecError, Frame
 from fairgate.net.loop import new_loop
 from fairgate.net.roster import Change, Members, Peer, Renew, Rise, Sit
 from fairgate.net.transport import Transport
+from fairgate.registry import find_protocol
 
 MESSAGE, ASK, TELL, BREAK = "m", "ask", "tell", "break"
 LEFT = "this peer has left"
@@ -350,6 +351,7 @@ class Engine:
 
     def gate(self, name: str, k: int, protocol: str) -> LiveGate:
         """As this process knows it; whether the others agree is found out by the first request."""
+        protocol = find_protocol(protocol).about.name
         with self.user_lock:
             if self.closed:
                 raise GateClosed(self.closed)

@@ -8,7 +8,12 @@ from fairgate.core.mutex import Mutex
 from fairgate.errors import BadInput
 from fairgate.registry import PROTOCOLS, find_protocol
 
-DEFAULT = "fair_k"
+ONE, MANY = "naimi_trehel", "fair_k_bounded"
+
+
+def default_protocol(k: int) -> str:
+    """For one at a time the mutex that Fair-k is built on: the same order, and two messages fewer an entry."""
+    return ONE if k == 1 else MANY
 
 
 def why_not(protocol: type[Mutex]) -> str:

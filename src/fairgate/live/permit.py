@@ -7,7 +7,7 @@ from fairgate.errors import BadInput, PermitLost
 from fairgate.live.clock import clock
 from fairgate.live.engine import Engine
 from fairgate.live.gate import LiveGate
-from fairgate.live.kinds import DEFAULT
+from fairgate.live.kinds import default_protocol
 from fairgate.live.ticket import INSIDE, LOST, NO_DEADLINE, Ticket
 
 SECOND = 1_000_000_000
@@ -92,11 +92,11 @@ class BasePermit:
 
 
 class BaseSemaphore:
-    def __init__(self, engine: Engine, name: str, k: int, protocol: str = DEFAULT) -> None:
+    def __init__(self, engine: Engine, name: str, k: int, protocol: str | None = None) -> None:
         self.engine = engine
         self.name = name
         self.k = k
-        self.gate = engine.gate(name, k, protocol)
+        self.gate = engine.gate(name, k, protocol or default_protocol(k))
 
     def statistics(self) -> Statistics:
         gate, counts = self.gate, self.gate.counts

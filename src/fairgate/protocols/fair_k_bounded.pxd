@@ -28,6 +28,7 @@ cdef class FairKBounded(Mutex):
     @cython.locals(c=cython.longlong)
     cpdef void on_child(self, NumberedChild m) except *
     cpdef void on_token_locations(self, TokenLocations m) except *
+    cpdef bint nobody_waits(self) except -1
     cpdef bint waits(self) except -1
     cpdef void begin_turn(self, long long c) except *
     cpdef void take_token(self, long long c) except *

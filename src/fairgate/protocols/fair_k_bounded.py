@@ -97,7 +97,7 @@ class FairKBounded(Mutex):
         if self.idle and self.reentries < self.reentry:
             self.reentries += 1  # FK:BR1
             self.take_token(self.idle[0][0])
-        elif self.is_coordinator and self.token_locations.count(self.me) == self.k:
+        elif self.nobody_waits():
             self.take_token(self.idle[0][0])  # FK:BR2
         else:
             self.ask()  # FK:BR3
@@ -218,6 +218,16 @@ class FairKBounded(Mutex):
         self.slot = slot
         self.fence = fence + 1
         self.enter_cs(self.slot, self.fence)
+
+    def nobody_waits(self) -> bool:
+        """Anywhere: all queues end here."""
+        return self.is_coordinator and self.token_locations.count(self.me) == self.k
+
+    def alone(self) -> bool:
+        return self.slot != NIL and self.nobody_waits()
+
+    def retaken(self, times: int) -> None:
+        self.fence += times
 
     def key(self) -> Key:
         return (
