@@ -14,13 +14,13 @@ from pathlib import Path
 from bench.rivals import open_gate
 
 
-def contend(kind: str, k: int, port: int, inside: float, seconds: float) -> tuple[array[int], int]:
+def contend(kind: str, k: int, port: int, inside: float, seconds: float) -> array[int]:
     gate = open_gate(kind, k, port)
     gate.acquire()
     gate.release()
     print("ready", flush=True)
     begin = int(sys.stdin.readline())
-    before = gate.messages()
+    before, spent = gate.messages(), time.process_time_ns()
     while time.monotonic_ns() < begin:
         time.sleep(0.001)
     end = begin + int(seconds * 1e9)
@@ -37,16 +37,15 @@ def contend(kind: str, k: int, port: int, inside: float, seconds: float) -> tupl
         left = now()
         gate.release()
         times.extend((asked, entered, left))
-    messages = gate.messages() - before
-    print(messages, flush=True)
+    print(gate.messages() - before, time.process_time_ns() - spent, flush=True)
     sys.stdin.readline()  # nobody leaves while others still contend
     gate.close()
-    return times, messages
+    return times
 
 
 def main() -> None:
     kind, k, port, inside, seconds, file = sys.argv[1:]
-    times, _ = contend(kind, int(k), int(port), float(inside), float(seconds))
+    times = contend(kind, int(k), int(port), float(inside), float(seconds))
     Path(file).write_bytes(times.tobytes())
 
 

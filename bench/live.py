@@ -51,6 +51,7 @@ class Outcome:
     worst: int  # the most that one entry was overtaken
     most_inside: int
     messages: float  # an entry
+    cpu: float  # seconds an entry, of the contending processes alone
     fewest: int
     most: int
 
@@ -73,25 +74,26 @@ def contend(kind: str, k: int, port: int, inside: float, processes: int, seconds
         for file in files
     ]  # fmt: skip
     try:
-        messages = conduct(workers)
+        messages, cpu = conduct(workers)
     finally:
         for worker in workers:
             worker.kill()
-    return outcome([read(file, who) for who, file in enumerate(files)], messages, seconds)
+    return outcome([read(file, who) for who, file in enumerate(files)], messages, cpu, seconds)
 
 
-def conduct(workers: list[subprocess.Popen[str]]) -> int:
+def conduct(workers: list[subprocess.Popen[str]]) -> tuple[int, int]:
+    """Messages and ns of CPU time, of all together."""
     for worker in workers:
         hear(worker)
     begin = time.monotonic_ns() + int(START_SECONDS * 1e9)
     for worker in workers:
         say(worker, str(begin))
-    messages = sum(int(hear(worker)) for worker in workers)
+    told = [hear(worker).split() for worker in workers]
     for worker in workers:
         say(worker, "end")
     for worker in workers:
         worker.wait()
-    return messages
+    return sum(int(one[0]) for one in told), sum(int(one[1]) for one in told)
 
 
 def hear(worker: subprocess.Popen[str]) -> str:
@@ -114,7 +116,7 @@ def read(file: Path, who: int) -> list[Entry]:
     return [Entry(times[i], times[i + 1], times[i + 2], who) for i in range(0, len(times), 3)]
 
 
-def outcome(by_process: list[list[Entry]], messages: int, seconds: float) -> Outcome:
+def outcome(by_process: list[list[Entry]], messages: int, cpu: int, seconds: float) -> Outcome:
     entries = sorted([entry for one in by_process for entry in one], key=lambda entry: entry.entered)
     waits = sorted([entry.entered - entry.asked for entry in entries])
     counts = [len(one) for one in by_process]
@@ -130,6 +132,7 @@ def outcome(by_process: list[list[Entry]], messages: int, seconds: float) -> Out
         worst=max(overtaken),
         most_inside=most_inside(entries),
         messages=messages / len(entries),
+        cpu=cpu / 1e9 / len(entries),
         fewest=min(counts),
         most=max(counts),
     )
@@ -158,7 +161,7 @@ def most_inside(entries: list[Entry]) -> int:
 def show(console: Console, title: str, outcomes: dict[str, Outcome]) -> None:
     table = Table(title=title, title_justify="left")
     columns = ("", "grants/s", "wait mean", "p99", "max", "p99/mean", "Jain", "fewest..most", "overtakes", "worst",
-               "inside", "messages")  # fmt: skip
+               "inside", "messages", "CPU")  # fmt: skip
     for column in columns:
         table.add_column(column, justify="left" if not column else "right", no_wrap=True)
     for name, one in outcomes.items():
@@ -166,7 +169,7 @@ def show(console: Console, title: str, outcomes: dict[str, Outcome]) -> None:
             name, f"{one.rate:,.0f}", ms(one.wait_mean), ms(one.wait_p99), ms(one.wait_max),
             f"{one.wait_p99 / one.wait_mean:.2f}", f"{one.jain:.3f}", f"{one.fewest:,}..{one.most:,}",
             f"{one.overtakes:.2f}", str(one.worst), str(one.most_inside),
-            f"{one.messages:.2f}" if one.messages else "",
+            f"{one.messages:.2f}" if one.messages else "", f"{one.cpu * 1e6:.0f} us",
         )  # fmt: skip
     console.print(table)
 
