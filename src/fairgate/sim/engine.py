@@ -8,14 +8,13 @@ stream, so that one of them can be changed without disturbing the others.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from fairgate.core.choose import Chooser
 from fairgate.core.ids import NIL
 from fairgate.core.inputs import CALLS
 from fairgate.core.layers import MakeNode
 from fairgate.core.message import Message
-from fairgate.core.node import Node
 from fairgate.core.numbers import COMPILED
 from fairgate.core.properties import Occupancy
 from fairgate.core.setup import Setup
@@ -24,24 +23,13 @@ from fairgate.sim.latency import Latency
 from fairgate.sim.line import Line
 from fairgate.sim.loop import Loop
 from fairgate.sim.metrics import Metrics
-from fairgate.sim.seat import DOWN, IDLE, INSIDE, WAITING, Seat
+from fairgate.sim.parts import Network, Recorder
+from fairgate.sim.seat import DOWN, IDLE, INSIDE, WAITING, Seat, make_seats
 from fairgate.sim.workload import Workload
 
 Plan = Callable[["Engine"], None]
 
 MOST_VIOLATIONS = 100  # kept in words; all are counted
-
-
-class Network(Protocol):
-    """What a faulty network does with a message (sim/faults.py)."""
-
-    def carry(self, engine: "Engine", src: int, dst: int, msg: Message) -> None: ...
-
-
-class Recorder(Protocol):
-    """What writes a journal (sim/record.py): makes the step itself and notes what came of it."""
-
-    def step(self, now: int, node: Node, event: str, *arguments: Any) -> None: ...
 
 
 class Engine(Loop):
@@ -80,11 +68,7 @@ class Engine(Loop):
         self.check = check
         self.lines = [Line(seats) for _ in range(self.resources)]  # of each gate
         self.occupancies = [Occupancy(setup.k, slots, gate, self.resources) for gate in range(self.resources)]
-        self.seat: list[Seat] = []
-        for number in range(seats):
-            me, gate = divmod(number, self.resources)
-            state = IDLE if me < self.members else DOWN
-            self.seat.append(Seat(number, me, state, self.lines[gate], self.occupancies[gate]))
+        self.seat = make_seats(n, self.members, self.lines, self.occupancies)
         self.metrics = Metrics(seats, warmup)
         self.network: Network | None = None
         self.recorder: Recorder | None = None
@@ -264,9 +248,7 @@ class Engine(Loop):
         if waited_for and self.patience > 0 and self.now - self.last_progress > self.patience:
             self.give_up_on(f"{self.patience // 10**9} s")
         elif waited_for and self.events - self.events_seen > self.most_idle_events:
-            self.give_up_on(
-                f"{self.most_idle_events:,} events"
-            )  # where messages take no time the clock may stand still
+            self.give_up_on(f"{self.most_idle_events:,} events")  # where messages take no time the clock may stand
 
     def give_up_on(self, long: str) -> None:
         self.violate(f"liveness: nobody came in for {long} while {self.waiting()} waited")
