@@ -19,7 +19,7 @@ from fairgate.errors import BadInput
 from fairgate.registry import LAYERS
 from fairgate.sim.engine import Engine
 from fairgate.sim.faults import Faults, parse_faults
-from fairgate.sim.line import Line
+from fairgate.sim.line import Line, Place
 from fairgate.sim.metrics import Metrics
 from fairgate.sim.quantiles import quantiles
 from fairgate.sim.run import Config, build, run, simulate
@@ -98,7 +98,7 @@ def test_a_reset_of_a_node_that_is_up_does_nothing() -> None:
     """Of two resets that overlap the first to end brings it back."""
     once, twice = (ran(replace(OPEN_GATE, faults=faults)) for faults in ("reset:1@5+3", "reset:1@5+3,reset:1@6+9"))
     assert once.metrics.node_totals() == twice.metrics.node_totals()
-    assert twice.occupancy.inside == 0
+    assert twice.inside() == 0
 
 
 # The network.
@@ -156,23 +156,24 @@ def test_a_partition_ends() -> None:
 
 def test_overtakes_on_an_order_made_by_hand() -> None:
     line = Line(5)
+    who = [Place() for _ in range(5)]
     for node in (0, 1, 2, 3):
-        line.join(node)
-    line.enter(2)  # past 0 and 1
-    assert (line.overtakes, line.max_displacement, line.max_overtaken, line.length) == (2, 2, 0, 3)
-    line.enter(0)  # past nobody; 2 went past it
+        line.join(who[node])
+    line.enter(who[2])  # past 0 and 1
+    assert (line.overtakes, line.max_displacement, line.max_overtaken) == (2, 2, 0)
+    line.enter(who[0])  # past nobody; 2 went past it
     assert (line.overtakes, line.max_displacement, line.max_overtaken) == (2, 2, 1)
-    line.join(4)
-    line.join(2)
-    line.drop(3)  # gives up: nobody is overtaken
-    line.enter(2)  # past 1 and 4
-    assert (line.overtakes, line.max_displacement, line.max_overtaken, line.length) == (4, 2, 1, 2)
-    line.enter(1)  # 2 went past it twice
+    line.join(who[4])
+    line.join(who[2])
+    line.drop(who[3])  # gives up: nobody is overtaken
+    line.enter(who[2])  # past 1 and 4
+    assert (line.overtakes, line.max_displacement, line.max_overtaken) == (4, 2, 1)
+    line.enter(who[1])  # 2 went past it twice
     assert (line.overtakes, line.max_overtaken) == (4, 2)
-    line.enter(4)
-    assert (line.overtakes, line.max_displacement, line.max_overtaken, line.length) == (4, 2, 2, 0)
-    line.join(1)
-    line.enter(1)  # a new request begins unpassed
+    line.enter(who[4])
+    assert (line.overtakes, line.max_displacement, line.max_overtaken) == (4, 2, 2)
+    line.join(who[1])
+    line.enter(who[1])  # a new request begins unpassed
     assert (line.overtakes, line.max_overtaken) == (4, 2)
 
 

@@ -23,8 +23,7 @@ from fairgate.core.numbers import COMPILED
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.sim import loop, metrics, quantiles, stream
-from fairgate.sim.events import ACQUIRE, DELIVER
-from fairgate.sim.loop import EXITS, HEAP, MESSAGES
+from fairgate.sim.events import ACQUIRE, DELIVER, RELEASE
 
 
 def plain_twin(name: str) -> ModuleType:
@@ -43,7 +42,7 @@ PLAIN_METRICS, PLAIN_QUANTILES = plain_twin("sim.metrics"), plain_twin("sim.quan
 two_twins = pytest.mark.skipif(not COMPILED, reason="nothing is compiled here, so there is only one twin")
 
 NODES = 3
-LANES = (HEAP, MESSAGES, EXITS)
+HEAP, EXITS = "push", "push_exit"
 Seen = list[tuple[Any, ...]]
 
 
@@ -86,10 +85,13 @@ class Driven:
             def handle(self, kind: int, dst: int, src: int, msg: Message | None) -> None:
                 seen.append((self.now, kind, dst, src, None if msg is None else msg.key()))
                 if src % 5 == 4:  # what happens makes more happen, at once or later
-                    self.push(self.now + src % 2, ACQUIRE, dst, src + 1, None, HEAP)
+                    self.push(self.now + src % 2, ACQUIRE, dst, src + 1, None)
+
+            def release(self, seat: int, request: int) -> None:
+                self.handle(RELEASE, seat, request, None)
 
             def carry(self, dst: int, msg: Message) -> None:
-                self.push(self.now + dst, DELIVER, dst, self.acting, msg, HEAP)
+                self.push(self.now + dst, DELIVER, dst, self.acting, msg)
 
         self.loop = Recorded(NODES)
         setup = Setup(tuple(range(NODES)))
@@ -104,9 +106,12 @@ class Driven:
         kind, *rest = operation
         getattr(self, f"do_{kind}")(*rest)
 
-    def do_push(self, delay: int, dst: int, src: int, lane: int, number: int | None) -> None:
+    def do_push(self, delay: int, dst: int, src: int, number: int | None = None) -> None:
         msg = None if number is None else Word(number)
-        self.loop.push(self.loop.now + delay, ACQUIRE if msg is None else DELIVER, dst, src, msg, lane)
+        self.loop.push(self.loop.now + delay, ACQUIRE if msg is None else DELIVER, dst, src, msg)
+
+    def do_push_exit(self, delay: int, dst: int, src: int) -> None:
+        self.loop.push_exit(self.loop.now + delay, dst, src)
 
     def do_send(self, dst: int, number: int) -> None:
         self.loop.send(dst, Word(number))
@@ -124,19 +129,14 @@ class Driven:
         return (*counts, driven.sent_by_tag(), list(driven.loads()), under_way, self.seen)
 
 
-def pushes(lanes: tuple[int, ...]) -> st.SearchStrategy[tuple[Any, ...]]:
-    """Only messages go to the lane of messages."""
+def operations(messages: bool) -> st.SearchStrategy[list[tuple[Any, ...]]]:
+    """With messages pushed into the heap, or only sent."""
     node, src, word = st.integers(0, NODES - 1), st.integers(0, 20), st.integers(0, 30)
-    other = st.tuples(st.just("push"), st.integers(0, 6), node, src, st.sampled_from((HEAP, EXITS)), st.none())
-    if MESSAGES not in lanes:
-        return other
-    return other | st.tuples(st.just("push"), st.integers(0, 6), node, src, st.sampled_from(lanes), word)
-
-
-def operations(lanes: tuple[int, ...]) -> st.SearchStrategy[list[tuple[Any, ...]]]:
-    sends = st.tuples(st.just("send"), st.integers(0, NODES - 1), st.integers(0, 30))
+    pushes = st.tuples(st.sampled_from((HEAP, EXITS)), st.integers(0, 6), node, src)
+    heavy = st.tuples(st.just(HEAP), st.integers(0, 6), node, src, word) if messages else pushes
+    sends = st.tuples(st.just("send"), node, word)
     runs = st.tuples(st.just("run"), st.integers(0, 8))
-    return st.lists(st.one_of(pushes(lanes), pushes(lanes), sends, runs, st.just(("clear",))), max_size=60)
+    return st.lists(st.one_of(pushes, heavy, sends, runs, st.just(("clear",))), max_size=60)
 
 
 def compare(steps: list[tuple[Any, ...]], **how: Any) -> None:
@@ -149,14 +149,14 @@ def compare(steps: list[tuple[Any, ...]], **how: Any) -> None:
 
 @two_twins
 @settings(max_examples=150, deadline=None, derandomize=True)
-@given(operations(LANES))
+@given(operations(messages=True))
 def test_twins_agree_where_every_message_has_its_own_delay(steps: list[tuple[Any, ...]]) -> None:
     compare(steps)
 
 
 @two_twins
 @settings(max_examples=150, deadline=None, derandomize=True)
-@given(operations((HEAP, EXITS)), st.integers(0, 4), st.booleans())
+@given(operations(messages=False), st.integers(0, 4), st.booleans())
 def test_twins_agree_where_all_messages_take_as_long(steps: list[tuple[Any, ...]], fixed: int, plain: bool) -> None:
     """Then messages are only ever sent, and have their lane for themselves."""
     compare(steps, fixed=fixed, plain=plain)
@@ -168,10 +168,10 @@ def test_twins_agree_when_queues_grow() -> None:
     rng = random.Random(1)
     steps: list[tuple[Any, ...]] = []
     for _ in range(4):
-        steps += [("push", rng.randint(0, 9_999), 0, 0, HEAP, rng.randint(0, 30)) for _ in range(1_500)]
-        steps += [("push", 10_000 + i, 1, 0, *rng.choice([(MESSAGES, i), (EXITS, None)])) for i in range(3_000)]
+        steps += [(HEAP, rng.randint(0, 9_999), 0, 0, rng.randint(0, 30)) for _ in range(1_500)]
+        steps += [rng.choice([("send", 1, 3 * i + 1), (EXITS, 10_000 + i, 1, 0)]) for i in range(3_000)]
         steps.append(("run", 2_500))
-    twins = [Driven(loop.Loop), Driven(PLAIN_LOOP.Loop)]
+    twins = [Driven(loop.Loop, fixed=7_000), Driven(PLAIN_LOOP.Loop, fixed=7_000)]
     for twin in twins:
         for step in [*steps, ("run", 100_000)]:
             twin.do(step)
@@ -187,20 +187,24 @@ STREAMS = {"in use": stream.Stream, "plain": PLAIN_STREAM.Stream}
 
 @pytest.mark.parametrize("name", LOOPS)
 @settings(max_examples=100, deadline=None, derandomize=True)
-@given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(LANES)), max_size=80))
-def test_events_come_out_by_time_then_lane_then_order_of_pushing(name: str, events: list[tuple[int, int]]) -> None:
-    driven = Driven(LOOPS[name])
+@given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from((HEAP, EXITS, "send"))), max_size=80))
+def test_events_come_out_by_time_then_lane_then_order_of_pushing(name: str, events: list[tuple[int, str]]) -> None:
+    driven = Driven(LOOPS[name], fixed=4)
     expected = []
-    last = {MESSAGES: 0, EXITS: 0}
-    for number, (time, lane) in enumerate(events):
-        msg = Word(1) if lane == MESSAGES else None
-        driven.loop.push(time, ACQUIRE if msg is None else DELIVER, 0, 5 * number, msg, lane)
-        in_order = lane != HEAP and last[lane] <= time  # whatever comes out of order goes to the heap, which is last
-        if in_order:
-            last[lane] = time
-        expected.append((time, lane if in_order else 2, number))
+    last = 0
+    for number, (time, where) in enumerate(events):
+        if where == "send":
+            driven.do((where, 0, number))
+            expected.append((4, 0, number))
+        elif where == EXITS and last <= time:
+            last = time
+            driven.do((where, time, 0, 5 * number))
+            expected.append((time, 1, number))
+        else:  # an exit that comes out of order goes to the heap, which is last
+            driven.do((where, time, 0, 5 * number))
+            expected.append((time, 2, number))
     driven.loop.run(1_000)
-    came = [(now, src // 5) for now, _, _, src, _ in driven.seen]
+    came = [(now, src // 5 if said is None else said[1]) for now, _, _, src, said in driven.seen]
     assert came == [(time, number) for time, _, number in sorted(expected)]
 
 
@@ -208,7 +212,7 @@ def test_events_come_out_by_time_then_lane_then_order_of_pushing(name: str, even
 def test_run_says_whether_there_is_more(name: str) -> None:
     driven = Driven(LOOPS[name])
     for time in range(3):
-        driven.do(("push", time, 0, 0, HEAP, None))
+        driven.do((HEAP, time, 0, 0))
     assert driven.loop.run(2)
     assert driven.loop.size() == 1
     assert not driven.loop.run(2)
@@ -217,15 +221,16 @@ def test_run_says_whether_there_is_more(name: str) -> None:
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_loop_that_is_cleared_can_go_on(name: str) -> None:
-    driven = Driven(LOOPS[name])
-    for lane in LANES:
-        driven.do(("push", 5, 0, 0, lane, 1))
+    driven = Driven(LOOPS[name], fixed=5)
+    for step in ((HEAP, 5, 0, 0, 1), (EXITS, 5, 0, 0), ("send", 0, 1)):
+        driven.do(step)
+    assert driven.loop.size() == 3
     driven.loop.clear()
     assert driven.loop.size() == 0
     assert list(driven.loop.under_way()) == []
-    driven.do(("push", 1, 2, 0, EXITS, None))
+    driven.do((EXITS, 1, 2, 0))
     assert not driven.loop.run(10)
-    assert driven.seen == [(1, ACQUIRE, 2, 0, None)]
+    assert driven.seen == [(1, RELEASE, 2, 0, None)]
 
 
 @pytest.mark.parametrize("name", LOOPS)

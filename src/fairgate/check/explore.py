@@ -143,6 +143,7 @@ class Explorer:
 
     def look_at_cycles(self) -> list[int]:
         """Liveness where runs need not end."""
+        self.covered.seen.rest()
         cyclic = self.covered.graph.on_cycles()
         if cyclic and self.model.table.rows:
             raise BadInput("runs go in circles here, and who waits in them is only looked at without --symmetry")

@@ -7,7 +7,7 @@ cdef class Graph:
     @cython.locals(state=cython.longlong, at=cython.longlong, starts='int[::1]', targets='int[::1]')
     cpdef bint leads_back(self) except *
     @cython.locals(
-        count=cython.longlong, at=cython.longlong, high=cython.longlong, done=cython.longlong, state=cython.longlong,
-        target=cython.longlong, starts='int[::1]', targets='int[::1]', incoming='int[::1]', ready='int[::1]',
+        count=cython.longlong, at=cython.longlong, ready=cython.longlong, done=cython.longlong, state=cython.longlong,
+        target=cython.longlong, starts='int[::1]', targets='int[::1]', incoming='int[::1]',
     )
     cpdef list on_cycles(self)

@@ -51,26 +51,25 @@ class Graph:
             return []
         count = len(self)
         starts, targets = self.starts, self.targets
-        incoming = array("i", [0]) * count
+        incoming = array("i", [0]) * count  # of who is ready: not used any more, so the one that is ready after it
         for at in range(len(targets)):
             incoming[targets[at]] += 1
-        ready = array("i", [0]) * count  # a stack: a state is ready once
-        high = 0
+        ready = -1
         for state in range(count):
             if incoming[state] == 0:
-                ready[high] = state
-                high += 1
+                incoming[state] = ready
+                ready = -2 - state
         done = 0
-        while high > 0:
-            high -= 1
-            state = ready[high]
+        while ready != -1:
+            state = -2 - ready
+            ready = incoming[state]
             done += 1
             for at in range(starts[state], starts[state + 1]):
                 target = targets[at]
                 incoming[target] -= 1
                 if incoming[target] == 0:
-                    ready[high] = target
-                    high += 1
+                    incoming[target] = ready
+                    ready = -2 - target
         return [state for state in range(count) if incoming[state] > 0] if done < count else []
 
     def reversed(self) -> "Graph":

@@ -4,7 +4,8 @@ cdef class Seen:
     cdef long long* fingerprints
     cdef int* parents
     cpdef long long add(self, long long fingerprint, long long parent) except? -1
-    cpdef long long find(self, long long fingerprint)
+    cpdef long long find(self, long long fingerprint) except? -2
+    cpdef void rest(self) except *
     cdef long long place(self, long long fingerprint) noexcept
     cdef int grow(self) except -1
-    cdef int spread(self) except -1
+    cdef int lay_out(self, long long slots) except -1

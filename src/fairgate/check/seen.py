@@ -25,6 +25,9 @@ class Seen:
         """The number of a state; -1 if it was not seen."""
         return self.numbers.get(fingerprint, -1)
 
+    def rest(self) -> None:
+        """It may be that nobody asks again: the compiled twin gives up its table until somebody does."""
+
     def size(self) -> int:
         return len(self.fingerprints)
 

@@ -32,17 +32,26 @@ cdef class Seen:
             at = (at + 1) & self.mask
         return at
 
-    cpdef long long find(self, long long fingerprint):
+    cpdef void rest(self) except *:
+        free(self.table)
+        self.table = NULL
+
+    cpdef long long find(self, long long fingerprint) except? -2:
+        if self.table == NULL:
+            self.lay_out(self.mask + 1)
         return self.table[self.place(fingerprint)]
 
     cpdef long long add(self, long long fingerprint, long long parent) except? -1:
-        cdef long long at = self.place(fingerprint)
+        cdef long long at
+        if self.table == NULL:
+            self.lay_out(self.mask + 1)
+        at = self.place(fingerprint)
         if self.table[at] >= 0:
             return -1 - self.table[at]
         if self.used == self.capacity:
             self.grow()
         if 3 * self.used >= 2 * self.mask:
-            self.spread()
+            self.lay_out(2 * (self.mask + 1))
             at = self.place(fingerprint)
         self.table[at] = <int>self.used
         self.fingerprints[self.used] = fingerprint
@@ -64,10 +73,9 @@ cdef class Seen:
         self.capacity *= 2
         return 0
 
-    cdef int spread(self) except -1:
-        """A table twice as large."""
+    cdef int lay_out(self, long long slots) except -1:
+        """A table of this size, for all that were seen."""
         cdef long long i
-        cdef long long slots = 2 * (self.mask + 1)
         free(self.table)
         self.table = <int*>malloc(slots * sizeof(int))
         if self.table == NULL:

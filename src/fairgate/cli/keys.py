@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from fairgate.net.runtime import home_folder
-
 HostName = Annotated[str, typer.Argument(metavar="HOST", help="The host's name or IP address, as others dial it.")]
 Also = Annotated[list[str] | None, typer.Option("--also", metavar="NAME", help="Another name or IP address it has.")]
 Days = Annotated[int, typer.Option("--days", metavar="N", min=1, help="How long the certificate is good.")]
@@ -22,6 +20,8 @@ Folder = Annotated[
 
 
 def keys_folder(given: str | None) -> Path:
+    from fairgate.net.runtime import home_folder  # noqa: PLC0415 (2 MB that the other commands can do without)
+
     return Path(given) if given else home_folder(os.environ, "XDG_CONFIG_HOME", ".config") / "keys"
 
 

@@ -4,12 +4,10 @@ cdef long long NIL
 
 @cython.final
 cdef class Occupancy:
-    cdef readonly long long k, inside, max_inside, gates
+    cdef readonly long long k, inside, max_inside, gate, gates
     cdef readonly bint slots
-    cdef long long[::1] count
     cdef long long[::1] holder
     cdef long long[::1] last_fence
-    @cython.locals(gate=cython.longlong, inside=cython.longlong, other=cython.longlong, before=cython.longlong)
+    @cython.locals(inside=cython.longlong, other=cython.longlong, before=cython.longlong)
     cpdef str enter(self, long long who, long long slot, long long fence)
-    @cython.locals(gate=cython.longlong)
     cpdef void leave(self, long long who, long long slot) except *

@@ -1,8 +1,8 @@
 """What must always hold, as one small machine that every driver feeds with entries and exits.
 
 At most k are inside; where a protocol has slots, no slot has two holders and its fences strictly
-rise. `enter` answers "" or one line that says what broke. With several gates all this holds for each; who goes
-through gate g says so by its number, `who % gates == g`.
+rise. `enter` answers "" or one line that says what broke. Where there are several gates each has one of these; who
+goes through gate g of so many is a seat, number `node * gates + g`.
 """
 
 from fairgate.core.ids import NIL
@@ -10,21 +10,21 @@ from fairgate.core.numbers import numbers
 
 
 class Occupancy:
-    def __init__(self, k: int, slots: bool, gates: int = 1) -> None:
+    __slots__ = ("gate", "gates", "holder", "inside", "k", "last_fence", "max_inside", "slots")
+
+    def __init__(self, k: int, slots: bool, gate: int = 0, gates: int = 1) -> None:
         self.k = k
         self.slots = slots
+        self.gate = gate
         self.gates = gates
-        self.inside = 0  # all gates together
-        self.max_inside = 0  # of one gate
-        self.count = numbers(gates)  # inside, by gate
-        self.holder = numbers(k * gates, NIL)  # slot of a gate -> who is in it
-        self.last_fence = numbers(k * gates, NIL)
+        self.inside = 0
+        self.max_inside = 0
+        self.holder = numbers(k, NIL)  # slot -> who is in it
+        self.last_fence = numbers(k, NIL)
 
     def enter(self, who: int, slot: int, fence: int) -> str:
-        gate = who % self.gates
-        self.inside += 1
-        inside = self.count[gate] + 1
-        self.count[gate] = inside
+        inside = self.inside + 1
+        self.inside = inside
         if inside > self.max_inside:
             self.max_inside = inside
         if inside > self.k:
@@ -35,7 +35,6 @@ class Occupancy:
             return f"slot: {self.named(who)} was given slot {slot}, there are none"
         if not 0 <= slot < self.k:
             return f"slot: {self.named(who)} was given slot {slot}, there are 0..{self.k - 1}"
-        slot += gate * self.k
         other = self.holder[slot]
         before = self.last_fence[slot]
         self.holder[slot] = who
@@ -47,12 +46,9 @@ class Occupancy:
         return ""
 
     def leave(self, who: int, slot: int) -> None:
-        gate = who % self.gates
         self.inside -= 1
-        self.count[gate] -= 1
-        slot += gate * self.k
-        if self.slots and slot >= 0 and self.holder[slot] == who:
+        if self.slots and 0 <= slot < self.k and self.holder[slot] == who:
             self.holder[slot] = NIL
 
     def named(self, who: int) -> str:
-        return f"node {who}" if self.gates == 1 else f"node {who // self.gates} of gate {who % self.gates}"
+        return f"node {who}" if self.gates == 1 else f"node {who // self.gates} of gate {self.gate}"

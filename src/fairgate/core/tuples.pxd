@@ -1,0 +1,1 @@
+cpdef tuple replaced(tuple a, Py_ssize_t at, value)

@@ -1,6 +1,7 @@
-"""Tuples changed in one place, plain; `tuples.pyx` copies once where this copies twice.
+"""Tuples changed in one place, plain; `tuples.pyx` copies once where this copies twice, or not at all.
 
-It matters where a tuple is long: the token_locations of a gate with a thousand tokens.
+It matters where a tuple is long: the token_locations of a gate with a thousand tokens. Copying those was a quarter of
+a run with 100,000 nodes.
 """
 
 from typing import Any

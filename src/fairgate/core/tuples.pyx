@@ -1,4 +1,4 @@
-"""The twin of tuples.py, with one copy."""
+"""The twin of tuples.py. A tuple that only its caller holds, and lets go by calling, is changed as it is."""
 
 from cpython.ref cimport PyObject
 
@@ -7,14 +7,22 @@ cdef extern from "Python.h":
     PyObject* PyTuple_GET_ITEM(tuple a, Py_ssize_t at)
     void PyTuple_SET_ITEM(tuple a, Py_ssize_t at, PyObject* item)  # takes a reference over
     void Py_INCREF(PyObject* item)
+    void Py_DECREF(PyObject* item)
+    Py_ssize_t Py_REFCNT(tuple a)
 
 
-def replaced(tuple a not None, Py_ssize_t at, value):
+cpdef tuple replaced(tuple a, Py_ssize_t at, value):
     cdef Py_ssize_t n = len(a), i
     cdef PyObject* item
     cdef tuple b
     if not 0 <= at < n:
         raise IndexError(f"place {at} of a tuple of {n}")
+    if Py_REFCNT(a) == 1:  # a caller that is not compiled holds it as well
+        item = PyTuple_GET_ITEM(a, at)
+        Py_INCREF(<PyObject*>value)
+        PyTuple_SET_ITEM(a, at, <PyObject*>value)
+        Py_DECREF(item)
+        return a
     b = PyTuple_New(n)
     for i in range(n):
         item = PyTuple_GET_ITEM(a, i)

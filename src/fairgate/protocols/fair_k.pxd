@@ -1,6 +1,7 @@
 cimport cython
 from fairgate.core.message cimport Message
 from fairgate.core.mutex cimport Mutex
+from fairgate.core.tuples cimport replaced
 
 cdef long long NIL
 

@@ -164,13 +164,14 @@ class FairK(Mutex):
             self.child = NIL  # FK:RL2
 
     def on_message(self, src: int, msg: Message) -> None:
-        if isinstance(msg, Request):
+        # Not isinstance: where it says no the interpreter looks for __class__ as well, 3 % of a run.
+        if type(msg) is Request:
             self.on_request(msg)
-        elif isinstance(msg, Token):
+        elif type(msg) is Token:
             self.on_token(msg)
-        elif isinstance(msg, Child):
+        elif type(msg) is Child:
             self.on_child(msg)
-        elif isinstance(msg, TokenLocations):
+        elif type(msg) is TokenLocations:
             self.on_token_locations(msg)
 
     def on_request(self, m: Request) -> None:
@@ -186,12 +187,11 @@ class FairK(Mutex):
         """The coordinator puts r at the end of the queue whose turn it is, and makes r the coordinator."""
         c = self.counter_number
         a = self.token_locations
-        self.out.send(a[c], new_child(r))  # FK:AS1
-        a = replaced(a, c, r)  # FK:AS2
-        self.out.send(r, new_token_locations(a, (c + 1) % self.k))  # FK:AS3
         self.is_coordinator = False
         self.token_locations = ()
         self.counter_number = NIL
+        self.out.send(a[c], new_child(r))  # FK:AS1
+        self.out.send(r, new_token_locations(replaced(a, c, r), (c + 1) % self.k))  # FK:AS2, FK:AS3
 
     def on_token(self, m: Token) -> None:
         self.token_present = True  # FK:PT1

@@ -6,24 +6,24 @@ from fairgate.sim.latency cimport Latency
 from fairgate.sim.line cimport Line
 from fairgate.sim.loop cimport Loop
 from fairgate.sim.metrics cimport Metrics
+from fairgate.sim.seat cimport Seat
 from fairgate.sim.workload cimport Workload
 
 cdef long long NIL
-cdef long long ACQUIRE, CANCEL, DELIVER, EXITS, PLANNED, RELEASE, TIMER, HEAP
+cdef long long ACQUIRE, CANCEL, DELIVER, PLANNED, RELEASE, TIMER
 cdef long long IDLE, WAITING, INSIDE, DOWN
 
 cdef class Engine(Loop):
     cdef readonly object make, setup, chooser
     cdef readonly Latency latency
     cdef readonly Workload workload
-    cdef readonly Line line
+    cdef readonly list lines, occupancies, seat
     cdef readonly Metrics metrics
-    cdef readonly Occupancy occupancy
     cdef public object network, recorder
     cdef readonly list plans, violations
     cdef public list usage
     cdef readonly dict timer_numbers, timer_names, marks
-    cdef readonly long long requests, timers_set, violation_count, last_progress
+    cdef readonly long long requests, gave_up, timers_set, violation_count, last_progress
     cdef public long long census_every, tokens, coordinators, patience
     cdef readonly long long inside_time
     cdef public bint check, timed, noting, mortal
@@ -32,10 +32,6 @@ cdef class Engine(Loop):
     cdef bint impatient, stuck
     cdef long long most_idle_events, entries_seen, events_seen
     cdef long long hold
-    cdef long long[::1] state
-    cdef long long[::1] request
-    cdef long long[::1] asked
-    cdef long long[::1] slot
     cpdef void begin(self) except *
     @cython.locals(end=cython.longlong, every=cython.longlong, more=bint)
     cpdef bint run(self, long long most) except -1
@@ -43,28 +39,36 @@ cdef class Engine(Loop):
     cpdef void stray(self, long long dst, Message msg) except *
     cpdef void carry(self, long long dst, Message msg) except *
     @cython.locals(patience=cython.longlong)
-    cdef int maybe_give_up(self, long long seat, long long request) except -1
+    cdef int maybe_give_up(self, long long number, long long request) except -1
+    cdef int give_up(self, Seat seat) except -1
     @cython.locals(node=Node)
     cdef int deliver(self, long long dst, long long src, Message msg) except -1
-    @cython.locals(node=Node, request=cython.longlong)
-    cdef int acquire(self, long long seat, long long asked) except -1
-    @cython.locals(node=Node)
-    cdef int release(self, long long seat, long long request) except -1
-    cdef int cancel(self, long long seat, long long request) except -1
+    @cython.locals(node=Node, request=cython.longlong, seat=Seat)
+    cdef int acquire(self, long long number, long long asked) except -1
+    @cython.locals(node=Node, seat=Seat)
+    cpdef void release(self, long long number, long long request) except *
+    @cython.locals(seat=Seat)
+    cdef int cancel(self, long long number, long long request) except -1
     cdef int timer(self, long long me, long long number) except -1
     cdef int watch(self) except -1
-    cdef int vacate(self, long long seat) except -1
-    cdef int over(self, long long seat) except -1
+    cdef int vacate(self, Seat seat) except -1
+    cdef int over(self, long long number) except -1
+    cpdef long long waiting(self)
+    @cython.locals(occupancy=Occupancy)
+    cpdef long long inside(self) except -1
     cdef bint idle(self) except -1
-    @cython.locals(seat=cython.longlong, stay=cython.longlong, now=cython.longlong)
+    @cython.locals(stay=cython.longlong)
+    cdef int draw_stay(self, Seat seat) except -1
+    @cython.locals(seat=Seat, now=cython.longlong)
     cpdef void granted(self, long long request, long long slot, long long fence) except *
+    @cython.locals(seat=Seat)
     cpdef bint is_down(self, long long me) except -1
-    @cython.locals(seat=cython.longlong)
+    @cython.locals(seat=Seat)
     cpdef list seats_inside(self)
-    cpdef bint seat_is_idle(self, long long seat) except -1
-    @cython.locals(seat=cython.longlong)
+    cpdef bint seat_is_idle(self, long long number) except -1
+    @cython.locals(number=cython.longlong, seat=Seat)
     cpdef void crash(self, long long me) except *
-    @cython.locals(seat=cython.longlong)
+    @cython.locals(number=cython.longlong, seat=Seat)
     cpdef void reset(self, long long me) except *
     cpdef void lose(self, Message msg) except *
     cpdef void violate(self, str what) except *

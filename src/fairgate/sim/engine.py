@@ -8,51 +8,38 @@ stream, so that one of them can be changed without disturbing the others.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from fairgate.core.choose import Chooser
 from fairgate.core.ids import NIL
 from fairgate.core.inputs import CALLS
 from fairgate.core.layers import MakeNode
 from fairgate.core.message import Message
-from fairgate.core.node import Node
-from fairgate.core.numbers import COMPILED, numbers
+from fairgate.core.numbers import COMPILED
 from fairgate.core.properties import Occupancy
 from fairgate.core.setup import Setup
 from fairgate.sim.events import ACQUIRE, CANCEL, DELIVER, PLANNED, RELEASE, TIMER
 from fairgate.sim.latency import Latency
 from fairgate.sim.line import Line
-from fairgate.sim.loop import EXITS, HEAP, Loop
+from fairgate.sim.loop import Loop
 from fairgate.sim.metrics import Metrics
+from fairgate.sim.parts import Network, Recorder
+from fairgate.sim.seat import DOWN, IDLE, INSIDE, WAITING, Seat, make_seats
 from fairgate.sim.workload import Workload
 
 Plan = Callable[["Engine"], None]
 
-IDLE, WAITING, INSIDE, DOWN = 0, 1, 2, 3
 MOST_VIOLATIONS = 100  # kept in words; all are counted
-
-
-class Network(Protocol):
-    """What a faulty network does with a message (sim/faults.py)."""
-
-    def carry(self, engine: "Engine", src: int, dst: int, msg: Message) -> None: ...
-
-
-class Recorder(Protocol):
-    """What writes a journal (sim/record.py): makes the step itself and notes what came of it."""
-
-    def step(self, now: int, node: Node, event: str, *arguments: Any) -> None: ...
 
 
 class Engine(Loop):
     # fmt: off
     __slots__ = (
-        "asked", "census_every", "check", "chooser", "coordinators", "cut", "entries_seen", "events_seen", "hold",
-        "impatient", "inside_time", "last_progress", "latency", "line", "make", "marks", "members", "metrics",
-        "mortal", "most_idle_events", "network", "noting", "occupancy", "patience", "plans", "recorder", "request",
-        "requests", "resources", "setup", "slot", "state", "stuck", "timed", "timer_names", "timer_numbers",
-        "timers_set", "tokens", "usage", "violation_count", "violations", "warm_at", "warm_entries", "warm_sent",
-        "workload"
+        "census_every", "check", "chooser", "coordinators", "cut", "entries_seen", "events_seen", "gave_up", "hold",
+        "impatient", "inside_time", "last_progress", "latency", "lines", "make", "marks", "members", "metrics",
+        "mortal", "most_idle_events", "network", "noting", "occupancies", "patience", "plans", "recorder", "requests",
+        "resources", "seat", "setup", "stuck", "timed", "timer_names", "timer_numbers", "timers_set", "tokens",
+        "usage", "violation_count", "violations", "warm_at", "warm_entries", "warm_sent", "workload"
     )
     # fmt: on
 
@@ -79,18 +66,14 @@ class Engine(Loop):
         self.workload = workload
         self.chooser = chooser
         self.check = check
-        self.line = Line(seats, self.resources)
+        self.lines = [Line(seats) for _ in range(self.resources)]  # of each gate
+        self.occupancies = [Occupancy(setup.k, slots, gate, self.resources) for gate in range(self.resources)]
+        self.seat = make_seats(n, self.members, self.lines, self.occupancies)
         self.metrics = Metrics(seats, warmup)
-        self.occupancy = Occupancy(setup.k, slots, self.resources)
         self.network: Network | None = None
         self.recorder: Recorder | None = None
-        self.state = numbers(seats, IDLE)
-        self.request = numbers(seats, NIL)
-        self.asked = numbers(seats)
-        self.slot = numbers(seats, NIL)
-        for seat in range(self.members * self.resources, seats):
-            self.state[seat] = DOWN
         self.requests = 0
+        self.gave_up = 0  # requests that left the line without coming in
         self.mortal = False  # can nodes go down?
         self.cut = False  # did it end at a set time, whoever waited then?
         self.warm_at = 0  # when it had warmed up, and
@@ -152,12 +135,12 @@ class Engine(Loop):
         return True
 
     def handle(self, kind: int, dst: int, src: int, msg: Message | None) -> None:
-        if msg is not None:
-            self.deliver(dst, src, msg)
-        elif kind == ACQUIRE:
+        if kind == ACQUIRE:
             self.acquire(dst, src)
         elif kind == RELEASE:
             self.release(dst, src)
+        elif msg is not None:
+            self.deliver(dst, src, msg)
         elif kind == TIMER:
             self.timer(dst, src)
         elif kind == CANCEL:
@@ -180,52 +163,60 @@ class Engine(Loop):
             node.now = self.now
             node.on_message(src, msg)
 
-    def acquire(self, seat: int, asked: int) -> None:
-        self.workload.asked(seat)
-        if self.state[seat] == IDLE:  # else it crashed after this was planned
+    def acquire(self, number: int, asked: int) -> None:
+        self.workload.asked(number)
+        seat = self.seat[number]
+        if seat.state == IDLE:  # else it crashed after this was planned
             self.requests += 1
-            request = self.requests * self.resources + seat % self.resources
-            self.request[seat] = request
-            self.asked[seat] = asked
-            self.state[seat] = WAITING
-            self.line.join(seat)
+            request = self.requests * self.resources + number % self.resources
+            seat.request = request
+            seat.asked = asked
+            seat.state = WAITING
+            seat.line.join(seat)
             if self.impatient:
-                self.maybe_give_up(seat, request)
+                self.maybe_give_up(number, request)
             if self.plain:
-                self.acting = seat // self.resources
-                node = self.nodes[self.acting]
+                self.acting = seat.me
+                node = self.nodes[seat.me]
                 if self.timed:
                     node.now = self.now
                 node.on_acquire(request)
             else:
-                self.call(seat // self.resources, "acquire", request)
+                self.call(seat.me, "acquire", request)
 
-    def maybe_give_up(self, seat: int, request: int) -> None:
+    def maybe_give_up(self, number: int, request: int) -> None:
         patience = self.workload.give_up_after()
         if patience >= 0:
-            self.push(self.now + patience, CANCEL, seat, request, None, HEAP)
+            self.push(self.now + patience, CANCEL, number, request, None)
 
-    def release(self, seat: int, request: int) -> None:
-        if self.state[seat] == INSIDE and self.request[seat] == request:  # else lost or crashed since
+    def release(self, number: int, request: int) -> None:
+        seat = self.seat[number]
+        if seat.request == request and seat.state == INSIDE:  # else lost or crashed since
             self.vacate(seat)
             if self.plain:
-                self.acting = seat // self.resources
-                node = self.nodes[self.acting]
+                self.acting = seat.me
+                node = self.nodes[seat.me]
                 if self.timed:
                     node.now = self.now
                 node.on_release(request)
             else:
-                self.call(seat // self.resources, "release", request)
-            self.over(seat)
+                self.call(seat.me, "release", request)
+            self.over(number)
 
-    def cancel(self, seat: int, request: int) -> None:
-        if self.state[seat] == WAITING and self.request[seat] == request:  # else it is inside, or over
+    def cancel(self, number: int, request: int) -> None:
+        seat = self.seat[number]
+        if seat.request == request and seat.state == WAITING:  # else it is inside, or over
             self.metrics.cancelled += 1
-            self.line.drop(seat)
-            self.state[seat] = IDLE
-            self.request[seat] = NIL
-            self.call(seat // self.resources, "cancel", request)
-            self.over(seat)
+            self.give_up(seat)
+            seat.state = IDLE
+            seat.request = NIL
+            self.call(seat.me, "cancel", request)
+            self.over(number)
+
+    def give_up(self, seat: Seat) -> None:
+        """Whoever waits here waits no longer."""
+        seat.line.drop(seat)
+        self.gave_up += 1
 
     def timer(self, me: int, number: int) -> None:
         name = self.timer_names.pop(number)
@@ -253,16 +244,14 @@ class Engine(Loop):
         if self.metrics.entries != self.entries_seen:
             self.entries_seen = self.metrics.entries
             self.events_seen = self.events
-        waited_for = self.line.length > 0 and not self.stuck
+        waited_for = self.waiting() > 0 and not self.stuck
         if waited_for and self.patience > 0 and self.now - self.last_progress > self.patience:
             self.give_up_on(f"{self.patience // 10**9} s")
         elif waited_for and self.events - self.events_seen > self.most_idle_events:
-            self.give_up_on(
-                f"{self.most_idle_events:,} events"
-            )  # where messages take no time the clock may stand still
+            self.give_up_on(f"{self.most_idle_events:,} events")  # where messages take no time the clock may stand
 
     def give_up_on(self, long: str) -> None:
-        self.violate(f"liveness: nobody came in for {long} while {self.line.length} waited")
+        self.violate(f"liveness: nobody came in for {long} while {self.waiting()} waited")
         self.stuck = True
         self.clear()
 
@@ -278,23 +267,31 @@ class Engine(Loop):
 
     # Who is inside.
 
-    def vacate(self, seat: int) -> None:
+    def vacate(self, seat: Seat) -> None:
         """Whoever sat here is no longer inside."""
         self.inside_time += self.now
-        self.occupancy.leave(seat, self.slot[seat])
-        self.state[seat] = IDLE
-        self.request[seat] = NIL
+        seat.occupancy.leave(seat.number, seat.slot)
+        seat.state = IDLE
+        seat.request = NIL
         if self.usage is not None:
-            self.usage.append((self.now, self.occupancy.inside))
+            self.usage.append((self.now, self.inside()))
 
-    def over(self, seat: int) -> None:
+    def over(self, number: int) -> None:
         """A request ended: on with the next."""
-        self.workload.done(seat, self.now)
+        self.workload.done(number, self.now)
         if self.timed and self.workload.total_left == 0 and self.idle():
             self.clear()  # timers may go on for ever
 
+    def waiting(self) -> int:
+        """How many wait: who asked has come in since, has given up, or waits."""
+        return self.requests - self.metrics.entries - self.gave_up
+
+    def inside(self) -> int:
+        """How many are inside, of all gates."""
+        return sum([occupancy.inside for occupancy in self.occupancies])
+
     def idle(self) -> bool:
-        return self.line.length == 0 and self.occupancy.inside == 0 and not self.workload.asking()
+        return self.waiting() == 0 and self.inside() == 0 and not self.workload.asking()
 
     # What the nodes say.
 
@@ -305,41 +302,47 @@ class Engine(Loop):
         if self.network is not None:
             self.network.carry(self, self.acting, dst, msg)
         else:
-            self.push(self.now + self.latency.delay(self.acting, dst), DELIVER, dst, self.acting, msg, HEAP)
+            self.push(self.now + self.latency.delay(self.acting, dst), DELIVER, dst, self.acting, msg)
 
     def granted(self, request: int, slot: int, fence: int) -> None:
-        seat = self.acting * self.resources + request % self.resources
-        if self.state[seat] != WAITING or self.request[seat] != request:
+        seat = self.seat[self.acting * self.resources + request % self.resources]
+        if seat.request != request or seat.state != WAITING:
             self.violate(f"grant: node {self.acting} was granted request {request}, which does not wait")
             return
         now = self.now
         self.inside_time -= now
-        broken = self.occupancy.enter(seat, slot, fence)
+        broken = seat.occupancy.enter(seat.number, slot, fence)
         if broken and self.check:
             self.violate(broken)
-        self.state[seat] = INSIDE
-        self.slot[seat] = slot
-        self.line.enter(seat)
-        self.metrics.entered(seat, now - self.asked[seat])
+        seat.state = INSIDE
+        seat.slot = slot
+        seat.line.enter(seat)
+        self.metrics.entered(seat.number, now - seat.asked)
         self.last_progress = now
         if self.usage is not None:
-            self.usage.append((now, self.occupancy.inside))
-        stay = self.hold if self.hold >= 0 else self.workload.stay()
+            self.usage.append((now, self.inside()))
+        if self.hold >= 0:
+            self.push_exit(now + self.hold, seat.number, request)
+        else:
+            self.draw_stay(seat)
+
+    def draw_stay(self, seat: Seat) -> None:
+        stay = self.workload.stay()
         if stay >= 0:
-            self.push(now + stay, RELEASE, seat, request, None, EXITS)
+            self.push_exit(self.now + stay, seat.number, seat.request)
 
     def lost(self, request: int, why: str) -> None:
-        seat = self.acting * self.resources + request % self.resources
-        if self.state[seat] == INSIDE and self.request[seat] == request:
+        seat = self.seat[self.acting * self.resources + request % self.resources]
+        if seat.request == request and seat.state == INSIDE:
             self.metrics.lost += 1
             self.vacate(seat)
-            self.over(seat)
+            self.over(seat.number)
 
     def set_timer(self, name: str, delay: int) -> None:
         self.timers_set += 1
         self.timer_numbers[self.acting, name] = self.timers_set
         self.timer_names[self.timers_set] = name
-        self.push(self.now + delay, TIMER, self.acting, self.timers_set, None, HEAP)
+        self.push(self.now + delay, TIMER, self.acting, self.timers_set, None)
 
     def cancel_timer(self, name: str) -> None:
         self.timer_numbers.pop((self.acting, name), None)
@@ -355,36 +358,38 @@ class Engine(Loop):
 
     def plan(self, at: int, what: Plan) -> None:
         self.plans.append(what)
-        self.push(at, PLANNED, 0, len(self.plans) - 1, None, HEAP)
+        self.push(at, PLANNED, 0, len(self.plans) - 1, None)
 
     def is_down(self, me: int) -> bool:
-        return self.state[me * self.resources] == DOWN
+        return self.seat[me * self.resources].state == DOWN
 
     def seats(self, me: int) -> range:
+        """The numbers of a node's seats."""
         return range(me * self.resources, (me + 1) * self.resources)
 
     def seats_inside(self) -> list[int]:
         """Of all nodes, whatever their gate."""
-        return [seat for seat in range(len(self.state)) if self.state[seat] == INSIDE]
+        return [seat.number for seat in self.seat if seat.state == INSIDE]
 
-    def seat_is_idle(self, seat: int) -> bool:
-        return self.state[seat] == IDLE
+    def seat_is_idle(self, number: int) -> bool:
+        return self.seat[number].state == IDLE
 
-    def leave(self, seat: int) -> None:
+    def leave(self, number: int) -> None:
         """Whoever is inside here leaves now; where the workload says so, not the clock."""
-        self.release(seat, self.request[seat])
+        self.release(number, self.seat[number].request)
 
     def crash(self, me: int) -> None:
         """The node stops; its tokens are lost with it."""
         if self.is_down(me):
             return
-        for seat in self.seats(me):
-            if self.state[seat] == WAITING:
-                self.line.drop(seat)
-            elif self.state[seat] == INSIDE:
+        for number in self.seats(me):
+            seat = self.seat[number]
+            if seat.state == WAITING:
+                self.give_up(seat)
+            elif seat.state == INSIDE:
                 self.vacate(seat)
-            self.state[seat] = DOWN
-            self.request[seat] = NIL
+            seat.state = DOWN
+            seat.request = NIL
         self.tokens -= self.nodes[me].tokens()
         self.coordinators -= self.nodes[me].coordinators()
         for timer in [timer for timer in self.timer_numbers if timer[0] == me]:
@@ -398,16 +403,16 @@ class Engine(Loop):
             return  # of two resets that overlap the first to end has brought it back
         self.acting = me
         self.place(me, self.make(me, self.setup, self))
-        for seat in self.seats(me):
-            self.state[seat] = IDLE
+        for number in self.seats(me):
+            self.seat[number].state = IDLE
         self.tokens += self.nodes[me].tokens()
         self.coordinators += self.nodes[me].coordinators()
         if self.recorder is not None:
             self.nodes[me].now = self.now
             self.recorder.step(self.now, self.nodes[me], "reset")
         self.call(me, "start")
-        for seat in self.seats(me):
-            self.workload.back(seat, self.now)
+        for number in self.seats(me):
+            self.workload.back(number, self.now)
 
     def lose(self, msg: Message) -> None:
         """A message will never arrive; tokens in it count as lost."""
@@ -441,5 +446,5 @@ class Engine(Loop):
         """After the last event: the last look at the properties."""
         if self.check and self.census_every > 0:
             self.census()
-        if self.check and self.line.length > 0 and not self.stuck and not self.cut:
-            self.violate(f"liveness: nothing moves any more, and {self.line.length} wait")
+        if self.check and self.waiting() > 0 and not self.stuck and not self.cut:
+            self.violate(f"liveness: nothing moves any more, and {self.waiting()} wait")

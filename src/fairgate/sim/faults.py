@@ -23,7 +23,6 @@ from fairgate.errors import BadInput
 from fairgate.sim.detectors import Detectors
 from fairgate.sim.draws import sample
 from fairgate.sim.events import DELIVER
-from fairgate.sim.loop import HEAP
 from fairgate.sim.stream import Stream
 from fairgate.sim.views import Views
 
@@ -177,7 +176,7 @@ class FaultyNetwork:
         delay = engine.latency.delay(src, dst)
         if self.happens(self.faults.reorder):
             delay += self.stream.below((STRETCH - 1) * delay + 1)
-        engine.push(engine.now + delay, DELIVER, dst, src, msg, HEAP)
+        engine.push(engine.now + delay, DELIVER, dst, src, msg)
 
     def happens(self, share: float) -> bool:
         return share > 0.0 and self.stream.unit() < share

@@ -1,19 +1,20 @@
 cimport cython
 
-cdef long long NIL, EXACT, MOST
+cdef long long EXACT, MOST
+
+@cython.trashcan(True)  # a long line is freed one place by the other
+cdef class Place:
+    cdef Place before, after
+    cdef long long passed
 
 @cython.final
 cdef class Line:
-    cdef long long[::1] before
-    cdef long long[::1] after
-    cdef long long[::1] passed
-    cdef long long[::1] tail
-    cdef long long most, gates
-    cdef readonly long long length, overtakes, max_displacement, max_overtaken
-    @cython.locals(tail=cython.longlong)
-    cpdef void join(self, long long node) except *
-    cpdef void enter(self, long long node) except *
-    @cython.locals(displacement=cython.longlong, other=cython.longlong)
-    cdef int overtake(self, long long node) except -1
-    @cython.locals(front=cython.longlong, back=cython.longlong)
-    cpdef void drop(self, long long node) except *
+    cdef Place end
+    cdef long long most
+    cdef readonly long long overtakes, max_displacement, max_overtaken
+    @cython.locals(end=Place, last=Place)
+    cpdef void join(self, Place place) except *
+    cpdef void enter(self, Place place) except *
+    @cython.locals(displacement=cython.longlong, other=Place, end=Place)
+    cdef int overtake(self, Place place) except -1
+    cpdef void drop(self, Place place) except *

@@ -33,7 +33,9 @@ cdef class Loop(Outbox):
     cdef long long passed[32]
     cdef int kinds_used
     cpdef void place(self, long long me, Node node) except *
-    cpdef void push(self, long long time, long long kind, long long dst, long long src, Message msg, long long lane) except *
+    cpdef void push(self, long long time, long long kind, long long dst, long long src, Message msg) except *
+    cpdef void push_exit(self, long long time, long long seat, long long request) except *
+    cpdef void release(self, long long seat, long long request) except *
     cpdef bint run(self, long long most) except -1
     cpdef void stray(self, long long dst, Message msg) except *
     cpdef void carry(self, long long dst, Message msg) except *
@@ -43,7 +45,7 @@ cdef class Loop(Outbox):
     cdef int count(self, PyObject* kind) except -1
     cdef int post(self, long long dst, Message msg) except -1
     cdef int reach(self, long long dst, long long src, Message msg) except -1
-    cdef int put(self, long long time, long long kind, long long dst, long long src, PyObject* msg, long long lane) except -1
+    cdef int append(self, Lane* lane, long long time, long long dst, long long src, PyObject* msg) except -1
     cdef int push_heap(self, Event* event) except -1
     cdef void pop_heap(self) noexcept
     cdef int grow_lane(self, Lane* lane) except -1

@@ -18,9 +18,8 @@ from fairgate.core.message import Message
 from fairgate.core.node import Node
 from fairgate.core.numbers import numbers
 from fairgate.core.outbox import Outbox
-from fairgate.sim.events import DELIVER
+from fairgate.sim.events import DELIVER, RELEASE
 
-HEAP, MESSAGES, EXITS = -1, 0, 1  # lanes; the heap is for events in no order
 Event = tuple[int, int, int, int, int, Message | None]  # time, order, kind, destination, source, message
 NEVER: Event = (1 << 63, 0, 0, 0, 0, None)
 
@@ -29,7 +28,7 @@ class Loop(Outbox):
     # Slots: past thirty fields the interpreter keeps an object's fields in a dict, and that costs it 8 % of a run.
     # fmt: off
     __slots__ = (
-        "acting", "bound", "events", "exits", "fixed", "heap", "ids", "messages", "n", "nodes", "now", "passed",
+        "acting", "bound", "delay", "events", "exits", "heap", "ids", "messages", "n", "near", "nodes", "now", "passed",
         "plain", "pushed", "received", "sent"
     )
     # fmt: on
@@ -41,16 +40,26 @@ class Loop(Outbox):
         self.acting = 0  # whose step it is
         self.events = 0
         self.plain = False  # no faults, no journal, no clocks: a delivery is just that
-        self.fixed = -1  # how long every message takes, if all take as long and nothing befalls them
+        self.fixed = -1
         self.nodes: list[Node] = []
         self.received = numbers(n)  # messages that each node received
         self.sent: dict[type[Message], int] = {}
         self.passed: defaultdict[type[Message], int] = defaultdict(int)  # hops after the first
         self.heap: list[Event] = [NEVER]
         self.messages: deque[tuple[int, int, int, Message]] = deque()  # time, destination, source, message
-        self.exits: deque[tuple[int, int, int, int]] = deque()  # time, kind, destination, source
+        self.exits: deque[tuple[int, int, int]] = deque()  # time, seat, request
         self.pushed = 0  # into the heap, whose events keep the order of pushing
         self.bound = NEVER[0]  # when the first event comes that is not in the lane of messages
+
+    @property
+    def fixed(self) -> int:
+        """How long every message takes, if all take as long and nothing befalls them; else -1."""
+        return self.delay
+
+    @fixed.setter
+    def fixed(self, delay: int) -> None:
+        self.delay = delay
+        self.near = self.ids if delay >= 0 else frozenset()  # to whom a message goes straight into its lane
 
     def place(self, me: int, node: Node) -> None:
         """Put a node where its events will find it."""
@@ -59,17 +68,22 @@ class Loop(Outbox):
         else:
             self.nodes[me] = node
 
-    def push(self, time: int, kind: int, dst: int, src: int, msg: Message | None, lane: int) -> None:
-        if lane == EXITS and msg is None and (not self.exits or self.exits[-1][0] <= time):
-            self.exits.append((time, kind, dst, src))
-        elif lane == MESSAGES and msg is not None and (not self.messages or self.messages[-1][0] <= time):
-            self.messages.append((time, dst, src, msg))
-            return
-        else:
-            self.pushed += 1
-            heappush(self.heap, (time, self.pushed, kind, dst, src, msg))
+    def push(self, time: int, kind: int, dst: int, src: int, msg: Message | None) -> None:
+        """Into the heap."""
+        self.pushed += 1
+        heappush(self.heap, (time, self.pushed, kind, dst, src, msg))
         if time < self.bound:
             self.bound = time
+
+    def push_exit(self, time: int, seat: int, request: int) -> None:
+        """Into the lane of exits, unless one that comes later is there already."""
+        exits = self.exits
+        if exits and exits[-1][0] > time:
+            self.push(time, RELEASE, seat, request, None)
+        else:
+            exits.append((time, seat, request))
+            if time < self.bound:
+                self.bound = time
 
     def pass_on(self, dst: int, msg: Message) -> None:
         self.passed[type(msg)] += 1
@@ -81,12 +95,12 @@ class Loop(Outbox):
             self.sent[type(msg)] += 1  # in a plain dict: the interpreter knows a short way for those alone
         except KeyError:
             self.sent[type(msg)] = 1
-        if dst not in self.ids:
-            self.stray(dst, msg)
-        elif self.fixed >= 0:
-            self.messages.append((self.now + self.fixed, dst, self.acting, msg))
-        else:
+        if dst in self.near:
+            self.messages.append((self.now + self.delay, dst, self.acting, msg))
+        elif dst in self.ids:
             self.carry(dst, msg)
+        else:
+            self.stray(dst, msg)
 
     def run(self, most: int) -> bool:
         """Up to `most` events; False when there is nothing left to do."""
@@ -103,22 +117,24 @@ class Loop(Outbox):
                 else:
                     self.handle(DELIVER, dst, src, msg)
                 continue
-            other: Message | None = None
-            if exits and exits[0][0] <= heap[0][0]:
-                self.now, kind, dst, src = exits.popleft()
+            time = heap[0][0]
+            if exits and exits[0][0] <= time:
+                self.now, dst, src = exits.popleft()
+                self.bound = exits[0][0] if exits and exits[0][0] <= time else time
+                self.release(dst, src)
             elif heap[0] is not NEVER:
                 self.now, _, kind, dst, src, other = heappop(heap)
+                time = heap[0][0]
+                self.bound = exits[0][0] if exits and exits[0][0] <= time else time
+                if plain and other is not None:
+                    self.acting = dst
+                    received[dst] += 1
+                    nodes[dst].on_message(src, other)
+                else:
+                    self.handle(kind, dst, src, other)
             else:
                 self.events += done
                 return False
-            time = heap[0][0]
-            self.bound = exits[0][0] if exits and exits[0][0] <= time else time
-            if plain and other is not None:
-                self.acting = dst
-                received[dst] += 1
-                nodes[dst].on_message(src, other)
-            else:
-                self.handle(kind, dst, src, other)
         self.events += most
         return True
 
@@ -137,8 +153,12 @@ class Loop(Outbox):
         """Send a message whose delay or fate is not `fixed`."""
         raise NotImplementedError
 
+    def release(self, seat: int, request: int) -> None:
+        """An exit."""
+        raise NotImplementedError
+
     def handle(self, kind: int, dst: int, src: int, msg: Message | None) -> None:
-        """Everything but a plain delivery."""
+        """Everything but a plain delivery and the exits of the lane."""
         raise NotImplementedError
 
     def size(self) -> int:

@@ -11,10 +11,9 @@ from fairgate.core.message cimport Message
 from fairgate.core.node cimport Node
 from fairgate.core.outbox cimport Outbox
 
-HEAP, MESSAGES, EXITS = -1, 0, 1
-
 cdef enum:
     DELIVER = 0  # as in events.py
+    RELEASE = 2
 
 
 cdef inline bint before(Event* a, Event* b) noexcept:
@@ -54,37 +53,39 @@ cdef class Loop(Outbox):
         else:
             self.nodes[me] = node
 
-    cpdef void push(self, long long time, long long kind, long long dst, long long src, Message msg, long long lane) except *:
-        if msg is None:
-            self.put(time, kind, dst, src, NULL, lane)
-        else:
-            Py_INCREF(msg)
-            self.put(time, kind, dst, src, <PyObject*>msg, lane)
-
-    cdef int put(self, long long time, long long kind, long long dst, long long src, PyObject* msg, long long lane) except -1:
-        """Into its lane, or into the heap; takes over the reference to the message."""
-        cdef Event one
-        cdef Event* event = &one
-        cdef Lane* into = NULL
-        if ((lane == 0 and msg != NULL) or (lane == 1 and msg == NULL)) and (
-            self.lanes[lane].size == 0 or self.lanes[lane].last_time <= time
-        ):
-            into = &self.lanes[lane]
-            if into.size > into.mask:
-                self.grow_lane(into)
-            event = &into.ring[(into.first + into.size) & into.mask]
-            into.size += 1
-            into.last_time = time
-        else:
-            self.pushed += 1
-            event.order = self.pushed
+    cpdef void push(self, long long time, long long kind, long long dst, long long src, Message msg) except *:
+        cdef Event event
+        self.pushed += 1
         event.time = time
+        event.order = self.pushed
         event.dst = dst
         event.src = src
         event.kind = kind
+        event.msg = NULL
+        if msg is not None:
+            Py_INCREF(msg)
+            event.msg = <PyObject*>msg
+        self.push_heap(&event)
+
+    cpdef void push_exit(self, long long time, long long seat, long long request) except *:
+        cdef Lane* lane = &self.lanes[1]
+        if lane.size > 0 and lane.last_time > time:
+            self.push(time, RELEASE, seat, request, None)
+        else:
+            self.append(lane, time, seat, request, NULL)
+
+    cdef inline int append(self, Lane* lane, long long time, long long dst, long long src, PyObject* msg) except -1:
+        """To the end of a lane; takes over the reference to the message."""
+        cdef Event* event
+        if lane.size > lane.mask:
+            self.grow_lane(lane)
+        event = &lane.ring[(lane.first + lane.size) & lane.mask]
+        lane.size += 1
+        lane.last_time = time
+        event.time = time
+        event.dst = dst
+        event.src = src
         event.msg = msg
-        if into == NULL:
-            self.push_heap(event)
         return 0
 
     cdef int grow_lane(self, Lane* lane) except -1:
@@ -154,22 +155,11 @@ cdef class Loop(Outbox):
         self.post(dst, msg)
 
     cdef inline int post(self, long long dst, Message msg) except -1:
-        cdef Lane* lane = &self.lanes[0]
-        cdef Event* event
         if not 0 <= dst < self.n:
             self.stray(dst, msg)
         elif self.fixed >= 0:
-            if lane.size > lane.mask:
-                self.grow_lane(lane)
-            event = &lane.ring[(lane.first + lane.size) & lane.mask]
-            lane.size += 1
-            lane.last_time = self.now + self.fixed
-            event.time = lane.last_time
-            event.dst = dst
-            event.src = self.acting
-            event.kind = DELIVER
             Py_INCREF(msg)
-            event.msg = <PyObject*>msg
+            self.append(&self.lanes[0], self.now + self.fixed, dst, self.acting, <PyObject*>msg)
         else:
             self.carry(dst, msg)
         return 0
@@ -222,12 +212,13 @@ cdef class Loop(Outbox):
                 self.events += i
                 return False
             other = best[0]
-            if best == self.heap:
-                self.pop_heap()
-            else:
+            self.now = other.time
+            if best != self.heap:
                 exits.first = (exits.first + 1) & exits.mask
                 exits.size -= 1
-            self.now = other.time
+                self.release(other.dst, other.src)
+                continue
+            self.pop_heap()
             if other.msg == NULL:
                 self.handle(other.kind, other.dst, other.src, None)
             else:
@@ -266,6 +257,9 @@ cdef class Loop(Outbox):
         raise NotImplementedError
 
     cpdef void carry(self, long long dst, Message msg) except *:
+        raise NotImplementedError
+
+    cpdef void release(self, long long seat, long long request) except *:
         raise NotImplementedError
 
     cpdef void handle(self, long long kind, long long dst, long long src, Message msg) except *:

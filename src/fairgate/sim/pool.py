@@ -29,7 +29,7 @@ class Pool(Workload):
         if self.idle:
             seat = self.idle[self.stream.below(len(self.idle))]
             self.remove(seat)
-            self.ask_at(seat, self.arrival)
+            self.arrived_at(seat, self.arrival)
 
     def asked(self, node: int) -> None:
         Workload.asked(self, node)

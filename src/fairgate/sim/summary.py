@@ -68,7 +68,7 @@ def summarise(engine: Engine, protocol: str, seed: int, seconds: float, interrup
     lasted = (engine.now - engine.warm_at) / SECOND
     mean = metrics.wait_total / metrics.counted / SECOND if metrics.counted else 0.0
     longest = metrics.wait_max / SECOND
-    held = engine.inside_time + engine.now * engine.occupancy.inside  # those inside have been there until now
+    held = engine.inside_time + engine.now * engine.inside()  # those inside have been there until now
     return Result(
         protocol=protocol,
         nodes=engine.members,
@@ -90,14 +90,14 @@ def summarise(engine: Engine, protocol: str, seed: int, seconds: float, interrup
         hops_by_kind=hops_by_kind,
         load={"mean": sum(loads) / len(loads), "p50": load_p50, "p90": load_p90, "max": max(loads)},
         throughput=entries / lasted if lasted else 0.0,
-        backlog=engine.line.length,
+        backlog=engine.waiting(),
         load_mean=sum(loads) / len(loads),
         load_max=max(loads),
         units_mean=held / engine.now if engine.now else 0.0,
-        max_inside=engine.occupancy.max_inside,
-        overtakes=engine.line.overtakes,
-        max_displacement=engine.line.max_displacement,
-        max_overtaken=engine.line.max_overtaken,
+        max_inside=max(occupancy.max_inside for occupancy in engine.occupancies),
+        overtakes=sum(line.overtakes for line in engine.lines),
+        max_displacement=max(line.max_displacement for line in engine.lines),
+        max_overtaken=max(line.max_overtaken for line in engine.lines),
         cancelled=metrics.cancelled,
         lost=metrics.lost,
         violations=engine.violation_count,

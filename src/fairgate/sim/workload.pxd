@@ -1,12 +1,13 @@
 from fairgate.sim.loop cimport Loop
 from fairgate.sim.stream cimport Stream
 
-cdef long long ACQUIRE, HEAP
+cdef long long ACQUIRE
 
 cdef class Workload:
     cdef readonly long long n, hold
     cdef public Loop loop
     cpdef void ask_at(self, long long node, long long time) except *
+    cpdef void arrived_at(self, long long node, long long time) except *
     cdef public long long total_left
     cdef long long[::1] left
     cdef long long[::1] planned

@@ -4,7 +4,7 @@ from fairgate.core.numbers import numbers
 from fairgate.core.units import SECOND
 from fairgate.sim.draws import sample
 from fairgate.sim.events import ACQUIRE
-from fairgate.sim.loop import HEAP, Loop
+from fairgate.sim.loop import Loop
 from fairgate.sim.stream import Stream
 
 
@@ -32,9 +32,14 @@ class Workload:
         raise NotImplementedError
 
     def ask_at(self, node: int, time: int) -> None:
-        """Plan the node's next request. It may have arrived earlier and stood in line: its wait counts from then."""
+        """Plan the node's next request."""
         self.planned[node] = 1
-        self.loop.push(time if time > self.loop.now else self.loop.now, ACQUIRE, node, time, None, HEAP)
+        self.loop.push(time, ACQUIRE, node, time, None)
+
+    def arrived_at(self, node: int, time: int) -> None:
+        """Plan a request that may have arrived before now, and stood in line: its wait counts from then."""
+        self.planned[node] = 1
+        self.loop.push(max(time, self.loop.now), ACQUIRE, node, time, None)
 
     def asking(self) -> bool:
         """Is any request planned and not yet made?"""
@@ -109,7 +114,7 @@ class Open(Workload):
     def done(self, node: int, now: int) -> None:
         if self.take(node):
             self.next_arrival[node] += self.stream.exponential(self.gap)
-            self.ask_at(node, self.next_arrival[node])
+            self.arrived_at(node, self.next_arrival[node])
 
 
 class Rounds(Workload):

@@ -1,0 +1,21 @@
+"""What an engine can be given besides, as it sees it."""
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fairgate.core.message import Message
+from fairgate.core.node import Node
+
+if TYPE_CHECKING:
+    from fairgate.sim.engine import Engine
+
+
+class Network(Protocol):
+    """What a faulty network does with a message (sim/faults.py)."""
+
+    def carry(self, engine: "Engine", src: int, dst: int, msg: Message) -> None: ...
+
+
+class Recorder(Protocol):
+    """What writes a journal (sim/record.py): makes the step itself and notes what came of it."""
+
+    def step(self, now: int, node: Node, event: str, *arguments: Any) -> None: ...
