@@ -1,9 +1,12 @@
 """Each mutant of Pastry is one line gone wrong: its rings do not come to rest, or its routes end at the wrong node."""
 
+from typing import Any
+
 import pytest
 
+from fairgate.overlay import pastry_table
 from fairgate.overlay.pastry import Pastry
-from fairgate.overlay.pastry_table import SettledPastryTable
+from fairgate.overlay.ring import Ring
 from tests.mutants.mutate import mutant
 from tests.rings import caught, pastry_owner, routes_wrong
 
@@ -30,12 +33,16 @@ RULE = {
         "return leaf if is_closer(key, place, place_of(before)) else before",
         "return before if is_closer(key, place, place_of(before)) else leaf",
     ),
+    "takes the farther of two neighbours, at rest": (
+        "if is_closer(key, ring.place(rank), ring.place(rank - 1)):",
+        "if not is_closer(key, ring.place(rank), ring.place(rank - 1)):",
+    ),
     "takes the wrong column": (
         "cell = self.cell(row, digit(key, row, self.bits))",
         "cell = self.cell(row, 15 - digit(key, row, self.bits))",
     ),
     "gives up where a cell is empty": ("return cell if cell != NIL else self.rare_case(key, row)", "return cell"),
-    "takes whatever is in the cell": ("shared_digits(self.ring.place(rank), goal, self.bits) <= row", "False"),
+    "takes whatever is in the cell": ("not begin_alike(self.ring.place(rank), goal, row + 1, self.bits)", "False"),
 }
 
 
@@ -47,10 +54,21 @@ def test_mutant_of_the_upkeep_is_caught(name: str) -> None:
 
 @pytest.mark.parametrize("name", RULE)
 def test_mutant_of_the_rule_is_caught(name: str) -> None:
-    module = mutant("overlay.pastry_table", *RULE[name])
-    assert routes_wrong(lambda me, ring: module.SettledPastryTable(me, 4, 4, ring), pastry_owner)
+    assert breaches(mutant("overlay.pastry_table", *RULE[name]))
 
 
 def test_the_original_passes() -> None:
     assert caught(Pastry, pastry_owner, OPTIONS) == ""
-    assert routes_wrong(lambda me, ring: SettledPastryTable(me, 4, 4, ring), pastry_owner) == ""
+    assert breaches(pastry_table) == ""
+
+
+def breaches(module: Any) -> str:
+    """Of tables at rest, and of tables that are kept: those walk along their leaves."""
+
+    def kept(me: int, ring: Ring) -> Any:
+        table = module.KeptPastryTable(me, 4, 4)
+        table.begin(ring)
+        return table
+
+    settled = routes_wrong(lambda me, ring: module.SettledPastryTable(me, 4, 4, ring), pastry_owner)
+    return settled or routes_wrong(kept, pastry_owner)

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from fairgate.core.ids import NIL
-from fairgate.core.keyspace import apart, digit, middle, past, place_of, shared_digits, with_digit
+from fairgate.core.keyspace import apart, digit, key_of, middle, past, place_of, shared_digits, with_digit
 from fairgate.core.numbers import COMPILED
 from fairgate.core.setup import Options
 from fairgate.overlay.pastry import Pastry
@@ -65,6 +65,19 @@ def test_every_route_ends_at_the_owner(n: int, bits: int, leaves: int) -> None:
     for _ in range(100):
         key = rng.choice([rng.getrandbits(64), place_of(rng.choice(members))])
         assert walk(tables, rng.choice(members), key)[-1] == pastry_owner(members, key)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 9, 40])
+def test_at_rest_the_nearest_leaf_is_found_as_by_a_walk_along_the_leaves(n: int) -> None:
+    ring = Ring(tuple(range(n)))
+    places = [place_of(ident) for ident in range(n)]
+    keys = [key_of(f"key {i}") for i in range(200)]
+    keys += [(place + step) % 2**64 for place in places for step in (-1, 0, 1)]
+    keys += [middle(before, after) + step for before in places for after in places for step in (0, 1)]
+    for me in range(n):
+        table = SettledPastryTable(me, 4, 4, ring)
+        for key in keys:
+            assert table.nearest_leaf(key % 2**64) == PastryTable.nearest_leaf(table, key % 2**64)
 
 
 def test_every_hop_shares_more_digits_or_comes_nearer() -> None:

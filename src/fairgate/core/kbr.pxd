@@ -2,6 +2,7 @@ from fairgate.core.layers cimport Through
 from fairgate.core.message cimport Message
 from fairgate.core.mutex cimport Mutex
 from fairgate.core.node cimport Node
+from fairgate.core.setup cimport Setup
 
 cdef class Gated(Message):
     cdef readonly long long gate
@@ -29,3 +30,5 @@ cdef class Routed(Mutex):
     cpdef void deliver(self, long long src, Keyed msg) except *
     cpdef void on_found(self, unsigned long long key, long long owner) except *
     cpdef void on_range(self, unsigned long long start, unsigned long long end) except *
+
+cpdef tuple replica_keys(Setup setup)

@@ -17,6 +17,7 @@ from fairgate.core.layers import Through
 from fairgate.core.message import Message
 from fairgate.core.mutex import Mutex
 from fairgate.core.node import Node
+from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 
 REPLICAS = 3  # of a gate with k = 1: the option `replicas`
@@ -64,6 +65,8 @@ class Door(Through):
 class Rider(Node):
     """What an overlay can carry."""
 
+    intercepts = True  # does it look at what passes? If not, `forward` is not asked
+
     def forward(self, src: int, msg: Keyed, next_hop: int) -> Keyed | None:
         """The message came from `src` (from this node itself, if it starts here) and would go on to `next_hop`.
 
@@ -86,10 +89,11 @@ class Routed(Mutex):
     """A mutex on an overlay: one gate, with replicas whose names are hashed onto the circle."""
 
     overlay = "full"  # the layer it stands on if nobody says another one
-    intercepts = True  # does a node that nothing has happened to look at what passes it?
+    intercepts = True  # see Rider
 
-    def __init__(self, me: int, setup: Setup, out: Door) -> None:
-        Mutex.__init__(self, me, setup, out)
+    def set_up(self, me: int, setup: Setup, out: Outbox) -> None:
+        assert isinstance(out, Door), "a protocol on a DHT stands on gates"
+        Mutex.set_up(self, me, setup, out)
         self.door = out
         self.gate: int = setup.options.get("gate", 0)
         self.keys = replica_keys(setup)  # key of replica i

@@ -21,8 +21,8 @@ class Mutex(Node):
 
     about = About(name="", paper="", kind="", cost="")  # every protocol says its own
 
-    def __init__(self, me: int, setup: Setup, out: Outbox) -> None:
-        Node.__init__(self, me, setup, out)
+    def set_up(self, me: int, setup: Setup, out: Outbox) -> None:
+        Node.set_up(self, me, setup, out)
         if setup.k > 1 and not self.about.many:
             raise ValueError(f"{self.about.name} lets one in at a time: k must be 1, not {setup.k}")
         self.request = NIL  # the number of the request that waits or is inside

@@ -1,12 +1,14 @@
 from fairgate.core.message cimport Message
 from fairgate.core.outbox cimport Outbox
+from fairgate.core.setup cimport Setup
 
 cdef class Node:
     cdef readonly long long me
     cdef public long long now
-    cdef readonly object setup
+    cdef readonly Setup setup
     cdef public Outbox out
     cdef public dict timers
+    cpdef void set_up(self, long long me, Setup setup, Outbox out) except *
     cpdef void on_start(self) except *
     cpdef void on_acquire(self, long long request) except *
     cpdef void on_release(self, long long request) except *

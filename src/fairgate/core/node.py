@@ -23,6 +23,13 @@ class Node:
     timed = False  # does it read `now` or set timers?
 
     def __init__(self, me: int, setup: Setup, out: Outbox) -> None:
+        self.set_up(me, setup, out)
+
+    def set_up(self, me: int, setup: Setup, out: Outbox) -> None:
+        """What `__init__` does; a class of which many nodes are made while a run goes on adds its own here.
+
+        Compiled, these are C calls from class to class; a chain of `__init__` packs its arguments anew in each.
+        """
         self.me = me
         self.setup = setup
         self.out = out

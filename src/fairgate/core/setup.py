@@ -46,7 +46,7 @@ class Setup:
 
     def describe(self) -> dict[str, Any]:
         """For a journal's header; `Setup.of` reads it back."""
-        first, last = self.members[0], self.members[-1]
+        first, last = self.members[0], self.members[len(self.members) - 1]
         dense = self.members == tuple(range(first, last + 1))
         return {
             "members": f"{first}..{last}" if dense else list(self.members),

@@ -25,6 +25,7 @@ class Gates(Rider):
         self.intercepts: bool = getattr(upper, "intercepts", True)
         self.resources: int = setup.options.get("resources", 1)
         self.setups = gate_setups(setup, self.resources)
+        self.prefixes = gate_prefixes(setup, self.resources)
         self.gates: dict[int, Routed] = {}
         self.crashed: set[int] = set()  # told to gates that are made later, too
 
@@ -32,10 +33,11 @@ class Gates(Rider):
         """The node of this gate, with its clock set: how every input goes up."""
         node = self.gates.get(gate)
         if node is None:
-            node = self.gates[gate] = self.make(self.me, self.setups[gate], GateDoor(self, gate))
+            node = self.gates[gate] = self.make(self.me, self.setups[gate], new_gate_door(self, self.prefixes[gate]))
             node.now = self.now
-            for peer in sorted(self.crashed):
-                node.on_crash(peer)
+            if self.crashed:
+                for peer in sorted(self.crashed):
+                    node.on_crash(peer)
         node.now = self.now
         return node
 
@@ -50,11 +52,10 @@ class Gates(Rider):
 
     def on_message(self, src: int, msg: Message) -> None:
         assert isinstance(msg, Gated), f"{msg} says no gate"
-        self.at(msg.gate).on_message(src, msg)
+        gated: Gated = msg  # compiled, a field of its own type is read directly
+        self.at(gated.gate).on_message(src, gated)
 
     def forward(self, src: int, msg: Keyed, next_hop: int) -> Keyed | None:
-        if not self.intercepts and msg.gate not in self.gates:
-            return msg  # no node is made for what only passes
         return self.at(msg.gate).forward(src, msg, next_hop)
 
     def deliver(self, src: int, msg: Keyed) -> None:
@@ -107,8 +108,8 @@ class Gates(Rider):
 class GateDoor(Door):
     """The outbox of one gate's node."""
 
-    def __init__(self, gates: Gates, gate: int) -> None:
-        Door.__init__(self, gates, f"{gate}/")
+    def __init__(self, gates: Gates, prefix: str) -> None:
+        Door.__init__(self, gates, prefix)
         self.overlay = gates.overlay
 
     def route(self, msg: Keyed) -> None:
@@ -124,6 +125,15 @@ class GateDoor(Door):
         return self.overlay.neighbours(count)
 
 
+def new_gate_door(gates: Gates, prefix: str) -> GateDoor:
+    """As GateDoor(gates, prefix), by C alone: a run makes one for every node and gate that meet."""
+    door = GateDoor.__new__(GateDoor)
+    door.owner = gates
+    door.prefix = prefix
+    door.overlay = gates.overlay
+    return door
+
+
 def gate_setups(setup: Setup, resources: int) -> list[Setup]:
     """One for each gate, shared by all nodes."""
     setups: list[Setup] | None = setup.shared.get("gates")
@@ -134,3 +144,11 @@ def gate_setups(setup: Setup, resources: int) -> list[Setup]:
         ]
         setup.shared["gates"] = setups
     return setups
+
+
+def gate_prefixes(setup: Setup, resources: int) -> list[str]:
+    """Of the timers of each gate."""
+    prefixes: list[str] | None = setup.shared.get("gate_prefixes")
+    if prefixes is None:
+        prefixes = setup.shared["gate_prefixes"] = [f"{gate}/" for gate in range(resources)]
+    return prefixes

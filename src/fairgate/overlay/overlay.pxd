@@ -25,6 +25,7 @@ cdef class Found(Upkeep):
 cdef class Overlay(Layer):
     cdef public list local
     cdef public Rider rider
+    cdef readonly bint asks
     cpdef long long next_hop(self, unsigned long long key) except -2
     cpdef tuple neighbours(self, long long count)
     cpdef tuple names_for(self, Lookup m)
@@ -33,6 +34,8 @@ cdef class Overlay(Layer):
     @cython.locals(next_hop=cython.longlong)
     cpdef void on_lookup(self, long long src, Lookup m) except *
     cpdef void on_found(self, long long src, Found m) except *
+    @cython.locals(waiting=list)
+    cpdef void settle(self) except *
     cpdef void take(self, long long src, Message msg) except *
     @cython.locals(next_hop=cython.longlong, onward=Keyed)
     cpdef void arrive(self, long long src, Keyed msg) except *

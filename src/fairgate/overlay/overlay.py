@@ -62,6 +62,7 @@ class Overlay(Layer):
         Layer.__init__(self, me, setup, out, upper)
         assert isinstance(self.upper, Rider), "an overlay carries riders: put gates between it and a protocol"
         self.rider = self.upper
+        self.asks: bool = self.rider.intercepts
 
     def door(self) -> Outbox:
         return OverlayDoor(self)
@@ -99,10 +100,11 @@ class Overlay(Layer):
             self.settle()
 
     def take(self, src: int, msg: Message) -> None:
-        self.rider.now = self.now
         if isinstance(msg, Keyed):
             self.arrive(src, msg)
-        elif isinstance(msg, Upkeep):
+            return
+        self.rider.now = self.now
+        if isinstance(msg, Upkeep):
             self.on_upkeep(src, msg)
         else:
             self.rider.on_message(src, msg)
@@ -110,10 +112,14 @@ class Overlay(Layer):
     def arrive(self, src: int, msg: Keyed) -> None:
         """One hop done: deliver it, or ask the rider and pass on what it leaves."""
         next_hop = self.next_hop(msg.target)
+        onward: Keyed | None = msg
         if next_hop == NIL:
+            self.rider.now = self.now
             self.rider.deliver(src, msg)
             return
-        onward = self.rider.forward(src, msg, next_hop)
+        if self.asks:  # else the rider is not touched: it would have to come from memory
+            self.rider.now = self.now
+            onward = self.rider.forward(src, msg, next_hop)
         if onward is None:
             return
         if src == self.me:
@@ -157,7 +163,10 @@ class Overlay(Layer):
 
     def settle(self) -> None:
         while self.local:
-            self.take(self.me, self.local.pop(0))
+            waiting = self.local
+            self.local = []
+            for msg in waiting:
+                self.take(self.me, msg)
 
 
 class OverlayDoor(Door):

@@ -1,5 +1,5 @@
 cimport cython
-from fairgate.core.keyspace cimport clockwise, digit, is_closer, middle, place_of, shared_digits, with_digit
+from fairgate.core.keyspace cimport begin_alike, clockwise, digit, is_closer, middle, place_of, shared_digits, with_digit
 from fairgate.overlay.ring cimport Ring
 from fairgate.overlay.table cimport Table
 
@@ -37,6 +37,8 @@ cdef class SettledPastryTable(PastryTable):
     cdef readonly Ring ring
     @cython.locals(others=cython.longlong)
     cpdef long long count(self, long long side) except -2
+    @cython.locals(ring=Ring, count=cython.longlong, here=cython.longlong, rank=cython.longlong)
+    cpdef long long nearest_leaf(self, unsigned long long key) except -2
     @cython.locals(goal=cython.ulonglong, rank=cython.longlong, after=cython.longlong, before=cython.longlong)
     cpdef long long cell(self, long long row, long long column) except -2
     cpdef long long fitting(self, long long rank, long long row, unsigned long long goal) noexcept

@@ -10,7 +10,7 @@ empty to the nearest node known that has as many digits of the key, and is neare
 """
 
 from fairgate.core.ids import NIL
-from fairgate.core.keyspace import clockwise, digit, is_closer, middle, place_of, shared_digits, with_digit
+from fairgate.core.keyspace import begin_alike, clockwise, digit, is_closer, middle, place_of, shared_digits, with_digit
 from fairgate.core.message import Key
 from fairgate.overlay.ring import Ring
 from fairgate.overlay.table import Table
@@ -135,6 +135,22 @@ class SettledPastryTable(PastryTable):
     def leaf(self, at: int) -> int:
         return self.ring.ident(self.ring.rank(self.place) + at)
 
+    def nearest_leaf(self, key: int) -> int:
+        """The same; but where a ring is at hand, the nodes on both sides of a key are found without a walk."""
+        ring = self.ring
+        count = self.count(1)
+        here = ring.rank(self.place)
+        if (
+            count
+            and clockwise(self.place, key) > clockwise(self.place, ring.place(here + count))
+            and clockwise(key, self.place) > clockwise(ring.place(here - count), self.place)
+        ):
+            return NIL
+        rank = ring.rank(key)
+        if is_closer(key, ring.place(rank), ring.place(rank - 1)):
+            return ring.ident(rank)
+        return ring.ident(rank - 1)
+
     def cell(self, row: int, column: int) -> int:
         if column == digit(self.place, row, self.bits):
             return NIL
@@ -148,7 +164,7 @@ class SettledPastryTable(PastryTable):
 
     def fitting(self, rank: int, row: int, goal: int) -> int:
         """The node of this rank, if it has the digits of the goal's cell."""
-        if not 0 <= rank < self.ring.size or shared_digits(self.ring.place(rank), goal, self.bits) <= row:
+        if not 0 <= rank < self.ring.size or not begin_alike(self.ring.place(rank), goal, row + 1, self.bits):
             return NIL
         return self.ring.ident(rank)
 

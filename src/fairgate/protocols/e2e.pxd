@@ -1,5 +1,6 @@
 cimport cython
-from fairgate.protocols.e2e_messages cimport Enqueue, IAmWinner, Recall, Release, Request, Response, SentBack, Stale, Token, Yield
+from fairgate.core.queues cimport put
+from fairgate.protocols.e2e_messages cimport Enqueue, IAmWinner, Recall, Release, Request, Response, SentBack, Stale, Token, Yield, new_enqueue, new_release, new_request, new_winner
 from fairgate.protocols.e2e_replica cimport Voter
 
 cdef long long NIL

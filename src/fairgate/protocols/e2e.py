@@ -21,27 +21,28 @@ Channels must be reliable; they may reorder. What survives crashes, resets and l
 Here are the client and the owner; e2e_replica.py has the replicas and the nodes on the way to them.
 """
 
-from bisect import bisect_left
 from typing import Any
 
 from fairgate.core.about import About
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import Door
 from fairgate.core.message import Key, Message
+from fairgate.core.outbox import Outbox
+from fairgate.core.queues import put
 from fairgate.core.setup import Setup
 from fairgate.protocols.e2e_messages import (
     Enqueue,
-    IAmWinner,
     Queue,
     Recall,
-    Release,
-    Request,
     Response,
     SentBack,
     Stale,
     Token,
     Yield,
     as_queue,
+    new_enqueue,
+    new_release,
+    new_request,
+    new_winner,
 )
 from fairgate.protocols.e2e_replica import Voter
 
@@ -60,8 +61,8 @@ class E2E(Voter):
         options={"replicas": 3, "quorum": 0, "tells": True},
     )
 
-    def __init__(self, me: int, setup: Setup, out: Door) -> None:
-        Voter.__init__(self, me, setup, out)
+    def set_up(self, me: int, setup: Setup, out: Outbox) -> None:
+        Voter.set_up(self, me, setup, out)
         self.quorum: int = setup.options.get("quorum", 0) or len(self.keys) // 2 + 1
         # The client.
         self.clock = 0  # Lamport's
@@ -89,7 +90,7 @@ class E2E(Voter):
         self.stamp = self.clock
         self.forget_answers()
         for i, key in enumerate(self.keys):  # EE:A1
-            self.door.route(Request(self.gate, key, i, self.me, self.stamp, 0, 0, 0))
+            self.door.route(new_request(self.gate, key, i, self.me, self.stamp, 0, 0, 0))
 
     def forget_answers(self) -> None:
         self.rounds = [0] * len(self.keys)
@@ -174,7 +175,9 @@ class E2E(Voter):
         if self.known[i] == OTHER:
             self.learn(i, ASKED)
         self.rounds[i] += 1
-        self.door.route(Request(self.gate, self.keys[i], i, self.me, self.stamp, self.rounds[i], ended, self.rank()))
+        self.door.route(
+            new_request(self.gate, self.keys[i], i, self.me, self.stamp, self.rounds[i], ended, self.rank())
+        )
 
     def rank(self) -> int:
         """Of two candidates the one with more goes first, whatever the timestamps; see e2e_ft.py."""
@@ -203,15 +206,13 @@ class E2E(Voter):
 
     def route_winner(self) -> None:
         for i, key in enumerate(self.keys):
-            self.door.route(IAmWinner(self.gate, key, i, self.me, self.stamp, self.generation, self.lineage, 0))
+            self.door.route(new_winner(self.gate, key, i, self.me, self.stamp, self.generation, self.lineage, 0))
 
     def put(self, stamp: int, node: int) -> None:
         """EE:A5 the queue is sorted by timestamps."""
         self.clock = max(self.clock, stamp)
-        request = (stamp, node)
-        at = bisect_left(self.queue, request)
-        if node != self.me and (at == len(self.queue) or self.queue[at] != request):
-            self.queue.insert(at, request)
+        if node != self.me:
+            put(self.queue, (stamp, node))
 
     def on_enqueue(self, m: Enqueue) -> None:
         if self.holding:
@@ -231,7 +232,7 @@ class E2E(Voter):
             self.out.send(m.via, Stale(self.gate, m.replica, self.tenure))
         if self.heir != NIL:
             self.out.note("an ENQUEUE was passed on to the heir")
-            self.out.send(self.heir, Enqueue(self.gate, m.replica, self.tenure + 1, NIL, m.requests))
+            self.out.send(self.heir, new_enqueue(self.gate, m.replica, self.tenure + 1, NIL, m.requests))
             return
         for stamp, node in m.requests:
             self.out.note("an ENQUEUE was sent back")
@@ -254,7 +255,9 @@ class E2E(Voter):
         """That the last tenure is over, and the request of this stamp."""
         heir = self.named_heir()
         self.door.route(
-            Release(self.gate, self.keys[i], i, self.me, stamp, self.tenure, self.tenure_lineage, heir, self.heir_stamp)
+            new_release(
+                self.gate, self.keys[i], i, self.me, stamp, self.tenure, self.tenure_lineage, heir, self.heir_stamp
+            )
         )
 
     def named_heir(self) -> int:

@@ -61,3 +61,26 @@ cdef class Ping(Gated):
 @cython.final
 cdef class Pong(Gated):
     cdef readonly long long generation
+
+@cython.locals(m=Request)
+cpdef Request new_request(
+    long long gate, unsigned long long target, long long replica, long long node, long long stamp, long long round, long long ended, long long known
+)
+
+@cython.locals(m=Response)
+cpdef Response new_response(
+    long long gate, long long replica, long long stamp, long long round, bint vote, long long owner, long long owner_stamp, long long generation
+)
+
+@cython.locals(m=Enqueue)
+cpdef Enqueue new_enqueue(long long gate, long long replica, long long generation, long long via, tuple requests)
+
+@cython.locals(m=IAmWinner)
+cpdef IAmWinner new_winner(
+    long long gate, unsigned long long target, long long replica, long long node, long long stamp, long long generation, long long lineage, long long round
+)
+
+@cython.locals(m=Release)
+cpdef Release new_release(
+    long long gate, unsigned long long target, long long replica, long long node, long long stamp, long long generation, long long lineage, long long heir, long long heir_stamp
+)

@@ -298,5 +298,88 @@ register(Request, Yield, Response, Enqueue, IAmWinner, Release, Token, Recall, S
 register(Confirm, Copy, Ping, Pong)
 
 
+# Messages built field by field. `Request(...)` is the same, but compiled it boxes its arguments for `__init__`
+# (docs/benchmarks.md).
+
+
+def new_request(
+    gate: int, target: int, replica: int, node: int, stamp: int, round: int, ended: int, known: int
+) -> Request:
+    m = Request.__new__(Request)
+    m.gate = gate
+    m.target = target
+    m.replica = replica
+    m.node = node
+    m.stamp = stamp
+    m.round = round
+    m.ended = ended
+    m.known = known
+    return m
+
+
+def new_response(
+    gate: int, replica: int, stamp: int, round: int, vote: bool, owner: int, owner_stamp: int, generation: int
+) -> Response:
+    m = Response.__new__(Response)
+    m.gate = gate
+    m.replica = replica
+    m.stamp = stamp
+    m.round = round
+    m.vote = vote
+    m.owner = owner
+    m.owner_stamp = owner_stamp
+    m.generation = generation
+    return m
+
+
+def new_enqueue(gate: int, replica: int, generation: int, via: int, requests: Queue) -> Enqueue:
+    m = Enqueue.__new__(Enqueue)
+    m.gate = gate
+    m.replica = replica
+    m.generation = generation
+    m.via = via
+    m.requests = requests
+    return m
+
+
+def new_winner(
+    gate: int, target: int, replica: int, node: int, stamp: int, generation: int, lineage: int, round: int
+) -> IAmWinner:
+    m = IAmWinner.__new__(IAmWinner)
+    m.gate = gate
+    m.target = target
+    m.replica = replica
+    m.node = node
+    m.stamp = stamp
+    m.generation = generation
+    m.lineage = lineage
+    m.round = round
+    return m
+
+
+def new_release(
+    gate: int,
+    target: int,
+    replica: int,
+    node: int,
+    stamp: int,
+    generation: int,
+    lineage: int,
+    heir: int,
+    heir_stamp: int,
+) -> Release:
+    m = Release.__new__(Release)
+    m.gate = gate
+    m.target = target
+    m.replica = replica
+    m.node = node
+    m.stamp = stamp
+    m.generation = generation
+    m.lineage = lineage
+    m.heir = heir
+    m.heir_stamp = heir_stamp
+    return m
+
+
 def as_queue(requests: Any) -> Queue:
     return tuple([(stamp, node) for stamp, node in requests])

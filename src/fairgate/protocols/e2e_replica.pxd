@@ -1,17 +1,23 @@
 cimport cython
 from fairgate.core.kbr cimport Keyed, Routed
-from fairgate.protocols.e2e_messages cimport Enqueue, IAmWinner, Recall, Release, Request, Response, Stale, Yield
+from fairgate.core.queues cimport put
+from fairgate.protocols.e2e_messages cimport Enqueue, IAmWinner, Recall, Release, Request, Response, Stale, Yield, new_enqueue, new_response
 
 cdef long long NIL
 
+@cython.final
 cdef class Replica:
     cdef public long long vote, vote_stamp, vote_round, vote_known, holder, holder_stamp, generation, lineage
     cdef public bint recalled
     cdef public list waiting
     cpdef bint is_better(self, long long known, long long stamp, long long node) except -1
 
+@cython.final
 cdef class Entry:
     cdef public long long owner, generation, next, previous
+
+@cython.locals(entry=Entry)
+cpdef Entry new_entry(long long owner, long long generation, long long next, long long previous)
 
 cdef class Voter(Routed):
     cdef public dict replicas, entries
@@ -32,6 +38,7 @@ cdef class Voter(Routed):
     @cython.locals(r=Replica)
     cpdef void on_yield(self, Yield m) except *
     cpdef void consider(self, long long i, Replica r, long long node, long long stamp, long long round, long long known) except *
+    @cython.locals(at=cython.longlong, other_stamp=cython.longlong, other=cython.longlong)
     cpdef void keep(self, Replica r, long long node, long long stamp, long long round, long long known) except *
     cpdef void settle(self, long long i, Replica r) except *
     cpdef void hand_over(self, long long i, Replica r) except *

@@ -5,22 +5,21 @@ only when the client has given it back or used it; the holder changes only to a 
 meet in a replica whose vote was used before, so the later winner has seen the earlier generation, and is past it.
 """
 
-from bisect import insort
-
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import Door, Keyed, Routed
+from fairgate.core.kbr import Keyed, Routed
 from fairgate.core.message import Key
+from fairgate.core.outbox import Outbox
+from fairgate.core.queues import put
 from fairgate.core.setup import Setup
 from fairgate.protocols.e2e_messages import (
-    Enqueue,
     IAmWinner,
     Recall,
     Release,
     Request,
-    Response,
     Stale,
     Yield,
-    as_queue,
+    new_enqueue,
+    new_response,
 )
 
 
@@ -81,9 +80,19 @@ class Entry:
         return (self.owner, self.generation, self.next, self.previous)
 
 
+def new_entry(owner: int, generation: int, next: int, previous: int) -> Entry:
+    """As Entry(...), without boxing four numbers for `__init__`."""
+    entry = Entry.__new__(Entry)
+    entry.owner = owner
+    entry.generation = generation
+    entry.next = next
+    entry.previous = previous
+    return entry
+
+
 class Voter(Routed):
-    def __init__(self, me: int, setup: Setup, out: Door) -> None:
-        Routed.__init__(self, me, setup, out)
+    def set_up(self, me: int, setup: Setup, out: Outbox) -> None:
+        Routed.set_up(self, me, setup, out)
         self.tells: bool = setup.options.get("tells", True)
         self.replicas: dict[int, Replica] = {}  # those whose keys this node owns, as far as anybody asked
         self.entries: dict[int, Entry] = {}  # EE's replica list
@@ -109,25 +118,25 @@ class Voter(Routed):
             return False
         self.out.note("a REQUEST was intercepted")
         request = ((msg.stamp, msg.node),)
-        self.out.send(entry.owner, Enqueue(self.gate, msg.replica, entry.generation, self.me, request))
+        self.out.send(entry.owner, new_enqueue(self.gate, msg.replica, entry.generation, self.me, request))
         return True
 
     def note_owner(self, src: int, m: IAmWinner, next_hop: int) -> None:
         """EE:A4 Next and Previous are updated as IAMWINNER is routed."""
         entry = self.entries.get(m.replica)
         if entry is None or self.is_news(m.generation, entry.generation):
-            self.entries[m.replica] = Entry(m.node, m.generation, next_hop, src)
+            self.entries[m.replica] = new_entry(m.node, m.generation, next_hop, src)
 
     def clean_up(self, m: Release, next_hop: int) -> Keyed | None:
         """EE:A6 RELEASE goes along the Next pointers, and cleans up."""
         entry = self.entries.get(m.replica)
         if entry is None:
-            self.entries[m.replica] = Entry(NIL, m.generation, NIL, NIL)  # its IAMWINNER may still come
+            self.entries[m.replica] = new_entry(NIL, m.generation, NIL, NIL)  # its IAMWINNER may still come
             return m
         if not self.is_news(m.generation + 1, entry.generation):
             return m
         onward = entry.next
-        self.entries[m.replica] = Entry(NIL, m.generation, NIL, NIL)
+        self.entries[m.replica] = new_entry(NIL, m.generation, NIL, NIL)
         if onward in (NIL, next_hop):
             return m
         self.out.note("a RELEASE left the overlay's way for the Next pointer")
@@ -140,7 +149,7 @@ class Voter(Routed):
     def on_stale(self, m: Stale) -> None:
         entry = self.entries.get(m.replica)
         if entry is not None and entry.generation <= m.generation:
-            self.entries[m.replica] = Entry(NIL, m.generation, NIL, NIL)
+            self.entries[m.replica] = new_entry(NIL, m.generation, NIL, NIL)
 
     # The replica.
 
@@ -199,12 +208,15 @@ class Voter(Routed):
 
     def keep(self, r: Replica, node: int, stamp: int, round: int, known: int) -> None:
         """One of each node, its latest: a REQUEST that comes late is of a request that is over."""
-        for request in r.waiting:
-            if request[2] == node and request[1] > stamp:
+        for at in range(len(r.waiting)):
+            _, other_stamp, other, _ = r.waiting[at]
+            if other == node and other_stamp > stamp:
                 self.out.note("a REQUEST came after a later one of the same node")
                 return
-        r.waiting = [request for request in r.waiting if request[2] != node]
-        insort(r.waiting, (-known, stamp, node, round))
+            if other == node:
+                del r.waiting[at]
+                break
+        put(r.waiting, (-known, stamp, node, round))
 
     def settle(self, i: int, r: Replica) -> None:
         """Whoever waits here is handed to the holder; if there is none, the best one gets the vote once it is free."""
@@ -216,9 +228,9 @@ class Voter(Routed):
             self.cast(i, r)
 
     def hand_over(self, i: int, r: Replica) -> None:
-        requests = as_queue([(stamp, node) for _, stamp, node, _ in r.waiting])
+        requests = tuple([(stamp, node) for _, stamp, node, _ in r.waiting])
         r.waiting = []
-        self.out.send(r.holder, Enqueue(self.gate, i, r.generation, NIL, requests))
+        self.out.send(r.holder, new_enqueue(self.gate, i, r.generation, NIL, requests))
 
     def cast(self, i: int, r: Replica) -> None:
         rank, r.vote_stamp, r.vote, r.vote_round = r.waiting.pop(0)
@@ -231,7 +243,7 @@ class Voter(Routed):
             owner, owner_stamp = r.holder, r.holder_stamp
         else:
             owner, owner_stamp = r.vote, r.vote_stamp
-        self.out.send(node, Response(self.gate, i, stamp, round, vote, owner, owner_stamp, r.generation))
+        self.out.send(node, new_response(self.gate, i, stamp, round, vote, owner, owner_stamp, r.generation))
 
     def recall(self, i: int, r: Replica, won: bool) -> None:
         r.recalled = True

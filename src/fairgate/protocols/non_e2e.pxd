@@ -1,27 +1,10 @@
 cimport cython
 from fairgate.core.kbr cimport Keyed, Routed
-from fairgate.protocols.non_e2e_messages cimport Gathering, GrantReq, Release, Request, Yield
+from fairgate.core.queues cimport put
+from fairgate.protocols.non_e2e_messages cimport Gathering, GrantReq, Release, Request, Yield, new_grantreq, new_release, new_request
+from fairgate.protocols.non_e2e_state cimport Ask, Entry, Replica, load_ask, load_entry, merged, new_ask, new_entry
 
 cdef long long NIL, CAP, LIFE, SHARES
-
-@cython.final
-cdef class Entry:
-    cdef public tuple holder
-    cdef public list queue
-    cdef public long long previous, next
-
-@cython.final
-cdef class Replica:
-    cdef public tuple owner
-    cdef public list queue
-
-@cython.final
-cdef class Ask:
-    cdef public long long attempt, holder, since
-    cdef public bint asked, heard, vote
-
-cpdef void put(list queue, tuple asked) except *
-cpdef list merged(list one, tuple other)
 
 cdef class NonE2E(Routed):
     cdef readonly long long quorum, retry
@@ -71,6 +54,3 @@ cdef class NonE2E(Routed):
     cpdef void vote(self, long long number, Replica replica) except *
     @cython.locals(replica=Replica)
     cpdef void on_gathering(self, long long src, Gathering m) except *
-
-cpdef Ask load_ask(key)
-cpdef Entry load_entry(key)

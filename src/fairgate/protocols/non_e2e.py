@@ -18,75 +18,32 @@ The paper leaves holes here; papers/non_e2e.md has them one by one, with the tes
 class's flags mends one. `NonE2ELiteral` is the text as printed. Section V.B, failures, is in non_e2e_faults.py.
 """
 
-from bisect import bisect_left
 from typing import Any
 
 from fairgate.core.about import About
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import REPLICAS, Door, Keyed, Routed
+from fairgate.core.kbr import REPLICAS, Keyed, Routed
 from fairgate.core.message import Key, Message
+from fairgate.core.outbox import Outbox
+from fairgate.core.queues import put
 from fairgate.core.setup import Setup
-from fairgate.protocols.non_e2e_messages import LIFE, Asked, Gathering, GrantReq, Release, Request, Yield
+from fairgate.protocols.non_e2e_messages import (
+    LIFE,
+    Asked,
+    Gathering,
+    GrantReq,
+    Release,
+    Request,
+    Yield,
+    new_grantreq,
+    new_release,
+    new_request,
+)
+from fairgate.protocols.non_e2e_state import Ask, Entry, Replica, load_ask, load_entry, merged, new_ask, new_entry
 
 RETRY = 2_000_000_000  # ns: the first delay before asking again
 CAP = 16  # times that
 SHARES = 8  # a random delay is one to so many eighths
-
-
-class Entry:
-    """Of the replica list, by Replica Id: (Node Id, Replica Request Queue, Next, Previous)."""
-
-    __slots__ = ("holder", "next", "previous", "queue")
-
-    def __init__(self, holder: Asked, previous: int, next_hop: int) -> None:
-        self.holder = holder  # Node Id, with the request's number
-        self.queue: list[Asked] = []
-        self.previous = previous
-        self.next = next_hop
-
-    def key(self) -> Key:
-        return (self.holder, tuple(self.queue), self.previous, self.next)
-
-
-class Replica:
-    """The role of a replica: its vote and its queue."""
-
-    __slots__ = ("owner", "queue")
-
-    def __init__(self) -> None:
-        self.owner: Asked = ()  # whom it has voted for
-        self.queue: list[Asked] = []
-
-    def key(self) -> Key:
-        return (self.owner, tuple(self.queue))
-
-
-class Ask:
-    """What a requester knows of one replica."""
-
-    __slots__ = ("asked", "attempt", "heard", "holder", "since", "vote")
-
-    def __init__(self, attempt: int) -> None:
-        self.attempt = attempt
-        self.asked = False  # is this attempt under way?
-        self.heard = False  # did the replica answer in this round?
-        self.holder = NIL
-        self.since = 0  # the timestamp of the holder's request
-        self.vote = False
-
-    def key(self) -> Key:
-        return (self.attempt, self.asked, self.heard, self.holder, self.since, self.vote)
-
-
-def put(queue: list[Asked], asked: Asked) -> None:
-    """Into its place; once."""
-    at = bisect_left(queue, asked)
-    if at == len(queue) or queue[at] != asked:
-        queue.insert(at, asked)
-
-
-def merged(one: list[Asked], other: tuple[Asked, ...]) -> list[Asked]:
-    return sorted({*one, *other}) if other else one
 
 
 class NonE2E(Routed):
@@ -111,8 +68,8 @@ class NonE2E(Routed):
     attempts = True  # (6) a vote that was given back is asked for under a new number
     earliest_keeps = True  # (7) the earliest of those who hold votes does not yield
 
-    def __init__(self, me: int, setup: Setup, out: Door) -> None:
-        Routed.__init__(self, me, setup, out)
+    def set_up(self, me: int, setup: Setup, out: Outbox) -> None:
+        Routed.set_up(self, me, setup, out)
         self.quorum: int = setup.options.get("quorum", 0) or len(self.keys) // 2 + 1
         self.retry: int = setup.options.get("retry", RETRY)
         self.clock = 0
@@ -132,7 +89,7 @@ class NonE2E(Routed):
         self.clock += 1
         self.ts = self.clock
         self.delay = self.retry
-        self.asks = [Ask(self.life << LIFE) for _ in self.keys]
+        self.asks = [new_ask(self.life << LIFE) for _ in self.keys]
         for replica in range(len(self.keys)):
             self.ask(replica, False)
 
@@ -140,7 +97,7 @@ class NonE2E(Routed):
         ask = self.asks[replica]
         ask.asked = True
         ask.heard = False
-        self.door.route(Request(self.gate, self.keys[replica], replica, self.ts, self.me, ask.attempt, past))
+        self.door.route(new_request(self.gate, self.keys[replica], replica, self.ts, self.me, ask.attempt, past))
 
     def release_cs(self) -> None:  # EE:B4, where it begins
         ts, asks = self.ts, self.asks
@@ -156,7 +113,7 @@ class NonE2E(Routed):
         self.cancel_timer("again")
 
     def over(self, replica: int, ts: int, attempt: int) -> None:
-        self.door.route(Release(self.gate, self.keys[replica], replica, ts, self.me, attempt, (), NIL))
+        self.door.route(new_release(self.gate, self.keys[replica], replica, ts, self.me, attempt))
 
     def on_message(self, src: int, msg: Message) -> None:
         if isinstance(msg, GrantReq):
@@ -170,10 +127,11 @@ class NonE2E(Routed):
                 self.over(m.replica, m.ts, m.attempt)
             return
         ask: Ask = self.asks[m.replica]
-        ask.heard = ask.heard or not (m.way and self.replicas_vote)
+        if not ask.heard:
+            ask.heard = not (m.way and self.replicas_vote)
         ask.holder = m.holder
         ask.since = m.since
-        if m.vote or (not self.replicas_vote and m.holder == self.me):
+        if m.vote or (m.holder == self.me and not self.replicas_vote):
             self.take_vote(src, m.replica, ask)
         if not self.inside:
             self.count_votes()
@@ -276,7 +234,7 @@ class NonE2E(Routed):
         entry: Entry | None = self.replica_list.get(m.replica)
         asked = (m.ts, m.node, m.attempt)
         if entry is None:
-            self.make_entry(m.replica, Entry(asked, src, next_hop))
+            self.make_entry(m.replica, new_entry(asked, src, next_hop))
             return m
         if entry.holder == asked and self.attempts:  # it comes again; its entry is no reason to keep it
             entry.next = next_hop
@@ -292,12 +250,12 @@ class NonE2E(Routed):
 
     def inform(self, replica: int, asked: Asked, holder: Asked, way: bool) -> None:
         ts, node, attempt = asked
-        vote = asked == holder and not way
-        self.out.send(node, GrantReq(self.gate, replica, ts, attempt, holder[1], holder[0], way, vote, self.clock))
+        vote = not way and asked == holder
+        self.out.send(node, new_grantreq(self.gate, replica, ts, attempt, holder[1], holder[0], way, vote, self.clock))
 
     def pass_gathering(self, src: int, m: Gathering, next_hop: int) -> Keyed | None:  # EE:B4
         entry: Entry | None = self.replica_list.get(m.replica)
-        if entry is None or not (self.yield_gathers or isinstance(m, Release)):
+        if entry is None or not (isinstance(m, Release) or self.yield_gathers):
             return m
         if not self.is_own(m, entry.holder):
             if m.over:
@@ -320,10 +278,10 @@ class NonE2E(Routed):
     def is_own(self, m: Gathering, asked: Asked) -> bool:
         """Is this the request that the message is about? Its earlier attempts are over as well."""
         ts, node, attempt = asked
-        if not self.by_number:
-            return node == m.node
+        if node != m.node:
+            return False
         same_life = attempt >> LIFE == m.attempt >> LIFE
-        return node == m.node and ts == m.ts and attempt <= m.attempt and same_life
+        return (ts == m.ts and attempt <= m.attempt and same_life) or not self.by_number
 
     def take_out(self, queue: list[Asked], m: Gathering) -> None:
         queue[:] = [asked for asked in queue if not self.is_own(m, asked)]
@@ -410,19 +368,6 @@ class NonE2E(Routed):
             "replica_list": {number: entry.key() for number, entry in sorted(self.replica_list.items())},
             "replicas": {number: replica.key() for number, replica in sorted(self.replicas.items())},
         }
-
-
-def load_ask(key: Key) -> Ask:
-    ask = Ask(0)
-    ask.attempt, ask.asked, ask.heard, ask.holder, ask.since, ask.vote = key
-    return ask
-
-
-def load_entry(key: Key) -> Entry:
-    holder, queue, previous, next_hop = key
-    entry = Entry(tuple(holder), previous, next_hop)
-    entry.queue = [tuple(asked) for asked in queue]
-    return entry
 
 
 class NonE2ELiteral(NonE2E):

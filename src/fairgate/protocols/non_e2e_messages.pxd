@@ -1,6 +1,8 @@
 cimport cython
 from fairgate.core.kbr cimport Gated, Keyed
 
+cdef long long NIL
+
 @cython.final
 cdef class Request(Keyed):
     cdef readonly long long replica, ts, node, attempt
@@ -14,6 +16,8 @@ cdef class GrantReq(Gated):
 cdef class Gathering(Keyed):
     cdef readonly long long replica, ts, node, attempt, keeper
     cdef readonly tuple queue
+    cpdef Gathering blank(self)
+    @cython.locals(m=Gathering)
     cpdef Gathering with_queue(self, tuple queue, long long keeper)
 
 @cython.final
@@ -45,3 +49,18 @@ cdef class Taken(Gated):
 cdef class HandOver(Keyed):
     cdef readonly long long replica
     cdef readonly tuple owner, queue
+
+@cython.locals(m=Request)
+cpdef Request new_request(
+    long long gate, unsigned long long target, long long replica, long long ts, long long node, long long attempt, bint past
+)
+
+@cython.locals(m=GrantReq)
+cpdef GrantReq new_grantreq(
+    long long gate, long long replica, long long ts, long long attempt, long long holder, long long since, bint way, bint vote, long long clock
+)
+
+@cython.locals(m=Release)
+cpdef Release new_release(
+    long long gate, unsigned long long target, long long replica, long long ts, long long node, long long attempt
+)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from fairgate.core.ids import NIL
 from fairgate.core.kbr import Gated, Keyed
 from fairgate.core.message import Key, register
 
@@ -99,8 +100,20 @@ class Gathering(Keyed):
         return (self.tag, self.gate, self.target, self.replica, *asked, self.queue, self.keeper)
 
     def with_queue(self, queue: tuple[Asked, ...], keeper: int) -> "Gathering":
-        cls = type(self)
-        return cls(self.gate, self.target, self.replica, self.ts, self.node, self.attempt, queue, keeper)
+        m = self.blank()
+        m.gate = self.gate
+        m.target = self.target
+        m.replica = self.replica
+        m.ts = self.ts
+        m.node = self.node
+        m.attempt = self.attempt
+        m.queue = queue
+        m.keeper = keeper
+        return m
+
+    def blank(self) -> "Gathering":
+        """One of the same class, with nothing in it yet."""
+        raise NotImplementedError
 
     @classmethod
     def from_fields(cls, *fields: Any) -> "Gathering":
@@ -114,12 +127,18 @@ class Release(Gathering):
     __slots__ = ()
     tag = "ne.release"
 
+    def blank(self) -> Gathering:
+        return Release.__new__(Release)
+
 
 class Yield(Gathering):
     """YIELD: nobody won. This attempt is over; there will be another."""
 
     __slots__ = ()
     tag = "ne.yield"
+
+    def blank(self) -> Gathering:
+        return Yield.__new__(Yield)
 
 
 class CleanUp(Gathering):
@@ -128,6 +147,9 @@ class CleanUp(Gathering):
     __slots__ = ()
     tag = "ne.cleanup"
     over = False
+
+    def blank(self) -> Gathering:
+        return CleanUp.__new__(CleanUp)
 
 
 class Ping(Keyed):
@@ -207,3 +229,48 @@ class HandOver(Keyed):
 
 
 register(Request, GrantReq, Release, Yield, CleanUp, Ping, Ack, Taken, HandOver)
+
+
+# Messages built field by field. `Request(...)` is the same, but compiled it boxes its arguments for `__init__`
+# (docs/benchmarks.md).
+
+
+def new_request(gate: int, target: int, replica: int, ts: int, node: int, attempt: int, past: bool) -> Request:
+    m = Request.__new__(Request)
+    m.gate = gate
+    m.target = target
+    m.replica = replica
+    m.ts = ts
+    m.node = node
+    m.attempt = attempt
+    m.past = past
+    return m
+
+
+def new_grantreq(
+    gate: int, replica: int, ts: int, attempt: int, holder: int, since: int, way: bool, vote: bool, clock: int
+) -> GrantReq:
+    m = GrantReq.__new__(GrantReq)
+    m.gate = gate
+    m.replica = replica
+    m.ts = ts
+    m.attempt = attempt
+    m.holder = holder
+    m.since = since
+    m.way = way
+    m.vote = vote
+    m.clock = clock
+    return m
+
+
+def new_release(gate: int, target: int, replica: int, ts: int, node: int, attempt: int) -> Release:
+    m = Release.__new__(Release)
+    m.gate = gate
+    m.target = target
+    m.replica = replica
+    m.ts = ts
+    m.node = node
+    m.attempt = attempt
+    m.queue = ()
+    m.keeper = NIL
+    return m

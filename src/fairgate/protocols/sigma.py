@@ -23,10 +23,23 @@ from fairgate.core.about import About
 from fairgate.core.ids import NIL
 from fairgate.core.kbr import Door, Keyed
 from fairgate.core.message import Key
+from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.core.units import NEVER
 from fairgate.protocols.strawman import OPTIONS, RESEND, Strawman
-from fairgate.protocols.votes import Release, Replica, Request, Resp, Response, Waiter, Yield, left, moment
+from fairgate.protocols.votes import (
+    Release,
+    Replica,
+    Request,
+    Resp,
+    Response,
+    Waiter,
+    Yield,
+    left,
+    moment,
+    new_release,
+    new_waiter,
+)
 
 RETRY = 100  # percent of Tw
 
@@ -42,8 +55,8 @@ class Sigma(Strawman):
         options={**OPTIONS, "retry": RETRY, "prime": True},
     )
 
-    def __init__(self, me: int, setup: Setup, out: Door) -> None:
-        Strawman.__init__(self, me, setup, out)
+    def set_up(self, me: int, setup: Setup, out: Outbox) -> None:
+        Strawman.set_up(self, me, setup, out)
         self.retry: int = setup.options.get("retry", RETRY)
         if not self.retry:
             self.resend = 0
@@ -181,7 +194,7 @@ class Sigma(Strawman):
     def release_votes(self) -> None:
         """Release(CS): all replicas know of this request, or will."""
         for r in self.resp:
-            self.reach(r, Release(self.gate, r.key, r.i, self.me, self.life, self.ts))
+            self.reach(r, new_release(self.gate, r.key, r.i, self.me, self.life, self.ts))
         self.end_request()
 
     # A replica.
@@ -198,7 +211,7 @@ class Sigma(Strawman):
         if rep.Cowner == NIL:
             self.vote(rep, m.client, m.life, m.ts, m.age)
             return
-        w = Waiter(m.ts, m.client, m.life, m.age)
+        w = new_waiter(m.ts, m.client, m.life, m.age)
         rep.insert(w)
         self.tell_waiter(rep, w)
         if self.is_ahead(rep, w):
@@ -290,7 +303,7 @@ class Sigma(Strawman):
         if not self.is_current(rep, m):
             self.out.note("a yield of a vote that is no more")
             return
-        w = Waiter(rep.Towner, rep.Cowner, rep.life, rep.age)
+        w = new_waiter(rep.Towner, rep.Cowner, rep.life, rep.age)
         rep.insert(w)
         self.resp_queue(rep)
         if rep.Cowner != w.client:
@@ -349,7 +362,7 @@ class SigmaLiteral(Sigma):
         if rep.Cowner == NIL:
             self.vote(rep, m.client, m.life, m.ts, m.age)
         else:
-            w = Waiter(m.ts, m.client, m.life, m.age)
+            w = new_waiter(m.ts, m.client, m.life, m.age)
             rep.insert(w)
             self.tell_waiter(rep, w)
 

@@ -1,7 +1,7 @@
 cimport cython
 from fairgate.core.kbr cimport Keyed
 from fairgate.protocols.voters cimport Voters
-from fairgate.protocols.votes cimport Release, Replica, Request, Resp, Response
+from fairgate.protocols.votes cimport Release, Replica, Request, Resp, Response, new_release, new_request, new_resp
 
 cdef long long NIL, NEVER
 
@@ -38,6 +38,8 @@ cdef class Strawman(Voters):
     cpdef void release_votes(self) except *
     @cython.locals(r=Resp)
     cpdef void end_request(self) except *
+    @cython.locals(response=Response, request=Request, release=Release)
+    cpdef void deliver(self, long long src, Keyed msg) except *
     cpdef void on_request(self, Replica rep, Request m) except *
     cpdef void on_release_message(self, Replica rep, Release m) except *
     @cython.locals(due=cython.longlong)

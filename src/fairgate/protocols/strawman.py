@@ -12,12 +12,13 @@ from typing import Any
 
 from fairgate.core.about import About
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import Door, Keyed
+from fairgate.core.kbr import Keyed
 from fairgate.core.message import Key
+from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.core.units import NEVER
 from fairgate.protocols.voters import DRIFT, LEASE, LIVES, Voters
-from fairgate.protocols.votes import Release, Replica, Request, Resp, Response
+from fairgate.protocols.votes import Release, Replica, Request, Resp, Response, new_release, new_request, new_resp
 
 RESEND = 1_000_000_000  # ns until a question without an answer is asked again; 0: never
 BACKOFF = 2_000_000_000  # ns: SG gives no law, so it is uniform up to this
@@ -46,8 +47,8 @@ class Strawman(Voters):
         options={**OPTIONS, "backoff": BACKOFF},
     )
 
-    def __init__(self, me: int, setup: Setup, out: Door) -> None:
-        Voters.__init__(self, me, setup, out)
+    def set_up(self, me: int, setup: Setup, out: Outbox) -> None:
+        Voters.set_up(self, me, setup, out)
         options = setup.options
         self.resend: int = options.get("resend", RESEND)
         self.backoff: int = options.get("backoff", BACKOFF)
@@ -79,7 +80,7 @@ class Strawman(Voters):
         self.started = self.now
         self.my_life()
         if not self.resp:
-            self.resp = [Resp(i, self.voters[i], self.ballot.weights[i]) for i in range(len(self.voters))]
+            self.resp = [new_resp(i, self.voters[i], self.ballot.weights[i]) for i in range(len(self.voters))]
         self.ask_all()
 
     def ask_all(self) -> None:
@@ -90,7 +91,7 @@ class Strawman(Voters):
 
     def ask(self, r: Resp) -> None:
         r.silent = True
-        self.reach(r, Request(self.gate, r.key, r.i, self.me, self.life, self.ts, self.now - self.started))
+        self.reach(r, new_request(self.gate, r.key, r.i, self.me, self.life, self.ts, self.now - self.started))
 
     def reach(self, r: Resp, msg: Keyed) -> None:
         """Straight to who played the replica last, if that is known; else it is looked up."""
@@ -122,14 +123,14 @@ class Strawman(Voters):
     def spare(self, r: Resp) -> None:
         """A vote that is not needed: where several may be inside, it is another one's way in."""
         self.out.note("a vote too many")
-        self.reach(r, Release(self.gate, r.key, r.i, self.me, self.life, self.ts))
+        self.reach(r, new_release(self.gate, r.key, r.i, self.me, self.life, self.ts))
         self.uncount(r)
         r.due = NEVER
 
     def refuse(self, m: Response) -> None:
         """A vote for a request that is over, or that a node asked for before it lost its memory."""
         self.out.note("a vote for a request that is over")
-        self.out.send(m.node, Release(self.gate, self.voters[m.i], m.i, self.me, m.life, m.ts))
+        self.out.send(m.node, new_release(self.gate, self.voters[m.i], m.i, self.me, m.life, m.ts))
 
     def is_old(self, r: Resp, m: Response) -> bool:
         """Late, or doubled. Incarnations have no order: who answers the later question is the later one."""
@@ -251,7 +252,7 @@ class Strawman(Voters):
         """Release(CS): all that we have, and what may be on its way to us."""
         for r in self.resp:
             if r.grant or r.silent:
-                self.reach(r, Release(self.gate, r.key, r.i, self.me, self.life, self.ts))
+                self.reach(r, new_release(self.gate, r.key, r.i, self.me, self.life, self.ts))
         self.end_request()
 
     def end_request(self) -> None:
@@ -264,14 +265,18 @@ class Strawman(Voters):
     # A replica.
 
     def deliver(self, src: int, msg: Keyed) -> None:
+        # Compiled, a field is read directly where the message's own class is known: hence a name for each.
         if isinstance(msg, Response):
-            if msg.client == self.me:
-                self.on_response(msg)
+            response: Response = msg
+            if response.client == self.me:
+                self.on_response(response)
         elif isinstance(msg, Request):
-            self.hear(msg.ts)
-            self.on_request(self.replica(msg.i), msg)
+            request: Request = msg
+            self.hear(request.ts)
+            self.on_request(self.replica(request.i), request)
         elif isinstance(msg, Release):
-            self.on_release_message(self.replica(msg.i), msg)
+            release: Release = msg
+            self.on_release_message(self.replica(release.i), release)
 
     def on_request(self, rep: Replica, m: Request) -> None:
         """A vote if it is free; the owner's name if not."""
@@ -389,7 +394,7 @@ class Strawman(Voters):
         self.look_at, self.permit_at, self.lease_at = [self.armed(name) for name in ("look", "permit", "lease")]
 
     def load_resp(self, resp: Key) -> None:
-        self.resp = [Resp(i, self.voters[i], self.ballot.weights[i]) for i in range(len(resp))]
+        self.resp = [new_resp(i, self.voters[i], self.ballot.weights[i]) for i in range(len(resp))]
         self.mine = self.votes = self.heard = self.answered = 0
         self.tally = {}
         for r, state in zip(self.resp, resp, strict=True):

@@ -4,8 +4,9 @@ votes.py says what the fields mean. Whom to vote for is the protocol's own affai
 """
 
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import Door, Routed
+from fairgate.core.kbr import Routed
 from fairgate.core.keyspace import is_between, place_of
+from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.core.units import NEVER
 from fairgate.protocols.votes import Replica, Response, ballot_of
@@ -19,8 +20,8 @@ LIVES = 1 << 62
 class Voters(Routed):
     timed = True
 
-    def __init__(self, me: int, setup: Setup, out: Door) -> None:
-        Routed.__init__(self, me, setup, out)
+    def set_up(self, me: int, setup: Setup, out: Outbox) -> None:
+        Routed.set_up(self, me, setup, out)
         options = setup.options
         self.lease: int = options.get("lease", LEASE)
         self.hold_time = self.lease + (self.lease // MILLION + 1) * int(options.get("drift", DRIFT))
@@ -85,24 +86,23 @@ class Voters(Routed):
         """SendResponse(C, Cowner, Towner)."""
         self.seq += 1
         grant = rep.grant if client == rep.Cowner and ts == rep.Towner and life == rep.life else 0
-        msg = Response(
-            self.gate,
-            place_of(client),
-            rep.i,
-            client,
-            life,
-            ts,
-            age,
-            self.me,
-            self.life,
-            self.seq,
-            grant,
-            rep.Cowner,
-            rep.Towner,
-            self.clock,
-            wait,
-            wanted,
-        )
+        msg = Response.__new__(Response)  # field by field: `Response(...)` boxes them all, compiled, for `__init__`
+        msg.gate = self.gate
+        msg.target = place_of(client)
+        msg.i = rep.i
+        msg.client = client
+        msg.life = life
+        msg.ts = ts
+        msg.age = age
+        msg.node = self.me
+        msg.inc = self.life
+        msg.seq = self.seq
+        msg.grant = grant
+        msg.owner = rep.Cowner
+        msg.owner_ts = rep.Towner
+        msg.clock = self.clock
+        msg.wait = wait
+        msg.wanted = wanted
         if self.direct:
             self.out.send(client, msg)
         else:

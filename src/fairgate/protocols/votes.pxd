@@ -31,6 +31,7 @@ cdef class Resp:
 @cython.final
 cdef class Waiter:
     cdef public long long ts, client, life, age
+    cpdef bint is_before(self, long long ts, long long client) noexcept
 
 @cython.final
 cdef class Replica:
@@ -49,3 +50,19 @@ cpdef object moment(long long left, long long now)
 cdef class Ballot:
     cdef readonly tuple keys, weights
     cdef readonly long long whole, needed
+
+@cython.locals(m=Request)
+cpdef Request new_request(
+    long long gate, unsigned long long target, long long i, long long client, long long life, long long ts, long long age
+)
+
+@cython.locals(m=Release)
+cpdef Release new_release(
+    long long gate, unsigned long long target, long long i, long long client, long long life, long long ts
+)
+
+@cython.locals(r=Resp)
+cpdef Resp new_resp(long long i, unsigned long long key, long long weight)
+
+@cython.locals(w=Waiter)
+cpdef Waiter new_waiter(long long ts, long long client, long long life, long long age)

@@ -171,6 +171,33 @@ class Response(Keyed):
 register(Request, Release, Yield, Response)
 
 
+# Messages, and below what replicas and clients keep, built field by field. `Request(...)` is the same, but compiled it
+# boxes its arguments for `__init__` (docs/benchmarks.md).
+
+
+def new_request(gate: int, target: int, i: int, client: int, life: int, ts: int, age: int) -> Request:
+    m = Request.__new__(Request)
+    m.gate = gate
+    m.target = target
+    m.i = i
+    m.client = client
+    m.life = life
+    m.ts = ts
+    m.age = age
+    return m
+
+
+def new_release(gate: int, target: int, i: int, client: int, life: int, ts: int) -> Release:
+    m = Release.__new__(Release)
+    m.gate = gate
+    m.target = target
+    m.i = i
+    m.client = client
+    m.life = life
+    m.ts = ts
+    return m
+
+
 class Resp:
     """resp[i]: what a client knows of replica i. Only the node outlives a request."""
 
@@ -238,6 +265,16 @@ class Resp:
         self.hold = now + hold if self.delay else 0
 
 
+def new_resp(i: int, key: int, weight: int) -> Resp:
+    r = Resp.__new__(Resp)
+    r.i = i
+    r.key = key
+    r.weight = weight
+    r.node = NIL
+    r.clear()
+    return r
+
+
 class Waiter:
     """A request in a replica's queue."""
 
@@ -247,8 +284,20 @@ class Waiter:
         self.life = life
         self.age = age
 
+    def is_before(self, ts: int, client: int) -> bool:
+        return self.ts < ts or (self.ts == ts and self.client < client)
+
     def key(self) -> Key:
         return (self.ts, self.client, self.life, self.age)
+
+
+def new_waiter(ts: int, client: int, life: int, age: int) -> Waiter:
+    w = Waiter.__new__(Waiter)
+    w.ts = ts
+    w.client = client
+    w.life = life
+    w.age = age
+    return w
 
 
 class Replica:
@@ -271,12 +320,16 @@ class Replica:
         self.busy_since = NEVER  # the last release, or the vote that followed a time without an owner
 
     def place(self, ts: int, client: int) -> int:
-        """Where such a request stands in the queue, or would."""
+        """Where such a request stands in the queue, or would: mostly at the end, as its timestamp is the latest."""
         low, high = 0, len(self.Queue)
+        if high:
+            w = self.Queue[high - 1]
+            if w.is_before(ts, client):
+                return high
         while low < high:
             middle = (low + high) // 2
             w = self.Queue[middle]
-            if w.ts < ts or (w.ts == ts and w.client < client):
+            if w.is_before(ts, client):
                 low = middle + 1
             else:
                 high = middle

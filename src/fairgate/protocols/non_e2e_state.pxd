@@ -1,0 +1,27 @@
+cimport cython
+
+cdef long long NIL
+
+@cython.final
+cdef class Entry:
+    cdef public tuple holder
+    cdef public list queue
+    cdef public long long previous, next
+
+@cython.final
+cdef class Replica:
+    cdef public tuple owner
+    cdef public list queue
+
+@cython.final
+cdef class Ask:
+    cdef public long long attempt, holder, since
+    cdef public bint asked, heard, vote
+
+@cython.locals(ask=Ask)
+cpdef Ask new_ask(long long attempt)
+@cython.locals(entry=Entry)
+cpdef Entry new_entry(tuple holder, long long previous, long long next_hop)
+cpdef list merged(list one, tuple other)
+cpdef Ask load_ask(key)
+cpdef Entry load_entry(key)
