@@ -7,14 +7,16 @@ alike are not what is looked for.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from fairgate.check.case import Case
 from fairgate.check.explore import Explorer, Report
-from fairgate.check.model import State, Successor
+from fairgate.check.model import Model, State, Successor
 from fairgate.core.ids import NIL
 from fairgate.core.kbr import Door
 from fairgate.core.keyspace import place_of
+from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
 from fairgate.protocols.sigma import Sigma
 from fairgate.protocols.strawman import Strawman
@@ -34,6 +36,26 @@ def placed(protocol: type[Strawman]) -> type[Strawman]:
     return Placed
 
 
+def with_clients(model: Model, state: State, clients: Collection[int]) -> State:
+    """The same in which nobody else asks."""
+    others = [me for me in range(model.n) if me not in clients]
+    changed = list(state)
+    for me in others:
+        changed[model.n + me] = model.status(me, 0, 0, "idle", NIL)
+    return tuple(changed)
+
+
+class SomeAsk(Model):
+    """Of the nodes only these ask; all others are on the way, or play replicas."""
+
+    def __init__(self, case: Case, protocol: type[Mutex], clients: Collection[int]) -> None:
+        self.clients = clients
+        super().__init__(case, protocol)
+
+    def first(self) -> State:
+        return with_clients(self, super().first(), self.clients)
+
+
 class Placement(Lives):
     def __init__(self, case: Case, protocol: type[Strawman], clients: int, merged: bool = False) -> None:
         self.clients = clients
@@ -42,10 +64,7 @@ class Placement(Lives):
         self.quotient = Quotient(self) if merged else None
 
     def first(self) -> State:
-        state = list(super().first())
-        for me in range(self.clients, self.n):
-            state[self.n + me] = self.status(me, 0, 0, "idle", NIL)
-        return self.merged(tuple(state))
+        return self.merged(with_clients(self, super().first(), range(self.clients)))
 
     def successors(self, state: State) -> list[Successor]:
         """Clocks stand still, and lives are numbered by the resets so far."""
