@@ -68,7 +68,7 @@ def test_four_nodes_of_which_any_two_ask(clients: tuple[int, int]) -> None:
 @pytest.mark.skipif(not COMPILED, reason="too long for plain Python")
 @pytest.mark.parametrize(("clients", "states"), [((0, 3), 53_372), ((2, 3), 162_335)])
 def test_four_nodes_and_two_replicas(clients: tuple[int, int], states: int) -> None:
-    """The circle is 3, 1, 2, 0; nodes 3 and 1 play the replicas. The one client is at a replica, the other before it."""
+    """The circle is 3, 1, 2, 0; nodes 3 and 1 play the replicas. One client is at a replica, the other before it."""
     report = explored(Circled, nodes=4, replicas=2, clients=clients)
     assert (report.violations, report.complete, report.cyclic, report.states) == ((), True, 0, states)
 
