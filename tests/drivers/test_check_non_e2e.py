@@ -1,20 +1,23 @@
 """The checker over Non End-to-End on a ring in which everybody knows the next node only: many hops, many entries.
 
 Bounds: messages in any order, clocks that go on by one second, and who holds votes asks again after one. With one
-replica a case is small enough to be seen whole; with more only its first states are.
+replica, or with two and two clients, four nodes can be seen whole; of more only the first states are.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from fairgate.check.case import Case
+import pytest
+
+from fairgate.check.case import MOST_NODES, Case
 from fairgate.check.explore import Explorer, Report
-from fairgate.check.model import Model
 from fairgate.core.kbr import Door
 from fairgate.core.keyspace import place_of
+from fairgate.core.numbers import COMPILED
 from fairgate.core.setup import Setup
 from fairgate.protocols.non_e2e import NonE2E, NonE2ELiteral
+from tests.dht_check import SomeAsk
 
 SECOND = 1_000_000_000
 
@@ -33,16 +36,27 @@ def placed(protocol: type[NonE2E]) -> type[NonE2E]:
     return Placed
 
 
-def explored(protocol: type[NonE2E], replicas: int, most_states: int | None = None, **bounds: Any) -> Report:
+def explored(
+    protocol: type[NonE2E], replicas: int, most_states: int | None = None, clients: int = MOST_NODES, **bounds: Any
+) -> Report:
+    """The first so many nodes ask."""
     options = {"replicas": replicas, "retry": SECOND, "chord_successors": 1, "chord_fingers": 0}
     case = Case(protocol.about.name, ticks=1, options=options, **bounds)
-    return Explorer(case, Model(case, placed(protocol))).run(most_states=most_states)
+    return Explorer(case, SomeAsk(case, placed(protocol), range(clients))).run(most_states=most_states)
 
 
 def test_four_nodes_and_one_replica_whole() -> None:
     report = explored(NonE2E, replicas=1, nodes=4)
     assert (report.violations, report.complete, report.cyclic) == ((), True, 0)
     assert (report.states, report.transitions, report.depth) == (39_452, 117_790, 30)
+
+
+@pytest.mark.skipif(not COMPILED, reason="too long for plain Python")
+def test_four_nodes_two_replicas_and_two_clients_whole() -> None:
+    """The clients own no replica: their REQUESTs pass each other's entries."""
+    report = explored(NonE2E, replicas=2, nodes=4, clients=2)
+    assert (report.violations, report.complete, report.cyclic) == ((), True, 0)
+    assert (report.states, report.transitions, report.depth) == (267_384, 848_466, 41)
 
 
 def test_with_cancels_whole() -> None:

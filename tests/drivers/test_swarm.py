@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from fairgate.check.draw import drawn
+from fairgate.check.draw_ring import drawn
 from fairgate.check.marks import marks_of
 from fairgate.check.promise import claims, promised
 from fairgate.check.shrink import Shrunk, fit, shrink, simpler
@@ -19,10 +19,10 @@ from fairgate.check.swarm import Limits, Report, attempt, property_of, swarm
 from fairgate.cli.retell import retold, sim_words
 from fairgate.cli.sim import sim_command
 from fairgate.cli.swarm import exit_code_of, swarm_command
-from fairgate.core.kbr import Routed
 from fairgate.core.mutex import Mutex
 from fairgate.errors import BadInput
 from fairgate.protocols.raymond_fd import RaymondFD, RaymondFDLiteral
+from fairgate.protocols.strawman import Strawman
 from fairgate.recovery.channel import Channel
 from fairgate.registry import PROTOCOLS, find_protocol
 from fairgate.sim.run import Config
@@ -30,7 +30,7 @@ from fairgate.trace.journal import read
 from tests.mutants.mutate import mutant
 
 LITERAL = "raymond_fd_literal"
-WHOLE = [name for name, kind in PROTOCOLS.items() if "literal" not in name and not issubclass(kind, Routed)]
+WHOLE = [name for name, kind in PROTOCOLS.items() if "literal" not in name and kind is not Strawman]
 
 
 def smallest(report: Report) -> Shrunk:
@@ -138,7 +138,7 @@ def test_a_mutant_is_found_and_shrunk(mutated: str) -> None:
     report = swarm(mutated, 1, Limits(40))
     shrunk = smallest(report)
     assert shrunk.config.nodes <= 3
-    assert shrunk.config.requests <= 2
+    assert shrunk.plain
     assert (shrunk.config.faults, shrunk.config.stack, shrunk.config.latency) == ("", (), "1")
     assert exit_code_of(shrunk.config) == 1
 
@@ -331,6 +331,41 @@ def test_words_are_plain() -> None:
     )
 
 
-def test_a_protocol_on_a_dht_is_refused_in_one_line() -> None:
-    with pytest.raises(BadInput, match="the swarm draws no rings"):
-        drawn("sigma", 1, 1)
+def test_the_strawman_is_refused_in_one_line() -> None:
+    with pytest.raises(BadInput, match="the strawman lets nobody in where many ask"):
+        drawn("strawman", 1, 1)
+
+
+# On a DHT.
+
+
+def test_on_a_dht_overlays_replicas_and_lost_memories_are_drawn() -> None:
+    configs = [drawn("sigma", 1, run) for run in range(200)]
+    assert {config.stack[0] for config in configs} == {"full", "settled_chord", "settled_pastry"}
+    assert {config.k for config in configs} == {1, 2}
+    assert {config.options["replicas"] for config in configs} >= set(range(1, 8))
+    faults = ",".join(config.faults for config in configs)
+    assert all(f"{kind}:" in faults for kind in ("loss", "dup", "reorder", "partition", "crash", "reset"))
+
+
+@pytest.mark.parametrize(
+    ("config", "fine"),
+    [
+        (Config("sigma", 8, 1, faults="reset:2@5+1", options={"replicas": 3}), True),  # owns none
+        (Config("sigma", 8, 1, faults="reset:1@5+1", options={"replicas": 3}), False),  # 2m - n = 1
+        (Config("sigma", 8, 1, faults="reset:2@5+1", options={"replicas": 3, "voting": "zones"}), False),
+        (Config("sigma", 8, 1, faults="crash:1@5", stack=("settled_chord",)), False),  # nobody finds a way round it
+        (Config("non_e2e_faults", 8, 1, faults="loss:0.1", options={"lease": 60 * 10**9, "retry": 5 * 10**9}), True),
+        (Config("non_e2e_faults", 8, 1, faults="loss:0.1"), False),  # only with leases
+        (Config("e2e", 8, 1, faults="loss:0.1"), False),
+    ],
+)
+def test_promises_on_a_dht(config: Config, fine: bool) -> None:
+    assert promised(replace(config, latency="0.1")) == fine
+
+
+def test_a_text_to_the_letter_is_found_and_shrunk_on_a_dht() -> None:
+    """SG's figures let two in, among three nodes or fewer."""
+    shrunk = smallest(swarm("sigma_literal", 1, Limits(40)))
+    assert shrunk.config.nodes <= 3
+    assert shrunk.plain

@@ -5,16 +5,18 @@ Messages overtake each other freely; every node asks once. The larger cases are 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
 
-from fairgate.check.case import Case
+from fairgate.check.case import MOST_NODES, Case
 from fairgate.check.explore import Explorer, Report
-from fairgate.check.model import Model
 from fairgate.core.ids import NIL
+from fairgate.core.numbers import COMPILED
 from fairgate.protocols.e2e import E2E
 from fairgate.registry import LAYERS
+from tests.dht_check import SomeAsk
 from tests.routes import Circle
 
 
@@ -27,11 +29,17 @@ class Forgetful(Circled):
         return NIL
 
 
-def explored(protocol: type[E2E], most_states: int | None = None, replicas: int = 1, **bounds: Any) -> Report:
+def explored(
+    protocol: type[E2E],
+    most_states: int | None = None,
+    replicas: int = 1,
+    clients: Collection[int] = range(MOST_NODES),
+    **bounds: Any,
+) -> Report:
     case = Case("e2e", options={"replicas": replicas}, **bounds)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(LAYERS, "circle", Circle)
-        return Explorer(case, Model(case, protocol)).run(most_states=most_states)
+        return Explorer(case, SomeAsk(case, protocol, clients)).run(most_states=most_states)
 
 
 def test_two_nodes_and_one_replica() -> None:
@@ -46,6 +54,23 @@ def test_three_nodes_and_one_replica() -> None:
     assert report.complete
     assert not report.violations
     assert (report.states, report.cyclic) == (39_096, 0)
+
+
+PAIRS = {(0, 1): 3_771, (0, 2): 2_404, (0, 3): 60, (1, 2): 6_244, (1, 3): 150, (2, 3): 100}  # and how many states
+
+
+@pytest.mark.parametrize("clients", PAIRS)
+def test_four_nodes_of_which_any_two_ask(clients: tuple[int, int]) -> None:
+    report = explored(Circled, nodes=4, clients=clients)
+    assert (report.violations, report.complete, report.cyclic, report.states) == ((), True, 0, PAIRS[clients])
+
+
+@pytest.mark.skipif(not COMPILED, reason="too long for plain Python")
+@pytest.mark.parametrize(("clients", "states"), [((0, 3), 53_372), ((2, 3), 162_335)])
+def test_four_nodes_and_two_replicas(clients: tuple[int, int], states: int) -> None:
+    """The circle is 3, 1, 2, 0; nodes 3 and 1 play the replicas. One client is at a replica, the other before it."""
+    report = explored(Circled, nodes=4, replicas=2, clients=clients)
+    assert (report.violations, report.complete, report.cyclic, report.states) == ((), True, 0, states)
 
 
 @pytest.mark.parametrize(("nodes", "replicas"), [(4, 1), (2, 3), (3, 2), (4, 3)])

@@ -19,7 +19,7 @@ import pytest
 from fairgate.check.case import Case
 from fairgate.check.counterexample import Counterexample
 from fairgate.check.deletions import speaking
-from fairgate.check.draw import drawn
+from fairgate.check.draw_ring import drawn
 from fairgate.check.enact import Kept
 from fairgate.check.explore import Explorer
 from fairgate.check.lossy_walk import lossy_walks

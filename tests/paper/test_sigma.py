@@ -8,6 +8,7 @@ from fairgate.core.setup import Setup
 from fairgate.core.units import SECOND
 from fairgate.protocols.votes import Ballot, Release, Request, Response, Yield
 from fairgate.sim.hand import Hand
+from fairgate.sim.run import Config, simulate
 from tests.dht_walk import MS, Spec, make_stack, run
 from tests.paper.sigma_hand import ask, hand_of, move, node, reach, replica, sent
 
@@ -172,6 +173,33 @@ def test_k_winners() -> None:
     assert [node(hand, client).votes for client in (5, 6)] == [2, 2]  # what is more is given back
     with pytest.raises(ValueError, match="3 of 5 votes let 1 in"):
         Ballot(Setup((0, 1), 2, options={"replicas": 5, "quorum": 3}))
+
+
+def test_a_vote_whose_lease_is_over_is_no_reason_to_give_back_one_that_lasts() -> None:
+    """k = 2, m = 2 of 5: behind a partition a winner had one vote that was over, and two that were not.
+
+    It gave back one of the two as too many, and a third one came in by it.
+    """
+    result = simulate(
+        Config(
+            protocol="sigma",
+            nodes=8,
+            k=2,
+            rate=0.1,
+            cs=5.0,
+            exponential_cs=True,
+            give_up=0.3,
+            give_up_after=5.0,
+            requests=4,
+            latency="uniform:0,0.5",
+            stack=("settled_pastry",),
+            options={"replicas": 5, "responses": "routed", "lease": 16_501 * MS, "resend": 82_505 * MS},
+            faults="partition:0-1/2-7@27.009+30",
+            seed=501_365,
+        )
+    )
+    assert result.max_inside == 2
+    assert not [broken for broken in result.broken if not broken.startswith("liveness")]
 
 
 def test_section_vii_each_member_votes_with_its_share_of_the_space() -> None:

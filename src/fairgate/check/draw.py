@@ -9,12 +9,9 @@ turn comes) is common in some.
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from fairgate.check.promise import bounds, claims, is_time, promised, settled, shortest_time
-from fairgate.core.kbr import Routed
+from fairgate.check.promise import bounds, claims, is_time, settled, shortest_time
 from fairgate.core.mutex import Mutex
 from fairgate.core.units import SECOND
-from fairgate.errors import BadInput
-from fairgate.registry import find_protocol
 from fairgate.sim.draws import sample
 from fairgate.sim.faults import parse_faults
 from fairgate.sim.run import Config
@@ -33,6 +30,8 @@ T = TypeVar("T")
 
 class Draw:
     """One configuration, drawn part by part from one stream."""
+
+    latencies: tuple[str, ...] = LATENCIES
 
     def __init__(self, protocol: type[Mutex], stream: Stream) -> None:
         self.protocol = protocol
@@ -53,16 +52,16 @@ class Draw:
 
     def config(self) -> Config:
         nodes = self.between(*NODES)
-        stack = ("channel",) if self.chance(0.3) else ()
-        latency = self.one_of(LATENCIES)
+        stack = self.stack()
+        latency = self.one_of(self.latencies)
         requests, rate, cs = self.between(*REQUESTS), self.one_of(RATES), self.one_of(STAYS)
         span = requests * (cs + 1.0 / rate)  # about as long as the run lasts
-        network = self.network(nodes, span, bool(stack)) if self.chance(0.6) else []
+        network = self.network(nodes, span, "channel" in stack) if self.chance(0.6) else []
         lossy = any(fault.startswith("loss") for fault in network)
         return Config(
             protocol=self.protocol.about.name,
             nodes=nodes,
-            k=self.between(1, nodes) if self.protocol.about.many else 1,
+            k=self.k(nodes),
             rate=rate,
             cs=cs,
             latency=latency,
@@ -79,6 +78,12 @@ class Draw:
             marks=True,
             census_every=1,
         )
+
+    def stack(self) -> tuple[str, ...]:
+        return ("channel",) if self.chance(0.3) else ()
+
+    def k(self, nodes: int) -> int:
+        return self.between(1, nodes) if self.protocol.about.many else 1
 
     def options(self, shortest: int) -> dict[str, Any]:
         """Some of them; a time of which the default would be too short is always among them."""
@@ -143,12 +148,3 @@ def partition(first: int, nodes: int) -> str:
 
 def side(low: int, high: int) -> str:
     return f"{low}" if low == high else f"{low}-{high}"
-
-
-def drawn(protocol: str, seed: int, run: int) -> Config:
-    """The configuration of this run of this seed."""
-    if issubclass(find_protocol(protocol), Routed):
-        raise BadInput(f"the swarm draws no rings, and {protocol} stands on one: `make stress` has random runs of it")
-    config = Draw(find_protocol(protocol), Stream(f"{seed}:swarm:{run}")).config()
-    assert promised(config), f"run {run} of seed {seed} asks for more than {protocol} promises: {config}"
-    return config

@@ -5,8 +5,11 @@ swarm draws within these bounds, and shrinking stays within them: else every fai
 that nobody promised to survive.
 """
 
+from fairgate.core.kbr import Routed, replica_keys
 from fairgate.core.mutex import Mutex
+from fairgate.core.setup import Setup
 from fairgate.core.units import SECOND
+from fairgate.overlay.ring import Ring
 from fairgate.registry import find_protocol
 from fairgate.sim.faults import FOR_EVER, STRETCH, Faults, parse_faults
 from fairgate.sim.run import Config, uniform_bounds
@@ -21,6 +24,11 @@ def claims(protocol: type[Mutex]) -> frozenset[str]:
     return frozenset(
         kind for base in protocol.__mro__ if issubclass(base, Mutex) for kind in base.about.survives if base.about.name
     )
+
+
+def with_leases(known: frozenset[str]) -> frozenset[str]:
+    """What is survived if the option `lease` is set."""
+    return frozenset(kind.removesuffix(" with leases") for kind in known)
 
 
 def is_time(value: object) -> bool:
@@ -48,6 +56,8 @@ def promised(config: Config) -> bool:
     """Does the protocol say that it gets through this?"""
     protocol = find_protocol(config.protocol)
     known = claims(protocol)
+    if config.options.get("lease"):
+        known = with_leases(known)
     faults = parse_faults(config.faults, config.nodes)
     return (
         network_promised(config, faults, known)
@@ -55,6 +65,7 @@ def promised(config: Config) -> bool:
         and (not faults.resets or "reset" in known)
         and (not protocol.about.detectors or detectors_promised(config, faults))
         and times_promised(config, faults, protocol)
+        and (not issubclass(protocol, Routed) or keeps_quorums(config, faults))
     )
 
 
@@ -86,3 +97,31 @@ def times_promised(config: Config, faults: Faults, protocol: type[Mutex]) -> boo
     """A lease that no answer can meet lets nobody in, and rightly so."""
     times = [config.options.get(name, default) for name, default in protocol.about.options.items() if is_time(default)]
     return all(time > shortest_time(config.latency, faults.loss > 0) for time in times)
+
+
+def everybody_comes_in(config: Config) -> bool:
+    """On a DHT that is promised for when faults are over only, and a run has them to its end: one may take for ever."""
+    if not issubclass(find_protocol(config.protocol), Routed):
+        return True
+    return not parse_faults(config.faults, config.nodes).kinds()
+
+
+def keeps_quorums(config: Config, faults: Faults) -> bool:
+    """On a DHT: enough replicas are left to let somebody in, and too few forget their votes to let too many in.
+
+    A settled overlay does not find ways round who is down: only one in which everybody knows everybody goes on.
+    """
+    failed = [*[node for node, _ in faults.crashes], *[node for node, _, _ in faults.resets]]
+    if not failed:
+        return True
+    settled_ways = any(layer.startswith("settled") for layer in config.stack)
+    if settled_ways or config.options.get("voting") == "zones":
+        return False
+    setup = Setup(tuple(range(config.nodes)), config.k, options=config.options)
+    ring = Ring(setup.members)
+    owners = [ring.successor(key) for key in replica_keys(setup)]
+    n = len(owners)
+    m = config.options.get("quorum") or n // (config.k + 1) + 1
+    down = sum(owners.count(node) for node, _ in faults.crashes)
+    forgotten = sum(owners.count(node) for node, _, _ in faults.resets)
+    return down <= n - m and forgotten < (config.k + 1) * m - n

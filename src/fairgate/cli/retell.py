@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fairgate.cli.values import UNITS
+from fairgate.registry import OVERLAYS
 from fairgate.sim.run import Config
 
 DEFAULT = Config()
@@ -34,6 +35,9 @@ def odd_words(config: Config) -> Iterator[str]:
         yield from ("--give-up", f"{plain(config.give_up)}:{plain(config.give_up_after)}")
     for name, value in config.options.items():
         yield from ("--option", f"{name}={option(value)}")
+    for layer in config.stack:
+        if layer in OVERLAYS:
+            yield from ("--overlay", layer.removeprefix("settled_"))
     if "channel" in config.stack:
         yield "--channel"
     if config.faults:

@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from fairgate.check.draw import drawn
+from fairgate.check.draw_ring import drawn
 from fairgate.check.shrink import Shrunk, shrink
 from fairgate.check.swarm import Limits, Report, swarm
 from fairgate.cli import simargs as args

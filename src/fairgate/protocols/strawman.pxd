@@ -18,6 +18,7 @@ cdef class Strawman(Voters):
     @cython.locals(r=Resp)
     cpdef void on_response(self, Response m) except *
     cpdef void take(self, Resp r, Response m) except *
+    cpdef bint can_spare(self, Resp r) except -1
     cpdef void spare(self, Resp r) except *
     cpdef void refuse(self, Response m) except *
     cpdef bint is_old(self, Resp r, Response m) except -1

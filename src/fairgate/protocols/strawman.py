@@ -113,12 +113,18 @@ class Strawman(Voters):
             return
         self.take(r, m)
         self.judge()
-        if self.inside and self.k > 1 and r.grant and self.mine - r.weight >= self.needed:
+        if self.inside and self.k > 1 and r.grant and self.can_spare(r):
             self.spare(r)
 
     def take(self, r: Resp, m: Response) -> None:
         self.learn(r, m)
         self.count(r, m.owner, m.owner_ts, m.grant)
+
+    def can_spare(self, r: Resp) -> bool:
+        """Are the others enough? Votes whose lease is over do not count: somebody else may have them by now."""
+        if not self.lease:
+            return self.mine - r.weight >= self.needed
+        return self.valid() - (r.weight if r.until > self.now else 0) >= self.needed
 
     def spare(self, r: Resp) -> None:
         """A vote that is not needed: where several may be inside, it is another one's way in."""
