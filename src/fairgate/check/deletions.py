@@ -18,7 +18,8 @@ from fairgate.core import message
 from fairgate.core.mutex import Mutex
 from fairgate.sim.trials import in_processes
 
-UNTOUCHED = frozenset(["__init__", "key", "load", "show", "tokens", "coordinators"])  # not the algorithm
+# Not the algorithm.
+UNTOUCHED = frozenset(["__init__", "alone", "coordinators", "key", "load", "retaken", "show", "tokens"])
 MOST_TURNS = 10_000  # of one loop in one step
 
 
