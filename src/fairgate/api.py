@@ -15,12 +15,12 @@ raises PermitLost. `fairgate.sync` has the same for threads.
 """
 
 import asyncio
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from fairgate.errors import AcquireTimeout, PermitLost
+from fairgate.errors import AcquireTimeout, GateClosed, PermitLost
 from fairgate.live.engine import Engine
 from fairgate.live.gate import LiveGate
 from fairgate.live.grounds import ground_of
@@ -34,7 +34,7 @@ T = TypeVar("T")
 class Waiter:
     """Wakes whoever awaits it, from any thread: first when the request is settled, then when the permit is lost."""
 
-    __slots__ = ("future", "loop", "lost", "task", "ticket")
+    __slots__ = ("cancelled", "future", "loop", "lost", "task", "ticket")
 
     def __init__(self, ticket: Ticket) -> None:
         self.loop = asyncio.get_running_loop()
@@ -42,6 +42,7 @@ class Waiter:
         self.future: asyncio.Future[None] | None = None
         self.lost: asyncio.Event | None = None
         self.task: asyncio.Task[Any] | None = None  # to be cancelled on loss
+        self.cancelled = False  # it was
 
     def wake(self) -> bool:
         """False: the loop is closed."""
@@ -59,7 +60,8 @@ class Waiter:
         if self.ticket.state == LOST:
             if self.lost is not None:
                 self.lost.set()
-            if self.task is not None:
+            if self.task is not None and not self.cancelled:
+                self.cancelled = True
                 self.task.cancel()
 
 
@@ -106,8 +108,13 @@ class Permit(BasePermit):
 
     async def __aenter__(self) -> Self:
         """From now on the loss of the permit cancels this task."""
-        self.watched().task = asyncio.current_task()
-        self.check()
+        waiter = self.watched()
+        waiter.task = asyncio.current_task()
+        try:
+            self.check()
+        except BaseException:
+            waiter.task = None
+            raise
         return self
 
     async def __aexit__(
@@ -117,11 +124,17 @@ class Permit(BasePermit):
         task, waiter.task = waiter.task, None
         lost = self.ticket.state == LOST
         self.release()
-        if not lost:
-            return
-        if kind is asyncio.CancelledError and task is not None and task.uncancel() > 0:
-            return  # somebody else cancelled it as well, and that is what it should end with
-        if error is None or kind is asyncio.CancelledError:
+        if waiter.cancelled and task is not None:
+            if kind is not asyncio.CancelledError:  # the body was over before it heard
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(0)
+            if task.uncancel() > 0:  # somebody else cancelled it as well, and that is what it should end with
+                if kind is asyncio.CancelledError:
+                    return
+                raise asyncio.CancelledError
+        elif kind is asyncio.CancelledError:
+            return  # not on our account
+        if lost and (error is None or kind is asyncio.CancelledError):
             raise PermitLost(f"the permit of gate {self.gate.name} was lost: {self.ticket.why}") from error
 
 
@@ -214,7 +227,7 @@ class Semaphore(BaseSemaphore):
         await hold.__aexit__(*how)
 
     async def people(self) -> list[Person]:
-        return await on_loop(self.engine, self.engine.people(self.name))
+        return await on_loop(self.engine, self.engine.people, self.name)
 
     async def holders(self) -> list[Person]:
         """Who is inside, by slot."""
@@ -229,7 +242,8 @@ class Semaphore(BaseSemaphore):
 
     async def close(self) -> None:
         """This process leaves the gate; the others go on."""
-        await on_loop(self.engine, self.engine.close_gate(self.gate))
+        if not self.gate.closed:
+            await on_loop(self.engine, self.engine.close_gate, self.gate)
 
 
 class Peer:
@@ -274,6 +288,18 @@ def join(*seeds: str, **network: Any) -> Joining:
     return Joining(Engine(ground_of(seeds, network)))
 
 
-async def on_loop(engine: Engine, work: Coroutine[Any, Any, T]) -> T:
+async def on_loop(engine: Engine, work: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:
     """Work for the engine's own loop, awaited from the user's."""
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, engine.loop))
+    future = engine.await_on_loop(work, *args)
+    try:
+        return await asyncio.wrap_future(future)
+    except asyncio.CancelledError:
+        if future.cancelled() and engine.closed and not cancelling():
+            raise GateClosed(engine.closed) from None
+        raise
+
+
+def cancelling() -> bool:
+    """Does anybody want this task to end?"""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

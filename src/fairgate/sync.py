@@ -10,13 +10,13 @@ A thread cannot be stopped from outside, so a permit that is lost does not end t
 `permit.check()` before whatever must not happen outside. `with` raises PermitLost at its end then.
 """
 
-import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from fairgate.errors import AcquireTimeout, PermitLost
+from fairgate.errors import AcquireTimeout, GateClosed, PermitLost
 from fairgate.live.engine import Engine
 from fairgate.live.grounds import ground_of
 from fairgate.live.permit import TRY_SECONDS, BasePermit, BaseSemaphore, nanoseconds
@@ -77,7 +77,11 @@ class Permit(BasePermit):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         lost = self.ticket.state == LOST
-        self.release()
+        try:
+            self.release()
+        except KeyboardInterrupt:
+            self.release()  # it may not have begun
+            raise
         if lost and error is None:
             raise PermitLost(f"the permit of gate {self.gate.name} was lost: {self.ticket.why}")
 
@@ -91,24 +95,31 @@ class Semaphore(BaseSemaphore):
 
     def acquire(self, timeout: float | None = None, lease: float | None = None, note: str = "") -> Permit | None:
         """A permit; None if `timeout` seconds went by first. A `lease` limits how long the permit is good."""
-        if lease is None and (again := self.engine.retake(self.gate, note)) is not None:
-            return Permit(self.engine, self.gate, again)
+        again = None
+        try:
+            if lease is None and (again := self.engine.retake(self.gate, note)) is not None:
+                return Permit(self.engine, self.gate, again)
+        except BaseException:
+            if again is not None:
+                self.engine.release(self.gate, again)
+            raise
         waiter = Waiter()
         ticket = Ticket(waiter.wake, nanoseconds(lease, "lease"), note)
         try:
+            permit = Permit(self.engine, self.gate, ticket)
             self.engine.acquire(self.gate, ticket)
             if ticket.state == WAITING:
                 waiter.news.acquire(timeout=-1 if timeout is None else max(timeout, 0))
+                if ticket.state == WAITING:
+                    self.engine.release(self.gate, ticket)
         except BaseException:  # Ctrl-C: nobody would ever release it
             self.engine.release(self.gate, ticket)
             raise
-        if ticket.state == WAITING:
-            self.engine.release(self.gate, ticket)
         if ticket.error is not None:
             raise ticket.error
         if ticket.state == LOST:
             raise PermitLost(f"the permit of gate {self.name} was lost at once: {ticket.why}")
-        return Permit(self.engine, self.gate, ticket) if ticket.state == INSIDE else None
+        return permit if ticket.state == INSIDE else None
 
     def try_acquire(self, lease: float | None = None, note: str = "") -> Permit | None:
         """A permit if a slot is free and nobody waits for it, else None; not later than a moment."""
@@ -124,9 +135,13 @@ class Semaphore(BaseSemaphore):
         return permit
 
     def __enter__(self) -> Permit:
-        permit = self.hold()
         stack: list[Permit] = self.permits.__dict__.setdefault("stack", [])
-        stack.append(permit)
+        permit = self.hold()
+        try:
+            stack.append(permit)
+        except BaseException:
+            permit.release()
+            raise
         return permit
 
     def __exit__(self, *how: Any) -> None:
@@ -134,7 +149,7 @@ class Semaphore(BaseSemaphore):
         permit.__exit__(*how)
 
     def people(self) -> list[Person]:
-        return on_loop(self.engine, self.engine.people(self.name))
+        return on_loop(self.engine, self.engine.people, self.name)
 
     def holders(self) -> list[Person]:
         """Who is inside, by slot."""
@@ -149,7 +164,8 @@ class Semaphore(BaseSemaphore):
 
     def close(self) -> None:
         """This process leaves the gate; the others go on."""
-        on_loop(self.engine, self.engine.close_gate(self.gate))
+        if not self.gate.closed:
+            on_loop(self.engine, self.engine.close_gate, self.gate)
 
 
 class Peer:
@@ -181,5 +197,10 @@ def join(*seeds: str, **network: Any) -> Peer:
     return Peer(engine)
 
 
-def on_loop(engine: Engine, work: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run_coroutine_threadsafe(work, engine.loop).result()
+def on_loop(engine: Engine, work: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:
+    """Work for the engine's own loop, waited for here."""
+    future = engine.await_on_loop(work, *args)
+    try:
+        return future.result()
+    except CancelledError:
+        raise GateClosed(engine.closed) from None

@@ -19,11 +19,12 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from fairgate.core.ids import NIL
 from fairgate.core.message import Message, decode
-from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed
+from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed, KMismatch
 from fairgate.live.clock import clock
 from fairgate.live.gate import RETAKES, LiveGate
 from fairgate.live.ground import Ground
@@ -42,9 +43,13 @@ from fairgate.registry import find_protocol
 
 MESSAGE, ASK, TELL, BREAK = "m", "ask", "tell", "break"
 LEFT = "this peer has left"
+ENDED = "this peer's thread has ended"
 DROPPED = "this peer was taken for dead by the others"
 CLOSE_SECONDS = 10.0
 ANSWER_SECONDS = 2.0
+RETRY_SECONDS = 0.5
+
+T = TypeVar("T")
 
 log = logging.getLogger("fairgate.live")
 process = [os.getpid()]  # which one this is: to ask the system each time would cost more than entering does
@@ -66,7 +71,7 @@ class Engine:
     def __init__(self, ground: Callable[["Engine"], Ground]) -> None:
         self.pid = os.getpid()
         self.lock = Monitor()
-        self.user_lock = self.lock.user
+        self.user_lock = self.lock.lock  # a bare lock: Ctrl-C cannot come between it and `with`
         self.now = 0
         self.ground = ground(self)
         self.gates: dict[str, LiveGate] = {}
@@ -78,6 +83,7 @@ class Engine:
         self.questions: dict[int, asyncio.Future[Report]] = {}
         self.ready: Future[None] = Future()
         self.tasks: set[asyncio.Task[None]] = set()
+        self.awaited: set[Future[Any]] = set()  # by users, of the loop
         self.thread = threading.Thread(target=self.run, name="fairgate", daemon=True)
 
     # The life of it.
@@ -89,8 +95,13 @@ class Engine:
         atexit.register(close_if_open, weakref.ref(self))
 
     def run(self) -> None:
-        with asyncio.Runner(loop_factory=new_loop) as runner:
-            runner.run(self.main())
+        try:
+            with asyncio.Runner(loop_factory=new_loop) as runner:
+                runner.run(self.main())
+        finally:  # whatever ended it, nobody waits for it any more
+            self.shut(ENDED)
+            for future in list(self.awaited):
+                future.cancel()
 
     async def main(self) -> None:
         try:
@@ -132,9 +143,11 @@ class Engine:
 
     def shut(self, why: str) -> None:
         with self.user_lock:
+            self.now = clock()
             self.closed = self.closed or why
             for gate in self.gates.values():
                 gate.close(why)
+            self.settle()
 
     def becomes(self, identity: Peer, transport: Transport, links: Links) -> None:
         """The ground says who we are."""
@@ -160,46 +173,59 @@ class Engine:
 
     def acquire(self, gate: LiveGate, ticket: Ticket) -> None:
         """In the user's thread, as the next two."""
+        self.of_user(gate, gate.acquire, ticket)
+
+    def of_user(self, gate: LiveGate, work: Callable[[Ticket], None], ticket: Ticket) -> None:
         self.check_process()
-        try:
-            with self.user_lock:
+        if self.lock.wanted:
+            self.lock.step_aside()
+        with self.user_lock:
+            try:
                 self.now = clock()
-                gate.acquire(ticket)
+                work(ticket)
                 self.settle()
-        except BaseException as broken_off:
-            self.make_good(gate, broken_off)
-            raise
+            except Exception:
+                raise
+            except BaseException:
+                gate.broken = ticket  # first of all: nothing that another Ctrl-C could break off comes before it
+                self.from_outside(self.repair(gate))
+                raise
+
+    async def repair(self, gate: LiveGate) -> None:
+        with self.step():
+            if gate.broken is not None:
+                gate.repair()
 
     def retake(self, gate: LiveGate, note: str) -> Ticket | None:
         """In again at once, if the last to leave here left its seat for that."""
         if gate.kept is None:
             return None
         self.check_process()
+        if self.lock.wanted:
+            self.lock.step_aside()
         with self.user_lock:
-            self.now = clock()
-            ticket = gate.retake(note)
+            try:
+                self.now = clock()
+                ticket = gate.retake(note)
+            except BaseException:
+                gate.broken = gate.retaken
+                self.from_outside(self.repair(gate))
+                raise
         if gate.retakes >= RETAKES:
-            self.breathe(gate)
+            try:
+                self.breathe(gate)
+            except BaseException:
+                if ticket is not None:
+                    self.release(gate, ticket)
+                raise
         return ticket
 
     def release(self, gate: LiveGate, ticket: Ticket) -> None:
-        self.check_process()
-        try:
-            with self.user_lock:
-                self.now = clock()
-                gate.release(ticket)
-                self.settle()
-        except BaseException as broken_off:
-            self.make_good(gate, broken_off)
-            raise
+        self.of_user(gate, gate.release, ticket)
 
     def check_process(self) -> None:
         if self.pid != process[0]:
             raise ForkedPeer("this peer is the parent process's: a child joins by itself, after the fork")
-
-    def make_good(self, gate: LiveGate, broken_off: BaseException) -> None:
-        if not isinstance(broken_off, Exception):
-            self.renew(gate)
 
     def breathe(self, gate: LiveGate) -> None:
         """The engine's thread reads all that has come by now. It is two turns of its loop: the first may have begun."""
@@ -221,7 +247,7 @@ class Engine:
         self.from_outside(self.sitting(gate))
 
     def renew(self, gate: LiveGate) -> None:
-        self.from_outside(self.change(Renew(gate.name)))
+        self.loop.call_soon_threadsafe(self.insist, partial(self.change, Renew(gate.name)))
 
     def abandoned(self, gate: LiveGate, ticket: Ticket) -> None:
         """Its user's loop is closed: nobody will ever release it."""
@@ -235,24 +261,27 @@ class Engine:
         self.loop.call_soon_threadsafe(self.watch_lease, gate, ticket)
 
     def watch_lease(self, gate: LiveGate, ticket: Ticket) -> None:
-        left = ticket.deadline - clock()
-        if left > 0:
-            if ticket.state == INSIDE:
-                self.loop.call_later(left / 1e9, self.watch_lease, gate, ticket)
-            return
+        """It may have been extended since: all is asked under the lock."""
         with self.step():
-            gate.lose(ticket, "its lease is over")
+            left = ticket.deadline - clock()
+            if left <= 0:
+                gate.lose(ticket, "its lease is over")
+            elif ticket.state == INSIDE:
+                self.loop.call_later(left / 1e9, self.watch_lease, gate, ticket)
 
     async def sitting(self, gate: LiveGate) -> None:
         """All that stand by now sit down at once: one change, one view."""
         with self.lock:
-            tickets, gate.standing = gate.standing, []
-        idents = tuple([ticket.ident for ticket in tickets])
+            idents, gate.standing = gate.standing, []
+        if not idents:
+            return
         try:
-            await self.change(Sit(gate.name, gate.k, gate.protocol, self.me, idents))
-        except FairgateError as wrong:
+            await self.change(Sit(gate.name, gate.k, gate.protocol, self.me, tuple(idents)))
+        except Exception as wrong:
             with self.step():
-                gate.refuse(tickets, wrong)
+                gate.refuse(idents, wrong if isinstance(wrong, FairgateError) else unforeseen(wrong))
+        if gate.closed:
+            self.insist(partial(self.change, Rise(gate.name, tuple(idents))))
 
     # The roster.
 
@@ -272,8 +301,8 @@ class Engine:
         if members.version > self.announced:
             self.announced = members.version
             with self.step():
+                self.adopt(members)  # first, for by it we know where they all are
                 self.ground.spread(members)
-                self.adopt(members)
 
     def adopt(self, members: Members) -> None:
         if members.version <= self.members.version:
@@ -351,24 +380,37 @@ class Engine:
 
     def gate(self, name: str, k: int, protocol: str) -> LiveGate:
         """As this process knows it; whether the others agree is found out by the first request."""
+        self.check_process()
         protocol = find_protocol(protocol).about.name
         with self.user_lock:
             if self.closed:
                 raise GateClosed(self.closed)
             gate = self.gates.get(name)
-            if gate is None or gate.closed:
-                make, slots = make_of(protocol, k)
-                gate = self.gates[name] = LiveGate(self, name, k, protocol, make, slots)
-                self.loop.call_soon_threadsafe(self.ground.opened, name)
-            elif gate.k != k or gate.protocol != protocol:
-                raise BadInput(f"gate {name} is open here with k={gate.k}, {gate.protocol}: not {k}, {protocol}")
+            if gate is None or gate.closed or ((gate.k, gate.protocol) != (k, protocol) and gate.is_unused()):
+                gate = self.new_gate(name, k, protocol, gate)
+            if gate.k != k:
+                raise KMismatch(name, k, gate.k)
+            if gate.protocol != protocol:
+                raise BadInput(f"gate {name} runs {gate.protocol}, and you asked for {protocol}")
             return gate
+
+    def new_gate(self, name: str, k: int, protocol: str, old: LiveGate | None) -> LiveGate:
+        make, slots = make_of(protocol, k)
+        gate = self.gates[name] = LiveGate(self, name, k, protocol, make, slots)
+        if old is not None:
+            old.close(f"gate {name} was opened again")
+            gate.seats = old.seats  # its seats may still be about to be given up: ours are others
+        self.loop.call_soon_threadsafe(self.ground.opened, name)
+        return gate
 
     async def close_gate(self, gate: LiveGate) -> None:
         with self.step():
             gate.close(f"gate {gate.name} was closed")
             idents = gate.mine()
         await self.change(Rise(gate.name, idents))
+        with self.lock:
+            if self.gates.get(gate.name) is gate and not gate.unseated:
+                del self.gates[gate.name]
 
     async def ask(self, peers: Iterable[int]) -> list[Report]:
         """What these peers say of themselves; who does not answer in time is left out."""
@@ -385,6 +427,7 @@ class Engine:
                     self.links.send(peer, (ASK, self.asked))
         if answers:
             await asyncio.wait(answers, timeout=ANSWER_SECONDS)
+        self.questions = {number: answer for number, answer in self.questions.items() if answer not in answers}
         return [answer.result() for answer in answers if answer.done()]
 
     async def people(self, name: str) -> list[Person]:
@@ -396,6 +439,17 @@ class Engine:
 
     # Work on the loop.
 
+    def await_on_loop(self, work: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> "Future[T]":
+        """For users. GateClosed if it is too late; and if it is too late while they wait, the future is cancelled."""
+        self.check_process()
+        with self.user_lock:
+            if self.closed:
+                raise GateClosed(self.closed)
+            future = asyncio.run_coroutine_threadsafe(work(*args), self.loop)
+            self.awaited.add(future)
+        future.add_done_callback(self.awaited.discard)
+        return future
+
     def from_outside(self, work: Coroutine[Any, Any, None]) -> None:
         self.loop.call_soon_threadsafe(self.spawn, work)
 
@@ -405,6 +459,21 @@ class Engine:
         task.add_done_callback(self.tasks.discard)
         task.add_done_callback(lambda _: work.close())  # it may have been cancelled before it began
 
+    def insist(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """What must be done some time, or a gate stands still: a death that nobody tells, a view that is not read."""
+        self.spawn(self.insisting(work))
+
+    async def insisting(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        why = ""
+        while True:
+            try:
+                return await work()
+            except BadInput as wrong:  # a full disk, a stopped process that has the file's lock: it may pass
+                if str(wrong) != why:
+                    log.error("%s; trying again", wrong)
+                why = str(wrong)
+            await asyncio.sleep(RETRY_SECONDS)
+
     async def guarded(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
@@ -412,6 +481,11 @@ class Engine:
             log.error("%s", wrong)
         except Exception:
             log.exception("a mistake in fairgate itself: please report it")
+
+
+def unforeseen(wrong: Exception) -> BadInput:
+    log.exception("a mistake in fairgate itself: please report it")
+    return BadInput(f"the roster could not be changed: {wrong!r:.200}")
 
 
 def close_if_open(engine: "weakref.ref[Engine]") -> None:

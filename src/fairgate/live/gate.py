@@ -19,10 +19,10 @@ from fairgate.core.layers import MakeNode
 from fairgate.core.message import Message
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import FENCE_COUNT_BITS, Setup
-from fairgate.errors import FairgateError, GateClosed
+from fairgate.errors import BadInput, FairgateError, GateClosed
 from fairgate.live.ticket import INSIDE, NO_DEADLINE, OVER, WAITING, Ticket
 from fairgate.net import roster
-from fairgate.net.roster import Seat
+from fairgate.net.roster import MOST_K, Seat
 from fairgate.recovery.regenerate import Regenerate
 
 GHOST_REQUEST = 0  # people's requests begin with 1
@@ -65,9 +65,12 @@ class LiveGate:
         self.seats = 0  # that were ever made here
         self.free: list[int] = []  # seats, the last released last: it may still have a token
         self.tickets: dict[int, Ticket] = {}  # by seat
-        self.standing: list[Ticket] = []  # whose seats the roster does not have yet
+        self.standing: list[int] = []  # new seats that the roster was not told of yet
+        self.unseated: set[int] = set()  # new seats that are in no view yet
+        self.broken: Ticket | None = None  # a step about it was broken off half-way
         self.requests = GHOST_REQUEST
         self.kept: Ticket | None = None  # its user has left, and its node does not know
+        self.retaken: Ticket | None = None  # the last that came in by it
         self.retakes = 0  # in a row, by that seat
         self.closed = ""  # why
         self.counts = Counts()
@@ -75,45 +78,48 @@ class LiveGate:
     # Requests.
 
     def acquire(self, ticket: Ticket) -> None:
+        if self.broken is not None:
+            self.repair()
         if self.closed:
             raise GateClosed(self.closed)
         self.settle()
+        ident = self.free.pop() if self.free else self.new_seat()
         ticket.asked = self.home.now
         ticket.state = WAITING
         self.requests += 1
         ticket.number = self.requests
-        if self.free:
-            self.take_seat(ticket, self.free.pop())
-        else:
-            self.take_seat(ticket, self.new_seat())
-            self.standing.append(ticket)
-            if len(self.standing) == 1:
-                self.home.sit(self)
-
-    def retake(self, note: str) -> Ticket | None:
-        """In again by the seat that was kept, if there is one."""
-        old = self.kept
-        if old is None or self.closed:
-            return None
-        self.kept = None
-        self.retakes += 1
-        self.counts.entries += 1
-        self.tickets[old.ident] = ticket = old.again(self.home.now, note)
-        return ticket
-
-    def new_seat(self) -> int:
-        ident = identity(self.home.me, self.seats)
-        self.seats += 1
-        self.nodes[ident] = self.new_node(ident)
-        return ident
-
-    def take_seat(self, ticket: Ticket, ident: int) -> None:
         ticket.ident = ident
         self.tickets[ident] = ticket
         self.node(ident).on_acquire(ticket.number)
 
+    def retake(self, note: str) -> Ticket | None:
+        """In again by the seat that was kept, if there is one."""
+        old = self.kept
+        if old is None or self.closed or self.broken is not None:
+            return None
+        self.retaken = ticket = old.again(self.home.now, note)
+        self.kept = None
+        self.retakes += 1
+        self.counts.entries += 1
+        self.tickets[old.ident] = ticket
+        return ticket
+
+    def new_seat(self) -> int:
+        if self.seats == MOST_K:
+            raise BadInput(f"gate {self.name}: {MOST_K} requests of one peer at once are the most")
+        ident = identity(self.home.me, self.seats)
+        self.seats += 1
+        self.nodes[ident] = self.new_node(ident)
+        self.unseated.add(ident)
+        if not self.standing:
+            self.home.sit(self)  # before it stands: if this is broken off in between, somebody looks in vain, no more
+        self.standing.append(ident)
+        return ident
+
     def release(self, ticket: Ticket) -> None:
         """To release what is over, lost or was never let in is nothing, so that it can be done to be sure."""
+        if self.broken is not None:
+            self.repair()
         if ticket.state in (WAITING, INSIDE):
             self.end(ticket)
             ticket.state = OVER
@@ -158,13 +164,31 @@ class LiveGate:
         self.counts.lost += 1
         ticket.lose(why)
 
-    def refuse(self, tickets: list[Ticket], error: FairgateError) -> None:
-        """They cannot have their seats."""
-        for ticket in tickets:
-            if self.tickets.get(ticket.ident) is ticket:
-                del self.tickets[ticket.ident]
-                self.nodes.pop(ticket.ident)
+    def refuse(self, idents: list[int], error: FairgateError) -> None:
+        """These seats cannot be had. Who sits there now need not be who asked for them first."""
+        for ident in idents:
+            self.unseated.discard(ident)
+            ticket = self.tickets.pop(ident, None)
+            if ticket is not None:
                 ticket.refuse(error)
+            self.nodes.pop(ident, None)
+        self.free = [ident for ident in self.free if ident not in idents]
+
+    def repair(self) -> None:
+        """A step was broken off: nothing counts here before another view, and the request it was about is over."""
+        ticket, self.broken = self.broken, None
+        assert ticket is not None
+        self.kept = None
+        if ticket.state in (WAITING, INSIDE):
+            ticket.state = OVER
+        self.tickets = {ident: one for ident, one in self.tickets.items() if one is not ticket}
+        for ident, node in self.nodes.items():
+            node.wait_for_view()
+            if ident not in self.tickets and node.request > GHOST_REQUEST:
+                node.ended(node.request)
+        seats = [seat.ident for seat in self.record.seats if self.is_own(seat)]
+        self.free = [ident for ident in [*seats, *sorted(self.unseated)] if ident not in self.tickets]
+        self.home.renew(self)
 
     # What nodes say.
 
@@ -188,6 +212,8 @@ class LiveGate:
     # Messages.
 
     def on_message(self, dst: int, src: int, msg: Message) -> None:
+        if self.broken is not None:
+            self.repair()
         if dst in self.nodes:
             self.counts.received += 1
             if self.kept is not None:
@@ -203,20 +229,38 @@ class LiveGate:
     # Views.
 
     def adopt(self, record: roster.Gate) -> None:
-        if record.view <= self.record.view or self.closed:
+        """Also when it is closed: until the others know, they count its seats, and a census waits for all."""
+        if self.broken is not None:
+            self.repair()
+        if record.view <= self.record.view:
             return
         log.debug("gate %s is under view %d: %s", self.name, record.view, record.seats)
         self.settle()
         self.record = record
         self.counts.views += 1
         self.hosts = {seat.ident: seat.host for seat in record.seats}
-        self.free = [ident for ident in self.free if ident in self.hosts]
+        self.unseated -= self.hosts.keys()
         for seat in record.seats:
             if seat.host == self.home.me and seat.ident not in self.nodes:
                 self.host(seat)
         members = record.idents()
         for ident in list(self.nodes):
-            self.node(ident).on_view(record.view, members)
+            if ident in self.unseated or self.hosts.get(ident) == self.home.me:
+                self.node(ident).on_view(record.view, members)
+            else:
+                self.no_longer_here(ident)
+        mine = [seat.ident for seat in record.seats if self.is_own(seat)]
+        known = {ident: None for ident in self.free if ident in self.nodes}  # in their order
+        self.free = [ident for ident in [*mine, *known] if ident not in known and ident not in self.tickets] + [*known]
+
+    def is_own(self, seat: Seat) -> bool:
+        """One for requests of this peer."""
+        return seat.host == self.home.me and not seat.virtual and not seat.ghost
+
+    def no_longer_here(self, ident: int) -> None:
+        node = self.nodes.pop(ident)
+        if node.inside:
+            self.was_lost(ident, node.request, "its seat was given up")
 
     def host(self, seat: Seat) -> None:
         """One that is nobody's."""
@@ -239,17 +283,23 @@ class LiveGate:
     # The end.
 
     def close(self, why: str) -> None:
-        """Who waits is refused, who is inside loses its permit."""
-        self.closed = why
+        """Who waits is refused, who is inside loses its permit; what they had passes on."""
+        self.closed = self.closed or why
         for ticket in list(self.tickets.values()):
-            if ticket.state == INSIDE:
+            was = ticket.state
+            self.end(ticket)
+            if was == INSIDE:
                 self.tell_lost(ticket, why)
-            elif ticket.state == WAITING:
+            else:
                 ticket.refuse(GateClosed(why))
-        self.tickets.clear()
+        self.settle()
+
+    def is_unused(self) -> bool:
+        """Nobody asked for anything here, or nobody got it: its k and its protocol may have been a mistake."""
+        return not (self.tickets or self.unseated or self.mine())
 
     def mine(self) -> tuple[int, ...]:
-        return tuple([ident for ident, host in self.hosts.items() if host == self.home.me])
+        return tuple([seat.ident for seat in self.record.seats if self.is_own(seat)])
 
 
 class Counts:

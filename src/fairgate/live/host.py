@@ -3,9 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from fairgate.core.ids import NIL
+from fairgate.errors import BadInput
 from fairgate.live.ghosts import Ghosts
 from fairgate.live.links import Links
 from fairgate.net import members as file
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from fairgate.live.engine import Engine
 
 NEWS = "news"
+RETRY_SECONDS = 0.5
 CLUSTER = "local"
 T = TypeVar("T")
 
@@ -56,8 +59,16 @@ class HostGround:
         return members
 
     async def leave(self) -> Members:
-        """Right here: there is nothing else left to do, and at the end of a process nothing runs beside any more."""
-        return file.leave(self.rule, self.engine.identity.id)
+        """Until it is done: while our seats are in the roster a census waits for them, so they must answer as long.
+
+        In the loop's own thread: when the interpreter ends, no other can be had any more.
+        """
+        while True:
+            try:
+                return file.leave(self.rule, self.engine.identity.id)
+            except BadInput as wrong:
+                log.warning("cannot leave yet: %s", wrong)
+            await asyncio.sleep(RETRY_SECONDS)
 
     # What the engine tells.
 
@@ -76,13 +87,15 @@ class HostGround:
         warn_of_rivals(self.rule.folder, gate)
 
     def on_up(self, peer: int) -> None:
-        pass
+        """What we told it before may have been lost with another connection."""
+        with self.engine.lock:
+            self.engine.links.send(peer, (NEWS, self.engine.members.version))
 
     def on_down(self, peer: int, why: str) -> None:
         """Frames may be lost. If the peer lives, whatever they were about is made anew."""
         if self.engine.members.peer(peer) is not None and not self.engine.closed:
             log.debug("the connection with peer %d broke: %s", peer, why)
-            self.engine.spawn(self.mend(peer))
+            self.engine.insist(partial(self.mend, peer))
 
     async def mend(self, peer: int) -> None:
         engine = self.engine
@@ -99,13 +112,13 @@ class HostGround:
         if frame[0] != NEWS or [type(part) for part in frame] != [str, int]:
             raise CodecError(f"{frame[0]!r:.20} is nothing a peer says")
         if frame[1] > self.engine.members.version:
-            self.engine.spawn(self.engine.look())
+            self.engine.insist(self.engine.look)
 
     def on_death(self, peer: int) -> None:
-        self.engine.spawn(self.engine.check())
+        self.engine.insist(self.engine.check)
 
     def ghost_is_over(self, gate: str, ident: int) -> None:
-        self.engine.spawn(self.engine.change(Rise(gate, (ident,))))
+        self.engine.insist(partial(self.engine.change, Rise(gate, (ident,))))
 
     def close(self) -> None:
         self.watch.close()

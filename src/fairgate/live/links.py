@@ -38,8 +38,8 @@ class Links:
         elif threading.get_ident() == self.thread:
             self.transmit(peer, frame)
         elif not self.transport.send_now(peer, frame):
+            self.loop.call_soon_threadsafe(self.flush)  # it waits for the lock; a frame without it would wait for ever
             self.outgoing.append((peer, frame))
-            self.loop.call_soon_threadsafe(self.flush)
 
     def flush(self) -> None:
         with self.lock:

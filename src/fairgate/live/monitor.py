@@ -2,19 +2,21 @@
 
 A user that enters a gate again and again takes the lock most of the time, and would let it go and have it back before
 the engine's thread has even woken up. So users step aside while `wanted`: the engine's thread has the turnstile then.
+
+Users take the lock itself: a `with` of a lock of Python's cannot be broken off by Ctrl-C between the lock and the body,
+and one of a class like this can, for the signal is heard inside of `__enter__` too.
 """
 
 import threading
 
 
 class Monitor:
-    """`with monitor` in the engine's thread, `with monitor.user` in any other."""
+    """`with monitor` in the engine's thread; in any other `step_aside` while it is wanted, then `with monitor.lock`."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.turnstile = threading.Lock()
         self.wanted = False
-        self.user = UserSide(self)
 
     def __enter__(self) -> None:
         self.wanted = True
@@ -26,17 +28,6 @@ class Monitor:
         self.lock.release()
         self.turnstile.release()
 
-
-class UserSide:
-    def __init__(self, monitor: Monitor) -> None:
-        self.monitor = monitor
-        self.lock = monitor.lock
-
-    def __enter__(self) -> None:
-        if self.monitor.wanted:
-            with self.monitor.turnstile:
-                pass
-        self.lock.acquire()
-
-    def __exit__(self, *how: object) -> None:
-        self.lock.release()
+    def step_aside(self) -> None:
+        with self.turnstile:
+            pass

@@ -77,11 +77,13 @@ class BasePermit:
 
     def extend(self, lease: float) -> None:
         """A new lease from now on. PermitLost if it is too late."""
-        self.check()
+        until = clock() + nanoseconds(lease, "lease")
+        self.engine.check_process()
         with self.engine.user_lock:
             self.check()
-            self.ticket.deadline = clock() + nanoseconds(lease, "lease")
-            self.engine.lease_begins(self.gate, self.ticket)
+            before, self.ticket.deadline = self.ticket.deadline, until
+            if before == NO_DEADLINE or until < before:  # else whoever looks then finds that there is more time
+                self.engine.lease_begins(self.gate, self.ticket)
 
     def release(self) -> None:
         """To release twice, or after it was lost, is nothing."""
@@ -100,6 +102,7 @@ class BaseSemaphore:
 
     def statistics(self) -> Statistics:
         gate, counts = self.gate, self.gate.counts
+        self.engine.check_process()
         with self.engine.user_lock:
             inside = sum(ticket.state == INSIDE for ticket in gate.tickets.values())
             return Statistics(

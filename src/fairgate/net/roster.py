@@ -127,7 +127,8 @@ def changed(members: Members, change: Change, at: At) -> Members:
     if isinstance(change, Rise):
         return risen(members, change, at)
     if isinstance(change, Renew):
-        return with_gate(members, known_gate(members, change.gate), at)
+        gate = members.gate(change.gate)
+        return members if gate is None else with_gate(members, gate, at)
     return gone(members, change, at)
 
 
@@ -191,13 +192,6 @@ def check_gate(change: Sit) -> None:
         raise BadInput(f"gate {change.gate} would let nobody in: k is {change.k}")
     if change.k > MOST_K:
         raise BadInput(f"gate {change.gate} would let {change.k} in: at most {MOST_K} are possible")
-
-
-def known_gate(members: Members, name: str) -> Gate:
-    gate = members.gate(name)
-    if gate is None:
-        raise BadInput(f"there is no gate {name}")
-    return gate
 
 
 def next_epoch(members: Members, at: At) -> int:
