@@ -1,0 +1,182 @@
+"""Peers in processes of their own, and what they say about a gate: who was inside, when, in which slot."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from bisect import bisect_right, insort
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from fairgate.net import members as file
+from fairgate.net.roster import Gate
+from tests.live.gates import SOON
+from tests.live.nursery import Plan
+
+Task = tuple[int, str]  # process and task
+
+
+class Visit:
+    def __init__(self, task: Task, asked: int) -> None:
+        self.task = task
+        self.asked = asked
+        self.entered = 0  # ns; 0: not yet
+        self.left = 0
+        self.slot: int | None = None
+        self.fence: int | None = None
+
+
+class Colony:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "run"
+        self.results = folder / "results"
+        self.pids: list[int] = []  # that live, as far as we know
+        self.killed: dict[int, int] = {}  # when, ns on the monotonic clock
+
+    def __enter__(self) -> Self:
+        command = [sys.executable, "-m", "tests.live.nursery", str(self.results)]
+        env = {**os.environ, "FAIRGATE_DIR": str(self.folder)}
+        self.nursery = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for pid in self.pids:
+            send(pid, signal.SIGKILL)
+        self.nursery.kill()
+        self.nursery.communicate()
+
+    # What is done to it.
+
+    def start(self, plan: Plan) -> int:
+        assert self.nursery.stdin is not None
+        assert self.nursery.stdout is not None
+        self.nursery.stdin.write(msgspec.json.encode(plan) + b"\n")
+        self.nursery.stdin.flush()
+        pid = int(self.nursery.stdout.readline())
+        self.pids.append(pid)
+        return pid
+
+    def kill(self, pid: int) -> None:
+        self.pids.remove(pid)
+        self.killed[pid] = time.monotonic_ns()  # before: it is inside at least as long
+        send(pid, signal.SIGKILL)
+
+    def leave(self, pid: int) -> None:
+        """In order; nobody waits for it."""
+        send(pid, signal.SIGTERM)
+
+    def end(self) -> None:
+        """All leave in order, so every request that they had is granted; or somebody hangs, and that is told."""
+        for pid in self.pids:
+            send(pid, signal.SIGTERM)
+        until(lambda: self.said_bye().keys() >= set(self.pids), self.state)
+        self.pids = []
+
+    # What it says.
+
+    def lines(self) -> list[list[str]]:
+        return [line.split(" ", 3) for line in self.results.read_text().splitlines()] if self.results.exists() else []
+
+    def said_bye(self) -> dict[int, int]:
+        """And how often they were inside."""
+        for pid, _, what, *rest in self.lines():
+            assert what != "error", f"{pid}: {rest}"
+        return {int(pid): int(rest[0]) for pid, _, what, *rest in self.lines() if what == "bye"}
+
+    def visits(self) -> list[Visit]:
+        last: dict[Task, Visit] = {}
+        found = []
+        for pid, task, what, *rest in self.lines():
+            who = (int(pid), task)
+            if what == "ask":
+                last[who] = Visit(who, int(rest[0]))
+                found.append(last[who])
+            elif what == "in":
+                when, slot, fence = rest[0].split()
+                last[who].entered = int(when)
+                last[who].slot, last[who].fence = number(slot), number(fence)
+            elif what == "out":
+                last[who].left = int(rest[0])
+        return found
+
+    def gate(self) -> Gate | None:
+        return file.read(self.folder).gate("gate")
+
+    def pid_of(self, peer: int) -> int | None:
+        found = file.read(self.folder).peer(peer)
+        return None if found is None else found.pid
+
+    def first(self) -> int | None:
+        """The process of the gate's first seat: it leads, and hosts what is nobody's."""
+        gate = self.gate()
+        return self.pid_of(gate.seats[0].host) if gate is not None and gate.seats else None
+
+    def state(self) -> str:
+        """For a test that failed."""
+        now = time.monotonic_ns()
+        open_ones = [visit for visit in self.visits() if not visit.left and visit.task[0] not in self.killed]
+        people = [
+            f"{visit.task} has been {'inside' if visit.entered else 'waiting'} for"
+            f" {(now - (visit.entered or visit.asked)) / 1e9:.2f} s"
+            for visit in open_ones
+        ]
+        return "\n".join([f"living: {self.pids}", f"killed: {list(self.killed)}", *people, str(self.gate())])
+
+    # Whether it is right.
+
+    def check(self, k: int) -> int:
+        """At most k inside at any time, one in a slot, and fences that rise. How many visits there were."""
+        visits = [visit for visit in self.visits() if visit.entered]
+        now = time.monotonic_ns()
+        for visit in visits:
+            visit.left = visit.left or self.killed.get(visit.task[0], now)
+        at_most(k, visits)
+        for slot in {visit.slot for visit in visits} - {None}:
+            there = sorted([visit for visit in visits if visit.slot == slot], key=lambda visit: visit.entered)
+            at_most(1, there)
+            fences = [visit.fence for visit in there]
+            assert fences == sorted(set(fences)), f"the fences of slot {slot} do not rise"
+        return len(visits)
+
+    def overtakes(self) -> list[int]:
+        """Of every visit: how many asked after it and were inside before it."""
+        before: list[int] = []  # when those asked who were inside earlier
+        found = []
+        for visit in sorted([visit for visit in self.visits() if visit.entered], key=lambda visit: visit.entered):
+            found.append(len(before) - bisect_right(before, visit.asked))
+            insort(before, visit.asked)
+        return found
+
+
+def at_most(k: int, visits: list[Visit]) -> None:
+    changes = sorted([(visit.entered, 1) for visit in visits] + [(visit.left, -1) for visit in visits])
+    inside = 0
+    for when, change in changes:
+        inside += change
+        assert inside <= k, f"{inside} were inside at {when}"
+
+
+def number(text: str) -> int | None:
+    return None if text == "None" else int(text)
+
+
+def send(pid: int, what: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, what)
+
+
+def until(condition: Callable[[], bool], state: Callable[[], str], seconds: float = SOON) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, state()
+        time.sleep(0.005)

@@ -1,0 +1,209 @@
+"""Real processes at one gate, which come and go and are killed all the time. `make stress` does it for longer."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairgate.registry import find_protocol
+from tests.live.colony import Colony, send, until
+from tests.live.gates import PROTOCOLS
+from tests.live.nursery import Plan
+
+K = 3
+PEERS = 12
+CHANGES = 8.0  # a second
+
+
+@pytest.fixture
+def colony(tmp_path: Path) -> Iterator[Colony]:
+    with Colony(tmp_path) as colony:
+        yield colony
+
+
+def k_of(protocol: str) -> int:
+    return K if find_protocol(protocol).about.many else 1
+
+
+# Coming and going.
+
+
+def come_and_go(colony: Colony, protocol: str, seconds: float, seed: int) -> None:
+    rng = random.Random(seed)
+    k = k_of(protocol)
+
+    def newcomer() -> None:
+        colony.start(Plan(seed=rng.randrange(1 << 30), k=k, protocol=protocol, tasks=rng.choice([1, 1, 1, 2])))
+
+    for _ in range(PEERS):
+        newcomer()
+    deadline = time.monotonic() + seconds
+    leaving: set[int] = set()
+    while time.monotonic() < deadline:
+        time.sleep(rng.expovariate(CHANGES))
+        staying = [pid for pid in colony.pids if pid not in leaving]
+        if rng.random() < 0.5:
+            colony.kill(rng.choice(colony.pids))
+        elif staying:
+            leaving.add(rng.choice(staying))
+            colony.leave(max(leaving))
+        for _ in range(PEERS - len([pid for pid in colony.pids if pid not in leaving])):
+            newcomer()
+    colony.end()
+    visits = colony.check(k)
+    overtaken = colony.overtakes()
+    print(
+        f"{protocol}: {visits} visits of {len(colony.killed) + len(colony.said_bye())} processes, {len(colony.killed)}"
+        f" killed; overtaken at most {max(overtaken)} times, {sum(overtaken) / visits:.2f} on average"
+    )
+    assert visits > PEERS
+
+
+@pytest.mark.parametrize(("protocol", "seconds"), [("fair_k", 4.0), ("centralised", 1.5), ("raymond", 1.5)])
+def test_come_and_go(colony: Colony, protocol: str, seconds: float) -> None:
+    come_and_go(colony, protocol, seconds, seed=1)
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_come_and_go_for_long(colony: Colony, protocol: str) -> None:
+    come_and_go(colony, protocol, 60.0, seed=2)
+
+
+def test_ten_at_once_make_one_gate(colony: Colony) -> None:
+    at = time.monotonic() + 0.3
+    pids = [colony.start(Plan(seed=number, at=at)) for number in range(10)]
+    until(lambda: {visit.task[0] for visit in colony.visits() if visit.left} == set(pids), colony.state)
+    gate = colony.gate()
+    assert gate is not None
+    assert sorted([colony.pid_of(seat.host) or 0 for seat in gate.seats]) == sorted(pids)
+    colony.end()
+    colony.check(K)
+    assert colony.gate() is None
+
+
+def test_tasks_of_two_processes_are_as_ten_requests(colony: Colony) -> None:
+    pids = [colony.start(Plan(seed=number, tasks=5, stay=0.002, think=0.0)) for number in range(2)]
+    until(lambda: len(colony.lines()) > 1500, colony.state)
+    colony.end()
+    colony.check(K)
+    entries = Counter(visit.task for visit in colony.visits() if visit.entered)
+    print(f"entries: {sorted(entries.values())}")
+    assert len(entries) == 10
+    for pid in pids:  # each has its share, give or take
+        assert sum(count for task, count in entries.items() if task[0] == pid) > entries.total() / 4
+
+
+# Killing.
+
+
+def victims(colony: Colony, role: str, rng: random.Random) -> list[int]:
+    if role == "several":
+        return rng.sample(colony.pids, 4)
+    if role == "warden":
+        return [pid for pid in [colony.first()] if pid is not None]
+    visits = {visit.task[0]: visit for visit in colony.visits() if visit.task[0] in colony.pids}  # the last of each
+    inside = role == "holder"
+    return [pid for pid, visit in visits.items() if not visit.left and bool(visit.entered) == inside][:1]
+
+
+def kill_again_and_again(colony: Colony, role: str, rounds: int) -> None:
+    rng = random.Random(role)
+
+    def newcomer() -> int:
+        return colony.start(Plan(seed=rng.randrange(1 << 30), stay=0.003, think=0.001))
+
+    newest = [newcomer() for _ in range(8)]
+    for _ in range(rounds):
+        until_inside(colony, newest)
+        newest = []
+        if role == "leader":  # the warden too; it is killed while the census of a newcomer is under way
+            gate = colony.gate()
+            assert gate is not None
+            newest = [newcomer()]
+            until(lambda view=gate.view: has_view_after(colony, view), colony.state)
+        for pid in victims(colony, "warden" if role == "leader" else role, rng):
+            if pid in colony.pids and pid not in newest:
+                colony.kill(pid)
+                newest.append(newcomer())
+    assert len(colony.killed) >= rounds / 2
+    colony.end()
+    colony.check(K)
+
+
+def been_inside(colony: Colony) -> set[int]:
+    return {visit.task[0] for visit in colony.visits() if visit.entered}
+
+
+def until_inside(colony: Colony, pids: list[int]) -> None:
+    """Each of them, once."""
+    until(lambda: been_inside(colony) >= set(pids), colony.state)
+
+
+def has_view_after(colony: Colony, view: int) -> bool:
+    gate = colony.gate()
+    return gate is not None and gate.view > view
+
+
+ROLES = ["holder", "waiter", "warden", "leader", "several"]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_kill(colony: Colony, role: str) -> None:
+    kill_again_and_again(colony, role, 4)
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("role", ROLES)
+def test_kill_for_long(colony: Colony, role: str) -> None:
+    kill_again_and_again(colony, role, 100)
+
+
+# Stopping.
+
+
+def test_a_stopped_peer_holds_the_others_up_and_no_longer(colony: Colony) -> None:
+    """SIGSTOP is not death: what the stopped one has stays its own until it goes on, or is killed."""
+    for end in (signal.SIGCONT, signal.SIGKILL):
+        pids = [colony.start(Plan(seed=number, k=1, stay=0.001, think=0.001)) for number in range(4)]
+        until_inside(colony, pids)
+        first = colony.first()
+        assert first is not None
+        send(first, signal.SIGSTOP)
+        pids.append(colony.start(Plan(seed=9, k=1)))  # a new view: its census waits for the stopped one
+        time.sleep(0.3)
+        colony.check(1)
+        assert pids[-1] not in been_inside(colony)
+        if end == signal.SIGKILL:
+            colony.kill(first)
+        else:
+            os.kill(first, end)
+        until_inside(colony, pids)
+        colony.end()
+        colony.check(1)
+
+
+# Fairness.
+
+
+@pytest.mark.parametrize("protocol", [name for name in PROTOCOLS if find_protocol(name).about.many])
+def test_tight_loops(colony: Colony, protocol: str) -> None:
+    """Who gets how much, when eight want in all the time: printed; what a protocol promises is asserted."""
+    at = time.monotonic() + 0.3
+    plans = [Plan(seed=number, protocol=protocol, threads=True, stay=0, think=0, at=at) for number in range(8)]
+    pids = [colony.start(plan) for plan in plans]
+    until_inside(colony, pids)
+    time.sleep(1.0)
+    colony.end()
+    entries = colony.said_bye()
+    colony.check(K)
+    overtaken = colony.overtakes()
+    print(f"{protocol}: entries {sorted(entries.values())}, overtaken at most {max(overtaken)} times")
+    assert min(entries.values()) > 0
