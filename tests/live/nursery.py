@@ -33,7 +33,7 @@ from fairgate import sync
 class Plan(msgspec.Struct, frozen=True):
     seed: int = 0
     k: int = 3
-    protocol: str = "fair_k"
+    protocol: str | None = None  # left out: as live gates choose it
     tasks: int = 1
     threads: bool = False  # the sync API
     stay: float = 0.002  # seconds inside, on average

@@ -16,13 +16,14 @@ from fairgate.net.codec import CodecError, Frame
 from fairgate.net.roster import Change, Members, Renew, Rise
 from fairgate.net.runtime import runtime_folder, warn_of_rivals
 from fairgate.net.transport import Transport
-from fairgate.net.watch import Watch
+from fairgate.net.watch import Watch, is_alive
 
 if TYPE_CHECKING:
     from fairgate.live.engine import Engine
 
 NEWS = "news"
 RETRY_SECONDS = 0.5
+TURN_SECONDS = 0.02
 CLUSTER = "local"
 T = TypeVar("T")
 
@@ -35,6 +36,7 @@ class HostGround:
     def __init__(self, engine: "Engine", rule: Access | None = None) -> None:
         self.engine = engine
         self.rule = runtime_folder() if rule is None else rule
+        self.dying: set[int] = set()  # they are dead, and still in the roster
 
     async def begin(self) -> Members:
         engine = self.engine
@@ -59,16 +61,22 @@ class HostGround:
         return members
 
     async def leave(self) -> Members:
-        """Until it is done: while our seats are in the roster a census waits for them, so they must answer as long.
-
-        In the loop's own thread: when the interpreter ends, no other can be had any more.
-        """
+        """Until it is done: while our seats are in the roster a census waits for them, so they must answer as long."""
         while True:
             try:
-                return file.leave(self.rule, self.engine.identity.id)
+                return await self.leave_once()
             except BadInput as wrong:
                 log.warning("cannot leave yet: %s", wrong)
             await asyncio.sleep(RETRY_SECONDS)
+
+    async def leave_once(self) -> Members:
+        def work() -> Members:
+            return file.leave(self.rule, self.engine.identity.id)
+
+        try:
+            return await beside(work)
+        except RuntimeError:  # at the end of a process nothing runs beside any more
+            return work()
 
     # What the engine tells.
 
@@ -79,6 +87,7 @@ class HostGround:
 
     def adopted(self, members: Members) -> None:
         me = self.engine.me
+        self.dying &= {peer.id for peer in members.peers}
         self.watch.only({peer.id: (peer.pid, peer.started) for peer in members.peers if peer.id != me})
         seats = [(seat, gate.name) for gate in members.gates for seat in gate.seats]
         self.ghosts.watch({seat.ident: gate for seat, gate in seats if seat.ghost and seat.host == me})
@@ -99,9 +108,10 @@ class HostGround:
 
     async def mend(self, peer: int) -> None:
         engine = self.engine
-        await engine.check()
-        if engine.members.peer(peer) is None:
-            return
+        await engine.look()
+        known = engine.members.peer(peer)
+        if known is None or not is_alive(known.pid, known.started):
+            return  # it left, or whoever buries it does the rest
         with engine.lock:
             engine.links.dial(peer)
             gates = [gate.name for gate in engine.gates.values() if peer in gate.hosts.values()]
@@ -115,7 +125,19 @@ class HostGround:
             self.engine.insist(self.engine.look)
 
     def on_death(self, peer: int) -> None:
-        self.engine.insist(self.engine.check)
+        self.dying.add(peer)
+        self.engine.insist(partial(self.bury, peer))
+
+    async def bury(self, peer: int) -> None:
+        """All hear of a death at once. The first of the roster removes the dead and tells the others; if that does not
+        come to pass, the next one does. If all did it at once, they would only wait for the file's lock."""
+        engine = self.engine
+        living = [other.id for other in engine.members.peers if other.id not in self.dying]
+        await asyncio.sleep(TURN_SECONDS * living.index(engine.me) if engine.me in living else 0)
+        if engine.members.peer(peer) is not None:
+            await engine.look()
+        if engine.members.peer(peer) is not None:
+            await engine.check()
 
     def ghost_is_over(self, gate: str, ident: int) -> None:
         self.engine.insist(partial(self.engine.change, Rise(gate, (ident,))))

@@ -142,7 +142,8 @@ class Connection(asyncio.Protocol):
     def is_up(self) -> None:
         self.up = True
         self.stop_timer()
-        self.settled.set_result(True)
+        if not self.settled.done():  # who waited for it may have been cancelled, and this with it
+            self.settled.set_result(True)
 
     def post(self, data: bytes) -> None:
         if not self.waiting:
