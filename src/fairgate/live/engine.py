@@ -79,6 +79,7 @@ class Engine:
         self.members = Members()
         self.announced = 0  # the version of it that we told others of
         self.closed = ""  # why
+        self.ending = False  # nothing is begun any more
         self.asked = 0
         self.questions: dict[int, asyncio.Future[Report]] = {}
         self.ready: Future[None] = Future()
@@ -121,6 +122,7 @@ class Engine:
             self.adopt(members)
 
     async def end(self) -> None:
+        self.ending = True
         self.ground.close()
         for task in list(self.tasks):
             task.cancel()
@@ -203,21 +205,22 @@ class Engine:
         self.check_process()
         if self.lock.wanted:
             self.lock.step_aside()
-        with self.user_lock:
-            try:
-                self.now = clock()
-                ticket = gate.retake(note)
-            except BaseException:
-                gate.broken = gate.retaken
-                self.from_outside(self.repair(gate))
-                raise
-        if gate.retakes >= RETAKES:
-            try:
+        ticket = None
+        try:
+            with self.user_lock:
+                try:
+                    self.now = clock()
+                    ticket = gate.retake(note)
+                except BaseException:
+                    gate.broken = gate.retaken
+                    self.from_outside(self.repair(gate))
+                    raise
+            if gate.retakes >= RETAKES:
                 self.breathe(gate)
-            except BaseException:
-                if ticket is not None:
-                    self.release(gate, ticket)
-                raise
+        except BaseException:
+            if ticket is not None:
+                self.release(gate, ticket)
+            raise
         return ticket
 
     def release(self, gate: LiveGate, ticket: Ticket) -> None:
@@ -454,6 +457,9 @@ class Engine:
         self.loop.call_soon_threadsafe(self.spawn, work)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        if self.ending:
+            work.close()
+            return
         task = self.loop.create_task(self.guarded(work))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
