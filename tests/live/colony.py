@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -156,6 +156,21 @@ class Colony:
             found.append(len(before) - bisect_right(before, visit.asked))
             insort(before, visit.asked)
         return found
+
+    def overtakes_by_one(self) -> int:
+        """The most that any one visit was overtaken by any one other task."""
+        visits = [visit for visit in self.visits() if visit.entered]
+        asked: dict[Task, list[int]] = {}
+        entered: dict[Task, list[int]] = {}
+        for visit in visits:  # in the order of each task, in which both rise
+            asked.setdefault(visit.task, []).append(visit.asked)
+            entered.setdefault(visit.task, []).append(visit.entered)
+        return max(
+            bisect_left(entered[other], visit.entered) - bisect_right(asked[other], visit.asked)
+            for visit in visits
+            for other in asked
+            if other != visit.task
+        )
 
 
 def at_most(k: int, visits: list[Visit]) -> None:

@@ -205,5 +205,8 @@ def test_tight_loops(colony: Colony, protocol: str) -> None:
     entries = colony.said_bye()
     colony.check(K)
     overtaken = colony.overtakes()
-    print(f"{protocol}: entries {sorted(entries.values())}, overtaken at most {max(overtaken)} times")
+    print(
+        f"{protocol}: entries {sorted(entries.values())}, overtaken at most {max(overtaken)} times,"
+        f" {colony.overtakes_by_one()} of them by one other"
+    )
     assert min(entries.values()) > 0

@@ -118,9 +118,8 @@ def here() -> Place:
     return Place(socket.gethostname(), boot, Path("/proc/self/ns/pid").stat().st_ino)
 
 
-def is_dead(peer: Peer, members: Members) -> bool:
-    """BadInput if it cannot be known."""
-    place = here()
+def is_dead(peer: Peer, members: Members, place: Place) -> bool:
+    """As seen from this place. BadInput if it cannot be known."""
     if members.place == place:
         return not is_alive(peer.pid, peer.started)
     if members.place.boot != place.boot:
@@ -146,7 +145,9 @@ def answers(path: str) -> bool:
 
 def without_dead(folder: Path, members: Members) -> Members:
     """And without the ghosts whose occupancy is over."""
-    members = without(folder, members, {peer.id for peer in members.peers if is_dead(peer, members)}, ghosts=True)
+    place = here()
+    dead = {peer.id for peer in members.peers if is_dead(peer, members, place)}
+    members = without(folder, members, dead, ghosts=True)
     return without_ghosts(folder, members)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from fairgate.errors import BadInput
 from fairgate.net.access import Access, access
-from fairgate.net.members import is_dead, read
+from fairgate.net.members import here, is_dead, read
 
 SHARED = Path("/run/fairgate")
 SESSIONS = Path("/run/user")
@@ -101,11 +101,12 @@ def rivals(
 ) -> list[Path]:
     """Other directories in which a gate of this name is open now."""
     found = []
+    place = here()
     for other in candidates(environ, shared, sessions):
         try:
             if other.is_dir() and not other.samefile(folder):
                 members = read(other)
-                if members.gate(gate) and not all(is_dead(peer, members) for peer in members.peers):
+                if members.gate(gate) and not all(is_dead(peer, members, place) for peer in members.peers):
                     found.append(other)
         except (OSError, BadInput):
             continue  # not ours to read, hence not ours to meet in
