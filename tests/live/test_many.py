@@ -132,7 +132,8 @@ def kill_again_and_again(colony: Colony, role: str, rounds: int) -> None:
         for pid in victims(colony, "warden" if role == "leader" else role, rng):
             if pid in colony.pids and pid not in newest:
                 colony.kill(pid)
-                newest.append(newcomer())
+                if role != "leader":
+                    newest.append(newcomer())
     assert len(colony.killed) >= rounds / 2
     colony.end()
     colony.check(K)
