@@ -81,7 +81,7 @@ class Engine:
         self.closed = ""  # why
         self.ending = False  # nothing is begun any more
         self.asked = 0
-        self.questions: dict[int, asyncio.Future[Report]] = {}
+        self.questions: dict[int, tuple[int, asyncio.Future[Report]]] = {}  # to whom, and the answer
         self.ready: Future[None] = Future()
         self.tasks: set[asyncio.Task[None]] = set()
         self.awaited: set[Future[Any]] = set()  # by users, of the loop
@@ -316,6 +316,9 @@ class Engine:
                 self.loop.call_soon(self.dropped)
             return
         self.links.known(members)
+        for peer, answer in self.questions.values():
+            if members.peer(peer) is None:
+                answer.cancel()  # it will not come
         for gate in self.gates.values():
             record = members.gate(gate.name)
             if record is not None:
@@ -367,9 +370,9 @@ class Engine:
                 gate.on_message(dst, src, msg)
 
     def answered(self, number: int, data: bytes) -> None:
-        question = self.questions.pop(number, None)
-        if question is not None and not question.done():
-            question.set_result(read_report(data))
+        _, answer = self.questions.pop(number, (NIL, None))
+        if answer is not None and not answer.done():
+            answer.set_result(read_report(data))
 
     def break_in(self, name: str, ident: int) -> None:
         """A person wants this seat's permit to be over."""
@@ -421,7 +424,7 @@ class Engine:
         for peer in peers:
             self.asked += 1
             answer: asyncio.Future[Report] = self.loop.create_future()
-            self.questions[self.asked] = answer
+            self.questions[self.asked] = (peer, answer)
             answers.append(answer)
             with self.step():
                 if peer == self.me:
@@ -430,12 +433,13 @@ class Engine:
                     self.links.send(peer, (ASK, self.asked))
         if answers:
             await asyncio.wait(answers, timeout=ANSWER_SECONDS)
-        self.questions = {number: answer for number, answer in self.questions.items() if answer not in answers}
-        return [answer.result() for answer in answers if answer.done()]
+        self.questions = {number: asked for number, asked in self.questions.items() if asked[1] not in answers}
+        return [answer.result() for answer in answers if answer.done() and not answer.cancelled()]
 
     async def people(self, name: str) -> list[Person]:
         """Who is inside of this gate and who waits, wherever it is."""
-        gate = (await self.ground.look()).gate(name)
+        await self.look()  # so that we can reach all who are there by now
+        gate = self.members.gate(name)
         hosts = {seat.host for seat in gate.seats if seat.host != NIL} if gate is not None else set()
         reports = await self.ask(sorted(hosts))
         return [person for one in reports for gate in one.gates if gate.name == name for person in gate.people]
