@@ -25,15 +25,15 @@ from typing import Any, TypeVar
 from fairgate.core.ids import NIL
 from fairgate.core.message import Message, decode
 from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed, KMismatch
+from fairgate.live.chores import Chores, unforeseen
 from fairgate.live.clock import clock
 from fairgate.live.gate import RETAKES, LiveGate
 from fairgate.live.ground import Ground
 from fairgate.live.kinds import make_of
 from fairgate.live.links import Links
 from fairgate.live.monitor import Monitor
-from fairgate.live.report import Person, Report, report
+from fairgate.live.report import Person, Questions, Report, report
 from fairgate.live.report import encode as encode_report
-from fairgate.live.report import read as read_report
 from fairgate.live.ticket import INSIDE, Ticket
 from fairgate.net.codec import CodecError, Frame
 from fairgate.net.loop import new_loop
@@ -46,8 +46,6 @@ LEFT = "this peer has left"
 ENDED = "this peer's thread has ended"
 DROPPED = "this peer was taken for dead by the others"
 CLOSE_SECONDS = 10.0
-ANSWER_SECONDS = 2.0
-RETRY_SECONDS = 0.5
 
 T = TypeVar("T")
 
@@ -62,13 +60,14 @@ def forked() -> None:
 os.register_at_fork(after_in_child=forked)
 
 
-class Engine:
+class Engine(Chores):
     me: int
     identity: Peer
     transport: Transport
     links: Links
 
     def __init__(self, ground: Callable[["Engine"], Ground]) -> None:
+        super().__init__()
         self.pid = os.getpid()
         self.lock = Monitor()
         self.user_lock = self.lock.lock  # a bare lock: Ctrl-C cannot come between it and `with`
@@ -79,12 +78,8 @@ class Engine:
         self.members = Members()
         self.announced = 0  # the version of it that we told others of
         self.closed = ""  # why
-        self.ending = False  # nothing is begun any more
-        self.asked = 0
-        self.questions: dict[int, tuple[int, asyncio.Future[Report]]] = {}  # to whom, and the answer
+        self.questions = Questions()
         self.ready: Future[None] = Future()
-        self.tasks: set[asyncio.Task[None]] = set()
-        self.awaited: set[Future[Any]] = set()  # by users, of the loop
         self.thread = threading.Thread(target=self.run, name="fairgate", daemon=True)
 
     # The life of it.
@@ -101,8 +96,7 @@ class Engine:
                 runner.run(self.main())
         finally:  # whatever ended it, nobody waits for it any more
             self.shut(ENDED)
-            for future in list(self.awaited):
-                future.cancel()
+            self.end_waiting()
 
     async def main(self) -> None:
         try:
@@ -122,10 +116,8 @@ class Engine:
             self.adopt(members)
 
     async def end(self) -> None:
-        self.ending = True
+        self.end_tasks()
         self.ground.close()
-        for task in list(self.tasks):
-            task.cancel()
         try:
             await self.announce(await self.ground.leave())
         except (BadInput, TimeoutError) as wrong:
@@ -316,9 +308,7 @@ class Engine:
                 self.loop.call_soon(self.dropped)
             return
         self.links.known(members)
-        for peer, answer in self.questions.values():
-            if members.peer(peer) is None:
-                answer.cancel()  # it will not come
+        self.questions.only(members)
         for gate in self.gates.values():
             record = members.gate(gate.name)
             if record is not None:
@@ -357,7 +347,7 @@ class Engine:
             with self.step():
                 self.links.send(peer, (TELL, frame[1], encode_report(report(self))))
         elif kind == TELL:
-            self.answered(*frame[1:])
+            self.questions.answered(*frame[1:])
         elif kind == BREAK:
             self.break_in(*frame[1:])
         else:
@@ -368,11 +358,6 @@ class Engine:
             gate = self.gates.get(name)
             if gate is not None:
                 gate.on_message(dst, src, msg)
-
-    def answered(self, number: int, data: bytes) -> None:
-        _, answer = self.questions.pop(number, (NIL, None))
-        if answer is not None and not answer.done():
-            answer.set_result(read_report(data))
 
     def break_in(self, name: str, ident: int) -> None:
         """A person wants this seat's permit to be over."""
@@ -420,21 +405,16 @@ class Engine:
 
     async def ask(self, peers: Iterable[int]) -> list[Report]:
         """What these peers say of themselves; who does not answer in time is left out."""
-        answers = []
-        for peer in peers:
-            self.asked += 1
-            answer: asyncio.Future[Report] = self.loop.create_future()
-            self.questions[self.asked] = (peer, answer)
-            answers.append(answer)
-            with self.step():
+        numbers = []
+        with self.step():
+            for peer in peers:
+                number = self.questions.new(peer)
+                numbers.append(number)
                 if peer == self.me:
-                    answer.set_result(report(self))
+                    self.questions.told(number, report(self))
                 else:
-                    self.links.send(peer, (ASK, self.asked))
-        if answers:
-            await asyncio.wait(answers, timeout=ANSWER_SECONDS)
-        self.questions = {number: asked for number, asked in self.questions.items() if asked[1] not in answers}
-        return [answer.result() for answer in answers if answer.done() and not answer.cancelled()]
+                    self.links.send(peer, (ASK, number))
+        return await self.questions.answers(numbers)
 
     async def people(self, name: str) -> list[Person]:
         """Who is inside of this gate and who waits, wherever it is."""
@@ -456,46 +436,6 @@ class Engine:
             self.awaited.add(future)
         future.add_done_callback(self.awaited.discard)
         return future
-
-    def from_outside(self, work: Coroutine[Any, Any, None]) -> None:
-        self.loop.call_soon_threadsafe(self.spawn, work)
-
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        if self.ending:
-            work.close()
-            return
-        task = self.loop.create_task(self.guarded(work))
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
-        task.add_done_callback(lambda _: work.close())  # it may have been cancelled before it began
-
-    def insist(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """What must be done some time, or a gate stands still: a death that nobody tells, a view that is not read."""
-        self.spawn(self.insisting(work))
-
-    async def insisting(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        why = ""
-        while True:
-            try:
-                return await work()
-            except BadInput as wrong:  # a full disk, a stopped process that has the file's lock: it may pass
-                if str(wrong) != why:
-                    log.error("%s; trying again", wrong)
-                why = str(wrong)
-            await asyncio.sleep(RETRY_SECONDS)
-
-    async def guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            await work
-        except BadInput as wrong:
-            log.error("%s", wrong)
-        except Exception:
-            log.exception("a mistake in fairgate itself: please report it")
-
-
-def unforeseen(wrong: Exception) -> BadInput:
-    log.exception("a mistake in fairgate itself: please report it")
-    return BadInput(f"the roster could not be changed: {wrong!r:.200}")
 
 
 def close_if_open(engine: "weakref.ref[Engine]") -> None:

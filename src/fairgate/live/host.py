@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from fairgate.core.ids import NIL
 from fairgate.errors import BadInput
+from fairgate.live.chores import RETRY_SECONDS
 from fairgate.live.ghosts import Ghosts
 from fairgate.live.links import Links
 from fairgate.net import members as file
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from fairgate.live.engine import Engine
 
 NEWS = "news"
-RETRY_SECONDS = 0.5
 TURN_SECONDS = 0.02
 CLUSTER = "local"
 T = TypeVar("T")

@@ -1,14 +1,18 @@
 """What a peer tells about itself: for `fairgate who` and `fairgate top`, and for holders() and waiters()."""
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from fairgate.live.gate import LiveGate
 from fairgate.live.ticket import INSIDE, WAITING, Ticket
+from fairgate.net.roster import Members
 
 if TYPE_CHECKING:
     from fairgate.live.engine import Engine
+
+ANSWER_SECONDS = 2.0
 
 
 class Person(msgspec.Struct, frozen=True):
@@ -76,3 +80,40 @@ def encode(told: Report) -> bytes:
 
 def read(data: bytes) -> Report:
     return msgspec.json.decode(data, type=Report)
+
+
+class Questions:
+    """To other peers, by number; on the engine's loop."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.open: dict[int, tuple[int, asyncio.Future[Report]]] = {}  # to whom, and the answer
+
+    def new(self, peer: int) -> int:
+        self.asked += 1
+        self.open[self.asked] = (peer, asyncio.get_running_loop().create_future())
+        return self.asked
+
+    def answered(self, number: int, data: bytes) -> None:
+        self.told(number, read(data))
+
+    def told(self, number: int, what: Report) -> None:
+        if number in self.open and not self.open[number][1].done():
+            self.open[number][1].set_result(what)
+
+    def only(self, members: Members) -> None:
+        """Nobody else will answer any more."""
+        for peer, answer in self.open.values():
+            if members.peer(peer) is None:
+                answer.cancel()
+
+    async def answers(self, numbers: list[int]) -> list[Report]:
+        """Of those who answer in time."""
+        answers = [self.open[number][1] for number in numbers]
+        try:
+            if answers:
+                await asyncio.wait(answers, timeout=ANSWER_SECONDS)
+        finally:
+            for number in numbers:
+                del self.open[number]
+        return [answer.result() for answer in answers if answer.done() and not answer.cancelled()]
