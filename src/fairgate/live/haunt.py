@@ -1,0 +1,17 @@
+"""Leaving without being gone: this peer ends, and what it let in stays inside as a ghost (net/occupancy.py)."""
+
+from fairgate.live.engine import Engine
+from fairgate.live.gate import LiveGate
+from fairgate.live.host import HostGround
+from fairgate.live.ticket import OVER, Ticket
+from fairgate.net.members import leave
+
+
+def stay_as_ghost(engine: Engine, gate: LiveGate, ticket: Ticket) -> None:
+    """The occupancy of this ticket must have been written. Whatever else this peer holds is lost."""
+    with engine.user_lock:
+        gate.tickets.pop(ticket.ident, None)  # its node stays inside, and nobody is told of a loss
+        ticket.state = OVER
+    assert isinstance(engine.ground, HostGround)
+    leave(engine.ground.rule, engine.me, ghosts=True)
+    engine.close()  # which tells the others
