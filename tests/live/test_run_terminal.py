@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.commands import SOON, Watched, gate, run, until
+from tests.live.commands import SOON, Watched, gate, run, until, until_waiting
 
 CTRL_C, CTRL_Z = b"\x03", b"\x1a"
 FAIRGATE = f"{sys.executable} -m fairgate"
@@ -65,9 +65,11 @@ class Shell:
 @pytest.fixture
 def shell() -> Iterator[Shell]:
     shell = Shell()
+    watched = Watched(shell.pid)
     yield shell
     shell.close()
-    os.kill(shell.pid, signal.SIGKILL)
+    assert watched.has_ended()  # and its jobs were told so
+    watched.close()
     os.waitpid(shell.pid, 0)
 
 
@@ -85,8 +87,10 @@ def test_the_command_has_the_terminal_and_ctrl_c(shell: Shell) -> None:
 
 
 def test_ctrl_c_ends_a_waiter(shell: Shell) -> None:
-    shell.type(f"{FAIRGATE} run report -- sleep 1000 & {FAIRGATE} run report -- echo in; echo code=$?\n")
-    until(lambda: (found := gate("report")) is not None and found.inside and found.waiting)
+    shell.type(f"{FAIRGATE} run report -- sh -c 'echo in; sleep 1000' &\n")
+    shell.until("in")
+    shell.type(f"{FAIRGATE} run report -- echo in; echo code=$?\n")
+    until_waiting("report")
     shell.type(CTRL_C)
     assert shell.number("code=") == 128 + signal.SIGINT
     shell.type("kill %1; wait %1; echo code=$?\n")
@@ -114,8 +118,10 @@ def test_ctrl_z_stops_it_and_the_others_go_on(shell: Shell) -> None:
 
 
 def test_ctrl_z_while_waiting_leaves_the_queue(shell: Shell) -> None:
-    shell.type(f"{FAIRGATE} run report -- sleep 1000 & {FAIRGATE} run report -- echo let''in\n")
-    until(lambda: (found := gate("report")) is not None and found.inside and found.waiting)
+    shell.type(f"{FAIRGATE} run report -- sh -c 'echo in; sleep 1000' &\n")
+    shell.until("in")
+    shell.type(f"{FAIRGATE} run report -- echo let''in\n")
+    until_waiting("report")
     shell.type(CTRL_Z)
     shell.until("Stopped")
     found = gate("report")

@@ -23,11 +23,13 @@ from fairgate.cli.check import check_command
 from fairgate.cli.demo import demo_command
 from fairgate.cli.ends import BAD_INPUT, CLOSED_PIPE, GOOD, INTERRUPTED, WRONG, complain
 from fairgate.cli.keys import COMMANDS as KEYS_COMMANDS
+from fairgate.cli.peer import peer_command
 from fairgate.cli.protocols import protocols_command
 from fairgate.cli.replay import replay_command
 from fairgate.cli.run import run_arguments
 from fairgate.cli.sim import sim_command
 from fairgate.cli.swarm import swarm_command
+from fairgate.cli.who import break_command, top_command, who_command
 from fairgate.errors import BadInput
 from fairgate.sim.run import kind_of_build
 from fairgate.trace.journal import JournalError
@@ -45,6 +47,10 @@ COMMANDS: dict[str, Callable[..., int | None]] = {
     "swarm": swarm_command,
     "replay": replay_command,
     "protocols": protocols_command,
+    "who": who_command,
+    "top": top_command,
+    "peer": peer_command,
+    "break": break_command,
 }
 
 

@@ -126,9 +126,14 @@ class Asker:
         return await self.is_out(gate.name, whom)
 
     async def is_out(self, name: str, whom: Someone) -> bool:
-        """Frames keep their order, so that an answer to a later question shows what became of an earlier word."""
-        gate = (await self.look()).gate(name)
-        return gate is None or not any((one.ident, one.fence) == (whom.ident, whom.fence) for one in gate.inside)
+        """Asked until it is, for a while: a peer does what it is told after it has answered what it was asked."""
+        deadline = clock() + int(ANSWER_SECONDS * SECOND)
+        while clock() < deadline:
+            gate = (await self.look()).gate(name)
+            if gate is None or (whom.ident, whom.fence) not in [(one.ident, one.fence) for one in gate.inside]:
+                return True
+            await asyncio.sleep(0.01)
+        return False
 
     # What the transport tells.
 
