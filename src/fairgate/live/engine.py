@@ -272,6 +272,8 @@ class Engine:
         if members.version > self.announced:
             self.announced = members.version
             with self.step():
+                if members.version > self.members.version:
+                    self.links.known(members)  # first: who has come since we last looked is to be told as well
                 self.ground.spread(members)
                 self.adopt(members)
 
