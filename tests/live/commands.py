@@ -7,7 +7,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ SOON = 30  # seconds: a test that waits as long has failed
 WAITS = "echo in; read line"  # a command of sh that is inside until its stdin is written to or closed
 
 
-def start(*words: str, **more: Any) -> subprocess.Popen[bytes]:
+def start(*words: str, command: Sequence[str] = FAIRGATE, **more: Any) -> subprocess.Popen[bytes]:
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    return subprocess.Popen([*FAIRGATE, *words], bufsize=0, **pipes | more)
+    return subprocess.Popen([*command, *words], bufsize=0, **pipes | more)
 
 
 def run(*words: str, **more: Any) -> subprocess.CompletedProcess[str]:

@@ -75,13 +75,16 @@ def live_demo() -> int:
 
 class Play:
     def __init__(self, rule: Access) -> None:
+        """Ctrl-C waits until `watch`: half a cast could not be told to end."""
         self.began = time.monotonic()
+        self.mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         self.stop = os.pipe()
         self.actors = [fork(1 + i, self.stop, lambda *ways: act(rule, *ways)) for i in range(PEERS)]
         self.open = {actor.file: actor for actor in self.actors}
 
     def watch(self, show: Callable[[], None]) -> None:
         """Until it is over, and each has said its last word."""
+        signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
         curtain = self.began + LATEST
         complete = False
         while self.open and time.monotonic() < curtain:
