@@ -7,7 +7,7 @@ import typer
 
 from fairgate import sync
 from fairgate.cli.ends import log_as_complaints
-from fairgate.live.host import HostGround
+from fairgate.live.haunt import rule_of
 from fairgate.live.kinds import default_protocol
 from fairgate.live.signals import Interrupted, Signals
 from fairgate.live.standing import stand
@@ -38,8 +38,7 @@ def peer_command(
         for gate in gates or ():
             stand(peer.engine, gate, k, protocol)
         kept = f"keeps {', '.join(gates)} open (k={k}, {protocol})" if gates else "keeps no gate open"
-        assert isinstance(peer.engine.ground, HostGround)
-        folder = peer.engine.ground.rule.folder
+        folder = rule_of(peer.engine).folder
         print(f"pid {peer.engine.pid} is a peer in {folder} and {kept} until a signal ends it", flush=True)
         try:
             with signals.raised():

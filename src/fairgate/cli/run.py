@@ -14,8 +14,7 @@ from fairgate.cli.ends import BAD_INPUT, WRONG, complain, log_as_complaints
 from fairgate.cli.runargs import Options, read_options
 from fairgate.errors import BadInput, FairgateError
 from fairgate.live.command import KILLED, Command
-from fairgate.live.haunt import stay_as_ghost
-from fairgate.live.host import HostGround
+from fairgate.live.haunt import rule_of, stay_as_ghost
 from fairgate.live.minder import Minder, Rule
 from fairgate.live.permit import SECOND
 from fairgate.live.signals import Interrupted, Signals
@@ -47,7 +46,7 @@ def run(options: Options) -> int:
     signals = Signals()
     until = None if options.wait is None else time.monotonic() + options.wait
     while True:
-        with sync.join() as peer:
+        with join() as peer:
             gate = peer.semaphore(options.gate, options.k, options.protocol)
             try:
                 with signals.raised():
@@ -58,6 +57,11 @@ def run(options: Options) -> int:
             else:
                 return options.code if permit is None else Inside(permit, options, signals).run()
         stop_our_group()
+
+
+def join() -> sync.Peer:
+    """With the others of this host."""
+    return sync.join()
 
 
 def ask(gate: sync.Semaphore, options: Options, until: float | None) -> sync.Permit | None:
@@ -74,8 +78,7 @@ class Inside:
         self.signals = signals
         self.terminal = Terminal()
         ticket = permit.ticket
-        assert isinstance(permit.engine.ground, HostGround)
-        self.held = occupy(permit.engine.ground.rule, Held(options.gate, ticket.ident, ticket.slot, ticket.deadline))
+        self.held = occupy(rule_of(permit.engine), Held(options.gate, ticket.ident, ticket.slot, ticket.deadline))
         self.command = Command(options.command, self.environ(), self.held, not options.close)
         self.ghost = False
 
