@@ -11,7 +11,7 @@ HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(
 .PHONY: demo test quick lint bench bench-dht bench-net stress mutants spin build clean help
 
 help:
-	@echo "make demo    a gate of k=3 for 100 nodes, simulated"
+	@echo "make demo    eight processes share a gate of k=3, before your eyes"
 	@echo "make test    everything that CI runs: types, style, all tests"
 	@echo "make quick   the tests alone, without set-up"
 	@echo "make stress  the long random runs"

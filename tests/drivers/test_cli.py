@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from fairgate import __version__
-from fairgate.cli import demo, sim
+from fairgate.cli import sim, simulated
 from fairgate.cli.app import COMMANDS, run
 from fairgate.registry import PROTOCOLS
 from fairgate.sim.run import Config, simulate
@@ -190,9 +190,9 @@ def test_protocols_for_programs(fairgate: Run) -> None:
     assert found[0]["options"] == {"parent_on_child": True}
 
 
-def test_demo(fairgate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "LAN", replace(demo.LAN, requests=20))
-    code, out, err = fairgate("demo")
+def test_simulated_demo(fairgate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulated, "LAN", replace(simulated.LAN, requests=20))
+    code, out, err = fairgate("demo", "--simulated")
     assert (code, err) == (0, "")
     assert "2,000 entries each" in out
     assert "no violation" in out

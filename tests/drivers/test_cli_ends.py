@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from fairgate.cli import demo, sim
+from fairgate.cli import sim, simulated
 from fairgate.cli.app import run
 from fairgate.sim.run import Config, simulate
 from fairgate.sim.summary import Result
@@ -160,10 +160,10 @@ def test_ctrl_c_gives_the_trials_that_were_done(
     assert run(["sim", "fair_k", *SMALL, "--trials", "5"]) == 130
 
 
-def test_ctrl_c_ends_the_demo(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(demo, "LAN", replace(demo.LAN, requests=5))
-    monkeypatch.setattr(demo, "simulate", lambda *asked: replace(simulate(*asked), interrupted=True))
-    assert run(["demo"]) == 130
+def test_ctrl_c_ends_the_simulated_demo(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(simulated, "LAN", replace(simulated.LAN, requests=5))
+    monkeypatch.setattr(simulated, "simulate", lambda *asked: replace(simulate(*asked), interrupted=True))
+    assert run(["demo", "--simulated"]) == 130
     assert "Try next" not in capsys.readouterr().out
 
 

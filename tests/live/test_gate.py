@@ -98,3 +98,12 @@ def drop_one(transport: Transport, chance: float) -> None:
     up = sorted(transport.up)
     if up:
         transport.up[up[int(chance * len(up))]].drop("a test cut it")
+
+
+def test_who_came_later_is_told_of_what_an_earlier_peer_changes() -> None:
+    with sync.join() as early, sync.join() as late:
+        with late.lock("report"):
+            pass
+        permit = early.lock("report").acquire(timeout=30)  # early has not heard of late before
+        assert permit is not None
+        permit.release()

@@ -6,7 +6,8 @@ A command is a function of its options that returns its exit code:
     2    bad input, in one line         130  ended by Ctrl-C        141  nobody read on (a closed pipe)
 
 It says so by raising, too: BadInput and JournalError are exit code 2, ReplayError is 1, and none of them
-is ever a traceback. To add a command: write it in a module of its own, and register it below.
+is ever a traceback. To add a command: write it in a module of its own, and register it below. `run` is started without
+all this, see __init__.py; here it is listed.
 """
 
 import os
@@ -20,19 +21,20 @@ import typer
 from fairgate import __version__
 from fairgate.cli.check import check_command
 from fairgate.cli.demo import demo_command
+from fairgate.cli.ends import BAD_INPUT, CLOSED_PIPE, GOOD, INTERRUPTED, WRONG, complain
 from fairgate.cli.keys import COMMANDS as KEYS_COMMANDS
+from fairgate.cli.peer import peer_command
 from fairgate.cli.protocols import protocols_command
 from fairgate.cli.replay import replay_command
-from fairgate.cli.screen import complain
+from fairgate.cli.run import run_arguments
 from fairgate.cli.sim import sim_command
 from fairgate.cli.swarm import swarm_command
+from fairgate.cli.who import break_command, top_command, who_command
 from fairgate.errors import BadInput
 from fairgate.sim.run import kind_of_build
 from fairgate.trace.journal import JournalError
 from fairgate.trace.replay import ReplayError
 from fairgate.trace.scenario import ScenarioError
-
-GOOD, WRONG, BAD_INPUT, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
 
 # What all usage errors have in common. Typer has its own copy of click or none, by its version: this is the one in use.
 UsageError = cast(type[Exception], typer.BadParameter.__base__)
@@ -45,6 +47,10 @@ COMMANDS: dict[str, Callable[..., int | None]] = {
     "swarm": swarm_command,
     "replay": replay_command,
     "protocols": protocols_command,
+    "who": who_command,
+    "top": top_command,
+    "peer": peer_command,
+    "break": break_command,
 }
 
 
@@ -65,6 +71,9 @@ def quiet_at_a_closed_pipe(command: Callable[..., int | None]) -> Callable[..., 
     return careful
 
 
+PASSED_ON = {  # to a parser of its own
+    "ignore_unknown_options": True, "allow_extra_args": True, "allow_interspersed_args": False, "help_option_names": [],
+}  # fmt: skip
 GROUPS = {  # `fairgate NAME COMMAND`
     "keys": ("Certificates, for peers on several hosts.", KEYS_COMMANDS),
 }
@@ -73,6 +82,11 @@ GROUPS = {  # `fairgate NAME COMMAND`
 def add_commands(target: typer.Typer, commands: Mapping[str, Callable[..., int | None]]) -> None:
     for name, command in commands.items():
         target.command(name)(quiet_at_a_closed_pipe(command))
+
+
+def run_command(ctx: typer.Context) -> int:
+    """Run a command when a gate lets it in: a better flock(1)."""
+    return run_arguments(ctx.args)
 
 
 def help_if_alone(ctx: typer.Context) -> None:
@@ -84,6 +98,7 @@ def help_if_alone(ctx: typer.Context) -> None:
 
 
 add_commands(app, COMMANDS)
+app.command("run", context_settings=PASSED_ON)(quiet_at_a_closed_pipe(run_command))
 for group, (about, commands) in GROUPS.items():
     inner = typer.Typer(help=about)
     inner.callback(invoke_without_command=True)(help_if_alone)
@@ -106,10 +121,6 @@ def fairgate(
 ) -> None:
     """Fair distributed locks and k-semaphores with no server: at most k go through a gate at a time."""
     help_if_alone(ctx)
-
-
-def main() -> None:
-    sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -31,10 +31,6 @@ def width() -> int | None:
     return None if sys.stdout.isatty() or os.environ.get("COLUMNS") else PIPED_WIDTH
 
 
-def complain(what: object) -> None:
-    print(f"fairgate: {what}", file=sys.stderr)
-
-
 def warn(what: str) -> None:
     stderr().print(f"note: {what}", style="yellow", markup=False)
 

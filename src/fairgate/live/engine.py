@@ -32,7 +32,7 @@ from fairgate.live.ground import Ground
 from fairgate.live.kinds import make_of
 from fairgate.live.links import Links
 from fairgate.live.monitor import Monitor
-from fairgate.live.report import Person, Questions, Report, report
+from fairgate.live.report import Person, Questions, Report, ghosts, report
 from fairgate.live.report import encode as encode_report
 from fairgate.live.ticket import INSIDE, Ticket
 from fairgate.net.codec import CodecError, Frame
@@ -422,7 +422,8 @@ class Engine(Chores):
         gate = self.members.gate(name)
         hosts = {seat.host for seat in gate.seats if seat.host != NIL} if gate is not None else set()
         reports = await self.ask(sorted(hosts))
-        return [person for one in reports for gate in one.gates if gate.name == name for person in gate.people]
+        people = [person for one in reports for gate in one.gates if gate.name == name for person in gate.people]
+        return people + (ghosts(gate, clock()) if gate is not None else [])
 
     # Work on the loop.
 

@@ -1,23 +1,32 @@
 """Which protocols can run live, and how to make their nodes."""
 
 from functools import partial
+from importlib import import_module
 
-from fairgate.core.kbr import Routed
 from fairgate.core.layers import MakeNode
 from fairgate.core.mutex import Mutex
 from fairgate.errors import BadInput
-from fairgate.registry import PROTOCOLS, find_protocol
 
-ONE, MANY = "naimi_trehel", "fair_k_bounded"
+ONE, MANY = "naimi_trehel", "centralised"
+DEFAULTS = {
+    ONE: ("fairgate.protocols.naimi_trehel", "NaimiTrehel"),
+    MANY: ("fairgate.protocols.centralised", "Centralised"),
+}
 
 
 def default_protocol(k: int) -> str:
-    """For one at a time the mutex that Fair-k is built on: the same order, and two messages fewer an entry."""
+    """For one at a time the mutex that Fair-k is built on: the same order, and two messages fewer an entry.
+
+    For more, one seat keeps the queue, whichever is first in the view. Fair-k gives each request its place in one of k
+    queues, in turn, and there it stays: behind a permit that is held for hours, while other slots are free.
+    """
     return ONE if k == 1 else MANY
 
 
 def why_not(protocol: type[Mutex]) -> str:
     """Why it cannot run live; nothing if it can."""
+    from fairgate.core.kbr import Routed  # noqa: PLC0415 (only asked of others than the default)
+
     if issubclass(protocol, Routed):
         return "it needs an overlay, which live peers do not build yet"
     if protocol.about.detectors:
@@ -28,15 +37,31 @@ def why_not(protocol: type[Mutex]) -> str:
 
 
 def live_protocols() -> list[str]:
+    from fairgate.registry import PROTOCOLS  # noqa: PLC0415 (see below)
+
     return [name for name, protocol in PROTOCOLS.items() if not why_not(protocol)]
 
 
-def make_of(name: str, k: int) -> tuple[MakeNode, bool]:
-    """And whether its permits have slots and fences."""
+def find_live(name: str) -> type[Mutex]:
+    """By name. All the others are imported only if one of them is wanted: that takes as long as a short command."""
+    if name in DEFAULTS:
+        module, protocol_name = DEFAULTS[name]
+        default: type[Mutex] = getattr(import_module(module), protocol_name)
+        return default
+    from fairgate.registry import find_protocol  # noqa: PLC0415
+
     protocol = find_protocol(name)
     why = why_not(protocol)
     if why:
         raise BadInput(f"{protocol.about.name} cannot run live: {why}; these can: {', '.join(live_protocols())}")
+    return protocol
+
+
+def make_of(name: str, k: int) -> tuple[MakeNode, bool]:
+    """And whether its permits have slots and fences."""
+    protocol = find_live(name)
+    if k < 1:
+        raise BadInput(f"a gate that lets {k} in would let nobody in: k must be at least 1")
     if k > 1 and not protocol.about.many:
         raise BadInput(f"{protocol.about.name} lets one in at a time: k must be 1, not {k}")
     return partial(protocol), protocol.about.slots

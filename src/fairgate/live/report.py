@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from fairgate.core.ids import NIL
 from fairgate.live.gate import LiveGate
-from fairgate.live.ticket import INSIDE, WAITING, Ticket
+from fairgate.live.ticket import INSIDE, NO_DEADLINE, WAITING, Ticket
+from fairgate.net import roster
 from fairgate.net.roster import Members
 
 if TYPE_CHECKING:
@@ -72,6 +74,15 @@ def person(engine: "Engine", ticket: Ticket) -> Person:
         ticket.ident, engine.me, engine.pid, engine.identity.host, inside, since, ticket.slot, ticket.fence,
         ticket.deadline, ticket.note,
     )  # fmt: skip
+
+
+def ghosts(gate: roster.Gate, now: int) -> list[Person]:
+    """Nobody tells of them, but they are inside; their process is not known here, nor since when."""
+    return [
+        Person(seat.ident, NIL, 0, "", True, now, seat.slot, NIL, NO_DEADLINE, "processes whose peer is gone")
+        for seat in gate.seats
+        if seat.ghost
+    ]
 
 
 def encode(told: Report) -> bytes:

@@ -75,9 +75,9 @@ def join(rule: Access) -> Joined:
     return Joined(me, members, listener)
 
 
-def leave(rule: Access, ident: int) -> Members:
-    """To leave twice, or after having been removed, is nothing."""
-    return change(rule, lambda members: without(rule.folder, members, {ident}, ghosts=False))
+def leave(rule: Access, ident: int, ghosts: bool = False) -> Members:
+    """To leave twice, or after having been removed, is nothing. `ghosts`: what is still inside by us stays there."""
+    return change(rule, lambda members: without(rule.folder, members, {ident}, ghosts))
 
 
 def remove_dead(rule: Access) -> tuple[Members, tuple[Peer, ...]]:

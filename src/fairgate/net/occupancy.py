@@ -19,11 +19,12 @@ from pathlib import Path
 import msgspec
 
 from fairgate.net.access import Access, open_shared
-from fairgate.net.watch import start_time
+from fairgate.net.watch import after_name, start_time
 
 HELD = ".held"
 NO_LEASE = 0
 NO_GROUP = 0
+DEAD = (b"Z", b"X")
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -131,7 +132,21 @@ def is_populated(held: Held) -> bool:
     except PermissionError:
         pass  # somebody, of another user
     maker = start_time(held.group)
-    return maker in (0, held.started)  # else the number has been given again
+    return maker in (0, held.started) and not is_dead(held.group)  # else the number has been given again
+
+
+def is_dead(group: int) -> bool:
+    """Has it nobody but the dead that nobody has waited for? Where process 1 does not do that, they stay for ever."""
+    states = [state for state, of in map(state_and_group, Path("/proc").glob("[0-9]*/stat")) if of == group]
+    return bool(states) and all(state in DEAD for state in states)
+
+
+def state_and_group(stat: Path) -> tuple[bytes, int]:
+    try:
+        state, _, group, *_ = after_name(stat.read_bytes())
+    except OSError:
+        return b"", NO_GROUP
+    return state, int(group)
 
 
 def boot() -> str:

@@ -21,7 +21,12 @@ def start_time(pid: int) -> int:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
         return UNKNOWN
-    return int(stat[stat.rindex(b")") + 2 :].split()[START_FIELD])  # the name may have spaces and brackets
+    return int(after_name(stat)[START_FIELD])
+
+
+def after_name(stat: bytes) -> list[bytes]:
+    """The fields of /proc/PID/stat from the state on. The name before it may have spaces and brackets."""
+    return stat[stat.rindex(b")") + 2 :].split()
 
 
 def open_pidfd(pid: int, started: int) -> int | None:

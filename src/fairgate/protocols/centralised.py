@@ -143,6 +143,12 @@ class Centralised(Mutex):
         else:
             self.out.send(r, Grant(slot, self.fences[slot]))
 
+    def alone(self) -> bool:
+        return self.me == self.root and self.slot != NIL and not self.queue
+
+    def retaken(self, times: int) -> None:
+        self.fences[self.slot] += times
+
     def key(self) -> Key:
         return (
             self.version,

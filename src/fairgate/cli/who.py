@@ -1,0 +1,203 @@
+"""`fairgate who`, `top` and `break`: looking at the gates of this host, and breaking a permit."""
+
+import json
+import os
+import select
+import sys
+import termios
+import time
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from fairgate.cli.ends import complain
+from fairgate.cli.screen import counted, seconds, stdout
+from fairgate.cli.tables import plain_table
+from fairgate.errors import BadInput
+from fairgate.live.ask import Asker, GatePicture, Picture, Someone, look, run
+from fairgate.net.access import Access
+from fairgate.net.runtime import runtime_folder
+
+REFRESH_SECONDS = 0.5
+NONE = "-"
+NOTHING = "no gate is open here"
+
+GateName = Annotated[str | None, typer.Argument(metavar="[GATE]", show_default=False, help="This one alone.")]
+OneGate = Annotated[str, typer.Argument(metavar="GATE", help="Its name.")]
+Slot = Annotated[
+    int,
+    typer.Argument(metavar="SLOT", help="As `fairgate who` shows it; the pid, where the protocol has no slots."),
+]
+
+
+# who.
+
+
+def who_command(
+    gate: GateName = None, as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False
+) -> int:
+    """Say who is inside of the gates of this host, and who waits there."""
+    rule = runtime_folder()
+    picture = chosen(look(rule), gate)
+    if as_json:
+        print(json.dumps(for_programs(picture, rule)))
+    else:
+        stdout().print(shown(picture, gate, rule))
+    return 0
+
+
+def chosen(picture: Picture, gate: str | None) -> Picture:
+    return Picture(tuple([one for one in picture.gates if gate in (None, one.name)]), picture.peers)
+
+
+def for_programs(picture: Picture, rule: Access) -> dict[str, Any]:
+    """Times are seconds since 1970. Ids and sockets are fairgate's own affair."""
+
+    def plain(one: Any, left_out: tuple[str, ...]) -> dict[str, Any]:
+        return {name: value for name, value in asdict(one).items() if name not in left_out}
+
+    gates = []
+    for gate in picture.gates:
+        told = asdict(gate)
+        for name in ("inside", "waiting"):
+            told[name] = [plain(one, ("ident", "peer")) for one in getattr(gate, name)]
+        told["silent"] = [{"pid": peer.pid, "host": peer.host} for peer in gate.silent]
+        gates.append(told)
+    return {"folder": str(rule.folder), "peers": picture.peers, "gates": gates}
+
+
+def shown(picture: Picture, gate: str | None, rule: Access) -> Group | Text:
+    if picture.gates:
+        parts: list[Any] = []
+        for one in picture.gates:
+            parts += ["", *gate_shown(one)] if parts else gate_shown(one)
+        return Group(*parts)
+    open_ones = NOTHING if gate is None else f"no gate {gate} is open here"
+    return Text(f"{open_ones} ({counted(picture.peers, 'peer')} in {rule.folder})")
+
+
+def gate_shown(gate: GatePicture) -> list[Any]:
+    title = f"{gate.name}: {len(gate.inside)} of {gate.k} inside, {len(gate.waiting)} waiting ({gate.protocol})"
+    table = plain_table(title)
+    for name in ("slot", "for", "pid"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("host", "fence", "lease"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("what", overflow="fold")
+    now = time.time()
+    for one in gate.inside:
+        add_row(table, NONE if one.slot is None else str(one.slot), one, now)
+    for one in gate.waiting:
+        add_row(table, "waits", one, now)
+    parts: list[Any] = [table if table.rows else Text(title, style="bold")]
+    for peer in gate.silent:
+        silent = f"pid {peer.pid} on {peer.host} does not answer: stopped, perhaps. What it holds is not known."
+        parts.append(Text(silent, style="yellow"))
+    return parts
+
+
+def add_row(table: Table, where: str, one: Someone, now: float) -> None:
+    lease = NONE if one.deadline is None else seconds(max(one.deadline - now, 0.0))
+    pid = f"group {one.pid}" if one.ghost else str(one.pid)
+    fence = NONE if one.fence is None else str(one.fence)
+    style = "yellow" if one.ghost else ("dim" if where == "waits" else "")
+    table.add_row(
+        where, seconds(round(max(now - one.since, 0.0), 1)), pid, one.host, fence, lease, Text(one.note), style=style
+    )
+
+
+# top.
+
+
+def top_command(gate: GateName = None) -> int:
+    """Show who is inside and who waits, as it changes. q or Ctrl-C ends it."""
+    rule = runtime_folder()
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise BadInput("top needs a terminal: use fairgate who")
+    return run(watch(rule, gate))
+
+
+async def watch(rule: Access, gate: str | None) -> int:
+    async with Asker(rule) as asker:
+        with keys(), Live(console=stdout(), screen=True, auto_refresh=False) as live:
+            while True:
+                live.update(shown(chosen(await asker.look(), gate), gate, rule), refresh=True)
+                if "q" in pressed(REFRESH_SECONDS):
+                    return 0
+
+
+@contextmanager
+def keys() -> Iterator[None]:
+    """One by one, and not shown."""
+    before = termios.tcgetattr(sys.stdin)
+    tty.setcbreak(sys.stdin)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+def pressed(within: float) -> str:
+    """Nothing, if none was."""
+    ready, _, _ = select.select([sys.stdin], [], [], within)
+    return os.read(sys.stdin.fileno(), 100).decode(errors="replace").lower() if ready else ""
+
+
+# break.
+
+
+def break_command(
+    gate: OneGate, slot: Slot, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False
+) -> int:
+    """End the permit of whoever is in this slot: for when nobody else can.
+
+    It is told so, and fairgate run ends its command; but until it has stopped, it and the next one are inside together.
+    What a ghost left behind is told nothing and goes on running: end it first.
+    """
+    return run(broken(runtime_folder(), gate, slot, yes))
+
+
+async def broken(rule: Access, name: str, slot: int, yes: bool) -> int:
+    async with Asker(rule) as asker:
+        gate = (await asker.look()).gate(name)
+        if gate is None:
+            raise BadInput(f"no gate {name} is open here")
+        whom = find(gate, slot)
+        if not yes and not agreed(gate, whom, slot):
+            return 1
+        if not await asker.break_in(gate, whom):
+            complain(f"slot {slot} of gate {name} is still taken: its peer (pid {whom.pid}) did not answer in time")
+            return 1
+    print(f"slot {slot} of gate {name} is free again: {meaning(whom)}")
+    return 0
+
+
+def find(gate: GatePicture, slot: int) -> Someone:
+    for one in gate.inside:
+        if slot == (one.pid if one.slot is None else one.slot):
+            return one
+    silent = ", ".join([f"pid {peer.pid}" for peer in gate.silent])
+    hint = f" as far as is known; {silent} does not answer: end that to free what it holds" if silent else ""
+    raise BadInput(f"nobody is in slot {slot} of gate {gate.name}{hint}")
+
+
+def meaning(whom: Someone) -> str:
+    if whom.ghost:
+        return f"process group {whom.pid} may still be at work, and knows nothing of it (kill -- -{whom.pid} ends it)"
+    return f"pid {whom.pid} was told, but may still be at work for a moment"
+
+
+def agreed(gate: GatePicture, whom: Someone, slot: int) -> bool:
+    if not sys.stdin.isatty():
+        raise BadInput("break asks on a terminal, and this is none: --yes says that you mean it")
+    who = "process group" if whom.ghost else "pid"
+    print(f"slot {slot} of gate {gate.name} is taken by {who} {whom.pid}: {whom.note}")
+    return typer.confirm("Another may come in while that is still at work. Break it?")

@@ -1,0 +1,112 @@
+"""Peers as real processes of this host that share one gate for a while, and tell what they do: for `fairgate demo`.
+
+They are forked, so that all that is imported is imported once, from a process that has no threads yet. Each tells of
+its steps as lines of JSON through a pipe of its own. They end when they are told so, and when nobody listens any more.
+"""
+
+import json
+import os
+import random
+import select
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+JOINS, THINKS, WAITS, INSIDE = "joins", "thinks", "waits", "inside"
+
+
+@dataclass
+class Actor:
+    """One of the processes, as the one that watches them knows it. Times are seconds on CLOCK_MONOTONIC."""
+
+    number: int
+    pid: int
+    file: int  # what it tells
+    state: str = JOINS
+    slot: int | None = None
+    since: float = field(default_factory=time.monotonic)
+    asked: float = 0.0
+    entries: list[tuple[float, float, float]] = field(default_factory=list)  # asked, in, out
+    messages: int = 0
+    rest: bytes = b""
+
+    def hear(self) -> bool:
+        """What it has told meanwhile; False: that was all."""
+        data = os.read(self.file, 65536)
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        for line in lines:
+            self.told(**json.loads(line))
+        return bool(data)
+
+    def told(self, state: str, at: float, slot: int | None = None, messages: int = 0) -> None:
+        if state == WAITS:
+            self.asked = at
+        elif self.state == INSIDE:
+            self.entries.append((self.asked, self.since, at))
+        self.state, self.since, self.slot, self.messages = state, at, slot, messages or self.messages
+
+
+Act = Callable[[Callable[..., None], Callable[[float], bool]], None]
+
+
+def fork(number: int, stop: tuple[int, int], act: Act) -> Actor:
+    """A process that acts: it is given a way to tell, and one to wait that says whether the play goes on.
+
+    That is over when the writing end of the pipe `stop` is closed: also if who has it is killed.
+    """
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(writer)
+        return Actor(number, pid, reader)
+    code = 1
+    try:
+        os.close(reader)
+        os.close(stop[1])
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # who watches gets it too, and ends the play
+        random.seed(number)
+
+        def tell(state: str, **more: Any) -> None:
+            line = json.dumps({"state": state, "at": time.monotonic(), **more})
+            os.write(writer, f"{line}\n".encode())
+
+        def goes_on(seconds: float) -> bool:
+            return not select.select([stop[0]], [], [], seconds)[0]
+
+        act(tell, goes_on)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the processes did, from their own reports."""
+
+    entries: list[int]  # of each
+    most_inside: int
+    waits: list[float]
+    messages: int
+
+    @property
+    def total(self) -> int:
+        return sum(self.entries)
+
+
+def outcome(actors: list[Actor]) -> Outcome:
+    stays = [(entered, left) for actor in actors for _, entered, left in actor.entries]
+    waits = [entered - asked for actor in actors for asked, entered, _ in actor.entries]
+    counts = [len(actor.entries) for actor in actors]
+    return Outcome(counts, most_at_once(stays), waits, sum(actor.messages for actor in actors))
+
+
+def most_at_once(stays: list[tuple[float, float]]) -> int:
+    """Who leaves at the very moment when another comes is counted as still there: this must not be flattered."""
+    moments = sorted([(entered, 0) for entered, _ in stays] + [(left, 1) for _, left in stays])
+    inside = most = 0
+    for _, leaves in moments:
+        inside += -1 if leaves else 1
+        most = max(most, inside)
+    return most

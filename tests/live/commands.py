@@ -1,0 +1,85 @@
+"""`fairgate ...` as real processes, with ways to wait for what they do that need no sleep."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from fairgate.live.ask import GatePicture, look
+from fairgate.net.runtime import runtime_folder
+
+FAIRGATE = (sys.executable, "-m", "fairgate")
+SOON = 30  # seconds: a test that waits as long has failed
+WAITS = "echo in; read line"  # a command of sh that is inside until its stdin is written to or closed
+
+
+def start(*words: str, command: Sequence[str] = FAIRGATE, **more: Any) -> subprocess.Popen[bytes]:
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen([*command, *words], bufsize=0, **pipes | more)
+
+
+def run(*words: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*FAIRGATE, *words], capture_output=True, text=True, timeout=SOON, check=False, **more)
+
+
+def line(process: subprocess.Popen[bytes]) -> str:
+    """The next one that it prints."""
+    assert process.stdout is not None
+    assert select.select([process.stdout], [], [], SOON)[0], "it printed nothing"
+    return process.stdout.readline().decode().rstrip("\n")
+
+
+def inside(*words: str, **more: Any) -> subprocess.Popen[bytes]:
+    """`fairgate run ...` that has been let in, and waits there for its stdin."""
+    process = start("run", *words, "--", "sh", "-c", WAITS, **more)
+    assert line(process) == "in"
+    return process
+
+
+def end(process: subprocess.Popen[bytes]) -> int:
+    """Its stdin is closed; its exit code."""
+    process.communicate(timeout=SOON)
+    return process.returncode
+
+
+def gate(name: str) -> GatePicture | None:
+    return look(runtime_folder()).gate(name)
+
+
+def until(condition: Callable[[], Any]) -> Any:
+    """Asked again and again, for what nobody tells."""
+    deadline = time.monotonic() + SOON
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it never came to that"
+        time.sleep(0.005)
+    return found
+
+
+def until_waiting(name: str, count: int = 1) -> GatePicture:
+    found = until(lambda: (one := gate(name)) is not None and len(one.waiting) == count and one)
+    assert isinstance(found, GatePicture)
+    return found
+
+
+class Watched:
+    """A process that is nobody's child here: by its pidfd its end is known at once."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.file = os.pidfd_open(pid)
+
+    def has_ended(self, seconds: float = SOON) -> bool:
+        return bool(select.select([self.file], [], [], seconds)[0])
+
+    def close(self) -> None:
+        os.close(self.file)
+
+
+def members(folder: Path) -> str:
+    return (folder / "members.json").read_text()

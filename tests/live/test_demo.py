@@ -1,0 +1,114 @@
+"""`fairgate demo`: what it counts, that it ends, and that nothing is left of it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairgate.live.rehearsal import INSIDE, THINKS, WAITS, Actor, most_at_once, outcome
+from fairgate.net.occupancy import Held, is_populated
+from tests.live.commands import SOON, line, start, until
+
+# The same with less time to play.
+SHORT = "from fairgate.cli import app, demo; demo.PLAY = 0.5; import sys; sys.exit(app.run(['demo']))"
+
+
+@pytest.mark.parametrize(
+    ("stays", "most"),
+    [
+        ([], 0),
+        ([(1.0, 2.0), (3.0, 4.0)], 1),
+        ([(1.0, 4.0), (2.0, 3.0), (3.5, 5.0)], 2),
+        ([(1.0, 2.0), (2.0, 3.0)], 2),  # one comes as the other leaves: that is not to be flattered
+        ([(1.0, 5.0), (2.0, 5.0), (3.0, 5.0), (4.0, 6.0)], 4),
+    ],
+)
+def test_most_inside_is_counted_from_the_stays(stays: list[tuple[float, float]], most: int) -> None:
+    assert most_at_once(stays) == most
+
+
+def test_what_processes_tell_is_made_into_entries() -> None:
+    one, two = Actor(1, 0, 0), Actor(2, 0, 0)
+    for actor, shift in ((one, 0.0), (two, 0.5)):
+        actor.told(THINKS, 1.0 + shift)
+        actor.told(WAITS, 2.0 + shift)
+        actor.told(INSIDE, 3.0 + shift, slot=1)
+        actor.told(THINKS, 4.0 + shift, messages=7)
+    one.told(WAITS, 5.0)
+    assert one.entries == [(2.0, 3.0, 4.0)]
+    found = outcome([one, two])
+    assert (found.entries, found.most_inside, found.waits, found.messages) == ([1, 1], 2, [1.0, 1.0], 14)
+
+
+@pytest.fixture
+def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where its directory will be."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    return tmp_path
+
+
+def test_it_ends_by_itself_and_leaves_nothing(left: Path) -> None:
+    process = start(command=[sys.executable, "-c", SHORT], start_new_session=True)
+    out, err = process.communicate(timeout=SOON)
+    assert (process.returncode, err) == (0, b"")
+    assert b"8 processes share a gate that lets 3 in at a time" in out
+    assert b"no violation: never more than 3 inside" in out
+    assert b"Try next:" in out
+    assert list(left.iterdir()) == []
+    assert is_empty(process.pid)
+
+
+@pytest.mark.parametrize(("when", "told"), [("8 processes", b""), (" s  inside", b"until it was interrupted")])
+def test_ctrl_c_ends_it_with_what_was_counted(left: Path, when: str, told: bytes) -> None:
+    """If anything was: before that there is nothing to tell."""
+    process = start("demo", start_new_session=True)
+    while when not in line(process):
+        pass
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to all of them
+    out, err = process.communicate(timeout=SOON)
+    assert (process.returncode, err) == (130, b"")
+    assert told in out
+    assert list(left.iterdir()) == []
+    assert is_empty(process.pid)
+
+
+def test_its_processes_end_with_it(left: Path) -> None:
+    process = start("demo", start_new_session=True)
+    while " s  inside" not in line(process):
+        pass
+    process.kill()
+    process.communicate()
+    assert until(lambda: is_empty(process.pid))
+
+
+def test_a_terminal_gets_a_table(left: Path) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-c", SHORT])
+    seen = b""
+
+    def ended() -> bool:
+        nonlocal seen
+        try:
+            if select.select([terminal], [], [], 0.01)[0]:
+                seen += os.read(terminal, 4096)
+        except OSError:  # nobody has the other end any more
+            return True
+        return False
+
+    until(ended)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert b"of 3 inside, " in seen
+    assert b"never more than 3 inside" in seen
+    os.close(terminal)
+
+
+def is_empty(group: int) -> bool:
+    """Of processes that live; the dead may wait for process 1."""
+    return not is_populated(Held("", 0, 0, group=group))

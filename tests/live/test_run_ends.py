@@ -1,0 +1,149 @@
+"""`fairgate run`: leases, permits that are broken, and what outlives whom."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.live.commands import SOON, Watched, end, gate, inside, line, run, start, until_waiting
+
+# A command that leaves a process behind. It prints the number of that, and of its own.
+LEAVES = "sleep 1000 > /dev/null 2>&1 & echo $! $$; "
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def left() -> Iterator[list[Watched]]:
+    """Processes that the test has to end."""
+    found: list[Watched] = []
+    yield found
+    for one in found:
+        if not one.has_ended(0):
+            os.kill(one.pid, signal.SIGKILL)
+        one.close()
+
+
+def leaving(left: list[Watched], *words: str, then: str) -> tuple[subprocess.Popen[bytes], Watched, Watched]:
+    """The process of fairgate, what its command left behind, and the command."""
+    process = start("run", *words, "--", "sh", "-c", LEAVES + then)
+    behind, command = [Watched(int(pid)) for pid in line(process).split()]
+    left += [behind, command]
+    return process, behind, command
+
+
+# Killed with -9.
+
+
+def test_what_outlives_a_killed_fairgate_keeps_the_slot(left: list[Watched]) -> None:
+    process, behind, command = leaving(left, "report", then="wait")
+    process.kill()
+    process.communicate()
+    assert command.has_ended()
+    assert run("run", "report", "-n", "--", "echo", "in").returncode == 1
+    waiter = start("run", "report", "--", "echo", "in")
+    found = until_waiting("report")
+    assert [(one.ghost, one.slot, one.pid) for one in found.inside] == [(True, 0, command.pid)]
+    assert not behind.has_ended(0)
+    os.kill(behind.pid, signal.SIGKILL)
+    assert line(waiter) == "in"
+    assert end(waiter) == 0
+
+
+def test_the_slot_of_a_killed_fairgate_is_free_when_its_lease_is_over(left: list[Watched]) -> None:
+    script = 'echo "$FAIRGATE_DEADLINE"; wait'
+    process, behind, _ = leaving(left, "report", "--lease", "3", then=script)
+    deadline = int(line(process))
+    process.kill()
+    process.communicate()
+    waiter = start("run", "report", "--", "echo", "in")
+    assert line(waiter) == "in"
+    assert time.time() >= deadline
+    assert not behind.has_ended(0)
+    assert end(waiter) == 0
+
+
+def test_a_killed_waiter_is_nothing(folder: Path) -> None:
+    holder = inside("report")
+    first, second = start("run", "report", "--", "echo", "first"), start("run", "report", "--", "echo", "second")
+    until_waiting("report", 2)
+    first.kill()
+    first.communicate()
+    end(holder)
+    assert line(second) == "second"
+    assert end(second) == 0
+
+
+# Background processes.
+
+
+def test_what_a_command_leaves_behind_keeps_the_slot(left: list[Watched]) -> None:
+    process, behind, _ = leaving(left, "report", then="read x; exit 3")
+    assert end(process) == 3
+    assert run("run", "report", "-n", "--", "echo", "in").returncode == 1
+    os.kill(behind.pid, signal.SIGKILL)
+    assert run("run", "report", "--", "echo", "in").stdout == "in\n"
+
+
+def test_what_a_command_leaves_behind_does_not_count_if_told_so(left: list[Watched]) -> None:
+    process, behind, _ = leaving(left, "report", "-o", then="read x; exit 3")
+    assert end(process) == 3
+    assert run("run", "report", "-n", "--", "echo", "in").stdout == "in\n"
+    assert not behind.has_ended(0)
+
+
+def test_with_a_lease_what_is_left_behind_is_ended(left: list[Watched]) -> None:
+    process, behind, _ = leaving(left, "report", "--lease", "1", then="read x; exit 3")
+    assert end(process) == 3
+    assert behind.has_ended()
+    assert run("run", "report", "-n", "--", "echo", "in").stdout == "in\n"
+
+
+# Leases.
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        ("exec sleep 1000", 128 + signal.SIGTERM),
+        ("trap 'exit 5' TERM; while :; do sleep 0.01; done", 5),
+        ("trap '' TERM; while :; do sleep 0.01; done", 128 + signal.SIGKILL),
+    ],
+)
+def test_a_lease_ends_the_command(script: str, code: int) -> None:
+    started = time.monotonic()
+    assert run("run", "report", "--lease", "1", "--grace", "0.5", "--", "sh", "-c", script).returncode == code
+    assert time.monotonic() - started >= 0.5
+
+
+def test_nobody_of_the_group_is_left_when_the_lease_is_over(left: list[Watched]) -> None:
+    process, behind, _ = leaving(left, "report", "--lease", "1", then="trap '' TERM; wait; wait; sleep 1000")
+    waiter = start("run", "report", "--", "echo", "in")
+    assert line(waiter) == "in"
+    assert behind.has_ended(0)
+    assert process.wait(timeout=SOON) == 128 + signal.SIGKILL
+    assert end(waiter) == 0
+    process.communicate()
+
+
+def test_who_ignores_the_end_of_its_lease_is_outside() -> None:
+    words = ("--lease", "0.3", "--on-lost", "ignore", "--", "sh", "-c", "echo in; read x; exit 4")
+    holder = start("run", "report", *words)
+    assert line(holder) == "in"
+    assert run("run", "report", "--", "echo", "in").stdout == "in\n"
+    _, err = holder.communicate(b"\n", timeout=SOON)
+    assert (holder.returncode, err.decode()) == (
+        4,
+        "fairgate: gate report: the permit of slot 0 is lost: its lease is over\n",
+    )
+    assert gate("report") is None

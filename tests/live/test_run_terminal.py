@@ -1,0 +1,154 @@
+"""`fairgate run` at a terminal: a real one, with a shell that has jobs."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.live.commands import SOON, Watched, gate, run, until, until_waiting
+
+CTRL_C, CTRL_Z = b"\x03", b"\x1a"
+FAIRGATE = f"{sys.executable} -m fairgate"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
+    return tmp_path / "run"
+
+
+class Shell:
+    """bash in a terminal of its own. Marks are written so that the echo of what was typed is not taken for output."""
+
+    def __init__(self) -> None:
+        self.pid, self.file = pty.fork()
+        if self.pid == 0:
+            os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
+        self.seen = b""
+        self.open = True
+        self.type("PS1=; stty -echo; echo re''ady\n")
+        self.until("ready")
+
+    def type(self, text: str | bytes) -> None:
+        os.write(self.file, text.encode() if isinstance(text, str) else text)
+
+    def until(self, mark: str) -> str:
+        """Everything up to this; what comes later is for the next time."""
+        deadline = time.monotonic() + SOON
+        while mark.encode() not in self.seen:
+            ready, _, _ = select.select([self.file], [], [], deadline - time.monotonic())
+            assert ready, f"no {mark!r} in {self.seen!r}"
+            self.seen += os.read(self.file, 4096)
+        before, self.seen = self.seen.split(mark.encode(), 1)
+        return before.decode()
+
+    def number(self, mark: str) -> int:
+        """That follows this mark on its line."""
+        self.until(mark)
+        return int(self.until("\n"))
+
+    def close(self) -> None:
+        """The terminal is gone, as when its window is closed."""
+        if self.open:
+            self.open = False
+            os.close(self.file)
+
+
+@pytest.fixture
+def shell() -> Iterator[Shell]:
+    shell = Shell()
+    watched = Watched(shell.pid)
+    yield shell
+    shell.close()
+    assert watched.has_ended()  # and its jobs were told so
+    watched.close()
+    os.waitpid(shell.pid, 0)
+
+
+def test_the_command_has_the_terminal_and_ctrl_c(shell: Shell) -> None:
+    shell.type(f"{FAIRGATE} run report -- sh -c 'echo pid=$$; read line; echo got $line; cat'; echo code=$?\n")
+    pid = shell.number("pid=")
+    assert os.tcgetpgrp(shell.file) == pid
+    shell.type("something\n")
+    shell.until("got something")
+    shell.type(CTRL_C)
+    assert shell.number("code=") == 128 + signal.SIGINT
+    shell.type("echo ag''ain\n")  # the shell has its terminal back
+    shell.until("again")
+    assert gate("report") is None
+
+
+def test_ctrl_c_ends_a_waiter(shell: Shell) -> None:
+    shell.type(f"{FAIRGATE} run report -- sh -c 'echo in; sleep 1000' &\n")
+    shell.until("in")
+    shell.type(f"{FAIRGATE} run report -- echo in; echo code=$?\n")
+    until_waiting("report")
+    shell.type(CTRL_C)
+    assert shell.number("code=") == 128 + signal.SIGINT
+    shell.type("kill %1; wait %1; echo code=$?\n")
+    assert shell.number("code=") == 128 + signal.SIGTERM
+
+
+def test_ctrl_z_stops_it_and_the_others_go_on(shell: Shell) -> None:
+    """Its slot stays taken, the other one is given as before; fg continues it where it was."""
+    shell.type(f"{FAIRGATE} run gpu -k 2 -- sh -c 'echo pid=$$; read line; echo got $line; exit 6'; echo code=$?\n")
+    shell.number("pid=")
+    shell.type(CTRL_Z)
+    shell.until("Stopped")
+    shell.number("code=")
+    found = gate("gpu")
+    assert found is not None
+    assert [one.ghost for one in found.inside] == [True]
+    assert run("run", "gpu", "-k", "2", "--", "echo", "in").stdout == "in\n"
+    assert run("run", "gpu", "-k", "2", "--", *FAIRGATE.split(), "run", "gpu", "-k", "2", "-n", "--", "true").returncode
+    shell.type("fg; echo code=$?\n")
+    shell.until("fairgate run gpu")  # bash tells what it continues
+    shell.type("something\n")
+    shell.until("got something")
+    assert shell.number("code=") == 6
+    assert run("run", "gpu", "-k", "1", "--", "echo", "in").stdout == "in\n"  # the gate is closed, so k may be another
+
+
+def test_ctrl_z_while_waiting_leaves_the_queue(shell: Shell) -> None:
+    shell.type(f"{FAIRGATE} run report -- sh -c 'echo in; sleep 1000' &\n")
+    shell.until("in")
+    shell.type(f"{FAIRGATE} run report -- echo let''in\n")
+    until_waiting("report")
+    shell.type(CTRL_Z)
+    shell.until("Stopped")
+    found = gate("report")
+    assert found is not None
+    assert found.waiting == ()
+    shell.type("kill %1; fg %2; echo code=$?\n")
+    shell.until("letin")
+    assert shell.number("code=") == 0
+
+
+def test_in_a_pipeline_it_gets_the_terminal_when_it_wants_it(shell: Shell) -> None:
+    shell.type(f"{FAIRGATE} run report -- sh -c 'read line < /dev/tty; echo got $line' | cat; echo code=$?\n")
+    until(lambda: (found := gate("report")) is not None and found.inside)
+    shell.type("something\n")
+    shell.until("got something")
+    assert shell.number("code=") == 0
+
+
+def test_a_closed_terminal_leaves_nobody_behind(shell: Shell) -> None:
+    shell.type(f"{FAIRGATE} run report -- sh -c 'echo pid=$$; sleep 1000'\n")
+    command = Watched(shell.number("pid="))
+    found = gate("report")
+    assert found is not None
+    fairgate = Watched(found.inside[0].pid)
+    shell.close()
+    assert command.has_ended()
+    assert fairgate.has_ended()
+    assert run("run", "report", "-n", "--", "echo", "in").stdout == "in\n"
+    command.close()
+    fairgate.close()
