@@ -49,12 +49,13 @@ def demo_command(
 
 def live_demo() -> int:
     console = stdout()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # until all that is made is known to be ours
     console.print(
         f"{PEERS} processes share a gate that lets {K} in at a time. Each thinks for a moment, asks, stays up to"
         f" {STAYING[1]:g} s inside, and asks again. There is no server: they meet in a directory of their own.\n"
     )
     with TemporaryDirectory(prefix="fairgate") as folder:
-        play = Play(access(Path(folder).resolve()))
+        play = Play(access(Path(folder).resolve()), mask)
         interrupted = False
         try:
             with shown(console, play) as show:
@@ -74,10 +75,10 @@ def live_demo() -> int:
 
 
 class Play:
-    def __init__(self, rule: Access) -> None:
-        """Ctrl-C waits until `watch`: half a cast could not be told to end."""
+    def __init__(self, rule: Access, mask: set[int]) -> None:
+        """Ctrl-C waits until `watch`, which brings the mask of signals back: half a cast could not be told to end."""
         self.began = time.monotonic()
-        self.mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        self.mask = mask
         self.stop = os.pipe()
         self.actors = [fork(1 + i, self.stop, lambda *ways: act(rule, *ways)) for i in range(PEERS)]
         self.open = {actor.file: actor for actor in self.actors}

@@ -123,11 +123,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.end(CLOSED if error is None else explain(error))
-        with self.writing:
-            if self.raw is not None:
-                self.loop.remove_writer(self.raw.fileno())
-                self.raw.close()
-                self.raw = None
+        self.close_raw()
         if not self.settled.done():
             self.settled.set_result(False)
         self.gone.set_result(None)
@@ -219,6 +215,18 @@ class Connection(asyncio.Protocol):
         self.closing = True
         if not self.rest:
             self.link.close()
+
+    def close_raw(self) -> None:
+        with self.writing:
+            if self.raw is not None:
+                self.loop.remove_writer(self.raw.fileno())
+                self.raw.close()
+                self.raw = None
+
+    def forget(self) -> None:
+        """The attempt was cancelled. uvloop may have connected all the same, and then tells nobody of the end of it."""
+        self.stop_timer()
+        self.close_raw()
 
     def drop(self, why: str, level: int = logging.DEBUG) -> None:
         """At once."""

@@ -77,10 +77,9 @@ class Dial:
                 if not self.yielded:
                     self.failed(made.why + (UNSAID if made.why == CLOSED and self.home.tls is not None else ""))
         finally:
-            if (
-                self.connection is not made
-            ):  # else it is done, or will be at once; uvloop forgets what is cancelled then
+            if self.connection is not made:  # else it is done, or will be at once
                 self.connecting.cancel()
+                made.forget()
             elif not made.up:
                 self.connection = None
         return False
