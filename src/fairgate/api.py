@@ -23,7 +23,7 @@ from typing import Any, Self, TypeVar
 from fairgate.errors import AcquireTimeout, GateClosed, PermitLost
 from fairgate.live.engine import Engine
 from fairgate.live.gate import LiveGate
-from fairgate.live.grounds import ground_of
+from fairgate.live.grounds import ground_of, journals_of
 from fairgate.live.permit import TRY_SECONDS, BasePermit, BaseSemaphore, nanoseconds
 from fairgate.live.report import Person
 from fairgate.live.ticket import INSIDE, LOST, WAITING, Ticket
@@ -283,9 +283,10 @@ class Joining:
         await asyncio.shield(self.peer.close())
 
 
-def join(*seeds: str, **network: Any) -> Joining:
-    """Become a peer: of this host, or of the cluster in which one of `seeds` (host:port) is. The rest is Network's."""
-    return Joining(Engine(ground_of(seeds, network)))
+def join(*seeds: str, journal: str | None = None, **network: Any) -> Joining:
+    """Become a peer: of this host, or of the cluster in which one of `seeds` (host:port) is. `journal` is a file to
+    write every step of this peer to, for `fairgate replay`. The rest is Network's."""
+    return Joining(Engine(ground_of(seeds, network), journals_of(journal)))
 
 
 async def on_loop(engine: Engine, work: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:

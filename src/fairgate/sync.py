@@ -18,7 +18,7 @@ from typing import Any, Self, TypeVar
 
 from fairgate.errors import AcquireTimeout, GateClosed, PermitLost
 from fairgate.live.engine import Engine
-from fairgate.live.grounds import ground_of
+from fairgate.live.grounds import ground_of, journals_of
 from fairgate.live.permit import TRY_SECONDS, BasePermit, BaseSemaphore, nanoseconds
 from fairgate.live.report import Person
 from fairgate.live.ticket import INSIDE, LOST, WAITING, Ticket
@@ -190,9 +190,9 @@ class Peer:
         self.close()
 
 
-def join(*seeds: str, **network: Any) -> Peer:
+def join(*seeds: str, journal: str | None = None, **network: Any) -> Peer:
     """As `fairgate.join`."""
-    engine = Engine(ground_of(seeds, network))
+    engine = Engine(ground_of(seeds, network), journals_of(journal))
     engine.start()
     return Peer(engine)
 

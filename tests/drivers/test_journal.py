@@ -19,7 +19,10 @@ from fairgate.core.node import Node
 from fairgate.core.outbox import Collected, Outbox
 from fairgate.core.setup import Setup
 from fairgate.protocols.fair_k import FairK, Request
+from fairgate.protocols.naimi_trehel import NaimiTrehel
+from fairgate.registry import make_node
 from fairgate.sim.hand import Violation
+from fairgate.sim.run import Config, simulate
 from fairgate.trace.journal import (
     ARGUMENTS,
     Header,
@@ -116,7 +119,7 @@ def test_header_and_steps_come_back(tmp_path: Path) -> None:
         Step(
             6, 2, "timer", arguments=("upper/retry",), effects=(("send", 1, ("fk.request", 2)), ("note", "n")), key=(2,)
         ),
-        Step(7, 1, "view", arguments=((1, 2, 3),), key=(3,)),
+        Step(7, 1, "view", arguments=(4, (1, 2, 3)), key=(3,)),
         Step(8, 1, "suspect", arguments=(2, "T"), key=(3,)),
         Step(9, 1, "crash"),
     ]
@@ -185,10 +188,42 @@ def test_an_unknown_driver_is_refused() -> None:
 
 
 def test_every_event_of_a_node_has_its_call() -> None:
-    assert set(ARGUMENTS) - set(CALLS) == {"crash", "reset"}
+    assert set(ARGUMENTS) - set(CALLS) == {"crash", "reset", "load"}
     assert all(hasattr(Node, call) for call in CALLS.values())
     inputs = {name for name in vars(Node) if name.startswith("on_")} - {"on_timer"} | {"timer_due"}
     assert set(CALLS.values()) == inputs
+
+
+def test_a_run_with_views_is_replayed(tmp_path: Path) -> None:
+    config = Config("fair_k", nodes=5, k=2, rate=0.3, cs=1.0, requests=5, stack=("regenerate",), faults="crash:*1@4")
+    simulate(config, journal=str(tmp_path / "j"))
+    steps = replayed(tmp_path / "j", make_node("fair_k", ("regenerate",)))
+    assert {step.arguments[0] for step in steps if step.event == "view"} == {1}
+
+
+def test_a_node_that_begins_in_the_middle(tmp_path: Path) -> None:
+    """For a gate of other members than the header's, and with a state that is compared."""
+    node = NaimiTrehel(7, Setup((7, 8)), Collected())
+    node.on_acquire(1)
+    key = node.key()
+    setup = Setup((1,))
+    for found, ends_well in ((key, True), (node.key()[:1], False), ((99, *key[1:]), False)):
+        with JournalWriter(tmp_path / "j") as journal:
+            journal.header("naimi_trehel", setup, "net")
+            journal.step(Step(5, 7, "load", arguments=((7, 8), found), key=key))
+            journal.step(Step(6, 7, "release", arguments=(1,), key=released(key)))
+        if ends_well:
+            assert len(replayed(tmp_path / "j", NaimiTrehel)) == 2
+        else:
+            with pytest.raises(ReplayError, match="line 2, node 7: load: expected a state"):
+                replayed(tmp_path / "j", NaimiTrehel)
+
+
+def released(key: Key) -> Key:
+    node = NaimiTrehel(7, Setup((7, 8)), Collected())
+    node.load(key)
+    node.on_release(1)
+    return node.key()
 
 
 # What is broken.

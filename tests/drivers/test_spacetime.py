@@ -164,7 +164,9 @@ def test_words() -> None:
     assert said("trust", 2, "S") == "1 trusts 2 (S)"
     assert said("dead", 2) == "1 hears that 2 crashed"
     assert said("join", 2) == "1 joins through 2"
-    assert said("view", (1, 2)) == "1 has view (1,2)"
+    assert said("view", 7, (1, 2)) == "1 has view 7 of (1,2)"
+    assert said("leave") == "1 says that it leaves"
+    assert said("load", (1, 2), (1,)) == "1 is set to a state"
     assert describe(Step(0, 1, "acquire", effects=(("granted", 1, -1, -1),))) == "1 asks; 1 enters"
     assert describe(Step(0, 1, "release", effects=(("note", "odd"),))) == "1 leaves; [odd]"
 

@@ -80,3 +80,19 @@ def test_the_slot_of_a_cancelled_turn_of_the_root_goes_to_the_next() -> None:
     hand.release(1)
     hand.deliver_all()
     assert hand.grants == [1, 2]
+
+
+def test_who_came_again_before_the_server_moved_away_changes_no_fence() -> None:
+    """A census may make a server a client while somebody is inside there (live/gate.py, recovery/regenerate.py)."""
+    hand = Hand(Centralised, Setup((1, 2), 2), slots=True)
+    hand.acquire(2)
+    hand.deliver_all()
+    client, server = hand.nodes[2], hand.nodes[1]
+    assert isinstance(client, Centralised)
+    assert isinstance(server, Centralised)
+    before = client.key(), server.key()
+    client.retaken(3)
+    assert (client.key(), server.key()) == before
+    hand.acquire(1)
+    server.retaken(3)
+    assert server.fences == [1, 4]

@@ -18,8 +18,10 @@ from fairgate.errors import BadInput
 from fairgate.registry import make_node
 from fairgate.trace.journal import Header, JournalError, Step, read
 from fairgate.trace.replay import ReplayError, replay
+from fairgate.trace.shortly import Shortly
 from fairgate.trace.spacetime import spacetime
 
+LIVE = "net"  # the driver whose journals begin with no members: nodes come as steps tell of them
 LONGEST_DIFFERENCE = 300  # characters: a state key can be very long
 
 
@@ -52,13 +54,17 @@ def replay_command(
         raise BadInput("--from and --to are lines of the journal, in order, from 1 on")
     header = read_header(file)
     setup = setup_of(file, header)
-    columns = read_nodes(nodes, setup.members) if nodes is not None else ()
+    live = header.driver == LIVE
+    columns = read_nodes(nodes, None if live else setup.members) if nodes is not None else ()
     steps = Counted(replayed(file, header))
     if not check_only:
-        picture = spacetime(steps, columns, first, last, line_width(), ascii_only or not can_draw())
+        named = Shortly(steps) if live else steps
+        picture = spacetime(named, columns, first, last, line_width(), ascii_only or not can_draw())
         top = next(picture, "")  # all that is to be drawn was replayed for it: no title above an error
         for line in chain((title(header, setup), top), picture):
             print(line)
+        if isinstance(named, Shortly):
+            print("\n".join(named.legend()))
     for _ in steps:  # what was not drawn is compared all the same
         pass
     print(f"{counted(steps.count, 'step')} replayed: all came out the same")
@@ -138,8 +144,9 @@ def cut(value: object) -> str:
 
 def title(header: Header, setup: Setup) -> str:
     layers = "".join(f" over {layer}" for layer in header.stack)
+    size = "one peer's nodes" if header.driver == LIVE else counted(setup.n, "node")
     seed = "" if header.seed is None else f", seed {header.seed}"
-    return f"{header.protocol}{layers}: {counted(setup.n, 'node')}, k = {setup.k}{seed}, from {header.driver}"
+    return f"{header.protocol}{layers}: {size}, k = {setup.k}{seed}, from {header.driver}"
 
 
 def line_width() -> int:

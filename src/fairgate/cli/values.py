@@ -93,15 +93,15 @@ def finite(name: str, value: float) -> float:
     return value
 
 
-def read_nodes(text: str, members: Sequence[int]) -> tuple[int, ...]:
-    """`1,2,5` or `0-4,9`."""
+def read_nodes(text: str, members: Sequence[int] | None) -> tuple[int, ...]:
+    """`1,2,5` or `0-4,9`. Members: None if they are not known."""
     nodes: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
             raise BadInput(f"cannot read --nodes {text}: write it as 1,2,5 or 0-4")
         nodes += range(int(first), int(last or first) + 1)
-    strangers = [node for node in nodes if node not in members]
-    if strangers:
+    strangers = [] if members is None else [node for node in nodes if node not in members]
+    if members and strangers:
         raise BadInput(f"there is no node {strangers[0]}: nodes are {members[0]}..{members[-1]}")
     return tuple(dict.fromkeys(nodes))

@@ -27,7 +27,7 @@ from fairgate.core.message import Message, decode
 from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed, KMismatch
 from fairgate.live.chores import Chores, unforeseen
 from fairgate.live.clock import clock
-from fairgate.live.gate import RETAKES, LiveGate
+from fairgate.live.gate import NO_JOURNALS, RETAKES, LiveGate, NoJournals
 from fairgate.live.ground import Ground
 from fairgate.live.kinds import make_of
 from fairgate.live.links import Links
@@ -66,13 +66,14 @@ class Engine(Chores):
     transport: Transport
     links: Links
 
-    def __init__(self, ground: Callable[["Engine"], Ground]) -> None:
+    def __init__(self, ground: Callable[["Engine"], Ground], journals: NoJournals = NO_JOURNALS) -> None:
         super().__init__()
         self.pid = os.getpid()
         self.lock = Monitor()
         self.user_lock = self.lock.lock  # a bare lock: Ctrl-C cannot come between it and `with`
         self.now = 0
         self.ground = ground(self)
+        self.journals = journals
         self.gates: dict[str, LiveGate] = {}
         self.local: deque[tuple[str, int, int, Message]] = deque()  # between seats of this peer
         self.members = Members()
@@ -123,6 +124,8 @@ class Engine(Chores):
         except (BadInput, TimeoutError) as wrong:
             log.warning("could not leave in order: %s", wrong or "no answer")
         await self.transport.close()
+        with self.lock:
+            self.journals.close()
 
     def close(self) -> None:
         """From any thread but the engine's. Whoever is inside has lost its permit then; to close twice is nothing."""

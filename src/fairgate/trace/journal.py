@@ -24,7 +24,7 @@ SCHEMA = "fairgate-journal"
 VERSION = 1
 DRIVERS = ("sim", "hand", "net", "check")
 
-ARGUMENTS = {  # event -> how many arguments it has; `crash` and `reset` happen to a node and call nothing
+ARGUMENTS = {  # event -> how many arguments it has; `crash`, `reset` and `load` happen to a node and are no input
     "start": 0,
     "acquire": 1,
     "release": 1,
@@ -36,9 +36,10 @@ ARGUMENTS = {  # event -> how many arguments it has; `crash` and `reset` happen 
     "dead": 1,
     "join": 1,
     "leave": 0,
-    "view": 1,
+    "view": 2,
     "crash": 0,
     "reset": 0,
+    "load": 2,  # made anew, for a gate of these members, with this key: where a node begins in the middle
 }
 
 Effect = tuple[Any, ...]

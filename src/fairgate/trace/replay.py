@@ -56,19 +56,39 @@ class Replay:
         if step.event == "crash":
             self.crashed.add(me)
             return
+        if step.event == "load":
+            self.load(line, step)
+            return
         if step.event == "reset" or me not in self.nodes:
-            self.make_anew(me)
+            self.make_anew(me, self.setup)
         effects = self.call(line, step) if step.event in CALLS else ()
         if effects != step.effects:
             raise ReplayError(line, me, "effects", step.effects, effects)
-        key = self.nodes[me].key()
-        if key != step.key:
-            raise ReplayError(line, me, "state key", step.key, key)
+        self.compare_keys(line, step)
 
-    def make_anew(self, me: int) -> None:
+    def compare_keys(self, line: int, step: Step) -> None:
+        key = self.nodes[step.node].key()
+        if key != step.key:
+            raise ReplayError(line, step.node, "state key", step.key, key)
+
+    def make_anew(self, me: int, setup: Setup) -> None:
         self.crashed.discard(me)
         self.outboxes[me] = Collected()
-        self.nodes[me] = self.make(me, self.setup, self.outboxes[me])
+        self.nodes[me] = self.make(me, setup, self.outboxes[me])
+
+    def load(self, line: int, step: Step) -> None:
+        """The driver set its state. Timers that it armed are in that state."""
+        members, key = step.arguments
+        try:
+            self.make_anew(step.node, Setup(members, self.setup.k, None, self.setup.epoch, self.setup.options))
+            node = self.nodes[step.node]
+            if node.timed:
+                node.now = step.now
+            node.load(key)
+        except (ValueError, TypeError) as wrong:
+            raise ReplayError(line, step.node, step.event, "a state", f"{type(wrong).__name__}: {wrong}") from wrong
+        self.outboxes[step.node].drain()
+        self.compare_keys(line, step)
 
     def call(self, line: int, step: Step) -> tuple[Effect, ...]:
         """Let the node take the step; the effects as a journal has them."""

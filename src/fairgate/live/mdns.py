@@ -1,0 +1,126 @@
+"""Find a cluster on the local network by its name, with no address. It needs `pip install fairgate[mdns]`.
+
+    with sync.join(listen="10.0.0.5:7400", cluster="lab") as peer, advertise("lab", peer.engine.identity.socket):
+        ...                                                   # one host, and on the others:
+    with sync.join(*find("lab"), cluster="lab") as peer:
+        ...
+
+Anybody on the network can answer such a question, and everybody sees it: it only says where to dial. Who may come in is
+for TLS to say (net/tls.py), here as everywhere.
+"""
+
+import ipaddress
+import queue
+import secrets
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from fairgate.errors import BadInput
+from fairgate.net.address import TcpAddress, parse_address
+
+try:
+    from zeroconf import Error, InterfaceChoice, ServiceBrowser, ServiceInfo, ServiceListener, Zeroconf
+except ModuleNotFoundError as missing:
+    raise BadInput("mDNS needs the package zeroconf: pip install 'fairgate[mdns]'") from missing
+
+KIND = "_fairgate._tcp.local."
+CLUSTER, ADDRESS = b"cluster", b"address"
+FIND_SECONDS = 5.0
+ALL: Sequence[str] = ()  # interfaces, by their addresses
+
+
+class Advertised:
+    """Others can find this peer, until `close()`."""
+
+    def __init__(self, cluster: str, address: str, interfaces: Sequence[str]) -> None:
+        what = described(cluster, address)
+        self.network = network(interfaces)
+        try:
+            self.network.register_service(what)
+        except (Error, OSError) as wrong:
+            self.network.close()
+            raise BadInput(f"cannot be advertised by mDNS: {wrong}") from wrong
+
+    def close(self) -> None:
+        """Who asks now is not told any more."""
+        self.network.unregister_all_services()
+        self.network.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def advertise(cluster: str, address: str, interfaces: Sequence[str] = ALL) -> Advertised:
+    """`address` is where others dial: `peer.engine.identity.socket`. It takes a second or two, as mDNS does."""
+    return Advertised(cluster, address, interfaces)
+
+
+def find(cluster: str, seconds: float = FIND_SECONDS, interfaces: Sequence[str] = ALL) -> list[str]:
+    """The address of a peer of this cluster, as a list of seeds for `join`: the first that answers."""
+    found = Found()
+    asking = network(interfaces)
+    try:
+        ServiceBrowser(asking, KIND, found)
+        address = found.first(cluster.encode(), seconds)
+    finally:
+        asking.close()
+    if address is None:
+        raise BadInput(f"no peer of cluster {cluster} answered by mDNS within {seconds:g} s")
+    return [address]
+
+
+class Found(ServiceListener):
+    def __init__(self) -> None:
+        self.answers: queue.SimpleQueue[dict[bytes, bytes | None]] = queue.SimpleQueue()
+
+    def add_service(self, zc: Zeroconf, type_: str, name: str) -> None:
+        info = zc.get_service_info(type_, name)
+        if info is not None:
+            self.answers.put(info.properties)
+
+    def update_service(self, zc: Zeroconf, type_: str, name: str) -> None:
+        self.add_service(zc, type_, name)
+
+    def remove_service(self, zc: Zeroconf, type_: str, name: str) -> None:
+        pass
+
+    def first(self, cluster: bytes, seconds: float) -> str | None:
+        until = time.monotonic() + seconds
+        while True:
+            try:
+                answer = self.answers.get(timeout=max(until - time.monotonic(), 0))
+            except queue.Empty:
+                return None
+            address = answer.get(ADDRESS)
+            if answer.get(CLUSTER) == cluster and address:
+                return address.decode(errors="replace")
+
+
+def network(interfaces: Sequence[str]) -> Zeroconf:
+    try:
+        return Zeroconf(interfaces=list(interfaces) or InterfaceChoice.Default)
+    except OSError as wrong:
+        raise BadInput(f"cannot use mDNS: {wrong.strerror or wrong}") from wrong
+
+
+def described(cluster: str, address: str) -> ServiceInfo:
+    """What others are told. The address stands in the properties: it may be one that only a router knows."""
+    at = parse_address(address)
+    if not isinstance(at, TcpAddress):
+        raise BadInput(f"{address} is no address for other hosts: mDNS tells of host:port")
+    name = f"fairgate-{secrets.token_hex(6)}"
+    try:
+        packed = [ipaddress.ip_address(at.host).packed]
+    except ValueError:  # a host's name
+        packed = []
+    properties = {CLUSTER: cluster.encode(), ADDRESS: str(at).encode()}
+    return ServiceInfo(
+        KIND, f"{name}.{KIND}", port=at.port, addresses=packed, properties=properties, server=f"{name}.local."
+    )

@@ -1,0 +1,119 @@
+"""The examples, each as a real process: that they run, say what they should, and would notice if it were not so."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from examples import downloads
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SOON = 60  # seconds: an example that takes as long has failed
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
+    return tmp_path
+
+
+def run(name: str, *words: str) -> str:
+    """What it printed."""
+    command = [sys.executable, str(EXAMPLES / name), *words]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+    try:
+        said, complaints = process.communicate(timeout=SOON)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # and all that it started
+        raise
+    assert process.returncode == 0, complaints
+    return said
+
+
+def test_all_are_told_of() -> None:
+    for page in ("README.md", "docs/live.md"):
+        text = (EXAMPLES.parent / page).read_text(encoding="utf-8")
+        missing = [one.name for one in EXAMPLES.iterdir() if one.suffix and f"examples/{one.name}" not in text]
+        assert missing == [], page
+
+
+def test_no_more_than_k_download_at_once() -> None:
+    *clients, server = run("downloads.py").splitlines()
+    assert len(clients) == downloads.CLIENTS
+    found = re.fullmatch(r"the server sent (\d+) files, at most (\d+) at once; k is 3", server)
+    assert found is not None
+    assert int(found[1]) == downloads.CLIENTS * downloads.DOWNLOADS
+    assert 1 <= int(found[2]) <= downloads.K
+
+
+def test_the_server_sends_away_who_comes_without_a_turn() -> None:
+    """Else the example would prove nothing. Who does not read keeps the server from being done."""
+    with downloads.Server() as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        patient = [ask(server.server_address[1]) for _ in range(downloads.K)]
+        late = ask(server.server_address[1])
+        assert [answer.status for answer in (*patient, late)] == [200, 200, 200, 503]
+        for answer in (*patient, late):
+            answer.close()
+        server.shutdown()
+
+
+def ask(port: int) -> http.client.HTTPResponse:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SOON)
+    connection.sock = socket.socket()
+    connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.sock.connect(("127.0.0.1", port))
+    connection.request("GET", "/file")
+    return connection.getresponse()
+
+
+def test_every_job_has_a_card_to_itself() -> None:
+    lines = run("gpus.py").splitlines()
+    assert sorted([line.split()[1] for line in lines]) == list("01234")
+    assert {line.split()[-1] for line in lines} <= {"0", "1"}
+
+
+def test_a_job_notices_that_its_card_is_in_use(tmp_path: Path) -> None:
+    (tmp_path / "card0").touch()
+    (tmp_path / "card1").touch()
+    with pytest.raises(AssertionError, match="FileExistsError"):
+        run("gpus.py", str(tmp_path), "7")
+
+
+def test_a_stale_holder_cannot_write() -> None:
+    assert run("fenced.py").splitlines() == [
+        "slow is inside",
+        "quick has written",
+        "slow was refused: its permit is over",
+        "the report says: quick was here",
+    ]
+
+
+@pytest.mark.skipif(find_spec("fairgate.cli.run") is None, reason="there is no `fairgate run` here")
+def test_the_nightly_job_runs_once_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = tmp_path / "fairgate"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m fairgate "$@"\n')
+    command.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    script = str(EXAMPLES / "cron.sh")
+    pipe = subprocess.PIPE
+    with subprocess.Popen([script, "sh", "-c", "echo begun; read line"], stdin=pipe, stdout=pipe, text=True) as first:
+        assert first.stdout is not None
+        assert select.select([first.stdout], [], [], SOON)[0]
+        assert first.stdout.readline() == "begun\n"
+        second = subprocess.run([script, "echo", "twice"], capture_output=True, text=True, timeout=SOON, check=False)
+        assert (second.returncode, second.stdout) == (0, "")
+        first.communicate("\n", timeout=SOON)
+    assert subprocess.run([script, "echo", "again"], capture_output=True, timeout=SOON, check=True).stdout == b"again\n"

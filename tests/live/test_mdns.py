@@ -1,0 +1,75 @@
+"""A cluster found by its name, on the loopback."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from fairgate import BadInput, sync
+from fairgate.live.mdns import advertise, find
+
+HERE = "127.0.0.1"
+GROUP = "224.0.0.251"
+SOON = 30
+
+
+def can_multicast() -> bool:
+    """Some containers have a loopback that cannot."""
+    with socket.socket(type=socket.SOCK_DGRAM) as hears, socket.socket(type=socket.SOCK_DGRAM) as says:
+        try:
+            hears.bind(("", 0))
+            member = socket.inet_aton(GROUP) + socket.inet_aton(HERE)
+            hears.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, member)
+            says.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(HERE))
+            says.sendto(b"?", (GROUP, hears.getsockname()[1]))
+            hears.settimeout(1)
+            return hears.recv(1) == b"?"
+        except OSError:
+            return False
+
+
+multicast = pytest.mark.skipif(not can_multicast(), reason="no multicast on this loopback")
+
+
+@multicast
+def test_a_cluster_is_found_by_its_name_and_joined() -> None:
+    with (
+        sync.join(listen=f"{HERE}:0", cluster="lab") as keeper,
+        advertise("other", "10.0.0.5:7400", [HERE]),
+        advertise("lab", keeper.engine.identity.socket, [HERE]),
+    ):
+        seeds = find("lab", SOON, [HERE])
+        assert seeds == [keeper.engine.identity.socket]
+        assert find("other", SOON, [HERE]) == ["10.0.0.5:7400"]
+        with sync.join(*seeds, cluster="lab") as guest, guest.lock("report").hold(timeout=SOON):
+            assert len(keeper.lock("report").holders()) == 1
+
+
+@multicast
+def test_nobody_answers_for_a_cluster_that_is_not_there() -> None:
+    with advertise("lab", f"{HERE}:7400", [HERE]), pytest.raises(BadInput) as refused:
+        find("lap", 1, [HERE])
+    assert str(refused.value) == "no peer of cluster lap answered by mDNS within 1 s"
+
+
+@multicast
+def test_who_has_left_is_not_found() -> None:
+    advertise("lab", f"{HERE}:7400", [HERE]).close()
+    with pytest.raises(BadInput, match="no peer of cluster lab answered"):
+        find("lab", 1, [HERE])
+
+
+def test_an_address_of_one_host_is_not_for_others() -> None:
+    with pytest.raises(BadInput, match="is no address for other hosts"):
+        advertise("lab", "unix:/run/fairgate/1.sock", [HERE])
+
+
+def test_without_the_package_it_is_one_clear_line() -> None:
+    lines = "import sys; sys.modules['zeroconf'] = None; import fairgate.live.mdns"
+    done = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, timeout=SOON, check=False)
+    assert done.stderr.splitlines()[-1] == (
+        "fairgate.errors.BadInput: mDNS needs the package zeroconf: pip install 'fairgate[mdns]'"
+    )
