@@ -6,12 +6,15 @@ import random
 
 import pytest
 
+from fairgate.core.ids import NIL
 from fairgate.core.kbr import Routed
 from fairgate.core.layers import over
+from fairgate.core.outbox import Collected
 from fairgate.core.setup import Setup
 from fairgate.protocols.fair_k import FairK
 from fairgate.protocols.fair_k_bounded import FairKBounded
-from fairgate.recovery.regenerate import Regenerate
+from fairgate.protocols.naimi_trehel import NaimiTrehel
+from fairgate.recovery.regenerate import Answer, Regenerate
 from fairgate.registry import PROTOCOLS, find_protocol
 from fairgate.sim.run import Config, simulate
 from tests.regenerate_walk import LawfulMortal, Mortal, mortal_walk
@@ -135,3 +138,16 @@ def test_a_peer_that_is_left_out_is_told_that_its_permit_is_over() -> None:
     hand.step(2, "on_view", 1, (0, 1))
     assert hand.lost == [(2, 1, "this peer was left out of the membership")]
     assert hand.inside == {}
+
+
+def test_an_answer_to_the_next_view_outlasts_the_census_of_this_one() -> None:
+    """A newcomer knows its view before the leader does, and answers once."""
+    out = Collected()
+    leader = Regenerate(1, Setup((1,)), out, NaimiTrehel)
+    leader.wait_for_view()
+    leader.on_message(2, Answer(6, NIL, False, NIL, 0))
+    leader.on_view(5, (1,))
+    assert leader.epoch == 5
+    leader.on_view(6, (1, 2))
+    assert leader.epoch == 6
+    assert [effect[:2] for effect in out.drain() if effect[0] == "send"] == [("send", 2)]

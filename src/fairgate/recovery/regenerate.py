@@ -230,7 +230,8 @@ class Regenerate(Layer):
     def regenerate(self) -> None:
         answers = {member: self.answers[member] for member in self.view_members}
         game = Game(self.make, self.setup, self.view, answers)
-        self.answers = {}
+        # One who comes in the next view may have answered already, and will not do so again.
+        self.answers = {member: answer for member, answer in self.answers.items() if answer.view > self.view}
         for member in self.view_members:
             self.tell(member, game.install(member))
 
