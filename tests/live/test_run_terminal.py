@@ -79,6 +79,8 @@ def test_the_command_has_the_terminal_and_ctrl_c(shell: Shell) -> None:
     assert os.tcgetpgrp(shell.file) == pid
     shell.type("something\n")
     shell.until("got something")
+    shell.type("more\n")
+    shell.until("more")  # now it is cat that has the terminal
     shell.type(CTRL_C)
     assert shell.number("code=") == 128 + signal.SIGINT
     shell.type("echo ag''ain\n")  # the shell has its terminal back
