@@ -24,7 +24,7 @@ from fairgate.errors import AcquireTimeout, GateClosed, PermitLost
 from fairgate.live.engine import Engine
 from fairgate.live.gate import LiveGate
 from fairgate.live.grounds import ground_of, journals_of
-from fairgate.live.permit import TRY_SECONDS, BasePermit, BaseSemaphore, nanoseconds
+from fairgate.live.permit import TRY_SECONDS, BaseLost, BasePermit, BaseSemaphore, nanoseconds
 from fairgate.live.report import Person
 from fairgate.live.ticket import INSIDE, LOST, WAITING, Ticket
 
@@ -65,17 +65,8 @@ class Waiter:
                 self.task.cancel()
 
 
-class Lost:
+class Lost(BaseLost["Permit"]):
     """Is the permit lost? `if permit.lost`, or `await permit.lost.wait()`."""
-
-    def __init__(self, permit: "Permit") -> None:
-        self.permit = permit
-
-    def __bool__(self) -> bool:
-        return self.is_set()
-
-    def is_set(self) -> bool:
-        return self.permit.ticket.state == LOST
 
     async def wait(self) -> str:
         """Why it was lost."""

@@ -19,7 +19,7 @@ from typing import Any, Self, TypeVar
 from fairgate.errors import AcquireTimeout, GateClosed, PermitLost
 from fairgate.live.engine import Engine
 from fairgate.live.grounds import ground_of, journals_of
-from fairgate.live.permit import TRY_SECONDS, BasePermit, BaseSemaphore, nanoseconds
+from fairgate.live.permit import TRY_SECONDS, BaseLost, BasePermit, BaseSemaphore, nanoseconds
 from fairgate.live.report import Person
 from fairgate.live.ticket import INSIDE, LOST, WAITING, Ticket
 
@@ -41,17 +41,8 @@ class Waiter:
         return True
 
 
-class Lost:
+class Lost(BaseLost["Permit"]):
     """Is the permit lost? `if permit.lost`, or `permit.lost.wait(seconds)`."""
-
-    def __init__(self, permit: "Permit") -> None:
-        self.permit = permit
-
-    def __bool__(self) -> bool:
-        return self.is_set()
-
-    def is_set(self) -> bool:
-        return self.permit.ticket.state == LOST
 
     def wait(self, timeout: float | None = None) -> bool:
         waiter = Waiter()

@@ -13,6 +13,8 @@ import pytest
 
 import fairgate
 from fairgate import sync
+from fairgate.core.setup import FENCE_COUNT_BITS
+from fairgate.live.gate import LATE
 from fairgate.net.transport import Transport
 
 
@@ -107,3 +109,24 @@ def test_who_came_later_is_told_of_what_an_earlier_peer_changes() -> None:
         permit = early.lock("report").acquire(timeout=30)  # early has not heard of late before
         assert permit is not None
         permit.release()
+
+
+def test_fences_that_run_out_are_those_of_another_view() -> None:
+    """Also where nobody is asked for them: coming in again and again."""
+    with sync.join() as peer:
+        gate = peer.lock("report")
+        gate.hold(30).release()
+        kept = gate.gate.kept
+        assert kept is not None
+        view = gate.gate.record.view
+        kept.fence += LATE + 1
+        kept.retakes += LATE + 1
+        late = gate.hold(30)  # asks for another view
+        late.release()
+        end = time.monotonic() + 30
+        while gate.gate.record.view == view:
+            assert time.monotonic() < end
+            gate.hold(30).release()
+        permit = gate.hold(30)
+        assert permit.fence is not None
+        assert permit.fence >> FENCE_COUNT_BITS == gate.gate.record.view > view

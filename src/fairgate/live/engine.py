@@ -335,10 +335,10 @@ class Engine(Chores):
         pass  # a gate's messages are few and small: whoever lets 16 MiB of them pile up is not alive
 
     def on_frame(self, peer: int, frame: Frame) -> None:
-        """A frame is (kind, ...); what does not fit is nothing that a peer says."""
+        """A frame is (kind, ...); what does not fit, wherever that is found out, is nothing that a peer says."""
         try:
             self.take(peer, frame)
-        except (ValueError, TypeError, IndexError) as wrong:
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as wrong:
             raise CodecError(f"{frame!r:.60} is nothing a peer says: {wrong}") from wrong
 
     def take(self, peer: int, frame: Frame) -> None:

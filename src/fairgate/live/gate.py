@@ -28,7 +28,7 @@ from fairgate.recovery.regenerate import Regenerate
 
 GHOST_REQUEST = 0  # people's requests begin with 1
 RETAKES = 256
-FENCES_LEFT = 1 << 31  # of a view's 2^32: when fewer are left, it is time for another view
+LATE = 1 << 31  # of the 2^32 fences of a view
 chance = SystemRandom()
 
 log = logging.getLogger("fairgate.live")
@@ -98,8 +98,8 @@ class LiveGate:
     def retake(self, note: str) -> Ticket | None:
         """In again by the seat that was kept, if there is one."""
         old = self.kept
-        if old is None or self.closed or self.broken is not None:
-            return None
+        if old is None or self.closed or self.broken is not None or is_late(old.fence):
+            return None  # if it is late, the next grant asks for another view
         self.retaken = ticket = old.again(self.home.now, note)
         self.kept = None
         self.retakes += 1
@@ -204,7 +204,7 @@ class LiveGate:
             self.home.abandoned(self, ticket)
         if ticket.deadline != NO_DEADLINE:
             self.home.lease_begins(self, ticket)
-        if fence & (1 << FENCE_COUNT_BITS) - 1 > FENCES_LEFT:
+        if is_late(fence):
             self.home.renew(self)
 
     def was_lost(self, ident: int, request: int, why: str) -> None:
@@ -303,6 +303,11 @@ class LiveGate:
 
     def mine(self) -> tuple[int, ...]:
         return tuple([seat.ident for seat in self.record.seats if self.is_own(seat)])
+
+
+def is_late(fence: int) -> bool:
+    """Are a view's fences about to be used up? One that ran over would be a fence of the next view."""
+    return fence & (1 << FENCE_COUNT_BITS) - 1 > LATE
 
 
 class NoJournals:

@@ -1,6 +1,7 @@
 """What the async and the sync API have in common: gates and permits as their users see them."""
 
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from fairgate.core.ids import NIL
 from fairgate.errors import BadInput, PermitLost
@@ -91,6 +92,22 @@ class BasePermit:
 
     def __repr__(self) -> str:
         return f"<permit of {self.gate.name}, slot {self.slot}, fence {self.fence}, {self.ticket.state}>"
+
+
+P = TypeVar("P", bound=BasePermit)
+
+
+class BaseLost(Generic[P]):
+    """Is the permit lost? How to wait for that differs."""
+
+    def __init__(self, permit: P) -> None:
+        self.permit = permit
+
+    def __bool__(self) -> bool:
+        return self.is_set()
+
+    def is_set(self) -> bool:
+        return self.permit.ticket.state == LOST
 
 
 class BaseSemaphore:
