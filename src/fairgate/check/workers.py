@@ -23,7 +23,9 @@ Packed: TypeAlias = "array[int]"
 News = list[tuple[str, Any]]  # kinds and things, in the order of their numbers
 Waiting: TypeAlias = "deque[tuple[Packed, int]]"  # and who found them
 Batches = Generator[tuple[Batch, int], None, None]  # and who found what is in it
+Task: TypeAlias = "tuple[Packed, int, list[News]]"  # a batch, who found it, and what it speaks of that is new
 NOBODY = -1  # the first state is known to all
+AHEAD = 2  # batches that a worker has: one it looks at, one for when that is done
 
 
 class Alone:
@@ -41,7 +43,12 @@ class Alone:
 
 
 class Crew:
-    """The work is done by processes that are forked here, one batch at a time each."""
+    """The work is done by processes that are forked here.
+
+    Each has a batch at hand while the one before it is on its way back, else it would stand idle until this process
+    has added what came. Two processes that write to each other at once may wait for ever, so they take turns: every
+    result is answered, by a further batch or by none, and a worker takes the answer before it sends its next one.
+    """
 
     def __init__(self, model: Model, workers: int) -> None:
         context = multiprocessing.get_context("fork")
@@ -59,33 +66,42 @@ class Crew:
 
     def expand(self, waiting: Waiting) -> Batches:
         batches = len(waiting)
-        under_way: dict[int, int] = {}  # worker -> its batch
+        under_way: list[deque[int]] = [deque() for _ in self.pipes]  # of each worker, its batches
         done: dict[int, tuple[Batch, int]] = {}
-        idle = list(range(len(self.pipes)))
+
+        def give(me: int, most: int) -> None:
+            given: list[Task] = []
+            while waiting and len(given) < most:
+                under_way[me].append(batches - len(waiting))
+                given.append(self.told_to(me, *waiting.popleft()))
+            self.send(me, given)
+
+        for me in range(len(self.pipes)):
+            give(me, AHEAD)
         for wanted in range(batches):
             while wanted not in done:
-                while idle and waiting:
-                    me = idle.pop()
-                    under_way[me] = batches - len(waiting)
-                    self.give(me, *waiting.popleft())
-                for me in self.ready(under_way):
-                    done[under_way.pop(me)] = self.take(me)
-                    idle.append(me)
+                for me in self.ready():
+                    done[under_way[me].popleft()] = self.take(me)
+                    give(me, 1)
             yield done.pop(wanted)
 
-    def give(self, me: int, packed: Packed, finder: int) -> None:
+    def told_to(self, me: int, packed: Packed, finder: int) -> Task:
+        """A batch, and what this worker must learn to read it."""
         news: list[News] = []
         if finder not in (me, NOBODY):
             news = self.news[finder][self.told[me][finder] :]
             self.told[me][finder] = len(self.news[finder])
+        return packed, finder, news
+
+    def send(self, me: int, tasks: list[Task]) -> None:
         try:
-            self.pipes[me].send((packed, finder, news))
+            self.pipes[me].send(tasks)
         except OSError as gone:
             raise self.died(me) from gone
 
-    def ready(self, under_way: dict[int, int]) -> list[int]:
-        pipes = wait([self.pipes[me] for me in under_way])
-        return [me for me in under_way if self.pipes[me] in pipes]
+    def ready(self) -> list[int]:
+        pipes = wait(self.pipes)
+        return [me for me, pipe in enumerate(self.pipes) if pipe in pipes]
 
     def take(self, me: int) -> tuple[Batch, int]:
         try:
@@ -117,20 +133,40 @@ def work(me: int, model: Model, pipe: Connection, others: list[Connection]) -> N
     leave_ctrl_c_to_the_parent()
     for other in others:  # else nobody would notice the end of the process at the other end
         other.close()
-    table = model.table
-    known = len(table.things)
-    numbers: dict[int, list[int]] = {}  # finder -> its numbers in mine
-    shared = list(range(known))
-    expander = Expander(model)
+    inbox: deque[Task] = deque()
+    answered = True  # was my last result?
+    reader = Reader(me, model)
     try:
         while True:
-            packed, finder, news = pipe.recv()
-            if finder not in (me, NOBODY):
-                of_finder = numbers.setdefault(finder, list(shared))
-                of_finder += [table.number(kind, thing) for added in news for kind, thing in added]
-                packed = translated(packed, of_finder)
-            batch = expander.expand(packed)
-            pipe.send((batch.arrays, table.since(known)))
-            known = len(table.things)
+            while not inbox:
+                inbox += pipe.recv()
+                answered = True
+            result = reader.look_at(*inbox.popleft())
+            if not answered:
+                inbox += pipe.recv()
+            pipe.send(result)
+            answered = False
     except (EOFError, OSError):
         return
+
+
+class Reader:
+    """Looks at batches of states in its own numbers, whoever found them."""
+
+    def __init__(self, me: int, model: Model) -> None:
+        self.me = me
+        self.table = model.table
+        self.expander = Expander(model)
+        self.known = len(self.table.things)  # the others know these
+        self.shared = list(range(self.known))
+        self.numbers: dict[int, list[int]] = {}  # finder -> its numbers in mine
+
+    def look_at(self, packed: Packed, finder: int, news: list[News]) -> tuple[list[Packed], News]:
+        if finder not in (self.me, NOBODY):
+            of_finder = self.numbers.setdefault(finder, list(self.shared))
+            of_finder += [self.table.number(kind, thing) for added in news for kind, thing in added]
+            packed = translated(packed, of_finder)
+        batch = self.expander.expand(packed)
+        added = self.table.since(self.known)
+        self.known = len(self.table.things)
+        return batch.arrays, added
