@@ -10,3 +10,5 @@ cdef class Mutex(Node):
     cpdef void enter_cs(self, long long slot, long long fence) except *
     cpdef void leave_cs(self) except *
     cpdef void lose_cs(self, str why) except *
+    cpdef bint alone(self) except *
+    cpdef void retaken(self, long long times) except *

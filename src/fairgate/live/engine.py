@@ -23,25 +23,26 @@ from functools import partial
 from typing import Any, TypeVar
 
 from fairgate.core.ids import NIL
-from fairgate.core.message import Message, decode
+from fairgate.core.message import Message
 from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed, KMismatch
 from fairgate.live.chores import Chores, unforeseen
 from fairgate.live.clock import clock
 from fairgate.live.gate import NO_JOURNALS, RETAKES, LiveGate, NoJournals
 from fairgate.live.ground import Ground
+from fairgate.live.intake import MESSAGE, Intake
 from fairgate.live.kinds import make_of
 from fairgate.live.links import Links
 from fairgate.live.monitor import Monitor
 from fairgate.live.report import Person, Questions, Report, ghosts, report
 from fairgate.live.report import encode as encode_report
 from fairgate.live.ticket import INSIDE, Ticket
-from fairgate.net.codec import CodecError, Frame
+from fairgate.net.codec import Frame
 from fairgate.net.loop import new_loop
 from fairgate.net.roster import Change, Members, Peer, Renew, Rise, Sit
 from fairgate.net.transport import Transport
 from fairgate.registry import find_protocol
 
-MESSAGE, ASK, TELL, BREAK = "m", "ask", "tell", "break"
+ASK, TELL, BREAK = "ask", "tell", "break"
 LEFT = "this peer has left"
 ENDED = "this peer's thread has ended"
 DROPPED = "this peer was taken for dead by the others"
@@ -76,6 +77,7 @@ class Engine(Chores):
         self.journals = journals
         self.gates: dict[str, LiveGate] = {}
         self.local: deque[tuple[str, int, int, Message]] = deque()  # between seats of this peer
+        self.on_frame = Intake(self, self.take).on_frame
         self.members = Members()
         self.announced = 0  # the version of it that we told others of
         self.closed = ""  # why
@@ -334,19 +336,10 @@ class Engine(Chores):
     def on_pressure(self, peer: int, full: bool) -> None:
         pass  # a gate's messages are few and small: whoever lets 16 MiB of them pile up is not alive
 
-    def on_frame(self, peer: int, frame: Frame) -> None:
-        """A frame is (kind, ...); what does not fit, wherever that is found out, is nothing that a peer says."""
-        try:
-            self.take(peer, frame)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as wrong:
-            raise CodecError(f"{frame!r:.60} is nothing a peer says: {wrong}") from wrong
-
     def take(self, peer: int, frame: Frame) -> None:
+        """What is no message of a gate's."""
         kind = frame[0]
-        if kind == MESSAGE:
-            _, name, dst, src, key = frame
-            self.on_message(name, dst, src, decode(key))
-        elif kind == ASK:
+        if kind == ASK:
             with self.step():
                 self.links.send(peer, (TELL, frame[1], encode_report(report(self))))
         elif kind == TELL:
@@ -355,12 +348,6 @@ class Engine(Chores):
             self.break_in(*frame[1:])
         else:
             self.ground.on_frame(peer, frame)
-
-    def on_message(self, name: str, dst: int, src: int, msg: Message) -> None:
-        with self.step():
-            gate = self.gates.get(name)
-            if gate is not None:
-                gate.on_message(dst, src, msg)
 
     def break_in(self, name: str, ident: int) -> None:
         """A person wants this seat's permit to be over."""

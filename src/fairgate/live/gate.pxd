@@ -1,1 +1,48 @@
-# Compiled as it is: it runs for every message of a live peer, or for every entry.
+cimport cython
+from fairgate.core.message cimport Message
+from fairgate.core.outbox cimport Outbox
+from fairgate.live.ticket cimport Ticket
+from fairgate.recovery.regenerate cimport Regenerate
+
+cdef long long NIL
+
+cdef class LiveGate:
+    cdef readonly object home, make, regenerate
+    cdef readonly str name, protocol
+    cdef public object record
+    cdef readonly long long k
+    cdef readonly bint slots
+    cdef public long long seats, requests, retakes
+    cdef public dict hosts, nodes, tickets
+    cdef public list free, standing
+    cdef public set unseated
+    cdef public Ticket broken, kept, retaken
+    cdef public str closed
+    cdef readonly Counts counts
+
+    @cython.locals(ident=cython.longlong)
+    cpdef acquire(self, Ticket ticket)
+    @cython.locals(old=Ticket, ticket=Ticket)
+    cpdef Ticket retake(self, str note)
+    cpdef release(self, Ticket ticket)
+    cpdef end(self, Ticket ticket)
+    @cython.locals(node=Regenerate)
+    cpdef leave(self, Ticket ticket)
+    @cython.locals(ticket=Ticket)
+    cpdef settle(self)
+    @cython.locals(ticket=Ticket)
+    cpdef granted(self, long long ident, long long request, long long slot, long long fence)
+    cpdef on_message(self, long long dst, long long src, Message msg)
+    @cython.locals(host=cython.longlong)
+    cpdef send(self, long long src, long long dst, Message msg)
+    @cython.locals(node=Regenerate)
+    cpdef Regenerate node(self, long long ident)
+
+cdef class Counts:
+    cdef readonly long long waited, longest, views
+    cdef public long long entries, sent, received, lost
+    cpdef entered(self, long long waited)
+
+cdef class SeatOutbox(Outbox):
+    cdef readonly LiveGate gate
+    cdef readonly long long ident

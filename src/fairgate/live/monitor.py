@@ -18,15 +18,21 @@ class Monitor:
         self.turnstile = threading.Lock()
         self.wanted = False
 
-    def __enter__(self) -> None:
+    def take(self) -> None:
         self.wanted = True
         self.turnstile.acquire()
         self.lock.acquire()
         self.wanted = False
 
-    def __exit__(self, *how: object) -> None:
+    def give(self) -> None:
         self.lock.release()
         self.turnstile.release()
+
+    def __enter__(self) -> None:
+        self.take()
+
+    def __exit__(self, *how: object) -> None:
+        self.give()
 
     def step_aside(self) -> None:
         with self.turnstile:

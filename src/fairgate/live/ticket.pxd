@@ -1,1 +1,12 @@
-# Compiled as it is: it runs for every message of a live peer, or for every entry.
+cimport cython
+
+cdef long long NIL
+
+cdef class Ticket:
+    cdef public object wake, error
+    cdef public str note, state, why
+    cdef public long long lease, ident, number, retakes, asked, entered, slot, fence, deadline
+
+    cpdef bint let_in(self, long long now, long long slot, long long fence) except *
+    @cython.locals(ticket=Ticket)
+    cpdef Ticket again(self, long long now, str note)

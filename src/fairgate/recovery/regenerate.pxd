@@ -27,6 +27,11 @@ cdef class Regenerate(Layer):
     cdef public tuple members, view_members
     cdef public dict answers
     cdef public list early
+    cpdef bint alone(self) except *
+    cpdef void retaken(self, long long times) except *
+    cpdef void ended(self, long long request) except *
+    cpdef void on_dated(self, long long src, Dated m) except *
+    cpdef void let_in(self, long long slot, long long fence) except *
 
 cdef class Followed(Down):
     cdef public Regenerate regenerate

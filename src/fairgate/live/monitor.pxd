@@ -1,0 +1,5 @@
+cdef class Monitor:
+    cdef readonly object lock, turnstile
+    cdef readonly bint wanted
+    cpdef take(self)
+    cpdef give(self)
