@@ -17,18 +17,22 @@ import time
 from array import array
 from bisect import bisect_left, insort
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 
 from rich.console import Console
 from rich.table import Table
 
+from bench.net import bare_round_trip
 from bench.rivals import INSTALL, missing, server
 
 PROCESSES, SECONDS = 8, 5.0
 OURS = ("fairgate",)
 LOCKS = (*OURS, *INSTALL)
 START_SECONDS = 0.5
+HAND_OVERS = 5
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,7 @@ class Outcome:
     cpu: float  # seconds an entry, of the contending processes alone
     fewest: int
     most: int
+    hand_over: float  # seconds from one who leaves to the next who waited and enters, the median
 
 
 def run(kind: str, k: int, inside: float, processes: int = PROCESSES, seconds: float = SECONDS) -> Outcome:
@@ -135,6 +140,7 @@ def outcome(by_process: list[list[Entry]], messages: int, cpu: int, seconds: flo
         cpu=cpu / 1e9 / len(entries),
         fewest=min(counts),
         most=max(counts),
+        hand_over=hand_over(entries) / 1e9,
     )
 
 
@@ -146,6 +152,12 @@ def overtakes(entries: list[Entry]) -> list[int]:
         found.append(len(asked) - bisect_left(asked, entry.asked))
         insort(asked, entry.asked)
     return found
+
+
+def hand_over(entries: list[Entry]) -> float:
+    """Of one lock. Who came back itself, or asked only after the other had left, was handed nothing."""
+    taken = [new.entered - old.left for old, new in pairwise(entries) if new.who != old.who and new.asked < old.left]
+    return median(taken) if taken else 0.0
 
 
 def most_inside(entries: list[Entry]) -> int:
@@ -198,6 +210,22 @@ def main() -> None:
     show(console, "3. k = 3, 2 ms inside", {kind: run(kind, 3, 0.002) for kind in many})
     alone = [kind for kind in kinds if kind in (*OURS, "redis-py")]
     show(console, "4. alone", {kind: run(kind, 1, 0.0, processes=1) for kind in alone})
+    show_hand_over(console)
+
+
+def show_hand_over(console: Console) -> None:
+    """Rounds alternate, as the machine's speed does."""
+    ours, pings = [], []
+    for _ in range(HAND_OVERS):
+        ours.append(run("fairgate", 1, 0.001, processes=2, seconds=2.0).hand_over)
+        with TemporaryDirectory(prefix="fgbench") as folder:
+            pings.append(bare_round_trip(Path(folder)))
+    table = Table("5. hand-over between two processes", "median of the rounds", title_justify="left")
+    table.add_row("from leaving to the other's entering", f"{median(ours) * 1e6:.0f} us")
+    table.add_row("a bare ping there and back, on the same loop and kind of socket", f"{median(pings) * 1e6:.0f} us")
+    ratio = median([own / ping for own, ping in zip(ours, pings, strict=True)])
+    table.add_row("times a ping", f"{ratio:.2f}")
+    console.print(table)
 
 
 if __name__ == "__main__":

@@ -65,6 +65,9 @@ class Peer:
     def on_down(self, peer: int, why: str) -> None:
         pass
 
+    def on_quiet(self) -> None:
+        pass
+
     def on_pressure(self, peer: int, full: bool) -> None:
         pass
 
@@ -134,6 +137,16 @@ def round_trips(folder: Path) -> dict[tuple[str, bool], list[float]]:
     finally:
         for server in servers:
             server.communicate()
+
+
+def bare_round_trip(folder: Path) -> float:
+    """Seconds, the median of some rounds: what nothing that answers can be quicker than."""
+    path = str(folder / "bare.sock")
+    server = start_server("bare", HAS_UVLOOP, path)
+    try:
+        return median([measured("bare", HAS_UVLOOP, path) for _ in range(ROUNDS // 4)])
+    finally:
+        server.communicate()
 
 
 def start_server(kind: str, fast: bool, path: str) -> subprocess.Popen[str]:

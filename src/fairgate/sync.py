@@ -126,14 +126,22 @@ class Semaphore(BaseSemaphore):
         return permit
 
     def __enter__(self) -> Permit:
-        stack: list[Permit] = self.permits.__dict__.setdefault("stack", [])
-        permit = self.hold()
+        permit = self.acquire()
+        assert permit is not None, "without a timeout there is no end without a permit"
         try:
-            stack.append(permit)
+            self.stack().append(permit)
         except BaseException:
             permit.release()
             raise
         return permit
+
+    def stack(self) -> list[Permit]:
+        """What this thread holds of it."""
+        try:
+            held: list[Permit] = self.permits.stack
+        except AttributeError:
+            held = self.permits.stack = []
+        return held
 
     def __exit__(self, *how: Any) -> None:
         permit: Permit = self.permits.stack.pop()

@@ -53,6 +53,9 @@ class Peer:
     def on_down(self, peer: int, why: str) -> None:
         self.tell("down", peer, why)
 
+    def on_quiet(self) -> None:
+        pass
+
     def on_pressure(self, peer: int, full: bool) -> None:
         self.tell("pressure", peer, full)
 

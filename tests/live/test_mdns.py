@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from fairgate.live.mdns import advertise, find
 HERE = "127.0.0.1"
 GROUP = "224.0.0.251"
 SOON = 30
+LAB, OTHER = f"lab{os.getpid()}", f"other{os.getpid()}"  # the loopback is everybody's on this host
 
 
 def can_multicast() -> bool:
@@ -37,34 +39,34 @@ multicast = pytest.mark.skipif(not can_multicast(), reason="no multicast on this
 @multicast
 def test_a_cluster_is_found_by_its_name_and_joined() -> None:
     with (
-        sync.join(listen=f"{HERE}:0", cluster="lab") as keeper,
-        advertise("other", "10.0.0.5:7400", [HERE]),
-        advertise("lab", keeper.engine.identity.socket, [HERE]),
+        sync.join(listen=f"{HERE}:0", cluster=LAB) as keeper,
+        advertise(OTHER, "10.0.0.5:7400", [HERE]),
+        advertise(LAB, keeper.engine.identity.socket, [HERE]),
     ):
-        seeds = find("lab", SOON, [HERE])
+        seeds = find(LAB, SOON, [HERE])
         assert seeds == [keeper.engine.identity.socket]
-        assert find("other", SOON, [HERE]) == ["10.0.0.5:7400"]
-        with sync.join(*seeds, cluster="lab") as guest, guest.lock("report").hold(timeout=SOON):
+        assert find(OTHER, SOON, [HERE]) == ["10.0.0.5:7400"]
+        with sync.join(*seeds, cluster=LAB) as guest, guest.lock("report").hold(timeout=SOON):
             assert len(keeper.lock("report").holders()) == 1
 
 
 @multicast
 def test_nobody_answers_for_a_cluster_that_is_not_there() -> None:
-    with advertise("lab", f"{HERE}:7400", [HERE]), pytest.raises(BadInput) as refused:
+    with advertise(LAB, f"{HERE}:7400", [HERE]), pytest.raises(BadInput) as refused:
         find("lap", 1, [HERE])
     assert str(refused.value) == "no peer of cluster lap answered by mDNS within 1 s"
 
 
 @multicast
 def test_who_has_left_is_not_found() -> None:
-    advertise("lab", f"{HERE}:7400", [HERE]).close()
+    advertise(LAB, f"{HERE}:7400", [HERE]).close()
     with pytest.raises(BadInput, match="no peer of cluster lab answered"):
-        find("lab", 1, [HERE])
+        find(LAB, 1, [HERE])
 
 
 def test_an_address_of_one_host_is_not_for_others() -> None:
     with pytest.raises(BadInput, match="is no address for other hosts"):
-        advertise("lab", "unix:/run/fairgate/1.sock", [HERE])
+        advertise(LAB, "unix:/run/fairgate/1.sock", [HERE])
 
 
 def test_without_the_package_it_is_one_clear_line() -> None:

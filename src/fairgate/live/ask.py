@@ -154,6 +154,9 @@ class Asker:
     def on_down(self, peer: int, why: str) -> None:
         pass  # it is silent then; its dial goes on
 
+    def on_quiet(self) -> None:
+        pass
+
     def on_pressure(self, peer: int, full: bool) -> None:
         pass
 

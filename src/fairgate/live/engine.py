@@ -46,6 +46,7 @@ ASK, TELL, BREAK = "ask", "tell", "break"
 LEFT = "this peer has left"
 ENDED = "this peer's thread has ended"
 DROPPED = "this peer was taken for dead by the others"
+FORKED = "this peer is the parent process's: a child joins by itself, after the fork"
 CLOSE_SECONDS = 10.0
 
 T = TypeVar("T")
@@ -77,7 +78,8 @@ class Engine(Chores):
         self.journals = journals
         self.gates: dict[str, LiveGate] = {}
         self.local: deque[tuple[str, int, int, Message]] = deque()  # between seats of this peer
-        self.on_frame = Intake(self, self.take).on_frame
+        intake = Intake(self, self.take)
+        self.on_frame, self.on_quiet, self.tell = intake.on_frame, intake.on_quiet, intake.tell
         self.members = Members()
         self.announced = 0  # the version of it that we told others of
         self.closed = ""  # why
@@ -175,14 +177,16 @@ class Engine(Chores):
         self.of_user(gate, gate.acquire, ticket)
 
     def of_user(self, gate: LiveGate, work: Callable[[Ticket], None], ticket: Ticket) -> None:
-        self.check_process()
+        if self.pid != process[0]:
+            raise ForkedPeer(FORKED)
         if self.lock.wanted:
             self.lock.step_aside()
         with self.user_lock:
             try:
                 self.now = clock()
                 work(ticket)
-                self.settle()
+                if self.local:
+                    self.settle()
             except Exception:
                 raise
             except BaseException:
@@ -199,7 +203,8 @@ class Engine(Chores):
         """In again at once, if the last to leave here left its seat for that."""
         if gate.kept is None:
             return None
-        self.check_process()
+        if self.pid != process[0]:
+            raise ForkedPeer(FORKED)
         if self.lock.wanted:
             self.lock.step_aside()
         ticket = None
@@ -225,7 +230,7 @@ class Engine(Chores):
 
     def check_process(self) -> None:
         if self.pid != process[0]:
-            raise ForkedPeer("this peer is the parent process's: a child joins by itself, after the fork")
+            raise ForkedPeer(FORKED)
 
     def breathe(self, gate: LiveGate) -> None:
         """The engine's thread reads all that has come by now. It is two turns of its loop: the first may have begun."""

@@ -50,7 +50,8 @@ class Home(Protocol):
 
     def lease_begins(self, gate: "LiveGate", ticket: Ticket) -> None: ...
 
-    def abandoned(self, gate: "LiveGate", ticket: Ticket) -> None: ...
+    def tell(self, gate: "LiveGate", ticket: Ticket) -> None:
+        """Its user, that it was let in."""
 
 
 class LiveGate:
@@ -200,8 +201,8 @@ class LiveGate:
         if ticket is None or ticket.number != request or ticket.state != WAITING:
             return
         self.counts.entered(self.home.now - ticket.asked)
-        if not ticket.let_in(self.home.now, slot, fence):
-            self.home.abandoned(self, ticket)
+        ticket.let_in(self.home.now, slot, fence)
+        self.home.tell(self, ticket)
         if ticket.deadline != NO_DEADLINE:
             self.home.lease_begins(self, ticket)
         if is_late(fence):

@@ -11,6 +11,7 @@ from fairgate.core.message import Message, decode
 from fairgate.live.clock import clock
 from fairgate.live.gate import LiveGate
 from fairgate.live.monitor import Monitor
+from fairgate.live.ticket import Ticket
 from fairgate.net.codec import CodecError, Frame
 
 MESSAGE = "m"
@@ -26,6 +27,8 @@ class Home(Protocol):
 
     def settle(self) -> None: ...
 
+    def abandoned(self, gate: LiveGate, ticket: Ticket) -> None: ...
+
 
 class Intake:
     def __init__(self, home: Home, others: Callable[[int, Frame], None]) -> None:
@@ -34,6 +37,8 @@ class Intake:
         self.gates = home.gates
         self.local = home.local
         self.others = others  # takes all other frames
+        self.stepping = False
+        self.let_in: list[tuple[LiveGate, Ticket]] = []  # and not told yet
 
     def on_frame(self, peer: int, frame: Frame) -> None:
         """A frame is (kind, ...); what does not fit, wherever that is found out, is nothing that a peer says."""
@@ -49,6 +54,7 @@ class Intake:
     def on_message(self, name: str, dst: int, src: int, msg: Message) -> None:
         """A step of the engine's, without what `with` costs."""
         self.lock.take()
+        self.stepping = True
         try:
             self.home.now = clock()
             gate = self.gates.get(name)
@@ -57,4 +63,21 @@ class Intake:
             if self.local:
                 self.home.settle()
         finally:
+            self.stepping = False
             self.lock.give()
+
+    def tell(self, gate: LiveGate, ticket: Ticket) -> None:
+        """This one was let in. If that is by what was read, its user is told when all that was read has been taken:
+        who woke up sooner would find the lock and the interpreter taken, and might enter again before somebody whose
+        request lies here already."""
+        if self.stepping:
+            self.let_in.append((gate, ticket))
+        elif not ticket.wake():
+            self.home.abandoned(gate, ticket)
+
+    def on_quiet(self) -> None:
+        if self.let_in:
+            let_in, self.let_in = self.let_in, []
+            for gate, ticket in let_in:
+                if not ticket.wake():
+                    self.home.abandoned(gate, ticket)

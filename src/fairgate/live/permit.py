@@ -88,7 +88,7 @@ class BasePermit:
 
     def release(self) -> None:
         """To release twice, or after it was lost, is nothing."""
-        self.engine.release(self.gate, self.ticket)
+        self.engine.of_user(self.gate, self.gate.release, self.ticket)
 
     def __repr__(self) -> str:
         return f"<permit of {self.gate.name}, slot {self.slot}, fence {self.fence}, {self.ticket.state}>"

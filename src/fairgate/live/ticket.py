@@ -40,15 +40,14 @@ class Ticket:
         self.why = ""  # it was lost
         self.error: FairgateError | None = None  # it was refused
 
-    def let_in(self, now: int, slot: int, fence: int) -> bool:
-        """False: its user cannot be told any more."""
+    def let_in(self, now: int, slot: int, fence: int) -> None:
+        """Its user is told next, by `wake`: False if there is nobody any more."""
         self.state = INSIDE
         self.entered = now
         self.slot = slot
         self.fence = fence
         if self.lease:
             self.deadline = now + self.lease
-        return self.wake()
 
     def again(self, now: int, note: str) -> "Ticket":
         """The next one of the same seat, whose node has not been told of the end of this one."""

@@ -56,6 +56,8 @@ class Home(Protocol):
 
     def on_frame(self, peer: int, frame: Frame) -> None: ...
 
+    def on_quiet(self) -> None: ...
+
     def on_pressure(self, peer: int, full: bool) -> None: ...
 
     def lost(self, connection: "Connection") -> None:
@@ -110,6 +112,7 @@ class Connection(asyncio.Protocol):
         finally:
             home.receiving = False
             home.flush()
+            home.on_quiet()
 
     def pause_writing(self) -> None:
         self.full = True

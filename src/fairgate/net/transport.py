@@ -52,6 +52,9 @@ class Handler(Protocol):
 
     def on_frame(self, peer: int, frame: Frame) -> None: ...
 
+    def on_quiet(self) -> None:
+        """All frames that came at once have been passed on, and what answers them has left."""
+
     def on_down(self, peer: int, why: str) -> None: ...
 
     def on_pressure(self, peer: int, full: bool) -> None:
@@ -76,6 +79,7 @@ class Transport:
         self.greeting_seconds = greeting_seconds
         self.loop = asyncio.get_running_loop()
         self.on_frame: Callable[[int, Frame], None] = handler.on_frame
+        self.on_quiet: Callable[[], None] = handler.on_quiet
         self.on_pressure: Callable[[int, bool], None] = handler.on_pressure
         self.up: dict[int, Connection] = {}  # told on_up, not yet on_down
         self.welcomed: dict[int, Connection] = {}  # said hello and were answered, not yet ready
