@@ -60,7 +60,7 @@ def test_nobody_answers_for_a_cluster_that_is_not_there() -> None:
 @multicast
 def test_who_has_left_is_not_found() -> None:
     advertise(LAB, f"{HERE}:7400", [HERE]).close()
-    with pytest.raises(BadInput, match="no peer of cluster lab answered"):
+    with pytest.raises(BadInput, match=f"no peer of cluster {LAB} answered"):
         find(LAB, 1, [HERE])
 
 
