@@ -157,9 +157,9 @@ class Colony:
             insort(before, visit.asked)
         return found
 
-    def overtakes_by_one(self) -> int:
-        """The most that any one visit was overtaken by any one other task."""
-        visits = [visit for visit in self.visits() if visit.entered]
+    def overtakes_by_one(self, since: int = 0) -> int:
+        """The most that any one visit (of those who asked since then) was overtaken by any one other task."""
+        visits = [visit for visit in self.visits() if visit.entered and visit.asked >= since]
         asked: dict[Task, list[int]] = {}
         entered: dict[Task, list[int]] = {}
         for visit in visits:  # in the order of each task, in which both rise

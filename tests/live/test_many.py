@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from fairgate.live.gate import RETAKES
 from fairgate.registry import find_protocol
 from tests.live.colony import Colony, send, until
 from tests.live.gates import PROTOCOLS
@@ -211,3 +212,19 @@ def test_tight_loops(colony: Colony, protocol: str) -> None:
         f" {colony.overtakes_by_one()} of them by one other"
     )
     assert min(entries.values()) > 0
+
+
+def test_nobody_gets_twice_as_much_as_another(colony: Colony) -> None:
+    """Eight want in all the time, for ten seconds in which all of them are there."""
+    pids = [colony.start(Plan(seed=number, threads=True, stay=0, think=0)) for number in range(8)]
+    until_inside(colony, pids)
+    begin = time.monotonic_ns()
+    time.sleep(10.0)
+    over = time.monotonic_ns()
+    colony.end()
+    colony.check(K)
+    entries = Counter(visit.task[0] for visit in colony.visits() if begin <= visit.entered < over)
+    by_one = colony.overtakes_by_one(begin)
+    print(f"entries {sorted(entries.values())}, overtaken at most {by_one} times by one other")
+    assert max(entries.values()) <= 2 * min(entries[pid] for pid in pids)
+    assert by_one <= RETAKES  # as docs/live.md says, "Entering again"
