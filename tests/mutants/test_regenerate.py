@@ -71,18 +71,18 @@ def walks(layer: type[Regenerate]) -> None:
             mortal_walk(protocol, seed, layer)
 
 
-@pytest.mark.parametrize(
-    "mutant",
-    [
-        TakesOldMessages,
-        ForgetsEarlyMessages,
-        DoesNotFreeze,
-        SaysNobodyIsInside,
-        DoesNotCatchUp,
-        TakesAnyAnswer,
-        TakesAnyInstall,
-    ],
+MUTANTS = (
+    TakesOldMessages,
+    ForgetsEarlyMessages,
+    DoesNotFreeze,
+    SaysNobodyIsInside,
+    DoesNotCatchUp,
+    TakesAnyAnswer,
+    TakesAnyInstall,
 )
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_mutant_is_caught(mutant: type[Regenerate]) -> None:
     with pytest.raises((Violation, AssertionError, RuntimeError)):
         walks(mutant)

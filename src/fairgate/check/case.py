@@ -23,6 +23,8 @@ class Case:
     cancels: int = 0  # so many requests are cancelled, at any moment
     crashes: int = 0  # so many nodes stop for ever
     resets: int = 0  # so many times a node loses its memory
+    census: bool = False  # every node above recovery/regenerate.py, with a view after every crash
+    joins: int = 0  # so many nodes are no members before they ask
     ticks: int = 0  # timed protocols: how far every clock goes, in steps of `tick` ns
     tick: int = 1_000_000_000
     skew: int = 0  # how many ticks a clock may be ahead of the slowest one; 0: all go at once
@@ -41,7 +43,9 @@ class Case:
             raise BadInput(f"--network must be one of {', '.join(NETWORKS)}, not {self.network!r}")
         if self.crashes >= self.nodes:
             raise BadInput(f"--crashes must be below --nodes ({self.nodes}): somebody must be left to ask")
-        for name in ("requests", "losses", "dups", "cancels", "crashes", "resets", "ticks", "skew"):
+        if self.joins and not self.census:
+            raise BadInput("--joins needs --census: without it the members are the same for ever")
+        for name in ("requests", "losses", "dups", "cancels", "crashes", "resets", "joins", "ticks", "skew"):
             if getattr(self, name) < 0:
                 raise BadInput(f"--{name} must be 0 or more, not {getattr(self, name)}")
         if protocol.timed and self.ticks < 1:

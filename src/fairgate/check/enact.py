@@ -89,6 +89,11 @@ class Walk(RecordedHand):
         elif what == "timer":
             said.append(f"fire {me} {argument}")
             self.fire(me, argument)
+        elif what == "view":
+            self.unsaid = "a scenario has no views"
+            self.step(me, "on_view", *argument)
+        elif what == "join":
+            pass  # it is a member of the next view, which is told later
         elif what == "tick":
             self.tick([me] if me in self.nodes else list(self.nodes), said)
         else:

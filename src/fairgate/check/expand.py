@@ -8,7 +8,8 @@ from array import array
 
 from fairgate.check.model import Model, Successor
 
-MUST = frozenset(["message", "release", "suspect", "timer", "tick"])  # the rest may happen, and need not
+# What must happen some time; the rest may, and need not.
+MUST = frozenset(["message", "release", "suspect", "timer", "tick", "view", "join"])
 MUST_HAPPEN, BREAKS = 1, 2  # flags of a step
 REMEMBERED = 1 << 16  # fingerprints
 

@@ -43,7 +43,7 @@ class Model:
         self.setup = Setup(tuple(range(case.nodes)), case.k, options=case.options)
         self.table = Table()
         self.things = self.table.things
-        self.steps = Steps(stand(protocol), self.setup, self.table)
+        self.steps = self.make_steps(protocol)
         self.fresh = [self.steps.first_key(me) for me in range(self.n)]  # keys of nodes that know nothing yet
         self.timed = self.steps.timed
         self.at_budgets = 2 * self.n
@@ -53,7 +53,14 @@ class Model:
         if symmetry:
             self.find_renamings(protocol)
 
+    def make_steps(self, protocol: type[Mutex]) -> Steps:
+        return Steps(stand(protocol), self.setup, self.table)
+
     # The first state.
+
+    def nothing_told(self) -> tuple[Any, ...]:
+        """Of what is told to nodes from outside: here, which detectors have spoken, and to whom."""
+        return ()
 
     def first(self) -> State:
         case = self.case
@@ -63,7 +70,7 @@ class Model:
             *self.fresh,
             *[self.status(me, case.requests, 0, IDLE, NIL) for me in range(self.n)],
             self.table.number("budgets", (case.cancels, losses, dups, case.crashes, case.resets)),
-            self.table.number("history", ((NIL,) * self.k, ())),  # last fence of each slot, what detectors have said
+            self.table.number("history", ((NIL,) * self.k, self.nothing_told())),  # last fence of each slot
             self.table.number("clock", (0,) * self.n),  # ticks that each node has lived through
         )
         for me in range(self.n):

@@ -12,7 +12,7 @@ cdef class Outcome:
 cdef class Steps:
     cdef public list outboxes, nodes
     cdef public object make, setup
-    cdef public bint timed
+    cdef public bint timed, conserving
     cdef public Table table
     cdef public dict armed_timers, counted, delivered, remembered
     cpdef tuple deliver(self, long long key, long long message)

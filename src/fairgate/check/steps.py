@@ -56,11 +56,12 @@ class Enumerated:
 
 
 class Steps:
-    def __init__(self, make: MakeNode, setup: Setup, table: Table) -> None:
+    def __init__(self, make: MakeNode, setup: Setup, table: Table, conserving: bool = True) -> None:
         self.outboxes = [Collected() for _ in setup.members]
         self.nodes: list[Node] = [make(me, setup, out) for me, out in zip(setup.members, self.outboxes, strict=True)]
         self.make = make
         self.setup = setup
+        self.conserving = conserving  # are tokens and coordinators counted?
         self.timed = any(node.timed for node in self.nodes)
         self.armed_timers: dict[int, tuple[tuple[str, int], ...]] = {}
         self.table = table  # "key": (node, key), and "message": Sent
@@ -168,7 +169,8 @@ class Steps:
             elif effect[0] == "lost":
                 lost = True
         after = self.number_key(me, node)
-        broken = broken or self.conserved(key, after, sent, brought, me)
+        if self.conserving:
+            broken = broken or self.conserved(key, after, sent, brought, me)
         return Outcome(after, tuple(sent), granted, lost, tuple(chooser.made), broken)
 
     def conserved(self, before: int, after: int, sent: list[int], brought: tuple[int, int], me: int) -> str:

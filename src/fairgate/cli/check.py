@@ -8,6 +8,7 @@ from fairgate.check.case import Case
 from fairgate.check.counterexample import Counterexample
 from fairgate.check.explore import Explorer, Report
 from fairgate.check.model import Model
+from fairgate.check.viewed import Viewed
 from fairgate.cli import checkargs as args
 from fairgate.cli import simargs
 from fairgate.cli.checkview import exploring, report_table, verdict_of
@@ -33,6 +34,8 @@ def check_command(
     dups: args.Dups = None,
     crashes: args.Crashes = DEFAULT.crashes,
     resets: args.Resets = DEFAULT.resets,
+    census: args.Census = DEFAULT.census,
+    joins: args.Joins = DEFAULT.joins,
     ticks: args.Ticks = DEFAULT.ticks,
     skew: args.Skew = DEFAULT.skew,
     depth: args.Depth = None,
@@ -62,6 +65,12 @@ def check_command(
         fairgate check raymond_fd --nodes 3 --crashes 1
 
         fairgate check raymond_fd_literal --nodes 2 --crashes 1
+
+    [bold]Live gates[/bold]: any protocol goes on without the dead, and with newcomers, by a census under each view
+
+        fairgate check naimi_trehel --nodes 3 --census --crashes 1
+
+        fairgate check naimi_trehel --nodes 3 --census --joins 1
 
     [bold]Clocks[/bold]: a lease is safe while they go alike, and not if they go further apart than it allows for
 
@@ -95,6 +104,8 @@ def check_command(
         cancels=cancels,
         crashes=crashes,
         resets=resets,
+        census=census,
+        joins=joins,
         ticks=ticks,
         skew=skew,
         options=read_options(options or (), found, ()),
@@ -134,8 +145,10 @@ def check_place(file: str | None) -> None:
 
 def make_model(case: Case, symmetry: bool) -> Model:
     """Only the protocol itself knows what its options may be."""
+    if case.census and symmetry:
+        raise BadInput("--symmetry cannot be combined with --census: the first of a view leads it")
     try:
-        return Model(case, symmetry=symmetry)
+        return Viewed(case) if case.census else Model(case, symmetry=symmetry)
     except ValueError as wrong:
         raise BadInput(str(wrong)) from wrong
 

@@ -32,6 +32,13 @@ Crashes = Annotated[
     ),
 ]
 Resets = Annotated[int, option(NETWORK, "So many times a node loses its memory and starts again.", metavar="N")]
+Census = Annotated[
+    bool,
+    option(
+        NETWORK, "As at a live gate: a crash or a newcomer makes a new view, and a census under it lets the gate go on."
+    ),
+]
+Joins = Annotated[int, option(NETWORK, "With --census: so many nodes are no members before they ask.", metavar="N")]
 Ticks = Annotated[
     int, option(GATE, "For protocols with a clock: how many seconds every clock goes on, as in --ticks 5.", metavar="N")
 ]
