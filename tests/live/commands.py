@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from fairgate.live.ask import GatePicture, look
+from fairgate.live.asked import Cluster, ThisHost
+from fairgate.live.hosts import Network
 from fairgate.net.runtime import runtime_folder
 
 FAIRGATE = (sys.executable, "-m", "fairgate")
 SOON = 30  # seconds: a test that waits as long has failed
+Say = Callable[..., tuple[int, str, str]]  # the fixture `say`
 WAITS = "echo in; read line"  # a command of sh that is inside until its stdin is written to or closed
 
 
@@ -48,8 +51,22 @@ def end(process: subprocess.Popen[bytes]) -> int:
     return process.returncode
 
 
-def gate(name: str) -> GatePicture | None:
-    return look(runtime_folder()).gate(name)
+def standing(*words: str, **more: Any) -> tuple[subprocess.Popen[bytes], str]:
+    """`fairgate peer` of a cluster, and the address by which others join it."""
+    process = start("peer", *words, **more)
+    return process, line(process).split(" at ")[1].split()[0]
+
+
+def end_by(signum: int, process: subprocess.Popen[bytes]) -> tuple[int, str, str]:
+    """Its exit code, and what it had left to say."""
+    process.send_signal(signum)
+    out, err = process.communicate(timeout=SOON)
+    return process.returncode, out.decode(), err.decode()
+
+
+def gate(name: str, seed: str = "") -> GatePicture | None:
+    """On this host, or in the cluster of the peer at this address."""
+    return look(Cluster(Network((seed,))) if seed else ThisHost(runtime_folder())).gate(name)
 
 
 def until(condition: Callable[[], Any]) -> Any:
@@ -61,8 +78,8 @@ def until(condition: Callable[[], Any]) -> Any:
     return found
 
 
-def until_waiting(name: str, count: int = 1) -> GatePicture:
-    found = until(lambda: (one := gate(name)) is not None and len(one.waiting) == count and one)
+def until_waiting(name: str, count: int = 1, seed: str = "") -> GatePicture:
+    found = until(lambda: (one := gate(name, seed)) is not None and len(one.waiting) == count and one)
     assert isinstance(found, GatePicture)
     return found
 

@@ -9,11 +9,16 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fairgate import KMismatch, sync
 from fairgate.errors import BadInput
+from fairgate.live.hosts import CHANGE, JOIN
 from fairgate.net import keys
+from fairgate.net.address import TcpAddress
+from fairgate.net.roster import Change, Go
+from tests.live import peers
 
 HERE = "127.0.0.1"
 
@@ -180,3 +185,20 @@ def test_connections_that_break_lose_nothing(seed: int) -> None:
                 with gate.hold(timeout=30) as permit:
                     assert permit.valid
     assert cutter.cuts > 2
+
+
+def test_who_gives_up_joining_takes_it_back() -> None:
+    """It may have been let in, and the answer come too late; else it would stay in the roster for ever."""
+
+    async def main() -> None:
+        seed = peers.Peer(1, "fairgate")
+        where = seed.transport.listen(TcpAddress(HERE, 0))
+        joining = asyncio.to_thread(sync.join, str(where), join_timeout=0.5)
+        with pytest.raises(BadInput, match=r"could not join within 0\.5 s"):
+            await joining
+        (_, joiner, asked), (_, same, told) = await seed.until("frame"), await seed.until("frame", times=2)
+        assert (asked[0], told[0], joiner) == (JOIN, CHANGE, same)
+        assert msgspec.json.decode(told[2], type=Change) == Go((joiner,))
+        await peers.close_all(seed)
+
+    peers.run(main())

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from fairgate import BadInput, sync
 from fairgate.live.mdns import advertise, find
+from tests.live.commands import end_by, run, standing
 
 HERE = "127.0.0.1"
 GROUP = "224.0.0.251"
@@ -48,6 +51,20 @@ def test_a_cluster_is_found_by_its_name_and_joined() -> None:
         assert find(OTHER, SOON, [HERE]) == ["10.0.0.5:7400"]
         with sync.join(*seeds, cluster=LAB) as guest, guest.lock("report").hold(timeout=SOON):
             assert len(keeper.lock("report").holders()) == 1
+
+
+@multicast
+def test_the_commands_find_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who listens on the loopback speaks mDNS there."""
+    monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
+    words = ("--mdns", "--cluster", f"cli{LAB}", "--listen", f"{HERE}:0")
+    keeper, _ = standing("--create", *words)
+    done = run("run", "report", *words, "--join-timeout", str(SOON), "--", "echo", "in")
+    assert (done.stdout, done.stderr) == ("in\n", "")
+    assert end_by(signal.SIGTERM, keeper) == (0, "SIGTERM: leaving\n", "")
+    done = run("run", "report", *words, "--join-timeout", "0.5", "--", "echo", "in")
+    complaint = f"fairgate: no peer of cluster cli{LAB} answered by mDNS within 0.5 s\n"
+    assert (done.returncode, done.stderr) == (2, complaint)
 
 
 @multicast

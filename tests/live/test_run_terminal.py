@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.commands import SOON, Watched, gate, run, until, until_waiting
+from tests.live.commands import SOON, Watched, end_by, gate, run, standing, start, until, until_waiting
 
 CTRL_C, CTRL_Z = b"\x03", b"\x1a"
 FAIRGATE = f"{sys.executable} -m fairgate"
@@ -117,6 +117,27 @@ def test_ctrl_z_stops_it_and_the_others_go_on(shell: Shell) -> None:
     shell.until("got something")
     assert shell.number("code=") == 6
     assert run("run", "gpu", "-k", "1", "--", "echo", "in").stdout == "in\n"  # the gate is closed, so k may be another
+
+
+def test_ctrl_z_between_hosts_keeps_the_slot(shell: Shell) -> None:
+    """Nobody else could keep it, so the peer is stopped as it is; that others may have to wait for it is told."""
+    keeper, seed = standing("--create", "--listen", "127.0.0.1:0")
+    shell.type(
+        f"{FAIRGATE} run report --join {seed} -- sh -c 'echo pid=$$; read line; echo got $line; exit 6'; echo code=$?\n"
+    )
+    shell.number("pid=")
+    shell.type(CTRL_Z)
+    shell.until("gate report may stand still until this is continued")
+    shell.until("Stopped")
+    shell.number("code=")
+    waiter = start("run", "report", "--join", seed, "--", "echo", "in")
+    shell.type("fg; echo code=$?\n")
+    shell.until("fairgate run report")
+    shell.type("something\n")
+    shell.until("got something")
+    assert shell.number("code=") == 6
+    assert waiter.communicate(timeout=SOON) == (b"in\n", b"")
+    assert end_by(signal.SIGTERM, keeper)[0] == 0
 
 
 def test_ctrl_z_while_waiting_leaves_the_queue(shell: Shell) -> None:

@@ -9,16 +9,26 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fairgate.cli import app
-from tests.live.commands import SOON, Watched, end, gate, inside, line, run, start, until, until_waiting
-
-Say = Callable[..., tuple[int, str, str]]
+from tests.live.commands import (
+    SOON,
+    Say,
+    Watched,
+    end,
+    end_by,
+    gate,
+    inside,
+    line,
+    run,
+    standing,
+    start,
+    until,
+    until_waiting,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -26,17 +36,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
     monkeypatch.setenv("COLUMNS", "160")
     return tmp_path / "run"
-
-
-@pytest.fixture
-def say(capsys: pytest.CaptureFixture[str]) -> Say:
-    """Does a command in this process; its exit code, what it printed and what it complained."""
-
-    def do(*words: str) -> tuple[int, str, str]:
-        code = app.run(words)
-        return code, *capsys.readouterr()
-
-    return do
 
 
 def who(say: Say, *words: str) -> dict[str, Any]:
@@ -47,7 +46,7 @@ def who(say: Say, *words: str) -> dict[str, Any]:
 
 def test_nothing_is_open(folder: Path, say: Say) -> None:
     assert say("who") == (0, f"no gate is open here (0 peers in {folder})\n", "")
-    assert who(say) == {"folder": str(folder), "peers": 0, "gates": []}
+    assert who(say) == {"folder": str(folder), "guarantee": "host", "peers": 0, "gates": []}
 
 
 def test_who_is_inside_and_who_waits_in_order(say: Say) -> None:
@@ -169,11 +168,13 @@ def test_top_needs_a_terminal(say: Say) -> None:
     assert say("top") == (2, "", "fairgate: top needs a terminal: use fairgate who\n")
 
 
-@pytest.mark.parametrize(("key", "code"), [(b"q", 0), (b"\x03", 130)])
-def test_top_shows_what_changes_and_ends_cleanly(key: bytes, code: int) -> None:
+@pytest.mark.parametrize(("key", "code", "cluster"), [(b"q", 0, False), (b"\x03", 130, False), (b"q", 0, True)])
+def test_top_shows_what_changes_and_ends_cleanly(key: bytes, code: int, cluster: bool) -> None:
+    keeper, seed = standing("--create", "--listen", "127.0.0.1:0") if cluster else (None, "")
+    words = ["--join", seed] if cluster else []
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execv(sys.executable, [sys.executable, "-m", "fairgate", "top"])
+        os.execv(sys.executable, [sys.executable, "-m", "fairgate", "top", *words])
     seen = b""
 
     def shows(mark: bytes) -> bool:
@@ -183,11 +184,14 @@ def test_top_shows_what_changes_and_ends_cleanly(key: bytes, code: int) -> None:
         return mark in seen
 
     until(lambda: shows(b"no gate is open here"))
-    holder = inside("report")
+    holder = inside("report", *words)
     until(lambda: shows(b"report: 1 of 1 inside"))
+    assert (b"guarantee: none" in seen) == cluster
     os.write(terminal, key)
     until(lambda: shows(b"\x1b[?1049l"))  # back from the screen of its own
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code
     assert b"Traceback" not in seen
     os.close(terminal)
     end(holder)
+    if keeper is not None:
+        assert end_by(signal.SIGTERM, keeper)[0] == 0

@@ -30,7 +30,7 @@ from fairgate.cli.run import run_arguments
 from fairgate.cli.sim import sim_command
 from fairgate.cli.swarm import swarm_command
 from fairgate.cli.who import break_command, top_command, who_command
-from fairgate.errors import BadInput
+from fairgate.errors import BadInput, FairgateError
 from fairgate.sim.run import kind_of_build
 from fairgate.trace.journal import JournalError
 from fairgate.trace.replay import ReplayError
@@ -135,6 +135,9 @@ def run(arguments: Sequence[str]) -> int:
     except (BadInput, JournalError, ScenarioError) as wrong:
         complain(wrong)
         return BAD_INPUT
+    except FairgateError as wrong:
+        complain(wrong)
+        return WRONG
     except UsageError as wrong:
         complain(usage(wrong))
         return BAD_INPUT

@@ -1,6 +1,5 @@
 """`fairgate keys`: the certificates with which hosts know each other."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -19,10 +18,10 @@ Folder = Annotated[
 ]
 
 
-def keys_folder(given: str | None) -> Path:
-    from fairgate.net.runtime import home_folder  # noqa: PLC0415 (2 MB that the other commands can do without)
+def folder_of(given: str | None) -> Path:
+    from fairgate.net.runtime import keys_folder  # noqa: PLC0415 (2 MB that the other commands can do without)
 
-    return Path(given) if given else home_folder(os.environ, "XDG_CONFIG_HOME", ".config") / "keys"
+    return Path(given) if given else keys_folder()
 
 
 def init_command(folder: Place = None) -> int:
@@ -32,7 +31,7 @@ def init_command(folder: Place = None) -> int:
     """
     from fairgate.net import keys  # noqa: PLC0415 (cryptography takes long to import, and only keys need it)
 
-    typer.echo(f"{keys.init(keys_folder(folder))}: every host of the cluster needs a copy")
+    typer.echo(f"{keys.init(folder_of(folder))}: every host of the cluster needs a copy")
     return 0
 
 
@@ -43,7 +42,7 @@ def add_command(host: HostName, also: Also = None, folder: Folder = None, days: 
     """
     from fairgate.net import keys  # noqa: PLC0415 (see above)
 
-    made = keys.add(keys_folder(folder), host, also or (), days)
+    made = keys.add(folder_of(folder), host, also or (), days)
     typer.echo(f"{made}: {host} needs it, its .key and {keys.AUTHORITY}.crt")
     return 0
 

@@ -5,46 +5,75 @@ from typing import Annotated
 
 import typer
 
-from fairgate import sync
 from fairgate.cli.ends import log_as_complaints
-from fairgate.live.haunt import rule_of
+from fairgate.cli.net import Net
+from fairgate.cli.netoptions import net_options
+from fairgate.cli.networds import TO_CREATE, TO_TELL
+from fairgate.live.engine import Engine
+from fairgate.live.host import HostGround
 from fairgate.live.kinds import default_protocol
 from fairgate.live.signals import Interrupted, Signals
 from fairgate.live.standing import stand
 
 LOOK_SECONDS = 1.0  # whether the others still have us
+NO_GATE = "keeps no gate open"
 
 Gates = Annotated[
     list[str] | None, typer.Argument(metavar="[GATE]...", show_default=False, help="Gates to keep open, all of this k.")
 ]
 
 
+@net_options(*TO_CREATE, *TO_TELL)
 def peer_command(
+    net: Net,
     gates: Gates = None,
     k: Annotated[int, typer.Option("-k", metavar="K", help="How many they let in.")] = 1,
     protocol: Annotated[
         str | None, typer.Option("--protocol", metavar="NAME", show_default=False, help="By which they do.")
     ] = None,
 ) -> int:
-    """Be a peer of this host until a signal comes, and keep gates open.
+    """Be a peer until a signal comes, and keep gates open: on this host, or in a cluster of several.
 
     A gate closes when its last peer leaves, and may then be opened with another k. One that is kept open stays as it
     is, and what outlives its fairgate is seen to be over at once.
+
+        fairgate peer gpu -k 3
+
+    Between hosts one peer makes the cluster and keeps the list of its peers. It must stay: without it nobody can come
+    or go. Others join by the address of any peer.
+
+        fairgate keys init; fairgate keys add 10.0.0.5; fairgate keys add 10.0.0.6
+
+        fairgate peer --create --listen 10.0.0.5:7400
+
+        fairgate run gpu -k 3 --join 10.0.0.5:7400 -- ./train
+
+    Every host has its own .crt and .key, and ca.crt, in ~/.config/fairgate/keys or where --keys says.
     """
     log_as_complaints()
     signals = Signals()
-    protocol = protocol or default_protocol(k)
-    with sync.join() as peer:
-        for gate in gates or ():
-            stand(peer.engine, gate, k, protocol)
-        kept = f"keeps {', '.join(gates)} open (k={k}, {protocol})" if gates else "keeps no gate open"
-        folder = rule_of(peer.engine).folder
-        print(f"pid {peer.engine.pid} is a peer in {folder} and {kept} until a signal ends it", flush=True)
-        try:
+    try:
+        with signals.raised():
+            peer = net.peer()
+        with peer, net.served(peer, say), net.advertised(peer):
+            for gate in gates or ():
+                stand(peer.engine, gate, k, protocol or default_protocol(k))
+            kept = f"keeps {', '.join(gates)} open (k={k}, {protocol or default_protocol(k)})" if gates else NO_GATE
+            say(f"pid {peer.engine.pid} is a peer {where(peer.engine, net)} and {kept} until a signal ends it")
             with signals.raised():
                 while not peer.engine.closed:
                     signals.wait(LOOK_SECONDS)
-        except Interrupted as by:
-            print(f"{signal.Signals(by.signum).name}: leaving")
-            return 130 if by.signum == signal.SIGINT else 0
+    except Interrupted as by:
+        say(f"{signal.Signals(by.signum).name}: leaving")
+        return 130 if by.signum == signal.SIGINT else 0
     return 1
+
+
+def where(engine: Engine, net: Net) -> str:
+    if isinstance(engine.ground, HostGround):
+        return f"in {engine.ground.rule.folder}"
+    return f"of cluster {net.name} at {engine.identity.socket} (guarantee: {engine.ground.guarantee})"
+
+
+def say(what: str) -> None:
+    print(what, flush=True)

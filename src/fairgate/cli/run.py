@@ -14,13 +14,15 @@ from fairgate.cli.ends import BAD_INPUT, WRONG, complain, log_as_complaints
 from fairgate.cli.runargs import Options, read_options
 from fairgate.errors import BadInput, FairgateError
 from fairgate.live.command import KILLED, Command
-from fairgate.live.haunt import rule_of, stay_as_ghost
-from fairgate.live.minder import Minder, Rule
+from fairgate.live.haunt import can_haunt, stay_as_ghost
+from fairgate.live.minder import LOOK_SECONDS, Minder, Rule
 from fairgate.live.permit import SECOND
-from fairgate.live.signals import Interrupted, Signals
+from fairgate.live.signals import FORWARDED, Interrupted, Signals
 from fairgate.live.terminal import Terminal, stop_our_group
 from fairgate.net import occupancy
+from fairgate.net.access import Access
 from fairgate.net.occupancy import Held, occupy
+from fairgate.net.runtime import runtime_folder
 
 CANNOT_RUN, NOT_FOUND = 126, 127
 LONGEST_NOTE = 200
@@ -44,24 +46,21 @@ def run(options: Options) -> int:
     if code:
         return code
     signals = Signals()
+    rule = runtime_folder()
     until = None if options.wait is None else time.monotonic() + options.wait
     while True:
-        with join() as peer:
-            gate = peer.semaphore(options.gate, options.k, options.protocol)
-            try:
+        try:
+            with signals.raised():
+                peer = options.net.peer()
+            with peer, options.net.served(peer, complain):
+                gate = peer.semaphore(options.gate, options.k, options.protocol)
                 with signals.raised():
                     permit = ask(gate, options, until)
-            except Interrupted as by:
-                if by.signum != signal.SIGTSTP:
-                    return KILLED + by.signum
-            else:
-                return options.code if permit is None else Inside(permit, options, signals).run()
+                return options.code if permit is None else Inside(permit, options, signals, rule).run()
+        except Interrupted as by:
+            if by.signum != signal.SIGTSTP:
+                return KILLED + by.signum
         stop_our_group()
-
-
-def join() -> sync.Peer:
-    """With the others of this host."""
-    return sync.join()
 
 
 def ask(gate: sync.Semaphore, options: Options, until: float | None) -> sync.Permit | None:
@@ -72,13 +71,13 @@ def ask(gate: sync.Semaphore, options: Options, until: float | None) -> sync.Per
 
 
 class Inside:
-    def __init__(self, permit: sync.Permit, options: Options, signals: Signals) -> None:
+    def __init__(self, permit: sync.Permit, options: Options, signals: Signals, rule: Access) -> None:
         self.permit = permit
         self.options = options
         self.signals = signals
         self.terminal = Terminal()
         ticket = permit.ticket
-        self.held = occupy(rule_of(permit.engine), Held(options.gate, ticket.ident, ticket.slot, ticket.deadline))
+        self.held = occupy(rule, Held(options.gate, ticket.ident, ticket.slot, ticket.deadline))
         self.command = Command(options.command, self.environ(), self.held, not options.close)
         self.ghost = False
 
@@ -100,7 +99,7 @@ class Inside:
         threading.Thread(target=self.tell_of_loss, daemon=True).start()
         rule = Rule(self.options.on_lost, int((self.options.grace or 0) * SECOND))
         plan = rule.at_lease(self.permit.ticket.deadline) if self.options.lease else []
-        code = Minder(self.command, self.signals, self.terminal, rule, self.is_lost, self.stay, plan).mind()
+        code = Minder(self.command, self.signals, self.terminal, rule, self.is_lost, self.before_stop, plan).mind()
         self.leave()
         return code
 
@@ -119,6 +118,12 @@ class Inside:
             self.held.path.unlink(missing_ok=True)  # whatever goes on is outside
         return self.permit.lost.is_set()
 
+    def before_stop(self) -> None:
+        if can_haunt(self.permit.engine):
+            self.stay()
+        else:
+            complain(f"gate {self.options.gate} may stand still until this is continued: fg")
+
     def stay(self) -> None:
         if not self.ghost:
             self.ghost = True
@@ -127,10 +132,20 @@ class Inside:
     def leave(self) -> None:
         """The slot is free, unless something that the command started is still there."""
         os.close(self.held.file)
+        if not can_haunt(self.permit.engine):
+            self.outlast()
         if occupancy.read(self.held.path) is None:
             self.permit.release()
         else:
             self.stay()
+
+    def outlast(self) -> None:
+        """Until it is gone: between hosts nobody else would keep the slot for it."""
+        while not self.is_lost() and occupancy.read(self.held.path) is not None:
+            self.signals.wait(LOOK_SECONDS)
+            for signum in self.signals.take():
+                if signum in FORWARDED:
+                    self.command.send(signum)
 
 
 def why_not_run(word: str) -> int:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from fairgate.cli.ends import WRONG
+from fairgate.cli.net import Net
+from fairgate.cli.networds import BETWEEN_HOSTS, TO_JOIN, TO_TELL, add_words
 from fairgate.errors import BadInput
 from fairgate.live.kinds import MANY, ONE
 from fairgate.live.minder import IGNORE, KILL, TERM
@@ -20,7 +22,7 @@ signals that we get (TERM, INT, HUP, QUIT, USR1, USR2). Its environment tells it
 k-1), FAIRGATE_FENCE (a number that rises with every permit of that slot) and, with --lease, FAIRGATE_DEADLINE (seconds
 since 1970); slot and fence are empty if the protocol has none.
 """
-MORE = """\
+MORE = f"""\
 Background processes. As with flock, the slot is taken until the last process that the command started is gone, even if
 fairgate was killed with -9 (then the command itself dies, but not what it started). Else two could be inside without
 knowing. What leaves the process group and closes its files is not seen. -o counts the command alone. Without --lease
@@ -34,6 +36,10 @@ Exit codes of our own: 1 (or -E) not let in, 2 bad input, 126 cannot be run, 127
   fairgate run backup -- rsync -a src/ dst/
   fairgate run gpu -k 3 -- sh -c 'CUDA_VISIBLE_DEVICES=$FAIRGATE_SLOT python train.py'
   fairgate run report -n -E 0 -- make report       # somebody makes it already: fine
+
+{BETWEEN_HOSTS}
+There fairgate stays until all that the command started is gone, because nobody else knows of it, and Ctrl-Z may hold up
+the gate until fg.
 """
 
 
@@ -53,6 +59,7 @@ class Options(argparse.Namespace):
     on_lost: str
     close: bool
     protocol: str | None
+    net: Net
     command: list[str]
 
 
@@ -80,6 +87,8 @@ def parser() -> Parser:
                         help="what is done to its process group when the lease is about to end, or the permit is lost:"
                              " SIGTERM and, after --grace, SIGKILL (term), SIGKILL (kill), nothing")  # fmt: skip
     parser.add_argument("--protocol", metavar="NAME", help=f"{ONE} for one, {MANY} for more if left out")
+    add_words(parser.add_argument_group("what it tells of itself"), TO_TELL)
+    add_words(parser.add_argument_group("between hosts"), TO_JOIN)
     return parser
 
 
@@ -88,6 +97,8 @@ def read_options(arguments: Sequence[str]) -> Options:
     split = arguments.index("--") if "--" in arguments else len(arguments)
     options = parser().parse_args(arguments[:split], Options())
     options.command = list(arguments[split + 1 :])
+    options.net = Net.of({name: getattr(options, name) for name in (*TO_JOIN, *TO_TELL)})
+    options.net.check()
     if not options.command:
         raise BadInput("write the command after --: fairgate run GATE -- COMMAND (see fairgate run --help)")
     if options.lease == 0:

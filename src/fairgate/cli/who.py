@@ -1,6 +1,7 @@
-"""`fairgate who`, `top` and `break`: looking at the gates of this host, and breaking a permit."""
+"""`fairgate who`, `top` and `break`: looking at the gates of this host or of a cluster, and breaking a permit."""
 
 import json
+import logging
 import os
 import select
 import sys
@@ -18,13 +19,16 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from fairgate.cli.ends import complain
+from fairgate.cli.ends import complain, log_as_complaints
+from fairgate.cli.net import Net
+from fairgate.cli.netoptions import net_options
+from fairgate.cli.networds import TO_ASK
 from fairgate.cli.screen import counted, seconds, stdout
 from fairgate.cli.tables import plain_table
 from fairgate.errors import BadInput
 from fairgate.live.ask import Asker, GatePicture, Picture, Someone, look, run
-from fairgate.net.access import Access
-from fairgate.net.runtime import runtime_folder
+from fairgate.live.asked import Asked
+from fairgate.live.host import HostGround
 
 REFRESH_SECONDS = 0.5
 NONE = "-"
@@ -41,16 +45,25 @@ Slot = Annotated[
 # who.
 
 
+@net_options(*TO_ASK)
 def who_command(
-    gate: GateName = None, as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False
+    net: Net, gate: GateName = None, as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False
 ) -> int:
-    """Say who is inside of the gates of this host, and who waits there."""
-    rule = runtime_folder()
-    picture = chosen(look(rule), gate)
+    """Say who is inside of the gates of this host or of a cluster, and who waits there.
+
+    To look is not to join: nobody's list of peers changes by it.
+
+        fairgate who
+
+        fairgate who gpu --join 10.0.0.5:7400
+    """
+    log_as_complaints()
+    asked = net.asked()
+    picture = chosen(look(asked), gate)
     if as_json:
-        print(json.dumps(for_programs(picture, rule)))
+        print(json.dumps(for_programs(picture, asked)))
     else:
-        stdout().print(shown(picture, gate, rule))
+        stdout().print(shown(picture, gate, asked))
     return 0
 
 
@@ -58,7 +71,7 @@ def chosen(picture: Picture, gate: str | None) -> Picture:
     return Picture(tuple([one for one in picture.gates if gate in (None, one.name)]), picture.peers)
 
 
-def for_programs(picture: Picture, rule: Access) -> dict[str, Any]:
+def for_programs(picture: Picture, asked: Asked) -> dict[str, Any]:
     """Times are seconds since 1970. Ids and sockets are fairgate's own affair."""
 
     def plain(one: Any, left_out: tuple[str, ...]) -> dict[str, Any]:
@@ -71,17 +84,20 @@ def for_programs(picture: Picture, rule: Access) -> dict[str, Any]:
             told[name] = [plain(one, ("ident", "peer")) for one in getattr(gate, name)]
         told["silent"] = [{"pid": peer.pid, "host": peer.host} for peer in gate.silent]
         gates.append(told)
-    return {"folder": str(rule.folder), "peers": picture.peers, "gates": gates}
+    return {**asked.named(), "guarantee": asked.guarantee, "peers": picture.peers, "gates": gates}
 
 
-def shown(picture: Picture, gate: str | None, rule: Access) -> Group | Text:
-    if picture.gates:
-        parts: list[Any] = []
-        for one in picture.gates:
-            parts += ["", *gate_shown(one)] if parts else gate_shown(one)
-        return Group(*parts)
-    open_ones = NOTHING if gate is None else f"no gate {gate} is open here"
-    return Text(f"{open_ones} ({counted(picture.peers, 'peer')} in {rule.folder})")
+def shown(picture: Picture, gate: str | None, asked: Asked) -> Group | Text:
+    there = f"{counted(picture.peers, 'peer')} {asked.where()}"
+    if not picture.gates:
+        open_ones = NOTHING if gate is None else f"no gate {gate} is open here"
+        return Text(f"{open_ones} ({there})")
+    parts: list[Any] = []
+    for one in picture.gates:
+        parts += ["", *gate_shown(one)] if parts else gate_shown(one)
+    if asked.guarantee != HostGround.guarantee:
+        parts += ["", Text(f"{there}, guarantee: {asked.guarantee} (a peer that dies is not survived)")]
+    return Group(*parts)
 
 
 def gate_shown(gate: GatePicture) -> list[Any]:
@@ -117,21 +133,30 @@ def add_row(table: Table, where: str, one: Someone, now: float) -> None:
 # top.
 
 
-def top_command(gate: GateName = None) -> int:
-    """Show who is inside and who waits, as it changes. q or Ctrl-C ends it."""
-    rule = runtime_folder()
+@net_options(*TO_ASK)
+def top_command(net: Net, gate: GateName = None) -> int:
+    """Show who is inside and who waits, as it changes.
+
+    q or Ctrl-C ends it.
+
+        fairgate top gpu --join 10.0.0.5:7400
+    """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadInput("top needs a terminal: use fairgate who")
-    return run(watch(rule, gate))
+    log_as_complaints()
+    return run(watch(net.asked(), gate))
 
 
-async def watch(rule: Access, gate: str | None) -> int:
-    async with Asker(rule) as asker:
+async def watch(asked: Asked, gate: str | None) -> int:
+    async with Asker(asked) as asker:
+        picture = await asker.look()  # what is wrong with it is told before there is a screen
+        logging.disable(logging.WARNING)
         with keys(), Live(console=stdout(), screen=True, auto_refresh=False) as live:
             while True:
-                live.update(shown(chosen(await asker.look(), gate), gate, rule), refresh=True)
+                live.update(shown(chosen(picture, gate), gate, asked), refresh=True)
                 if "q" in pressed(REFRESH_SECONDS):
                     return 0
+                picture = await asker.look()
 
 
 @contextmanager
@@ -154,19 +179,25 @@ def pressed(within: float) -> str:
 # break.
 
 
+@net_options(*TO_ASK)
 def break_command(
-    gate: OneGate, slot: Slot, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False
+    net: Net, gate: OneGate, slot: Slot, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False
 ) -> int:
     """End the permit of whoever is in this slot: for when nobody else can.
 
     It is told so, and fairgate run ends its command; but until it has stopped, it and the next one are inside together.
     What a ghost left behind is told nothing and goes on running: end it first.
+
+        fairgate break gpu 2
+
+        fairgate break gpu 2 --join 10.0.0.5:7400
     """
-    return run(broken(runtime_folder(), gate, slot, yes))
+    log_as_complaints()
+    return run(broken(net.asked(), gate, slot, yes))
 
 
-async def broken(rule: Access, name: str, slot: int, yes: bool) -> int:
-    async with Asker(rule) as asker:
+async def broken(asked: Asked, name: str, slot: int, yes: bool) -> int:
+    async with Asker(asked) as asker:
         gate = (await asker.look()).gate(name)
         if gate is None:
             raise BadInput(f"no gate {name} is open here")

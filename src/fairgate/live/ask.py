@@ -1,7 +1,7 @@
-"""Asking the peers of this host what they know, without being one of them: for `fairgate who`, `top` and `break`.
+"""Asking peers what they know, without being one of them: for `fairgate who`, `top` and `break`.
 
-The members file says who there is. Each peer says for itself who is inside and who waits by it; the ghosts, whose peers
-are dead, are known by their files (net/occupancy.py).
+Who there is on this host or in a cluster is found out by asked.py. Each peer says for itself who is inside and who
+waits by it; the ghosts, whose peers are dead, are known by their files (net/occupancy.py).
 """
 
 import asyncio
@@ -12,21 +12,19 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 from fairgate.core.ids import NIL
+from fairgate.live.asked import Asked
 from fairgate.live.clock import clock
 from fairgate.live.engine import ASK, BREAK, TELL
-from fairgate.live.host import CLUSTER, NEWS, beside
+from fairgate.live.host import NEWS, beside
 from fairgate.live.permit import SECOND
 from fairgate.live.report import ANSWER_SECONDS, Person, Report
 from fairgate.live.report import read as read_report
 from fairgate.live.ticket import NO_DEADLINE
 from fairgate.net import occupancy
-from fairgate.net.access import Access
-from fairgate.net.address import UnixAddress
 from fairgate.net.codec import CodecError, Frame
 from fairgate.net.loop import new_loop
-from fairgate.net.members import PEERS, make_change, remove_dead
-from fairgate.net.roster import Gate, Members, Peer, Rise, Seat
-from fairgate.net.transport import Transport
+from fairgate.net.members import PEERS
+from fairgate.net.roster import Gate, Members, Peer, Seat
 
 T = TypeVar("T")
 
@@ -69,17 +67,17 @@ class Picture:
 
 
 class Asker:
-    """`async with Asker(rule) as asker`, then `await asker.look()` as often as wanted."""
+    """`async with Asker(asked) as asker`, then `await asker.look()` as often as wanted."""
 
-    def __init__(self, rule: Access) -> None:
-        self.rule = rule
+    def __init__(self, asked: Asked) -> None:
+        self.asked = asked
         self.number = 0
         self.answers: dict[int, asyncio.Future[Report]] = {}
         self.dialled: set[int] = set()
         self.news: dict[int, Frame] = {}  # for those that are not up yet
 
     async def __aenter__(self) -> Self:
-        self.transport = Transport(1 + secrets.randbelow(PEERS - 1), CLUSTER, self)
+        self.transport = self.asked.begin(1 + secrets.randbelow(PEERS - 1), self)
         return self
 
     async def __aexit__(self, *how: object) -> None:
@@ -87,10 +85,10 @@ class Asker:
 
     async def look(self) -> Picture:
         """Who does not answer in time is told of as silent."""
-        members, _ = await beside(lambda: remove_dead(self.rule))
+        members = await self.asked.members()
         reports = await self.ask(members)
-        held = {one.ident: one for one in await beside(lambda: occupancy.found(self.rule.folder))}
-        gates = [self.picture(gate, members, reports, held) for gate in members.gates]
+        ghosts = await beside(self.asked.ghosts)
+        gates = [picture(gate, members, reports, ghosts) for gate in members.gates]
         return Picture(tuple(sorted(gates, key=lambda gate: gate.name)), len(members.peers))
 
     async def ask(self, members: Members) -> dict[int, Report]:
@@ -112,13 +110,12 @@ class Asker:
         self.news[peer.id] = frame
         if peer.id not in self.dialled:
             self.dialled.add(peer.id)
-            self.transport.dial(UnixAddress(peer.socket), peer.id, quiet=True)
+            self.transport.dial(self.asked.address(peer), peer.id, quiet=True)
 
     async def break_in(self, gate: GatePicture, whom: Someone) -> bool:
         """Whoever has this permit has it no longer. False: its peer did not do it in time."""
         if whom.ghost:
-            members = await beside(lambda: make_change(self.rule, Rise(gate.name, (whom.ident,))))
-            (self.rule.folder / f"{whom.ident}{occupancy.HELD}").unlink(missing_ok=True)
+            members = await self.asked.end_ghost(gate.name, whom.ident)
             for peer in members.peers:
                 self.send(peer, (NEWS, members.version))
         else:
@@ -141,15 +138,22 @@ class Asker:
         frame = self.news.pop(peer, None)
         if frame is not None:
             self.transport.send(peer, frame)
+        self.asked.on_up(peer)
 
     def on_frame(self, peer: int, frame: Frame) -> None:
-        if frame[0] == NEWS:
-            return  # told to everybody who comes; we read the roster ourselves
-        if frame[0] != TELL or len(frame) != 3:
-            raise CodecError(f"{frame[0]!r:.20} is no answer")
+        try:
+            self.take(peer, frame)
+        except (LookupError, TypeError, ValueError) as wrong:
+            raise CodecError(f"{frame!r:.60} is no answer: {wrong}") from wrong
+
+    def take(self, peer: int, frame: Frame) -> None:
+        if frame[0] != TELL:
+            self.asked.on_frame(peer, frame)
+            return
+        _, number, told = frame
         answer = self.answers.get(peer)
-        if answer is not None and frame[1] == self.number and not answer.done():
-            answer.set_result(read_report(frame[2]))
+        if answer is not None and number == self.number and not answer.done():
+            answer.set_result(read_report(told))
 
     def on_down(self, peer: int, why: str) -> None:
         pass  # it is silent then; its dial goes on
@@ -160,41 +164,42 @@ class Asker:
     def on_pressure(self, peer: int, full: bool) -> None:
         pass
 
-    # The picture.
 
-    def picture(
-        self, gate: Gate, members: Members, reports: dict[int, Report], held: dict[int, occupancy.Held]
-    ) -> GatePicture:
-        told = [one for report in reports.values() for one in report.gates if one.name == gate.name]
-        people = [person for one in told for person in one.people]
-        inside = [someone(person) for person in people if person.inside]
-        inside += [self.ghost(seat, members, held.get(seat.ident)) for seat in gate.seats if seat.ghost]
-        hosts = {seat.host for seat in gate.seats if seat.host != NIL}
-        return GatePicture(
-            gate.name,
-            gate.k,
-            gate.protocol,
-            tuple(sorted(inside, key=lambda one: (one.slot is None, one.slot, one.since))),
-            tuple(sorted([someone(person) for person in people if not person.inside], key=lambda one: one.since)),
-            tuple(peer for peer in members.peers if peer.id in hosts and peer.id not in reports),
-            sum(one.entries for one in told),
-            max([one.longest for one in told], default=0) / SECOND,
-        )
+# The picture.
 
-    def ghost(self, seat: Seat, members: Members, held: occupancy.Held | None) -> Someone:
-        try:
-            since = (self.rule.folder / f"{seat.ident}{occupancy.HELD}").stat().st_mtime
-        except OSError:
-            since = time.time()
-        deadline = None if held is None else on_calendar(held.deadline)
-        pid = occupancy.NO_GROUP if held is None else held.group
-        note = "its fairgate is gone or stopped, processes are left"
-        return Someone(pid, members.place.host, known(seat.slot), None, since, deadline, note, True, seat.ident)
+Ghosts = dict[int, tuple[occupancy.Held, float]]
 
 
-def someone(person: Person) -> Someone:
-    since = on_calendar(person.since) or 0.0
-    slot, fence, deadline = known(person.slot), known(person.fence), on_calendar(person.deadline)
+def picture(gate: Gate, members: Members, reports: dict[int, Report], ghosts: Ghosts) -> GatePicture:
+    told = [(one, report.now) for report in reports.values() for one in report.gates if one.name == gate.name]
+    people = [(person, now) for one, now in told for person in one.people]
+    inside = [someone(person, now) for person, now in people if person.inside]
+    inside += [ghost(seat, members, ghosts) for seat in gate.seats if seat.ghost]
+    waiting = [someone(person, now) for person, now in people if not person.inside]
+    hosts = {seat.host for seat in gate.seats if seat.host != NIL}
+    return GatePicture(
+        gate.name,
+        gate.k,
+        gate.protocol,
+        tuple(sorted(inside, key=lambda one: (one.slot is None, one.slot, one.since))),
+        tuple(sorted(waiting, key=lambda one: one.since)),
+        tuple(peer for peer in members.peers if peer.id in hosts and peer.id not in reports),
+        sum(one.entries for one, _ in told),
+        max([one.longest for one, _ in told], default=0) / SECOND,
+    )
+
+
+def ghost(seat: Seat, members: Members, ghosts: Ghosts) -> Someone:
+    held, since = ghosts.get(seat.ident, (None, time.time()))
+    deadline = None if held is None else on_calendar(held.deadline, clock())
+    pid = occupancy.NO_GROUP if held is None else held.group
+    note = "its fairgate is gone or stopped, processes are left"
+    return Someone(pid, members.place.host, known(seat.slot), None, since, deadline, note, True, seat.ident)
+
+
+def someone(person: Person, now: int) -> Someone:
+    since = on_calendar(person.since, now) or 0.0
+    slot, fence, deadline = known(person.slot), known(person.fence), on_calendar(person.deadline, now)
     return Someone(
         person.pid, person.host, slot, fence, since, deadline, person.note, ident=person.ident, peer=person.peer
     )
@@ -204,16 +209,16 @@ def known(number: int) -> int | None:
     return None if number == NIL else number
 
 
-def on_calendar(moment: int) -> float | None:
-    """Of a clock that all of one host share."""
-    return None if moment == NO_DEADLINE else time.time() - (clock() - moment) / SECOND
+def on_calendar(moment: int, now: int) -> float | None:
+    """`now` is now on the same clock, which is one host's."""
+    return None if moment == NO_DEADLINE else time.time() - (now - moment) / SECOND
 
 
-def look(rule: Access) -> Picture:
+def look(asked: Asked) -> Picture:
     """Once, for who has no loop."""
 
     async def main() -> Picture:
-        async with Asker(rule) as asker:
+        async with Asker(asked) as asker:
             return await asker.look()
 
     return run(main())

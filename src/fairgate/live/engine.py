@@ -17,8 +17,8 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
+from concurrent.futures import Future, InvalidStateError
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -92,8 +92,15 @@ class Engine(Chores):
     def start(self) -> None:
         """Returns when this process is a peer; BadInput if it cannot be one."""
         self.thread.start()
-        self.ready.result()
-        atexit.register(close_if_open, weakref.ref(self))
+        try:
+            self.ready.result()
+            atexit.register(close_if_open, weakref.ref(self))
+        except BaseException:  # Ctrl-C, perhaps: it is not to become a peer that nobody closes
+            if self.ready.cancel() or self.ready.exception() is not None:
+                self.thread.join(CLOSE_SECONDS)
+            else:
+                self.close()
+            raise
 
     def run(self) -> None:
         try:
@@ -104,18 +111,22 @@ class Engine(Chores):
             self.end_waiting()
 
     async def main(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.stopping = asyncio.Event()
+        begin = self.loop.create_task(self.begin())
+        self.ready.add_done_callback(lambda _: self.loop.call_soon_threadsafe(begin.cancel))  # nobody waits any more
         try:
-            await self.begin()
+            await begin
         except BaseException as wrong:
-            self.ready.set_exception(wrong)
+            with suppress(InvalidStateError):
+                self.ready.set_exception(wrong)
             return
-        self.ready.set_result(None)
-        await self.stopping.wait()
+        with suppress(InvalidStateError):
+            self.ready.set_result(None)
+            await self.stopping.wait()
         await self.end()
 
     async def begin(self) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.stopping = asyncio.Event()
         members = await self.ground.begin()
         with self.step():
             self.adopt(members)

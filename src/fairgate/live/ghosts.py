@@ -31,7 +31,7 @@ class Ghosts:
     def look(self) -> None:
         self.timer = None
         for ident, gate in list(self.gates.items()):
-            if occupancy.read(self.folder / f"{ident}{occupancy.HELD}") is None:
+            if occupancy.read(occupancy.path_of(self.folder, ident)) is None:
                 del self.gates[ident]
                 self.on_over(gate, ident)
         if self.gates:

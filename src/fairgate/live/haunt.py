@@ -1,19 +1,15 @@
 """Leaving without being gone: this peer ends, and what it let in stays inside as a ghost (net/occupancy.py)."""
 
-from fairgate.errors import BadInput
 from fairgate.live.engine import Engine
 from fairgate.live.gate import LiveGate
 from fairgate.live.host import HostGround
 from fairgate.live.ticket import OVER, Ticket
-from fairgate.net.access import Access
 from fairgate.net.members import leave
 
 
-def rule_of(engine: Engine) -> Access:
-    """Where occupancies are written."""
-    if not isinstance(engine.ground, HostGround):
-        raise BadInput("what outlives its peer is known on one host only")
-    return engine.ground.rule
+def can_haunt(engine: Engine) -> bool:
+    """Between hosts nobody knows of what outlives its peer."""
+    return isinstance(engine.ground, HostGround)
 
 
 def stay_as_ghost(engine: Engine, gate: LiveGate, ticket: Ticket) -> None:
@@ -21,5 +17,6 @@ def stay_as_ghost(engine: Engine, gate: LiveGate, ticket: Ticket) -> None:
     with engine.user_lock:
         gate.tickets.pop(ticket.ident, None)  # its node stays inside, and nobody is told of a loss
         ticket.state = OVER
-    leave(rule_of(engine), engine.me, ghosts=True)
+    assert isinstance(engine.ground, HostGround)
+    leave(engine.ground.rule, engine.me, ghosts=True)
     engine.close()  # which tells the others

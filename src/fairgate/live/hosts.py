@@ -2,10 +2,11 @@
 
     joiner -> anybody    ("join", its address, its process, its host's name)
     keeper -> joiner     ("members", version, roster)              and to everybody else: somebody has come
-    other  -> joiner     ("keeper", address)                       ask there
+    other  -> joiner     ("keeper", address)                       ask there; ("refused", 0, ...) if it has left
     member -> keeper     ("change", number, change)
     keeper -> member     ("changed", number, version, roster)      and ("members", ...) to everybody else
                          ("refused", number, kind, gate, asked, found, why)
+    anybody -> member    ("look",)                                 and ("members", ...) is the answer: see asked.py
 
 Rosters and changes travel as JSON in bytes. All of it but the first question goes over the reliable channel, so a
 connection that breaks delays it and loses nothing. A peer that dies is not survived: whatever it had is lost to the
@@ -26,8 +27,9 @@ import msgspec
 from fairgate.core.ids import NIL
 from fairgate.errors import BadInput, FairgateError, KMismatch
 from fairgate.live.reliable import ReliableLinks
-from fairgate.net.address import Address, TcpAddress, parse_address
+from fairgate.net.address import Address, TcpAddress, UnixAddress, check_secure, parse_address
 from fairgate.net.codec import CodecError, Frame
+from fairgate.net.dial import Dial
 from fairgate.net.members import PEERS
 from fairgate.net.roster import At, Change, Go, Members, Peer, changed
 from fairgate.net.tls import Tls
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from fairgate.live.engine import Engine
 
 JOIN, KEEPER, MEMBERS, CHANGE, CHANGED, REFUSED = "join", "keeper", "members", "change", "changed", "refused"
+LOOK = "look"
 ANY = ("0.0.0.0", "::")
 K_MISMATCH, BAD_INPUT = "k", "bad"
 LEAVE_SECONDS = 2.0
@@ -69,8 +72,10 @@ class HostsGround:
         self.bind = parse_address(network.listen) if network.listen else None
         if not self.addresses and self.bind is None:
             raise BadInput("whoever makes a cluster must say where to listen, such as --listen 10.0.0.5:7400")
-        if not all(isinstance(address, TcpAddress) for address in [*self.addresses, self.bind or TcpAddress("", 0)]):
-            raise BadInput("between hosts an address is host:port")
+        self.told = parse_address(network.advertise) if network.advertise else None
+        check_tcp(*self.addresses, self.bind, self.told)
+        for seed in self.addresses:
+            check_secure(seed, network.tls is not None, network.insecure)
         self.members = Members()  # the keeper's
         self.keeper = NIL
         self.questions: dict[int, asyncio.Future[Members]] = {}
@@ -90,6 +95,7 @@ class HostsGround:
             if self.addresses:
                 return await self.join(transport)
         except BaseException:
+            self.take_back(transport, me)
             await transport.close()
             raise
         self.keeper = me
@@ -103,16 +109,19 @@ class HostsGround:
             async with asyncio.timeout(network.join_timeout):
                 return await self.joined
         except TimeoutError:
-            why = "; ".join(sorted({f"{dial.address}: {dial.why or 'no answer'}" for dial in self.dials}))
-            raise BadInput(f"could not join within {network.join_timeout:g} s: {why}") from None
+            raise BadInput(f"could not join within {network.join_timeout:g} s: {why_not(self.dials)}") from None
+
+    def take_back(self, transport: Transport, me: int) -> None:
+        """We may have been let in, and nobody has told us yet: else we would stay in the roster for ever."""
+        for peer in list(transport.up):
+            transport.send(peer, (CHANGE, 0, msgspec.json.encode(Go((me,)))))
 
     def describe(self, me: int, bound: Address, asked: Address) -> Peer:
         assert isinstance(bound, TcpAddress)
         assert isinstance(asked, TcpAddress)
-        where = self.network.advertise
-        if where is None and asked.host in ANY:
+        if self.told is None and asked.host in ANY:
             raise BadInput(f"{asked} is no address for others to dial: say --advertise HOST:{bound.port} too")
-        at = parse_address(where) if where else TcpAddress(asked.host, bound.port)
+        at = self.told or TcpAddress(asked.host, bound.port)
         pid = os.getpid()
         return Peer(me, pid, start_time(pid), str(at), os.geteuid(), int(time.time()), socket.gethostname())
 
@@ -192,6 +201,8 @@ class HostsGround:
             self.on_join(peer, frame)
         elif kind == KEEPER:
             self.on_keeper(frame[1])
+        elif kind == LOOK:
+            self.on_look(peer)
         elif kind == MEMBERS:
             self.on_members(peer, msgspec.json.decode(frame[2], type=Members))
         elif kind == CHANGE:
@@ -209,12 +220,19 @@ class HostsGround:
             keeper = engine.members.peer(self.keeper)
             if keeper is not None:
                 engine.transport.send(peer, (KEEPER, keeper.socket))
+            elif engine.members.peers:  # else we are about to join ourselves
+                engine.transport.send(peer, (REFUSED, 0, BAD_INPUT, "", 0, 0, NO_KEEPER))
             return
         if self.members.peer(peer) is None:
             new = msgspec.convert((peer, *fields_of(frame)), type=tuple[int, int, int, str, int, int, str])
             peers = (*self.members.peers, Peer(*new))
             self.members = msgspec.structs.replace(self.members, version=self.members.version + 1, peers=peers)
         engine.spawn(engine.announce(self.members))
+
+    def on_look(self, peer: int) -> None:
+        members = self.members if self.keeper == self.engine.me else self.engine.members
+        if members.peers:  # else we are about to join ourselves
+            self.engine.transport.send(peer, (MEMBERS, members.version, msgspec.json.encode(members)))
 
     def on_keeper(self, address: str) -> None:
         known = [str(dial.address) for dial in self.dials]
@@ -251,11 +269,23 @@ class HostsGround:
     def on_refused(self, number: int, kind: str, gate: str, asked: int, found: int, why: str) -> None:
         question = self.questions.pop(number, None)
         error: FairgateError = KMismatch(gate, asked, found) if kind == K_MISMATCH else BadInput(why)
+        if number == 0 and not self.joined.done():
+            self.joined.set_exception(error)
         if question is not None and not question.done():
             question.set_exception(error)
 
     def close(self) -> None:
         pass
+
+
+def check_tcp(*addresses: Address | None) -> None:
+    if any(isinstance(address, UnixAddress) for address in addresses):
+        raise BadInput("between hosts an address is host:port")
+
+
+def why_not(dials: list[Dial]) -> str:
+    """Nobody has answered."""
+    return "; ".join(sorted({f"{dial.address}: {dial.why or 'no answer'}" for dial in dials}))
 
 
 def fields_of(frame: Frame) -> Frame:

@@ -110,6 +110,16 @@ def network(interfaces: Sequence[str]) -> Zeroconf:
         raise BadInput(f"cannot use mDNS: {wrong.strerror or wrong}") from wrong
 
 
+def interfaces_of(listen: str | None) -> list[str]:
+    """Who listens on one interface speaks there alone."""
+    at = parse_address(listen) if listen else None
+    try:
+        known = isinstance(at, TcpAddress) and not ipaddress.ip_address(at.host).is_unspecified
+    except ValueError:  # a host's name
+        known = False
+    return [at.host] if known and isinstance(at, TcpAddress) else []
+
+
 def described(cluster: str, address: str) -> ServiceInfo:
     """What others are told. The address stands in the properties: it may be one that only a router knows."""
     at = parse_address(address)

@@ -66,6 +66,10 @@ class ReliableLinks(Links):
         self.timers: dict[str, asyncio.TimerHandle] = {}
 
     def send(self, peer: int, frame: Frame) -> None:
+        """Who only looks in, and is no member, gets it once: nobody would ever say that it is gone."""
+        if peer not in self.addresses:
+            self.send_bare(peer, frame)
+            return
         self.channel.now = clock()
         self.channel.send_down(peer, Letter(frame))
 

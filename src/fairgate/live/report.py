@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from fairgate.core.ids import NIL
+from fairgate.live.clock import clock
 from fairgate.live.gate import LiveGate
 from fairgate.live.ticket import INSIDE, NO_DEADLINE, WAITING, Ticket
 from fairgate.net import roster
@@ -51,11 +52,12 @@ class Report(msgspec.Struct, frozen=True):
     pid: int
     host: str
     gates: tuple[GateReport, ...]
+    now: int  # the moment of it, on the same clock as the times of its people
 
 
 def report(engine: "Engine") -> Report:
     gates = tuple([of_gate(engine, gate) for gate in engine.gates.values()])
-    return Report(engine.me, engine.pid, engine.identity.host, gates)
+    return Report(engine.me, engine.pid, engine.identity.host, gates, clock())
 
 
 def of_gate(engine: "Engine", gate: LiveGate) -> GateReport:

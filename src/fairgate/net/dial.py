@@ -96,7 +96,7 @@ class Dial:
 
     def failed(self, why: str) -> None:
         level = logging.DEBUG if self.quiet or why == self.why else logging.WARNING
-        log.log(level, "cannot reach %s: %s", self.name(), why)
+        log.log(level, "cannot reach %s: %s, trying again", self.name(), why)
         self.why = why
 
     def give_way(self) -> None:

@@ -190,7 +190,8 @@ def check_private(path: Path) -> None:
 def only_host(folder: Path) -> str:
     hosts = sorted(path.stem for path in folder.glob("*.key") if path.stem != AUTHORITY)
     if len(hosts) != 1:
-        raise BadInput(f"{folder} has {listed(hosts)}: say which is this host's")
+        which = f": say which is this host's, such as {certificate_path(folder, hosts[0])}" if hosts else ""
+        raise BadInput(f"{folder} has {listed(hosts)}{which}")
     return hosts[0]
 
 

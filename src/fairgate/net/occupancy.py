@@ -18,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from fairgate.errors import BadInput
 from fairgate.net.access import Access, open_shared
 from fairgate.net.watch import after_name, start_time
 
@@ -69,13 +70,20 @@ def padded(held: Held) -> bytes:
     return msgspec.json.encode(held).ljust(SIZE)
 
 
+def path_of(folder: Path, ident: int) -> Path:
+    return folder / f"{ident}{HELD}"
+
+
 def occupy(rule: Access, held: Held) -> Occupancy:
     """BadInput if the directory cannot be written to."""
     held = msgspec.structs.replace(held, boot=boot())
-    path = rule.folder / f"{held.ident}{HELD}"
-    file = open_shared(rule, path, os.O_RDWR)
-    fcntl.flock(file, fcntl.LOCK_EX)
-    os.pwrite(file, padded(held), 0)
+    path = path_of(rule.folder, held.ident)
+    try:
+        file = open_shared(rule, path, os.O_RDWR)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        os.pwrite(file, padded(held), 0)
+    except OSError as wrong:
+        raise BadInput(f"cannot write {path}: {wrong.strerror}") from wrong
     return Occupancy(path, held, file)
 
 

@@ -50,6 +50,11 @@ def runtime_folder(environ: Mapping[str, str] = os.environ, shared: Path = SHARE
     return made(state_folder(environ))
 
 
+def keys_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where keys are (keys.py), if nobody says otherwise."""
+    return home_folder(environ, "XDG_CONFIG_HOME", ".config") / "keys"
+
+
 def state_folder(environ: Mapping[str, str]) -> Path:
     return home_folder(environ, "XDG_STATE_HOME", ".local/state") / "run" / host_name()
 

@@ -1,0 +1,166 @@
+"""What can be wrong with options of `run`, `peer`, `who`, `top` and `break`: one line, exit code 2, no traceback."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.live.commands import SOON, Say, line, run, start
+from tests.live.test_hosts import free_port
+
+HERE = "127.0.0.1"
+CREATE = ("--create", "--listen", f"{HERE}:0")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
+    return tmp_path / "run"
+
+
+def complaint(code: int, out: str, err: str) -> str:
+    """The one line that was said."""
+    assert (code, out) == (2, "")
+    assert err.startswith("fairgate: ")
+    assert err.count("\n") == 1
+    return err.removeprefix("fairgate: ").rstrip("\n")
+
+
+def complaint_of(*words: str) -> str:
+    """In a process of its own."""
+    done = run(*with_command(words))
+    return complaint(done.returncode, done.stdout, done.stderr)
+
+
+EACH = pytest.mark.parametrize("command", [("run", "x"), ("peer",), ("who",), ("break", "x", "0", "--yes")])
+
+
+def with_command(words: tuple[str, ...]) -> tuple[str, ...]:
+    return (*words, "--", "true") if words[0] == "run" else words
+
+
+@EACH
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--join", "nowhere"), "cannot read the address nowhere: write it as host:port, such as 10.0.0.5:7400"),
+        (("--cluster", "lab"), "--cluster is about peers on several hosts: say --join HOST:PORT"),
+        (("--join", "h:1", "--keys", "k", "--insecure"), "--keys is for TLS and --insecure does without"),
+        (("--join", "h:1", "--join-timeout", "0"), "--join-timeout 0: it must be more than 0"),
+    ],
+)
+def test_of_each_command(command: tuple[str, ...], words: tuple[str, ...], expected: str, say: Say) -> None:
+    assert complaint(*say(*with_command((*command, *words)))).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("peer", "--create", "--join", "h:1"), "--create makes a new cluster and --join comes into one"),
+        (("peer", "--listen", "h:1"), "--listen is about peers on several hosts: say --join HOST:PORT, or"),
+        (("peer", "--create", "--listen", "70000"), "cannot read the address 70000"),
+        (("peer", *CREATE, "--advertise", "x"), "cannot read the address x"),
+        (("peer", "--metrics", "x"), "invalid value for '--metrics'"),
+        (("run", "x", "--metrics", "x"), "argument --metrics: invalid int value"),
+        (("run", "x", "--create"), "unrecognized arguments: --create"),
+        (("who", "--join", "unix:/run/x.sock"), "between hosts an address is host:port"),
+        (("who", "--listen", "h:1"), "no such option: --listen"),
+        (("top", "--join", "h:1"), "top needs a terminal"),
+    ],
+)
+def test_of_one_command(words: tuple[str, ...], expected: str, say: Say) -> None:
+    assert complaint(*say(*with_command(words))).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("peer", "--create"), "whoever makes a cluster must say where to listen, such as --listen 10.0.0.5:7400"),
+        (("peer", "--create", "--listen", "0.0.0.0:0", "--insecure"), "0.0.0.0:0 is no address for others to dial"),
+        (("peer", *CREATE, "--advertise", "unix:/x"), "between hosts an address is host:port"),
+        (("peer", "a", "b", "--journal", "/dev/null"), "/dev/null is the journal of gate a: for several write {gate}"),
+        (("run", "x", "--metrics", "70000"), "cannot serve metrics at 127.0.0.1:70000"),
+        (("run", "x", "--journal", "/none/j"), "cannot write the journal /none/j: No such file or directory"),
+    ],
+)
+def test_of_one_that_has_begun(words: tuple[str, ...], expected: str) -> None:
+    assert complaint_of(*words).startswith(expected)
+
+
+def test_ports_that_others_have() -> None:
+    with socket.create_server((HERE, 0)) as taken:
+        port = taken.getsockname()[1]
+        for words in (("peer", "--create", "--listen"), ("run", "x", "--join", f"{HERE}:1", "--listen")):
+            assert complaint_of(*words, f"{HERE}:{port}") == f"cannot listen on {HERE}:{port}: Address already in use"
+        expected = f"cannot serve metrics at {HERE}:{port}: Address already in use"
+        assert complaint_of("peer", *CREATE, "--metrics", str(port)) == expected
+
+
+@EACH
+def test_a_seed_that_does_not_answer_is_tried_until_it_is_given_up(command: tuple[str, ...]) -> None:
+    seed = f"{HERE}:{free_port()}"
+    done = run(*with_command((*command, "--join", seed, "--join-timeout", "0.3")))
+    assert (done.returncode, done.stdout) == (2, "")
+    said = done.stderr.splitlines()
+    assert said[0] == f"fairgate: cannot reach {seed}: connection refused, trying again"
+    assert said[1].startswith("fairgate: ")
+    assert said[1].endswith(f" within 0.3 s: {seed}: connection refused")
+    assert len(said) == 2
+
+
+def test_a_seed_that_answers_late_is_joined() -> None:
+    seed = f"{HERE}:{free_port()}"
+    early = start("run", "report", "--join", seed, "--", "echo", "in")
+    assert early.stderr is not None
+    assert early.stderr.readline().decode() == f"fairgate: cannot reach {seed}: connection refused, trying again\n"
+    keeper = start("peer", "--create", "--listen", seed)
+    assert f"at {seed} " in line(keeper)
+    assert early.communicate(timeout=SOON) == (b"in\n", b"")
+    assert early.returncode == 0
+    keeper.send_signal(signal.SIGTERM)
+    assert keeper.communicate(timeout=SOON) == (b"SIGTERM: leaving\n", b"")
+
+
+def test_a_runtime_directory_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, say: Say) -> None:
+    """A command between hosts needs it too: what it starts is noted there."""
+    (tmp_path / "file").touch()
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o755)
+    for name, expected in (("file/below", "cannot make"), ("open", f"{tmp_path}/open is open to everybody")):
+        monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / name))
+        assert complaint(*say("who")).startswith(expected)
+        assert complaint_of("run", "x", "--join", f"{HERE}:1").startswith(expected)
+    assert complaint_of("peer").startswith(expected)
+
+
+def test_the_socket_of_a_dead_peer_is_removed(folder: Path) -> None:
+    peer = start("peer", "report")
+    line(peer)
+    peer.kill()
+    peer.communicate()
+    [stale] = folder.glob("*.sock")
+    done = run("run", "report", "-n", "--", "echo", "in")
+    assert (done.stdout, done.stderr) == ("in\n", "")
+    assert not stale.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "module", "expected"),
+    [
+        (("--metrics", "0"), "prometheus_client", "metrics need the package prometheus-client: pip install"),
+        (("--mdns",), "zeroconf", "mDNS needs the package zeroconf: pip install 'fairgate[mdns]'"),
+    ],
+)
+def test_without_an_extra(words: tuple[str, ...], module: str, expected: str) -> None:
+    lines = f"import sys; sys.modules[{module!r}] = None; from fairgate.cli import main; main()"
+    commands = [("run", "x", *words, "--", "true"), ("peer", *CREATE, *words)]
+    for command in commands:
+        done = subprocess.run(
+            [sys.executable, "-c", lines, *command], capture_output=True, text=True, timeout=SOON, check=False
+        )
+        assert complaint(done.returncode, done.stdout, done.stderr).startswith(expected)

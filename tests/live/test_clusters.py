@@ -1,0 +1,176 @@
+"""`fairgate run`, `who`, `break` and `peer` between hosts: real processes that reach each other by TCP."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.live.commands import (
+    SOON,
+    Watched,
+    end,
+    end_by,
+    inside,
+    line,
+    run,
+    standing,
+    start,
+    until_waiting,
+)
+
+HERE = "127.0.0.1"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
+    monkeypatch.setenv("COLUMNS", "160")
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def seed() -> Iterator[str]:
+    """The address of a peer that makes a cluster, and leaves when all is over."""
+    keeper, address = standing("--create", "--listen", f"{HERE}:0")
+    yield address
+    assert end_by(signal.SIGTERM, keeper) == (0, "SIGTERM: leaving\n", "")
+
+
+def peers(seed: str) -> int:
+    words = run("who", "nothing", "--join", seed).stdout
+    return int(words.split("(")[1].split()[0])
+
+
+# Who gets in.
+
+
+def test_commands_of_a_cluster_exclude_each_other(seed: str, tmp_path: Path) -> None:
+    script = f"echo + >> {tmp_path}/log; sleep 0.01; echo - >> {tmp_path}/log"
+    processes = [start("run", "report", "--join", seed, "--", "sh", "-c", script) for _ in range(4)]
+    for process in processes:
+        assert process.communicate(timeout=SOON) == (b"", b"")
+        assert process.returncode == 0
+    assert (tmp_path / "log").read_text() == "+\n-\n" * 4
+    assert peers(seed) == 1
+
+
+def test_a_gate_of_a_cluster_is_not_that_of_this_host(seed: str) -> None:
+    holder = inside("report", "--join", seed)
+    assert run("run", "report", "-n", "--", "echo", "in").stdout == "in\n"
+    assert run("run", "report", "-n", "--join", seed, "--", "echo", "in").returncode == 1
+    assert "no gate is open here (0 peers in" in run("who").stdout
+    end(holder)
+    assert run("run", "report", "-n", "--join", seed, "--", "echo", "in").stdout == "in\n"
+
+
+def test_another_k_is_refused_by_the_peer_that_keeps_the_gate_open(seed: str) -> None:
+    other, address = standing("gpu", "-k", "3", "--join", seed)
+    done = run("run", "gpu", "-k", "2", "--join", address, "--", "true")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith("fairgate: gate gpu lets 3 in, and you asked for 2")
+    assert end_by(signal.SIGTERM, other)[0] == 0
+
+
+# Looking.
+
+
+def test_who_shows_the_holder_the_queue_and_what_holds(seed: str) -> None:
+    holder = inside("report", "--join", seed)
+    waiters = []
+    for count in (1, 2):
+        waiters.append(start("run", "report", "--join", seed, "--", "echo", f"number {count}"))
+        found = until_waiting("report", count, seed)
+    assert [(one.pid, one.slot) for one in found.inside] == [(holder.pid, 0)]
+    assert [one.pid for one in found.waiting] == [waiter.pid for waiter in waiters]
+    rows = run("who", "--join", seed).stdout.splitlines()
+    assert rows[0].rstrip() == "report: 1 of 1 inside, 2 waiting (naimi_trehel)"
+    assert [row.split()[3] for row in rows if "waits" in row] == [str(waiter.pid) for waiter in waiters]
+    assert rows[-1].rstrip() == "4 peers of cluster fairgate, guarantee: none (a peer that dies is not survived)"
+    end(holder)
+    assert [line(waiter) for waiter in waiters] == ["number 1", "number 2"]
+    assert [end(waiter) for waiter in waiters] == [0, 0]
+
+
+def test_break_ends_the_command_on_the_other_host(seed: str) -> None:
+    holder = start("run", "report", "--join", seed, "--", "sh", "-c", "echo in; exec sleep 1000")
+    assert line(holder) == "in"
+    waiter = start("run", "report", "--join", seed, "--", "echo", "in")
+    until_waiting("report", 1, seed)
+    done = run("break", "report", "0", "--yes", "--join", seed)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert line(waiter) == "in"
+    assert holder.communicate(timeout=SOON)[1].startswith(b"fairgate: gate report: the permit of slot 0 is lost")
+    assert holder.returncode == 128 + signal.SIGTERM
+    assert end(waiter) == 0
+
+
+def test_without_its_keeper_a_cluster_can_be_looked_at_and_not_joined() -> None:
+    keeper, seed = standing("--create", "--listen", f"{HERE}:0")
+    other, address = standing("gpu", "--join", seed)
+    code, _, err = end_by(signal.SIGTERM, keeper)
+    assert (code, err) == (0, "fairgate: the peer that keeps the roster leaves: nobody can come or go any more\n")
+    assert "gpu: 0 of 1 inside" in run("who", "--join", seed, "--join", address).stdout
+    done = run("run", "gpu", "--join", address, "--", "true")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "fairgate: the peer that kept the roster of this cluster has left: nobody can come or go any more\n",
+    )
+    assert end_by(signal.SIGTERM, other)[0] == 0
+
+
+# What outlives the command.
+
+
+def test_fairgate_stays_with_what_the_command_left_behind(seed: str) -> None:
+    """Between hosts nobody else would keep the slot."""
+    holder = start("run", "report", "--join", seed, "--", "sh", "-c", "sleep 1000 > /dev/null 2>&1 & echo $!; exit 7")
+    behind = Watched(int(line(holder)))
+    waiter = start("run", "report", "--join", seed, "--", "echo", "in")
+    found = until_waiting("report", 1, seed)
+    assert [one.pid for one in found.inside] == [holder.pid]
+    holder.send_signal(signal.SIGTERM)  # it is passed on
+    assert behind.has_ended()
+    behind.close()
+    holder.communicate(timeout=SOON)
+    assert holder.returncode == 7
+    assert line(waiter) == "in"
+    assert end(waiter) == 0
+
+
+# Ctrl-C.
+
+
+def test_ctrl_c_of_the_peer_that_keeps_the_cluster() -> None:
+    keeper, _ = standing("--create", "--listen", f"{HERE}:0")
+    assert end_by(signal.SIGINT, keeper) == (130, "SIGINT: leaving\n", "")
+
+
+def test_ctrl_c_of_who_is_inside_and_of_who_waits(seed: str) -> None:
+    holder = inside("report", "--join", seed)
+    waiter = start("run", "report", "--join", seed, "--", "echo", "in")
+    until_waiting("report", 1, seed)
+    assert end_by(signal.SIGINT, waiter) == (130, "", "")
+    assert end_by(signal.SIGINT, holder) == (130, "", "")
+    assert peers(seed) == 1
+    assert run("run", "report", "-n", "--join", seed, "--", "echo", "in").stdout == "in\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "out"),
+    [(("run", "x", "--"), ""), (("peer",), "SIGINT: leaving\n"), (("who",), ""), (("break", "x", "0", "--yes"), "")],
+)
+def test_ctrl_c_while_nobody_answers(words: tuple[str, ...], out: str) -> None:
+    """A port at which somebody listens and says nothing: when the connection is there, it surely waits."""
+    with socket.create_server((HERE, 0)) as listener:
+        listener.settimeout(SOON)
+        join = ("--join", f"{HERE}:{listener.getsockname()[1]}", "--join-timeout", "600")
+        place = words.index("--") if "--" in words else len(words)
+        process = start(*words[:place], *join, *words[place:], *(("true",) if "--" in words else ()))
+        connection, _ = listener.accept()
+        with connection:
+            assert connection.recv(1)  # its hello
+            assert end_by(signal.SIGINT, process) == (130, out, "")
