@@ -261,7 +261,15 @@ class Joining:
         self.peer = Peer(engine)
 
     async def start(self) -> Peer:
-        await asyncio.get_running_loop().run_in_executor(None, self.engine.start)
+        starting = asyncio.get_running_loop().run_in_executor(None, self.engine.start)
+        try:
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:  # nobody waits for it any more: it is not to become a peer that nobody closes
+            self.engine.ready.cancel()
+            await asyncio.wait([starting])
+            if starting.exception() is None:
+                await self.peer.close()
+            raise
         return self.peer
 
     def __await__(self) -> Generator[Any, None, Peer]:

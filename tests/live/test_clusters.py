@@ -21,6 +21,7 @@ from tests.live.commands import (
     start,
     until_waiting,
 )
+from tests.live.test_hosts import free_port
 
 HERE = "127.0.0.1"
 
@@ -174,3 +175,25 @@ def test_ctrl_c_while_nobody_answers(words: tuple[str, ...], out: str) -> None:
         with connection:
             assert connection.recv(1)  # its hello
             assert end_by(signal.SIGINT, process) == (130, out, "")
+
+
+# Without TLS, and partly off this host.
+
+
+def test_who_can_be_dialled_by_nobody_is_not_let_in(seed: str) -> None:
+    """The cluster has no keys and nobody said that it does without, so no address off this host is any use to it."""
+    done = run("peer", "--join", seed, "--listen", f"{HERE}:0", "--advertise", "198.51.100.7:7400", "--insecure")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("fairgate: refused by the cluster: 198.51.100.7:7400 is not on this host")
+    assert peers(seed) == 1
+
+
+def test_who_may_not_dial_the_cluster_does_not_join_it() -> None:
+    port = free_port()
+    keeper, _ = standing("--create", "--listen", f"{HERE}:{port}", "--advertise", "198.51.100.7:7400", "--insecure")
+    done = run("run", "report", "--join", f"{HERE}:{port}", "--", "true")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("fairgate: 198.51.100.7:7400 is not on this host")
+    found = run("who", "--join", f"{HERE}:{port}", "--insecure").stdout
+    assert "no gate is open here (1 peer of cluster fairgate)" in found
+    assert end_by(signal.SIGTERM, keeper) == (0, "SIGTERM: leaving\n", "")

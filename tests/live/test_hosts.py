@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import fairgate
 from fairgate import KMismatch, sync
 from fairgate.errors import BadInput
 from fairgate.live.hosts import CHANGE, JOIN
@@ -199,6 +200,23 @@ def test_who_gives_up_joining_takes_it_back() -> None:
         (_, joiner, asked), (_, same, told) = await seed.until("frame"), await seed.until("frame", times=2)
         assert (asked[0], told[0], joiner) == (JOIN, CHANGE, same)
         assert msgspec.json.decode(told[2], type=Change) == Go((joiner,))
+        await peers.close_all(seed)
+
+    peers.run(main())
+
+
+def test_a_task_that_is_cancelled_does_not_go_on_joining() -> None:
+    async def main() -> None:
+        seed = peers.Peer(1, "fairgate")
+        where = seed.transport.listen(TcpAddress(HERE, 0))
+        joining = asyncio.ensure_future(fairgate.join(str(where), join_timeout=600).start())
+        _, joiner, asked = await seed.until("frame")
+        joining.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await joining
+        _, same, told = await seed.until("frame", times=2)
+        assert (asked[0], told[0], joiner) == (JOIN, CHANGE, same)
+        await seed.until("down", joiner)
         await peers.close_all(seed)
 
     peers.run(main())

@@ -75,7 +75,7 @@ class HostsGround:
         self.told = parse_address(network.advertise) if network.advertise else None
         check_tcp(*self.addresses, self.bind, self.told)
         for seed in self.addresses:
-            check_secure(seed, network.tls is not None, network.insecure)
+            self.check_secure(seed)
         self.members = Members()  # the keeper's
         self.keeper = NIL
         self.questions: dict[int, asyncio.Future[Members]] = {}
@@ -110,6 +110,9 @@ class HostsGround:
                 return await self.joined
         except TimeoutError:
             raise BadInput(f"could not join within {network.join_timeout:g} s: {why_not(self.dials)}") from None
+
+    def check_secure(self, address: Address) -> None:
+        check_secure(address, self.network.tls is not None, self.network.insecure)
 
     def take_back(self, transport: Transport, me: int) -> None:
         """We may have been let in, and nobody has told us yet: else we would stay in the roster for ever."""
@@ -224,8 +227,13 @@ class HostsGround:
                 engine.transport.send(peer, (REFUSED, 0, BAD_INPUT, "", 0, 0, NO_KEEPER))
             return
         if self.members.peer(peer) is None:
-            new = msgspec.convert((peer, *fields_of(frame)), type=tuple[int, int, int, str, int, int, str])
-            peers = (*self.members.peers, Peer(*new))
+            new = Peer(*msgspec.convert((peer, *fields_of(frame)), type=tuple[int, int, int, str, int, int, str]))
+            try:
+                self.check_secure(parse_address(new.socket))
+            except BadInput as wrong:
+                engine.transport.send(peer, (REFUSED, 0, BAD_INPUT, "", 0, 0, f"refused by the cluster: {wrong}"))
+                return
+            peers = (*self.members.peers, new)
             self.members = msgspec.structs.replace(self.members, version=self.members.version + 1, peers=peers)
         engine.spawn(engine.announce(self.members))
 
@@ -242,7 +250,13 @@ class HostsGround:
     def on_members(self, peer: int, members: Members) -> None:
         if not self.joined.done():
             self.keeper = peer
-            self.joined.set_result(members)
+            try:
+                for other in members.peers:
+                    self.check_secure(parse_address(other.socket))
+            except BadInput as wrong:
+                self.joined.set_exception(wrong)
+            else:
+                self.joined.set_result(members)
             return
         with self.engine.step():
             self.engine.adopt(members)

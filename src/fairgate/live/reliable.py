@@ -5,6 +5,7 @@ fresh at every start, as the channel wants it, and a seat's need not be.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -13,12 +14,15 @@ from fairgate.core.message import Key, Message, decode, register
 from fairgate.core.node import Node
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
+from fairgate.errors import BadInput
 from fairgate.live.clock import clock
 from fairgate.live.links import Links
 from fairgate.net.codec import Frame
 from fairgate.net.roster import Members
 from fairgate.net.transport import Transport
 from fairgate.recovery.channel import TIMER, Ack, Channel, Data
+
+log = logging.getLogger("fairgate.live")
 
 
 class Letter(Message):
@@ -86,6 +90,13 @@ class ReliableLinks(Links):
         for peer in gone:
             self.channel.now = clock()
             self.channel.on_crash(peer)
+
+    def dial_now(self, peer: int, address: str) -> None:
+        """Who came after us may be where only the others may dial: they have keys, or do without."""
+        try:
+            super().dial_now(peer, address)
+        except BadInput as wrong:
+            log.error("cannot dial peer %d: %s", peer, wrong)
 
     def on_up(self, peer: int) -> None:
         """Now, rather than when the next resend is due."""
