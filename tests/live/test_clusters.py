@@ -142,6 +142,20 @@ def test_fairgate_stays_with_what_the_command_left_behind(seed: str) -> None:
     assert end(waiter) == 0
 
 
+def test_who_is_killed_keeps_what_it_held() -> None:
+    """That is what `guarantee: none` means: nobody can know that it is dead, so nobody gets in."""
+    keeper, seed = standing("--create", "--listen", f"{HERE}:0")
+    holder = inside("report", "--join", seed)
+    holder.kill()
+    holder.communicate()
+    done = run("run", "report", "-w", "0.3", "--join", seed, "--", "echo", "in")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"pid {holder.pid} on {socket.gethostname()} does not answer" in run("who", "--join", seed).stdout
+    code, out, err = end_by(signal.SIGTERM, keeper)
+    assert (code, out) == (0, "SIGTERM: leaving\n")
+    assert "Traceback" not in done.stderr + err
+
+
 # Ctrl-C.
 
 

@@ -5,9 +5,10 @@ Little is imported here, and the rest where it is needed: `fairgate run` is to s
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from fairgate import sync
 from fairgate.cli.networds import TO_JOIN, flag
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from fairgate.net.tls import Tls
 
 
-@dataclass(frozen=True)
-class Net:
+class Net(msgspec.Struct, frozen=True):
     """What was said of them. Nothing at all: the peers of this host."""
 
     join: tuple[str, ...] = ()
@@ -44,8 +44,7 @@ class Net:
         return bool(self.join or self.mdns or self.create)
 
     def check(self) -> None:
-        given = [field.name for field in fields(self) if getattr(self, field.name) not in (field.default, None)]
-        idle = [name for name in given if name in TO_JOIN]
+        idle = [name for name in TO_JOIN if getattr(self, name) != getattr(NOTHING_SAID, name)]
         if idle and not self.between_hosts:
             raise BadInput(
                 f"{flag(idle[0])} is about peers on several hosts: say --join HOST:PORT, or fairgate peer --create"
@@ -143,3 +142,6 @@ class Net:
         from fairgate.live.mdns import advertise, interfaces_of  # noqa: PLC0415
 
         return advertise(self.name, peer.engine.identity.socket, interfaces_of(self.listen))
+
+
+NOTHING_SAID = Net()

@@ -2,7 +2,8 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 PANEL = "Between hosts"
 BETWEEN_HOSTS = """\
@@ -18,8 +19,7 @@ that is killed is not survived there (guarantee: none): what it held stays taken
 """
 
 
-@dataclass(frozen=True)
-class Word:
+class Word(msgspec.Struct, frozen=True):
     """One option. Its kind is bool, str, int, float, or list: then it may be given several times."""
 
     kind: type
