@@ -91,7 +91,8 @@ class HostsGround:
         try:
             bind = self.bind or TcpAddress(await local_address(self.addresses), 0)
             identity = self.describe(me, transport.listen(bind), bind)
-            engine.becomes(identity, transport, ReliableLinks(transport, engine.lock, engine.on_frame))
+            self.links = ReliableLinks(transport, engine.lock, engine.on_frame)
+            engine.becomes(identity, transport, self.links)
             if self.addresses:
                 return await self.join(transport)
         except BaseException:
@@ -190,9 +191,10 @@ class HostsGround:
 
     def on_down(self, peer: int, why: str) -> None:
         if self.engine.members.peer(peer) is not None and not self.engine.closed:
-            log.warning("the connection with peer %d broke: %s", peer, why)
+            log.debug("the connection with peer %d broke: %s", peer, why)
             with self.engine.lock:
-                self.engine.links.dial(peer)
+                self.links.dial(peer)
+            self.links.is_missed(peer, why)
 
     # Frames.
 

@@ -17,10 +17,13 @@ from fairgate.core.setup import Setup
 from fairgate.errors import BadInput
 from fairgate.live.clock import clock
 from fairgate.live.links import Links
+from fairgate.net.address import parse_address
 from fairgate.net.codec import Frame
 from fairgate.net.roster import Members
 from fairgate.net.transport import Transport
 from fairgate.recovery.channel import TIMER, Ack, Channel, Data
+
+MISSED_SECONDS = 1.0
 
 log = logging.getLogger("fairgate.live")
 
@@ -68,6 +71,7 @@ class ReliableLinks(Links):
         self.deliver = deliver
         self.channel = Channel(transport.me, Setup((transport.me,)), Wire(self), Desk)
         self.timers: dict[str, asyncio.TimerHandle] = {}
+        self.missed: set[int] = set()  # is it still so in a moment?
 
     def send(self, peer: int, frame: Frame) -> None:
         """Who only looks in, and is no member, gets it once: nobody would ever say that it is gone."""
@@ -93,10 +97,25 @@ class ReliableLinks(Links):
 
     def dial_now(self, peer: int, address: str) -> None:
         """Who came after us may be where only the others may dial: they have keys, or do without."""
-        try:
-            super().dial_now(peer, address)
-        except BadInput as wrong:
-            log.error("cannot dial peer %d: %s", peer, wrong)
+        if peer in self.dialled:
+            try:
+                self.transport.dial(parse_address(address), peer, quiet=True)
+            except BadInput as wrong:
+                log.error("cannot dial peer %d: %s", peer, wrong)
+            else:
+                self.is_missed(peer, "it does not answer")
+
+    def is_missed(self, peer: int, why: str) -> None:
+        """Who leaves in order hangs up before everybody has heard that it left: it is told of later, if at all."""
+        if peer not in self.missed:
+            self.missed.add(peer)
+            self.loop.call_later(MISSED_SECONDS, self.tell_of, peer, why)
+
+    def tell_of(self, peer: int, why: str) -> None:
+        self.missed.discard(peer)
+        if peer in self.addresses and peer not in self.transport.up and not self.transport.closing:
+            found = [dial.why for dial in self.transport.dials if dial.peer == peer and dial.why]
+            log.warning("cannot reach peer %d at %s: %s", peer, self.addresses[peer], "; ".join(found) or why)
 
     def on_up(self, peer: int) -> None:
         """Now, rather than when the next resend is due."""
