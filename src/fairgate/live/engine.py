@@ -446,6 +446,5 @@ class Engine(Chores):
 
 
 def close_if_open(engine: "weakref.ref[Engine]") -> None:
-    found = engine()
-    if found is not None:
+    if (found := engine()) is not None:
         found.close()
