@@ -23,7 +23,7 @@ def job(number: str, folder: Path) -> None:
     with sync.join() as peer, peer.semaphore("gpu", k=CARDS) as permit:
         os.environ["CUDA_VISIBLE_DEVICES"] = str(permit.slot)  # before anything that uses a card is imported
         train(folder)
-        print(f"job {number} was on card {permit.slot}", flush=True)
+        print(f"job {number} was on card {permit.slot}\n", end="", flush=True)  # one write: lines of several do not mix
 
 
 def train(folder: Path) -> None:
