@@ -23,7 +23,7 @@ UPKEEP = {
         "        self.take_list(src, ())\n        between",
     ),
     "looks up no finger": (
-        "            self.local.append(Lookup(past(self.place, self.next_finger), self.me, True, 0))\n",
+        "            self.later(Lookup(past(self.place, self.next_finger), self.me, True, 0))\n",
         "",
     ),
     "keeps a dead predecessor": ("        if table.predecessor == peer:\n", "        if False:\n"),

@@ -13,7 +13,7 @@ from tests.rings import caught, pastry_owner, routes_wrong
 OPTIONS = {"pastry_leaves": 4, "pastry_cells": 8}
 UPKEEP = {
     "looks up no cells": (
-        "            self.local.append(Lookup(self.table.goal(row, column), self.me, True, 0))\n",
+        "            self.later(Lookup(self.table.goal(row, column), self.me, True, 0))\n",
         "            pass\n",
     ),
     "keeps who is gone": ("        table.forget(peer)\n", "        pass\n"),
@@ -42,7 +42,7 @@ RULE = {
         "cell = self.cell(row, 15 - digit(key, row, self.bits))",
     ),
     "gives up where a cell is empty": ("return cell if cell != NIL else self.rare_case(key, row)", "return cell"),
-    "takes whatever is in the cell": ("not begin_alike(self.ring.place(rank), goal, row + 1, self.bits)", "False"),
+    "takes whatever is in the cell": ("begin_alike(self.ring.places[rank], goal, row + 1, self.bits)", "True"),
 }
 
 

@@ -86,7 +86,11 @@ class Rider(Node):
 
 
 class Routed(Mutex):
-    """A mutex on an overlay: one gate, with replicas whose names are hashed onto the circle."""
+    """A mutex on an overlay: one gate, with replicas whose names are hashed onto the circle.
+
+    `passes`, if its class has that: the kind of message that a node with nothing in mind lets pass, and has nothing in
+    mind then. So `Gates` makes no node for it.
+    """
 
     overlay = "full"  # the layer it stands on if nobody says another one
     intercepts = True  # see Rider

@@ -75,7 +75,13 @@ def top_bit(value: int) -> int:
 
 def shared_digits(a: int, b: int, bits: int) -> int:
     """How many digits, of so many bits each, two places have in common from the left."""
-    return 64 // bits if a == b else (63 - top_bit(a ^ b)) // bits
+    different = a ^ b
+    below = 64 - bits
+    count = 0
+    while below >= 0 and different >> below == 0:  # mostly few, so this is shorter than a division
+        below -= bits
+        count += 1
+    return count
 
 
 def begin_alike(a: int, b: int, count: int, bits: int) -> bool:

@@ -188,7 +188,7 @@ class Chord(Living):
         if self.next_finger >= lowest:
             if table.fingers[self.next_finger] != NIL:
                 self.probe(table.fingers[self.next_finger], Ping(True))
-            self.local.append(Lookup(past(self.place, self.next_finger), self.me, True, 0))
+            self.later(Lookup(past(self.place, self.next_finger), self.me, True, 0))
 
     # Who is gone.
 

@@ -23,15 +23,16 @@ class Gates(Rider):
         self.overlay = out
         self.make = upper
         self.intercepts: bool = getattr(upper, "intercepts", True)
+        self.passes: type[Keyed] = getattr(upper, "passes", Keyed)
         self.resources: int = setup.options.get("resources", 1)
         self.setups = gate_setups(setup, self.resources)
         self.prefixes = gate_prefixes(setup, self.resources)
-        self.gates: dict[int, Routed] = {}
+        self.gates: list[Routed | None] = [None] * self.resources
         self.crashed: set[int] = set()  # told to gates that are made later, too
 
     def at(self, gate: int) -> Routed:
         """The node of this gate, with its clock set: how every input goes up."""
-        node = self.gates.get(gate)
+        node = self.gates[gate]
         if node is None:
             node = self.gates[gate] = self.make(self.me, self.setups[gate], new_gate_door(self, self.prefixes[gate]))
             node.now = self.now
@@ -40,6 +41,9 @@ class Gates(Rider):
                     node.on_crash(peer)
         node.now = self.now
         return node
+
+    def made(self) -> list[int]:
+        return [gate for gate in range(self.resources) if self.gates[gate] is not None]
 
     def on_acquire(self, request: int) -> None:
         self.at(request % self.resources).on_acquire(request)
@@ -56,6 +60,8 @@ class Gates(Rider):
         self.at(gated.gate).on_message(src, gated)
 
     def forward(self, src: int, msg: Keyed, next_hop: int) -> Keyed | None:
+        if type(msg) is self.passes and self.gates[msg.gate] is None:
+            return msg  # and no node is made for that
         return self.at(msg.gate).forward(src, msg, next_hop)
 
     def deliver(self, src: int, msg: Keyed) -> None:
@@ -66,33 +72,33 @@ class Gates(Rider):
         self.at(int(gate)).timer_due(rest)
 
     def on_found(self, key: int, owner: int) -> None:
-        for gate in sorted(self.gates):
+        for gate in self.made():
             self.at(gate).on_found(key, owner)
 
     def on_range(self, start: int, end: int) -> None:
-        for gate in sorted(self.gates):
+        for gate in self.made():
             self.at(gate).on_range(start, end)
 
     def on_suspect(self, peer: int, detector: str) -> None:
-        for gate in sorted(self.gates):
+        for gate in self.made():
             self.at(gate).on_suspect(peer, detector)
 
     def on_trust(self, peer: int, detector: str) -> None:
         self.crashed.discard(peer)
-        for gate in sorted(self.gates):
+        for gate in self.made():
             self.at(gate).on_trust(peer, detector)
 
     def on_crash(self, peer: int) -> None:
         self.crashed.add(peer)
-        for gate in sorted(self.gates):
+        for gate in self.made():
             self.at(gate).on_crash(peer)
 
     def on_leave(self) -> None:
-        for gate in sorted(self.gates):
+        for gate in self.made():
             self.at(gate).on_leave()
 
     def key(self) -> Key:
-        gates = tuple([(gate, self.at(gate).key()) for gate in sorted(self.gates)])
+        gates = tuple([(gate, self.at(gate).key()) for gate in self.made()])
         return (self.version, gates, tuple(sorted(self.crashed)))
 
     def load(self, key: Key) -> None:
@@ -102,7 +108,7 @@ class Gates(Rider):
         self.crashed = set(key[2])
 
     def tokens(self) -> int:
-        return sum([node.tokens() for node in self.gates.values()])
+        return sum([node.tokens() for node in self.gates if node is not None])
 
 
 class GateDoor(Door):
@@ -111,6 +117,9 @@ class GateDoor(Door):
     def __init__(self, gates: Gates, prefix: str) -> None:
         Door.__init__(self, gates, prefix)
         self.overlay = gates.overlay
+
+    def send(self, dst: int, msg: Message) -> None:
+        self.overlay.send(dst, msg)
 
     def route(self, msg: Keyed) -> None:
         self.overlay.route(msg)

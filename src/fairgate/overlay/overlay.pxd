@@ -34,6 +34,7 @@ cdef class Overlay(Layer):
     @cython.locals(next_hop=cython.longlong)
     cpdef void on_lookup(self, long long src, Lookup m) except *
     cpdef void on_found(self, long long src, Found m) except *
+    cpdef void later(self, Message msg) except *
     @cython.locals(waiting=list)
     cpdef void settle(self) except *
     cpdef void take(self, long long src, Message msg) except *

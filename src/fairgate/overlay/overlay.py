@@ -58,7 +58,7 @@ register(Lookup, Found)
 
 class Overlay(Layer):
     def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeNode) -> None:
-        self.local: list[Message] = []
+        self.local: list[Message] | None = None  # and not empty: a look at None leaves no list to fetch
         Layer.__init__(self, me, setup, out, upper)
         assert isinstance(self.upper, Rider), "an overlay carries riders: put gates between it and a protocol"
         self.rider = self.upper
@@ -96,7 +96,7 @@ class Overlay(Layer):
 
     def on_message(self, src: int, msg: Message) -> None:
         self.take(src, msg)
-        if self.local:
+        if self.local is not None:
             self.settle()
 
     def take(self, src: int, msg: Message) -> None:
@@ -131,7 +131,7 @@ class Overlay(Layer):
 
     def lookup(self, key: int) -> None:
         """For what this overlay carries."""
-        self.local.append(Lookup(key, self.me, False, 0))
+        self.later(Lookup(key, self.me, False, 0))
 
     def on_upkeep(self, src: int, msg: Upkeep) -> None:
         if isinstance(msg, Lookup):
@@ -157,14 +157,20 @@ class Overlay(Layer):
 
     def send_down(self, dst: int, msg: Message) -> None:
         if dst == self.me:
-            self.local.append(msg)
+            self.later(msg)
         else:
             self.out.send(dst, msg)
 
+    def later(self, msg: Message) -> None:
+        if self.local is None:
+            self.local = [msg]
+        else:
+            self.local.append(msg)
+
     def settle(self) -> None:
-        while self.local:
+        while self.local is not None:
             waiting = self.local
-            self.local = []
+            self.local = None
             for msg in waiting:
                 self.take(self.me, msg)
 
@@ -178,7 +184,7 @@ class OverlayDoor(Door):
         self.overlay.send_down(dst, msg)
 
     def route(self, msg: Keyed) -> None:
-        self.overlay.local.append(msg)
+        self.overlay.later(msg)
 
     def lookup(self, key: int) -> None:
         self.overlay.lookup(key)

@@ -157,7 +157,7 @@ class Pastry(Living):
 
     def look_up_cell(self, row: int, column: int) -> None:
         if column != digit(self.place, row, self.table.bits):
-            self.local.append(Lookup(self.table.goal(row, column), self.me, True, 0))
+            self.later(Lookup(self.table.goal(row, column), self.me, True, 0))
 
     # The state.
 

@@ -35,13 +35,17 @@ cdef class PastryTable(Table):
 
 cdef class SettledPastryTable(PastryTable):
     cdef readonly Ring ring
+    cdef long long version, here
+    cdef unsigned long long after, before
+    @cython.locals(ring=Ring, count=cython.longlong)
+    cpdef void look_around(self) except *
     @cython.locals(others=cython.longlong)
     cpdef long long count(self, long long side) except -2
-    @cython.locals(ring=Ring, count=cython.longlong, here=cython.longlong, rank=cython.longlong)
+    @cython.locals(ring=Ring, rank=cython.longlong)
     cpdef long long nearest_leaf(self, unsigned long long key) except -2
-    @cython.locals(goal=cython.ulonglong, rank=cython.longlong, after=cython.longlong, before=cython.longlong)
+    @cython.locals(ring=Ring, goal=cython.ulonglong, rank=cython.longlong, before=bint)
     cpdef long long cell(self, long long row, long long column) except -2
-    cpdef long long fitting(self, long long rank, long long row, unsigned long long goal) noexcept
+    cpdef bint fits(self, long long rank, long long row, unsigned long long goal) noexcept
 
 cdef class KeptPastryTable(PastryTable):
     cdef public list after

@@ -127,24 +127,35 @@ class SettledPastryTable(PastryTable):
     def __init__(self, me: int, bits: int, leaves: int, ring: Ring) -> None:
         PastryTable.__init__(self, me, bits, leaves)
         self.ring = ring
+        # What it knows of the ring, looked up again when the members have changed.
+        self.version = 0
+        self.here = 0  # its rank
+        self.after = 0  # how far its leaf set reaches, clockwise
+        self.before = 0  # and the other way round
+
+    def look_around(self) -> None:
+        ring = self.ring
+        count = self.count(1)
+        self.version = ring.version
+        self.here = ring.rank(self.place)
+        self.after = clockwise(self.place, ring.place(self.here + count))
+        self.before = clockwise(ring.place(self.here - count), self.place)
 
     def count(self, side: int) -> int:
         others = self.ring.size - 1
         return self.half if self.half < others else others
 
     def leaf(self, at: int) -> int:
-        return self.ring.ident(self.ring.rank(self.place) + at)
+        if self.version != self.ring.version:
+            self.look_around()
+        return self.ring.ident(self.here + at)
 
     def nearest_leaf(self, key: int) -> int:
         """The same; but where a ring is at hand, the nodes on both sides of a key are found without a walk."""
         ring = self.ring
-        count = self.count(1)
-        here = ring.rank(self.place)
-        if (
-            count
-            and clockwise(self.place, key) > clockwise(self.place, ring.place(here + count))
-            and clockwise(key, self.place) > clockwise(ring.place(here - count), self.place)
-        ):
+        if self.version != ring.version:
+            self.look_around()
+        if ring.size > 1 and clockwise(self.place, key) > self.after and clockwise(key, self.place) > self.before:
             return NIL
         rank = ring.rank(key)
         if is_closer(key, ring.place(rank), ring.place(rank - 1)):
@@ -154,19 +165,17 @@ class SettledPastryTable(PastryTable):
     def cell(self, row: int, column: int) -> int:
         if column == digit(self.place, row, self.bits):
             return NIL
+        ring = self.ring
         goal = self.goal(row, column)
-        rank = self.ring.rank(goal)
-        after = self.fitting(rank, row, goal)
-        before = self.fitting(rank - 1, row, goal)
-        if after == NIL or (before != NIL and is_closer(goal, place_of(before), place_of(after))):
-            return before
-        return after
+        rank = ring.rank(goal)
+        before = self.fits(rank - 1, row, goal)
+        if self.fits(rank, row, goal) and not (before and is_closer(goal, ring.places[rank - 1], ring.places[rank])):
+            return ring.ids[rank]
+        return ring.ids[rank - 1] if before else NIL
 
-    def fitting(self, rank: int, row: int, goal: int) -> int:
-        """The node of this rank, if it has the digits of the goal's cell."""
-        if not 0 <= rank < self.ring.size or not begin_alike(self.ring.place(rank), goal, row + 1, self.bits):
-            return NIL
-        return self.ring.ident(rank)
+    def fits(self, rank: int, row: int, goal: int) -> bool:
+        """Has the node of this rank the digits of the goal's cell?"""
+        return 0 <= rank < self.ring.size and begin_alike(self.ring.places[rank], goal, row + 1, self.bits)
 
 
 class KeptPastryTable(PastryTable):

@@ -3,10 +3,10 @@ from fairgate.core.keyspace cimport place_of
 
 @cython.final
 cdef class Ring:
-    cdef readonly long long size
+    cdef readonly long long size, version
     cdef long long shift
-    cdef unsigned long long[::1] places
-    cdef long long[::1] ids
+    cdef readonly unsigned long long[::1] places
+    cdef readonly long long[::1] ids
     cdef long long[::1] index
     @cython.locals(rank=cython.longlong, part=cython.ulonglong, parts=cython.ulonglong, bits=cython.longlong)
     cpdef fill(self, places, ids)

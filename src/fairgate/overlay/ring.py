@@ -20,6 +20,7 @@ class Ring:
 
     def __init__(self, members: tuple[int, ...]) -> None:
         self.size = 0
+        self.version = 0  # one more whenever the members change
         self.shift = 63
         self.places = array("Q")
         self.ids = array("q")
@@ -29,6 +30,7 @@ class Ring:
 
     def fill(self, places: "array[int]", ids: "array[int]") -> None:
         self.size = len(ids)
+        self.version += 1
         bits = max(1, self.size.bit_length())
         self.shift = 64 - bits
         self.places = places

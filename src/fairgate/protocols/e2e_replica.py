@@ -91,6 +91,8 @@ def new_entry(owner: int, generation: int, next: int, previous: int) -> Entry:
 
 
 class Voter(Routed):
+    passes = Request  # without an entry it is not intercepted
+
     def set_up(self, me: int, setup: Setup, out: Outbox) -> None:
         Routed.set_up(self, me, setup, out)
         self.tells: bool = setup.options.get("tells", True)

@@ -1,4 +1,5 @@
 cimport cython
+from fairgate.core.queues cimport put
 
 cdef long long NIL
 
@@ -22,6 +23,7 @@ cdef class Ask:
 cpdef Ask new_ask(long long attempt)
 @cython.locals(entry=Entry)
 cpdef Entry new_entry(tuple holder, long long previous, long long next_hop)
+@cython.locals(asked=tuple)
 cpdef list merged(list one, tuple other)
 cpdef Ask load_ask(key)
 cpdef Entry load_entry(key)

@@ -2,6 +2,7 @@
 
 from fairgate.core.ids import NIL
 from fairgate.core.message import Key
+from fairgate.core.queues import put
 from fairgate.protocols.non_e2e_messages import Asked
 
 
@@ -51,9 +52,12 @@ class Ask:
 
 
 def merged(one: list[Asked], other: tuple[Asked, ...]) -> list[Asked]:
+    """The first with what the other has besides."""
     if not one:
         return list(other)
-    return sorted({*one, *other}) if other else one
+    for asked in other:
+        put(one, asked)
+    return one
 
 
 # What there are many of, built without boxing numbers for `__init__`.

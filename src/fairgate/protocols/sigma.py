@@ -263,7 +263,7 @@ class Sigma(Strawman):
     def tell_waiter(self, rep: Replica, w: Waiter) -> None:
         """With Tw = Tcs (P + 1/2)."""
         Tcs = rep.Tcs if rep.Tcs else self.resend
-        P = rep.place(w.ts, w.client)
+        P = rep.place(w.ts, w.client) if Tcs else 0  # where nothing is asked again it makes no difference
         self.respond(rep, w.client, w.life, w.ts, w.age, Tcs * (2 * P + 1) // 2, False)
 
     def on_release_message(self, rep: Replica, m: Release) -> None:

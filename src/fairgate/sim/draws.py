@@ -8,11 +8,14 @@ from fairgate.sim.stream import Stream
 
 def sample(stream: Stream, population: Sequence[int], count: int) -> list[int]:
     """So many different members, in random order."""
-    pool = list(population)
+    size = len(population)
+    moved: dict[int, int] = {}  # place -> who is there now: few are drawn of many, who are not all copied for that
+    drawn: list[int] = []
     for i in range(count):
-        j = i + stream.below(len(pool) - i)
-        pool[i], pool[j] = pool[j], pool[i]
-    return pool[:count]
+        j = i + stream.below(size - i)
+        drawn.append(moved.get(j, population[j]))
+        moved[j] = moved.get(i, population[i])
+    return drawn
 
 
 def lognormal(stream: Stream, mu: float, sigma: float) -> float:

@@ -63,8 +63,8 @@ cdef class Engine(Loop):
     cpdef void granted(self, long long request, long long slot, long long fence) except *
     @cython.locals(seat=Seat)
     cpdef bint is_down(self, long long me) except -1
+    cpdef bint seat_is_inside(self, long long number) except -1
     @cython.locals(seat=Seat)
-    cpdef list seats_inside(self)
     cpdef bint seat_is_idle(self, long long number) except -1
     @cython.locals(number=cython.longlong, seat=Seat)
     cpdef void crash(self, long long me) except *

@@ -327,7 +327,7 @@ class Engine(Loop):
             self.draw_stay(seat)
 
     def draw_stay(self, seat: Seat) -> None:
-        stay = self.workload.stay()
+        stay = self.workload.stay(seat.number)
         if stay >= 0:
             self.push_exit(self.now + stay, seat.number, seat.request)
 
@@ -367,12 +367,12 @@ class Engine(Loop):
         """The numbers of a node's seats."""
         return range(me * self.resources, (me + 1) * self.resources)
 
-    def seats_inside(self) -> list[int]:
-        """Of all nodes, whatever their gate."""
-        return [seat.number for seat in self.seat if seat.state == INSIDE]
+    def seat_is_inside(self, number: int) -> bool:
+        return self.seat[number].state == INSIDE
 
     def seat_is_idle(self, number: int) -> bool:
-        return self.seat[number].state == IDLE
+        seat = self.seat[number]
+        return seat.state == IDLE
 
     def leave(self, number: int) -> None:
         """Whoever is inside here leaves now; where the workload says so, not the clock."""

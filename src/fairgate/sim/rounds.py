@@ -37,6 +37,7 @@ class PacedRounds(Workload):
         self.pace = pace
         self.resources = resources
         self.round_number = 0
+        self.staying: set[int] = set()  # seats that came in; some have left since
         self.asking_now: set[int] = set()  # seats whose request of this round is planned
         everyone = list(range(nodes))
         self.requesters = sample(stream, everyone, pace.requesters) if pace.requesters else everyone
@@ -44,7 +45,8 @@ class PacedRounds(Workload):
         self.passers_by = [node for node in everyone if node not in asks]  # who may be churned
         self.next_spare = nodes
 
-    def stay(self) -> int:
+    def stay(self, node: int) -> int:
+        self.staying.add(node)
         return -1  # until a round's luck
 
     def begin(self, now: int) -> None:
@@ -68,7 +70,9 @@ class PacedRounds(Workload):
 
     def some_leave(self, engine: "Engine") -> None:
         held: dict[int, list[int]] = {}
-        for seat in engine.seats_inside():
+        inside = [seat for seat in sorted(self.staying) if engine.seat_is_inside(seat)]
+        self.staying = set(inside)
+        for seat in inside:
             held.setdefault(seat // self.resources, []).append(seat)
         for seats in held.values():
             if self.stream.unit() < self.pace.leave:

@@ -21,7 +21,7 @@ cdef class Workload:
     cpdef void back(self, long long node, long long now) except *
     cpdef void gone(self, long long node, long long now) except *
     cpdef bint take(self, long long node) except -1
-    cpdef long long stay(self) except? -2
+    cpdef long long stay(self, long long node) except? -2
     cpdef long long give_up_after(self) except? -2
 
 cdef class Closed(Workload):

@@ -67,7 +67,7 @@ class Workload:
         self.total_left -= 1
         return True
 
-    def stay(self) -> int:
+    def stay(self, node: int) -> int:
         """How long this entry lasts; -1: until the workload ends it."""
         if self.hold_random:
             return self.stream.exponential(self.hold)

@@ -1,0 +1,18 @@
+cimport cython
+from fairgate.sim.draws cimport sample
+from fairgate.sim.engine cimport Engine
+from fairgate.sim.workload cimport Workload
+
+cdef class PacedRounds(Workload):
+    cdef readonly object pace
+    cdef readonly long long resources, round_number, next_spare
+    cdef set asking_now, staying
+    cdef list requesters, passers_by
+    cpdef Engine engine(self)
+    cpdef void round(self, Engine engine) except *
+    @cython.locals(inside=list, held=dict, seats=list, seat=cython.longlong)
+    cpdef void some_leave(self, Engine engine) except *
+    @cython.locals(gate=cython.longlong, node=cython.longlong)
+    cpdef void some_ask(self, Engine engine) except *
+    cpdef void ask(self, Engine engine, long long seat) except *
+    cpdef void churn(self, Engine engine) except *
