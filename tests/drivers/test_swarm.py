@@ -13,7 +13,7 @@ import typer
 
 from fairgate.check.draw_ring import drawn
 from fairgate.check.marks import marks_of
-from fairgate.check.promise import claims, promised
+from fairgate.check.promise import claims, everybody_comes_in, promised
 from fairgate.check.shrink import Shrunk, fit, shrink, simpler
 from fairgate.check.swarm import Limits, Report, attempt, property_of, swarm
 from fairgate.cli.retell import retold, sim_words
@@ -33,8 +33,9 @@ LITERAL = "raymond_fd_literal"
 WHOLE = [name for name, kind in PROTOCOLS.items() if "literal" not in name and kind is not Strawman]
 
 
-def smallest(report: Report) -> Shrunk:
-    run, broken = report.failures[0]
+def smallest(report: Report, kind: str = "") -> Shrunk:
+    """Of the first failure, or of the first of that kind."""
+    run, broken = next(failure for failure in report.failures if failure[1].startswith(kind))
     return shrink(drawn(report.protocol, report.seed, run), broken)
 
 
@@ -356,6 +357,7 @@ def test_on_a_dht_overlays_replicas_and_lost_memories_are_drawn() -> None:
         (Config("sigma", 8, 1, faults="reset:2@5+1", options={"replicas": 3, "voting": "zones"}), False),
         (Config("sigma", 8, 1, faults="crash:1@5", stack=("settled_chord",)), False),  # nobody finds a way round it
         (Config("non_e2e_faults", 8, 1, faults="loss:0.1", options={"lease": 60 * 10**9, "retry": 5 * 10**9}), True),
+        (Config("sigma", 8, 1, faults="reset:2@5+1", stack=("full", "channel")), False),  # whose numbers begin anew
         (Config("non_e2e_faults", 8, 1, faults="loss:0.1"), False),  # only with leases
         (Config("e2e", 8, 1, faults="loss:0.1"), False),
     ],
@@ -364,8 +366,21 @@ def test_promises_on_a_dht(config: Config, fine: bool) -> None:
     assert promised(replace(config, latency="0.1")) == fine
 
 
+def test_everybody_comes_in_under_faults_too_but_for_zones_that_lose_messages() -> None:
+    lossy = Config("sigma", 8, 1, faults="loss:0.4")
+    assert everybody_comes_in(lossy)
+    assert not everybody_comes_in(replace(lossy, options={"voting": "zones"}))
+
+
+def test_patience_is_longer_than_what_a_protocol_waits() -> None:
+    """Retries are up to 16 times 99 s apart here; without faults, and nobody hangs."""
+    slow = Config("non_e2e", 6, 1, 100.0, 0.1, "0.3", 6, seed=967_571, workload="open", stack=("settled_pastry",))
+    slow = replace(slow, exponential_cs=True, options={"replicas": 2, "retry": 99_005 * 10**6})
+    assert attempt(slow) == ("", {})
+
+
 def test_a_text_to_the_letter_is_found_and_shrunk_on_a_dht() -> None:
     """SG's figures let two in, among three nodes or fewer."""
-    shrunk = smallest(swarm("sigma_literal", 1, Limits(40)))
+    shrunk = smallest(swarm("sigma_literal", 1, Limits(40)), "k:")
     assert shrunk.config.nodes <= 3
     assert shrunk.plain

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from fairgate.core.kbr import Routed
@@ -22,6 +23,7 @@ DOUBLED = Spec(
 )
 CROWDED = Spec(nodes=24, apart=True, requests=2, stay=0, options={**UNTIMED, "replicas": 8, "quorum": 6})
 LEASED = Spec(nodes=6, stay=1500 * MS, loss=0.2, late=0.1, options={"replicas": 3, "lease": SECOND, "prime": False})
+SILENT = replace(LEASED, loss=0.4, stay=6 * SECOND, faults_until=30 * SECOND)  # a renewal is lost several times over
 
 
 def first_broken(protocol: type[Routed] | Any, spec: Spec, seeds: int) -> tuple[str, int]:

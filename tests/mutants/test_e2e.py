@@ -30,7 +30,7 @@ CLIENTS = {
     "half is a majority": ("len(self.keys) // 2 + 1", "len(self.keys) // 2", TWO),
     "the queue does not travel": ("self.lineage, tuple(self.queue)))  # EE:A7", "self.lineage, ()))", STUCK),
     "nobody yields": (
-        "            if self.known[i] == RECALLED:\n                self.yield_vote(i)\n",
+        "            if self.is_recalled(i):\n                self.yield_vote(i)\n",
         "            pass\n",
         STUCK,
     ),

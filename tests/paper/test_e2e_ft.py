@@ -14,7 +14,7 @@ from fairgate.core.layers import over
 from fairgate.core.setup import Setup
 from fairgate.overlay.gates import Gates
 from fairgate.protocols.e2e_ft import E2EFT
-from fairgate.protocols.e2e_messages import Confirm, Copy, IAmWinner, Ping, Pong, Release, Token
+from fairgate.protocols.e2e_messages import Confirm, Copy, Enqueue, IAmWinner, Ping, Pong, Release, Token
 from fairgate.sim.hand import Hand
 from tests.dht_walk import SECOND, Spec
 from tests.e2e_walk import HARD, PLAIN, QUICK, one_run
@@ -183,6 +183,31 @@ def test_a_replica_that_lost_its_memory_learns_the_owner_again() -> None:
     node(hand, 6).replicas.clear()
     pass_time(hand, 11)
     assert node(hand, 6).replicas[0].holder == REQ1
+
+
+def test_a_vote_that_an_earlier_request_waits_for_is_yielded_though_a_replica_is_silent() -> None:
+    """Else each of the two keeps its vote, since not all replicas have answered, and never will."""
+    hand = drawn()
+    hand.crash(8)
+    for me, replica in ((REQ1, 6), (REQ2, 7)):
+        hand.acquire(me)
+        hand.deliver(next(at for at, flight in enumerate(hand.flight) if (flight.src, flight.dst) == (me, replica)))
+    hand.deliver_all()
+    assert [node(hand, me).votes for me in (REQ1, REQ2)] == [1, 1]
+    pass_time(hand, 2 * LEASE // SECOND)
+    assert list(hand.inside) == [REQ1]
+
+
+def test_an_enqueue_that_comes_twice_is_passed_on_once() -> None:
+    """Else, where messages are doubled, what runs after a TOKEN becomes ever more."""
+    hand = drawn()
+    inside(hand, REQ1)
+    waiting(hand, REQ2)
+    hand.release(REQ1)
+    late = Enqueue(0, 0, node(hand, REQ1).tenure, NIL, ((21, REQ3),))
+    for _ in range(2):
+        hand.step(REQ1, "on_message", 6, late)
+    assert [(flight.src, flight.dst) for flight in of(hand, Enqueue)] == [(REQ1, REQ2)]
 
 
 FAULTS: dict[str, tuple[Spec, int]] = {

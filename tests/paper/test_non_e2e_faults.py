@@ -25,9 +25,9 @@ LEASE = 3 * SECOND
 HOLD = LEASE + (LEASE // 1_000_000 + 1) * 10_000
 
 
-def drawn(routes: dict[int, int], **options: Any) -> Hand:
+def drawn(ways: dict[int, int], **options: Any) -> Hand:
     """One replica only, so that there is one path to look at."""
-    options = {"replicas": 1, "keys": KEYS, "routes": [routes], "retry": SECOND, "wait": False, **options}
+    options = {"replicas": 1, "keys": KEYS, "routes": [ways], "retry": SECOND, "wait": False, **options}
     setup = Setup(tuple(range(1, 10)), options=options)
     return Hand(over(Drawn, over(Gates, NonE2EFaults)), setup, slots=False, chooser=lambda n: 0, census=False)
 
@@ -186,6 +186,58 @@ def test_a_replica_that_knows_nothing_votes_for_nobody_before_a_lease_is_over() 
     hand.deliver_all()
     assert list(hand.inside) == [1]
     assert hand.now == HOLD
+
+
+def three(**options: Any) -> Hand:
+    """Replicas 0, 1 and 2 at 7, 8 and 9, with nobody on the way: 1 has the vote of 7, and 2 that of 8."""
+    keys = replica_keys(Setup((0,), options={"gate": 0, "replicas": 3}))
+    routes = [dict.fromkeys(range(1, 7), owner) for owner in (7, 8, 9)]
+    hand = drawn({}, **{"replicas": 3, "keys": keys, "routes": routes, "lease": LEASE, **options})
+    hand.crash(9)
+    for me, owner in ((1, 7), (2, 8)):
+        hand.acquire(me)
+        take(hand, me, owner)
+    return hand
+
+
+def pass_time(hand: Hand, time: int) -> None:
+    """Every message arrives before anything else happens."""
+    for _ in range(10 * time // SECOND):
+        hand.deliver_all()
+        hand.advance(SECOND // 10)
+
+
+def test_votes_are_yielded_though_a_replica_is_silent() -> None:
+    """Else each of the two keeps its vote for ever: it has not heard of all replicas, and never will."""
+    hand = three()
+    pass_time(hand, 5 * LEASE)
+    assert list(hand.inside) == [1]
+    hand.release(1)
+    pass_time(hand, 5 * LEASE)
+    assert list(hand.inside) == [2]
+
+
+def test_what_a_silent_replica_once_said_is_no_reason_to_yield() -> None:
+    """Node 2 heard from it of an earlier request, long over: it gave back each vote that it got, and came in never."""
+    hand = three()
+    hand.cancel(1)
+    hand.deliver_all()
+    ask = at(hand, 2).asks[2]
+    ask.holder, ask.since = 1, 1
+    pass_time(hand, 5 * LEASE)
+    assert list(hand.inside) == [2]
+
+
+def test_who_waits_asks_again_within_a_lease_whatever_retry_says() -> None:
+    """Votes that have come end while the others are waited for: each must be asked for before."""
+    hand = drawn({1: 7}, lease=LEASE, retry=100 * LEASE)
+    hand.acquire(1)
+    for _ in range(20):
+        hand.flight.clear()  # nothing gets through
+        hand.advance(LEASE)
+        assert sent(hand, Request)
+    pass_time(hand, LEASE)
+    assert list(hand.inside) == [1]
 
 
 def test_a_replica_moves_with_its_vote_and_its_queue() -> None:

@@ -126,6 +126,20 @@ def test_the_lease_is_renewable() -> None:
     assert not hand.lost
 
 
+def test_a_renewal_that_got_lost_is_said_again_before_the_lease_is_over() -> None:
+    """However long other questions may wait for their answers."""
+    hand = hand_of(lease=3 * SECOND, retry=100, resend=60 * SECOND)
+    ask(hand, 3, 0, 1)
+    hand.advance(SECOND)
+    assert sent(hand)[-2:] == ["3>0 request", "3>1 request"]
+    hand.flight.clear()
+    for _ in range(10):
+        hand.advance(SECOND)
+        hand.deliver_all()
+    assert list(hand.inside) == [3]
+    assert not hand.lost
+
+
 def test_a_permit_is_lost_before_the_votes_are_given_away() -> None:
     hand = hand_of(lease=3 * SECOND)
     ask(hand, 3, 0, 1)
@@ -284,3 +298,14 @@ def test_a_fresh_client_asks_one_replica_for_the_time_first() -> None:
     hand.acquire(4)
     hand.deliver_all()
     assert node(hand, 4).ts > node(hand, 3).ts
+
+
+def test_if_that_replica_is_silent_the_next_one_is_asked() -> None:
+    hand = hand_of(prime=True, retry=100, resend=SECOND)
+    hand.crash(0)
+    hand.acquire(3)
+    assert sent(hand) == ["3>0 request"]
+    for _ in range(3):
+        hand.deliver_all()
+        hand.advance(SECOND)
+    assert list(hand.inside) == [3]

@@ -16,6 +16,7 @@ from fairgate.sim.run import Config, uniform_bounds
 
 SLACK = 1.1  # a time that a protocol waits for two messages is so many times what they take on average
 RESENDS = 10  # the same where messages may be lost, and come with the second or third resend
+LONGEST = 10**15  # ns, eleven days
 SHORTEST = 0.3  # seconds; where messages take none, a shorter lease would be nothing but renewals
 
 
@@ -32,8 +33,13 @@ def with_leases(known: frozenset[str]) -> frozenset[str]:
 
 
 def is_time(value: object) -> bool:
-    """Of an option's default: nothing but a time in ns is as large."""
-    return isinstance(value, int) and value >= SECOND
+    """Of an option: nothing but a time in ns is as large, but numbers of which one is drawn, and they are larger."""
+    return isinstance(value, int) and SECOND <= value <= LONGEST
+
+
+def longest_time(config: Config) -> int:
+    options = {**find_protocol(config.protocol).about.options, **config.options}
+    return max([value for value in options.values() if is_time(value)], default=0)
 
 
 def bounds(latency: str) -> tuple[float, float]:
@@ -62,7 +68,7 @@ def promised(config: Config) -> bool:
     return (
         network_promised(config, faults, known)
         and crashes_promised(config, faults, known)
-        and (not faults.resets or "reset" in known)
+        and resets_promised(config, faults, known)
         and (not protocol.about.detectors or detectors_promised(config, faults))
         and times_promised(config, faults, protocol)
         and (not issubclass(protocol, Routed) or keeps_quorums(config, faults))
@@ -85,6 +91,11 @@ def crashes_promised(config: Config, faults: Faults, known: frozenset[str]) -> b
     return not victims or "crash" in known or ("crash of a client" in known and 0 not in victims)
 
 
+def resets_promised(config: Config, faults: Faults, known: frozenset[str]) -> bool:
+    """A channel's numbers begin anew with every identity: who comes back under the same one is not heard any more."""
+    return not faults.resets or ("reset" in known and "channel" not in config.stack)
+
+
 def detectors_promised(config: Config, faults: Faults) -> bool:
     """No crash before the start is over, which has no end that is known where messages are lost."""
     if not faults.crashes:
@@ -100,10 +111,9 @@ def times_promised(config: Config, faults: Faults, protocol: type[Mutex]) -> boo
 
 
 def everybody_comes_in(config: Config) -> bool:
-    """On a DHT that is promised for when faults are over only, and a run has them to its end: one may take for ever."""
-    if not issubclass(find_protocol(config.protocol), Routed):
-        return True
-    return not parse_faults(config.faults, config.nodes).kinds()
+    """On a DHT in zones every member has a small vote, and many are needed at once: hardly ever, if many are lost."""
+    zones = config.options.get("voting") == "zones"
+    return not (zones and parse_faults(config.faults, config.nodes).loss)
 
 
 def keeps_quorums(config: Config, faults: Faults) -> bool:

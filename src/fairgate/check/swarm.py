@@ -15,7 +15,7 @@ from itertools import count, islice
 
 from fairgate.check.draw_ring import drawn
 from fairgate.check.marks import marks_of
-from fairgate.check.promise import everybody_comes_in
+from fairgate.check.promise import everybody_comes_in, longest_time
 from fairgate.core.kbr import Routed
 from fairgate.recovery.channel import Channel
 from fairgate.registry import find_protocol
@@ -25,6 +25,7 @@ from fairgate.sim.trials import leave_ctrl_c_to_the_parent
 BATCH = 20  # runs that a worker takes at a time
 MOST_EVENTS = 20_000  # several times what a good run of this size takes: the others go round in circles
 ON_A_RING = 10  # times that: leases are renewed, and all is said again
+PATIENCE = 100  # times the longest time that an option says: a delay that doubles is several of these
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,7 @@ def attempt(config: Config) -> tuple[str, dict[str, int]]:
     most = MOST_EVENTS * (ON_A_RING if routed else 1)
     try:
         engine = build(config)
+        engine.patience = max(engine.patience, PATIENCE * longest_time(config))
         engine.begin()
         if engine.run(most):
             engine.violate(f"liveness: still busy after {most:,} events")

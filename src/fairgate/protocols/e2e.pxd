@@ -15,6 +15,7 @@ cdef class E2E(Voter):
     cpdef void know_nothing(self) except *
     cpdef void learn_vote(self, Response m) except *
     cpdef bint is_mine(self, long long i) except -1
+    cpdef bint is_recalled(self, long long i) except -1
     cpdef bint has_won(self) except -1
     cpdef void on_late_vote(self, Response m) except *
     @cython.locals(before=cython.longlong)
@@ -36,6 +37,7 @@ cdef class E2E(Voter):
     cpdef void on_enqueue(self, Enqueue m) except *
     cpdef void on_early_enqueue(self, Enqueue m) except *
     cpdef void on_late_enqueue(self, Enqueue m) except *
+    cpdef void pass_on(self, long long replica, tuple requests) except *
     cpdef void route_release(self, long long i, long long stamp) except *
     cpdef long long named_heir(self) except -2
     cpdef void on_token(self, Token m) except *

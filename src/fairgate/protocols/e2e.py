@@ -128,6 +128,9 @@ class E2E(Voter):
     def is_mine(self, i: int) -> bool:
         return self.known[i] >= VOTE
 
+    def is_recalled(self, i: int) -> bool:
+        return self.known[i] == RECALLED
+
     def has_won(self) -> bool:
         return self.votes >= self.quorum
 
@@ -150,7 +153,7 @@ class E2E(Voter):
     def end_round(self) -> None:
         """EE:A4 nobody has a majority, as far as this node knows: it yields votes for which earlier requests wait."""
         for i in range(len(self.keys)):
-            if self.known[i] == RECALLED:
+            if self.is_recalled(i):
                 self.yield_vote(i)
 
     def yield_vote(self, i: int) -> None:
@@ -231,12 +234,15 @@ class E2E(Voter):
         if m.via != NIL:
             self.out.send(m.via, Stale(self.gate, m.replica, self.tenure))
         if self.heir != NIL:
-            self.out.note("an ENQUEUE was passed on to the heir")
-            self.out.send(self.heir, new_enqueue(self.gate, m.replica, self.tenure + 1, NIL, m.requests))
+            self.pass_on(m.replica, m.requests)
             return
         for stamp, node in m.requests:
             self.out.note("an ENQUEUE was sent back")
             self.out.send(node, SentBack(self.gate, m.replica, stamp, self.tenure))
+
+    def pass_on(self, replica: int, requests: Queue) -> None:
+        self.out.note("an ENQUEUE was passed on to the heir")
+        self.out.send(self.heir, new_enqueue(self.gate, replica, self.tenure + 1, NIL, requests))
 
     def release_cs(self) -> None:
         self.holding = False

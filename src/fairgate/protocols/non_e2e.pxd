@@ -7,7 +7,8 @@ from fairgate.protocols.non_e2e_state cimport Ask, Entry, Replica, load_ask, loa
 cdef long long NIL, CAP, LIFE, SHARES
 
 cdef class NonE2E(Routed):
-    cdef readonly long long quorum, retry
+    cdef readonly long long quorum
+    cdef public long long retry, longest
     cdef public long long clock, life, ts, delay
     cdef public list asks
     cdef public dict replica_list, replicas

@@ -72,6 +72,7 @@ class NonE2E(Routed):
         Routed.set_up(self, me, setup, out)
         self.quorum: int = setup.options.get("quorum", 0) or len(self.keys) // 2 + 1
         self.retry: int = setup.options.get("retry", RETRY)
+        self.longest = CAP * self.retry
         self.clock = 0
         self.life = 0  # drawn by a node that may have lost its memory: its requests are not those from before
         # The requester.
@@ -168,18 +169,18 @@ class NonE2E(Routed):
         return heard == len(self.asks)
 
     def somebody_wins(self) -> bool:
-        """As far as is known, somebody else has a majority."""
+        """By what was heard in this round, somebody else has a majority."""
         counts: dict[int, int] = {}
         for ask in self.asks:
-            if not ask.vote and ask.holder != self.me:
+            if ask.heard and not ask.vote and ask.holder != self.me:
                 counts[ask.holder] = counts.get(ask.holder, 0) + 1
         return max(counts.values(), default=0) >= self.quorum
 
     def is_earliest(self) -> bool:
-        """Of those who hold votes, as far as is known: then the others yield, and this one waits for their votes."""
+        """Of those who hold votes, by what was heard in this round: the others yield, and this one waits for that."""
         earlier = 0
         for ask in self.asks:
-            earlier += not ask.vote and (ask.since, ask.holder) < (self.ts, self.me)
+            earlier += ask.heard and not ask.vote and (ask.since, ask.holder) < (self.ts, self.me)
         return self.earliest_keeps and earlier == 0
 
     def yield_votes(self) -> None:  # EE:B5, B6
@@ -209,7 +210,7 @@ class NonE2E(Routed):
 
     def ask_again(self) -> None:
         """EE:B6 for the votes that were given back; the others are asked for once more, past the entries."""
-        self.delay = min(2 * self.delay, CAP * self.retry)
+        self.delay = min(2 * self.delay, self.longest)
         for replica in range(len(self.asks)):
             ask: Ask = self.asks[replica]
             if not ask.asked:

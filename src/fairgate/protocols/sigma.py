@@ -181,6 +181,9 @@ class Sigma(Strawman):
         self.reach(r, Yield(self.gate, r.key, r.i, self.me, self.life, self.ts, r.inc, grant))
 
     def look_at_one(self, r: Resp) -> None:
+        if self.probing:
+            self.out.note("a silent replica was not waited for")
+            r = self.resp[(r.i + 1) % len(self.resp)]
         if r.grant == 0:
             self.ask_again(r)
             return

@@ -6,7 +6,7 @@ from fairgate.protocols.votes cimport Release, Replica, Request, Resp, Response,
 cdef long long NIL, NEVER
 
 cdef class Strawman(Voters):
-    cdef public long long resend, backoff, whole, needed, k, ts, started
+    cdef public long long resend, renewal, backoff, whole, needed, k, ts, started
     cdef public long long mine, votes, heard, answered, look_at, permit_at
     cdef public list resp
     cdef public dict tally

@@ -51,6 +51,7 @@ class Strawman(Voters):
         Voters.set_up(self, me, setup, out)
         options = setup.options
         self.resend: int = options.get("resend", RESEND)
+        self.renewal = self.lease // 3 if self.lease else NEVER  # a renewal that gets lost leaves time for another
         self.backoff: int = options.get("backoff", BACKOFF)
         self.whole = self.ballot.whole
         self.needed = self.ballot.needed
@@ -348,7 +349,7 @@ class Strawman(Voters):
             r.node = NIL
         self.ask(r)
         if self.resend:
-            self.look_later(r, self.resend)
+            self.look_later(r, min(self.resend, self.renewal) if r.grant else self.resend)
 
     def keep_permit(self) -> None:
         if self.valid() < self.needed:
