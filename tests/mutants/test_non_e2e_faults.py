@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 
 from fairgate.core.mutex import Mutex
-from tests.dht_runs import SECOND, Weather, on, one_run
+from fairgate.protocols.non_e2e_faults import VOTE, NonE2EFaults
+from fairgate.protocols.non_e2e_state import Ask, Replica
+from fairgate.sim.hand import Hand, Violation
+from fairgate.check.dht_runs import SECOND, Weather, on, one_run
 from tests.mutants.mutate import caught, mutant
+from tests.paper.test_non_e2e import take
+from tests.paper.test_non_e2e_faults import HOLD, LEASE, drawn
 
 LEASES = {"lease": 3 * SECOND}
 STORM = Weather(crashes=1, resets=1, loss=0.1, dup=0.1, until=6 * SECOND, stay=2 * SECOND, patience=600 * SECOND)
@@ -75,3 +80,55 @@ MUTANTS = {
 def test_mutant_is_caught(name: str) -> None:
     old, new, expected, walker = MUTANTS[name]
     assert caught(mutant("protocols.non_e2e_faults", old, new), "NonE2EFaults", seeds=400, walker=walker) in expected
+
+
+# Two rules of leases, each left out alone in a run by hand: 7 is the replica, 1 and 2 ask.
+
+
+class CountsAtOnce(NonE2EFaults):
+    """A vote counts as it comes, before the replica has confirmed it."""
+
+    def take_vote(self, src: int, replica: int, ask: Ask) -> None:
+        NonE2EFaults.take_vote(self, src, replica, ask)
+        ask.vote = True
+        self.leases[replica].until = self.now + self.lease
+
+
+def late_vote(protocol: type[NonE2EFaults]) -> Hand:
+    """The news of a vote for 1 comes when that vote is over, and 2 is inside by the next one."""
+    hand = drawn({1: 7, 2: 7}, protocol, lease=LEASE)
+    hand.acquire(1)
+    take(hand, 1, 7)
+    late = hand.flight.pop()
+    hand.advance(HOLD)
+    hand.flight.clear()
+    hand.acquire(2)
+    hand.deliver_all()
+    assert list(hand.inside) == [2]
+    hand.flight.append(late)
+    hand.deliver_all()
+    return hand
+
+
+def test_a_vote_that_counts_before_it_is_confirmed_lets_two_in() -> None:
+    assert list(late_vote(NonE2EFaults).inside) == [2]
+    with pytest.raises(Violation, match="k: 2 inside"):
+        late_vote(CountsAtOnce)
+
+
+class ShortAtFirst(NonE2EFaults):
+    """The replica's promise is a third of a lease until the first Ping comes."""
+
+    def vote(self, number: int, replica: Replica) -> None:
+        before = replica.owner
+        NonE2EFaults.vote(self, number, replica)
+        if replica.owner and replica.owner != before:
+            self.set_timer(f"{VOTE}{number}", self.lease // 3)
+
+
+def test_a_replica_that_promises_less_at_first_lets_nobody_in() -> None:
+    """Messages take nearly a third of a lease: GRANTREQ and Ping are two of them, and the vote is gone before."""
+    slow = Weather(requests=1, latency=(3 * LEASE // 10, 3 * LEASE // 10), patience=300 * SECOND)
+    assert one_run(on("full", NonE2EFaults), 1, slow, LEASES).entries > 0
+    with pytest.raises(Violation, match="liveness"):
+        one_run(on("full", ShortAtFirst), 1, slow, LEASES)

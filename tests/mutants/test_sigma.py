@@ -6,9 +6,11 @@ import pytest
 
 from fairgate.protocols.sigma import Sigma
 from fairgate.protocols.votes import Release, Replica, Request, Resp, Response, Yield
+from fairgate.sim.hand import Hand
 from tests.dht_walk import Spec
 from tests.mutants.dht import CROWDED, DOUBLED, LEASED, REORDER, first_broken, messages
 from tests.mutants.mutate import mutant
+from tests.paper.sigma_hand import hand_of, reach
 
 SEEDS = 150
 
@@ -50,7 +52,7 @@ class NeverInquires(Sigma):
 
 
 class DeadVotesCount(Sigma):
-    def valid(self) -> int:
+    def valid(self, margin: int) -> int:
         return self.whole
 
 
@@ -88,6 +90,44 @@ def test_requests_that_are_queued_twice_cost_messages() -> None:
 
 def test_owners_that_are_not_forgotten_cost_messages() -> None:
     assert messages(ForgetsNobody, CROWDED, 20) > 1.1 * messages(Sigma, CROWDED, 20)
+
+
+class Endless(Exception):
+    pass
+
+
+class YieldsAtOnce(Sigma):
+    """A vote that came straight back is yielded again, without the delay that doubles."""
+
+    times = 0
+
+    def may_yield(self, r: Resp) -> bool:
+        return True
+
+    def give_back(self, r: Resp) -> None:
+        self.times += 1
+        if self.times == 1_000:
+            raise Endless
+        Sigma.give_back(self, r)
+
+
+def split(protocol: type[Sigma]) -> Hand:
+    """Nodes 0, 3 and 4 have a vote each, and 0 the one of the replica that it plays itself. It hears of the others."""
+    hand = hand_of(protocol=protocol, clients=2)
+    for client, i in ((0, 0), (3, 1), (4, 2)):
+        hand.acquire(client)
+        if client != i:
+            reach(hand, client, i)
+    reach(hand, 0, 1, 2)
+    return hand
+
+
+def test_without_a_delay_a_vote_goes_to_and_fro_within_one_node_for_ever() -> None:
+    hand = split(Sigma)
+    hand.deliver_all()
+    assert list(hand.inside) == [0]
+    with pytest.raises(Endless):
+        split(YieldsAtOnce)
 
 
 MUTANTS = {

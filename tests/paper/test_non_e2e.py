@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fairgate.check.dht_runs import MS, SECOND, Weather, how_runs_end, on, one_run
 from fairgate.core.kbr import replica_keys
 from fairgate.core.layers import over
 from fairgate.core.message import Message
@@ -17,7 +18,6 @@ from fairgate.overlay.gates import Gates
 from fairgate.protocols.non_e2e import NonE2E, NonE2ELiteral
 from fairgate.protocols.non_e2e_messages import GrantReq, Release, Request, Yield
 from fairgate.sim.hand import Hand
-from tests.dht_runs import MS, SECOND, Weather, how_runs_end, on, one_run
 from tests.routes import Drawn
 
 KEYS = replica_keys(Setup((0,), options={"gate": 0, "replicas": 3}))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fairgate.check.dht_runs import SECOND, Weather, how_runs_end, on, one_run
 from fairgate.core.kbr import replica_keys
 from fairgate.core.layers import over
 from fairgate.core.setup import Setup
@@ -16,7 +17,6 @@ from fairgate.overlay.gates import Gates
 from fairgate.protocols.non_e2e_faults import NonE2EFaults
 from fairgate.protocols.non_e2e_messages import CleanUp, Request, Taken
 from fairgate.sim.hand import Hand
-from tests.dht_runs import SECOND, Weather, how_runs_end, on, one_run
 from tests.paper.test_non_e2e import sent, take
 from tests.routes import Drawn
 
@@ -25,11 +25,11 @@ LEASE = 3 * SECOND
 HOLD = LEASE + (LEASE // 1_000_000 + 1) * 10_000
 
 
-def drawn(ways: dict[int, int], **options: Any) -> Hand:
+def drawn(ways: dict[int, int], protocol: type[NonE2EFaults] = NonE2EFaults, **options: Any) -> Hand:
     """One replica only, so that there is one path to look at."""
     options = {"replicas": 1, "keys": KEYS, "routes": [ways], "retry": SECOND, "wait": False, **options}
     setup = Setup(tuple(range(1, 10)), options=options)
-    return Hand(over(Drawn, over(Gates, NonE2EFaults)), setup, slots=False, chooser=lambda n: 0, census=False)
+    return Hand(over(Drawn, over(Gates, protocol)), setup, slots=False, chooser=lambda n: 0, census=False)
 
 
 def at(hand: Hand, me: int) -> NonE2EFaults:

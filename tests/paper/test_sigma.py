@@ -140,6 +140,22 @@ def test_a_renewal_that_got_lost_is_said_again_before_the_lease_is_over() -> Non
     assert not hand.lost
 
 
+def test_a_vote_that_is_nearly_over_is_renewed_before_it_counts() -> None:
+    """A lease is counted from asking, and who has been long in the queues would lose its permit before the answer."""
+    hand = hand_of(lease=3 * SECOND)
+    ask(hand, 3, 0, 1, 2)
+    ask(hand, 4, 0, 1, 2)
+    hand.advance(2900 * MS)
+    hand.flight.clear()
+    hand.release(3)
+    hand.deliver_all()
+    assert not hand.inside
+    hand.advance(200 * MS)  # on their way
+    hand.deliver_all()
+    assert list(hand.inside) == [4]
+    assert not [me for me, _, _ in hand.lost if me == 4]
+
+
 def test_a_permit_is_lost_before_the_votes_are_given_away() -> None:
     hand = hand_of(lease=3 * SECOND)
     ask(hand, 3, 0, 1)

@@ -65,6 +65,20 @@ def test_deadlock_does_not_occur() -> None:
     assert sorted(hand.grants) == [3, 4, 5]
 
 
+def test_a_round_is_lost_to_a_replica_that_stays_silent() -> None:
+    """Replica 2 is dead, and said no to nobody: 4 would keep its vote, and ask for no other, until it answers."""
+    hand = hand_of(protocol=Strawman, resend=SECOND, backoff=SECOND)
+    hand.crash(2)
+    ask(hand, 3, 0)
+    ask(hand, 4, 0, 1)
+    for _ in range(10):
+        hand.deliver_all()
+        for client in list(hand.inside):
+            hand.release(client)
+        hand.advance(SECOND)
+    assert sorted(hand.grants) == [3, 4]
+
+
 def test_a_reset_replica_forgets_its_decision_and_is_open_to_new_requests() -> None:
     """2m - n of them break the exclusion: here one of three."""
     hand = hand_of(protocol=Strawman)

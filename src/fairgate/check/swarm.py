@@ -19,6 +19,7 @@ from fairgate.check.promise import everybody_comes_in, longest_time
 from fairgate.core.kbr import Routed
 from fairgate.recovery.channel import Channel
 from fairgate.registry import find_protocol
+from fairgate.sim.faults import parse_faults
 from fairgate.sim.run import Config, build
 from fairgate.sim.trials import leave_ctrl_c_to_the_parent
 
@@ -133,10 +134,13 @@ def run_batch(protocol: str, seed: int, runs: list[int]) -> list[Outcome]:
     return [Outcome(run, *attempt(drawn(protocol, seed, run))) for run in runs]
 
 
-def attempt(config: Config) -> tuple[str, dict[str, int]]:
-    """What the run broke first, or "", and the marks it met. An exception is a failure like any other."""
+def attempt(config: Config, most: int = 0) -> tuple[str, dict[str, int]]:
+    """What the run broke first, or "", and the marks it met. An exception is a failure like any other.
+
+    `most` events are not too many for it; 0: as many as a good run might need.
+    """
     routed = issubclass(find_protocol(config.protocol), Routed)
-    most = MOST_EVENTS * (ON_A_RING if routed else 1)
+    most = most or MOST_EVENTS * (ON_A_RING if routed else 1)
     try:
         engine = build(config)
         engine.patience = max(engine.patience, PATIENCE * longest_time(config))
@@ -145,6 +149,8 @@ def attempt(config: Config) -> tuple[str, dict[str, int]]:
             engine.violate(f"liveness: still busy after {most:,} events")
         else:
             engine.finish()
+        if routed and engine.metrics.lost and not parse_faults(config.faults, config.nodes).kinds():
+            engine.violate(f"lost: {engine.metrics.lost} permits, and nothing has failed")
     except AssertionError as broken:  # a protocol noticed itself that something is wrong
         return f"assertion: {broken}", {}
     except Exception as error:

@@ -28,10 +28,11 @@ cdef class Strawman(Voters):
     cpdef void uncount(self, Resp r) except *
     cpdef void judge(self) except *
     cpdef void contend(self) except *
+    cpdef void lose_round(self) except *
     @cython.locals(r=Resp)
     cpdef void win(self) except *
     @cython.locals(r=Resp, weight=cython.longlong)
-    cpdef long long valid(self) except -1
+    cpdef long long valid(self, long long margin) except -1
     @cython.locals(r=Resp, end=cython.longlong)
     cpdef void watch(self) except *
     cpdef void lose(self, str why) except *

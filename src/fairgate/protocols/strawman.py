@@ -125,7 +125,7 @@ class Strawman(Voters):
         """Are the others enough? Votes whose lease is over do not count: somebody else may have them by now."""
         if not self.lease:
             return self.mine - r.weight >= self.needed
-        return self.valid() - (r.weight if r.until > self.now else 0) >= self.needed
+        return self.valid(0) - (r.weight if r.until > self.now else 0) >= self.needed
 
     def spare(self, r: Resp) -> None:
         """A vote that is not needed: where several may be inside, it is another one's way in."""
@@ -211,27 +211,27 @@ class Strawman(Voters):
         """Whoever can no longer win releases what it has and backs off."""
         if self.whole - self.heard < self.needed:
             self.out.note("a round is lost")
-            self.release_votes()
-            self.set_timer("again", 1 + self.out.choose(self.backoff))
+            self.lose_round()
+
+    def lose_round(self) -> None:
+        self.release_votes()
+        self.set_timer("again", 1 + self.out.choose(self.backoff))
 
     # Inside, and out again.
 
     def win(self) -> None:
-        if self.lease and self.valid() < self.needed:
-            self.out.note("votes that must be renewed before they count")
-            for r in self.resp:
-                if r.grant and r.until <= self.now and not r.silent:
-                    self.ask(r)
+        if self.lease and self.valid(self.renewal) < self.needed:
+            self.out.note("votes that must be renewed before they count")  # which `look` does, as soon as they come
             return
         self.enter_cs(NIL, NIL)
         if self.inside and self.lease:
             self.watch()
 
-    def valid(self) -> int:
-        """Weight of the votes whose lease is not over."""
+    def valid(self, margin: int) -> int:
+        """Weight of the votes whose lease is not over for so long."""
         weight = 0
         for r in self.resp:
-            if r.grant and r.until > self.now:
+            if r.grant and r.until > self.now + margin:
                 weight += r.weight
         return weight
 
@@ -340,8 +340,13 @@ class Strawman(Voters):
                 self.look_later(r, r.due - self.now)
 
     def look_at_one(self, r: Resp) -> None:
-        if r.silent or r.grant:
+        """Nobody waits for the silent: others that said no may be free by now, and hear of it in the next round."""
+        if r.grant:
             self.ask_again(r)
+        elif r.silent and not self.inside:
+            self.out.note("a round is lost to a silent replica")
+            self.lose_round()
+            r.node = NIL
 
     def ask_again(self, r: Resp) -> None:
         if r.silent and r.node != NIL:
@@ -352,7 +357,7 @@ class Strawman(Voters):
             self.look_later(r, min(self.resend, self.renewal) if r.grant else self.resend)
 
     def keep_permit(self) -> None:
-        if self.valid() < self.needed:
+        if self.valid(0) < self.needed:
             self.lose("lease over")
         else:
             self.watch()
