@@ -28,6 +28,7 @@ from fairgate.sim.hand import Hand, Violation
 
 MS = 1_000_000
 SECOND = 1_000 * MS
+MOST_EVENTS = 60_000  # of one run; time may stand still in it
 
 
 class Strides(Full):
@@ -211,7 +212,9 @@ class Run(Hand):
         for rank, victim in enumerate(victims):
             call = "die" if rank < self.weather.crashes else "reset"
             self.at(self.some(self.weather.until), call, victim)
-        while self.events:
+        for _ in range(MOST_EVENTS):
+            if not self.events:
+                break
             due, _, call, arguments = heapq.heappop(self.events)
             self.now = due
             getattr(self, call)(*arguments)
@@ -219,6 +222,8 @@ class Run(Hand):
                 break
             if not self.waiting and not self.inside and not any(self.left.values()):
                 break
+        else:
+            raise Violation(f"liveness: still busy after {MOST_EVENTS} events")
         if self.waiting:
             raise Violation(f"liveness: nodes {sorted(self.waiting)} wait at {self.now / SECOND:.1f} s")
         self.told.marks = self.marks

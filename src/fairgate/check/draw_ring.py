@@ -8,7 +8,7 @@ from fairgate.core.kbr import Routed
 from fairgate.core.mutex import Mutex
 from fairgate.core.units import SECOND
 from fairgate.errors import BadInput
-from fairgate.protocols.sigma import RETRY, Sigma
+from fairgate.protocols.sigma import RETRY
 from fairgate.protocols.strawman import Strawman
 from fairgate.registry import find_protocol
 from fairgate.sim.faults import parse_faults
@@ -50,7 +50,9 @@ class RingDraw(Draw):
         """Times with which what is lost is said again well before a run is taken for one that hangs."""
         shortest = LONGER * shortest_time(self.latency, False)
         options = {name: value for name, value in super().options(shortest).items() if name not in BY_HAND}
-        if issubclass(self.protocol, Sigma) and "retry" in options:  # who asks after its turn has come has lost it
+        if (
+            self.protocol.about.paper.startswith("SG") and "retry" in options
+        ):  # who asks after its turn has come has lost it
             options["retry"] = min(options["retry"], RETRY)
         if "lease" in self.protocol.about.options:
             options["lease"] = self.option(SECOND, shortest)
