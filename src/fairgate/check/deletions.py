@@ -5,6 +5,7 @@ liveness (speed, fairness, tidiness). check/survivors.py says which, one by one.
 """
 
 import ast
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,7 +20,8 @@ from fairgate.core.mutex import Mutex
 from fairgate.sim.trials import in_processes
 
 # Not the algorithm.
-UNTOUCHED = frozenset(["__init__", "alone", "coordinators", "key", "load", "retaken", "show", "tokens"])
+UNTOUCHED = frozenset(["__init__", "alone", "coordinators", "key", "load", "retaken", "set_up", "show", "tokens"])
+STATE = frozenset(["armed", "load_resp", "load_sides", "sides_key"])  # parts of `key` and `load` by other names
 MOST_TURNS = 10_000  # of one loop in one step
 
 
@@ -66,12 +68,22 @@ def source_of(protocol: type[Mutex]) -> Path:
     return Path(fairgate.__file__).parent.joinpath(*protocol.__module__.split(".")[1:]).with_suffix(".py")
 
 
+def own_classes(protocol: type[Mutex]) -> list[type[Mutex]]:
+    """The protocol, and the bases that are its other sides and no protocols of their own."""
+    found: list[type[Mutex]] = []
+    for cls in protocol.__mro__:
+        if found and ("about" in vars(cls) or not cls.__module__.startswith("fairgate.protocols.")):
+            break
+        found.append(cls)
+    return found
+
+
 def places(tree: ast.Module, cls: str) -> Iterator[tuple[str, ast.stmt, list[ast.stmt], int]]:
     """Every statement of every handler: (handler, statement, the body it stands in, where)."""
     for top in tree.body:
         if isinstance(top, ast.ClassDef) and top.name == cls:
             for handler in top.body:
-                if isinstance(handler, ast.FunctionDef) and handler.name not in UNTOUCHED:
+                if isinstance(handler, ast.FunctionDef) and handler.name not in UNTOUCHED | STATE:
                     for owner in ast.walk(handler):
                         for body in (getattr(owner, "body", None), getattr(owner, "orelse", None)):
                             if isinstance(body, list):
@@ -93,17 +105,38 @@ def matters(statement: ast.stmt) -> bool:
 
 
 def count_places(protocol: type[Mutex]) -> int:
-    return sum(1 for _ in places(ast.parse(source_of(protocol).read_text()), protocol.__name__))
+    return sum(count_in(cls) for cls in own_classes(protocol))
+
+
+def count_in(cls: type[Mutex]) -> int:
+    return sum(1 for _ in places(ast.parse(source_of(cls).read_text()), cls.__name__))
 
 
 def mutant_at(protocol: type[Mutex], number: int) -> tuple[Deleted, ModuleType]:
     """With the statement at this place deleted."""
-    path = source_of(protocol)
+    for cls in own_classes(protocol):
+        if number < count_in(cls):
+            break
+        number -= count_in(cls)
+    path = source_of(cls)
     tree = ast.parse(path.read_text())
-    handler, statement, body, at = list(places(tree, protocol.__name__))[number]
+    handler, statement, body, at = list(places(tree, cls.__name__))[number]
     body[at] = ast.copy_location(ast.Pass(), statement)
     module = load_mutant(ast.unparse(Bounded().visit(tree)), str(path))
+    if cls is not protocol:
+        module = rebased(protocol, cls.__module__, module)
     return Deleted(protocol.about.name, handler, statement.lineno, ast.unparse(statement).splitlines()[0]), module
+
+
+def rebased(protocol: type[Mutex], name: str, base: ModuleType) -> ModuleType:
+    """The protocol's module, on a mutant of the module that its base is from."""
+    path = source_of(protocol)
+    original = sys.modules[name]
+    sys.modules[name] = base
+    try:
+        return load_mutant(path.read_text(), str(path))
+    finally:
+        sys.modules[name] = original
 
 
 class Bounded(ast.NodeTransformer):

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from fairgate.check.case import Case
+from fairgate.check.dht_judges import ring_cases, small_swarm, weathered, weathers
 from fairgate.check.explore import Explorer
 from fairgate.check.fd_walk import fd_walks
 from fairgate.check.lossy_walk import fair_weather, lossy_walks
@@ -16,12 +17,15 @@ from fairgate.check.model import Model
 from fairgate.check.stacks import over_channel, plain
 from fairgate.check.starve import sieges
 from fairgate.check.walk import walks
+from fairgate.core.kbr import Routed
 from fairgate.core.mutex import Mutex
 from fairgate.protocols.leased import GIVEN_AWAY
 from fairgate.sim.hand import Violation
 
 WALKS = 1_000  # over all settings; fewer of the long ones
+RUNS = 60  # on a DHT, of each kind
 MOST_STATES = 14_000  # of one case
+ON_A_RING = 4_000  # of one there, whose nodes have larger states
 SECOND = 1_000_000_000
 
 Options = dict[str, Any]
@@ -43,6 +47,9 @@ def judge(protocol: type[Mutex]) -> str:
 
 
 def judges(protocol: type[Mutex]) -> Iterator[Judge]:
+    if issubclass(protocol, Routed):
+        yield from on_a_ring(protocol)
+        return
     if protocol.timed:
         yield from by_clock(protocol)
         return
@@ -52,6 +59,14 @@ def judges(protocol: type[Mutex]) -> Iterator[Judge]:
         yield from (partial(walk, protocol, some, options) for options in settings)
         yield from (partial(sieges, protocol, besieged, options) for options in settings)
     yield from (partial(look_at, protocol, case) for case in cases(protocol))
+
+
+def on_a_ring(protocol: type[Routed]) -> Iterator[Judge]:
+    """Small swarms and random runs in turn, the shorter ones first; and cases without a clock, looked at whole."""
+    for runs in shares(RUNS, 1):
+        yield partial(small_swarm, protocol, runs)
+        yield from (partial(weathered, protocol, weather, options, runs) for weather, options in weathers(protocol))
+    yield from (partial(look_at, protocol, case, ON_A_RING) for case in ring_cases(protocol))
 
 
 def by_clock(protocol: type[Mutex]) -> Iterator[Judge]:
@@ -90,8 +105,8 @@ def options_of(protocol: type[Mutex]) -> list[Options]:
     return found
 
 
-def look_at(protocol: type[Mutex], case: Case) -> None:
-    for violation in Explorer(case, Model(case, protocol)).run(most_states=MOST_STATES).violations:
+def look_at(protocol: type[Mutex], case: Case, most_states: int = MOST_STATES) -> None:
+    for violation in Explorer(case, Model(case, protocol)).run(most_states=most_states).violations:
         raise Violation(violation.what)
 
 

@@ -8,15 +8,11 @@ from rich.table import Table
 from fairgate.check.deletions import Deleted, count_places, delete_all
 from fairgate.check.survivors import explain
 from fairgate.cli.screen import progress_bar, stdout
-from fairgate.core.kbr import Routed
 from fairgate.core.mutex import Mutex
-from fairgate.errors import BadInput
 
 
 def mutants_command(protocol: type[Mutex], as_json: bool) -> int:
     """Deletes every statement in turn. Exit code 1 if one survives that nobody has explained."""
-    if issubclass(protocol, Routed):
-        raise BadInput(f"{protocol.about.name} stands on a DHT: --mutants has no cases for those yet")
     found: list[Deleted] = []
     interrupted = False
     with progress_bar(f"mutants of {protocol.about.name}", count_places(protocol)) as advance:
