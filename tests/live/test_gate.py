@@ -15,6 +15,7 @@ import fairgate
 from fairgate import sync
 from fairgate.core.setup import FENCE_COUNT_BITS
 from fairgate.live.gate import LATE
+from fairgate.live.kinds import live_protocols
 from fairgate.net.transport import Transport
 
 
@@ -130,3 +131,18 @@ def test_fences_that_run_out_are_those_of_another_view() -> None:
         permit = gate.hold(30)
         assert permit.fence is not None
         assert permit.fence >> FENCE_COUNT_BITS == gate.gate.record.view > view
+
+
+@pytest.mark.parametrize("protocol", live_protocols())
+def test_entering_alone_changes_no_view(protocol: str) -> None:
+    """Not where there are no fences, either: nothing that is not there runs out."""
+    with sync.join() as one, sync.join() as two:
+        first, second = one.lock("report", protocol), two.lock("report", protocol)
+        first.hold(30).release()
+        second.hold(30).release()
+        views = first.statistics().views
+        for _ in range(5):
+            first.hold(30).release()
+            second.hold(30).release()
+        second.holders()  # asks the roster: whatever was changed is known then
+        assert first.statistics().views == views

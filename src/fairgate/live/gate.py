@@ -308,7 +308,7 @@ class LiveGate:
 
 def is_late(fence: int) -> bool:
     """Are a view's fences about to be used up? One that ran over would be a fence of the next view."""
-    return fence & (1 << FENCE_COUNT_BITS) - 1 > LATE
+    return fence != NIL and fence & (1 << FENCE_COUNT_BITS) - 1 > LATE
 
 
 class NoJournals:
