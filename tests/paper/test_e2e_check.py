@@ -53,10 +53,10 @@ def test_three_nodes_and_one_replica() -> None:
     report = explored(Circled, nodes=3)
     assert report.complete
     assert not report.violations
-    assert (report.states, report.cyclic) == (39_096, 0)
+    assert (report.states, report.cyclic) == (39_098, 0)
 
 
-PAIRS = {(0, 1): 3_771, (0, 2): 2_404, (0, 3): 60, (1, 2): 6_244, (1, 3): 150, (2, 3): 100}  # and how many states
+PAIRS = {(0, 1): 3_775, (0, 2): 2_404, (0, 3): 60, (1, 2): 6_246, (1, 3): 150, (2, 3): 100}  # and how many states
 
 
 @pytest.mark.parametrize("clients", PAIRS)
