@@ -288,7 +288,10 @@ def settled_breaches(world: World) -> list[str]:
     ring = Ring(tuple(world.members()))
     found = []
     for me in world.members():
-        kept = world.nodes[me].table
+        node = world.nodes[me]
+        kept = node.table
+        if node.titles != node.owned():
+            found.append(f"titles of {me}: {node.titles}, it owns {node.owned()}")
         for what, mine, settled in compared(kept, ring):
             if mine != settled:
                 found.append(f"{what} of {me}: {mine}, settled {settled}")

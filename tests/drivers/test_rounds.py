@@ -99,3 +99,30 @@ def test_a_config_that_makes_no_sense_is_told_in_one_line(change: dict[str, obje
     with pytest.raises(BadInput) as wrong:
         build(replace(SMALL, **change))  # type: ignore[arg-type]
     assert str(wrong.value) == line
+
+
+# Rings that learn.
+
+
+@pytest.mark.parametrize("overlay", ["chord", "pastry"])
+@pytest.mark.parametrize("protocol", ["sigma", "e2e", "non_e2e"])
+def test_rounds_on_a_ring_that_learns(protocol: str, overlay: str) -> None:
+    """All join first; then passers-by leave and others come, while the rest goes on asking."""
+    config = Config(
+        protocol, nodes=20, k=1, workload="rounds", rounds=10, requests=6, requesters=10, churn=4, latency="0.1",
+        options={"replicas": 5}, stack=(overlay,), seed=3,
+    )  # fmt: skip
+    result = simulate(config)
+    assert result.broken == ()
+    assert result.entries > 1
+    assert result.messages["ov.leaving"]
+    assert result.messages["ov.estate"] > 19
+
+
+def test_crashes_and_resets_on_a_ring_that_learns() -> None:
+    config = Config("sigma", nodes=12, k=1, requests=4, cs=1.0, latency="0.1", faults="crash:*2@5+10,reset:3@8+4")
+    for overlay in ("chord", "pastry"):
+        result = simulate(replace(config, stack=(overlay,), marks=True))
+        assert result.broken == ()
+        assert result.entries >= 10 * 4
+        assert result.marks["a title was made anew"]

@@ -148,7 +148,8 @@ def test_b4_release_goes_to_all_replicas_and_along_next() -> None:
         hand.release(1)
         assert sorted(dst for _, dst, _ in sent(hand, Release)) == [4, 5, 6]
         take(hand, 1, 4)
-        assert [dst for src, dst, _ in sent(hand, Release) if src == 4] == [7]
+        ways = [dst for src, dst, _ in sent(hand, Release) if src == 4]
+        assert sorted(ways) == [6, 7]  # and the new way as well: who was next may have left
     finally:
         hand.setup.options["routes"][0][4] = 7
 

@@ -16,7 +16,7 @@ from fairgate.core.mutex import Mutex
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.errors import BadInput
-from fairgate.registry import OVERLAYS, find_protocol, make_node
+from fairgate.registry import find_protocol, make_node
 from fairgate.sim.faults import parse_faults
 from fairgate.sim.run import Config, check, simulate
 from fairgate.sim.summary import Result
@@ -25,6 +25,13 @@ from fairgate.sim.trials import combine, run_trials
 LONGEST = 1e9  # seconds, simulated. The clock of a run has 63 bits of nanoseconds: nine times as much.
 ALWAYS = ("entries", "events", "wait_mean", "wait_max", "spread", "messages_per_entry", "max_inside", "overtakes")
 DEFAULT = Config()
+SIMULATED = {  # --overlay -> layer
+    "full": "full",
+    "chord": "settled_chord",
+    "pastry": "settled_pastry",
+    "living-chord": "chord",
+    "living-pastry": "pastry",
+}
 
 
 def sim_command(
@@ -96,6 +103,10 @@ def sim_command(
 
         fairgate sim e2e --nodes 1000 --resources 10 --replicas 10 --workload rounds --rounds 20 --requests 20
         --per-resource --latency 0.1
+
+    [bold]On a ring that learns[/bold]: 40 nodes join one by one, then two of them crash while all go on asking
+
+        fairgate sim sigma --nodes 40 --overlay living-chord --requests 5 --cs 1 --latency 0.1 --faults 'crash:*2@20+30'
     """
     found = find_protocol(protocol)
     stack = (*overlay_layer(found, overlay), *(("channel",) if channel else ()))
@@ -144,13 +155,11 @@ def sim_command(
 
 
 def overlay_layer(protocol: type[Mutex], name: str | None) -> tuple[str, ...]:
-    """The overlays of a simulation are settled ones."""
     if name is None:
         return ()
-    layer = name if name == "full" else f"settled_{name}"
-    if layer not in OVERLAYS:
-        raise BadInput(f"--overlay must be full, chord or pastry, not {name!r}")
-    return (layer,)
+    if name not in SIMULATED:
+        raise BadInput(f"--overlay must be {', '.join(list(SIMULATED)[:-1])} or {list(SIMULATED)[-1]}, not {name!r}")
+    return (SIMULATED[name],)
 
 
 def check_dht(protocol: type[Mutex], asked_for: dict[str, Any]) -> None:

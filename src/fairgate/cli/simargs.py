@@ -124,9 +124,11 @@ OverlayName = Annotated[
     str | None,
     option(
         DHT,
-        "What routes the messages: full (everybody knows everybody), chord or pastry.",
+        "What routes the messages: full (everybody knows everybody); chord or pastry at rest; or living-chord and"
+        " living-pastry, rings that all nodes join by messages first, and that find out who is gone. The work, and the"
+        " times of --faults and --seconds, begin when such a ring is whole; who goes by --churn leaves in good order.",
         name="--overlay",
-        metavar="full|chord|pastry",
+        metavar="full|chord|pastry|living-chord|living-pastry",
         shown=False,
     ),
 ]

@@ -6,11 +6,17 @@ from typing import Any
 
 from fairgate.core.mutex import Mutex
 from fairgate.errors import BadInput
+from fairgate.overlay.titles import PERIODS, UPKEEP
 from fairgate.recovery.channel import RESEND
 
 UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 BOOLS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-LAYER_OPTIONS: dict[str, dict[str, Any]] = {"channel": {"channel_resend": RESEND}}
+RING_OPTIONS = {"overlay_upkeep": UPKEEP, "overlay_wait": PERIODS * UPKEEP}
+LAYER_OPTIONS: dict[str, dict[str, Any]] = {
+    "channel": {"channel_resend": RESEND},
+    "chord": RING_OPTIONS,
+    "pastry": RING_OPTIONS,
+}
 
 
 def known_options(protocol: type[Mutex], stack: Sequence[str]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ with; so all messages of these protocols say the gate that they are about.
 
 from fairgate.core.keyspace import key_of
 from fairgate.core.layers import Through
-from fairgate.core.message import Message
+from fairgate.core.message import Key, Message
 from fairgate.core.mutex import Mutex
 from fairgate.core.node import Node
 from fairgate.core.outbox import Outbox
@@ -84,6 +84,13 @@ class Rider(Node):
     def on_range(self, start: int, end: int) -> None:
         """From now on this node owns the keys in (start, end], all where they are the same: it gained or lost some."""
 
+    def give_keys(self, first: int, last: int) -> Key:
+        """These keys go to another node: what is in mind for them, each as (key, ...), and is here no more."""
+        return ()
+
+    def take_keys(self, heirlooms: Key) -> None:
+        """What another node had in mind for keys that are this node's now."""
+
 
 class Routed(Mutex):
     """A mutex on an overlay: one gate, with replicas whose names are hashed onto the circle.
@@ -115,6 +122,18 @@ class Routed(Mutex):
 
     def on_range(self, start: int, end: int) -> None:
         pass
+
+    def played(self) -> list[tuple[int, int]]:
+        """The replicas that it plays, each with its key."""
+        raise NotImplementedError
+
+    def give_replica(self, i: int) -> Key:
+        """Another node plays this replica now, and goes on from here."""
+        raise NotImplementedError
+
+    def take_replica(self, i: int, state: Key) -> None:
+        """This node plays it now."""
+        raise NotImplementedError
 
 
 def replica_keys(setup: Setup) -> tuple[int, ...]:

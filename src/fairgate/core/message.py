@@ -58,3 +58,8 @@ def decode(key: Key) -> Message:
         return KINDS[key[0]].from_fields(*key[1:])
     except (KeyError, IndexError, TypeError) as wrong:
         raise ValueError(f"not a message: {key!r}") from wrong
+
+
+def as_tuples(value: Any) -> Any:
+    """Lists, as a journal gives them back, made tuples again."""
+    return tuple([as_tuples(part) for part in value]) if isinstance(value, list | tuple) else value

@@ -87,6 +87,13 @@ class Chord(Living):
         table = self.table
         return sorted({table.predecessor, *table.successors[:1]} - {NIL})
 
+    def heir(self, key: int) -> int:
+        """Who is between this node and its predecessor of before is not among the successors."""
+        predecessor = self.table.predecessor
+        if self.joined and predecessor != NIL and key == place_of(predecessor):
+            return predecessor
+        return self.next_hop(key)
+
     # Joining.
 
     def on_found(self, src: int, m: Found) -> None:

@@ -79,6 +79,19 @@ class Gates(Rider):
         for gate in self.made():
             self.at(gate).on_range(start, end)
 
+    def give_keys(self, first: int, last: int) -> Key:
+        given = []
+        for gate in self.made():
+            node = self.at(gate)
+            for i, key in node.played():
+                if first <= key <= last:
+                    given.append((key, gate, i, node.give_replica(i)))
+        return tuple(given)
+
+    def take_keys(self, heirlooms: Key) -> None:
+        for _, gate, i, state in heirlooms:
+            self.at(gate).take_replica(i, state)
+
     def on_suspect(self, peer: int, detector: str) -> None:
         for gate in self.made():
             self.at(gate).on_suspect(peer, detector)

@@ -1,9 +1,11 @@
 cimport cython
+from fairgate.core.kbr cimport Keyed
 from fairgate.core.keyspace cimport place_of
 from fairgate.core.layers cimport Layer
 from fairgate.overlay.overlay cimport Found, Lookup, Overlay, Upkeep
 from fairgate.overlay.ring cimport Ring
 from fairgate.overlay.table cimport Table
+from fairgate.overlay.titles cimport Estate, Titled
 
 cdef long long NIL
 
@@ -26,9 +28,8 @@ cdef class Ask(Said):
 cdef class Leaving(Upkeep):
     pass
 
-cdef class Living(Overlay):
+cdef class Living(Titled):
     cdef readonly unsigned long long place
-    cdef readonly long long period
     cdef public bint joined
     cdef public long long contact
     cdef public dict awaited
@@ -41,6 +42,7 @@ cdef class Living(Overlay):
     cpdef void forget(self, long long peer) except *
     cpdef list acquainted(self)
     cpdef void on_news(self, long long src, Upkeep msg) except *
+    cpdef void begin_ring(self, Ring ring) except *
     cpdef void start_ticking(self) except *
     cpdef void seek(self) except *
     cpdef void enter_ring(self) except *

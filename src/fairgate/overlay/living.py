@@ -3,13 +3,14 @@
 A node that is not on the ring yet, or no more, owns nothing and sends everything through its `contact`. It joins by
 a lookup of its own place. Once a period (`overlay_upkeep`) every node looks after its tables: whoever did not answer
 since the last time is forgotten, the others are asked again. The period must be longer than a round trip: who is
-slower than that is taken for dead, until it is heard of again.
+slower than that is taken for dead, until it is heard of again. titles.py says who serves a key meanwhile.
 
 The members of the setup, or the first so many of them (option `base`), are on the ring from the start, with settled
-tables. Everybody else joins.
+tables. Everybody else joins. Whose contact is itself begins a ring.
 """
 
 from fairgate.core.ids import NIL
+from fairgate.core.kbr import Keyed
 from fairgate.core.keyspace import place_of
 from fairgate.core.layers import Layer, MakeNode
 from fairgate.core.message import Key, register
@@ -17,9 +18,10 @@ from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.overlay.overlay import Found, Lookup, Overlay, Upkeep
 from fairgate.overlay.ring import Ring, ring_of
+from fairgate.overlay.spans import spans_between
 from fairgate.overlay.table import Table
+from fairgate.overlay.titles import TITLE, Estate, Titled
 
-UPKEEP = 5_000_000_000  # ns: the option `overlay_upkeep`
 TICK = "upkeep"
 
 
@@ -69,15 +71,16 @@ class Leaving(Upkeep):
 register(Ping, Pong, Ask, Leaving)
 
 
-class Living(Overlay):
+class Living(Titled):
+    version = 2
+
     def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeNode) -> None:
         self.place = place_of(me)
-        self.period: int = setup.options.get("overlay_upkeep", UPKEEP)
         self.joined = False
         self.contact = NIL
         self.awaited: dict[int, int] = {}  # who has not answered yet, and when it was asked
         self.told = (0, 0)  # the range of keys that the rider knows of; it is the table's again after every step
-        Overlay.__init__(self, me, setup, out, upper)
+        Titled.__init__(self, me, setup, out, upper)
 
     # What an overlay writes.
 
@@ -123,6 +126,16 @@ class Living(Overlay):
     def own_range(self) -> tuple[int, int]:
         return self.tables().owned()
 
+    def is_there(self) -> bool:
+        return self.joined
+
+    def arrive(self, src: int, msg: Keyed) -> None:
+        """Who is not on the ring is on nobody's way: it passes on what still comes, and keeps nothing of it."""
+        if self.joined or src == self.me or self.contact == NIL:
+            Titled.arrive(self, src, msg)
+        else:
+            self.out.pass_on(self.contact, msg)
+
     def on_view(self, number: int, members: tuple[int, ...]) -> None:
         """It learns by messages who is there."""
         Layer.on_view(self, number, members)
@@ -132,14 +145,20 @@ class Living(Overlay):
     def on_start(self) -> None:
         ring = ring_of(self.setup)
         if ring.has(self.me):
-            self.begin(ring)
-            self.joined = True
-            self.told = self.own_range()
-            self.start_ticking()
+            self.begin_ring(ring)
         Layer.on_start(self)
 
+    def begin_ring(self, ring: Ring) -> None:
+        self.begin(ring)
+        self.joined = True
+        self.told = self.own_range()
+        self.titles = spans_between(*self.told)
+        self.start_ticking()
+
     def on_join(self, contact: int) -> None:
-        if not self.joined:
+        if contact == self.me:
+            self.begin_ring(Ring((self.me,)))
+        elif not self.joined:
             self.contact = contact
             self.seek()
             self.start_ticking()
@@ -159,9 +178,10 @@ class Living(Overlay):
         self.told = self.own_range()
         start, end = self.told
         self.rider.on_range(start, end)
+        self.settle_titles()
 
     def on_leave(self) -> None:
-        """What still comes goes to a neighbour. What this node's keys meant is the rider's to hand on, and first."""
+        """What still comes goes to a neighbour, and first of all the titles of its keys."""
         self.lift().on_leave()
         self.settle()
         if self.joined:
@@ -171,6 +191,8 @@ class Living(Overlay):
         self.joined = False
         self.awaited.clear()
         self.cancel_timer(TICK)
+        self.settle_titles()
+        self.settle()
 
     # Who is there.
 
@@ -185,6 +207,8 @@ class Living(Overlay):
             self.on_said(src, msg)
         elif isinstance(msg, Leaving):
             self.forget(src)
+        elif isinstance(msg, Estate):
+            self.on_estate(src, msg)
         elif isinstance(msg, (Lookup, Found)):
             Overlay.on_upkeep(self, src, msg)
         else:
@@ -203,6 +227,9 @@ class Living(Overlay):
 
     def on_layer_timer(self, name: str) -> None:
         self.rider.now = self.now
+        if name == TITLE:
+            self.title_due()
+            return
         silent = sorted([peer for peer, asked in self.awaited.items() if self.now - asked >= self.period])
         for peer in silent:
             self.out.note("a peer fell silent")
@@ -221,6 +248,7 @@ class Living(Overlay):
             owned = self.own_range()
             if owned != self.told:
                 self.told = owned
+                self.settle_titles()
                 self.rider.on_range(owned[0], owned[1])
 
     # What a driver's detectors say.
@@ -248,11 +276,12 @@ class Living(Overlay):
 
     def living_key(self) -> Key:
         awaited = sorted([(peer, self.now - asked) for peer, asked in self.awaited.items()])
-        return (self.joined, self.contact, tuple(awaited))
+        return (self.joined, self.contact, tuple(awaited), self.titles_key())
 
     def load_living(self, key: Key) -> None:
         """After the tables."""
-        self.joined, self.contact, awaited = key
+        self.joined, self.contact, awaited, titles = key
+        self.load_titles(tuple(titles))
         self.awaited = {peer: self.now - age for peer, age in awaited}
         if self.joined:
             self.told = self.own_range()

@@ -19,14 +19,13 @@ What is promised. At most one is inside, whatever is lost, doubled, late or susp
 Once the faults are over and messages take less than a third of a lease, everybody gets in.
 
 All is said again until it is answered, and may be heard twice: links may lose, double and reorder, and no channel is
-needed. The nodes on the way trust their replica list for a lease only; the owner's IAMWINNERs go by the overlay's new
-ways when a node of the old way has died; RELEASE goes along the Next pointer, and where the overlay routes now.
+needed. The nodes on the way trust their replica list for a lease only; IAMWINNER goes by the overlay's new ways.
 """
 
 from dataclasses import replace
 
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import Door, Keyed
+from fairgate.core.kbr import Door
 from fairgate.core.message import Key, Message
 from fairgate.core.setup import Setup
 from fairgate.protocols.e2e import E2E
@@ -378,6 +377,18 @@ class E2EFT(E2E):
             E2E.set_holder(self, i, r, node, stamp, generation, lineage)
         self.promise(i)
 
+    def give_replica(self, i: int) -> Key:
+        promised = self.is_promised(i)
+        self.cancel_timer(f"{PROMISE}{i}")
+        return (E2E.give_replica(self, i), promised, tuple(self.handed.pop(i, [])))
+
+    def take_replica(self, i: int, state: Key) -> None:
+        replica, promised, handed = state
+        E2E.take_replica(self, i, replica)
+        self.handed[i] = list(handed)
+        if promised:
+            self.promise(i)  # longer than it was: the safe side
+
     # Nodes on the way.
 
     def stops(self, m: Request) -> bool:
@@ -393,14 +404,6 @@ class E2EFT(E2E):
         ):
             self.entries[m.replica] = Entry(m.node, m.generation, next_hop, src)
             self.trusted[m.replica] = self.now + self.promise_time
-
-    def clean_up(self, m: Release, next_hop: int) -> Keyed | None:
-        entry = self.entries.get(m.replica)
-        if entry is not None and entry.next not in (NIL, next_hop) and self.is_news(m.generation + 1, entry.generation):
-            self.out.note("a RELEASE went both ways")
-            self.out.send(entry.next, m)
-            self.entries[m.replica] = Entry(NIL, m.generation, NIL, NIL)
-        return E2E.clean_up(self, m, next_hop)
 
     # Every other message.
 

@@ -139,11 +139,10 @@ class Voter(Routed):
             return m
         onward = entry.next
         self.entries[m.replica] = new_entry(NIL, m.generation, NIL, NIL)
-        if onward in (NIL, next_hop):
-            return m
-        self.out.note("a RELEASE left the overlay's way for the Next pointer")
-        self.out.send(onward, m)
-        return None
+        if onward not in (NIL, next_hop):  # who was next may have left since: it goes where the overlay leads as well
+            self.out.note("a RELEASE went both ways")
+            self.out.send(onward, m)
+        return m
 
     def is_news(self, generation: int, known: int) -> bool:
         return generation > known
@@ -284,6 +283,23 @@ class Voter(Routed):
 
     def dispossess(self, i: int, r: Replica) -> None:
         self.recall(i, r, True)
+
+    def played(self) -> list[tuple[int, int]]:
+        return [(i, self.keys[i]) for i in sorted(self.replicas)]
+
+    def on_leave(self) -> None:
+        """A RELEASE may come along Next long after this node has stopped: who is before it trusts the overlay."""
+        for i in sorted(self.entries):
+            entry: Entry = self.entries[i]
+            if entry.owner != NIL and entry.previous not in (NIL, self.me):
+                self.out.send(entry.previous, Stale(self.gate, i, entry.generation))
+
+    def give_replica(self, i: int) -> Key:
+        replica: Replica = self.replicas.pop(i)
+        return replica.key()
+
+    def take_replica(self, i: int, state: Key) -> None:
+        self.replica(i).load(state)
 
     # The state.
 

@@ -1,7 +1,7 @@
 cimport cython
 from fairgate.core.kbr cimport Keyed, Routed
 from fairgate.core.queues cimport put
-from fairgate.protocols.non_e2e_messages cimport Gathering, GrantReq, Release, Request, Yield, new_grantreq, new_release, new_request
+from fairgate.protocols.non_e2e_messages cimport Gathering, GrantReq, Release, Request, Skip, Yield, new_grantreq, new_release, new_request
 from fairgate.protocols.non_e2e_state cimport Ask, Entry, Replica, load_ask, load_entry, merged, new_ask, new_entry
 
 cdef long long NIL, CAP, LIFE, SHARES

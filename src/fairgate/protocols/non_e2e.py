@@ -23,6 +23,7 @@ from typing import Any
 from fairgate.core.about import About
 from fairgate.core.ids import NIL
 from fairgate.core.kbr import REPLICAS, Keyed, Routed
+from fairgate.core.keyspace import is_between
 from fairgate.core.message import Key, Message
 from fairgate.core.outbox import Outbox
 from fairgate.core.queues import put
@@ -34,6 +35,7 @@ from fairgate.protocols.non_e2e_messages import (
     GrantReq,
     Release,
     Request,
+    Skip,
     Yield,
     new_grantreq,
     new_release,
@@ -119,6 +121,8 @@ class NonE2E(Routed):
     def on_message(self, src: int, msg: Message) -> None:
         if isinstance(msg, GrantReq):
             self.on_grantreq(src, msg)
+        elif isinstance(msg, Skip):
+            self.on_skip(src, msg)
 
     def on_grantreq(self, src: int, m: GrantReq) -> None:  # EE:B5
         self.clock = max(self.clock, m.clock)
@@ -264,10 +268,9 @@ class NonE2E(Routed):
             return m
         self.drop_entry(m.replica)
         onward = self.keep(m.with_queue(tuple(merged(entry.queue, m.queue)), m.keeper), entry.next)
-        if entry.next == next_hop:
-            return onward
-        self.out.send(entry.next, onward)  # the quorum set is where the REQUEST went, whatever the route is now
-        return None
+        if entry.next != next_hop:  # the quorum set is where the REQUEST went; but who is there may have left since
+            self.out.send(entry.next, onward)
+        return onward
 
     def keep(self, onward: Gathering, next_hop: int) -> Gathering:
         """For those who fear that it gets lost on its way."""
@@ -328,6 +331,54 @@ class NonE2E(Routed):
             if replica.owner and (self.is_own(m, replica.owner) or not self.from_owner):
                 replica.owner = ()
         self.vote(m.replica, replica)
+
+    # A key gets another owner.
+
+    def played(self) -> list[tuple[int, int]]:
+        return [(number, self.keys[number]) for number in sorted(self.replicas)]
+
+    def give_replica(self, i: int) -> Key:
+        replica: Replica = self.replicas.pop(i)
+        return replica.key()
+
+    def take_replica(self, i: int, state: Key) -> None:
+        replica = self.replicas[i] = Replica()
+        replica.owner = state[0]
+        replica.queue = list(state[1])
+
+    def on_range(self, start: int, end: int) -> None:
+        """Who plays a replica is not on the way to it."""
+        for number in sorted(self.replica_list):
+            if is_between(self.keys[number], start, end):
+                self.dissolve(number, False)
+
+    def on_leave(self) -> None:
+        """Its quorum sets close up: a RELEASE may come long after this node has stopped."""
+        for number in sorted(self.replica_list):
+            entry: Entry = self.replica_list[number]
+            ts, node, attempt = entry.holder
+            for peer in sorted({entry.previous, entry.next} - {self.me}):
+                self.out.send(peer, Skip(self.gate, number, ts, node, attempt, entry.previous, entry.next))
+            self.dissolve(number, True)  # past the entries, or this node would make one again
+
+    def on_skip(self, src: int, m: Skip) -> None:
+        entry: Entry | None = self.replica_list.get(m.replica)
+        if entry is not None and entry.holder == (m.ts, m.node, m.attempt):
+            if entry.next == src:
+                entry.next = m.next
+            if entry.previous == src:
+                entry.previous = m.previous
+
+    def dissolve(self, number: int, past: bool) -> None:
+        """The entry has no use any more: the requests that it keeps go on."""
+        entry: Entry = self.replica_list[number]
+        self.drop_entry(number)
+        for asked in entry.queue:
+            self.route_again(number, asked, past)
+
+    def route_again(self, number: int, asked: Asked, past: bool) -> None:
+        ts, node, attempt = asked
+        self.door.route(new_request(self.gate, self.keys[number], number, ts, node, attempt, past))
 
     # The state, whole.
 

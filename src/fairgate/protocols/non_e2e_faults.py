@@ -118,7 +118,7 @@ class NonE2EFaults(NonE2E):
     def on_numbered_timer(self, kind: str, number: int) -> None:
         if kind == ENTRY:
             self.out.note("an entry ran out")
-            self.dissolve(number)
+            self.dissolve(number, False)
         else:
             replica = self.replicas[number]
             if kind == VOTE:
@@ -298,9 +298,22 @@ class NonE2EFaults(NonE2E):
         for number in sorted(self.replicas):
             if not is_between(self.keys[number], start, end):
                 self.hand_over(number)
-        for number in sorted(self.replica_list):
-            if is_between(self.keys[number], start, end):
-                self.dissolve(number)
+        NonE2E.on_range(self, start, end)
+
+    def give_replica(self, i: int) -> Key:
+        waits = self.is_waiting(i)
+        self.cancel_timer(f"{VOTE}{i}")
+        self.cancel_timer(f"{WAIT}{i}")
+        return (NonE2E.give_replica(self, i), waits)
+
+    def take_replica(self, i: int, state: Key) -> None:
+        """Its leases begin anew: the safe side."""
+        replica, waits = state
+        NonE2E.take_replica(self, i, replica)
+        if waits:
+            self.set_timer(f"{WAIT}{i}", self.hold)
+        if self.replicas[i].owner and self.lease:
+            self.set_timer(f"{VOTE}{i}", self.hold)
 
     def hand_over(self, number: int) -> None:
         replica = self.replicas.pop(number)
@@ -334,17 +347,6 @@ class NonE2EFaults(NonE2E):
     def drop_entry(self, replica: int) -> None:
         NonE2E.drop_entry(self, replica)
         self.cancel_timer(f"{ENTRY}{replica}")
-
-    def dissolve(self, number: int) -> None:
-        """The entry has no use any more: the requests that it keeps go on."""
-        entry = self.replica_list[number]
-        self.drop_entry(number)
-        for asked in entry.queue:
-            self.route_again(number, asked)
-
-    def route_again(self, number: int, asked: Asked) -> None:
-        ts, node, attempt = asked
-        self.door.route(Request(self.gate, self.keys[number], number, ts, node, attempt, False))
 
     def keep(self, onward: Gathering, next_hop: int) -> Gathering:
         """EE:F3 An alive predecessor of the replica can rebuild its queue."""
@@ -405,10 +407,10 @@ class NonE2EFaults(NonE2E):
         entry.queue = self.of_the_living(entry.queue)
         ts, node, attempt = entry.holder
         if node == peer:
-            self.dissolve(number)
+            self.dissolve(number, False)
         elif entry.next == peer:
             self.out.note("a request was routed anew")
-            self.route_again(number, entry.holder)  # EE:F1
+            self.route_again(number, entry.holder, False)  # EE:F1
         elif entry.previous == peer:
             self.out.note("a path was cleaned up")
             self.door.route(CleanUp(self.gate, self.keys[number], number, ts, node, attempt, (), NIL))  # EE:F2

@@ -46,6 +46,10 @@ cdef class Taken(Gated):
     cdef readonly long long replica, ts, node, attempt
 
 @cython.final
+cdef class Skip(Gated):
+    cdef readonly long long replica, ts, node, attempt, previous, next
+
+@cython.final
 cdef class HandOver(Keyed):
     cdef readonly long long replica
     cdef readonly tuple owner, queue

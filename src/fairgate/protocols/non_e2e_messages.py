@@ -206,6 +206,25 @@ class Taken(Gated):
         return (self.tag, self.gate, self.replica, self.ts, self.node, self.attempt)
 
 
+class Skip(Gated):
+    """I leave: on the way of the request (ts, node, attempt) these two are next to each other now."""
+
+    __slots__ = ("attempt", "next", "node", "previous", "replica", "ts")
+    tag = "ne.skip"
+
+    def __init__(self, gate: int, replica: int, ts: int, node: int, attempt: int, previous: int, next: int) -> None:
+        self.gate = gate
+        self.replica = replica
+        self.ts = ts
+        self.node = node
+        self.attempt = attempt
+        self.previous = previous
+        self.next = next
+
+    def key(self) -> Key:
+        return (self.tag, self.gate, self.replica, self.ts, self.node, self.attempt, self.previous, self.next)
+
+
 class HandOver(Keyed):
     """You own the replica's key now: this is its vote and its queue."""
 
@@ -228,7 +247,7 @@ class HandOver(Keyed):
         return cls(gate, target, replica, tuple(owner), tuple([tuple(asked) for asked in queue]))
 
 
-register(Request, GrantReq, Release, Yield, CleanUp, Ping, Ack, Taken, HandOver)
+register(Request, GrantReq, Release, Yield, CleanUp, Ping, Ack, Taken, Skip, HandOver)
 
 
 # Messages built field by field. `Request(...)` is the same, but compiled it boxes its arguments for `__init__`

@@ -6,6 +6,7 @@ votes.py says what the fields mean. Whom to vote for is the protocol's own affai
 from fairgate.core.ids import NIL
 from fairgate.core.kbr import Routed
 from fairgate.core.keyspace import is_between, place_of
+from fairgate.core.message import Key
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.core.units import NEVER
@@ -113,6 +114,22 @@ class Voters(Routed):
         for i in sorted(self.replicas):
             if not is_between(self.voters[i], start, end):
                 del self.replicas[i]
+
+    def played(self) -> list[tuple[int, int]]:
+        return [(i, self.voters[i]) for i in sorted(self.replicas)]
+
+    def give_replica(self, i: int) -> Key:
+        return self.replicas.pop(i).key_at(self.now)
+
+    def take_replica(self, i: int, state: Key) -> None:
+        """With its vote, which lasts as long as it did, and by no means less."""
+        rep = self.replica(i)
+        rep.load(state, self.now)
+        self.hear(rep.Towner)
+        self.seq = max(self.seq, rep.grant)  # no vote of this node has the number of that one
+        if rep.until < self.lease_at:
+            self.lease_at = rep.until
+            self.set_timer("lease", max(rep.until - self.now, 0))
 
     def end_leases(self) -> None:
         next_end = NEVER

@@ -21,7 +21,7 @@ from typing import Any
 
 from fairgate.core.ids import NIL
 from fairgate.core.layers import Down, Layer, MakeNode
-from fairgate.core.message import Key, Message, decode, register
+from fairgate.core.message import Key, Message, as_tuples, decode, register
 from fairgate.core.mutex import Mutex
 from fairgate.core.node import Node
 from fairgate.core.outbox import Collected, Outbox
@@ -94,12 +94,6 @@ class Install(Message):
 
 
 register(Dated, Answer, Install)
-
-
-def as_tuples(value: Any) -> Any:
-    """Lists, as a journal gives them back, made tuples again."""
-    return tuple([as_tuples(part) for part in value]) if isinstance(value, list | tuple) else value
-
 
 PLACE = 0  # a request of the leader's game alone
 

@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 
 
 def replace_nodes(engine: "Engine", number: int, gone: Sequence[int], come: Sequence[int]) -> None:
-    """These fail and those join: view `number`. A settled ring knows at once, and who gained or lost keys is told."""
+    """These fail and those join: view `number`. A settled ring knows at once, and who gained or lost keys is told.
+
+    On a ring that learns those who go leave in good order.
+    """
+    if engine.joins is not None:
+        for node in gone:
+            engine.joins.leave(engine, node)
+        for node in come:
+            come_back(engine, node)
+        return
     ring: Ring = engine.setup.shared["ring"]
     for node in gone:
         engine.crash(node)
@@ -33,6 +42,13 @@ def replace_nodes(engine: "Engine", number: int, gone: Sequence[int], come: Sequ
         engine.call(neighbour, "view", number, members)
 
 
+def come_back(engine: "Engine", node: int) -> None:
+    """With nothing in its memory."""
+    engine.reset(node)
+    if engine.joins is not None:
+        engine.joins.join(engine, node)
+
+
 def around(ring: Ring, node: int) -> list[int]:
     """The node, if it is there, and those next to it."""
     rank = ring.rank(place_of(node))
@@ -44,13 +60,13 @@ def plan_lifetimes(engine: "Engine", mean: float, stream: Stream) -> None:
     engine.mortal = True
     for setup in gate_setups(engine.setup, engine.resources):
         for key in replica_keys(setup):
-            engine.plan(stream.exponential(mean), partial(lose_memory, key=key, mean=mean, stream=stream))
+            engine.plan(engine.now + stream.exponential(mean), partial(lose_memory, key=key, mean=mean, stream=stream))
 
 
 def lose_memory(engine: "Engine", key: int, mean: float, stream: Stream) -> None:
     node = owner_of(engine, key)
     engine.crash(node)
-    engine.reset(node)
+    come_back(engine, node)
     engine.plan(engine.now + stream.exponential(mean), partial(lose_memory, key=key, mean=mean, stream=stream))
 
 

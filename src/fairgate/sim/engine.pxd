@@ -19,7 +19,7 @@ cdef class Engine(Loop):
     cdef readonly Workload workload
     cdef readonly list lines, occupancies, seat
     cdef readonly Metrics metrics
-    cdef public object network, recorder
+    cdef public object joins, network, recorder
     cdef readonly list plans, violations
     cdef public list usage
     cdef readonly dict timer_numbers, timer_names, marks
@@ -64,8 +64,6 @@ cdef class Engine(Loop):
     @cython.locals(seat=Seat)
     cpdef bint is_down(self, long long me) except -1
     cpdef bint seat_is_inside(self, long long number) except -1
-    @cython.locals(seat=Seat)
-    cpdef bint seat_is_idle(self, long long number) except -1
     @cython.locals(number=cython.longlong, seat=Seat)
     cpdef void crash(self, long long me) except *
     @cython.locals(number=cython.longlong, seat=Seat)

@@ -23,7 +23,7 @@ from fairgate.sim.latency import Latency
 from fairgate.sim.line import Line
 from fairgate.sim.loop import Loop
 from fairgate.sim.metrics import Metrics
-from fairgate.sim.parts import Network, Recorder
+from fairgate.sim.parts import Network, Newcomers, Recorder
 from fairgate.sim.seat import DOWN, IDLE, INSIDE, WAITING, Seat, make_seats
 from fairgate.sim.workload import Workload
 
@@ -36,7 +36,7 @@ class Engine(Loop):
     # fmt: off
     __slots__ = (
         "census_every", "check", "chooser", "coordinators", "cut", "entries_seen", "events_seen", "gave_up", "hold",
-        "impatient", "inside_time", "last_progress", "latency", "lines", "make", "marks", "members", "metrics",
+        "impatient", "inside_time", "joins", "last_progress", "latency", "lines", "make", "marks", "members", "metrics",
         "mortal", "most_idle_events", "network", "noting", "occupancies", "patience", "plans", "recorder", "requests",
         "resources", "seat", "setup", "stuck", "timed", "timer_names", "timer_numbers", "timers_set", "tokens",
         "usage", "violation_count", "violations", "warm_at", "warm_entries", "warm_sent", "workload"
@@ -71,6 +71,7 @@ class Engine(Loop):
         self.seat = make_seats(n, self.members, self.lines, self.occupancies)
         self.metrics = Metrics(seats, warmup)
         self.network: Network | None = None
+        self.joins: Newcomers | None = None  # how nodes get onto a ring that learns
         self.recorder: Recorder | None = None
         self.requests = 0
         self.gave_up = 0  # requests that left the line without coming in
@@ -108,18 +109,24 @@ class Engine(Loop):
 
     def begin(self) -> None:
         """Start all nodes and plan the first requests."""
+        self.tune()
+        self.tokens = sum([node.tokens() for node in self.nodes])
+        self.coordinators = sum([node.coordinators() for node in self.nodes])
+        self.workload.loop = self
+        for me in range(self.members):
+            self.call(me, "start")
+        if self.joins is None:
+            self.workload.begin(self.now)
+        else:
+            self.joins.begin(self)
+
+    def tune(self) -> None:  # how short may the way of an event be?
         self.plain = self.recorder is None and self.network is None and not self.mortal
         if self.timed and not COMPILED:
             self.plain = False  # the plain loop sets no clocks
         self.fixed = self.latency.fixed if self.network is None else NIL
         self.impatient = self.workload.give_up_share > 0.0
         self.hold = -1 if self.workload.hold_random else self.workload.hold
-        self.tokens = sum([node.tokens() for node in self.nodes])
-        self.coordinators = sum([node.coordinators() for node in self.nodes])
-        for me in range(self.members):
-            self.call(me, "start")
-        self.workload.loop = self
-        self.workload.begin(self.now)
 
     def run(self, most: int) -> bool:
         """Up to `most` events; False when there is nothing left to do."""
@@ -369,14 +376,6 @@ class Engine(Loop):
 
     def seat_is_inside(self, number: int) -> bool:
         return self.seat[number].state == INSIDE
-
-    def seat_is_idle(self, number: int) -> bool:
-        seat = self.seat[number]
-        return seat.state == IDLE
-
-    def leave(self, number: int) -> None:
-        """Whoever is inside here leaves now; where the workload says so, not the clock."""
-        self.release(number, self.seat[number].request)
 
     def crash(self, me: int) -> None:
         """The node stops; its tokens are lost with it."""

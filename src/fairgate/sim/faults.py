@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from fairgate.core.message import Message
 from fairgate.core.units import seconds_to_ns
 from fairgate.errors import BadInput
+from fairgate.sim.churn import come_back
 from fairgate.sim.detectors import Detectors
 from fairgate.sim.draws import sample
 from fairgate.sim.events import DELIVER
@@ -160,12 +161,13 @@ def group(text: str, nodes: int) -> frozenset[int]:
 class FaultyNetwork:
     """Decides about every message: lost, cut off, doubled, late."""
 
-    def __init__(self, faults: Faults, stream: Stream) -> None:
+    def __init__(self, faults: Faults, stream: Stream, since: int) -> None:
         self.faults = faults
+        self.since = since  # when the work began: times count from there
         self.stream = stream
 
     def carry(self, engine: "Engine", src: int, dst: int, msg: Message) -> None:
-        if src != dst and (self.cut(src, dst, engine.now) or self.happens(self.faults.loss)):
+        if src != dst and (self.cut(src, dst, engine.now - self.since) or self.happens(self.faults.loss)):
             engine.lose(msg)
             return
         self.deliver(engine, src, dst, msg)
@@ -192,18 +194,18 @@ def install(faults: Faults, engine: "Engine", listens: bool, viewed: bool, seed:
     """Plan all faults of a run; does the protocol listen to failure detectors, is it told of views?"""
     stream = Stream(f"{seed}:faults")
     if faults.of_network():
-        engine.network = FaultyNetwork(faults, stream)
+        engine.network = FaultyNetwork(faults, stream, engine.now)
     crashes = [*faults.crashes, *draw_crashes(faults, len(engine.nodes), stream)]
     detectors = Detectors(faults.detect, faults.trust, faults.doubt, stream) if listens else None
     if detectors is not None:
         detectors.begin(engine, {node for node, _ in crashes})
     views = Views(faults.detect, stream) if viewed else None
-    engine.mortal = bool(crashes or faults.resets)
+    engine.mortal = engine.mortal or bool(crashes or faults.resets)
     for node, at in crashes:
-        engine.plan(at, partial(crash_for_good, node=node, detectors=detectors, views=views))
+        engine.plan(engine.now + at, partial(crash_for_good, node=node, detectors=detectors, views=views))
     for node, at, down in faults.resets:
-        engine.plan(at, partial(crash, node=node))
-        engine.plan(at + down, partial(reset, node=node))
+        engine.plan(engine.now + at, partial(crash, node=node))
+        engine.plan(engine.now + at + down, partial(come_back, node=node))
 
 
 def draw_crashes(faults: Faults, nodes: int, stream: Stream) -> list[tuple[int, int]]:
@@ -219,10 +221,6 @@ def draw_crashes(faults: Faults, nodes: int, stream: Stream) -> list[tuple[int, 
 
 def crash(engine: "Engine", node: int) -> None:
     engine.crash(node)
-
-
-def reset(engine: "Engine", node: int) -> None:
-    engine.reset(node)
 
 
 def crash_for_good(engine: "Engine", node: int, detectors: Detectors | None, views: Views | None) -> None:

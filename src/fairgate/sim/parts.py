@@ -19,3 +19,15 @@ class Recorder(Protocol):
     """What writes a journal (sim/record.py): makes the step itself and notes what came of it."""
 
     def step(self, now: int, node: Node, event: str, *arguments: Any) -> None: ...
+
+
+class Newcomers(Protocol):
+    """What brings nodes to a ring that learns, and the work to its beginning (sim/joins.py)."""
+
+    opened: int  # when the work began
+
+    def begin(self, engine: "Engine") -> None: ...
+
+    def join(self, engine: "Engine", me: int) -> None: ...
+
+    def leave(self, engine: "Engine", me: int) -> None: ...

@@ -18,6 +18,7 @@ class Pool(Workload):
         self.dry = False  # does the next request wait for an idle client?
 
     def begin(self, now: int) -> None:
+        self.arrival = now
         self.next_request()
 
     def next_request(self) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from fairgate.sim.churn import replace_nodes
 from fairgate.sim.draws import sample
+from fairgate.sim.seat import IDLE
 from fairgate.sim.stream import Stream
 from fairgate.sim.workload import Workload
 
@@ -76,7 +77,8 @@ class PacedRounds(Workload):
             held.setdefault(seat // self.resources, []).append(seat)
         for seats in held.values():
             if self.stream.unit() < self.pace.leave:
-                engine.leave(seats[self.stream.below(len(seats))])
+                one = seats[self.stream.below(len(seats))]
+                engine.release(one, engine.seat[one].request)
 
     def some_ask(self, engine: "Engine") -> None:
         self.asking_now.clear()
@@ -91,7 +93,7 @@ class PacedRounds(Workload):
 
     def ask(self, engine: "Engine", seat: int) -> None:
         """Who already waits or is inside does not ask again."""
-        if seat not in self.asking_now and engine.seat_is_idle(seat):
+        if seat not in self.asking_now and engine.seat[seat].state == IDLE:
             self.asking_now.add(seat)
             self.ask_at(seat, engine.now)
 

@@ -4,6 +4,7 @@ import gc
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 from fairgate.core.choose import from_floats
@@ -12,11 +13,14 @@ from fairgate.core.numbers import COMPILED
 from fairgate.core.setup import Setup
 from fairgate.core.units import SECOND, seconds_to_ns
 from fairgate.errors import BadInput
+from fairgate.overlay.living import Living
+from fairgate.overlay.titles import PERIODS, UPKEEP
 from fairgate.recovery.channel import RESEND
-from fairgate.registry import check_size, check_votes, find_protocol, make_node
+from fairgate.registry import OVERLAYS, check_size, check_votes, find_protocol, make_node
 from fairgate.sim.churn import plan_lifetimes
 from fairgate.sim.engine import Engine
-from fairgate.sim.faults import install, parse_faults
+from fairgate.sim.faults import Faults, install, parse_faults
+from fairgate.sim.joins import Joins
 from fairgate.sim.latency import Latency, Matrix, Uniform, WideArea
 from fairgate.sim.matrix import read_matrix
 from fairgate.sim.pool import Pool
@@ -29,6 +33,7 @@ from fairgate.trace.journal import JournalWriter
 
 SLICE = 200_000  # events between two looks at the terminal and at Ctrl-C
 HOPS_A_ROUND = 100
+LENT_FOR_GOOD = 100  # periods of upkeep that a title is waited for where votes are lent for good
 PATIENCE = 1_000  # a timed run is stuck when nobody came in for so many holds and delays
 
 Progress = Callable[[int], None]
@@ -130,6 +135,9 @@ def build(config: Config) -> Engine:
         options.setdefault("channel_resend", 3 * latency.longest or RESEND)
     if config.resources > 1:
         options["resources"] = config.resources
+    learns = any(issubclass(OVERLAYS[layer], Living) for layer in config.stack if layer in OVERLAYS)
+    if learns:
+        options = {**ring_options(protocol, options, latency), **options}
     setup = Setup(tuple(range(config.nodes)), config.k, options=options)
     engine = Engine(
         make_node(config.protocol, config.stack),
@@ -142,25 +150,44 @@ def build(config: Config) -> Engine:
         check=config.check,
         spares=config.churn // 2 * config.rounds,
     )
-    install(faults, engine, bool(protocol.about.detectors), "regenerate" in config.stack, config.seed)
+    plan = partial(plan_work, config=config, faults=faults, listens=bool(protocol.about.detectors))
+    if learns:
+        engine.mortal = True
+        engine.joins = Joins(options["overlay_upkeep"], Stream(f"{config.seed}:joins"), plan)
+    else:
+        plan(engine)
     if config.check and not config.stack:  # below a channel a token may be in two places and still be one
         every = config.census_every
         engine.census_every = max(4096, 32 * config.nodes) if every is None else every
     engine.noting = config.marks
     if config.usage:
         engine.usage = [(0, 0)]
-    plan_measures(config, engine)
     hold = seconds_to_ns(config.cs + 1.0 / config.rate)
     engine.patience = PATIENCE * (hold + max(latency.fixed, seconds_to_ns(1.0)))
     return engine
 
 
+def ring_options(protocol: type[Mutex], options: dict[str, Any], latency: Latency) -> dict[str, Any]:
+    """Of rings that learn: nobody is there from the start, and titles are waited for as long as votes are lent."""
+    upkeep = options.get("overlay_upkeep", max(UPKEEP, 3 * latency.longest))
+    lease: int = options.get("lease", protocol.about.options.get("lease", 0))
+    drift: int = options.get("drift", protocol.about.options.get("drift", 0))
+    wait = lease + (lease // 1_000_000 + 1) * drift if lease else LENT_FOR_GOOD * upkeep
+    return {"base": 0, "overlay_upkeep": upkeep, "overlay_wait": max(wait, PERIODS * upkeep)}
+
+
+def plan_work(engine: Engine, config: Config, faults: Faults, listens: bool) -> None:
+    """All that happens at set times, counted from now."""
+    install(faults, engine, listens, "regenerate" in config.stack, config.seed)
+    plan_measures(config, engine)
+
+
 def plan_measures(config: Config, engine: Engine) -> None:
     """What belongs to a run that lasts for a set time."""
     if config.warmup_seconds > 0:
-        engine.plan(seconds_to_ns(config.warmup_seconds), lambda engine: engine.warmed_up())
+        engine.plan(engine.now + seconds_to_ns(config.warmup_seconds), lambda engine: engine.warmed_up())
     if config.seconds > 0:
-        engine.plan(seconds_to_ns(config.seconds), lambda engine: engine.end())
+        engine.plan(engine.now + seconds_to_ns(config.seconds), lambda engine: engine.end())
     if config.replica_life > 0:
         plan_lifetimes(engine, config.replica_life * SECOND, Stream(f"{config.seed}:lifetimes"))
     if config.churn > 0:

@@ -69,6 +69,7 @@ def summarise(engine: Engine, protocol: str, seed: int, seconds: float, interrup
     mean = metrics.wait_total / metrics.counted / SECOND if metrics.counted else 0.0
     longest = metrics.wait_max / SECOND
     held = engine.inside_time + engine.now * engine.inside()  # those inside have been there until now
+    worked = engine.now - (engine.joins.opened if engine.joins is not None else 0)
     return Result(
         protocol=protocol,
         nodes=engine.members,
@@ -93,7 +94,7 @@ def summarise(engine: Engine, protocol: str, seed: int, seconds: float, interrup
         backlog=engine.waiting(),
         load_mean=sum(loads) / len(loads),
         load_max=max(loads),
-        units_mean=held / engine.now if engine.now else 0.0,
+        units_mean=held / worked if worked else 0.0,
         max_inside=max(occupancy.max_inside for occupancy in engine.occupancies),
         overtakes=sum(line.overtakes for line in engine.lines),
         max_displacement=max(line.max_displacement for line in engine.lines),

@@ -109,6 +109,7 @@ class Open(Workload):
 
     def begin(self, now: int) -> None:
         for node in range(self.n):
+            self.next_arrival[node] = now
             self.done(node, now)
 
     def done(self, node: int, now: int) -> None:

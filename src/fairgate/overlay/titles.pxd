@@ -1,0 +1,21 @@
+cimport cython
+from fairgate.core.kbr cimport Keyed
+from fairgate.overlay.overlay cimport Overlay, Upkeep
+
+cdef long long NIL
+
+@cython.final
+cdef class Estate(Upkeep):
+    cdef readonly long long number
+    cdef readonly object first, last  # past the last may be past 64 bits
+    cdef readonly tuple heirlooms
+
+cdef class Titled(Overlay):
+    cdef readonly long long wait, period
+    cdef public long long given
+    cdef public list titles, missing, held, taken
+    cpdef bint is_there(self) except -1
+    cpdef long long heir(self, unsigned long long key) except -2
+    cpdef void settle_titles(self) except *
+    cpdef void on_estate(self, long long src, Estate m) except *
+    cpdef void title_due(self) except *

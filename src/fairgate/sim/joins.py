@@ -1,0 +1,78 @@
+"""Rings that learn, in a run: all nodes join through a contact first, and the work begins when the ring is whole.
+
+Whoever comes later, or comes back without its memory, joins the same way. Whoever leaves says so and passes on what
+still comes to it for a while; then it stops.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from fairgate.overlay.living import Living
+from fairgate.overlay.spans import CIRCLE
+from fairgate.sim.churn import overlay_of
+from fairgate.sim.stream import Stream
+
+if TYPE_CHECKING:
+    from fairgate.sim.engine import Engine, Plan
+
+AGAIN = 5  # periods until who is not on the ring yet is given another contact
+LINGER = 20  # periods that who has left passes on what comes
+MOST_PERIODS = 1_000  # in which the ring must be whole
+
+
+class Joins:
+    def __init__(self, period: int, stream: Stream, work: "Plan") -> None:
+        self.period = period  # of the overlay's upkeep
+        self.stream = stream
+        self.work = work  # what is planned for when the ring is whole
+        self.opened = 0  # when that was
+        self.looks = 0
+        self.parted: set[int] = set()
+
+    def begin(self, engine: "Engine") -> None:
+        """The first node begins the ring, and the others come one after the other, all within a few periods."""
+        gap = max(1, 4 * self.period // engine.members)
+        for me in range(engine.members):
+            engine.plan(engine.now + me * gap, partial(self.join, me=me))
+        engine.plan(engine.now + engine.members * gap, self.look)
+
+    def join(self, engine: "Engine", me: int) -> None:
+        if engine.is_down(me) or me in self.parted or living(engine, me).joined:
+            return
+        there = self.there(engine)
+        contact = there[self.stream.below(len(there))] if there else me
+        engine.call(me, "join", contact)
+        engine.plan(engine.now + AGAIN * self.period, partial(self.join, me=me))
+
+    def there(self, engine: "Engine") -> list[int]:
+        return [me for me in range(len(engine.nodes)) if not engine.is_down(me) and living(engine, me).joined]
+
+    def look(self, engine: "Engine") -> None:
+        self.looks += 1
+        if self.is_whole(engine):
+            self.opened = engine.now
+            engine.warmed_up()
+            self.work(engine)
+            engine.tune()
+            engine.workload.begin(engine.now)
+        elif self.looks < MOST_PERIODS:
+            engine.plan(engine.now + self.period, self.look)
+        else:
+            engine.violate(f"ring: it is not whole after {MOST_PERIODS} periods")
+            engine.clear()
+
+    def is_whole(self, engine: "Engine") -> bool:
+        """Everybody is on the ring, and has the titles of the keys that it owns: so nobody else has."""
+        there = self.there(engine)
+        nodes = [living(engine, me) for me in there]
+        owned = sum([past - first for node in nodes for first, past in node.owned()])
+        return len(there) == engine.members and owned == CIRCLE and all(node.titles == node.owned() for node in nodes)
+
+    def leave(self, engine: "Engine", me: int) -> None:
+        self.parted.add(me)
+        engine.call(me, "leave")
+        engine.plan(engine.now + LINGER * self.period, lambda engine: engine.crash(me))
+
+
+def living(engine: "Engine", me: int) -> Living:
+    return cast("Living", overlay_of(engine.nodes[me]))

@@ -1,0 +1,70 @@
+"""The protocols for DHTs on rings that learn: small random runs with joins, orderly leaves and crashes.
+
+At most one inside (with leases: of those whose permit was not lost), and everybody alive comes in.
+"""
+
+from typing import Any
+
+import pytest
+
+from fairgate.check.dht_runs import SECOND, Weather
+from fairgate.registry import PROTOCOLS
+from fairgate.sim.hand import Violation
+from tests.living_runs import LEASE, LIVING, UNTITLED, one_run
+
+CALM = Weather(requests=5, joins=2, leaves=2, until=5 * SECOND)
+CRASHES = Weather(requests=5, joins=1, leaves=1, crashes=1, until=5 * SECOND)
+WORSE = Weather(requests=5, joins=1, crashes=1, resets=1, loss=0.05, dup=0.05, until=5 * SECOND)
+LENT = {"lease": LEASE, "overlay_wait": LEASE + LEASE // 50}  # drift and all
+KEPT = {"overlay_wait": 60 * SECOND}  # no leases: who is not dead is waited for
+OPTIONS: dict[str, dict[str, Any]] = {
+    "sigma": {**LENT, "retry": 100},
+    "strawman": LENT,
+    "e2e": KEPT,
+    "e2e_ft": {**LENT, "ping": SECOND},
+    "non_e2e": KEPT,
+    "non_e2e_faults": LENT,
+}
+SURVIVE = ("sigma", "strawman", "e2e_ft", "non_e2e_faults")
+SHORT, LONG = 20, 200
+
+
+def all_is_well(overlay: str, protocol: str, weather: Weather, seeds: range) -> set[str]:
+    marks: set[str] = set()
+    for seed in seeds:
+        told = one_run(LIVING[overlay], PROTOCOLS[protocol], seed, weather, OPTIONS[protocol])
+        assert told.kinds["ov.estate"]
+        marks |= told.marks
+    return marks
+
+
+@pytest.mark.parametrize("overlay", LIVING)
+@pytest.mark.parametrize("protocol", OPTIONS)
+def test_joins_and_leaves(protocol: str, overlay: str) -> None:
+    marks = all_is_well(overlay, protocol, CALM, range(SHORT))
+    assert "a message waited for the title of its key" in marks
+    if OPTIONS[protocol] is KEPT:  # with leases three periods are waited, and on Chord a change may take longer
+        assert "a title was made anew" not in marks
+
+
+@pytest.mark.parametrize("overlay", LIVING)
+@pytest.mark.parametrize("protocol", SURVIVE)
+def test_crashes(protocol: str, overlay: str) -> None:
+    assert "a title was made anew" in all_is_well(overlay, protocol, CRASHES, range(SHORT))
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("weather", [CALM, CRASHES, WORSE], ids=["calm", "crashes", "worse"])
+@pytest.mark.parametrize("overlay", LIVING)
+@pytest.mark.parametrize("protocol", OPTIONS)
+def test_many(protocol: str, overlay: str, weather: Weather) -> None:
+    if weather is CALM or protocol in SURVIVE:
+        all_is_well(overlay, protocol, weather, range(SHORT, LONG))
+
+
+@pytest.mark.parametrize(("overlay", "seed"), [("chord", 108), ("pastry", 198)])
+def test_without_titles_two_come_in(overlay: str, seed: int) -> None:
+    """Two nodes both believe to own a key, and what the first had in mind is lost on the second."""
+    with pytest.raises(Violation, match="2 inside"):
+        one_run(UNTITLED[overlay], PROTOCOLS["e2e"], seed, CALM, KEPT)
+    one_run(LIVING[overlay], PROTOCOLS["e2e"], seed, CALM, KEPT)
