@@ -151,7 +151,7 @@ UNREACHED = {
     "e2e_ft": {*OTHER_WAYS, "a TOKEN came again"},
     "maekawa": {"locked for a request that is over"},  # a request ends with all its locks: kept against the impossible
     "strawman": MEMORY_LOST,
-    "sigma": {*MEMORY_LOST, "a round is lost"},  # the strawman's
+    "sigma": {*MEMORY_LOST, "a round is lost", "a round is lost to a silent replica"},  # the strawman's
     "non_e2e_faults": set(notes(NonE2EFaults)) - set(notes(NonE2E)) - {"an attempt followed another without a YIELD"},
     "leased over a channel": {"an offer nobody asked for"},  # takes a request that comes twice
 }

@@ -186,7 +186,7 @@ def test_top_shows_what_changes_and_ends_cleanly(key: bytes, code: int, cluster:
     until(lambda: shows(b"no gate is open here"))
     holder = inside("report", *words)
     until(lambda: shows(b"report: 1 of 1 inside"))
-    assert (b"guarantee: none" in seen) == cluster
+    until(lambda: shows(b"guarantee: none") == cluster)
     os.write(terminal, key)
     until(lambda: shows(b"\x1b[?1049l"))  # back from the screen of its own
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code

@@ -71,7 +71,7 @@ def test_a_round_is_lost_to_a_replica_that_stays_silent() -> None:
     hand.crash(2)
     ask(hand, 3, 0)
     ask(hand, 4, 0, 1)
-    for _ in range(10):
+    for _ in range(30):
         hand.deliver_all()
         for client in list(hand.inside):
             hand.release(client)

@@ -3,7 +3,7 @@ from fairgate.core.kbr cimport Keyed
 from fairgate.protocols.voters cimport Voters
 from fairgate.protocols.votes cimport Release, Replica, Request, Resp, Response, new_release, new_request, new_resp
 
-cdef long long NIL, NEVER
+cdef long long NIL, NEVER, PATIENCE
 
 cdef class Strawman(Voters):
     cdef public long long resend, renewal, backoff, whole, needed, k, ts, started

@@ -21,6 +21,7 @@ from fairgate.protocols.voters import DRIFT, LEASE, LIVES, Voters
 from fairgate.protocols.votes import Release, Replica, Request, Resp, Response, new_release, new_request, new_resp
 
 RESEND = 1_000_000_000  # ns until a question without an answer is asked again; 0: never
+PATIENCE = 8  # times `resend`: until a silent replica costs the round
 BACKOFF = 2_000_000_000  # ns: SG gives no law, so it is uniform up to this
 
 OPTIONS = {
@@ -340,8 +341,9 @@ class Strawman(Voters):
                 self.look_later(r, r.due - self.now)
 
     def look_at_one(self, r: Resp) -> None:
-        """Nobody waits for the silent: others that said no may be free by now, and hear of it in the next round."""
-        if r.grant:
+        """Nobody waits for the silent for ever: others that said no may be free by now, and hear of it in the next
+        round. Not sooner, though: a message may take longer than `resend`, and then all rounds would be lost."""
+        if r.grant or (r.silent and self.now - self.started < PATIENCE * self.resend):
             self.ask_again(r)
         elif r.silent and not self.inside:
             self.out.note("a round is lost to a silent replica")
