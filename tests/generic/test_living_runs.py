@@ -3,6 +3,7 @@
 At most one inside (with leases: of those whose permit was not lost), and everybody alive comes in.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -27,9 +28,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 SURVIVE = ("sigma", "strawman", "e2e_ft", "non_e2e_faults")
 SHORT, LONG = 20, 200
+# Plain Non-End-to-End stands still in these: papers/non_e2e.md, "On rings that learn". It must do no worse than that.
+HANGS = {("non_e2e", "chord"): {99}, ("non_e2e", "pastry"): {38, 45}}
 
 
-def all_is_well(overlay: str, protocol: str, weather: Weather, seeds: range) -> set[str]:
+def all_is_well(overlay: str, protocol: str, weather: Weather, seeds: Iterable[int]) -> set[str]:
     marks: set[str] = set()
     for seed in seeds:
         told = one_run(LIVING[overlay], PROTOCOLS[protocol], seed, weather, OPTIONS[protocol])
@@ -59,7 +62,11 @@ def test_crashes(protocol: str, overlay: str) -> None:
 @pytest.mark.parametrize("protocol", OPTIONS)
 def test_many(protocol: str, overlay: str, weather: Weather) -> None:
     if weather is CALM or protocol in SURVIVE:
-        all_is_well(overlay, protocol, weather, range(SHORT, LONG))
+        known = HANGS.get((protocol, overlay), set())
+        all_is_well(overlay, protocol, weather, [seed for seed in range(SHORT, LONG) if seed not in known])
+        for seed in known:
+            with pytest.raises(Violation, match="liveness"):
+                all_is_well(overlay, protocol, weather, [seed])
 
 
 @pytest.mark.parametrize(("overlay", "seed"), [("chord", 108), ("pastry", 198)])
