@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import signal
 
-for ignored, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
-    if signal.getsignal(ignored) is signal.SIG_IGN:
-        signal.signal(ignored, usual)
+for each in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+    if signal.getsignal(each) is signal.SIG_IGN:
+        signal.signal(each, signal.default_int_handler if each == signal.SIGINT else signal.SIG_DFL)
