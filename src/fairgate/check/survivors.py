@@ -24,6 +24,7 @@ ORDER = "order: a newcomer's numbers begin low, and pass who has asked often, un
 OLD_GONE = "time: an old answer ends a good permit, or asks again; the slot lies idle until the root takes it back"
 
 # It costs messages and nothing else.
+ALONE = "messages: who is alone asks as if it were not, and gives itself the next turn"
 USED_UP = "messages: its re-entries stay used up, and it asks for every further entry"
 SHORTCUT = "messages: a shortcut to the root, which the paper makes for fewer of them"
 STALE = (
@@ -66,6 +67,7 @@ SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
         ): SHORTCUT,
         ("on_child", "self.parent = m.r"): SHORTCUT,
         ("begin_turn", "self.reentries = 0"): USED_UP,
+        ("nobody_waits", "return self.is_coordinator and self.token_locations.count(self.me) == self.k"): ALONE,
     },
     "naimi_trehel": {("send_token", "self.fence = NIL"): TIDY},
     "bv95": {
