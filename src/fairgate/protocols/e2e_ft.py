@@ -80,7 +80,8 @@ class E2EFT(E2E):
         self.ends: list[int] = []  # until when its answer lasts
         self.delay = self.every
         self.sequence = 0
-        self.passed: list[tuple[int, int]] = []  # on to the heir, since the last tenure ended
+        self.passed: list[tuple[int, int]] = []  # on to the heir
+        self.passed_until = 0  # when they may be passed on again
         # The waiter.
         self.copy: Queue = ()
         self.copy_of = NIL
@@ -232,7 +233,11 @@ class E2EFT(E2E):
         E2E.on_early_enqueue(self, Enqueue(m.gate, m.replica, m.generation, m.via, fresh))
 
     def pass_on(self, replica: int, requests: Queue) -> None:
-        """Once each: where messages are doubled, ENQUEUEs that run after a TOKEN would otherwise become ever more."""
+        """Once each in a while: where messages are doubled, ENQUEUEs that run after a TOKEN would otherwise become ever
+        more. Not once for ever: what is lost is asked for again, and comes this way again."""
+        if self.now >= self.passed_until:
+            self.passed = []
+            self.passed_until = self.now + self.every
         fresh = as_queue([request for request in requests if request not in self.passed])
         if fresh:
             self.passed.extend(fresh)
@@ -429,7 +434,7 @@ class E2EFT(E2E):
             tuple(self.rounds),
             tuple([at - self.now for at in self.asked]),
             tuple([at - self.now for at in self.ends]),
-            (self.delay, self.sequence, tuple(self.passed)),
+            (self.delay, self.sequence, tuple(self.passed), max(0, self.passed_until - self.now)),
             (self.copy, self.copy_of, self.copy_generation, self.copy_sequence, self.unanswered),
             tuple([(i, tuple(self.handed[i])) for i in sorted(self.handed)]),
             tuple([(i, self.trusted[i] - self.now) for i in sorted(self.trusted)]),
@@ -438,8 +443,9 @@ class E2EFT(E2E):
 
     def load(self, key: Key) -> None:
         E2E.load(self, key[:-8])
-        rounds, asked, ends, (self.delay, self.sequence, passed), copy, handed, trusted, timers = key[-8:]
+        rounds, asked, ends, (self.delay, self.sequence, passed, left), copy, handed, trusted, timers = key[-8:]
         self.passed = list(as_queue(passed))
+        self.passed_until = self.now + left
         self.rounds = list(rounds)
         self.asked = [self.now + left for left in asked]
         self.ends = [self.now + left for left in ends]
