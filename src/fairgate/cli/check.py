@@ -12,7 +12,6 @@ from fairgate.check.viewed import Viewed
 from fairgate.cli import checkargs as args
 from fairgate.cli import simargs
 from fairgate.cli.checkview import exploring, report_table, verdict_of
-from fairgate.cli.mutants import mutants_command
 from fairgate.cli.replay import can_draw, line_width
 from fairgate.cli.screen import stdout
 from fairgate.cli.values import read_options
@@ -90,6 +89,8 @@ def check_command(
     """
     found = find_protocol(protocol)
     if mutants:
+        from fairgate.cli.mutants import mutants_command  # noqa: PLC0415 (its judges are most of the checker's modules)
+
         return mutants_command(found, as_json)
     if (ticks or skew) and not found.timed:
         raise BadInput(f"--ticks and --skew are for protocols with a clock, and {found.about.name} has none")
