@@ -10,14 +10,12 @@ the best-informed goes first (`rank`), and all that a replica says is a promise 
   - who gets the TOKEN is inside when a majority has confirmed, not before;
   - a replica under a promise takes no other owner, but the next one of the same lineage: who got the token from it.
     A lineage begins with a vote and has a random number, so late words of another one never count for it.
-
 What is promised. At most one is inside, whatever is lost, doubled, late or suspected without cause, as long as
   (a) rates of clocks differ by at most `drift`,
   (b) fewer than 2m-n of n replicas lose their memory within a lease (m is the quorum): by a reset, or because churn
       gave their key to another node,
   (c) nobody comes back without memory while messages of its former life are under way.
 Once the faults are over and messages take less than a third of a lease, everybody gets in.
-
 All is said again until it is answered, and may be heard twice: links may lose, double and reorder, and no channel is
 needed. The nodes on the way trust their replica list for a lease only; IAMWINNER goes by the overlay's new ways.
 """
@@ -203,7 +201,6 @@ class E2EFT(E2E):
     def release_cs(self) -> None:
         self.cancel_timer("lease")
         self.cancel_timer("renew")
-        self.passed = []
         E2E.release_cs(self)
 
     def lease_over(self) -> None:
@@ -233,11 +230,9 @@ class E2EFT(E2E):
         E2E.on_early_enqueue(self, Enqueue(m.gate, m.replica, m.generation, m.via, fresh))
 
     def pass_on(self, replica: int, requests: Queue) -> None:
-        """Once each in a while: where messages are doubled, ENQUEUEs that run after a TOKEN would otherwise become ever
-        more. Not once for ever: what is lost is asked for again, and comes this way again."""
+        """Each once in a while: ENQUEUEs that run after a TOKEN become ever more if they are doubled on the way."""
         if self.now >= self.passed_until:
-            self.passed = []
-            self.passed_until = self.now + self.every
+            self.passed, self.passed_until = [], self.now + self.every
         fresh = as_queue([request for request in requests if request not in self.passed])
         if fresh:
             self.passed.extend(fresh)
@@ -444,8 +439,7 @@ class E2EFT(E2E):
     def load(self, key: Key) -> None:
         E2E.load(self, key[:-8])
         rounds, asked, ends, (self.delay, self.sequence, passed, left), copy, handed, trusted, timers = key[-8:]
-        self.passed = list(as_queue(passed))
-        self.passed_until = self.now + left
+        self.passed, self.passed_until = list(as_queue(passed)), self.now + left
         self.rounds = list(rounds)
         self.asked = [self.now + left for left in asked]
         self.ends = [self.now + left for left in ends]
