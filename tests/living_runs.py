@@ -147,20 +147,3 @@ def one_run(
         return LivingRun(over(overlay, over(Gates, protocol)), setup, weather, rng).go()
     except Violation as broken:
         raise Violation(f"{broken} [seed {seed}]") from broken
-
-
-def how_runs_end(
-    overlay: Any, protocol: type[Mutex], seeds: range, weather: Weather, options: dict[str, Any] | None = None
-) -> dict[str, int]:
-    """How many runs break which property; "" are those that break none."""
-    ends: dict[str, int] = {}
-    for seed in seeds:
-        try:
-            one_run(overlay, protocol, seed, weather, options)
-            end = ""
-        except Violation as broken:
-            end = str(broken).split(":", maxsplit=1)[0]
-        except AssertionError:  # a protocol notices itself
-            end = "assertion"
-        ends[end] = ends.get(end, 0) + 1
-    return ends

@@ -188,7 +188,7 @@ class Engine(Chores):
         self.of_user(gate, gate.acquire, ticket)
 
     def of_user(self, gate: LiveGate, work: Callable[[Ticket], None], ticket: Ticket) -> None:
-        if self.pid != process[0]:
+        if self.pid != process[0]:  # `check_process`, without the call: this is the way of every entry
             raise ForkedPeer(FORKED)
         if self.lock.wanted:
             self.lock.step_aside()

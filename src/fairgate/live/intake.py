@@ -1,7 +1,7 @@
 """What comes in from other peers. Messages are most of it, and each of them passes here: so this is compiled.
 
-The engine itself is not: a user's Ctrl-C must find it where Python can tell what was done. It never comes here: all of
-this runs in the engine's own thread, and signals are the main thread's.
+The engine itself is not: a user's Ctrl-C must find it where Python can tell what was done. Frames come in the engine's
+own thread, where there is no Ctrl-C. `tell` is called in a user's thread too, and returns nothing that could be lost.
 """
 
 from collections.abc import Callable
