@@ -14,9 +14,8 @@ import queue
 import secrets
 import time
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
 
+from fairgate.core.closing import Closing
 from fairgate.errors import BadInput
 from fairgate.net.address import TcpAddress, parse_address
 
@@ -31,7 +30,7 @@ FIND_SECONDS = 5.0
 ALL: Sequence[str] = ()  # interfaces, by their addresses
 
 
-class Advertised:
+class Advertised(Closing):
     """Others can find this peer, until `close()`."""
 
     def __init__(self, cluster: str, address: str, interfaces: Sequence[str]) -> None:
@@ -47,14 +46,6 @@ class Advertised:
         """Who asks now is not told any more."""
         self.network.unregister_all_services()
         self.network.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def advertise(cluster: str, address: str, interfaces: Sequence[str] = ALL) -> Advertised:

@@ -10,9 +10,8 @@ this peer alone, by gate, since the gate was opened here; Prometheus adds up tho
 """
 
 from collections.abc import Callable, Iterator
-from types import TracebackType
-from typing import Self
 
+from fairgate.core.closing import Closing
 from fairgate.errors import BadInput
 from fairgate.live.engine import Engine
 from fairgate.live.gate import LiveGate
@@ -67,7 +66,7 @@ class Gates(Collector):
         yield GaugeMetricFamily("fairgate_peers", "Peers that this one knows of, with itself", peers)
 
 
-class Served:
+class Served(Closing):
     def __init__(self, engine: Engine, port: int, host: str) -> None:
         registry = CollectorRegistry()
         registry.register(Gates(engine))
@@ -82,14 +81,6 @@ class Served:
         self.server.shutdown()
         self.server.server_close()
         self.thread.join()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def serve(engine: Engine, port: int, host: str = LOOPBACK) -> Served:

@@ -8,12 +8,12 @@ gives the same bytes: fields stand in a fixed order, defaults are left out, and 
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, NoReturn, Self
+from typing import Any, BinaryIO, NoReturn
 
 import msgspec
 
 from fairgate import __version__
+from fairgate.core.closing import Closing
 from fairgate.core.ids import NIL
 from fairgate.core.message import Key, Message
 from fairgate.core.node import Node
@@ -103,7 +103,7 @@ class Step(
     key: Key = ()  # after the step
 
 
-class JournalWriter:
+class JournalWriter(Closing):
     """Writes to a path, or to a binary file that stays the caller's to close."""
 
     def __init__(self, target: str | os.PathLike[str] | BinaryIO) -> None:
@@ -129,14 +129,6 @@ class JournalWriter:
             self.file.close()
         else:
             self.file.flush()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def create(path: str | os.PathLike[str]) -> BinaryIO:
