@@ -170,7 +170,7 @@ class Semaphore(BaseSemaphore):
         ticket = Ticket(lease=nanoseconds(lease, "lease"), note=note)
         waiter = Waiter(ticket)
         ticket.wake = waiter.wake
-        self.engine.acquire(self.gate, ticket)
+        self.engine.of_user(self.gate, self.gate.acquire, ticket)
         if ticket.state == WAITING:
             await self.wait(ticket, waiter, timeout)
         if ticket.error is not None:

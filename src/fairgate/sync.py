@@ -22,23 +22,9 @@ from fairgate.live.grounds import ground_of, journals_of
 from fairgate.live.permit import TRY_SECONDS, BaseLost, BasePermit, BaseSemaphore, nanoseconds
 from fairgate.live.report import Person
 from fairgate.live.ticket import INSIDE, LOST, WAITING, Ticket
+from fairgate.live.waiter import Waiter
 
 T = TypeVar("T")
-
-
-class Waiter:
-    """A lock that is released when there is news: the fastest way to wake one thread."""
-
-    __slots__ = ("news",)
-
-    def __init__(self) -> None:
-        self.news = threading.Lock()
-        self.news.acquire()
-
-    def wake(self) -> bool:
-        if self.news.locked():
-            self.news.release()
-        return True
 
 
 class Lost(BaseLost["Permit"]):
@@ -48,8 +34,11 @@ class Lost(BaseLost["Permit"]):
         waiter = Waiter()
         with self.permit.engine.user_lock:
             self.permit.ticket.wake = waiter.wake
-        if not self.is_set():
-            waiter.news.acquire(timeout=-1 if timeout is None else max(timeout, 0))
+        waiter.wait(self, timeout)
+        return self.is_set()
+
+    def is_over(self) -> bool:
+        """The waiting."""
         return self.is_set()
 
 
@@ -94,13 +83,13 @@ class Semaphore(BaseSemaphore):
             if again is not None:
                 self.engine.release(self.gate, again)
             raise
-        waiter = Waiter()
+        waiter = Waiter(self.engine.transport.reader)
         ticket = Ticket(waiter.wake, nanoseconds(lease, "lease"), note)
         try:
             permit = Permit(self.engine, self.gate, ticket)
-            self.engine.acquire(self.gate, ticket)
+            self.engine.of_user(self.gate, self.gate.acquire, ticket)
             if ticket.state == WAITING:
-                waiter.news.acquire(timeout=-1 if timeout is None else max(timeout, 0))
+                waiter.wait(ticket, timeout)
                 if ticket.state == WAITING:
                     self.engine.release(self.gate, ticket)
         except BaseException:  # Ctrl-C: nobody would ever release it

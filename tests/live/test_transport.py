@@ -13,7 +13,7 @@ import pytest
 
 from fairgate.errors import BadInput
 from fairgate.net.address import TcpAddress, UnixAddress, parse_address
-from fairgate.net.codec import LIMIT, CodecError, Frame
+from fairgate.net.codec import LIMIT, CodecError, Frame, encode
 from fairgate.net.connection import HIGH, MOST
 from tests.live.peers import SOON, Peer, Stranger, close_all, run, until
 
@@ -242,12 +242,16 @@ def test_another_thread_keeps_the_order(fast: bool, tmp_path: Path) -> None:
         loop = asyncio.get_running_loop()
 
         def other_thread() -> None:
-            while not two.transport.send_now(1, (0,)):
+            while not send_now((0,)):
                 pass
             for number in range(1, 3000):
-                if not two.transport.send_now(1, (number, "x" * 1000)):  # the socket is full, sooner or later
+                if not send_now((number, "x" * 1000)):  # the socket is full, sooner or later
                     sent = asyncio.run_coroutine_threadsafe(send(number), loop)
                     sent.result(SOON)
+
+        def send_now(frame: Frame) -> bool:
+            connection = two.transport.up.get(1)
+            return connection is not None and connection.write_now(encode(frame))
 
         async def send(number: int) -> None:
             assert two.transport.send(1, (number, "x" * 1000))

@@ -29,13 +29,13 @@ from fairgate.live.chores import Chores, unforeseen
 from fairgate.live.clock import clock
 from fairgate.live.gate import NO_JOURNALS, RETAKES, LiveGate, NoJournals
 from fairgate.live.ground import Ground
-from fairgate.live.intake import MESSAGE, Intake
 from fairgate.live.kinds import make_of
 from fairgate.live.links import Links
 from fairgate.live.monitor import Monitor
 from fairgate.live.report import Person, Questions, Report, ghosts, report
 from fairgate.live.report import encode as encode_report
 from fairgate.live.ticket import INSIDE, Ticket
+from fairgate.live.traffic import Traffic
 from fairgate.net.codec import Frame
 from fairgate.net.loop import new_loop
 from fairgate.net.roster import Change, Members, Peer, Renew, Rise, Sit
@@ -78,8 +78,10 @@ class Engine(Chores):
         self.journals = journals
         self.gates: dict[str, LiveGate] = {}
         self.local: deque[tuple[str, int, int, Message]] = deque()  # between seats of this peer
-        intake = Intake(self, self.take)
-        self.on_frame, self.on_quiet, self.tell = intake.on_frame, intake.on_quiet, intake.tell
+        self.traffic = traffic = Traffic(self, self.take)
+        self.on_frame, self.on_quiet = traffic.on_frame, traffic.on_quiet
+        self.on_frame_elsewhere = traffic.on_frame_elsewhere
+        self.tell, self.send = traffic.tell, traffic.send
         self.members = Members()
         self.announced = 0  # the version of it that we told others of
         self.closed = ""  # why
@@ -166,7 +168,7 @@ class Engine(Chores):
         self.identity = identity
         self.me = identity.id
         self.transport = transport
-        self.links = links
+        self.links = self.traffic.links = links
 
     # Steps.
 
@@ -183,11 +185,8 @@ class Engine(Chores):
             gate, dst, src, msg = self.local.popleft()
             self.gates[gate].on_message(dst, src, msg)
 
-    def acquire(self, gate: LiveGate, ticket: Ticket) -> None:
-        """In the user's thread, as the next two."""
-        self.of_user(gate, gate.acquire, ticket)
-
     def of_user(self, gate: LiveGate, work: Callable[[Ticket], None], ticket: Ticket) -> None:
+        """In the user's thread, as all that is public of the gate's: `work` is its `acquire` or its `release`."""
         if self.pid != process[0]:  # `check_process`, without the call: this is the way of every entry
             raise ForkedPeer(FORKED)
         if self.lock.wanted:
@@ -244,20 +243,19 @@ class Engine(Chores):
             raise ForkedPeer(FORKED)
 
     def breathe(self, gate: LiveGate) -> None:
-        """The engine's thread reads all that has come by now. It is two turns of its loop: the first may have begun."""
+        """All that has come by now is read. If it is by the loop, that is two turns of it: the first may have begun."""
         gate.retakes = 0
+        os.sched_yield()  # somebody else may be about to ask
+        reader = self.transport.reader
+        if reader is not None:
+            reader.read(0)
+            return
         done = threading.Lock()
         done.acquire()
         self.loop.call_soon_threadsafe(self.loop.call_soon, done.release)
         done.acquire(timeout=CLOSE_SECONDS)
 
     # What gates ask for.
-
-    def send(self, host: int, gate: str, dst: int, src: int, msg: Message) -> None:
-        if host == self.me:
-            self.local.append((gate, dst, src, msg))
-        else:
-            self.links.send(host, (MESSAGE, gate, dst, src, msg.key()))
 
     def sit(self, gate: LiveGate) -> None:
         self.from_outside(self.sitting(gate))

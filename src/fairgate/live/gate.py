@@ -7,7 +7,7 @@ lock; what nodes send goes out through the engine when the step is over.
 **The same again.** Whoever leaves while nobody waits anywhere, as far as its node knows (`alone`), keeps its seat: the
 node is not told. The next request here is let in by that, one fence further, and nobody is asked. The moment the node
 hears anything at all, it is told first what it missed (`settle`). So a message that was read is never overtaken; one
-that has arrived and was not read yet could be, so every `RETAKES` such entries the engine is given time to read.
+that has arrived and was not read yet could be, so after every `RETAKES` such entries all of it is read.
 """
 
 import logging
@@ -27,7 +27,7 @@ from fairgate.net.roster import MOST_K, Seat
 from fairgate.recovery.regenerate import Regenerate
 
 GHOST_REQUEST = 0  # people's requests begin with 1
-RETAKES = 256
+RETAKES = 64
 LATE = 1 << 31  # of the 2^32 fences of a view
 chance = SystemRandom()
 

@@ -41,7 +41,7 @@ class HostGround:
     async def begin(self) -> Members:
         engine = self.engine
         joined = file.join(self.rule)
-        transport = Transport(joined.me.id, CLUSTER, engine)
+        transport = Transport(joined.me.id, CLUSTER, engine, elsewhere=engine.on_frame_elsewhere)
         transport.serve(joined.listener)
         engine.becomes(joined.me, transport, Links(transport, engine.lock))
         self.watch = Watch(self.on_death)

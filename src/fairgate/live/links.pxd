@@ -1,1 +1,14 @@
-# Compiled as it is: it runs for every message of a live peer, or for every entry.
+cimport cython
+from fairgate.net.codec cimport encode
+from fairgate.net.pipe cimport Pipe
+
+cdef class Links:
+    cdef readonly object transport, lock, loop
+    cdef readonly unsigned long long thread
+    cdef public dict up, addresses, waiting
+    cdef public set dialled
+    cdef public list outgoing
+
+    cpdef send(self, long long peer, tuple frame)
+    @cython.locals(pipe=Pipe)
+    cpdef bint send_now(self, long long peer, tuple frame) except -1

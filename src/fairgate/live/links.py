@@ -6,10 +6,12 @@ if nothing is before them, else by way of the loop. They arrive in the order of 
 
 import asyncio
 import threading
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
 from fairgate.net.address import UnixAddress, parse_address
-from fairgate.net.codec import Frame
+from fairgate.net.codec import Frame, encode
+from fairgate.net.pipe import Pipe
 from fairgate.net.roster import Members
 from fairgate.net.transport import Transport
 
@@ -17,6 +19,7 @@ from fairgate.net.transport import Transport
 class Links:
     def __init__(self, transport: Transport, lock: AbstractContextManager[object]) -> None:
         self.transport = transport
+        self.up: Mapping[int, Pipe] = transport.up
         self.lock = lock
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
@@ -37,9 +40,14 @@ class Links:
             self.outgoing.append((peer, frame))
         elif threading.get_ident() == self.thread:
             self.transmit(peer, frame)
-        elif not self.transport.send_now(peer, frame):
+        elif not self.send_now(peer, frame):
             self.loop.call_soon_threadsafe(self.flush)  # it waits for the lock; a frame without it would wait for ever
             self.outgoing.append((peer, frame))
+
+    def send_now(self, peer: int, frame: Frame) -> bool:
+        """False: it is not up, or something else is before it."""
+        pipe = self.up.get(peer)
+        return pipe is not None and pipe.write_now(encode(frame))
 
     def flush(self) -> None:
         with self.lock:

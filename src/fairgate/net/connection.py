@@ -6,9 +6,9 @@ Whether to accept is for the transport to say (`Home`); this file is about bytes
 
 What is sent by one callback of the loop leaves in one system call: what answers frames right after they were passed on,
 the rest after this turn of the loop. (That an answer does not wait for the turn's end is worth it: docs/benchmarks.md.)
-Another thread can send too (`write_now`) if nothing waits before it: then the loop's thread need not wake up. So unless
-there is TLS, all of it is written to the socket here, not by the loop's transport, which only reads: whether something
-still waits in there cannot be known with every loop.
+Another thread can send too (pipe.py), so unless there is TLS, all of it is written to the socket, not by the loop's
+transport: whether something still waits in there cannot be known with every loop. The loop's transport only reads, and
+if there is a reader (reader.py), not even that after the greeting.
 
 Nothing grows without bound: a frame has a limit, a stranger's frame a small one; what the other side does not read
 piles up to `HIGH` bytes, then `on_pressure` says so; at `MOST` the connection is closed. To lose frames in silence
@@ -19,18 +19,16 @@ import asyncio
 import logging
 import os
 import socket
-import threading
 from typing import Any, Protocol, cast
 
 from fairgate.core.ids import NIL
-from fairgate.net.codec import LIMIT, CodecError, Decoder, Frame
+from fairgate.net.codec import LIMIT, CodecError, Frame
+from fairgate.net.pipe import NO_FRAME, Pipe
 from fairgate.net.tls import CLOSED, explain
 
 PROTOCOL = 1  # the version of what peers say to each other; the codec has its own
 HELLO, READY, REFUSED = "hello", "ready", "refused"
 HELLO_LIMIT = 1 << 10  # bytes
-EMPTY = bytearray()
-NOW = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 LOW, HIGH, MOST = 1 << 16, 1 << 18, 1 << 24  # bytes that wait to be read by the other side
 
 log = logging.getLogger("fairgate.net")
@@ -40,6 +38,7 @@ class Home(Protocol):
     """The transport, as a connection sees it."""
 
     greeting_seconds: float
+    reader: Any  # None: the loop's transport reads
 
     def made(self, connection: "Connection") -> None:
         """It is open. Nothing was said yet."""
@@ -64,28 +63,21 @@ class Home(Protocol):
         """It is over; `connection.why` says why."""
 
 
-class Connection(asyncio.Protocol):
+class Connection(Pipe, asyncio.Protocol):
+    home: Home
     link: asyncio.Transport
 
     def __init__(self, home: Home, where: str, dial: Any = None) -> None:
-        self.home = home
+        # Who accepted is told no more than a hello before it has answered, so it may be strict until then.
+        super().__init__(home, LIMIT if dial else HELLO_LIMIT)
         self.where = where  # for people
         self.dial = dial  # who wanted it; None: the other side
-        self.peer = NIL  # until the greeting
-        self.up = False
         self.full = False
         self.why = ""  # it is over, or about to be
-        self.loop = loop = asyncio.get_running_loop()
-        self.settled: asyncio.Future[bool] = loop.create_future()  # True: up. False: it never came to that
-        self.gone: asyncio.Future[None] = loop.create_future()
-        # Who accepted is told no more than a hello before it has answered, so it may be strict until then.
-        self.decoder = Decoder(LIMIT if dial else HELLO_LIMIT)
-        self.waiting: list[bytes] = []
+        self.settled: asyncio.Future[bool] = self.loop.create_future()  # True: up. False: it never came to that
+        self.gone: asyncio.Future[None] = self.loop.create_future()
         self.size = 0  # of what waits for the flush
         self.timer: asyncio.TimerHandle | None = None
-        self.raw: socket.socket | None = None  # for other threads; not if there is TLS above it
-        self.writing = threading.Lock()
-        self.rest = bytearray()  # what the socket did not take: it comes first
         self.closing = False  # when all that is written
 
     # What the loop calls.
@@ -95,7 +87,7 @@ class Connection(asyncio.Protocol):
         self.link.set_write_buffer_limits(HIGH, LOW)
         if self.link.get_extra_info("sslcontext") is None:
             self.raw = socket.socket(fileno=os.dup(self.link.get_extra_info("socket").fileno()))
-        self.timer = asyncio.get_running_loop().call_later(self.home.greeting_seconds, self.too_late)
+        self.timer = self.loop.call_later(self.home.greeting_seconds, self.too_late)
         self.home.made(self)
 
     def data_received(self, data: bytes) -> None:
@@ -108,11 +100,14 @@ class Connection(asyncio.Protocol):
                 elif not self.why:
                     home.greeted(self, frame)
         except CodecError as wrong:
-            self.drop(f"it sent no frame: {wrong}", logging.WARNING)
+            self.drop(f"{NO_FRAME}{wrong}", logging.WARNING)
         finally:
             home.receiving = False
             home.flush()
             home.on_quiet()
+        if self.up and self.raw is not None and home.reader is not None:
+            self.link.pause_reading()
+            home.reader.add(self, self.raw.fileno())
 
     def pause_writing(self) -> None:
         self.full = True
@@ -171,27 +166,6 @@ class Connection(asyncio.Protocol):
         if self.rest:
             self.wait_for_room()
 
-    def write_now(self, data: bytes) -> bool:
-        """From any thread. False: it has to go the long way, by the loop."""
-        with self.writing:
-            if self.waiting or self.rest or not self.up or self.raw is None:
-                return False
-            self.write(data)
-            if self.rest:
-                self.loop.call_soon_threadsafe(self.wait_for_room)
-            return True
-
-    def write(self, data: bytes | bytearray) -> None:
-        """What the socket takes; the rest is kept."""
-        assert self.raw is not None
-        try:
-            sent = self.raw.send(data, NOW)
-        except BlockingIOError:
-            sent = 0
-        except OSError:  # it is gone, as whoever reads from it is told
-            sent = len(data)
-        self.rest = bytearray(data[sent:]) if sent < len(data) else EMPTY
-
     def wait_for_room(self) -> None:
         if self.raw is not None and self.rest:
             self.loop.add_writer(self.raw.fileno(), self.room)
@@ -220,6 +194,8 @@ class Connection(asyncio.Protocol):
             self.link.close()
 
     def close_raw(self) -> None:
+        if self.raw is not None and self.home.reader is not None:
+            self.home.reader.remove(self.raw.fileno())
         with self.writing:
             if self.raw is not None:
                 self.loop.remove_writer(self.raw.fileno())

@@ -5,6 +5,7 @@
     transport.dial(parse_address("10.0.0.5:7400"))                          keeps at it; the id is learned
     transport.dial(address, peer)                                           nobody but this peer will do
     transport.send(peer, frame)                                             False: it is not up
+    transport.up[peer].write_now(encode(frame))                             from any thread, see pipe.py
     transport.hang_up(peer)                                                 no more dialling either
     await transport.close()
 
@@ -35,6 +36,7 @@ from fairgate.net.address import Address, TcpAddress, UnixAddress, bound_to, che
 from fairgate.net.codec import CodecError, Frame, encode
 from fairgate.net.connection import HELLO, PROTOCOL, READY, REFUSED, Connection
 from fairgate.net.dial import Dial
+from fairgate.net.reader import Reader
 from fairgate.net.tls import Tls, explain
 
 GREETING_SECONDS = 5.0
@@ -70,7 +72,9 @@ class Transport:
         tls: Tls | None = None,
         insecure: bool = False,
         greeting_seconds: float = GREETING_SECONDS,
+        elsewhere: Callable[[int, Frame], bool] | None = None,
     ) -> None:
+        """`elsewhere`: users' threads may read too (reader.py), and call this; False: `on_frame` is to be called."""
         self.me = me
         self.cluster = cluster
         self.handler = handler
@@ -90,6 +94,7 @@ class Transport:
         self.to_flush: list[Connection] = []
         self.receiving = False
         self.closing = False
+        self.reader = None if elsewhere is None else Reader(self, elsewhere)
 
     # Listening.
 
@@ -314,11 +319,6 @@ class Transport:
         connection.post(encode(frame))
         return True
 
-    def send_now(self, peer: int, frame: Frame) -> bool:
-        """As `send`, from any thread; False too if something else is before it: then by the loop, with `send`."""
-        connection = self.up.get(peer)
-        return connection is not None and connection.write_now(encode(frame))
-
     def is_taken(self, peer: int) -> bool:
         return peer in self.up or peer in self.welcomed
 
@@ -354,6 +354,8 @@ class Transport:
         for connection in list(self.connections):  # they did not read
             connection.drop("this peer ends")
             await connection.gone
+        if self.reader is not None:
+            self.reader.close()
 
 
 def keep_alive(sock: socket.socket) -> None:

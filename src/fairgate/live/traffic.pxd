@@ -1,17 +1,20 @@
 cimport cython
 from fairgate.core.message cimport Message
 from fairgate.live.gate cimport LiveGate
+from fairgate.live.links cimport Links
 from fairgate.live.monitor cimport Monitor
 from fairgate.live.ticket cimport Ticket
 
-cdef class Intake:
-    cdef object home, local, others
+cdef class Traffic:
+    cdef object home, local, others, let_in
     cdef Monitor lock
+    cdef public Links links
     cdef dict gates
     cdef bint stepping
-    cdef list let_in
     cpdef on_frame(self, long long peer, tuple frame)
     @cython.locals(gate=LiveGate)
-    cpdef on_message(self, str name, long long dst, long long src, Message msg)
+    cpdef bint on_frame_elsewhere(self, long long peer, tuple frame) except -1
+    cpdef on_message(self, LiveGate gate, long long dst, long long src, Message msg)
     cpdef tell(self, LiveGate gate, Ticket ticket)
     cpdef on_quiet(self)
+    cpdef send(self, long long host, str gate, long long dst, long long src, Message msg)

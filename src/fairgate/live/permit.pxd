@@ -1,0 +1,2 @@
+cdef class BasePermit:
+    cdef readonly object engine, gate, ticket

@@ -1,0 +1,9 @@
+from fairgate.net.reader cimport Reader
+
+cdef class Waiter:
+    cdef readonly Reader reader
+    cdef readonly object news
+
+    cpdef wake(self)
+    cpdef wait(self, what, timeout)
+    cpdef sleep(self, what, timeout)

@@ -1,0 +1,16 @@
+cimport cython
+from fairgate.net.codec cimport Decoder
+
+cdef class Pipe:
+    cdef public object home, loop, link, raw, writing
+    cdef public long long peer
+    cdef public bint up
+    cdef public Decoder decoder
+    cdef public list waiting
+    cdef public bytearray rest
+
+    cpdef bint write_now(self, bytes data) except -1
+    @cython.locals(sent=cython.Py_ssize_t)
+    cpdef write(self, data)
+    @cython.locals(data=bytes, frame=tuple)
+    cpdef bint read(self, elsewhere) except -1

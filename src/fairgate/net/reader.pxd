@@ -1,0 +1,17 @@
+# Compiled code is not broken off by Ctrl-C either: whoever reads leaves its place as it should.
+cimport cython
+from fairgate.net.pipe cimport Pipe
+
+cdef class Reader:
+    cdef readonly object home, loop, elsewhere, sockets, shown, reading, place, timer
+    cdef readonly dict connections
+    cdef readonly long long bell
+    cdef readonly unsigned long long user
+
+    @cython.locals(over=cython.bint)
+    cpdef bint read_for(self, what, timeout) except -1
+    cpdef read_on(self, what, timeout)
+    cpdef read(self, timeout)
+    cpdef ring(self)
+    @cython.locals(connection=Pipe)
+    cpdef take(self, list ready, elsewhere)

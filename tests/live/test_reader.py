@@ -1,0 +1,242 @@
+"""Who waits reads what others say; and whoever else is meant by it hears of it all the same."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from fairgate import sync
+from fairgate.errors import GateClosed
+from fairgate.live.host import CLUSTER
+from fairgate.net.codec import Frame, encode
+from fairgate.net.reader import Reader
+from tests.live import peers
+from tests.live.gates import SOON
+from tests.live.peers import Stranger, close_all, hello, lines
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
+    return tmp_path / "run"
+
+
+def reader_of(peer: sync.Peer) -> Reader:
+    reader = peer.engine.transport.reader
+    assert reader is not None
+    return reader
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SOON
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+@contextmanager
+def waiting(gate: sync.Semaphore, outcome: list[object]) -> Iterator[threading.Thread]:
+    """A thread that asks to be let in, and tells what came of it."""
+
+    def wait() -> None:
+        try:
+            outcome.append(gate.acquire(SOON))
+        except BaseException as wrong:
+            outcome.append(wrong)
+
+    before = len(gate.gate.tickets)
+    thread = threading.Thread(target=wait)
+    thread.start()
+    until(lambda: len(gate.gate.tickets) > before)
+    yield thread
+    thread.join(2 * SOON)
+    assert not thread.is_alive()
+
+
+def test_who_waits_reads(host: Path) -> None:
+    with sync.join() as one, sync.join() as two:
+        permit = one.lock("gate").hold(SOON)
+        outcome: list[object] = []
+        with waiting(two.lock("gate"), outcome) as thread:
+            until(lambda: reader_of(two).user == thread.ident)
+            assert reader_of(two).user != two.engine.thread.ident
+            permit.release()
+        assert isinstance(outcome[0], sync.Permit)
+        assert reader_of(two).user == 0
+
+
+def test_others_are_told_by_who_reads(host: Path) -> None:
+    with sync.join() as one, sync.join() as two:
+        first, second = one.lock("first").hold(SOON), one.lock("second").hold(SOON)
+        reads: list[object] = []
+        sleeps: list[object] = []
+        with waiting(two.lock("first"), reads) as reading:
+            until(lambda: reader_of(two).user == reading.ident)
+            with waiting(two.lock("second"), sleeps):
+                second.release()
+            assert isinstance(sleeps[0], sync.Permit)
+            assert not reads
+            first.release()
+        assert isinstance(reads[0], sync.Permit)
+
+
+def test_what_is_for_the_peer_itself_comes_to_it(host: Path) -> None:
+    """Questions of others, while a user's thread reads."""
+    with sync.join() as one, sync.join() as two:
+        gate = one.lock("gate")
+        with gate.hold(SOON) as permit, waiting(two.lock("gate"), []):
+            until(lambda: reader_of(two).user != 0)
+            until(lambda: len(gate.waiters()) == 1)  # `two` is asked for them
+            permit.release()
+
+
+def test_when_it_leaves_the_loop_reads_again(host: Path) -> None:
+    with sync.join() as one, sync.join() as two:
+        gate = one.lock("gate")
+        with gate.hold(SOON):
+            assert two.lock("gate").acquire(0.05) is None
+            begin = time.monotonic()
+            assert gate.waiters() == []  # which `two` is asked for
+        with two.lock("gate").hold(SOON):
+            assert len(gate.holders()) == 1
+        assert time.monotonic() - begin < SOON
+
+
+def test_the_end_of_a_peer_wakes_it(host: Path) -> None:
+    with sync.join() as one, sync.join() as two, one.lock("gate").hold(SOON):
+        outcome: list[object] = []
+        with waiting(two.lock("gate"), outcome):
+            until(lambda: reader_of(two).user != 0)
+            two.close()
+        assert isinstance(outcome[0], GateClosed)
+
+
+@pytest.mark.parametrize("said", [b"\xff" * 9, encode(("m", 1, 2)), encode(("nonsense",)), b""])
+def test_nonsense_costs_who_said_it_the_connection(host: Path, caplog: pytest.LogCaptureFixture, said: bytes) -> None:
+    """Whoever reads it, it is nothing to who waits."""
+    with sync.join() as one, sync.join() as two:
+        permit = one.lock("gate").hold(SOON)
+        outcome: list[object] = []
+        with waiting(two.lock("gate"), outcome):
+            until(lambda: reader_of(two).user != 0)
+            asyncio.run(be_rude(two, said))
+            assert not outcome
+            permit.release()
+        assert isinstance(outcome[0], sync.Permit)
+    warnings = [line for line in lines(caplog.records) if "77" in line]
+    assert len(warnings) == (1 if said else 0), warnings  # on who hangs up in order nothing is said
+
+
+async def be_rude(peer: sync.Peer, said: bytes) -> None:
+    async with asyncio.timeout(SOON):
+        stranger = await Stranger.at(peers.UnixAddress(peer.engine.identity.socket))
+        stranger.say(hello(77, CLUSTER))
+        while not stranger.decoder.feed(await stranger.reader.read(1000)):
+            pass
+        stranger.say(encode(("ready",)))
+        await peers.until(lambda: 77 in peer.engine.transport.up)
+        if said:
+            stranger.say(said)
+            await stranger.answers()  # until it is closed
+        await stranger.close()
+        await peers.until(lambda: 77 not in peer.engine.transport.up)
+
+
+@pytest.mark.parametrize("fast", [False, True], ids=["asyncio", "uvloop"])
+def test_two_threads_read_and_nothing_comes_twice_or_in_another_order(fast: bool, tmp_path: Path) -> None:
+    if fast:
+        pytest.importorskip("uvloop")
+    count = 5_000
+    by: dict[str, list[Frame]] = {"loop": [], "user": []}
+    order: list[int] = []
+    over = threading.Event()
+
+    def elsewhere(peer: int, frame: Frame) -> bool:
+        by["user"].append(frame)
+        order.append(frame[0])
+        return True
+
+    async def main() -> None:
+        one, two = peers.Peer(1, elsewhere=elsewhere), peers.Peer(2)
+
+        def on_frame(peer: int, frame: Frame) -> None:
+            by["loop"].append(frame)
+            order.append(frame[0])
+
+        one.transport.on_frame = on_frame
+        two.transport.dial(one.listen(tmp_path))
+        await two.until("up", 1)
+
+        def read() -> None:
+            assert one.transport.reader is not None
+            while not over.is_set():
+                one.transport.reader.read(0.01)
+
+        user = asyncio.create_task(asyncio.to_thread(read))
+        try:
+            for number in range(count):
+                assert two.transport.send(1, (number, "x" * (number % 3000)))
+                if number % 100 == 0:
+                    await asyncio.sleep(0)
+            await peers.until(lambda: len(order) == count)
+        finally:
+            over.set()
+            await user
+        await close_all(one, two)
+
+    peers.run(main(), fast)
+    assert order == list(range(count))
+    assert by["loop"]
+    assert by["user"]
+
+
+HANDLER = """
+import signal, sys
+from fairgate import sync
+
+with sync.join() as peer:
+    outer, inner = peer.lock("outer"), peer.lock("inner")
+    inner.hold(20).release()  # it has its seat, so nothing but a message can let it in
+
+    def on_signal(*_):
+        print("waits", flush=True)
+        inner.hold(20).release()
+        print("was let in", flush=True)
+
+    signal.signal(signal.SIGUSR1, on_signal)
+    print("ready", flush=True)
+    outer.hold(20).release()
+    print("and out", flush=True)
+"""
+
+
+def test_a_handler_of_signals_may_wait_too(host: Path) -> None:
+    """In the very thread that reads: the loop looks meanwhile."""
+    with sync.join() as peer:
+        outer = peer.lock("outer").hold(SOON)
+        script = subprocess.Popen([sys.executable, "-c", HANDLER], stdout=subprocess.PIPE, text=True)
+        try:
+            assert script.stdout is not None
+            assert script.stdout.readline() == "ready\n"
+            inner = peer.lock("inner").hold(SOON)
+            until(lambda: len(peer.lock("outer").waiters()) == 1)
+            script.send_signal(signal.SIGUSR1)
+            assert script.stdout.readline() == "waits\n"
+            until(lambda: len(peer.lock("inner").waiters()) == 1)
+            inner.release()
+            assert script.stdout.readline() == "was let in\n"
+            outer.release()
+            assert script.stdout.readline() == "and out\n"
+            assert script.wait(SOON) == 0
+        finally:
+            script.kill()
+            script.communicate()
