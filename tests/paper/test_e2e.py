@@ -382,7 +382,7 @@ def test_a_turn_that_comes_to_nobody_is_released() -> None:
     inside(hand, REQ3)
 
 
-def runs(protocol: Any, seeds: range = range(60)) -> dict[str, int]:
+def runs(protocol: Any, seeds: range = range(100)) -> dict[str, int]:
     found: dict[str, int] = {}
     for seed in seeds:
         outcome: Outcome = one_run(protocol, seed, PLAIN)
@@ -417,13 +417,13 @@ def test_with_all_corrections_nothing_breaks() -> None:
     assert runs(E2E, range(300)) == {"": 300}
 
 
-def test_a_replica_that_has_an_owner_need_not_answer() -> None:
-    spec = replace(PLAIN, options={"tells": False})
+def test_a_replica_that_has_an_owner_may_answer_all_the_same() -> None:
+    spec = replace(PLAIN, options={"tells": True})
     assert {one_run(E2E, seed, spec).broken for seed in range(300)} == {""}
 
 
 def test_10_a_request_that_comes_late_does_not_take_the_place_of_a_later_one() -> None:
-    """One of 2,000 random runs hung that way: the replica forgot the later request of the two."""
+    """A run that hung that way, as one in 260 did: the replica forgot the later request of the two."""
     config = Config(
         protocol="e2e",
         nodes=5,
@@ -432,7 +432,7 @@ def test_10_a_request_that_comes_late_does_not_take_the_place_of_a_later_one() -
         cs=0.0,
         latency="uniform:0,3",
         requests=4,
-        seed=702521222,
+        seed=124,
         faults="reorder:0.3",
         stack=("settled_chord",),
         options={"chord_successors": 1, "chord_fingers": 0},

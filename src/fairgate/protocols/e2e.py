@@ -57,8 +57,8 @@ class E2E(Voter):
         cost="about 4 n routes of O(log N) hops, n replicas; an intercepted request less",
         many=False,
         open_membership=True,
-        # quorum 0: a majority; tells: RESPONSE also where there is an owner, who gets ENQUEUE
-        options={"replicas": 3, "quorum": 0, "tells": True},
+        # quorum 0: a majority; tells: RESPONSE also where a winner owns the replica, and gets ENQUEUE
+        options={"replicas": 3, "quorum": 0, "tells": False},
     )
 
     def set_up(self, me: int, setup: Setup, out: Outbox) -> None:

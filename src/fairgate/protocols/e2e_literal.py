@@ -16,7 +16,7 @@ from fairgate.protocols.e2e_replica import Replica
 
 
 class E2ELiteral(E2E):
-    about = replace(E2E.about, name="e2e_literal")
+    about = replace(E2E.about, name="e2e_literal", options={**E2E.about.options, "tells": True})
 
     def __init__(self, me: int, setup: Setup, out: Door) -> None:
         E2E.__init__(self, me, setup, out)

@@ -95,7 +95,7 @@ class Voter(Routed):
 
     def set_up(self, me: int, setup: Setup, out: Outbox) -> None:
         Routed.set_up(self, me, setup, out)
-        self.tells: bool = setup.options.get("tells", True)
+        self.tells: bool = setup.options.get("tells", self.about.options["tells"])
         self.replicas: dict[int, Replica] = {}  # those whose keys this node owns, as far as anybody asked
         self.entries: dict[int, Entry] = {}  # EE's replica list
 
