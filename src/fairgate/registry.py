@@ -26,8 +26,9 @@ from fairgate.protocols.fair_k_bounded import FairKBounded
 from fairgate.protocols.leased import Leased
 from fairgate.protocols.maekawa import Maekawa
 from fairgate.protocols.naimi_trehel import NaimiTrehel
-from fairgate.protocols.non_e2e import NonE2E, NonE2ELiteral
+from fairgate.protocols.non_e2e import NonE2E
 from fairgate.protocols.non_e2e_faults import NonE2EFaults
+from fairgate.protocols.non_e2e_literal import NonE2ELiteral
 from fairgate.protocols.raymond import Raymond
 from fairgate.protocols.raymond_fd import RaymondFD, RaymondFDLiteral
 from fairgate.protocols.ricart_agrawala import RicartAgrawala

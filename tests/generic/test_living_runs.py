@@ -28,10 +28,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 SURVIVE = ("sigma", "strawman", "e2e_ft", "non_e2e_faults")
 SHORT, LONG = 20, 200
-# In these some wait for ever, and it was not found out why: papers/non_e2e.md and e2e.md, "On rings that learn".
+# In these some wait for ever, and it was not found out why: papers/e2e.md, "On rings that learn".
 HANGS = {
-    ("non_e2e", "chord", "calm"): {99},
-    ("non_e2e", "pastry", "calm"): {38, 45},
     ("e2e_ft", "chord", "worse"): {39},
 }
 WEATHERS = {"calm": CALM, "crashes": CRASHES, "worse": WORSE}

@@ -22,8 +22,9 @@ from fairgate.protocols.e2e_literal import E2ELiteral
 from fairgate.protocols.fair_k import FairK
 from fairgate.protocols.fair_k_bounded import FairKBounded
 from fairgate.protocols.leased import Leased
-from fairgate.protocols.non_e2e import NonE2E, NonE2ELiteral
+from fairgate.protocols.non_e2e import NonE2E
 from fairgate.protocols.non_e2e_faults import NonE2EFaults
+from fairgate.protocols.non_e2e_literal import NonE2ELiteral
 from fairgate.protocols.raymond_fd import RaymondFDLiteral
 from fairgate.protocols.sigma import SigmaLiteral
 from fairgate.protocols.strawman import Strawman

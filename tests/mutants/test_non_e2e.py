@@ -29,10 +29,15 @@ MUTANTS = {
         "        ask.holder = NIL\n",
         {"k", "liveness"},
     ),
-    "a later attempt has the number of the first": (
-        "        ask.attempt += self.attempts\n",
+    "the owner of a vote never hears that an earlier request waits": (
+        "            replica.wanted = True\n",
         "",
-        {"k", "liveness"},
+        {"liveness"},
+    ),
+    "only a vote that comes can be wanted": (
+        "        if m.wanted:\n            ask.wanted = True\n",
+        "",
+        {"liveness"},
     ),
     "RELEASE leaves the entries where they are": (
         "        self.drop_entry(m.replica)\n",
@@ -50,8 +55,8 @@ MUTANTS = {
         {"liveness"},
     ),
     "the replica votes for two": (
-        "        if not replica.owner and replica.queue:",
-        "        if replica.queue:",
+        "        if not replica.owner:\n",
+        "        if replica.queue:\n",
         {"k"},
     ),
     "a request is kept, and nobody told": (

@@ -15,9 +15,10 @@ from fairgate.core.layers import over
 from fairgate.core.message import Message
 from fairgate.core.setup import Setup
 from fairgate.overlay.gates import Gates
-from fairgate.protocols.non_e2e import NonE2E, NonE2ELiteral
+from fairgate.protocols.non_e2e import NonE2E
+from fairgate.protocols.non_e2e_literal import NonE2ELiteral
 from fairgate.protocols.non_e2e_messages import GrantReq, Release, Request, Yield
-from fairgate.sim.hand import Hand
+from fairgate.sim.hand import Hand, Violation
 from tests.routes import Drawn
 
 KEYS = replica_keys(Setup((0,), options={"gate": 0, "replicas": 3}))
@@ -233,7 +234,7 @@ def test_figure_2() -> None:
     hand.deliver_all()  # "the partial queues will be merged to form the complete queue of requests at the replicas"
     assert list(hand.inside) == [2]
     for i in range(3):
-        assert at(hand, 7 + i).replicas[i].key() == ((1, 2, 0), ((1, 3, 0),))
+        assert at(hand, 7 + i).replicas[i].key() == ((1, 2, 0), ((1, 3, 0),), False)
     hand.release(2)
     hand.deliver_all()
     assert list(hand.inside) == [3]
@@ -285,8 +286,7 @@ def without(*flags: str) -> type[NonE2E]:
         (("replicas_vote",), "k", Weather()),  # (2)
         (("asks_again",), "liveness", Weather()),  # (3)
         (("by_number",), "liveness", Weather()),  # (4), its second half; the first is below
-        (("answers_late",), "liveness", Weather()),  # (5)
-        (("attempts",), "k", FAST),  # (6)
+        (("answers_late",), "liveness", FAST),  # (5); (6) is below
         (("earliest_keeps",), "liveness", Weather()),  # (7)
     ],
     ids=lambda value: "+".join(value) if isinstance(value, tuple) else "",
@@ -302,6 +302,55 @@ def test_a_yield_that_gathers_nothing_hangs_more_runs() -> None:
         for flags in (("earliest_keeps",), ("earliest_keeps", "yield_gathers"))
     ]
     assert does_not > 2 * gathers
+
+
+def given_back_and_late(protocol: type[NonE2E]) -> Hand:
+    """2 has the vote of 7, yields it to 1, and gets the one of 9; then the first word of 7's vote arrives."""
+    hand = drawn(protocol, [{1: 7 + i, 2: 7 + i, 3: 7 + i} for i in range(3)])
+    for me, replica in ((2, 7), (3, 9), (1, 8)):
+        hand.acquire(me)
+        take(hand, me, replica)
+    late = [flight for flight in hand.flight if (flight.src, flight.dst) in ((7, 2), (1, 9))]
+    hand.flight = [flight for flight in hand.flight if flight not in late]
+    hand.deliver_all()
+    assert [at(hand, 7 + i).replicas[i].owner[1] for i in range(3)] == [1, 1, 2]
+    assert list(hand.inside) == [1]
+    hand.flight = late
+    hand.deliver_all()
+    return hand
+
+
+def test_6_a_vote_that_was_given_back_and_comes_once_more_does_not_count() -> None:
+    assert list(given_back_and_late(NonE2E).inside) == [1]
+    with pytest.raises(Violation, match="k: 2 inside"):
+        given_back_and_late(without("attempts"))
+
+
+def test_7_a_vote_is_given_back_if_an_earlier_request_waits_for_it_and_only_then() -> None:
+    hand = drawn(routes=[{1: 7 + i, 2: 7 + i, 3: 7 + i} for i in range(3)])
+    for me, replica in ((1, 7), (2, 8), (3, 9)):
+        hand.acquire(me)
+        take(hand, me, replica)
+    take(hand, 2, 9)  # 3 has the vote: 2 is earlier
+    take(hand, 3, 8)  # 2 has the vote: 3 is later
+    assert [(src, dst) for src, dst, m in sent(hand, GrantReq) if m.wanted] == [(9, 3)]
+    hand.deliver_all()
+    assert [at(hand, me).asks[2].attempt for me in (1, 2, 3)] == [0, 0, 1]
+    assert list(hand.inside) == [1]
+
+
+def test_7_the_owner_hears_of_earlier_requests_once_and_not_while_it_is_inside() -> None:
+    hand = drawn(routes=[{1: 7 + i, 2: 7 + i, 3: 7 + i} for i in range(3)])
+    hand.acquire(3)
+    hand.deliver_all()
+    assert list(hand.inside) == [3]
+    for me in (2, 1):
+        hand.acquire(me)
+        take(hand, me, 7)
+    assert [(dst, m.vote) for _, dst, m in sent(hand, GrantReq) if m.wanted] == [(3, True)]
+    hand.deliver_all()
+    assert list(hand.inside) == [3]
+    assert not at(hand, 3).asks[0].attempt
 
 
 def test_the_text_as_printed_hangs_and_lets_two_in() -> None:

@@ -77,7 +77,7 @@ def test_f2_its_successor_directs_a_clean_up_to_the_replica() -> None:
     assert [(src, dst, m.queue) for src, dst, m in sent(hand, CleanUp)] == [(6, 7, ((1, 2, 0),))]
     hand.deliver_all()
     assert 0 not in at(hand, 6).replica_list
-    assert at(hand, 7).replicas[0].key() == ((1, 1, 0), ((1, 2, 0),))  # the holder keeps the vote
+    assert at(hand, 7).replicas[0].key() == ((1, 1, 0), ((1, 2, 0),), False)  # the holder keeps the vote
 
 
 def test_the_release_goes_the_new_way() -> None:
@@ -217,17 +217,6 @@ def test_votes_are_yielded_though_a_replica_is_silent() -> None:
     assert list(hand.inside) == [2]
 
 
-def test_what_a_silent_replica_once_said_is_no_reason_to_yield() -> None:
-    """Node 2 heard from it of an earlier request, long over: it gave back each vote that it got, and came in never."""
-    hand = three()
-    hand.cancel(1)
-    hand.deliver_all()
-    ask = at(hand, 2).asks[2]
-    ask.holder, ask.since = 1, 1
-    pass_time(hand, 5 * LEASE)
-    assert list(hand.inside) == [2]
-
-
 def test_who_waits_asks_again_within_a_lease_whatever_retry_says() -> None:
     """Votes that have come end while the others are waited for: each must be asked for before."""
     hand = drawn({1: 7}, lease=LEASE, retry=100 * LEASE)
@@ -253,7 +242,7 @@ def test_a_replica_moves_with_its_vote_and_its_queue() -> None:
     layer.settle()
     hand.step(7, "on_start")  # whose effects are carried out as well
     hand.deliver_all()
-    assert at(hand, 8).replicas[0].key() == ((1, 1, 0), ((1, 2, 0),))
+    assert at(hand, 8).replicas[0].key() == ((1, 1, 0), ((1, 2, 0),), False)
     hand.release(1)
     hand.deliver_all()
     assert list(hand.inside) == [2]
@@ -278,7 +267,6 @@ MARKS = {
     "an entry ran out",
     "a vote was gone",
     "what a RELEASE had gathered was sent again",
-    "an attempt followed another without a YIELD",
     "a replica moved",
 }
 

@@ -57,7 +57,7 @@ class E2E(Voter):
         cost="about 4 n routes of O(log N) hops, n replicas; an intercepted request less",
         many=False,
         open_membership=True,
-        # quorum 0: a majority; tells: RESPONSE also where a winner owns the replica, and gets ENQUEUE
+        # quorum 0: a majority; tells: RESPONSE also where a winner owns the replica, and gets ENQUEUE (papers/e2e.md)
         options={"replicas": 3, "quorum": 0, "tells": False},
     )
 

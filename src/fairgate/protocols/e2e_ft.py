@@ -61,7 +61,6 @@ class E2EFT(E2E):
         name="e2e_ft",
         cost="as e2e, and about 6 n routes a lease while inside",
         survives=("crash", "reset of fewer than 2m-n replicas a lease", "loss", "duplication"),
-        # tells: a holder that has died says no IAMWINNER, and who has a recalled vote yields it when all have answered
         options={**E2E.about.options, "tells": True, "lease": LEASE, "drift": DRIFT, "ping": PING, "copies": 2},
     )
     timed = True

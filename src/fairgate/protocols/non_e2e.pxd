@@ -28,14 +28,13 @@ cdef class NonE2E(Routed):
     cpdef bint all_heard(self) except -1
     @cython.locals(ask=Ask)
     cpdef bint somebody_wins(self) except -1
-    @cython.locals(ask=Ask, earlier=cython.longlong)
-    cpdef bint is_earliest(self) except -1
-    @cython.locals(ask=Ask)
+    @cython.locals(ask=Ask, given=cython.bint)
     cpdef void yield_votes(self) except *
     cpdef void give_vote_back(self, long long replica, Ask ask) except *
     cpdef void ask_later(self) except *
-    @cython.locals(ask=Ask)
+    @cython.locals(ask=Ask, past=cython.bint, all_once_more=cython.bint)
     cpdef void ask_again(self) except *
+    cpdef bint may_be_lost(self) except -1
     @cython.locals(entry=Entry, asked=tuple)
     cpdef Keyed pass_request(self, long long src, Request m, long long next_hop)
     cpdef void make_entry(self, long long replica, Entry entry) except *
@@ -53,5 +52,7 @@ cdef class NonE2E(Routed):
     @cython.locals(replica=Replica, asked=tuple)
     cpdef void on_request(self, long long src, Request m) except *
     cpdef void vote(self, long long number, Replica replica) except *
+    @cython.locals(ts=cython.longlong, node=cython.longlong, attempt=cython.longlong)
+    cpdef void tell_owner(self, long long number, Replica replica) except *
     @cython.locals(replica=Replica)
     cpdef void on_gathering(self, long long src, Gathering m) except *

@@ -12,10 +12,12 @@ An entry, a queue and a vote name the request that they are about, and what is o
 
 An entry says who once passed, not who has the vote, and it may be a ghost: made by a REQUEST that its own RELEASE
 has overtaken. So only a replica votes; whoever hears of a request of its own that is over sends the RELEASE again;
-and who holds votes but does not win asks the replicas themselves, past the entries.
+and who holds votes but does not win asks those replicas that have not answered themselves, past the entries. Then it
+stands in all their queues. A replica tells who has its vote that an earlier request waits, and who has not won gives
+such votes back: so the earliest of those who hold votes gets them all.
 
 The paper leaves holes here; papers/non_e2e.md has them one by one, with the tests that fall into them. Each of the
-class's flags mends one. `NonE2ELiteral` is the text as printed. Section V.B, failures, is in non_e2e_faults.py.
+class's flags mends one. non_e2e_literal.py is the text as printed. Section V.B, failures, is in non_e2e_faults.py.
 """
 
 from typing import Any
@@ -63,12 +65,12 @@ class NonE2E(Routed):
     # What was added to the text. A test leaves each out alone.
     from_owner = True  # (1) only a RELEASE of its owner frees a replica
     replicas_vote = True  # (2) a GRANTREQ from the way is information: no vote, and no reason to give votes back
-    asks_again = True  # (3) who holds votes and does not win asks the replicas again, past the entries
+    asks_again = True  # (3) who holds votes and does not win asks the replicas themselves, past the entries
     yield_gathers = True  # (4) YIELD takes entries out and gathers queues as RELEASE does,
     by_number = True  # and both take out their own request only, not all of the node's
     answers_late = True  # (5) a GRANTREQ for a request that is over is answered by RELEASE
     attempts = True  # (6) a vote that was given back is asked for under a new number
-    earliest_keeps = True  # (7) the earliest of those who hold votes does not yield
+    earliest_keeps = True  # (7) a vote is given back only if an earlier request waits for it
 
     def set_up(self, me: int, setup: Setup, out: Outbox) -> None:
         Routed.set_up(self, me, setup, out)
@@ -135,7 +137,8 @@ class NonE2E(Routed):
         if not ask.heard:
             ask.heard = not (m.way and self.replicas_vote)
         ask.holder = m.holder
-        ask.since = m.since
+        if m.wanted:
+            ask.wanted = True
         if m.vote or (m.holder == self.me and not self.replicas_vote):
             self.take_vote(src, m.replica, ask)
         if not self.inside:
@@ -157,8 +160,9 @@ class NonE2E(Routed):
             self.enter_cs(NIL, NIL)
         elif votes == 0:
             self.wait_for_votes()
-        elif self.all_heard() and not self.somebody_wins() and not self.is_earliest():
-            self.yield_votes()
+        elif self.all_heard():
+            if self.earliest_keeps or not self.somebody_wins():
+                self.yield_votes()
         elif self.asks_again:
             self.ask_later()
 
@@ -180,20 +184,19 @@ class NonE2E(Routed):
                 counts[ask.holder] = counts.get(ask.holder, 0) + 1
         return max(counts.values(), default=0) >= self.quorum
 
-    def is_earliest(self) -> bool:
-        """Of those who hold votes, by what was heard in this round: the others yield, and this one waits for that."""
-        earlier = 0
-        for ask in self.asks:
-            earlier += ask.heard and not ask.vote and (ask.since, ask.holder) < (self.ts, self.me)
-        return self.earliest_keeps and earlier == 0
-
     def yield_votes(self) -> None:  # EE:B5, B6
+        """Those that an earlier request waits for."""
+        given = False
         for replica in range(len(self.asks)):
             ask: Ask = self.asks[replica]
-            if ask.vote:
+            if ask.vote and (ask.wanted or not self.earliest_keeps):
                 self.give_vote_back(replica, ask)
-        eighths = self.out.choose(SHARES) + 1
-        self.set_timer("again", self.delay * eighths // SHARES)
+                given = True
+        if given:
+            eighths = self.out.choose(SHARES) + 1
+            self.set_timer("again", self.delay * eighths // SHARES)
+        else:
+            self.wait_for_votes()
 
     def give_vote_back(self, replica: int, ask: Ask) -> None:
         self.door.route(Yield(self.gate, self.keys[replica], replica, self.ts, self.me, ask.attempt, (), NIL))
@@ -202,6 +205,7 @@ class NonE2E(Routed):
         ask.heard = False
         ask.holder = NIL
         ask.vote = False
+        ask.wanted = False
 
     def ask_later(self) -> None:
         assert self.timers is not None
@@ -213,14 +217,20 @@ class NonE2E(Routed):
             self.ask_again()
 
     def ask_again(self) -> None:
-        """EE:B6 for the votes that were given back; the others are asked for once more, past the entries."""
+        """EE:B6 for the votes that were given back; who has others asks for those that it lacks, past the entries."""
         self.delay = min(2 * self.delay, self.longest)
+        all_once_more = self.may_be_lost()
+        past = self.asks_again and (all_once_more or self.votes() > 0)
         for replica in range(len(self.asks)):
             ask: Ask = self.asks[replica]
             if not ask.asked:
                 self.ask(replica, False)
-            elif not ask.vote and self.asks_again:
+            elif past and not ask.vote and (all_once_more or not ask.heard):
                 self.ask(replica, True)
+
+    def may_be_lost(self) -> bool:
+        """What a replica that has answered knows of this request."""
+        return False
 
     # On the way.
 
@@ -255,8 +265,7 @@ class NonE2E(Routed):
 
     def inform(self, replica: int, asked: Asked, holder: Asked, way: bool) -> None:
         ts, node, attempt = asked
-        vote = not way and asked == holder
-        self.out.send(node, new_grantreq(self.gate, replica, ts, attempt, holder[1], holder[0], way, vote, self.clock))
+        self.out.send(node, new_grantreq(self.gate, replica, ts, attempt, holder[1], way, False, False, self.clock))
 
     def pass_gathering(self, src: int, m: Gathering, next_hop: int) -> Keyed | None:  # EE:B4
         entry: Entry | None = self.replica_list.get(m.replica)
@@ -309,19 +318,29 @@ class NonE2E(Routed):
             self.clock = m.ts
         replica = self.replica(m.replica)
         asked = (m.ts, m.node, m.attempt)
-        if replica.owner != asked:
-            put(replica.queue, asked)
-            self.vote(m.replica, replica)
-            if replica.owner == asked:
-                return  # and told so
-        if replica.owner:
+        if replica.owner == asked:
+            self.tell_owner(m.replica, replica)
+            return
+        put(replica.queue, asked)
+        self.vote(m.replica, replica)
+        if replica.owner and replica.owner != asked:
             self.inform(m.replica, asked, replica.owner, False)
 
     def vote(self, number: int, replica: Replica) -> None:
-        """For the first in the queue, if the vote is free."""
-        if not replica.owner and replica.queue:
+        """For the first in the queue, if the vote is free. If not, its owner hears once that an earlier one waits."""
+        if not replica.queue:
+            return
+        if not replica.owner:
             replica.owner = replica.queue.pop(0)
-            self.inform(number, replica.owner, replica.owner, False)
+            replica.wanted = False
+            self.tell_owner(number, replica)
+        elif self.earliest_keeps and not replica.wanted and replica.queue[0][:2] < replica.owner[:2]:
+            replica.wanted = True
+            self.tell_owner(number, replica)
+
+    def tell_owner(self, number: int, replica: Replica) -> None:
+        ts, node, attempt = replica.owner
+        self.out.send(node, new_grantreq(self.gate, number, ts, attempt, node, False, True, replica.wanted, self.clock))
 
     def on_gathering(self, src: int, m: Gathering) -> None:  # EE:B4, where it ends
         replica = self.replica(m.replica)
@@ -345,6 +364,7 @@ class NonE2E(Routed):
         replica = self.replicas[i] = Replica()
         replica.owner = state[0]
         replica.queue = list(state[1])
+        replica.wanted = state[2]
 
     def on_range(self, start: int, end: int) -> None:
         """Who plays a replica is not on the way to it."""
@@ -405,9 +425,10 @@ class NonE2E(Routed):
         self.asks = [load_ask(ask) for ask in asks]
         for number, *entry in entries:
             self.replica_list[number] = load_entry(entry)
-        for number, owner, queue in replicas:
+        for number, owner, queue, wanted in replicas:
             replica = self.replicas[number] = Replica()
             replica.owner = tuple(owner)
+            replica.wanted = wanted
             replica.queue = [tuple(asked) for asked in queue]
         self.load_timers(tuple(timers))
 
@@ -420,24 +441,3 @@ class NonE2E(Routed):
             "replica_list": {number: entry.key() for number, entry in sorted(self.replica_list.items())},
             "replicas": {number: replica.key() for number, replica in sorted(self.replicas.items())},
         }
-
-
-class NonE2ELiteral(NonE2E):
-    """EE section IV.B as printed: it hangs, and lets two in."""
-
-    about = About(
-        name="non_e2e_literal",
-        paper="EE",
-        kind="quorum",
-        cost="n(2h+1) alone, h hops to each of n replicas; fewer under load",
-        many=False,
-        options=NonE2E.about.options,
-    )
-    from_owner = False
-    replicas_vote = False
-    asks_again = False
-    yield_gathers = False
-    by_number = False
-    answers_late = False
-    attempts = False
-    earliest_keeps = False

@@ -135,8 +135,11 @@ class NonE2EFaults(NonE2E):
         self.wait_for_votes()
 
     def wait_for_votes(self) -> None:
-        if self.lease or self.crashed:
+        if self.may_be_lost():
             self.ask_later()
+
+    def may_be_lost(self) -> bool:
+        return self.lease > 0 or bool(self.crashed)
 
     def ask_again(self) -> None:
         for replica in sorted(self.leases):
@@ -198,6 +201,7 @@ class NonE2EFaults(NonE2E):
         del self.leases[replica]
         ask = self.asks[replica]
         ask.vote = False
+        ask.wanted = False
         ask.heard = False
         ask.holder = NIL
 
@@ -254,6 +258,7 @@ class NonE2EFaults(NonE2E):
 
     def vote(self, number: int, replica: Replica) -> None:
         if replica.owner:
+            NonE2E.vote(self, number, replica)
             return
         self.cancel_timer(f"{VOTE}{number}")
         if self.is_waiting(number):
@@ -281,7 +286,7 @@ class NonE2EFaults(NonE2E):
             replica.owner = ()
         NonE2E.on_request(self, src, m)
         if m.past and replica.owner and replica.owner != asked:
-            self.inform(m.replica, replica.owner, replica.owner, False)
+            self.tell_owner(m.replica, replica)
 
     def follows(self, asked: Asked, before: Asked) -> bool:
         """Is this a later attempt of the same request?"""

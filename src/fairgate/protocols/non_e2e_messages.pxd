@@ -10,8 +10,8 @@ cdef class Request(Keyed):
 
 @cython.final
 cdef class GrantReq(Gated):
-    cdef readonly long long replica, ts, attempt, holder, since, clock
-    cdef readonly bint way, vote
+    cdef readonly long long replica, ts, attempt, holder, clock
+    cdef readonly bint way, vote, wanted
 
 cdef class Gathering(Keyed):
     cdef readonly long long replica, ts, node, attempt, keeper
@@ -61,7 +61,7 @@ cpdef Request new_request(
 
 @cython.locals(m=GrantReq)
 cpdef GrantReq new_grantreq(
-    long long gate, long long replica, long long ts, long long attempt, long long holder, long long since, bint way, bint vote, long long clock
+    long long gate, long long replica, long long ts, long long attempt, long long holder, bint way, bint vote, bint wanted, long long clock
 )
 
 @cython.locals(m=Release)

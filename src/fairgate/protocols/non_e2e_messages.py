@@ -31,12 +31,13 @@ class Request(Keyed):
 
 
 class GrantReq(Gated):
-    """GRANTREQ: your request (ts, attempt) is known here, and `holder` has the replica, by its request of `since`.
+    """GRANTREQ: your request (ts, attempt) is known here, and `holder` has the replica.
 
-    `way`: as far as a node on the way can know. `vote`: you have it, and I am the replica.
+    `way`: as far as a node on the way can know. `vote`: you have it, and I am the replica; `wanted`: an earlier
+    request waits for it.
     """
 
-    __slots__ = ("attempt", "clock", "holder", "replica", "since", "ts", "vote", "way")
+    __slots__ = ("attempt", "clock", "holder", "replica", "ts", "vote", "wanted", "way")
     tag = "ne.grantreq"
 
     def __init__(
@@ -46,9 +47,9 @@ class GrantReq(Gated):
         ts: int,
         attempt: int,
         holder: int,
-        since: int,
         way: bool,
         vote: bool,
+        wanted: bool,
         clock: int,
     ) -> None:
         self.gate = gate
@@ -56,13 +57,13 @@ class GrantReq(Gated):
         self.ts = ts
         self.attempt = attempt
         self.holder = holder
-        self.since = since
         self.way = way
         self.vote = vote
+        self.wanted = wanted
         self.clock = clock
 
     def key(self) -> Key:
-        said = (self.holder, self.since, self.way, self.vote, self.clock)
+        said = (self.holder, self.way, self.vote, self.wanted, self.clock)
         return (self.tag, self.gate, self.replica, self.ts, self.attempt, *said)
 
 
@@ -267,7 +268,7 @@ def new_request(gate: int, target: int, replica: int, ts: int, node: int, attemp
 
 
 def new_grantreq(
-    gate: int, replica: int, ts: int, attempt: int, holder: int, since: int, way: bool, vote: bool, clock: int
+    gate: int, replica: int, ts: int, attempt: int, holder: int, way: bool, vote: bool, wanted: bool, clock: int
 ) -> GrantReq:
     m = GrantReq.__new__(GrantReq)
     m.gate = gate
@@ -275,9 +276,9 @@ def new_grantreq(
     m.ts = ts
     m.attempt = attempt
     m.holder = holder
-    m.since = since
     m.way = way
     m.vote = vote
+    m.wanted = wanted
     m.clock = clock
     return m
 

@@ -13,11 +13,12 @@ cdef class Entry:
 cdef class Replica:
     cdef public tuple owner
     cdef public list queue
+    cdef public bint wanted
 
 @cython.final
 cdef class Ask:
-    cdef public long long attempt, holder, since
-    cdef public bint asked, heard, vote
+    cdef public long long attempt, holder
+    cdef public bint asked, heard, vote, wanted
 
 @cython.locals(ask=Ask)
 cpdef Ask new_ask(long long attempt)

@@ -24,31 +24,32 @@ class Entry:
 class Replica:
     """The role of a replica: its vote and its queue."""
 
-    __slots__ = ("owner", "queue")
+    __slots__ = ("owner", "queue", "wanted")
 
     def __init__(self) -> None:
         self.owner: Asked = ()  # whom it has voted for
         self.queue: list[Asked] = []
+        self.wanted = False  # does the owner know that an earlier request waits?
 
     def key(self) -> Key:
-        return (self.owner, tuple(self.queue))
+        return (self.owner, tuple(self.queue), self.wanted)
 
 
 class Ask:
     """What a requester knows of one replica."""
 
-    __slots__ = ("asked", "attempt", "heard", "holder", "since", "vote")
+    __slots__ = ("asked", "attempt", "heard", "holder", "vote", "wanted")
 
     def __init__(self, attempt: int) -> None:
         self.attempt = attempt
         self.asked = False  # is this attempt under way?
         self.heard = False  # did the replica answer in this round?
         self.holder = NIL
-        self.since = 0  # the timestamp of the holder's request
         self.vote = False
+        self.wanted = False  # by an earlier request
 
     def key(self) -> Key:
-        return (self.attempt, self.asked, self.heard, self.holder, self.since, self.vote)
+        return (self.attempt, self.asked, self.heard, self.holder, self.vote, self.wanted)
 
 
 def merged(one: list[Asked], other: tuple[Asked, ...]) -> list[Asked]:
@@ -67,8 +68,7 @@ def new_ask(attempt: int) -> Ask:
     ask = Ask.__new__(Ask)
     ask.attempt = attempt
     ask.holder = NIL
-    ask.asked = ask.heard = ask.vote = False
-    ask.since = 0
+    ask.asked = ask.heard = ask.vote = ask.wanted = False
     return ask
 
 
@@ -83,7 +83,7 @@ def new_entry(holder: Asked, previous: int, next_hop: int) -> Entry:
 
 def load_ask(key: Key) -> Ask:
     ask = Ask(0)
-    ask.attempt, ask.asked, ask.heard, ask.holder, ask.since, ask.vote = key
+    ask.attempt, ask.asked, ask.heard, ask.holder, ask.vote, ask.wanted = key
     return ask
 
 

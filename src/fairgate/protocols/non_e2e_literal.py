@@ -1,0 +1,25 @@
+"""Non End-to-End to the letter of EE section IV.B: none of the corrections of non_e2e.py. For study only."""
+
+from fairgate.core.about import About
+from fairgate.protocols.non_e2e import NonE2E
+
+
+class NonE2ELiteral(NonE2E):
+    """EE section IV.B as printed: it hangs, and lets two in."""
+
+    about = About(
+        name="non_e2e_literal",
+        paper="EE",
+        kind="quorum",
+        cost="n(2h+1) alone, h hops to each of n replicas; fewer under load",
+        many=False,
+        options=NonE2E.about.options,
+    )
+    from_owner = False
+    replicas_vote = False
+    asks_again = False
+    yield_gathers = False
+    by_number = False
+    answers_late = False
+    attempts = False
+    earliest_keeps = False
