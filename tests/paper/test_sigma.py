@@ -325,3 +325,19 @@ def test_if_that_replica_is_silent_the_next_one_is_asked() -> None:
         hand.deliver_all()
         hand.advance(SECOND)
     assert list(hand.inside) == [3]
+
+
+def test_who_comes_to_its_turn_asks_again_where_an_owner_before_it_was() -> None:
+    """Replica 2 forgets both; 4, whose turn comes at replica 0, asks it long before Tw is over."""
+    hand = hand_of(retry=100, resend=1_000)
+    ask(hand, 3, 0, 1, 2)
+    ask(hand, 4, 0, 1, 2)
+    assert list(hand.inside) == [3]
+    node(hand, 2).replicas.clear()
+    node(hand, 4).resp[2].due = 1_000_000  # Tw, by what replica 2 said before
+    hand.release(3)
+    move(hand, 3, 0)
+    hand.flight = [flight for flight in hand.flight if flight.dst == 4]  # nothing else arrives
+    move(hand, 0, 4, Response)
+    hand.advance(1_000)
+    assert "4>2 request" in sent(hand)

@@ -124,7 +124,10 @@ class Sigma(Strawman):
             self.look_later(r, max(wait * self.retry // 100, self.resend // 100))
 
     def forget_served(self) -> None:
-        """Replicas vote in the order of timestamps: owners before us that we heard of elsewhere have left by now."""
+        """Replicas vote in the order of timestamps: owners before us that we heard of elsewhere have left by now.
+
+        Whoever voted for them votes for us next, or has lost its memory: then it must be asked, and not after Tw.
+        """
         for r in self.resp:
             if (
                 r.owner != NIL
@@ -132,6 +135,8 @@ class Sigma(Strawman):
                 and (r.owner_ts < self.ts or (r.owner_ts == self.ts and r.owner < self.me))
             ):
                 self.uncount(r)
+                if self.resend:
+                    self.look_later(r, self.resend)
 
     def keep_a_while(self, r: Resp) -> None:
         """This vote came back: twice as long each time before it is yielded again, or it would go back and forth."""
