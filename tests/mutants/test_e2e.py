@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.paper.test_e2e_ft import FAULTS
 
 TWO = {"k", "grant"}  # two are inside, or one comes in twice
 STUCK = {"hang", "storm"}
+LOST_MEMORY = 694  # a run in which somebody does, and asks on
 
 CLIENTS = {
     "an answer that its vote has overtaken takes the vote away": (
@@ -58,11 +60,6 @@ REPLICAS = {
 }
 
 FAULTY = {
-    "a promise is shorter than what is counted on": (
-        "self.promise_time = self.lease + (self.lease // MILLION + 1) * drift",
-        "self.promise_time = self.lease // 4",
-        TWO,
-    ),
     "a lease that is over is over for nobody": (
         '            self.lose_cs("lease over")\n',
         "            self.holding = True\n",
@@ -77,10 +74,25 @@ FAULTY = {
     "a promise never ends": ("            self.promise_over(int(", "            str(int(", STUCK),
 }
 
+PROMISES = {
+    "a promise is shorter than what is counted on": (
+        "promise",
+        'self.set_timer(f"{PROMISE}{i}", self.promise_time)',
+        'self.set_timer(f"{PROMISE}{i}", self.lease // 4)',
+        TWO,
+    ),
+    "a replica votes though it has promised": (
+        "is_promised",
+        'return f"{PROMISE}{i}" in self.timers',
+        "return False",
+        TWO,
+    ),
+}
 
-def broken(protocol: Any, faults: str = "", seeds: int = 150) -> str:
+
+def broken(protocol: Any, faults: str = "", seeds: Iterable[int] = range(150)) -> str:
     """What the first run that breaks breaks, or "" if the mutant survives."""
-    for seed in range(seeds):
+    for seed in seeds:
         if faults:
             spec, joins = FAULTS[faults]
             outcome = one_run(protocol, seed, replace(spec, options=QUICK, most_events=60_000), joins=joins)
@@ -108,10 +120,25 @@ def test_mutant_of_the_replica_is_caught(name: str) -> None:
 def test_mutant_under_faults_is_caught(name: str) -> None:
     old, new, expected = FAULTY[name]
     protocol = mutant("protocols.e2e_ft", old, new).E2EFT
-    found = {broken(protocol, faults, 60) for faults in ("all", "long stays")}
+    found = {broken(protocol, faults, range(60)) for faults in ("all", "long stays")}
     assert found & expected
+
+
+@pytest.mark.parametrize("name", PROMISES)
+def test_mutant_of_a_promise_is_caught(name: str) -> None:
+    method, old, new, expected = PROMISES[name]
+    changed = vars(mutant("protocols.e2e_promises", old, new).Promising)[method]
+    protocol = type("Mutant", (E2EFT,), {method: changed})
+    assert {broken(protocol, faults, range(60)) for faults in ("all", "long stays")} & expected
+
+
+def test_a_replica_that_goes_by_the_latest_stamp_hangs_who_lost_its_memory() -> None:
+    """Its stamps have begun anew; two of its votes are another's for ever."""
+    protocol = type("Mutant", (E2EFT,), {"keep": E2E.keep})
+    assert broken(protocol, "resets", [LOST_MEMORY]) == "hang"
 
 
 def test_the_originals_pass_on_the_same_seeds() -> None:
     assert broken(E2E) == ""
-    assert {broken(E2EFT, faults, 60) for faults in ("all", "long stays")} == {""}
+    assert {broken(E2EFT, faults, range(60)) for faults in ("all", "long stays")} == {""}
+    assert broken(E2EFT, "resets", [LOST_MEMORY]) == ""

@@ -18,6 +18,8 @@ What is promised. At most one is inside, whatever is lost, doubled, late or susp
 Once the faults are over and messages take less than a third of a lease, everybody gets in.
 All is said again until it is answered, and may be heard twice: links may lose, double and reorder, and no channel is
 needed. The nodes on the way trust their replica list for a lease only; IAMWINNER goes by the overlay's new ways.
+
+Here are the client, the owner and the waiters; e2e_promises.py has the replicas and the nodes on the way to them.
 """
 
 from dataclasses import replace
@@ -35,27 +37,21 @@ from fairgate.protocols.e2e_messages import (
     Ping,
     Pong,
     Queue,
-    Release,
-    Request,
     Response,
     SentBack,
     Token,
     as_queue,
 )
-from fairgate.protocols.e2e_replica import Entry, Replica
+from fairgate.protocols.e2e_promises import DRIFT, LEASE, PROMISE, Promising
 
-LEASE = 30_000_000_000  # ns
-DRIFT = 10_000  # parts per million
-MILLION = 1_000_000
 PING = 10_000_000_000  # EE: for example 1 in 10 minutes
 MISSES = 2  # pings without an answer that make a waiter act
 SLOWEST = 8  # times the first delay: how seldom a waiting client asks again
 SEQUENCES = 1 << 20
 LINEAGES = 1 << 53
-PROMISE = "promise:"
 
 
-class E2EFT(E2E):
+class E2EFT(Promising):
     about = replace(
         E2E.about,
         name="e2e_ft",
@@ -63,13 +59,9 @@ class E2EFT(E2E):
         survives=("crash", "reset of fewer than 2m-n replicas a lease", "loss", "duplication"),
         options={**E2E.about.options, "tells": True, "lease": LEASE, "drift": DRIFT, "ping": PING, "copies": 2},
     )
-    timed = True
 
     def __init__(self, me: int, setup: Setup, out: Door) -> None:
-        E2E.__init__(self, me, setup, out)
-        self.lease: int = setup.options.get("lease", LEASE)
-        drift: int = setup.options.get("drift", DRIFT)
-        self.promise_time = self.lease + (self.lease // MILLION + 1) * drift  # lease * (1 + drift), rounded up
+        Promising.__init__(self, me, setup, out)
         self.every = self.lease // 3  # how often it is said again
         self.ping: int = setup.options.get("ping", PING)
         self.copies: int = setup.options.get("copies", 2)
@@ -86,9 +78,6 @@ class E2EFT(E2E):
         self.copy_generation = 0
         self.copy_sequence = 0
         self.unanswered = 0
-        # The other sides.
-        self.handed: dict[int, list[tuple[int, int, int, int]]] = {}  # by replica: requests the holder was told of
-        self.trusted: dict[int, int] = {}  # until when an entry of the replica list is
 
     # The client.
 
@@ -111,15 +100,22 @@ class E2EFT(E2E):
 
     def on_response(self, m: Response) -> None:
         E2E.on_response(self, m)
-        if not (m.vote and self.is_asking() and m.stamp == self.stamp and m.round == self.rounds[m.replica]):
+        i = m.replica
+        if not (m.vote and self.is_asking() and m.stamp == self.stamp and m.round >= self.rounds[i]):
             return
-        if self.ends[m.replica] < self.now + self.every:
+        if m.round > self.rounds[i]:
+            self.out.note("a vote from before this node lost its memory")
+            self.rounds[i] = m.round
+            self.ask_again(i, 0)
+        elif self.ends[i] < self.now + self.every:
             self.out.note("a vote came so late that it must be had again")
-            self.ask_again(m.replica, 0)
+            self.ask_again(i, 0)
 
     def learn_vote(self, m: Response) -> None:
         E2E.learn_vote(self, m)
         self.ends[m.replica] = self.asked[m.replica] + self.lease
+        if self.delay > self.every:
+            self.ask_later(self.every)  # or the vote ends before it is asked for again
 
     def has_won(self) -> bool:
         lasting = [i for i in range(len(self.keys)) if self.is_mine(i) and self.ends[i] > self.now]
@@ -292,118 +288,6 @@ class E2EFT(E2E):
             self.lease_over()
         else:
             self.promise_over(int(name.removeprefix(PROMISE)))
-
-    # The replica: every vote and every holder is a promise, and has a timer.
-
-    def promise(self, i: int) -> None:
-        self.set_timer(f"{PROMISE}{i}", self.promise_time)
-
-    def is_promised(self, i: int) -> bool:
-        assert self.timers is not None
-        return f"{PROMISE}{i}" in self.timers
-
-    def promise_over(self, i: int) -> None:
-        self.out.note("a promise ended")
-        r = self.replica(i)
-        r.vote = NIL
-        self.take_back(i, r)
-        self.settle(i, r)
-
-    def take_back(self, i: int, r: Replica) -> None:
-        """Those whom the holder was told of wait here again."""
-        for rank, stamp, node, round in self.handed.pop(i, []):
-            if all(request[2] != node for request in r.waiting):
-                self.keep(r, node, stamp, round, -rank)
-
-    def settle(self, i: int, r: Replica) -> None:
-        if r.waiting and r.holder != NIL and not self.is_promised(i):
-            r.holder = NIL
-        E2E.settle(self, i, r)
-
-    def hand_over(self, i: int, r: Replica) -> None:
-        nodes = [request[2] for request in r.waiting]
-        told = [request for request in self.handed.get(i, []) if request[2] not in nodes]
-        self.handed[i] = told + r.waiting
-        E2E.hand_over(self, i, r)
-
-    def cast(self, i: int, r: Replica) -> None:
-        E2E.cast(self, i, r)
-        self.promise(i)
-
-    def vote_again(self, i: int, r: Replica, round: int, known: int) -> None:
-        E2E.vote_again(self, i, r, round, known)
-        self.promise(i)
-
-    def is_bound(self, i: int, r: Replica, lineage: int) -> bool:
-        """Under a promise that an owner of this lineage must not break?"""
-        return r.vote != NIL or (r.holder != NIL and r.lineage != lineage and self.is_promised(i))
-
-    def on_winner(self, m: IAmWinner) -> None:
-        i = m.replica
-        r = self.replica(i)
-        self.use_vote(r, m.node, m.stamp)
-        known = (r.holder, r.lineage, r.generation) == (m.node, m.lineage, m.generation)
-        if self.is_bound(i, r, m.lineage) or not (known or self.is_news(m.generation, r.generation)):
-            self.refuse(i, r)
-            return
-        self.set_holder(i, r, m.node, m.stamp, m.generation, m.lineage)
-        self.out.send(m.node, Confirm(self.gate, i, m.lineage, m.generation, m.round))
-        self.settle(i, r)
-
-    def on_release_message(self, m: Release) -> None:
-        i = m.replica
-        r = self.replica(i)
-        self.use_vote(r, m.node, m.stamp)
-        if self.is_bound(i, r, m.lineage) or not self.is_news(m.generation + 1, r.generation):
-            self.refuse(i, r)
-        elif m.heir != NIL:
-            self.set_holder(i, r, m.heir, m.heir_stamp, m.generation + 1, m.lineage)
-        else:
-            r.generation = m.generation
-            r.holder = NIL
-            self.cancel_timer(f"{PROMISE}{i}")
-            self.take_back(i, r)
-            self.settle(i, r)
-
-    def refuse(self, i: int, r: Replica) -> None:
-        if r.vote != NIL:
-            self.recall(i, r, True)
-        else:
-            self.settle(i, r)  # a vote may have been used
-
-    def set_holder(self, i: int, r: Replica, node: int, stamp: int, generation: int, lineage: int) -> None:
-        if (r.holder, r.lineage, r.generation) != (node, lineage, generation):
-            self.handed.pop(i, None)  # they travel with the token
-            E2E.set_holder(self, i, r, node, stamp, generation, lineage)
-        self.promise(i)
-
-    def give_replica(self, i: int) -> Key:
-        promised = self.is_promised(i)
-        self.cancel_timer(f"{PROMISE}{i}")
-        return (E2E.give_replica(self, i), promised, tuple(self.handed.pop(i, [])))
-
-    def take_replica(self, i: int, state: Key) -> None:
-        replica, promised, handed = state
-        E2E.take_replica(self, i, replica)
-        self.handed[i] = list(handed)
-        if promised:
-            self.promise(i)  # longer than it was: the safe side
-
-    # Nodes on the way.
-
-    def stops(self, m: Request) -> bool:
-        return m.round == 0 and self.trusted.get(m.replica, 0) > self.now
-
-    def note_owner(self, src: int, m: IAmWinner, next_hop: int) -> None:
-        entry = self.entries.get(m.replica)
-        if (
-            entry is None
-            or self.is_news(m.generation, entry.generation)
-            or (entry.owner == m.node and entry.generation == m.generation)
-            or (entry.owner != NIL and self.trusted.get(m.replica, 0) <= self.now)
-        ):
-            self.entries[m.replica] = Entry(m.node, m.generation, next_hop, src)
-            self.trusted[m.replica] = self.now + self.promise_time
 
     # Every other message.
 

@@ -181,8 +181,9 @@ class Voter(Routed):
             self.consider(m.replica, r, m.node, m.stamp, m.round, m.known)
 
     def vote_again(self, i: int, r: Replica, round: int, known: int) -> None:
-        r.vote_round = max(r.vote_round, round)
-        r.vote_known = max(r.vote_known, known)
+        if round >= r.vote_round:
+            r.vote_round = round
+            r.vote_known = known
         self.respond(i, r, r.vote, r.vote_stamp, r.vote_round, True)
         if r.recalled:
             self.recall(i, r, False)

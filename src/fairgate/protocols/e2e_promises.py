@@ -1,0 +1,151 @@
+"""The other sides of End-to-End under failures: every vote of a replica, and every holder, is a promise that ends.
+
+What is promised, and why that is safe, is said in e2e_ft.py; here is what makes it live. Nobody waits for a replica for
+ever: a promise that is not renewed ends, and what was said to a holder that is gone is taken back. And replicas agree
+on who is the best of those who wait, since they go by what each of them said last (`keep`, `vote_again`): so all votes
+come to that one, and stay. A node that lost its memory begins with earlier stamps, lower rounds and no rank; if a
+replica went by the highest that it has ever heard, the node would wait for votes that nobody asks back for it.
+"""
+
+from fairgate.core.ids import NIL
+from fairgate.core.kbr import Door
+from fairgate.core.message import Key
+from fairgate.core.queues import put
+from fairgate.core.setup import Setup
+from fairgate.protocols.e2e import E2E
+from fairgate.protocols.e2e_messages import Confirm, IAmWinner, Release, Request
+from fairgate.protocols.e2e_replica import Entry, Replica
+
+LEASE = 30_000_000_000  # ns
+DRIFT = 10_000  # parts per million
+MILLION = 1_000_000
+PROMISE = "promise:"
+
+
+class Promising(E2E):
+    timed = True
+
+    def __init__(self, me: int, setup: Setup, out: Door) -> None:
+        E2E.__init__(self, me, setup, out)
+        self.lease: int = setup.options.get("lease", LEASE)
+        drift: int = setup.options.get("drift", DRIFT)
+        self.promise_time = self.lease + (self.lease // MILLION + 1) * drift  # lease * (1 + drift), rounded up
+        self.handed: dict[int, list[tuple[int, int, int, int]]] = {}  # by replica: requests the holder was told of
+        self.trusted: dict[int, int] = {}  # until when an entry of the replica list is
+
+    # The replica.
+
+    def promise(self, i: int) -> None:
+        self.set_timer(f"{PROMISE}{i}", self.promise_time)
+
+    def is_promised(self, i: int) -> bool:
+        assert self.timers is not None
+        return f"{PROMISE}{i}" in self.timers
+
+    def promise_over(self, i: int) -> None:
+        self.out.note("a promise ended")
+        r = self.replica(i)
+        r.vote = NIL
+        self.take_back(i, r)
+        self.settle(i, r)
+
+    def take_back(self, i: int, r: Replica) -> None:
+        """Those whom the holder was told of wait here again."""
+        for rank, stamp, node, round in self.handed.pop(i, []):
+            if all(request[2] != node for request in r.waiting):
+                self.keep(r, node, stamp, round, -rank)
+
+    def settle(self, i: int, r: Replica) -> None:
+        if r.waiting and r.holder != NIL and not self.is_promised(i):
+            r.holder = NIL
+        E2E.settle(self, i, r)
+
+    def hand_over(self, i: int, r: Replica) -> None:
+        nodes = [request[2] for request in r.waiting]
+        told = [request for request in self.handed.get(i, []) if request[2] not in nodes]
+        self.handed[i] = told + r.waiting
+        E2E.hand_over(self, i, r)
+
+    def cast(self, i: int, r: Replica) -> None:
+        E2E.cast(self, i, r)
+        self.promise(i)
+
+    def keep(self, r: Replica, node: int, stamp: int, round: int, known: int) -> None:
+        """Its last word counts, be the stamp earlier: it may have lost its memory. If this is late, it asks again."""
+        r.waiting = [request for request in r.waiting if request[2] != node]
+        put(r.waiting, (-known, stamp, node, round))
+
+    def vote_again(self, i: int, r: Replica, round: int, known: int) -> None:
+        E2E.vote_again(self, i, r, round, known)
+        self.promise(i)
+
+    def is_bound(self, i: int, r: Replica, lineage: int) -> bool:
+        """Under a promise that an owner of this lineage must not break?"""
+        return r.vote != NIL or (r.holder != NIL and r.lineage != lineage and self.is_promised(i))
+
+    def on_winner(self, m: IAmWinner) -> None:
+        i = m.replica
+        r = self.replica(i)
+        self.use_vote(r, m.node, m.stamp)
+        known = (r.holder, r.lineage, r.generation) == (m.node, m.lineage, m.generation)
+        if self.is_bound(i, r, m.lineage) or not (known or self.is_news(m.generation, r.generation)):
+            self.refuse(i, r)
+            return
+        self.set_holder(i, r, m.node, m.stamp, m.generation, m.lineage)
+        self.out.send(m.node, Confirm(self.gate, i, m.lineage, m.generation, m.round))
+        self.settle(i, r)
+
+    def on_release_message(self, m: Release) -> None:
+        i = m.replica
+        r = self.replica(i)
+        self.use_vote(r, m.node, m.stamp)
+        if self.is_bound(i, r, m.lineage) or not self.is_news(m.generation + 1, r.generation):
+            self.refuse(i, r)
+        elif m.heir != NIL:
+            self.set_holder(i, r, m.heir, m.heir_stamp, m.generation + 1, m.lineage)
+        else:
+            r.generation = m.generation
+            r.holder = NIL
+            self.cancel_timer(f"{PROMISE}{i}")
+            self.take_back(i, r)
+            self.settle(i, r)
+
+    def refuse(self, i: int, r: Replica) -> None:
+        if r.vote != NIL:
+            self.recall(i, r, True)
+        else:
+            self.settle(i, r)  # a vote may have been used
+
+    def set_holder(self, i: int, r: Replica, node: int, stamp: int, generation: int, lineage: int) -> None:
+        if (r.holder, r.lineage, r.generation) != (node, lineage, generation):
+            self.handed.pop(i, None)  # they travel with the token
+            E2E.set_holder(self, i, r, node, stamp, generation, lineage)
+        self.promise(i)
+
+    def give_replica(self, i: int) -> Key:
+        promised = self.is_promised(i)
+        self.cancel_timer(f"{PROMISE}{i}")
+        return (E2E.give_replica(self, i), promised, tuple(self.handed.pop(i, [])))
+
+    def take_replica(self, i: int, state: Key) -> None:
+        replica, promised, handed = state
+        E2E.take_replica(self, i, replica)
+        self.handed[i] = list(handed)
+        if promised:
+            self.promise(i)  # longer than it was: the safe side
+
+    # Nodes on the way.
+
+    def stops(self, m: Request) -> bool:
+        return m.round == 0 and self.trusted.get(m.replica, 0) > self.now
+
+    def note_owner(self, src: int, m: IAmWinner, next_hop: int) -> None:
+        entry = self.entries.get(m.replica)
+        if (
+            entry is None
+            or self.is_news(m.generation, entry.generation)
+            or (entry.owner == m.node and entry.generation == m.generation)
+            or (entry.owner != NIL and self.trusted.get(m.replica, 0) <= self.now)
+        ):
+            self.entries[m.replica] = Entry(m.node, m.generation, next_hop, src)
+            self.trusted[m.replica] = self.now + self.promise_time
