@@ -16,7 +16,7 @@ from fairgate.core.setup import Setup
 from fairgate.overlay.full import Full
 from fairgate.overlay.ring import Ring
 from fairgate.registry import OVERLAYS
-from tests.rings import Witness, World, shuffled
+from tests.rings import PERIOD, SLOW, Witness, World, shuffled
 
 OTHER_CLOCK = 7_000_000_007
 OPTIONS = {"chord_successors": 3, "pastry_leaves": 4}
@@ -129,6 +129,50 @@ def test_who_has_left_owns_nothing_and_passes_on(name: str) -> None:
     world.run(10**9)
     assert list(world.delivered()) == [0]
     assert world.delivered()[0] != [2]
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_answers_that_come_when_a_node_has_left_do_not_bring_it_back(name: str) -> None:
+    """It would be in all tables again, and stop when nobody expects it."""
+    for seed in range(100):
+        world = World(OVERLAYS[name], 6, seed, {**OPTIONS, "pastry_cells": 64})
+        me = 100 + seed  # its place says when it ticks first
+        world.join(me)
+        world.run_until(lambda node=world.nodes[me]: node.joined)  # type: ignore[misc]
+        world.run(world.rng.randrange(PERIOD))
+        world.step(me, "on_leave")
+        world.periods(3)
+        assert me not in world.members()
+        assert not [peer for peer in world.members() if world.nodes[peer].next_hop(place_of(me)) == me]
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_who_sends_to_a_node_that_has_left_is_told_so(name: str) -> None:
+    """Its goodbye may have been overtaken by what it said before, and a table names it again."""
+    world = World(OVERLAYS[name], 6, 1, {**OPTIONS, "overlay_upkeep": 10**12})
+    world.step(2, "on_leave")
+    world.queue.clear()
+    believes = [me for me in world.members() if world.nodes[me].next_hop(place_of(2)) == 2]
+    assert believes
+    for me in believes:
+        world.send_parcel(me, place_of(2))
+    world.run(2 * SLOW)
+    assert [me for me in believes if world.nodes[me].next_hop(place_of(2)) == 2] == []
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_what_comes_to_two_who_leave_at_once_does_not_run_between_them(name: str) -> None:
+    for first in range(6):
+        for second in range(6):
+            if first == second:
+                continue
+            world = World(OVERLAYS[name], 6, 1, OPTIONS)
+            world.step(first, "on_leave")
+            world.step(second, "on_leave")
+            world.run(2 * SLOW)
+            world.send_parcel(first, place_of(first))
+            world.periods(6)
+            assert list(world.delivered()) == [0], (first, second)
 
 
 # The ring.

@@ -28,10 +28,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 SURVIVE = ("sigma", "strawman", "e2e_ft", "non_e2e_faults")
 SHORT, LONG = 20, 200
-# In these some wait for ever, and it was not found out why: papers/e2e.md, "On rings that learn".
-HANGS = {
-    ("e2e_ft", "chord", "worse"): {39},
-}
 WEATHERS = {"calm": CALM, "crashes": CRASHES, "worse": WORSE}
 
 
@@ -65,15 +61,10 @@ def test_crashes(protocol: str, overlay: str) -> None:
 @pytest.mark.parametrize("protocol", OPTIONS)
 def test_many(protocol: str, overlay: str, weather: str) -> None:
     if weather == "calm" or protocol in SURVIVE:
-        known = HANGS.get((protocol, overlay, weather), set())
-        seeds = [seed for seed in range(SHORT, LONG) if seed not in known]
-        all_is_well(overlay, protocol, WEATHERS[weather], seeds)
-        for seed in known:
-            with pytest.raises(Violation, match="liveness"):
-                all_is_well(overlay, protocol, WEATHERS[weather], [seed])
+        all_is_well(overlay, protocol, WEATHERS[weather], range(SHORT, LONG))
 
 
-@pytest.mark.parametrize(("overlay", "seed"), [("chord", 108), ("pastry", 102)])
+@pytest.mark.parametrize(("overlay", "seed"), [("chord", 8), ("pastry", 198)])
 def test_without_titles_two_come_in(overlay: str, seed: int) -> None:
     """Two nodes both believe to own a key, and what the first had in mind is lost on the second."""
     with pytest.raises(Violation, match="2 inside"):

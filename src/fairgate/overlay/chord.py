@@ -101,7 +101,7 @@ class Chord(Living):
             self.rider.on_found(m.target, src)
         elif self.joined:
             self.table.set_finger(top_bit(clockwise(self.place, m.target)), src)
-        elif self.contact != NIL:
+        else:
             self.probe(src, Ask(False))
 
     def become_member(self, src: int, m: Tell) -> None:
@@ -139,7 +139,7 @@ class Chord(Living):
 
     def on_tell(self, src: int, m: Tell) -> None:
         if not self.joined:
-            if self.contact != NIL and self.is_next(src, m):
+            if self.seeking and self.is_next(src, m):
                 self.become_member(src, m)
             return
         away = clockwise(self.place, place_of(src))

@@ -31,6 +31,7 @@ cdef class Leaving(Upkeep):
 cdef class Living(Titled):
     cdef readonly unsigned long long place
     cdef public bint joined
+    cdef public bint seeking
     cdef public long long contact
     cdef public dict awaited
     cdef public tuple told
@@ -46,6 +47,8 @@ cdef class Living(Titled):
     cpdef void start_ticking(self) except *
     cpdef void seek(self) except *
     cpdef void enter_ring(self) except *
+    cpdef void pass_to_neighbour(self) except *
+    cpdef void on_leaving(self, long long src) except *
     cpdef void probe(self, long long peer, Upkeep msg) except *
     cpdef void on_said(self, long long src, Said m) except *
     cpdef void see_range(self) except *

@@ -72,11 +72,14 @@ register(Ping, Pong, Ask, Leaving)
 
 
 class Living(Titled):
-    version = 2
+    version = 3
 
     def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeNode) -> None:
         self.place = place_of(me)
         self.joined = False
+        self.seeking = (
+            False  # a place on the ring: an answer that comes after this node has left must not bring it back
+        )
         self.contact = NIL
         self.awaited: dict[int, int] = {}  # who has not answered yet, and when it was asked
         self.told = (0, 0)  # the range of keys that the rider knows of; it is the table's again after every step
@@ -133,8 +136,10 @@ class Living(Titled):
         """Who is not on the ring is on nobody's way: it passes on what still comes, and keeps nothing of it."""
         if self.joined or src == self.me or self.contact == NIL:
             Titled.arrive(self, src, msg)
-        else:
-            self.out.pass_on(self.contact, msg)
+            return
+        if not self.seeking:
+            self.out.send(src, Leaving())  # something of this node may have come after its first goodbye
+        self.out.pass_on(self.contact, msg)
 
     def on_view(self, number: int, members: tuple[int, ...]) -> None:
         """It learns by messages who is there."""
@@ -151,6 +156,7 @@ class Living(Titled):
     def begin_ring(self, ring: Ring) -> None:
         self.begin(ring)
         self.joined = True
+        self.seeking = False
         self.told = self.own_range()
         self.titles = spans_between(*self.told)
         self.start_ticking()
@@ -160,6 +166,7 @@ class Living(Titled):
             self.begin_ring(Ring((self.me,)))
         elif not self.joined:
             self.contact = contact
+            self.seeking = True
             self.seek()
             self.start_ticking()
         Layer.on_join(self, contact)
@@ -174,6 +181,7 @@ class Living(Titled):
 
     def enter_ring(self) -> None:
         self.joined = True
+        self.seeking = False
         self.contact = NIL
         self.told = self.own_range()
         start, end = self.told
@@ -187,17 +195,28 @@ class Living(Titled):
         if self.joined:
             for peer in self.acquainted():
                 self.out.send(peer, Leaving())
-            self.contact = ([*self.tables().neighbours(1), NIL])[0]
+            self.pass_to_neighbour()
         self.joined = False
+        self.seeking = False
         self.awaited.clear()
         self.cancel_timer(TICK)
         self.settle_titles()
         self.settle()
 
+    def pass_to_neighbour(self) -> None:
+        self.contact = ([*self.tables().neighbours(1), NIL])[0]
+
+    def on_leaving(self, src: int) -> None:
+        self.forget(src)
+        if src == self.contact and not self.seeking:  # both have left: what comes must not run between the two
+            self.pass_to_neighbour()
+
     # Who is there.
 
     def probe(self, peer: int, msg: Upkeep) -> None:
         """Send something that wants an answer."""
+        if not self.joined and not self.seeking:
+            return  # whoever has left needs none
         self.awaited.setdefault(peer, self.now)
         self.out.send(peer, msg)
 
@@ -206,7 +225,7 @@ class Living(Titled):
         if isinstance(msg, Said):
             self.on_said(src, msg)
         elif isinstance(msg, Leaving):
-            self.forget(src)
+            self.on_leaving(src)
         elif isinstance(msg, Estate):
             self.on_estate(src, msg)
         elif isinstance(msg, (Lookup, Found)):
@@ -237,7 +256,7 @@ class Living(Titled):
             self.forget(peer)
         if self.joined:
             self.upkeep()
-        elif self.contact != NIL:
+        elif self.seeking:
             self.seek()
         self.set_timer(TICK, self.period)
         self.see_range()
@@ -276,11 +295,11 @@ class Living(Titled):
 
     def living_key(self) -> Key:
         awaited = sorted([(peer, self.now - asked) for peer, asked in self.awaited.items()])
-        return (self.joined, self.contact, tuple(awaited), self.titles_key())
+        return (self.joined, self.seeking, self.contact, tuple(awaited), self.titles_key())
 
     def load_living(self, key: Key) -> None:
         """After the tables."""
-        self.joined, self.contact, awaited, titles = key
+        self.joined, self.seeking, self.contact, awaited, titles = key
         self.load_titles(tuple(titles))
         self.awaited = {peer: self.now - age for peer, age in awaited}
         if self.joined:

@@ -93,7 +93,7 @@ class Pastry(Living):
         self.enter_if_ready()
 
     def enter_if_ready(self) -> None:
-        if self.joined or not self.welcomed or self.awaited or self.contact == NIL:
+        if not self.seeking or not self.welcomed or self.awaited:
             return
         self.welcomed = False
         if self.table.after:  # else those who welcomed it are gone again
