@@ -13,12 +13,12 @@ from fairgate.protocols.leased import Leased
 
 
 def protocols() -> list[type[Mutex]]:
-    """Every class of fairgate.protocols that has a name, literal versions included."""
+    """Every class of fairgate.protocols that has a name of its own, literal versions included."""
     found = []
     for info in pkgutil.iter_modules(fairgate.protocols.__path__, "fairgate.protocols."):
         for thing in vars(importlib.import_module(info.name)).values():
             if isinstance(thing, type) and issubclass(thing, Mutex) and thing.__module__ == info.name:
-                found += [thing] if thing.about.name else []
+                found += [thing] if "about" in vars(thing) and thing.about.name else []
     return found
 
 

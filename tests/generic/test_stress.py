@@ -149,7 +149,12 @@ MEMORY_LOST = {"a replica has lost its memory", "two incarnations answer one que
 OTHER_WAYS = {"a RELEASE went both ways"}  # only where the ring has changed meanwhile
 UNREACHED = {
     "e2e": OTHER_WAYS,
-    "e2e_ft": {*OTHER_WAYS, "a TOKEN came again"},
+    "e2e_ft": {
+        *OTHER_WAYS,
+        "a TOKEN came again",
+        "a vote from before this node lost its memory",  # nobody does here
+        "a REQUEST came after a later one of the same node",  # in e2e, whose `keep` is another
+    },
     "maekawa": {"locked for a request that is over"},  # a request ends with all its locks: kept against the impossible
     "strawman": MEMORY_LOST,
     "sigma": {*MEMORY_LOST, "a round is lost", "a round is lost to a silent replica"},  # the strawman's
