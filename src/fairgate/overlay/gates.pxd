@@ -2,12 +2,14 @@ cimport cython
 from fairgate.core.kbr cimport Door, Gated, Keyed, Rider, Routed
 from fairgate.core.message cimport Message
 
+cdef class GateDoor(Door)
+
 cdef class Gates(Rider):
-    cdef public Door overlay
     cdef public object make, passes
     cdef readonly bint intercepts
-    cdef readonly long long resources
-    cdef readonly list setups, prefixes
+    cdef readonly long long resources, acting
+    cdef readonly GateDoor door
+    cdef readonly list setups
     cdef public list gates
     cdef public set crashed
     @cython.locals(gated=Gated)
@@ -17,7 +19,6 @@ cdef class Gates(Rider):
     cpdef list made(self)
 
 cdef class GateDoor(Door):
+    cdef public Gates gates
     cdef public Door overlay
-
-@cython.locals(door=GateDoor)
-cdef GateDoor new_gate_door(Gates gates, str prefix)
+    cdef readonly list prefixes

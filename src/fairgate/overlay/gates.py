@@ -20,21 +20,24 @@ class Gates(Rider):
     def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeRouted) -> None:
         assert isinstance(out, Door), "gates stand on an overlay"
         Rider.__init__(self, me, setup, out)
-        self.overlay = out
         self.make = upper
         self.intercepts: bool = getattr(upper, "intercepts", True)
         self.passes: type[Keyed] = getattr(upper, "passes", Keyed)
         self.resources: int = setup.options.get("resources", 1)
         self.setups = gate_setups(setup, self.resources)
-        self.prefixes = gate_prefixes(setup, self.resources)
         self.gates: list[Routed | None] = [None] * self.resources
+        self.acting = 0  # the gate whose step it is
+        self.door: GateDoor | None = None  # of all gates, made with the first of them
         self.crashed: set[int] = set()  # told to gates that are made later, too
 
     def at(self, gate: int) -> Routed:
         """The node of this gate, with its clock set: how every input goes up."""
+        self.acting = gate
         node = self.gates[gate]
         if node is None:
-            node = self.gates[gate] = self.make(self.me, self.setups[gate], new_gate_door(self, self.prefixes[gate]))
+            if self.door is None:
+                self.door = GateDoor(self)
+            node = self.gates[gate] = self.make(self.me, self.setups[gate], self.door)
             node.now = self.now
             if self.crashed:
                 for peer in sorted(self.crashed):
@@ -125,14 +128,24 @@ class Gates(Rider):
 
 
 class GateDoor(Door):
-    """The outbox of one gate's node."""
+    """The outbox of all gates' nodes. A run makes a hundred thousand of those: a door for each would be one more
+    thing to fetch from memory for every message that is sent."""
 
-    def __init__(self, gates: Gates, prefix: str) -> None:
-        Door.__init__(self, gates, prefix)
-        self.overlay = gates.overlay
+    def __init__(self, gates: Gates) -> None:
+        assert isinstance(gates.out, Door)
+        Door.__init__(self, gates, "")
+        self.gates = gates
+        self.overlay = gates.out
+        self.prefixes = gate_prefixes(gates.setup, gates.resources)
 
     def send(self, dst: int, msg: Message) -> None:
         self.overlay.send(dst, msg)
+
+    def set_timer(self, name: str, delay: int) -> None:
+        self.overlay.set_timer(self.prefixes[self.gates.acting] + name, delay)
+
+    def cancel_timer(self, name: str) -> None:
+        self.overlay.cancel_timer(self.prefixes[self.gates.acting] + name)
 
     def route(self, msg: Keyed) -> None:
         self.overlay.route(msg)
@@ -145,15 +158,6 @@ class GateDoor(Door):
 
     def neighbours(self, count: int) -> tuple[int, ...]:
         return self.overlay.neighbours(count)
-
-
-def new_gate_door(gates: Gates, prefix: str) -> GateDoor:
-    """As GateDoor(gates, prefix), by C alone: a run makes one for every node and gate that meet."""
-    door = GateDoor.__new__(GateDoor)
-    door.owner = gates
-    door.prefix = prefix
-    door.overlay = gates.overlay
-    return door
 
 
 def gate_setups(setup: Setup, resources: int) -> list[Setup]:
