@@ -1,5 +1,5 @@
 cimport cython
-from fairgate.core.keyspace cimport begin_alike, clockwise, digit, is_closer, middle, place_of, shared_digits, with_digit
+from fairgate.core.keyspace cimport clockwise, digit, is_closer, middle, place_of, shared_digits, with_digit
 from fairgate.overlay.ring cimport Ring
 from fairgate.overlay.table cimport Table
 
@@ -43,9 +43,8 @@ cdef class SettledPastryTable(PastryTable):
     cpdef long long count(self, long long side) except -2
     @cython.locals(ring=Ring, rank=cython.longlong)
     cpdef long long nearest_leaf(self, unsigned long long key) except -2
-    @cython.locals(ring=Ring, goal=cython.ulonglong, rank=cython.longlong, before=bint)
+    @cython.locals(ring=Ring, goal=cython.ulonglong, rank=cython.longlong, below=cython.longlong, before=bint, after=bint)
     cpdef long long cell(self, long long row, long long column) except -2
-    cpdef bint fits(self, long long rank, long long row, unsigned long long goal) noexcept
 
 cdef class KeptPastryTable(PastryTable):
     cdef public list after

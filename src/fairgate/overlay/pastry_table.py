@@ -10,7 +10,7 @@ empty to the nearest node known that has as many digits of the key, and is neare
 """
 
 from fairgate.core.ids import NIL
-from fairgate.core.keyspace import begin_alike, clockwise, digit, is_closer, middle, place_of, shared_digits, with_digit
+from fairgate.core.keyspace import clockwise, digit, is_closer, middle, place_of, shared_digits, with_digit
 from fairgate.core.message import Key
 from fairgate.overlay.ring import Ring
 from fairgate.overlay.table import Table
@@ -168,14 +168,12 @@ class SettledPastryTable(PastryTable):
         ring = self.ring
         goal = self.goal(row, column)
         rank = ring.rank(goal)
-        before = self.fits(rank - 1, row, goal)
-        if self.fits(rank, row, goal) and not (before and is_closer(goal, ring.places[rank - 1], ring.places[rank])):
+        below = 64 - self.bits * (row + 1)  # bits after the digits that all nodes of this cell have
+        before = rank > 0 and (ring.places[rank - 1] ^ goal) >> below == 0
+        after = rank < ring.size and (ring.places[rank] ^ goal) >> below == 0
+        if after and not (before and is_closer(goal, ring.places[rank - 1], ring.places[rank])):
             return ring.ids[rank]
         return ring.ids[rank - 1] if before else NIL
-
-    def fits(self, rank: int, row: int, goal: int) -> bool:
-        """Has the node of this rank the digits of the goal's cell?"""
-        return 0 <= rank < self.ring.size and begin_alike(self.ring.places[rank], goal, row + 1, self.bits)
 
 
 class KeptPastryTable(PastryTable):
