@@ -60,7 +60,7 @@ MUTANTS = {
         {"k"},
     ),
     "a request is kept, and nobody told": (
-        "        put(entry.queue, asked)\n",
+        "        entry.put(asked)\n",
         "",
         {"liveness"},
     ),

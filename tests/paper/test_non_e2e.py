@@ -133,7 +133,7 @@ def test_b4_release_deletes_the_entries_gathers_the_queues_and_the_replica_votes
     assert (at(hand, 4).replica_list[0].queue, at(hand, 5).replica_list[0].queue) == ([(1, 3, 0)], [(1, 2, 0)])
     hand.release(1)
     take(hand, 1, 4)
-    assert 0 not in at(hand, 4).replica_list
+    assert at(hand, 4).replica_list[0] is None
     assert [m.queue for src, _, m in sent(hand, Release) if src == 4] == [((1, 3, 0),)]
     take(hand, 4, 5)
     assert [m.queue for src, _, m in sent(hand, Release) if src == 5] == [((1, 2, 0), (1, 3, 0))]  # sorted

@@ -24,6 +24,7 @@ cdef class Node:
     cpdef void timer_due(self, str name) except *
     cpdef void set_timer(self, str name, long long delay) except *
     cpdef void cancel_timer(self, str name) except *
+    cpdef bint is_armed(self, str name) except -1
     cpdef tuple key(self)
     cpdef load(self, tuple key)
     cpdef tuple timers_key(self)

@@ -18,6 +18,18 @@ def is_before(a: Asked, b: Asked) -> bool:
     return False
 
 
+def is_same(a: Asked, b: Asked) -> bool:
+    """a == b; one may be empty."""
+    if len(a) != len(b):
+        return False
+    for i in range(len(b)):
+        one: int = a[i]
+        other: int = b[i]
+        if one != other:
+            return False
+    return True
+
+
 def place_in(queue: list[Any], asked: Asked) -> int:
     """Where it stands, or would: mostly at the end, since who asks later has a later timestamp."""
     low, high = 0, len(queue)

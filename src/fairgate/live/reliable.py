@@ -156,7 +156,7 @@ class ReliableLinks(Links):
     def due(self, name: str) -> None:
         with self.lock:
             self.channel.now = clock()
-            if self.channel.timers is not None and name in self.channel.timers:
+            if self.channel.is_armed(name):
                 self.channel.timer_due(name)
 
 

@@ -108,10 +108,9 @@ class Titled(Overlay):
         self.settle_titles()
 
     def await_titles(self, missing: list[Span]) -> None:
-        assert self.timers is not None
         if not missing:
             self.cancel_timer(TITLE)
-        elif TITLE not in self.timers:
+        elif not self.is_armed(TITLE):
             self.missing = missing
             self.set_timer(TITLE, self.wait)
 

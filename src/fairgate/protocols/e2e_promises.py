@@ -39,8 +39,7 @@ class Promising(E2E):
         self.set_timer(f"{PROMISE}{i}", self.promise_time)
 
     def is_promised(self, i: int) -> bool:
-        assert self.timers is not None
-        return f"{PROMISE}{i}" in self.timers
+        return self.is_armed(f"{PROMISE}{i}")
 
     def promise_over(self, i: int) -> None:
         self.out.note("a promise ended")

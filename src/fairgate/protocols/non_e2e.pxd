@@ -1,19 +1,21 @@
 cimport cython
 from fairgate.core.kbr cimport Keyed, Routed
-from fairgate.core.queues cimport put
+from fairgate.core.queues cimport is_same, put
 from fairgate.protocols.non_e2e_messages cimport Gathering, GrantReq, Release, Request, Skip, Yield, new_grantreq, new_release, new_request
 from fairgate.protocols.non_e2e_state cimport Ask, Entry, Replica, load_ask, load_entry, merged, new_ask, new_entry
 
 cdef long long NIL, CAP, LIFE, SHARES
+cdef list NO_ASKS
+cdef dict NO_REPLICAS
 
 cdef class NonE2E(Routed):
     cdef readonly long long quorum
     cdef public long long retry, longest
     cdef public long long clock, life, ts, delay
-    cdef public list asks
-    cdef public dict replica_list, replicas
+    cdef public list asks, replica_list
+    cdef public dict replicas
     @cython.locals(ask=Ask)
-    cpdef void ask(self, long long replica, bint past) except *
+    cpdef void ask(self, long long replica, tuple asked, bint past) except *
     cpdef void forget(self) except *
     cpdef void over(self, long long replica, long long ts, long long attempt) except *
     @cython.locals(ask=Ask)

@@ -28,7 +28,7 @@ from fairgate.core.kbr import REPLICAS, Keyed, Routed
 from fairgate.core.keyspace import is_between
 from fairgate.core.message import Key, Message
 from fairgate.core.outbox import Outbox
-from fairgate.core.queues import put
+from fairgate.core.queues import is_same, put
 from fairgate.core.setup import Setup
 from fairgate.protocols.non_e2e_messages import (
     LIFE,
@@ -48,6 +48,8 @@ from fairgate.protocols.non_e2e_state import Ask, Entry, Replica, load_ask, load
 RETRY = 2_000_000_000  # ns: the first delay before asking again
 CAP = 16  # times that
 SHARES = 8  # a random delay is one to so many eighths
+NO_ASKS: list[Ask] = []  # shared by all nodes that ask for nothing: nearly all, where there are many; so never changed
+NO_REPLICAS: dict[int, Replica] = {}  # and by all that play nothing
 
 
 class NonE2E(Routed):
@@ -81,12 +83,12 @@ class NonE2E(Routed):
         self.life = 0  # drawn by a node that may have lost its memory: its requests are not those from before
         # The requester.
         self.ts = NIL
-        self.asks: list[Ask] = []  # by replica, while a request is under way
+        self.asks = NO_ASKS  # by replica, while a request is under way
         self.delay = 0  # before asking again
         # On the way.
-        self.replica_list: dict[int, Entry] = {}
+        self.replica_list: list[Entry | None] = [None] * len(self.keys)  # by Replica Id
         # The replica.
-        self.replicas: dict[int, Replica] = {}
+        self.replicas = NO_REPLICAS
 
     # The requester.
 
@@ -94,15 +96,16 @@ class NonE2E(Routed):
         self.clock += 1
         self.ts = self.clock
         self.delay = self.retry
+        asked = (self.ts, self.me, self.life << LIFE)
         self.asks = [new_ask(self.life << LIFE) for _ in self.keys]
         for replica in range(len(self.keys)):
-            self.ask(replica, False)
+            self.ask(replica, asked, False)
 
-    def ask(self, replica: int, past: bool) -> None:
+    def ask(self, replica: int, asked: Asked, past: bool) -> None:
         ask = self.asks[replica]
         ask.asked = True
         ask.heard = False
-        self.door.route(new_request(self.gate, self.keys[replica], replica, self.ts, self.me, ask.attempt, past))
+        self.door.route(new_request(self.gate, self.keys[replica], replica, asked, past))
 
     def release_cs(self) -> None:  # EE:B4, where it begins
         ts, asks = self.ts, self.asks
@@ -114,7 +117,7 @@ class NonE2E(Routed):
 
     def forget(self) -> None:
         self.ts = NIL
-        self.asks = []
+        self.asks = NO_ASKS
         self.cancel_timer("again")
 
     def over(self, replica: int, ts: int, attempt: int) -> None:
@@ -208,8 +211,7 @@ class NonE2E(Routed):
         ask.wanted = False
 
     def ask_later(self) -> None:
-        assert self.timers is not None
-        if "again" not in self.timers:
+        if not self.is_armed("again"):
             self.set_timer("again", self.delay)
 
     def on_timer(self, name: str) -> None:
@@ -223,10 +225,11 @@ class NonE2E(Routed):
         past = self.asks_again and (all_once_more or self.votes() > 0)
         for replica in range(len(self.asks)):
             ask: Ask = self.asks[replica]
+            asked = (self.ts, self.me, ask.attempt)
             if not ask.asked:
-                self.ask(replica, False)
+                self.ask(replica, asked, False)
             elif past and not ask.vote and (all_once_more or not ask.heard):
-                self.ask(replica, True)
+                self.ask(replica, asked, True)
 
     def may_be_lost(self) -> bool:
         """What a replica that has answered knows of this request."""
@@ -246,17 +249,17 @@ class NonE2E(Routed):
             return m
         if m.ts > self.clock:
             self.clock = m.ts
-        entry: Entry | None = self.replica_list.get(m.replica)
-        asked = (m.ts, m.node, m.attempt)
+        entry: Entry | None = self.replica_list[m.replica]
+        asked = m.asked
         if entry is None:
             self.make_entry(m.replica, new_entry(asked, src, next_hop))
             return m
-        if entry.holder == asked and self.attempts:  # it comes again; its entry is no reason to keep it
+        if is_same(entry.holder, asked) and self.attempts:  # it comes again; its entry is no reason to keep it
             entry.next = next_hop
             if src != self.me:
                 entry.previous = src
             return m
-        put(entry.queue, asked)
+        entry.put(asked)
         self.inform(m.replica, asked, entry.holder, True)
         return None
 
@@ -268,11 +271,11 @@ class NonE2E(Routed):
         self.out.send(node, new_grantreq(self.gate, replica, ts, attempt, holder[1], way, False, False, self.clock))
 
     def pass_gathering(self, src: int, m: Gathering, next_hop: int) -> Keyed | None:  # EE:B4
-        entry: Entry | None = self.replica_list.get(m.replica)
+        entry: Entry | None = self.replica_list[m.replica]
         if entry is None or not (isinstance(m, Release) or self.yield_gathers):
             return m
         if not self.is_own(m, entry.holder):
-            if m.over:
+            if m.over and entry.queue:
                 self.take_out(entry.queue, m)
             return m
         self.drop_entry(m.replica)
@@ -285,8 +288,12 @@ class NonE2E(Routed):
         """For those who fear that it gets lost on its way."""
         return onward
 
+    def entries(self) -> list[tuple[int, Entry]]:
+        """Those that there are, by Replica Id."""
+        return [(number, entry) for number, entry in enumerate(self.replica_list) if entry is not None]
+
     def drop_entry(self, replica: int) -> None:
-        del self.replica_list[replica]
+        self.replica_list[replica] = None
 
     def is_own(self, m: Gathering, asked: Asked) -> bool:
         """Is this the request that the message is about? Its earlier attempts are over as well."""
@@ -309,21 +316,24 @@ class NonE2E(Routed):
 
     def replica(self, number: int) -> Replica:
         replica: Replica | None = self.replicas.get(number)
-        if replica is None:
-            replica = self.replicas[number] = Replica()
+        return self.add_replica(number) if replica is None else replica
+
+    def add_replica(self, number: int) -> Replica:
+        replica = Replica()
+        self.replicas = {**self.replicas, number: replica}
         return replica
 
     def on_request(self, src: int, m: Request) -> None:  # EE:B3
         if m.ts > self.clock:
             self.clock = m.ts
         replica = self.replica(m.replica)
-        asked = (m.ts, m.node, m.attempt)
-        if replica.owner == asked:
+        asked = m.asked
+        if is_same(replica.owner, asked):
             self.tell_owner(m.replica, replica)
             return
         put(replica.queue, asked)
         self.vote(m.replica, replica)
-        if replica.owner and replica.owner != asked:
+        if replica.owner and not is_same(replica.owner, asked):
             self.inform(m.replica, asked, replica.owner, False)
 
     def vote(self, number: int, replica: Replica) -> None:
@@ -361,44 +371,41 @@ class NonE2E(Routed):
         return replica.key()
 
     def take_replica(self, i: int, state: Key) -> None:
-        replica = self.replicas[i] = Replica()
+        replica = self.add_replica(i)
         replica.owner = state[0]
         replica.queue = list(state[1])
         replica.wanted = state[2]
 
     def on_range(self, start: int, end: int) -> None:
         """Who plays a replica is not on the way to it."""
-        for number in sorted(self.replica_list):
+        for number, entry in self.entries():
             if is_between(self.keys[number], start, end):
-                self.dissolve(number, False)
+                self.dissolve(number, entry, False)
 
     def on_leave(self) -> None:
         """Its quorum sets close up: a RELEASE may come long after this node has stopped."""
-        for number in sorted(self.replica_list):
-            entry: Entry = self.replica_list[number]
+        for number, entry in self.entries():
             ts, node, attempt = entry.holder
             for peer in sorted({entry.previous, entry.next} - {self.me}):
                 self.out.send(peer, Skip(self.gate, number, ts, node, attempt, entry.previous, entry.next))
-            self.dissolve(number, True)  # past the entries, or this node would make one again
+            self.dissolve(number, entry, True)  # past the entries, or this node would make one again
 
     def on_skip(self, src: int, m: Skip) -> None:
-        entry: Entry | None = self.replica_list.get(m.replica)
+        entry: Entry | None = self.replica_list[m.replica]
         if entry is not None and entry.holder == (m.ts, m.node, m.attempt):
             if entry.next == src:
                 entry.next = m.next
             if entry.previous == src:
                 entry.previous = m.previous
 
-    def dissolve(self, number: int, past: bool) -> None:
+    def dissolve(self, number: int, entry: Entry, past: bool) -> None:
         """The entry has no use any more: the requests that it keeps go on."""
-        entry: Entry = self.replica_list[number]
         self.drop_entry(number)
-        for asked in entry.queue:
+        for asked in entry.queue or ():
             self.route_again(number, asked, past)
 
     def route_again(self, number: int, asked: Asked, past: bool) -> None:
-        ts, node, attempt = asked
-        self.door.route(new_request(self.gate, self.keys[number], number, ts, node, attempt, past))
+        self.door.route(new_request(self.gate, self.keys[number], number, asked, past))
 
     # The state, whole.
 
@@ -413,7 +420,7 @@ class NonE2E(Routed):
             self.ts,
             self.delay,
             tuple([ask.key() for ask in self.asks]),
-            tuple([(number, *entry.key()) for number, entry in sorted(self.replica_list.items())]),
+            tuple([(number, *entry.key()) for number, entry in self.entries()]),
             tuple([(number, *replica.key()) for number, replica in sorted(self.replicas.items())]),
             self.timers_key(),
         )
@@ -426,7 +433,7 @@ class NonE2E(Routed):
         for number, *entry in entries:
             self.replica_list[number] = load_entry(entry)
         for number, owner, queue, wanted in replicas:
-            replica = self.replicas[number] = Replica()
+            replica = self.add_replica(number)
             replica.owner = tuple(owner)
             replica.wanted = wanted
             replica.queue = [tuple(asked) for asked in queue]
@@ -438,6 +445,6 @@ class NonE2E(Routed):
             "ts": self.ts,
             "inside": self.inside,
             "votes": [number for number, ask in enumerate(self.asks) if ask.vote],
-            "replica_list": {number: entry.key() for number, entry in sorted(self.replica_list.items())},
+            "replica_list": {number: entry.key() for number, entry in self.entries()},
             "replicas": {number: replica.key() for number, replica in sorted(self.replicas.items())},
         }

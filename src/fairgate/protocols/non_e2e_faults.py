@@ -118,7 +118,9 @@ class NonE2EFaults(NonE2E):
     def on_numbered_timer(self, kind: str, number: int) -> None:
         if kind == ENTRY:
             self.out.note("an entry ran out")
-            self.dissolve(number, False)
+            entry = self.replica_list[number]
+            assert entry is not None, "its timer goes with it"
+            self.dissolve(number, entry, False)
         else:
             replica = self.replicas[number]
             if kind == VOTE:
@@ -253,8 +255,7 @@ class NonE2EFaults(NonE2E):
         return NonE2E.replica(self, number)
 
     def is_waiting(self, number: int) -> bool:
-        assert self.timers is not None
-        return f"{WAIT}{number}" in self.timers
+        return self.is_armed(f"{WAIT}{number}")
 
     def vote(self, number: int, replica: Replica) -> None:
         if replica.owner:
@@ -280,12 +281,11 @@ class NonE2EFaults(NonE2E):
     def on_request(self, src: int, m: Request) -> None:
         """A YIELD may be lost with a node on its way: the next attempt says as much. Or a RELEASE: ask the owner."""
         replica = self.replica(m.replica)
-        asked = (m.ts, m.node, m.attempt)
-        if replica.owner and self.follows(asked, replica.owner):
+        if replica.owner and self.follows(m.asked, replica.owner):
             self.out.note("an attempt followed another without a YIELD")
             replica.owner = ()
         NonE2E.on_request(self, src, m)
-        if m.past and replica.owner and replica.owner != asked:
+        if m.past and replica.owner and replica.owner != m.asked:
             self.tell_owner(m.replica, replica)
 
     def follows(self, asked: Asked, before: Asked) -> bool:
@@ -397,8 +397,8 @@ class NonE2EFaults(NonE2E):
                 self.out.note("the owner crashed")
                 replica.owner = ()
                 self.vote(number, replica)
-        for number in sorted(self.replica_list):
-            self.mend(number, self.replica_list[number], peer)
+        for number, entry in self.entries():
+            self.mend(number, entry, peer)
         self.pass_kept_again(peer)
 
     def on_trust(self, peer: int, detector: str) -> None:
@@ -409,10 +409,10 @@ class NonE2EFaults(NonE2E):
         return [asked for asked in queue if asked[1] not in self.crashed]
 
     def mend(self, number: int, entry: Entry, peer: int) -> None:
-        entry.queue = self.of_the_living(entry.queue)
+        entry.queue = self.of_the_living(entry.queue or [])
         ts, node, attempt = entry.holder
         if node == peer:
-            self.dissolve(number, False)
+            self.dissolve(number, entry, False)
         elif entry.next == peer:
             self.out.note("a request was routed anew")
             self.route_again(number, entry.holder, False)  # EE:F1

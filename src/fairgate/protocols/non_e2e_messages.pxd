@@ -6,6 +6,7 @@ cdef long long NIL
 @cython.final
 cdef class Request(Keyed):
     cdef readonly long long replica, ts, node, attempt
+    cdef readonly tuple asked
     cdef readonly bint past
 
 @cython.final
@@ -55,9 +56,7 @@ cdef class HandOver(Keyed):
     cdef readonly tuple owner, queue
 
 @cython.locals(m=Request)
-cpdef Request new_request(
-    long long gate, unsigned long long target, long long replica, long long ts, long long node, long long attempt, bint past
-)
+cpdef Request new_request(long long gate, unsigned long long target, long long replica, tuple asked, bint past)
 
 @cython.locals(m=GrantReq)
 cpdef GrantReq new_grantreq(

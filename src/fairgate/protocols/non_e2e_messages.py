@@ -12,9 +12,12 @@ Asked = tuple[int, ...]  # (ts, node, attempt): in this order they queue
 
 
 class Request(Keyed):
-    """REQUEST: `node` asks replica `replica` for its vote. `past`: do not keep it on the way."""
+    """REQUEST: `node` asks replica `replica` for its vote. `past`: do not keep it on the way.
 
-    __slots__ = ("attempt", "node", "past", "replica", "ts")
+    `asked`: (ts, node, attempt) as entries and queues have it, the same one wherever it comes.
+    """
+
+    __slots__ = ("asked", "attempt", "node", "past", "replica", "ts")
     tag = "ne.request"
 
     def __init__(self, gate: int, target: int, replica: int, ts: int, node: int, attempt: int, past: bool) -> None:
@@ -24,6 +27,7 @@ class Request(Keyed):
         self.ts = ts
         self.node = node
         self.attempt = attempt
+        self.asked: Asked = (ts, node, attempt)
         self.past = past
 
     def key(self) -> Key:
@@ -255,14 +259,13 @@ register(Request, GrantReq, Release, Yield, CleanUp, Ping, Ack, Taken, Skip, Han
 # (docs/benchmarks.md).
 
 
-def new_request(gate: int, target: int, replica: int, ts: int, node: int, attempt: int, past: bool) -> Request:
+def new_request(gate: int, target: int, replica: int, asked: Asked, past: bool) -> Request:
     m = Request.__new__(Request)
     m.gate = gate
     m.target = target
     m.replica = replica
-    m.ts = ts
-    m.node = node
-    m.attempt = attempt
+    m.ts, m.node, m.attempt = asked
+    m.asked = asked
     m.past = past
     return m
 

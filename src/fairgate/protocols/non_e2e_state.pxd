@@ -8,6 +8,7 @@ cdef class Entry:
     cdef public tuple holder
     cdef public list queue
     cdef public long long previous, next
+    cpdef void put(self, tuple asked) except *
 
 @cython.final
 cdef class Replica:

@@ -13,12 +13,18 @@ class Entry:
 
     def __init__(self, holder: Asked, previous: int, next_hop: int) -> None:
         self.holder = holder  # Node Id, with the request's number
-        self.queue: list[Asked] = []
+        self.queue: list[Asked] | None = None  # made for the first one: most entries keep nothing
         self.previous = previous
         self.next = next_hop
 
+    def put(self, asked: Asked) -> None:
+        if self.queue is None:
+            self.queue = [asked]
+        else:
+            put(self.queue, asked)
+
     def key(self) -> Key:
-        return (self.holder, tuple(self.queue), self.previous, self.next)
+        return (self.holder, tuple(self.queue or ()), self.previous, self.next)
 
 
 class Replica:
@@ -52,7 +58,7 @@ class Ask:
         return (self.attempt, self.asked, self.heard, self.holder, self.vote, self.wanted)
 
 
-def merged(one: list[Asked], other: tuple[Asked, ...]) -> list[Asked]:
+def merged(one: list[Asked] | None, other: tuple[Asked, ...]) -> list[Asked]:
     """The first with what the other has besides."""
     if not one:
         return list(other)
@@ -75,7 +81,7 @@ def new_ask(attempt: int) -> Ask:
 def new_entry(holder: Asked, previous: int, next_hop: int) -> Entry:
     entry = Entry.__new__(Entry)
     entry.holder = holder
-    entry.queue = []
+    entry.queue = None
     entry.previous = previous
     entry.next = next_hop
     return entry

@@ -144,5 +144,4 @@ class Voters(Routed):
             self.set_timer("lease", next_end - self.now)
 
     def armed(self, name: str) -> int:
-        assert self.timers is not None
-        return self.timers.get(name, NEVER)
+        return NEVER if self.timers is None else self.timers.get(name, NEVER)
