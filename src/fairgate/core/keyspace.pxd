@@ -17,7 +17,6 @@ cpdef unsigned long long middle(unsigned long long before, unsigned long long af
 cpdef long long top_bit(unsigned long long value) noexcept
 @cython.locals(different=cython.ulonglong, below=cython.longlong, count=cython.longlong)
 cpdef long long shared_digits(unsigned long long a, unsigned long long b, long long bits) noexcept
-cpdef bint begin_alike(unsigned long long a, unsigned long long b, long long count, long long bits) noexcept
 cpdef long long digit(unsigned long long place, long long row, long long bits) noexcept
 @cython.locals(change=cython.ulonglong)
 cpdef unsigned long long with_digit(unsigned long long place, long long row, long long column, long long bits) noexcept

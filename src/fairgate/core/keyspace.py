@@ -84,11 +84,6 @@ def shared_digits(a: int, b: int, bits: int) -> int:
     return count
 
 
-def begin_alike(a: int, b: int, count: int, bits: int) -> bool:
-    """Are the first digits of two places the same, so many of them, and at least one?"""
-    return (a ^ b) >> (64 - bits * count) == 0
-
-
 def digit(place: int, row: int, bits: int) -> int:
     """The digit number `row` from the left."""
     return (place >> (64 - bits * (row + 1))) & ((1 << bits) - 1)
