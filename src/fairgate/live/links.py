@@ -5,9 +5,9 @@ if nothing is before them, else by way of the loop. They arrive in the order of 
 """
 
 import asyncio
-import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from threading import get_ident
 
 from fairgate.net.address import UnixAddress, parse_address
 from fairgate.net.codec import Frame, encode
@@ -22,7 +22,7 @@ class Links:
         self.up: Mapping[int, Pipe] = transport.up
         self.lock = lock
         self.loop = asyncio.get_running_loop()
-        self.thread = threading.get_ident()
+        self.thread = get_ident()
         self.addresses: dict[int, str] = {}  # of the peers that there are
         self.dialled: set[int] = set()
         self.outgoing: list[tuple[int, Frame]] = []  # by way of the loop
@@ -38,7 +38,7 @@ class Links:
     def send(self, peer: int, frame: Frame) -> None:
         if self.outgoing:
             self.outgoing.append((peer, frame))
-        elif threading.get_ident() == self.thread:
+        elif get_ident() == self.thread:
             self.transmit(peer, frame)
         elif not self.send_now(peer, frame):
             self.loop.call_soon_threadsafe(self.flush)  # it waits for the lock; a frame without it would wait for ever

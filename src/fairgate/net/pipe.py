@@ -17,7 +17,7 @@ from fairgate.net.codec import CodecError, Decoder, Frame
 from fairgate.net.tls import explain
 
 NOW = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-PIECE = 1 << 14  # bytes read at once
+PIECE = 1 << 12  # bytes read at once
 EMPTY = bytearray()
 NO_FRAME = "it sent no frame: "
 

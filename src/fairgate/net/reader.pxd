@@ -3,12 +3,11 @@ cimport cython
 from fairgate.net.pipe cimport Pipe
 
 cdef class Reader:
-    cdef readonly object home, loop, elsewhere, sockets, shown, reading, place, timer
+    cdef readonly object home, loop, on_quiet, elsewhere, sockets, shown, reading, place, timer
     cdef readonly dict connections
-    cdef readonly long long bell
+    cdef readonly long long bell, inner
     cdef readonly unsigned long long user
 
-    @cython.locals(over=cython.bint)
     cpdef bint read_for(self, what, timeout) except -1
     cpdef read_on(self, what, timeout)
     cpdef read(self, timeout)

@@ -14,10 +14,10 @@ thread looks every `LOOK_SECONDS` in any case.
 
 import asyncio
 import os
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from select import EPOLLIN, epoll
+from threading import Lock, get_ident
 from time import monotonic
 from typing import Protocol
 
@@ -25,6 +25,7 @@ from fairgate.net.codec import Frame
 from fairgate.net.pipe import Pipe
 
 LOOK_SECONDS = 0.5
+MOST_READY = 16  # at once; Python makes room for so many at each look
 
 
 class Home(Protocol):
@@ -47,16 +48,18 @@ class Waiting(Protocol):
 class Reader:
     def __init__(self, home: Home, elsewhere: Callable[[int, Frame], bool]) -> None:
         self.home = home
+        self.on_quiet = home.on_quiet
         self.elsewhere = elsewhere
         self.loop = home.loop
         self.connections: dict[int, Pipe] = {}  # by their sockets' numbers
         self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.sockets = epoll()
         self.sockets.register(self.bell, EPOLLIN)
+        self.inner = self.sockets.fileno()
         self.shown = epoll()
-        self.shown.register(self.sockets, EPOLLIN)
-        self.reading = threading.Lock()
-        self.place = threading.Lock()  # of the one user's thread that reads
+        self.shown.register(self.inner, EPOLLIN)
+        self.reading = Lock()
+        self.place = Lock()  # of the one user's thread that reads
         self.user = 0  # which that is
         self.loop.add_reader(self.shown.fileno(), self.look)
         self.timer = self.loop.call_later(LOOK_SECONDS, self.look_again)
@@ -77,11 +80,11 @@ class Reader:
     def look(self) -> None:
         self.home.receiving = True
         try:
-            self.take(self.sockets.poll(0), None)
+            self.take(self.sockets.poll(0, MOST_READY), None)
         finally:
             self.home.receiving = False
             self.home.flush()
-            self.home.on_quiet()
+            self.on_quiet()
 
     def look_again(self) -> None:
         self.timer = self.loop.call_later(LOOK_SECONDS, self.look_again)
@@ -99,12 +102,12 @@ class Reader:
         if not self.place.acquire(False):
             return False
         try:
-            self.user = threading.get_ident()
-            self.shown.modify(self.sockets, 0)
+            self.user = get_ident()
+            self.shown.modify(self.inner, 0)
             self.read_on(what, timeout)
         finally:
             self.user = 0
-            self.shown.modify(self.sockets, EPOLLIN)
+            self.shown.modify(self.inner, EPOLLIN)
             self.place.release()
         return True
 
@@ -120,13 +123,13 @@ class Reader:
     def read(self, timeout: float) -> None:
         """What has come; -1: or what comes first."""
         try:
-            self.take(self.sockets.poll(timeout), self.elsewhere)
+            self.take(self.sockets.poll(timeout, MOST_READY), self.elsewhere)
         finally:
-            self.home.on_quiet()
+            self.on_quiet()
 
     def ring(self) -> None:
         """It may be over: by something that was not read by that thread itself."""
-        if self.user and self.user != threading.get_ident():
+        if self.user and self.user != get_ident():
             os.eventfd_write(self.bell, 1)
 
     # In both.
