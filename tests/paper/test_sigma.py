@@ -232,6 +232,34 @@ def test_a_vote_whose_lease_is_over_is_no_reason_to_give_back_one_that_lasts() -
     assert not [broken for broken in result.broken if not broken.startswith("liveness")]
 
 
+def test_nor_is_one_whose_lease_is_about_to_be_over() -> None:
+    """It came in by three votes, gave back one that would last, and kept one that was over 20 ms later."""
+    result = simulate(
+        Config(
+            protocol="sigma",
+            nodes=7,
+            k=2,
+            rate=100.0,
+            cs=5.0,
+            requests=2,
+            askers=2,
+            latency="0.3",
+            stack=("settled_chord",),
+            options={
+                "replicas": 5,
+                "voting": "zones",
+                "lease": 19_801 * MS,
+                "resend": 99_005 * MS,
+                "retry": 10,
+                "prime": False,
+            },
+            seed=731_036,
+        )
+    )
+    assert not result.broken
+    assert result.lost == 0
+
+
 def test_section_vii_each_member_votes_with_its_share_of_the_space() -> None:
     ballot = Ballot(Setup(tuple(range(10)), options={"voting": "zones", "replicas": 4, "quorum": 3}))
     assert len(ballot.keys) == 10

@@ -123,10 +123,11 @@ class Strawman(Voters):
         self.count(r, m.owner, m.owner_ts, m.grant)
 
     def can_spare(self, r: Resp) -> bool:
-        """Are the others enough? Votes whose lease is over do not count: somebody else may have them by now."""
+        """Are the others enough? Only those count that one may come in by: of the rest the lease may be over soon, or
+        is, and somebody else has them."""
         if not self.lease:
             return self.mine - r.weight >= self.needed
-        return self.valid(0) - (r.weight if r.until > self.now else 0) >= self.needed
+        return self.valid(self.renewal) - (r.weight if r.until > self.now + self.renewal else 0) >= self.needed
 
     def spare(self, r: Resp) -> None:
         """A vote that is not needed: where several may be inside, it is another one's way in."""
