@@ -14,10 +14,14 @@ import pytest
 
 import fairgate
 from fairgate import KMismatch, sync
+from fairgate.core.ids import NIL
 from fairgate.errors import BadInput
-from fairgate.live.hosts import CHANGE, JOIN
+from fairgate.live.clock import clock
+from fairgate.live.hosts import BAD_INPUT, CHANGE, JOIN, REFUSED
+from fairgate.live.report import Person, on_our_clock
+from fairgate.live.ticket import NO_DEADLINE
 from fairgate.net import keys
-from fairgate.net.address import TcpAddress
+from fairgate.net.address import TcpAddress, parse_address
 from fairgate.net.roster import Change, Go
 from tests.live import peers
 
@@ -203,6 +207,35 @@ def test_who_gives_up_joining_takes_it_back() -> None:
         await peers.close_all(seed)
 
     peers.run(main())
+
+
+def test_who_does_not_keep_the_roster_changes_nothing(keeper: sync.Peer) -> None:
+    async def main() -> None:
+        stranger = peers.Peer(77, "fairgate")
+        stranger.transport.dial(parse_address(address(other)))
+        await stranger.until("up", other.engine.me)
+        stranger.transport.send(other.engine.me, (CHANGE, 5, msgspec.json.encode(Go((keeper.engine.me,)))))
+        answer = (await stranger.until("frame"))[2]
+        assert answer[:3] == (REFUSED, 5, BAD_INPUT)
+        assert "does not keep the roster" in answer[-1]
+        await peers.close_all(stranger)
+
+    with sync.join(address(keeper)) as other:
+        peers.run(main())
+        with other.lock("report").hold(30):
+            assert len(keeper.lock("report").holders()) == 1
+
+
+def test_times_of_another_host_are_told_on_our_clock() -> None:
+    hour = 3_600_000_000_000
+    now = clock()
+    waits = Person(1, 1, 1, "other", False, now - 5 + hour, NIL, NIL, NO_DEADLINE, "")
+    here = on_our_clock(waits, now + hour)
+    assert 0 <= here.since - (now - 5) < hour
+    assert here.deadline == NO_DEADLINE
+    inside = msgspec.structs.replace(waits, inside=True, deadline=now + 7 + hour)
+    assert 0 <= on_our_clock(inside, now + hour).deadline - (now + 7) < hour
+    assert on_our_clock(waits, clock()) == waits  # of our own host: not even by the time that the answer took
 
 
 def test_a_task_that_is_cancelled_does_not_go_on_joining() -> None:

@@ -32,7 +32,7 @@ from fairgate.live.ground import Ground
 from fairgate.live.kinds import make_of
 from fairgate.live.links import Links
 from fairgate.live.monitor import Monitor
-from fairgate.live.report import Person, Questions, Report, ghosts, report
+from fairgate.live.report import Person, Questions, Report, ghosts, on_our_clock, report
 from fairgate.live.report import encode as encode_report
 from fairgate.live.ticket import INSIDE, Ticket
 from fairgate.live.traffic import Traffic
@@ -426,7 +426,8 @@ class Engine(Chores):
         gate = self.members.gate(name)
         hosts = {seat.host for seat in gate.seats if seat.host != NIL} if gate is not None else set()
         reports = await self.ask(sorted(hosts))
-        people = [person for one in reports for gate in one.gates if gate.name == name for person in gate.people]
+        told = [(one.now, found) for one in reports for found in one.gates if found.name == name]
+        people = [on_our_clock(person, now) for now, found in told for person in found.people]
         return people + (ghosts(gate, clock()) if gate is not None else [])
 
     # Work on the loop.

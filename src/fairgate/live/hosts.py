@@ -266,6 +266,8 @@ class HostsGround:
     def on_change(self, peer: int, number: int, data: bytes) -> None:
         engine = self.engine
         try:
+            if self.keeper != engine.me:
+                raise BadInput("this peer does not keep the roster: ask who does")
             members = self.apply(msgspec.json.decode(data, type=Change))
         except KMismatch as wrong:
             answer: Frame = (REFUSED, number, K_MISMATCH, wrong.gate, wrong.asked, wrong.found, str(wrong))

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from fairgate.live.engine import Engine
 
 ANSWER_SECONDS = 2.0
+SAME_CLOCK = int(ANSWER_SECONDS * 1e9)  # two hosts that were started within so short a time are taken for one
 
 
 class Person(msgspec.Struct, frozen=True):
-    """One request that waits or is inside. Times are ns on CLOCK_BOOTTIME of its host."""
+    """One request that waits or is inside. Times are ns on CLOCK_BOOTTIME: in a report of its host, in holders() and
+    waiters() of ours."""
 
     ident: int
     peer: int
@@ -76,6 +78,16 @@ def person(engine: "Engine", ticket: Ticket) -> Person:
         ticket.ident, engine.me, engine.pid, engine.identity.host, inside, since, ticket.slot, ticket.fence,
         ticket.deadline, ticket.note,
     )  # fmt: skip
+
+
+def on_our_clock(someone: Person, now: int) -> Person:
+    """`now` is the moment of the report, on the clock of its host. Within one host that is ours, and nothing is changed
+    by the time that an answer takes."""
+    shift = clock() - now
+    if abs(shift) < SAME_CLOCK:
+        return someone
+    deadline = NO_DEADLINE if someone.deadline == NO_DEADLINE else someone.deadline + shift
+    return msgspec.structs.replace(someone, since=someone.since + shift, deadline=deadline)
 
 
 def ghosts(gate: roster.Gate, now: int) -> list[Person]:

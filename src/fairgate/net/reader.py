@@ -25,7 +25,7 @@ from fairgate.net.codec import Frame
 from fairgate.net.pipe import Pipe
 
 LOOK_SECONDS = 0.5
-MOST_READY = 16  # at once; Python makes room for so many at each look
+MOST_READY = 64  # at once; Python makes room for so many at each look
 
 
 class Home(Protocol):
