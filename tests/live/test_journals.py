@@ -60,6 +60,20 @@ def test_the_journals_of_two_peers(tmp_path: Path, protocol: str) -> None:
     assert [entries(replayed(file)) for file in files] == given == [5, 5]
 
 
+def test_a_process_that_joins_again_goes_on_in_the_same_file(tmp_path: Path) -> None:
+    """As a command that was stopped while it waited; what was in the file before this process is gone."""
+    path = tmp_path / "j"
+    path.write_text("of another day\n")
+    for _ in range(3):
+        with sync.join(journal=str(path)) as peer, peer.lock("report").hold(SOON):
+            pass
+    assert entries(replayed(path)) == 3
+    path.unlink()
+    with sync.join(journal=str(path)) as peer, peer.lock("report").hold(SOON):
+        pass
+    assert entries(replayed(path)) == 1
+
+
 def test_users_that_come_again_are_all_in_it(tmp_path: Path) -> None:
     """Where there is no journal, the node would not be told of them."""
     with sync.join(journal=str(tmp_path / "j")) as peer:

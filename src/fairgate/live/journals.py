@@ -12,6 +12,7 @@ A line is written when its step is over, by one call of the system, so that all 
 """
 
 import logging
+import os
 from collections.abc import Callable
 from functools import partial
 from io import FileIO
@@ -32,6 +33,7 @@ GATE = "{gate}"
 STACK = ("regenerate",)
 
 log = logging.getLogger("fairgate.live")
+begun: dict[str, tuple[str, int]] = {}  # files that this process has written, and what of
 
 
 class Journals(NoJournals):
@@ -59,17 +61,23 @@ class Journals(NoJournals):
 
 
 class Journal:
-    """One file. If it cannot be written any more, the gate goes on without it."""
+    """One file. If it cannot be written any more, the gate goes on without it.
+
+    A process that joins again goes on in it: so does `fairgate run`, if it was stopped while it waited.
+    """
 
     def __init__(self, path: str, protocol: str, k: int) -> None:
         self.path = path
         self.what = (protocol, k)
+        again = begun.get(os.path.abspath(path)) == self.what
         try:
-            self.file = FileIO(path, "w")
+            self.file = FileIO(path, "a" if again else "w")
             self.writer = JournalWriter(self.file)
-            self.writer.header(protocol, Setup(tuple(range(k)), k), "net", stack=STACK)
+            if not again or not os.path.getsize(path):
+                self.writer.header(protocol, Setup(tuple(range(k)), k), "net", stack=STACK)
         except OSError as wrong:
             raise BadInput(f"cannot write the journal {path}: {wrong.strerror}") from wrong
+        begun[os.path.abspath(path)] = self.what
 
     def step(self, step: Step) -> None:
         try:
