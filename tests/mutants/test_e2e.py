@@ -83,7 +83,7 @@ PROMISES = {
     ),
     "a replica votes though it has promised": (
         "is_promised",
-        'return f"{PROMISE}{i}" in self.timers',
+        'return self.is_armed(f"{PROMISE}{i}")',
         "return False",
         TWO,
     ),
