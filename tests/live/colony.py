@@ -85,7 +85,9 @@ class Colony:
     # What it says.
 
     def lines(self) -> list[list[str]]:
-        return [line.split(" ", 3) for line in self.results.read_text().splitlines()] if self.results.exists() else []
+        text = self.results.read_text() if self.results.exists() else ""
+        whole = text[: text.rfind("\n") + 1]  # the last may be about to be written
+        return [line.split(" ", 3) for line in whole.splitlines()]
 
     def said_bye(self) -> dict[int, int]:
         """And how often they were inside."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import signal
 import subprocess
 import sys
@@ -118,6 +120,24 @@ def test_the_end_of_a_peer_wakes_it(host: Path) -> None:
             until(lambda: reader_of(two).user != 0)
             two.close()
         assert isinstance(outcome[0], GateClosed)
+
+
+def test_nothing_stays_open(host: Path) -> None:
+    with sync.join() as one:
+        permit = one.lock("gate").hold(SOON)
+        counts = set()
+        for _ in range(4):
+            with sync.join() as two:
+                outcome: list[object] = []
+                with waiting(two.lock("gate"), outcome):
+                    until(lambda peer=two: reader_of(peer).user != 0)
+                    two.close()
+            del two, outcome
+            gc.collect()
+            until(lambda: len(one.engine.transport.up) == 0)
+            counts.add(len(os.listdir("/proc/self/fd")))
+        permit.release()
+    assert len(counts) == 1, counts
 
 
 @pytest.mark.parametrize("said", [b"\xff" * 9, encode(("m", 1, 2)), encode(("nonsense",)), b""])
@@ -237,6 +257,42 @@ def test_a_handler_of_signals_may_wait_too(host: Path) -> None:
             outer.release()
             assert script.stdout.readline() == "and out\n"
             assert script.wait(SOON) == 0
+        finally:
+            script.kill()
+            script.communicate()
+
+
+SIGNALLED = """
+import signal
+from fairgate import sync
+
+with sync.join() as peer:
+    signal.signal(signal.SIGUSR1, lambda *_: print("heard", flush=True))
+    print("ready", flush=True)
+    peer.lock("gate").hold(60).release()
+"""
+
+
+def test_signals_are_heard_while_a_thread_reads(host: Path) -> None:
+    """Also those that come while it takes frames, in compiled code: it must not go to sleep over them."""
+    with sync.join() as peer:
+        gate = peer.lock("gate")
+        permit = gate.hold(SOON)
+        script = subprocess.Popen([sys.executable, "-c", SIGNALLED], stdout=subprocess.PIPE, text=True)
+        try:
+            assert script.stdout is not None
+            assert script.stdout.readline() == "ready\n"
+            until(lambda: len(gate.waiters()) == 1)
+            slowest = 0.0
+            for _ in range(100):
+                gate.waiters()  # which it is asked for, and reads
+                begin = time.monotonic()
+                script.send_signal(signal.SIGUSR1)
+                assert script.stdout.readline() == "heard\n"
+                slowest = max(slowest, time.monotonic() - begin)
+            permit.release()
+            assert script.wait(SOON) == 0
+            print(f"the slowest took {slowest:.3f} s")
         finally:
             script.kill()
             script.communicate()

@@ -22,9 +22,12 @@ from time import monotonic
 from typing import Protocol
 
 from fairgate.net.codec import Frame
+from fairgate.net.heed import heed
 from fairgate.net.pipe import Pipe
 
 LOOK_SECONDS = 0.5
+CLOSE_SECONDS = 1.0  # that the end of a peer waits for a thread which is kept from leaving
+NO_BELL = -1
 MOST_READY = 64  # at once; Python makes room for so many at each look
 
 
@@ -91,9 +94,14 @@ class Reader:
         self.look()
 
     def close(self) -> None:
-        """The epolls themselves are left: a user's thread may be about to look at them."""
+        """Who reads has been told to end. The epolls are left to who looks at them last; numbers must be closed, and
+        nobody may write to one that is."""
         self.timer.cancel()
         self.loop.remove_reader(self.shown.fileno())
+        if self.place.acquire(timeout=CLOSE_SECONDS):
+            bell, self.bell = self.bell, NO_BELL
+            os.close(bell)
+            self.place.release()
 
     # In a user's thread.
 
@@ -112,16 +120,18 @@ class Reader:
         return True
 
     def read_on(self, what: Waiting, timeout: float | None) -> None:
-        if timeout is None:
-            while not what.is_over():
-                self.read(-1)
-            return
-        deadline = monotonic() + timeout
-        while not what.is_over() and (left := deadline - monotonic()) > 0:
+        """Signals are heard where Python code runs, so one that came while this did would not break the sleep off:
+        hence `heed`, and no sleep is longer than the loop's."""
+        deadline = None if timeout is None else monotonic() + timeout
+        while not what.is_over():
+            left = LOOK_SECONDS if deadline is None else min(deadline - monotonic(), LOOK_SECONDS)
+            if left <= 0:
+                return
+            heed()
             self.read(left)
 
     def read(self, timeout: float) -> None:
-        """What has come; -1: or what comes first."""
+        """What has come, or what comes first within that time."""
         try:
             self.take(self.sockets.poll(timeout, MOST_READY), self.elsewhere)
         finally:
@@ -130,7 +140,8 @@ class Reader:
     def ring(self) -> None:
         """It may be over: by something that was not read by that thread itself."""
         if self.user and self.user != get_ident():
-            os.eventfd_write(self.bell, 1)
+            with suppress(OSError):  # it is closed: nobody waits any more
+                os.eventfd_write(self.bell, 1)
 
     # In both.
 
