@@ -6,6 +6,7 @@ and finds out by that. Else it is woken by a lock that is released when there is
 
 import threading
 
+from fairgate.net.heed import heed
 from fairgate.net.reader import Reader, Waiting
 
 
@@ -31,5 +32,6 @@ class Waiter:
         news = threading.Lock()
         news.acquire()
         self.news = news
+        heed()
         if not what.is_over():  # as it may have been before there was anything to wake us by
             news.acquire(timeout=-1 if timeout is None else max(timeout, 0))
