@@ -77,9 +77,8 @@ class Living(Titled):
     def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeNode) -> None:
         self.place = place_of(me)
         self.joined = False
-        self.seeking = (
-            False  # a place on the ring: an answer that comes after this node has left must not bring it back
-        )
+        # Does it seek a place on the ring? An answer that comes after it has left must not bring it back.
+        self.seeking = False
         self.contact = NIL
         self.awaited: dict[int, int] = {}  # who has not answered yet, and when it was asked
         self.told = (0, 0)  # the range of keys that the rider knows of; it is the table's again after every step
