@@ -9,7 +9,7 @@ from fairgate.check.counterexample import Counterexample
 from fairgate.check.explore import Explorer
 from fairgate.check.viewed import Viewed
 from fairgate.errors import BadInput
-from fairgate.live.kinds import live_protocols
+from fairgate.live.kinds import MANY, ONE, live_protocols, options_of
 from fairgate.registry import LAYERS
 from tests.mutants.test_regenerate import MUTANTS, DoesNotFreeze
 
@@ -17,7 +17,7 @@ NEWCOMER = {  # three nodes, of which one is no member before it asks: how many 
     "fair_k": 8_176,
     "fair_k_bounded": 8_176,
     "naimi_trehel": 4_164,
-    "bv95": 4_173,
+    "bv95": 4_438,
     "raymond": 6_867,
     "ricart_agrawala": 6_867,
     "suzuki_kasami": 4_957,
@@ -28,15 +28,20 @@ CRASH = {  # three nodes, of which one may crash at any moment
     "fair_k": 122_973,
     "fair_k_bounded": 122_860,
     "naimi_trehel": 36_508,
-    "bv95": 36_478,
+    "bv95": 41_493,
     "raymond": 260_250,
     "ricart_agrawala": 246_433,
     "suzuki_kasami": 102_258,
     "maekawa": 261_491,
     "centralised": 30_916,
 }
-QUICK = ("naimi_trehel", "centralised")  # the defaults of live gates
+QUICK = (ONE, MANY)
+SORTED = options_of("bv95")
 MORE = [
+    (Case("bv95", census=True, crashes=1, joins=1, options=SORTED), 95_200),
+    (Case("bv95", census=True, crashes=2, options=SORTED), 167_784),
+    (Case("bv95", census=True, crashes=1, cancels=1, options=SORTED), 153_668),
+    (Case("bv95", census=True, crashes=1, requests=2, options=SORTED), 988_989),
     (Case("naimi_trehel", census=True, crashes=1, joins=1), 90_030),
     (Case("naimi_trehel", census=True, crashes=2), 146_571),
     (Case("naimi_trehel", census=True, crashes=1, cancels=1), 135_805),
@@ -59,14 +64,14 @@ def test_every_live_protocol_is_here() -> None:
 
 @pytest.mark.parametrize("protocol", NEWCOMER)
 def test_a_newcomer_and_two_who_are_there(protocol: str) -> None:
-    assert states(Case(protocol, census=True, joins=1)) == NEWCOMER[protocol]
+    assert states(Case(protocol, census=True, joins=1, options=options_of(protocol))) == NEWCOMER[protocol]
 
 
 @pytest.mark.parametrize(
     "protocol", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.stress) for name in CRASH]
 )
 def test_one_of_three_dies(protocol: str) -> None:
-    assert states(Case(protocol, census=True, crashes=1)) == CRASH[protocol]
+    assert states(Case(protocol, census=True, crashes=1, options=options_of(protocol))) == CRASH[protocol]
 
 
 @pytest.mark.stress

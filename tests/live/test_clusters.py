@@ -90,7 +90,7 @@ def test_who_shows_the_holder_the_queue_and_what_holds(seed: str) -> None:
     assert [(one.pid, one.slot) for one in found.inside] == [(holder.pid, 0)]
     assert [one.pid for one in found.waiting] == [waiter.pid for waiter in waiters]
     rows = run("who", "--join", seed).stdout.splitlines()
-    assert rows[0].rstrip() == "report: 1 of 1 inside, 2 waiting (naimi_trehel)"
+    assert rows[0].rstrip() == "report: 1 of 1 inside, 2 waiting (bv95)"
     assert [row.split()[3] for row in rows if "waits" in row] == [str(waiter.pid) for waiter in waiters]
     assert rows[-1].rstrip() == "4 peers of cluster fairgate, guarantee: none (a peer that dies is not survived)"
     end(holder)

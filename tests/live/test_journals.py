@@ -102,7 +102,7 @@ def test_fairgate_replay_draws_it_under_short_numbers(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "fairgate", "replay", str(tmp_path / "j"), "--nodes", "1,2", "--ascii"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SOON, check=True)
     lines = done.stdout.splitlines()
-    assert lines[0] == "naimi_trehel over regenerate: one peer's nodes, k = 1, from net"
+    assert lines[0] == "bv95 over regenerate: one peer's nodes, k = 1, from net"
     assert any(re.search(r"\? +\| +1 asks$", line) for line in lines)
     assert any(re.search(r"v +\| +1 has view \d+ of \(1,2\)", line) for line in lines)
     assert [one.engine.me, two.engine.me] == [int(line.rpartition(" ")[2]) for line in lines if "is seat 0" in line]
@@ -136,7 +136,7 @@ def test_a_gate_that_is_opened_again_goes_on_in_the_same_file(tmp_path: Path) ->
             with gate:
                 pass
             gate.close()
-        with pytest.raises(BadInput, match="j is a journal of naimi_trehel with k=1: it cannot have another"):
+        with pytest.raises(BadInput, match="j is a journal of bv95 with k=1: it cannot have another"):
             peer.semaphore("report", k=2)
     assert entries(replayed(tmp_path / "j")) == 2
 

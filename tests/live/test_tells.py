@@ -65,7 +65,7 @@ def test_journals_of_a_cluster_are_replayed(tmp_path: Path, say: Say) -> None:
     for name, entries in (("one", 1), ("two", 1), ("peer-report", 0)):
         code, out, err = say("replay", str(tmp_path / name), "--ascii")
         assert (code, err) == (0, "")
-        assert out.startswith("naimi_trehel over regenerate: one peer's nodes, k = 1, from net\n")
+        assert out.startswith("bv95 over regenerate: one peer's nodes, k = 1, from net\n")
         assert out.endswith("replayed: all came out the same\n")
         assert (tmp_path / name).read_text().count('["granted",') == entries
 

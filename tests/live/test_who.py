@@ -58,14 +58,14 @@ def test_who_is_inside_and_who_waits_in_order(say: Say) -> None:
         until_waiting("gpu", count)
     [found] = who(say, "gpu")["gates"]
     [one] = found["inside"]
-    assert (found["name"], found["k"], found["protocol"], found["silent"]) == ("gpu", 1, "naimi_trehel", [])
+    assert (found["name"], found["k"], found["protocol"], found["silent"]) == ("gpu", 1, "bv95", [])
     assert (one["pid"], one["slot"], one["ghost"], one["host"]) == (holder.pid, 0, False, os.uname().nodename)
     assert before < one["since"] < time.time() < one["deadline"] <= one["since"] + 100.1
     assert one["fence"] > 0
     assert [waiter["pid"] for waiter in found["waiting"]] == [waiter.pid for waiter in waiters]
     assert [waiter["note"] for waiter in found["waiting"]] == ["echo 'number 1'", "echo 'number 2'"]
     out = say("who")[1]
-    assert "gpu: 1 of 1 inside, 2 waiting (naimi_trehel)" in out
+    assert "gpu: 1 of 1 inside, 2 waiting (bv95)" in out
     first, second = [out.splitlines().index(row) for row in out.splitlines() if "waits" in row]
     assert str(waiters[0].pid) in out.splitlines()[first]
     assert str(waiters[1].pid) in out.splitlines()[second]

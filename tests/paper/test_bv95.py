@@ -81,6 +81,34 @@ def test_who_waits_keeps_requests_and_the_token_takes_them_along() -> None:
     assert hand.flight == [Flight(1, 2, Token(0, 2, 0, ()))]
 
 
+def test_who_is_alone_may_come_again_and_its_fences_go_on() -> None:
+    hand = gate(k=1)
+    hand.acquire(0)
+    first = node(hand, 0)
+    assert first.alone()
+    first.retaken(3)
+    hand.release(0)
+    hand.acquire(0)
+    assert hand.inside[0].fence == 5
+
+
+def test_nobody_is_alone_whom_others_wait_for() -> None:
+    hand = gate(k=1)
+    hand.acquire(0)
+    for me in (3, 1):
+        hand.acquire(me)
+        hand.deliver_all()
+    assert not node(hand, 0).alone()  # it keeps them
+    hand.release(0)
+    hand.deliver_all()
+    assert hand.nodes[3].show()["kept"] == ()
+    assert not node(hand, 3).alone()  # they came with the token
+    assert not node(hand, 0).alone()  # it has no token any more
+    more = gate(k=2)
+    more.acquire(0)
+    assert not node(more, 0).alone()  # others may wait for the other token
+
+
 @pytest.mark.parametrize(
     ("cache", "order"),
     [("append", [2, 4, 1, 3]), ("prepend", [1, 3, 2, 4]), ("sorted", [3, 2, 1, 4])],

@@ -29,7 +29,7 @@ from fairgate.live.chores import Chores, unforeseen
 from fairgate.live.clock import clock
 from fairgate.live.gate import NO_JOURNALS, RETAKES, LiveGate, NoJournals
 from fairgate.live.ground import Ground
-from fairgate.live.kinds import make_of
+from fairgate.live.kinds import make_of, options_of
 from fairgate.live.links import Links
 from fairgate.live.monitor import Monitor
 from fairgate.live.report import Person, Questions, Report, ghosts, on_our_clock, report
@@ -390,8 +390,7 @@ class Engine(Chores):
             return gate
 
     def new_gate(self, name: str, k: int, protocol: str, old: LiveGate | None) -> LiveGate:
-        make, slots = make_of(protocol, k)
-        gate = self.gates[name] = LiveGate(self, name, k, protocol, make, slots)
+        gate = self.gates[name] = LiveGate(self, name, k, protocol, make_of(protocol, k), options_of(protocol))
         if old is not None:
             old.close(f"gate {name} was opened again")
             gate.seats = old.seats  # its seats may still be about to be given up: ours are others

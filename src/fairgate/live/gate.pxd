@@ -11,7 +11,7 @@ cdef class LiveGate:
     cdef readonly str name, protocol
     cdef public object record
     cdef readonly long long k
-    cdef readonly bint slots
+    cdef readonly dict options
     cdef public long long seats, requests, retakes
     cdef public dict hosts, nodes, tickets
     cdef public list free, standing

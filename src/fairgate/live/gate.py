@@ -19,7 +19,7 @@ from fairgate.core.ids import NIL, identity
 from fairgate.core.layers import MakeNode
 from fairgate.core.message import Message
 from fairgate.core.outbox import Outbox
-from fairgate.core.setup import FENCE_COUNT_BITS, Setup
+from fairgate.core.setup import FENCE_COUNT_BITS, Options, Setup
 from fairgate.errors import BadInput, FairgateError, GateClosed
 from fairgate.live.ticket import INSIDE, NO_DEADLINE, OVER, WAITING, Ticket
 from fairgate.net import roster
@@ -55,13 +55,13 @@ class Home(Protocol):
 
 
 class LiveGate:
-    def __init__(self, home: Home, name: str, k: int, protocol: str, make: MakeNode, slots: bool) -> None:
+    def __init__(self, home: Home, name: str, k: int, protocol: str, make: MakeNode, options: Options) -> None:
         self.home = home
         self.name = name
         self.k = k
         self.protocol = protocol
         self.make = make
-        self.slots = slots
+        self.options = options
         self.regenerate = home.journals.opened(self)
         self.record = roster.Gate(name, k, protocol, 0)
         self.hosts: dict[int, int] = {}  # by seat: the peer to send to
@@ -275,7 +275,7 @@ class LiveGate:
     def new_node(self, ident: int) -> Regenerate:
         """Of whatever setup: its first view brings the real one."""
         anybody = (ident, *range(1, self.k))
-        node = self.regenerate(ident, Setup(anybody, self.k), SeatOutbox(self, ident), self.make)
+        node = self.regenerate(ident, Setup(anybody, self.k, options=self.options), SeatOutbox(self, ident), self.make)
         node.wait_for_view()
         return node
 

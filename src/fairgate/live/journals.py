@@ -26,6 +26,7 @@ from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.errors import BadInput
 from fairgate.live.gate import LiveGate, NoJournals
+from fairgate.live.kinds import options_of
 from fairgate.recovery.regenerate import Regenerate
 from fairgate.trace.journal import JournalWriter, RecordingOutbox, Step
 
@@ -74,7 +75,8 @@ class Journal:
             self.file = FileIO(path, "a" if again else "w")
             self.writer = JournalWriter(self.file)
             if not again or not os.path.getsize(path):
-                self.writer.header(protocol, Setup(tuple(range(k)), k), "net", stack=STACK)
+                setup = Setup(tuple(range(k)), k, options=options_of(protocol))
+                self.writer.header(protocol, setup, "net", stack=STACK)
         except OSError as wrong:
             raise BadInput(f"cannot write the journal {path}: {wrong.strerror}") from wrong
         begun[os.path.abspath(path)] = self.what

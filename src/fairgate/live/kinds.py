@@ -5,17 +5,22 @@ from importlib import import_module
 
 from fairgate.core.layers import MakeNode
 from fairgate.core.mutex import Mutex
+from fairgate.core.setup import Options
 from fairgate.errors import BadInput
 
-ONE, MANY = "naimi_trehel", "centralised"
+ONE, MANY = "bv95", "centralised"
 DEFAULTS = {
-    ONE: ("fairgate.protocols.naimi_trehel", "NaimiTrehel"),
+    ONE: ("fairgate.protocols.bv95", "BV95"),
     MANY: ("fairgate.protocols.centralised", "Centralised"),
 }
 
 
+OPTIONS: dict[str, Options] = {"bv95": {"cache": "sorted"}}  # where the protocol's own default is not for users
+
+
 def default_protocol(k: int) -> str:
-    """For one at a time the mutex that Fair-k is built on: the same order, and two messages fewer an entry.
+    """For one at a time path reversal with the queue in the token, which is what BV95 is with one token: two messages
+    an entry under load, where the mutex that Fair-k is built on takes more than three, and nearly the same order.
 
     For more, one seat keeps the queue, whichever is first in the view. Fair-k gives each request its place in one of k
     queues, in turn, and there it stays: behind a permit that is held for hours, while other slots are free.
@@ -57,11 +62,14 @@ def find_live(name: str) -> type[Mutex]:
     return protocol
 
 
-def make_of(name: str, k: int) -> tuple[MakeNode, bool]:
-    """And whether its permits have slots and fences."""
+def make_of(name: str, k: int) -> MakeNode:
     protocol = find_live(name)
     if k < 1:
         raise BadInput(f"a gate that lets {k} in would let nobody in: k must be at least 1")
     if k > 1 and not protocol.about.many:
         raise BadInput(f"{protocol.about.name} lets one in at a time: k must be 1, not {k}")
-    return partial(protocol), protocol.about.slots
+    return partial(protocol)
+
+
+def options_of(name: str) -> Options:
+    return OPTIONS.get(name, {})

@@ -203,6 +203,8 @@ class BV95(Mutex):
     # Which tree to ask. `order` is all that most heuristics need: they differ in what touches a tree.
 
     def pick(self) -> int:
+        if self.k == 1:
+            return 0  # chance costs a live peer as much as a message
         if self.tree == "random":
             return self.out.choose(self.k)
         if self.tree == "queue_hint":
@@ -226,6 +228,13 @@ class BV95(Mutex):
     def touch(self, t: int) -> None:
         self.order.remove(t)
         self.order.append(t)
+
+    def alone(self) -> bool:
+        """With more tokens than one, others may wait for those."""
+        return self.k == 1 and self.token_present and not self.queue and not self.kept
+
+    def retaken(self, times: int) -> None:
+        self.fence += times
 
     def key(self) -> Key:
         return (
