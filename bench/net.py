@@ -176,7 +176,7 @@ def codec_costs(console: Console) -> None:
     table.add_row("decode", f"{nanoseconds(lambda: decoder.feed(data)):.0f}")
     table.add_row("decode, ten at once, each", f"{nanoseconds(lambda: decoder.feed(data * 10)) / 10:.0f}")
     table.add_row("msgspec alone: encode", f"{nanoseconds(lambda: codec.write(FRAME)):.0f}")
-    body = data[codec.HEAD.size :]
+    body = data[5:]  # without length and version
     table.add_row("msgspec alone: decode", f"{nanoseconds(lambda: codec.read_fast(body)):.0f}")
     console.print(table)
 

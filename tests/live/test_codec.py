@@ -7,6 +7,7 @@ Hypothesis finds the odd case and makes it small; it is slow, so most of the mas
 from __future__ import annotations
 
 import random
+from struct import Struct
 from typing import Any
 
 import msgspec
@@ -14,8 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairgate.net.codec import DEPTH, HEAD, LIMIT, VERSION, CodecError, Decoder, Frame, check, encode
+from fairgate.net.codec import DEPTH, LIMIT, VERSION, CodecError, Decoder, Frame, check, encode
 
+HEAD = Struct(">IB")  # length and version
 SHORT, LONG = 50, 5_000
 SHORT_MASS, LONG_MASS = 2_000, 100_000
 

@@ -16,13 +16,13 @@ import fairgate
 from fairgate import KMismatch, sync
 from fairgate.core.ids import NIL
 from fairgate.errors import BadInput
-from fairgate.live.clock import clock
 from fairgate.live.hosts import BAD_INPUT, CHANGE, JOIN, REFUSED
 from fairgate.live.report import Person, on_our_clock
 from fairgate.live.ticket import NO_DEADLINE
 from fairgate.net import keys
 from fairgate.net.address import TcpAddress, parse_address
 from fairgate.net.roster import Change, Go
+from fairgate.net.system import clock
 from tests.live import peers
 
 HERE = "127.0.0.1"

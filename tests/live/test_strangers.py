@@ -6,16 +6,18 @@ import asyncio
 import os
 import socket
 from pathlib import Path
+from struct import Struct
 
 import pytest
 
 from fairgate.net.access import Access, Credentials, access, credentials
 from fairgate.net.address import TcpAddress
-from fairgate.net.codec import HEAD, LIMIT, VERSION, encode
+from fairgate.net.codec import LIMIT, VERSION, encode
 from fairgate.net.connection import HELLO_LIMIT, PROTOCOL
 from fairgate.net.transport import MOST_STRANGERS
 from tests.live.peers import Peer, Stranger, close_all, hello, lines, run, until
 
+HEAD = Struct(">IB")  # length and version
 RUDE = {  # what is said -> a part of the one line
     "garbage": (b"GET / HTTP/1.1\r\nHost: gate\r\n\r\n", "it sent no frame: version"),
     "zeros": (bytes(100), "it sent no frame: version 0"),

@@ -1,3 +1,7 @@
+cdef dict MAKERS
+
+cpdef Message decode(tuple key)
+
 cdef class Message:
     cpdef tuple key(self)
     cpdef long long tokens(self)

@@ -5,6 +5,7 @@ equality, its hash, its canonical order, its wire form and its journal form; `de
 message again. Tags are for ever: a new meaning gets a new tag.
 """
 
+from collections.abc import Callable
 from typing import Any, Self
 
 Key = tuple[Any, ...]
@@ -43,6 +44,7 @@ class Message:
 
 
 KINDS: dict[str, type[Message]] = {}
+MAKERS: dict[str, Callable[..., Message]] = {}  # from fields, by tag
 
 
 def register(*kinds: type[Message]) -> None:
@@ -50,12 +52,13 @@ def register(*kinds: type[Message]) -> None:
     for kind in kinds:
         if not kind.tag or KINDS.setdefault(kind.tag, kind) is not kind:
             raise ValueError(f"message tag {kind.tag!r} of {kind.__name__} is missing or taken")
+        MAKERS[kind.tag] = kind.from_fields if "from_fields" in vars(kind) else kind
 
 
 def decode(key: Key) -> Message:
     """The message whose `key()` this is. Raises ValueError for what no message ever said."""
     try:
-        return KINDS[key[0]].from_fields(*key[1:])
+        return MAKERS[key[0]](*key[1:])
     except (KeyError, IndexError, TypeError) as wrong:
         raise ValueError(f"not a message: {key!r}") from wrong
 

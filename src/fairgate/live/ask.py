@@ -13,7 +13,6 @@ from typing import Any, Self, TypeVar
 
 from fairgate.core.ids import NIL
 from fairgate.live.asked import Asked
-from fairgate.live.clock import clock
 from fairgate.live.engine import ASK, BREAK, TELL
 from fairgate.live.host import NEWS, beside
 from fairgate.live.permit import SECOND
@@ -25,6 +24,7 @@ from fairgate.net.codec import CodecError, Frame
 from fairgate.net.loop import new_loop
 from fairgate.net.members import PEERS
 from fairgate.net.roster import Gate, Members, Peer, Seat
+from fairgate.net.system import clock
 
 T = TypeVar("T")
 

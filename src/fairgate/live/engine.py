@@ -26,7 +26,6 @@ from fairgate.core.ids import NIL
 from fairgate.core.message import Message
 from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed, KMismatch
 from fairgate.live.chores import Chores, unforeseen
-from fairgate.live.clock import clock
 from fairgate.live.gate import NO_JOURNALS, RETAKES, LiveGate, NoJournals
 from fairgate.live.ground import Ground
 from fairgate.live.kinds import make_of, options_of
@@ -39,6 +38,7 @@ from fairgate.live.traffic import Traffic
 from fairgate.net.codec import Frame
 from fairgate.net.loop import new_loop
 from fairgate.net.roster import Change, Members, Peer, Renew, Rise, Sit
+from fairgate.net.system import clock
 from fairgate.net.transport import Transport
 from fairgate.registry import find_protocol
 
@@ -73,7 +73,6 @@ class Engine(Chores):
         self.pid = os.getpid()
         self.lock = Monitor()
         self.user_lock = self.lock.lock  # a bare lock: Ctrl-C cannot come between it and `with`
-        self.now = 0
         self.ground = ground(self)
         self.journals = journals
         self.gates: dict[str, LiveGate] = {}
@@ -81,7 +80,6 @@ class Engine(Chores):
         self.traffic = traffic = Traffic(self, self.take)
         self.on_frame, self.on_quiet = traffic.on_frame, traffic.on_quiet
         self.on_frame_elsewhere = traffic.on_frame_elsewhere
-        self.tell, self.send = traffic.tell, traffic.send
         self.members = Members()
         self.announced = 0  # the version of it that we told others of
         self.closed = ""  # why
@@ -157,7 +155,7 @@ class Engine(Chores):
 
     def shut(self, why: str) -> None:
         with self.user_lock:
-            self.now = clock()
+            self.traffic.now = clock()
             self.closed = self.closed or why
             for gate in self.gates.values():
                 gate.close(why)
@@ -166,7 +164,7 @@ class Engine(Chores):
     def becomes(self, identity: Peer, transport: Transport, links: Links) -> None:
         """The ground says who we are."""
         self.identity = identity
-        self.me = identity.id
+        self.me = self.traffic.me = identity.id
         self.transport = transport
         self.links = self.traffic.links = links
 
@@ -175,7 +173,7 @@ class Engine(Chores):
     @contextmanager
     def step(self) -> Iterator[None]:
         with self.lock:
-            self.now = clock()
+            self.traffic.now = clock()
             yield
             self.settle()
 
@@ -193,7 +191,7 @@ class Engine(Chores):
             self.lock.step_aside()
         with self.user_lock:
             try:
-                self.now = clock()
+                self.traffic.now = clock()
                 work(ticket)
                 if self.local:
                     self.settle()
@@ -221,7 +219,7 @@ class Engine(Chores):
         try:
             with self.user_lock:
                 try:
-                    self.now = clock()
+                    self.traffic.now = clock()
                     ticket = gate.retake(note)
                 except BaseException:
                     gate.broken = gate.retaken

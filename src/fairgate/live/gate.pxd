@@ -2,12 +2,14 @@ cimport cython
 from fairgate.core.message cimport Message
 from fairgate.core.outbox cimport Outbox
 from fairgate.live.ticket cimport Ticket
+from fairgate.live.way cimport Way
 from fairgate.recovery.regenerate cimport Regenerate
 
 cdef long long NIL
 
 cdef class LiveGate:
     cdef readonly object home, make, regenerate
+    cdef readonly Way way
     cdef readonly str name, protocol
     cdef public object record
     cdef readonly long long k

@@ -22,6 +22,7 @@ from fairgate.core.outbox import Outbox
 from fairgate.core.setup import FENCE_COUNT_BITS, Options, Setup
 from fairgate.errors import BadInput, FairgateError, GateClosed
 from fairgate.live.ticket import INSIDE, NO_DEADLINE, OVER, WAITING, Ticket
+from fairgate.live.way import Way
 from fairgate.net import roster
 from fairgate.net.roster import MOST_K, Seat
 from fairgate.recovery.regenerate import Regenerate
@@ -37,11 +38,10 @@ log = logging.getLogger("fairgate.live")
 class Home(Protocol):
     """The engine, as a gate sees it."""
 
-    me: int
-    now: int
     journals: "NoJournals"
 
-    def send(self, host: int, gate: str, dst: int, src: int, msg: Message) -> None: ...
+    @property
+    def traffic(self) -> Way: ...
 
     def sit(self, gate: "LiveGate") -> None:
         """It has new seats, which the roster should have too."""
@@ -50,13 +50,11 @@ class Home(Protocol):
 
     def lease_begins(self, gate: "LiveGate", ticket: Ticket) -> None: ...
 
-    def tell(self, gate: "LiveGate", ticket: Ticket) -> None:
-        """Its user, that it was let in."""
-
 
 class LiveGate:
     def __init__(self, home: Home, name: str, k: int, protocol: str, make: MakeNode, options: Options) -> None:
         self.home = home
+        self.way = home.traffic
         self.name = name
         self.k = k
         self.protocol = protocol
@@ -88,7 +86,7 @@ class LiveGate:
             raise GateClosed(self.closed)
         self.settle()
         ident = self.free.pop() if self.free else self.new_seat()
-        ticket.asked = self.home.now
+        ticket.asked = self.way.now
         ticket.state = WAITING
         self.requests += 1
         ticket.number = self.requests
@@ -101,7 +99,7 @@ class LiveGate:
         old = self.kept
         if old is None or self.closed or self.broken is not None or is_late(old.fence):
             return None  # if it is late, the next grant asks for another view
-        self.retaken = ticket = old.again(self.home.now, note)
+        self.retaken = ticket = old.again(self.way.now, note)
         self.kept = None
         self.retakes += 1
         self.counts.entries += 1
@@ -111,7 +109,7 @@ class LiveGate:
     def new_seat(self) -> int:
         if self.seats == MOST_K:
             raise BadInput(f"gate {self.name}: {MOST_K} requests of one peer at once are the most")
-        ident = identity(self.home.me, self.seats)
+        ident = identity(self.way.me, self.seats)
         self.seats += 1
         self.nodes[ident] = self.new_node(ident)
         self.unseated.add(ident)
@@ -200,9 +198,9 @@ class LiveGate:
         ticket = self.tickets.get(ident)
         if ticket is None or ticket.number != request or ticket.state != WAITING:
             return
-        self.counts.entered(self.home.now - ticket.asked)
-        ticket.let_in(self.home.now, slot, fence)
-        self.home.tell(self, ticket)
+        self.counts.entered(self.way.now - ticket.asked)
+        ticket.let_in(self.way.now, slot, fence)
+        self.way.tell(self, ticket)
         if ticket.deadline != NO_DEADLINE:
             self.home.lease_begins(self, ticket)
         if is_late(fence):
@@ -227,8 +225,8 @@ class LiveGate:
     def send(self, src: int, dst: int, msg: Message) -> None:
         host = self.hosts.get(dst, NIL)
         if host != NIL:
-            self.counts.sent += host != self.home.me
-            self.home.send(host, self.name, dst, src, msg)
+            self.counts.sent += host != self.way.me
+            self.way.send(host, self.name, dst, src, msg)
 
     # Views.
 
@@ -245,11 +243,11 @@ class LiveGate:
         self.hosts = {seat.ident: seat.host for seat in record.seats}
         self.unseated -= self.hosts.keys()
         for seat in record.seats:
-            if seat.host == self.home.me and seat.ident not in self.nodes:
+            if seat.host == self.way.me and seat.ident not in self.nodes:
                 self.host(seat)
         members = record.idents()
         for ident in list(self.nodes):
-            if ident in self.unseated or self.hosts.get(ident) == self.home.me:
+            if ident in self.unseated or self.hosts.get(ident) == self.way.me:
                 self.node(ident).on_view(record.view, members)
             else:
                 self.no_longer_here(ident)
@@ -259,7 +257,7 @@ class LiveGate:
 
     def is_own(self, seat: Seat) -> bool:
         """One for requests of this peer."""
-        return seat.host == self.home.me and not seat.virtual and not seat.ghost
+        return seat.host == self.way.me and not seat.virtual and not seat.ghost
 
     def no_longer_here(self, ident: int) -> None:
         node = self.nodes.pop(ident)
@@ -281,7 +279,7 @@ class LiveGate:
 
     def node(self, ident: int) -> Regenerate:
         node = self.nodes[ident]
-        node.now = self.home.now
+        node.now = self.way.now
         return node
 
     # The end.

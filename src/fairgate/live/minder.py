@@ -8,11 +8,11 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from fairgate.live.clock import clock
 from fairgate.live.command import Command
 from fairgate.live.permit import SECOND
 from fairgate.live.signals import Signals
 from fairgate.live.terminal import Terminal, stop_our_group
+from fairgate.net.system import clock
 
 TERM, KILL, IGNORE = "term", "kill", "ignore"
 EARLY = SECOND // 10  # ns: killed so long before the lease is over, so that nobody is left when the next one comes in

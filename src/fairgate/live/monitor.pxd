@@ -1,5 +1,7 @@
+from fairgate.net.system cimport Latch
+
 cdef class Monitor:
-    cdef readonly object lock, turnstile
+    cdef readonly Latch lock, turnstile
     cdef readonly bint wanted
     cpdef take(self)
     cpdef give(self)

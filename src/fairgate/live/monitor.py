@@ -7,15 +7,15 @@ Users take the lock itself: a `with` of a lock of Python's cannot be broken off 
 and one of a class like this can, for the signal is heard inside of `__enter__` too.
 """
 
-import threading
+from fairgate.net.system import Latch
 
 
 class Monitor:
     """`with monitor` in the engine's thread; in any other `step_aside` while it is wanted, then `with monitor.lock`."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.turnstile = threading.Lock()
+        self.lock = Latch()
+        self.turnstile = Latch()
         self.wanted = False
 
     def take(self) -> None:

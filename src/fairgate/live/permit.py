@@ -5,11 +5,11 @@ from typing import Generic, TypeVar
 
 from fairgate.core.ids import NIL
 from fairgate.errors import BadInput, PermitLost
-from fairgate.live.clock import clock
 from fairgate.live.engine import Engine
 from fairgate.live.gate import LiveGate
 from fairgate.live.kinds import default_protocol
 from fairgate.live.ticket import INSIDE, LOST, NO_DEADLINE, Ticket
+from fairgate.net.system import clock
 
 SECOND = 1_000_000_000
 TRY_SECONDS = 1.0  # a slot is free as far as anybody knows: how long it may take to get it all the same

@@ -15,11 +15,11 @@ from fairgate.core.node import Node
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.errors import BadInput
-from fairgate.live.clock import clock
 from fairgate.live.links import Links
 from fairgate.net.address import parse_address
 from fairgate.net.codec import Frame
 from fairgate.net.roster import Members
+from fairgate.net.system import clock
 from fairgate.net.transport import Transport
 from fairgate.recovery.channel import TIMER, Ack, Channel, Data
 

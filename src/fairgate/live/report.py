@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from fairgate.core.ids import NIL
-from fairgate.live.clock import clock
 from fairgate.live.gate import LiveGate
 from fairgate.live.ticket import INSIDE, NO_DEADLINE, WAITING, Ticket
 from fairgate.net import roster
 from fairgate.net.roster import Members
+from fairgate.net.system import clock
 
 if TYPE_CHECKING:
     from fairgate.live.engine import Engine

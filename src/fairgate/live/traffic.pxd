@@ -4,8 +4,10 @@ from fairgate.live.gate cimport LiveGate
 from fairgate.live.links cimport Links
 from fairgate.live.monitor cimport Monitor
 from fairgate.live.ticket cimport Ticket
+from fairgate.live.way cimport Way
+from fairgate.net.system cimport clock
 
-cdef class Traffic:
+cdef class Traffic(Way):
     cdef object home, local, others, let_in
     cdef Monitor lock
     cdef public Links links
@@ -15,6 +17,4 @@ cdef class Traffic:
     @cython.locals(gate=LiveGate)
     cpdef bint on_frame_elsewhere(self, long long peer, tuple frame) except -1
     cpdef on_message(self, LiveGate gate, long long dst, long long src, Message msg)
-    cpdef tell(self, LiveGate gate, Ticket ticket)
     cpdef on_quiet(self)
-    cpdef send(self, long long host, str gate, long long dst, long long src, Message msg)

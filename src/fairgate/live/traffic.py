@@ -11,12 +11,13 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from fairgate.core.message import Message, decode
-from fairgate.live.clock import clock
 from fairgate.live.gate import LiveGate
 from fairgate.live.links import Links
 from fairgate.live.monitor import Monitor
 from fairgate.live.ticket import Ticket
+from fairgate.live.way import Way
 from fairgate.net.codec import CodecError, Frame
+from fairgate.net.system import clock
 
 MESSAGE = "m"
 NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -25,8 +26,6 @@ NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 class Home(Protocol):
     """The engine, as it is seen here."""
 
-    me: int
-    now: int
     lock: Monitor
     gates: dict[str, LiveGate]
     local: Any  # what its own seats say to each other
@@ -40,8 +39,9 @@ class Home(Protocol):
     def repair(self, gate: LiveGate) -> Coroutine[Any, Any, None]: ...
 
 
-class Traffic:
+class Traffic(Way):
     def __init__(self, home: Home, others: Callable[[int, Frame], None]) -> None:
+        super().__init__()
         self.home = home
         self.lock = home.lock
         self.gates = home.gates
@@ -79,16 +79,18 @@ class Traffic:
             gate = self.gates.get(name)
             if self.lock.wanted:
                 self.lock.step_aside()
-            with self.lock.lock:
-                try:
-                    self.on_message(gate, dst, src, msg)
-                except Exception:
-                    raise
-                except BaseException:
-                    if gate is not None:
-                        gate.broken = Ticket()  # no request in particular
-                        self.home.from_outside(self.home.repair(gate))
-                    raise
+            self.lock.lock.acquire()
+            try:
+                self.on_message(gate, dst, src, msg)
+            except Exception:
+                raise
+            except BaseException:
+                if gate is not None:
+                    gate.broken = Ticket()  # no request in particular
+                    self.home.from_outside(self.home.repair(gate))
+                raise
+            finally:
+                self.lock.lock.release()
         except NONSENSE as wrong:
             raise nothing(frame, wrong) from wrong
         return True
@@ -96,7 +98,7 @@ class Traffic:
     def on_message(self, gate: LiveGate | None, dst: int, src: int, msg: Message) -> None:
         self.stepping = True
         try:
-            self.home.now = clock()
+            self.now = clock()
             if gate is not None:
                 gate.on_message(dst, src, msg)
             if self.local:
@@ -125,7 +127,7 @@ class Traffic:
     # Out.
 
     def send(self, host: int, gate: str, dst: int, src: int, msg: Message) -> None:
-        if host == self.home.me:
+        if host == self.me:
             self.local.append((gate, dst, src, msg))
         else:
             assert self.links is not None

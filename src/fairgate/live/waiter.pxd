@@ -1,4 +1,5 @@
 from fairgate.net.reader cimport Reader
+from fairgate.net.system cimport heed
 
 cdef class Waiter:
     cdef readonly Reader reader

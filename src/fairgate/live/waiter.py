@@ -6,8 +6,8 @@ and finds out by that. Else it is woken by a lock that is released when there is
 
 import threading
 
-from fairgate.net.heed import heed
 from fairgate.net.reader import Reader, Waiting
+from fairgate.net.system import heed
 
 
 class Waiter:

@@ -1,4 +1,5 @@
 cimport cython
+from fairgate.net.system cimport headed
 
 cdef long long HEAD_BYTES, LENGTH_BYTES
 

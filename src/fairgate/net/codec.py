@@ -12,15 +12,15 @@ Whatever is wrong, with what is to be sent or with what came, is a `CodecError`.
 nobody can say where the next frame begins.
 """
 
-from struct import Struct
 from typing import Any
 
 import msgspec
 
+from fairgate.net.system import headed
+
 VERSION = 1
 LIMIT = 1 << 20  # bytes of a frame without its length
 DEPTH = 32  # tuples within tuples
-HEAD = Struct(">IB")
 HEAD_BYTES, LENGTH_BYTES = 5, 4
 
 Frame = tuple[Any, ...]
@@ -54,7 +54,7 @@ def encode(frame: Frame, limit: int = LIMIT) -> bytes:
     length = len(body) + 1
     if length > limit:
         raise CodecError(f"a frame of {length} bytes: at most {limit} are allowed")
-    return HEAD.pack(length, VERSION) + body
+    return headed(VERSION, body)
 
 
 def check(value: Any, depth: int) -> None:

@@ -18,12 +18,12 @@ would be worse.
 import asyncio
 import logging
 import os
-import socket
 from typing import Any, Protocol, cast
 
 from fairgate.core.ids import NIL
 from fairgate.net.codec import LIMIT, CodecError, Frame
 from fairgate.net.pipe import NO_FRAME, Pipe
+from fairgate.net.system import Wire
 from fairgate.net.tls import CLOSED, explain
 
 PROTOCOL = 1  # the version of what peers say to each other; the codec has its own
@@ -86,7 +86,7 @@ class Connection(Pipe, asyncio.Protocol):
         self.link = cast(asyncio.Transport, transport)
         self.link.set_write_buffer_limits(HIGH, LOW)
         if self.link.get_extra_info("sslcontext") is None:
-            self.raw = socket.socket(fileno=os.dup(self.link.get_extra_info("socket").fileno()))
+            self.raw = Wire(os.dup(self.link.get_extra_info("socket").fileno()))
         self.timer = self.loop.call_later(self.home.greeting_seconds, self.too_late)
         self.home.made(self)
 

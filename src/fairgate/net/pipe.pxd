@@ -1,8 +1,11 @@
 cimport cython
 from fairgate.net.codec cimport Decoder
+from fairgate.net.system cimport Latch, Wire
 
 cdef class Pipe:
-    cdef public object home, loop, link, raw, writing
+    cdef public object home, loop, link
+    cdef public Wire raw
+    cdef public Latch writing
     cdef public long long peer
     cdef public bint up
     cdef public Decoder decoder

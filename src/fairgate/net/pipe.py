@@ -6,18 +6,15 @@ another thread than the loop's (reader.py) is passed on there, or left to the lo
 
 import asyncio
 import logging
-import socket
-import threading
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 from fairgate.core.ids import NIL
 from fairgate.net.codec import CodecError, Decoder, Frame
+from fairgate.net.system import Latch, Wire
 from fairgate.net.tls import explain
 
-NOW = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-PIECE = 1 << 12  # bytes read at once
 EMPTY = bytearray()
 NO_FRAME = "it sent no frame: "
 
@@ -30,26 +27,29 @@ class Pipe:
         self.loop = asyncio.get_running_loop()
         self.link: Any = None  # the loop's own transport, as soon as there is one
         self.decoder = Decoder(limit)
-        self.raw: socket.socket | None = None  # None: there is TLS above it
-        self.writing = threading.Lock()
+        self.raw: Wire | None = None  # None: there is TLS above it
+        self.writing = Latch()
         self.waiting: list[bytes] = []  # for the loop's next flush
         self.rest = EMPTY  # what the socket did not take: it comes first
 
     def write_now(self, data: bytes) -> bool:
         """From any thread. False: it has to go the long way, by the loop."""
-        with self.writing:
+        self.writing.acquire()
+        try:
             if self.waiting or self.rest or not self.up or self.raw is None:
                 return False
             self.write(data)
             if self.rest:
                 self.later(self.wait_for_room)
             return True
+        finally:
+            self.writing.release()
 
     def write(self, data: bytes | bytearray) -> None:
         """What the socket takes; the rest is kept."""
         assert self.raw is not None
         try:
-            sent = self.raw.send(data, NOW)
+            sent = self.raw.give(data)
         except BlockingIOError:
             sent = 0
         except OSError:  # it is gone, as whoever reads from it is told
@@ -60,7 +60,7 @@ class Pipe:
         """`elsewhere`: who takes frames in this thread; None: it is the loop's. False: nothing comes any more."""
         assert self.raw is not None
         try:
-            data = self.raw.recv(PIECE, NOW)
+            data = self.raw.take()
             if not data:
                 self.later(self.link.abort)
                 return False

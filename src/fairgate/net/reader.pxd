@@ -1,9 +1,12 @@
 # Compiled code is not broken off by Ctrl-C either: whoever reads leaves its place as it should.
 cimport cython
 from fairgate.net.pipe cimport Pipe
+from fairgate.net.system cimport Latch, Sight, heed
 
 cdef class Reader:
-    cdef readonly object home, loop, on_quiet, elsewhere, sockets, shown, reading, place, timer
+    cdef readonly object home, loop, on_quiet, elsewhere, timer
+    cdef readonly Sight sockets, shown
+    cdef readonly Latch reading, place
     cdef readonly dict connections
     cdef readonly long long bell, inner
     cdef readonly unsigned long long user

@@ -16,19 +16,17 @@ import asyncio
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from select import EPOLLIN, epoll
-from threading import Lock, get_ident
+from threading import get_ident
 from time import monotonic
 from typing import Protocol
 
 from fairgate.net.codec import Frame
-from fairgate.net.heed import heed
 from fairgate.net.pipe import Pipe
+from fairgate.net.system import Latch, Sight, heed
 
 LOOK_SECONDS = 0.5
 CLOSE_SECONDS = 1.0  # that the end of a peer waits for a thread which is kept from leaving
 NO_BELL = -1
-MOST_READY = 64  # at once; Python makes room for so many at each look
 
 
 class Home(Protocol):
@@ -56,13 +54,13 @@ class Reader:
         self.loop = home.loop
         self.connections: dict[int, Pipe] = {}  # by their sockets' numbers
         self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self.sockets = epoll()
-        self.sockets.register(self.bell, EPOLLIN)
+        self.sockets = Sight()
+        self.sockets.add(self.bell)
         self.inner = self.sockets.fileno()
-        self.shown = epoll()
-        self.shown.register(self.inner, EPOLLIN)
-        self.reading = Lock()
-        self.place = Lock()  # of the one user's thread that reads
+        self.shown = Sight()
+        self.shown.add(self.inner)
+        self.reading = Latch()
+        self.place = Latch()  # of the one user's thread that reads
         self.user = 0  # which that is
         self.loop.add_reader(self.shown.fileno(), self.look)
         self.timer = self.loop.call_later(LOOK_SECONDS, self.look_again)
@@ -70,20 +68,20 @@ class Reader:
     def add(self, connection: Pipe, number: int) -> None:
         with self.reading:
             self.connections[number] = connection
-            self.sockets.register(number, EPOLLIN)
+            self.sockets.add(number)
 
     def remove(self, number: int) -> None:
         """Before its socket is closed."""
         with self.reading:
             if self.connections.pop(number, None) is not None:
-                self.sockets.unregister(number)
+                self.sockets.remove(number)
 
     # In the loop's thread.
 
     def look(self) -> None:
         self.home.receiving = True
         try:
-            self.take(self.sockets.poll(0, MOST_READY), None)
+            self.take(self.sockets.wait(0), None)
         finally:
             self.home.receiving = False
             self.home.flush()
@@ -98,7 +96,7 @@ class Reader:
         nobody may write to one that is."""
         self.timer.cancel()
         self.loop.remove_reader(self.shown.fileno())
-        if self.place.acquire(timeout=CLOSE_SECONDS):
+        if self.place.acquire(True, CLOSE_SECONDS):
             bell, self.bell = self.bell, NO_BELL
             os.close(bell)
             self.place.release()
@@ -111,11 +109,11 @@ class Reader:
             return False
         try:
             self.user = get_ident()
-            self.shown.modify(self.inner, 0)
+            self.shown.hide(self.inner, True)
             self.read_on(what, timeout)
         finally:
             self.user = 0
-            self.shown.modify(self.inner, EPOLLIN)
+            self.shown.hide(self.inner, False)
             self.place.release()
         return True
 
@@ -133,7 +131,7 @@ class Reader:
     def read(self, timeout: float) -> None:
         """What has come, or what comes first within that time."""
         try:
-            self.take(self.sockets.poll(timeout, MOST_READY), self.elsewhere)
+            self.take(self.sockets.wait(timeout), self.elsewhere)
         finally:
             self.on_quiet()
 
@@ -145,16 +143,19 @@ class Reader:
 
     # In both.
 
-    def take(self, ready: list[tuple[int, int]], elsewhere: Callable[[int, Frame], bool] | None) -> None:
-        with self.reading:
-            for number, _ in ready:
+    def take(self, ready: list[int], elsewhere: Callable[[int, Frame], bool] | None) -> None:
+        self.reading.acquire()
+        try:
+            for number in ready:
                 connection = self.connections.get(number)
                 if connection is not None:
                     if not connection.read(elsewhere):
-                        self.sockets.unregister(number)
+                        self.sockets.remove(number)
                         del self.connections[number]
                 elif number == self.bell:
                     self.silence()
+        finally:
+            self.reading.release()
 
     def silence(self) -> None:
         with suppress(BlockingIOError):  # the other one may have

@@ -1,0 +1,20 @@
+cdef class Latch:
+    cdef void* lock
+    cpdef bint acquire(self, bint blocking=*, double timeout=*) except -1
+    cpdef release(self)
+    cpdef bint locked(self)
+
+cdef class Wire:
+    cdef readonly int number
+    cpdef bytes take(self)
+    cpdef Py_ssize_t give(self, data) except -1
+
+cdef class Sight:
+    cdef readonly int number
+    cdef change(self, int what, int number, unsigned int events)
+    cpdef hide(self, int number, bint hidden)
+    cpdef list wait(self, double seconds)
+
+cpdef heed()
+cpdef long long clock() noexcept
+cpdef bytes headed(int version, bytes body)
