@@ -1,0 +1,205 @@
+"""What is asked of the kernel: the same from the compiled module and from its plain twin, of which one runs here."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import struct
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+
+import pytest
+
+from fairgate.net.system import Latch, Sight, Wire, clock, headed
+
+SOON = 20.0
+Pair = tuple[Wire, socket.socket]
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    wire = Wire(ours.detach())
+    with theirs:
+        yield wire, theirs
+    wire.close()
+
+
+def test_a_wire_takes_what_has_come_and_gives_what_there_is_room_for(pair: Pair) -> None:
+    wire, theirs = pair
+    with pytest.raises(BlockingIOError):
+        wire.take()
+    theirs.sendall(b"abc")
+    assert wire.take() == b"abc"
+    assert wire.give(b"12") + wire.give(bytearray(b"345")) + wire.give(bytearray()) == 5
+    assert theirs.recv(100) == b"12345"
+
+
+def test_a_wire_reads_long_things_piece_by_piece(pair: Pair) -> None:
+    wire, theirs = pair
+    sent = os.urandom(10_000)
+    theirs.sendall(sent)
+    pieces = [wire.take() for _ in range(3)]
+    assert [len(piece) for piece in pieces] == [4_096, 4_096, 1_808]
+    assert b"".join(pieces) == sent
+
+
+def test_a_full_wire_does_not_wait(pair: Pair) -> None:
+    wire, theirs = pair
+    data = bytes(1 << 16)
+    taken = 0
+    with pytest.raises(BlockingIOError):
+        while True:
+            taken += wire.give(data)
+    theirs.setblocking(False)
+    read = 0
+    while read < taken:
+        read += len(theirs.recv(1 << 20))
+    assert read == taken
+
+
+def test_the_end_of_a_wire(pair: Pair) -> None:
+    wire, theirs = pair
+    theirs.close()
+    assert wire.take() == b""
+    before = signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as programs have it that end quietly in a pipe
+    try:
+        with pytest.raises(BrokenPipeError):
+            wire.give(b"x")
+    finally:
+        signal.signal(signal.SIGPIPE, before)
+
+
+def test_a_wire_that_was_closed_has_no_number() -> None:
+    ours, theirs = socket.socketpair()
+    number = ours.detach()
+    wire = Wire(number)
+    assert wire.fileno() == number
+    wire.close()
+    wire.close()
+    assert wire.fileno() == -1
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        wire.take()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        wire.give(b"x")
+    assert theirs.recv(1) == b""
+    theirs.close()
+
+
+def test_a_wire_that_is_forgotten_is_closed() -> None:
+    ours, theirs = socket.socketpair()
+    wire = Wire(ours.detach())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        del wire
+    assert theirs.recv(1) == b""
+    theirs.close()
+
+
+def test_sight_shows_who_can_be_read(pair: Pair) -> None:
+    wire, theirs = pair
+    sight = Sight()
+    sight.add(wire.fileno())
+    assert sight.wait(0) == []
+    theirs.send(b"x")
+    assert sight.wait(SOON) == [wire.fileno()]
+    sight.hide(wire.fileno(), True)
+    assert sight.wait(0) == []
+    sight.hide(wire.fileno(), False)
+    assert sight.wait(SOON) == [wire.fileno()]
+    sight.remove(wire.fileno())
+    assert sight.wait(0) == []
+    with pytest.raises(FileNotFoundError):
+        sight.remove(wire.fileno())
+    with pytest.raises(FileNotFoundError):
+        sight.hide(wire.fileno(), True)
+
+
+def test_sight_within_sight(pair: Pair) -> None:
+    """As the loop looks at what a user's thread reads."""
+    wire, theirs = pair
+    inner, outer = Sight(), Sight()
+    inner.add(wire.fileno())
+    outer.add(inner.fileno())
+    theirs.send(b"x")
+    assert outer.wait(SOON) == [inner.fileno()]
+    assert select.select([outer.fileno()], [], [], 0)[0] == [outer.fileno()]
+    outer.hide(inner.fileno(), True)
+    assert outer.wait(0) == []
+
+
+def test_sight_waits_no_longer_than_it_is_told() -> None:
+    sight = Sight()
+    begin = time.monotonic()
+    assert sight.wait(0.0301) == []
+    assert 0.03 <= time.monotonic() - begin < SOON
+
+
+def test_a_signal_breaks_into_the_waiting() -> None:
+    """Its handler runs, and what it raises comes out."""
+
+    def handler(*_: object) -> None:
+        raise InterruptedError("heard")
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(InterruptedError, match="heard"):
+            Sight().wait(SOON)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_latch_is_a_lock() -> None:
+    latch = Latch()
+    assert not latch.locked()
+    with latch:
+        assert latch.locked()
+        assert not latch.acquire(False)
+        assert not latch.acquire(True, 0.01)
+    assert latch.acquire()
+    latch.release()
+    with pytest.raises(RuntimeError):
+        latch.release()
+
+
+def test_who_waits_for_a_latch_gets_it_and_lets_others_run() -> None:
+    latch = Latch()
+    latch.acquire()
+    had = threading.Event()
+
+    def wait() -> None:
+        with latch:
+            had.set()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    assert not had.wait(0.05)
+    latch.release()
+    assert had.wait(SOON)
+    thread.join(SOON)
+    assert not latch.locked()
+
+
+def test_a_body_that_fails_gives_the_latch_back() -> None:
+    latch = Latch()
+    with pytest.raises(KeyError), latch:
+        raise KeyError
+    assert not latch.locked()
+
+
+def test_the_clock_is_that_which_runs_while_the_machine_sleeps() -> None:
+    before = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    now = clock()
+    assert before <= now <= time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+@pytest.mark.parametrize("size", [0, 1, 255, 256, 70_000])
+def test_the_head_of_a_frame(size: int) -> None:
+    body = bytes(size)
+    assert headed(7, body) == struct.pack(">IB", size + 1, 7) + body
