@@ -160,6 +160,14 @@ def test_a_violation_is_exit_code_1_and_red(fairgate: Run) -> None:
         ("fair_k --channel", "loss:0.1,dup:0.1", []),
         ("fair_k", "loss:0.1", ["fair_k does not survive loss: expect it to stop, or carry it with --channel"]),
         ("leased --channel", "crash:3@5", ["leased survives crash of a client, and no other crash"]),
+        ("non_e2e_faults --option lease=10s", "crash:3@5", []),
+        (
+            "non_e2e_faults",
+            "crash:3@5",
+            [
+                "non_e2e_faults survives crash with leases alone: expect it to stop, or give it --option lease=10s",
+            ],
+        ),
     ],
 )
 def test_a_note_where_a_fault_is_too_much(fairgate: Run, protocol: str, faults: str, notes: list[str]) -> None:

@@ -215,12 +215,15 @@ def fault_notes(config: Config, protocol: type[Mutex]) -> list[str]:
     """One for every kind of fault that is too much for this protocol."""
     name, survives = config.protocol, protocol.about.survives
     carried = ("loss", "duplication") if "channel" in config.stack else ()
+    leased = bool(config.options.get("lease"))
     notes = []
     for kind in parse_faults(config.faults, config.nodes).kinds():
         limited = [words for words in survives if words.startswith(f"{kind} of")]
-        if kind in survives or kind in carried:
+        if kind in survives or kind in carried or (leased and f"{kind} with leases" in survives):
             continue
-        if limited:
+        if f"{kind} with leases" in survives:
+            notes.append(f"{name} survives {kind} with leases alone: expect it to stop, or give it --option lease=10s")
+        elif limited:
             notes.append(f"{name} survives {limited[0]}, and no other {kind}")
         elif kind in {"loss", "duplication"}:
             outcome = "stop" if kind == "loss" else "go wrong"
