@@ -18,6 +18,7 @@ from fairgate.overlay.gates import Gates
 from fairgate.protocols.non_e2e import NonE2E
 from fairgate.protocols.non_e2e_literal import NonE2ELiteral
 from fairgate.protocols.non_e2e_messages import GrantReq, Release, Request, Yield
+from fairgate.protocols.non_e2e_state import find
 from fairgate.sim.hand import Hand, Violation
 from tests.routes import Drawn
 
@@ -35,6 +36,10 @@ def at(hand: Hand, me: int) -> NonE2E:
     layer: Any = hand.nodes[me]
     node: NonE2E = layer.upper.at(0)
     return node
+
+
+def entry_at(hand: Hand, me: int, replica: int) -> Any:
+    return find(at(hand, me).first, replica)
 
 
 def sent(hand: Hand, kind: type[Message]) -> list[tuple[int, int, Any]]:
@@ -73,7 +78,7 @@ def test_b2_otherwise_the_replica_list_is_updated_and_the_request_routed_on() ->
     hand = drawn()
     hand.acquire(1)
     take(hand, 1, 4)
-    entry = at(hand, 4).replica_list[0]
+    entry = entry_at(hand, 4, 0)
     assert entry.key() == ((1, 1, 0), (), 1, 7)  # holder, queue, previous, next
     assert [dst for src, dst, _ in sent(hand, Request) if src == 4] == [7]
 
@@ -84,7 +89,7 @@ def test_b2_if_found_the_request_is_queued_and_the_requester_hears_of_the_holder
     take(hand, 1, 4)
     hand.acquire(2)
     take(hand, 2, 4)
-    assert at(hand, 4).replica_list[0].queue == [(1, 2, 0)]
+    assert entry_at(hand, 4, 0).queue == [(1, 2, 0)]
     assert [(dst, m.holder, m.way, m.vote) for _, dst, m in sent(hand, GrantReq)] == [(2, 1, True, False)]
     assert [m.node for src, _, m in sent(hand, Request) if src == 4] == [1]  # and it goes no further
 
@@ -130,10 +135,10 @@ def test_b4_release_deletes_the_entries_gathers_the_queues_and_the_replica_votes
     for me in (3, 2):  # 3 is kept at node 4, 2 at node 5: both ask by timestamp 1 of their own
         hand.acquire(me)
         hand.deliver_all()
-    assert (at(hand, 4).replica_list[0].queue, at(hand, 5).replica_list[0].queue) == ([(1, 3, 0)], [(1, 2, 0)])
+    assert (entry_at(hand, 4, 0).queue, entry_at(hand, 5, 0).queue) == ([(1, 3, 0)], [(1, 2, 0)])
     hand.release(1)
     take(hand, 1, 4)
-    assert at(hand, 4).replica_list[0] is None
+    assert entry_at(hand, 4, 0) is None
     assert [m.queue for src, _, m in sent(hand, Release) if src == 4] == [((1, 3, 0),)]
     take(hand, 4, 5)
     assert [m.queue for src, _, m in sent(hand, Release) if src == 5] == [((1, 2, 0), (1, 3, 0))]  # sorted
@@ -227,7 +232,7 @@ def test_figure_2() -> None:
     hand.acquire(3)
     hand.deliver_all()
     for i in range(3):  # "... queued by the intermediate nodes of the respective quorum sets"
-        entry = at(hand, 4 + i).replica_list[i]
+        entry = entry_at(hand, 4 + i, i)
         assert (entry.holder, entry.queue) == ((1, 1, 0), [(1, 2, 0), (1, 3, 0)])
         assert at(hand, 7 + i).replicas[i].queue == []
     hand.release(1)

@@ -17,7 +17,7 @@ from fairgate.overlay.gates import Gates
 from fairgate.protocols.non_e2e_faults import NonE2EFaults
 from fairgate.protocols.non_e2e_messages import CleanUp, Request, Taken
 from fairgate.sim.hand import Hand
-from tests.paper.test_non_e2e import sent, take
+from tests.paper.test_non_e2e import entry_at, sent, take
 from tests.routes import Drawn
 
 KEYS = replica_keys(Setup((0,), options={"gate": 0, "replicas": 1}))
@@ -52,7 +52,7 @@ def path() -> tuple[Hand, dict[int, int]]:
     hand.deliver_all()
     hand.acquire(2)
     hand.deliver_all()
-    assert (list(hand.inside), at(hand, 6).replica_list[0].queue) == ([1], [(1, 2, 0)])
+    assert (list(hand.inside), entry_at(hand, 6, 0).queue) == ([1], [(1, 2, 0)])
     return hand, routes
 
 
@@ -65,8 +65,8 @@ def test_f1_its_predecessor_routes_a_new_request_which_makes_a_new_path() -> Non
     crash(hand, 5, 4)
     assert [(src, dst, m.node) for src, dst, m in sent(hand, Request)] == [(4, 8, 1)]
     hand.deliver_all()
-    assert at(hand, 4).replica_list[0].key() == ((1, 1, 0), (), 1, 8)
-    assert at(hand, 8).replica_list[0].key() == ((1, 1, 0), (), 4, 7)
+    assert entry_at(hand, 4, 0).key() == ((1, 1, 0), (), 1, 8)
+    assert entry_at(hand, 8, 0).key() == ((1, 1, 0), (), 4, 7)
     assert at(hand, 7).replicas[0].owner == (1, 1, 0)  # and no other
 
 
@@ -76,7 +76,7 @@ def test_f2_its_successor_directs_a_clean_up_to_the_replica() -> None:
     crash(hand, 5, 6)
     assert [(src, dst, m.queue) for src, dst, m in sent(hand, CleanUp)] == [(6, 7, ((1, 2, 0),))]
     hand.deliver_all()
-    assert at(hand, 6).replica_list[0] is None
+    assert entry_at(hand, 6, 0) is None
     assert at(hand, 7).replicas[0].key() == ((1, 1, 0), ((1, 2, 0),), False)  # the holder keeps the vote
 
 

@@ -2,7 +2,7 @@ cimport cython
 from fairgate.core.kbr cimport Keyed, Routed
 from fairgate.core.queues cimport is_same, put
 from fairgate.protocols.non_e2e_messages cimport Gathering, GrantReq, Release, Request, Skip, Yield, new_grantreq, new_release, new_request
-from fairgate.protocols.non_e2e_state cimport Ask, Entry, Replica, load_ask, load_entry, merged, new_ask, new_entry
+from fairgate.protocols.non_e2e_state cimport Ask, Entry, Replica, find, in_order, is_earlier, load_ask, load_entry, merged, most_held, new_ask, new_entry, without
 
 cdef long long NIL, CAP, LIFE, SHARES
 cdef list NO_ASKS
@@ -11,8 +11,9 @@ cdef dict NO_REPLICAS
 cdef class NonE2E(Routed):
     cdef readonly long long quorum
     cdef public long long retry, longest
-    cdef public long long clock, life, ts, delay
-    cdef public list asks, replica_list
+    cdef public long long clock, life, ts, delay, voted
+    cdef public Entry first
+    cdef public list asks
     cdef public dict replicas
     @cython.locals(ask=Ask)
     cpdef void ask(self, long long replica, tuple asked, bint past) except *
@@ -21,14 +22,12 @@ cdef class NonE2E(Routed):
     @cython.locals(ask=Ask)
     cpdef void on_grantreq(self, long long src, GrantReq m) except *
     cpdef void take_vote(self, long long src, long long replica, Ask ask) except *
-    @cython.locals(ask=Ask, count=cython.longlong)
     cpdef long long votes(self) except -1
     @cython.locals(votes=cython.longlong)
     cpdef void count_votes(self) except *
     cpdef void wait_for_votes(self) except *
     @cython.locals(ask=Ask, heard=cython.longlong)
     cpdef bint all_heard(self) except -1
-    @cython.locals(ask=Ask)
     cpdef bint somebody_wins(self) except -1
     @cython.locals(ask=Ask, given=cython.bint)
     cpdef void yield_votes(self) except *
@@ -39,9 +38,9 @@ cdef class NonE2E(Routed):
     cpdef bint may_be_lost(self) except -1
     @cython.locals(entry=Entry, asked=tuple)
     cpdef Keyed pass_request(self, long long src, Request m, long long next_hop)
-    cpdef void make_entry(self, long long replica, Entry entry) except *
+    cpdef void make_entry(self, Entry entry) except *
     @cython.locals(ts=cython.longlong, node=cython.longlong, attempt=cython.longlong)
-    cpdef void inform(self, long long replica, tuple asked, tuple holder, bint way) except *
+    cpdef void inform(self, long long replica, tuple asked, long long holder, bint way) except *
     @cython.locals(entry=Entry, onward=Gathering)
     cpdef Keyed pass_gathering(self, long long src, Gathering m, long long next_hop)
     cpdef Gathering keep(self, Gathering onward, long long next_hop)

@@ -43,7 +43,21 @@ from fairgate.protocols.non_e2e_messages import (
     new_release,
     new_request,
 )
-from fairgate.protocols.non_e2e_state import Ask, Entry, Replica, load_ask, load_entry, merged, new_ask, new_entry
+from fairgate.protocols.non_e2e_state import (
+    Ask,
+    Entry,
+    Replica,
+    find,
+    in_order,
+    is_earlier,
+    load_ask,
+    load_entry,
+    merged,
+    most_held,
+    new_ask,
+    new_entry,
+    without,
+)
 
 RETRY = 2_000_000_000  # ns: the first delay before asking again
 CAP = 16  # times that
@@ -84,9 +98,10 @@ class NonE2E(Routed):
         # The requester.
         self.ts = NIL
         self.asks = NO_ASKS  # by replica, while a request is under way
+        self.voted = 0  # how many of them have voted: ten of these are ten looks into memory
         self.delay = 0  # before asking again
         # On the way.
-        self.replica_list: list[Entry | None] = [None] * len(self.keys)  # by Replica Id
+        self.first: Entry | None = None  # of the replica list, which is linked: most have one entry or none
         # The replica.
         self.replicas = NO_REPLICAS
 
@@ -98,6 +113,7 @@ class NonE2E(Routed):
         self.delay = self.retry
         asked = (self.ts, self.me, self.life << LIFE)
         self.asks = [new_ask(self.life << LIFE) for _ in self.keys]
+        self.voted = 0
         for replica in range(len(self.keys)):
             self.ask(replica, asked, False)
 
@@ -131,12 +147,12 @@ class NonE2E(Routed):
 
     def on_grantreq(self, src: int, m: GrantReq) -> None:  # EE:B5
         self.clock = max(self.clock, m.clock)
-        if m.ts != self.ts or m.attempt != self.asks[m.replica].attempt:
+        ask: Ask | None = self.asks[m.replica] if m.ts == self.ts else None
+        if ask is None or m.attempt != ask.attempt:
             self.out.note("a GRANTREQ came for a request that is over")
             if self.answers_late:
                 self.over(m.replica, m.ts, m.attempt)
             return
-        ask: Ask = self.asks[m.replica]
         if not ask.heard:
             ask.heard = not (m.way and self.replicas_vote)
         ask.holder = m.holder
@@ -148,13 +164,12 @@ class NonE2E(Routed):
             self.count_votes()
 
     def take_vote(self, src: int, replica: int, ask: Ask) -> None:
-        ask.vote = True
+        if not ask.vote:
+            ask.vote = True
+            self.voted += 1
 
     def votes(self) -> int:
-        count = 0
-        for ask in self.asks:
-            count += ask.vote
-        return count
+        return self.voted
 
     def count_votes(self) -> None:  # EE:B5
         votes = self.votes()
@@ -181,11 +196,7 @@ class NonE2E(Routed):
 
     def somebody_wins(self) -> bool:
         """By what was heard in this round, somebody else has a majority."""
-        counts: dict[int, int] = {}
-        for ask in self.asks:
-            if ask.heard and not ask.vote and ask.holder != self.me:
-                counts[ask.holder] = counts.get(ask.holder, 0) + 1
-        return max(counts.values(), default=0) >= self.quorum
+        return most_held(self.asks, self.me) >= self.quorum
 
     def yield_votes(self) -> None:  # EE:B5, B6
         """Those that an earlier request waits for."""
@@ -208,6 +219,7 @@ class NonE2E(Routed):
         ask.heard = False
         ask.holder = NIL
         ask.vote = False
+        self.voted -= 1
         ask.wanted = False
 
     def ask_later(self) -> None:
@@ -249,29 +261,29 @@ class NonE2E(Routed):
             return m
         if m.ts > self.clock:
             self.clock = m.ts
-        entry: Entry | None = self.replica_list[m.replica]
+        entry = find(self.first, m.replica)
         asked = m.asked
         if entry is None:
-            self.make_entry(m.replica, new_entry(asked, src, next_hop))
+            self.make_entry(new_entry(m, src, next_hop, self.first))
             return m
-        if is_same(entry.holder, asked) and self.attempts:  # it comes again; its entry is no reason to keep it
+        if entry.is_of(m.ts, m.node, m.attempt) and self.attempts:  # it comes again; its entry is no reason to keep it
             entry.next = next_hop
             if src != self.me:
                 entry.previous = src
             return m
         entry.put(asked)
-        self.inform(m.replica, asked, entry.holder, True)
+        self.inform(m.replica, asked, entry.node, True)
         return None
 
-    def make_entry(self, replica: int, entry: Entry) -> None:
-        self.replica_list[replica] = entry
+    def make_entry(self, entry: Entry) -> None:
+        self.first = entry
 
-    def inform(self, replica: int, asked: Asked, holder: Asked, way: bool) -> None:
+    def inform(self, replica: int, asked: Asked, holder: int, way: bool) -> None:
         ts, node, attempt = asked
-        self.out.send(node, new_grantreq(self.gate, replica, ts, attempt, holder[1], way, False, False, self.clock))
+        self.out.send(node, new_grantreq(self.gate, replica, ts, attempt, holder, way, False, False, self.clock))
 
     def pass_gathering(self, src: int, m: Gathering, next_hop: int) -> Keyed | None:  # EE:B4
-        entry: Entry | None = self.replica_list[m.replica]
+        entry = find(self.first, m.replica)
         if entry is None or not (isinstance(m, Release) or self.yield_gathers):
             return m
         if not self.is_own(m, entry.holder):
@@ -288,12 +300,8 @@ class NonE2E(Routed):
         """For those who fear that it gets lost on its way."""
         return onward
 
-    def entries(self) -> list[tuple[int, Entry]]:
-        """Those that there are, by Replica Id."""
-        return [(number, entry) for number, entry in enumerate(self.replica_list) if entry is not None]
-
     def drop_entry(self, replica: int) -> None:
-        self.replica_list[replica] = None
+        self.first = without(self.first, replica)
 
     def is_own(self, m: Gathering, asked: Asked) -> bool:
         """Is this the request that the message is about? Its earlier attempts are over as well."""
@@ -334,7 +342,7 @@ class NonE2E(Routed):
         put(replica.queue, asked)
         self.vote(m.replica, replica)
         if replica.owner and not is_same(replica.owner, asked):
-            self.inform(m.replica, asked, replica.owner, False)
+            self.inform(m.replica, asked, replica.owner[1], False)
 
     def vote(self, number: int, replica: Replica) -> None:
         """For the first in the queue, if the vote is free. If not, its owner hears once that an earlier one waits."""
@@ -344,7 +352,7 @@ class NonE2E(Routed):
             replica.owner = replica.queue.pop(0)
             replica.wanted = False
             self.tell_owner(number, replica)
-        elif self.earliest_keeps and not replica.wanted and replica.queue[0][:2] < replica.owner[:2]:
+        elif not replica.wanted and self.earliest_keeps and is_earlier(replica.queue[0], replica.owner):
             replica.wanted = True
             self.tell_owner(number, replica)
 
@@ -371,32 +379,26 @@ class NonE2E(Routed):
         return replica.key()
 
     def take_replica(self, i: int, state: Key) -> None:
-        replica = self.add_replica(i)
-        replica.owner = state[0]
-        replica.queue = list(state[1])
-        replica.wanted = state[2]
+        self.add_replica(i).load(state)
 
     def on_range(self, start: int, end: int) -> None:
         """Who plays a replica is not on the way to it."""
-        for number, entry in self.entries():
+        for number, entry in in_order(self.first):
             if is_between(self.keys[number], start, end):
                 self.dissolve(number, entry, False)
 
     def on_leave(self) -> None:
         """Its quorum sets close up: a RELEASE may come long after this node has stopped."""
-        for number, entry in self.entries():
+        for number, entry in in_order(self.first):
             ts, node, attempt = entry.holder
             for peer in sorted({entry.previous, entry.next} - {self.me}):
                 self.out.send(peer, Skip(self.gate, number, ts, node, attempt, entry.previous, entry.next))
             self.dissolve(number, entry, True)  # past the entries, or this node would make one again
 
     def on_skip(self, src: int, m: Skip) -> None:
-        entry: Entry | None = self.replica_list[m.replica]
+        entry = find(self.first, m.replica)
         if entry is not None and entry.holder == (m.ts, m.node, m.attempt):
-            if entry.next == src:
-                entry.next = m.next
-            if entry.previous == src:
-                entry.previous = m.previous
+            entry.skip(src, m)
 
     def dissolve(self, number: int, entry: Entry, past: bool) -> None:
         """The entry has no use any more: the requests that it keeps go on."""
@@ -420,7 +422,7 @@ class NonE2E(Routed):
             self.ts,
             self.delay,
             tuple([ask.key() for ask in self.asks]),
-            tuple([(number, *entry.key()) for number, entry in self.entries()]),
+            tuple([(number, *entry.key()) for number, entry in in_order(self.first)]),
             tuple([(number, *replica.key()) for number, replica in sorted(self.replicas.items())]),
             self.timers_key(),
         )
@@ -430,13 +432,11 @@ class NonE2E(Routed):
         _, self.request, self.requesting_cs, self.inside, self.clock, self.life, self.ts, self.delay = key[:8]
         asks, entries, replicas, timers = key[8:]
         self.asks = [load_ask(ask) for ask in asks]
+        self.voted = sum([ask.vote for ask in self.asks])
         for number, *entry in entries:
-            self.replica_list[number] = load_entry(entry)
-        for number, owner, queue, wanted in replicas:
-            replica = self.add_replica(number)
-            replica.owner = tuple(owner)
-            replica.wanted = wanted
-            replica.queue = [tuple(asked) for asked in queue]
+            self.first = load_entry(number, entry, self.first)
+        for number, *replica in replicas:
+            self.add_replica(number).load(replica)
         self.load_timers(tuple(timers))
 
     def show(self) -> dict[str, Any]:
@@ -445,6 +445,6 @@ class NonE2E(Routed):
             "ts": self.ts,
             "inside": self.inside,
             "votes": [number for number, ask in enumerate(self.asks) if ask.vote],
-            "replica_list": {number: entry.key() for number, entry in self.entries()},
+            "replica_list": {number: entry.key() for number, entry in in_order(self.first)},
             "replicas": {number: replica.key() for number, replica in sorted(self.replicas.items())},
         }

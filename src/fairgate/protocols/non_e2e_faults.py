@@ -41,7 +41,7 @@ from fairgate.protocols.non_e2e_messages import (
     Request,
     Taken,
 )
-from fairgate.protocols.non_e2e_state import Ask, Entry, Replica, merged
+from fairgate.protocols.non_e2e_state import Ask, Entry, Replica, find, in_order, merged
 
 DRIFT = 10_000  # parts per million by which two clocks may run apart
 MILLION = 1_000_000
@@ -118,7 +118,7 @@ class NonE2EFaults(NonE2E):
     def on_numbered_timer(self, kind: str, number: int) -> None:
         if kind == ENTRY:
             self.out.note("an entry ran out")
-            entry = self.replica_list[number]
+            entry = find(self.first, number)
             assert entry is not None, "its timer goes with it"
             self.dissolve(number, entry, False)
         else:
@@ -160,7 +160,7 @@ class NonE2EFaults(NonE2E):
 
     def take_vote(self, src: int, replica: int, ask: Ask) -> None:
         if not self.lease:
-            ask.vote = True
+            NonE2E.take_vote(self, src, replica, ask)
         elif replica not in self.leases:
             self.leases[replica] = Lease(src, self.now)
             self.ping(replica)
@@ -187,7 +187,7 @@ class NonE2EFaults(NonE2E):
         if m.held:
             lease.at = src
             lease.until = max(lease.until, lease.questions[m.n] + self.lease)
-            self.asks[m.replica].vote = True
+            NonE2E.take_vote(self, src, m.replica, self.asks[m.replica])
             for n in [n for n in lease.questions if n <= m.n]:
                 del lease.questions[n]
         else:
@@ -202,9 +202,8 @@ class NonE2EFaults(NonE2E):
         """It is asked for again, past the entries, under the same number: it was not given back."""
         del self.leases[replica]
         ask = self.asks[replica]
-        ask.vote = False
-        ask.wanted = False
-        ask.heard = False
+        self.voted -= ask.vote
+        ask.vote = ask.wanted = ask.heard = False
         ask.holder = NIL
 
     def votes(self) -> int:
@@ -344,10 +343,10 @@ class NonE2EFaults(NonE2E):
     def pass_request(self, src: int, m: Request, next_hop: int) -> Keyed | None:
         return None if m.node in self.crashed else NonE2E.pass_request(self, src, m, next_hop)
 
-    def make_entry(self, replica: int, entry: Entry) -> None:
-        NonE2E.make_entry(self, replica, entry)
+    def make_entry(self, entry: Entry) -> None:
+        NonE2E.make_entry(self, entry)
         if self.lease:
-            self.set_timer(f"{ENTRY}{replica}", self.hold)
+            self.set_timer(f"{ENTRY}{entry.replica}", self.hold)
 
     def drop_entry(self, replica: int) -> None:
         NonE2E.drop_entry(self, replica)
@@ -397,7 +396,7 @@ class NonE2EFaults(NonE2E):
                 self.out.note("the owner crashed")
                 replica.owner = ()
                 self.vote(number, replica)
-        for number, entry in self.entries():
+        for number, entry in in_order(self.first):
             self.mend(number, entry, peer)
         self.pass_kept_again(peer)
 

@@ -3,19 +3,34 @@
 from fairgate.core.ids import NIL
 from fairgate.core.message import Key
 from fairgate.core.queues import put
-from fairgate.protocols.non_e2e_messages import Asked
+from fairgate.protocols.non_e2e_messages import Asked, Request, Skip
 
 
 class Entry:
     """Of the replica list, by Replica Id: (Node Id, Replica Request Queue, Next, Previous)."""
 
-    __slots__ = ("holder", "next", "previous", "queue")
+    __slots__ = ("after", "attempt", "next", "node", "previous", "queue", "replica", "ts")
 
-    def __init__(self, holder: Asked, previous: int, next_hop: int) -> None:
-        self.holder = holder  # Node Id, with the request's number
+    def __init__(self, replica: int, holder: Asked, previous: int, next_hop: int) -> None:
+        self.replica = replica
+        self.after: Entry | None = None  # in the list
+        self.ts, self.node, self.attempt = holder  # Node Id, with the request's number
         self.queue: list[Asked] | None = None  # made for the first one: most entries keep nothing
         self.previous = previous
         self.next = next_hop
+
+    @property
+    def holder(self) -> Asked:
+        return (self.ts, self.node, self.attempt)
+
+    def is_of(self, ts: int, node: int, attempt: int) -> bool:
+        return self.node == node and self.ts == ts and self.attempt == attempt
+
+    def skip(self, gone: int, m: Skip) -> None:
+        if self.next == gone:
+            self.next = m.next
+        if self.previous == gone:
+            self.previous = m.previous
 
     def put(self, asked: Asked) -> None:
         if self.queue is None:
@@ -40,6 +55,11 @@ class Replica:
     def key(self) -> Key:
         return (self.owner, tuple(self.queue), self.wanted)
 
+    def load(self, key: Key) -> None:
+        owner, queue, self.wanted = key
+        self.owner = tuple(owner)
+        self.queue = [tuple(asked) for asked in queue]
+
 
 class Ask:
     """What a requester knows of one replica."""
@@ -58,6 +78,15 @@ class Ask:
         return (self.attempt, self.asked, self.heard, self.holder, self.vote, self.wanted)
 
 
+def most_held(asks: list[Ask], me: int) -> int:
+    """By what was heard, so many replicas have voted for one other."""
+    counts: dict[int, int] = {}
+    for ask in asks:
+        if ask.heard and not ask.vote and ask.holder != me:
+            counts[ask.holder] = counts.get(ask.holder, 0) + 1
+    return max(counts.values(), default=0)
+
+
 def merged(one: list[Asked] | None, other: tuple[Asked, ...]) -> list[Asked]:
     """The first with what the other has besides."""
     if not one:
@@ -65,6 +94,37 @@ def merged(one: list[Asked] | None, other: tuple[Asked, ...]) -> list[Asked]:
     for asked in other:
         put(one, asked)
     return one
+
+
+def find(entry: Entry | None, replica: int) -> Entry | None:
+    """From this one on."""
+    while entry is not None and entry.replica != replica:
+        entry = entry.after
+    return entry
+
+
+def without(entry: Entry | None, replica: int) -> Entry | None:
+    """The list from this one on, and that replica's entry no longer in it."""
+    if entry is None or entry.replica == replica:
+        return None if entry is None else entry.after
+    entry.after = without(entry.after, replica)
+    return entry
+
+
+def in_order(entry: Entry | None) -> list[tuple[int, Entry]]:
+    """Those from this one on, by Replica Id."""
+    found: dict[int, Entry] = {}
+    while entry is not None:
+        found[entry.replica] = entry
+        entry = entry.after
+    return sorted(found.items())
+
+
+def is_earlier(a: Asked, b: Asked) -> bool:
+    """Did the one ask before the other? Whose attempt it is makes no difference."""
+    ts: int = a[0]
+    other: int = b[0]
+    return ts < other or (ts == other and a[1] < b[1])
 
 
 # What there are many of, built without boxing numbers for `__init__`.
@@ -78,9 +138,13 @@ def new_ask(attempt: int) -> Ask:
     return ask
 
 
-def new_entry(holder: Asked, previous: int, next_hop: int) -> Entry:
+def new_entry(m: Request, previous: int, next_hop: int, after: Entry | None) -> Entry:
     entry = Entry.__new__(Entry)
-    entry.holder = holder
+    entry.replica = m.replica
+    entry.ts = m.ts
+    entry.node = m.node
+    entry.attempt = m.attempt
+    entry.after = after
     entry.queue = None
     entry.previous = previous
     entry.next = next_hop
@@ -93,8 +157,9 @@ def load_ask(key: Key) -> Ask:
     return ask
 
 
-def load_entry(key: Key) -> Entry:
+def load_entry(replica: int, key: Key, after: Entry | None) -> Entry:
     holder, queue, previous, next_hop = key
-    entry = Entry(tuple(holder), previous, next_hop)
+    entry = Entry(replica, tuple(holder), previous, next_hop)
     entry.queue = [tuple(asked) for asked in queue]
+    entry.after = after
     return entry
