@@ -33,7 +33,8 @@ cdef class E2E(Voter):
     cpdef void take_queue(self, tuple requests) except *
     @cython.locals(i=cython.longlong)
     cpdef void route_winner(self) except *
-    cpdef void put(self, long long stamp, long long node) except *
+    @cython.locals(stamp=cython.longlong, node=cython.longlong)
+    cpdef void put(self, tuple asked) except *
     cpdef void on_enqueue(self, Enqueue m) except *
     cpdef void on_early_enqueue(self, Enqueue m) except *
     cpdef void on_late_enqueue(self, Enqueue m) except *

@@ -201,26 +201,28 @@ class E2E(Voter):
         self.holding = True
         self.votes = 0
         self.queue = []
-        for stamp, node in requests:
-            self.put(stamp, node)
-        for stamp, node in self.early:
-            self.put(stamp, node)
+        for asked in requests:
+            self.put(asked)
+        for asked in self.early:
+            self.put(asked)
         self.early = []
 
     def route_winner(self) -> None:
         for i, key in enumerate(self.keys):
             self.door.route(new_winner(self.gate, key, i, self.me, self.stamp, self.generation, self.lineage, 0))
 
-    def put(self, stamp: int, node: int) -> None:
-        """EE:A5 the queue is sorted by timestamps."""
-        self.clock = max(self.clock, stamp)
+    def put(self, asked: tuple[int, int]) -> None:
+        """EE:A5 the queue is sorted by timestamps. The same tuple all the way: a new one is three objects more."""
+        stamp, node = asked
+        if stamp > self.clock:
+            self.clock = stamp
         if node != self.me:
-            put(self.queue, (stamp, node))
+            put(self.queue, asked)
 
     def on_enqueue(self, m: Enqueue) -> None:
         if self.holding:
-            for stamp, node in m.requests:  # EE:A5
-                self.put(stamp, node)
+            for asked in m.requests:  # EE:A5
+                self.put(asked)
         elif m.generation > self.tenure:
             self.on_early_enqueue(m)
         else:

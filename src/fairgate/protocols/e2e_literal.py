@@ -45,8 +45,8 @@ class E2ELiteral(E2E):
         """A YIELD to a replica of its own would come round for ever within one step."""
         return self.door.next_hop(self.keys[i]) != NIL
 
-    def put(self, stamp: int, node: int) -> None:  # without (7)
-        insort(self.queue, (stamp, node))
+    def put(self, asked: tuple[int, int]) -> None:  # without (7)
+        insort(self.queue, asked)
 
     def on_early_enqueue(self, m: Enqueue) -> None:  # without (6)
         pass
