@@ -28,7 +28,7 @@ class Gates(Rider):
         self.gates: list[Routed | None] = [None] * self.resources
         self.acting = 0  # the gate whose step it is
         self.door: GateDoor | None = None  # of all gates, made with the first of them
-        self.crashed: set[int] = set()  # told to gates that are made later, too
+        self.crashed: set[int] | None = None  # told to gates that are made later, too; made for the first one
 
     def at(self, gate: int) -> Routed:
         """The node of this gate, with its clock set: how every input goes up."""
@@ -39,7 +39,7 @@ class Gates(Rider):
                 self.door = GateDoor(self)
             node = self.gates[gate] = self.make(self.me, self.setups[gate], self.door)
             node.now = self.now
-            if self.crashed:
+            if self.crashed is not None:
                 for peer in sorted(self.crashed):
                     node.on_crash(peer)
         node.now = self.now
@@ -100,11 +100,14 @@ class Gates(Rider):
             self.at(gate).on_suspect(peer, detector)
 
     def on_trust(self, peer: int, detector: str) -> None:
-        self.crashed.discard(peer)
+        if self.crashed is not None:
+            self.crashed.discard(peer)
         for gate in self.made():
             self.at(gate).on_trust(peer, detector)
 
     def on_crash(self, peer: int) -> None:
+        if self.crashed is None:
+            self.crashed = set()
         self.crashed.add(peer)
         for gate in self.made():
             self.at(gate).on_crash(peer)
@@ -115,13 +118,13 @@ class Gates(Rider):
 
     def key(self) -> Key:
         gates = tuple([(gate, self.at(gate).key()) for gate in self.made()])
-        return (self.version, gates, tuple(sorted(self.crashed)))
+        return (self.version, gates, tuple(sorted(self.crashed or ())))
 
     def load(self, key: Key) -> None:
         self.check_version(key)
         for gate, state in key[1]:
             self.at(gate).load(tuple(state))
-        self.crashed = set(key[2])
+        self.crashed = set(key[2]) or None
 
     def tokens(self) -> int:
         return sum([node.tokens() for node in self.gates if node is not None])

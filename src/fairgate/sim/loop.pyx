@@ -7,78 +7,21 @@ from cpython.object cimport Py_TYPE
 from cpython.ref cimport PyObject, Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdlib cimport calloc, free, malloc, realloc
 
-from fairgate.core.kbr cimport Gated
+from fairgate.core.kbr cimport Gated, Keyed
+from fairgate.core.keyspace cimport apart, place_of
 from fairgate.core.message cimport Message
 from fairgate.core.node cimport Node
 from fairgate.core.outbox cimport Outbox
-from fairgate.overlay.gates cimport Gates
 from fairgate.overlay.overlay cimport Overlay
-from fairgate.overlay.settled cimport Settled
+from fairgate.sim.ahead cimport FAR, NOTHING, fetch_ahead, gates_of, what_to_fetch
 
 cdef enum:
     DELIVER = 0  # as in events.py
     RELEASE = 2
 
-cdef extern from *:
-    """
-    #define FETCH(at) __builtin_prefetch((const char*)(at))
-    #define FETCH_2(at) (FETCH(at), FETCH((const char*)(at) + 64))
-    #define FETCH_3(at) (FETCH_2(at), FETCH((const char*)(at) + 128))
-    #define PLACE(list, i) (&PyList_GET_ITEM(list, i))
-    """
-    void FETCH(void* at) noexcept  # one line of the cache, of 64 bytes, or more
-    void FETCH_2(void* at) noexcept
-    void FETCH_3(void* at) noexcept
-    void* PLACE(PyObject* list, long long i) noexcept
-    PyObject* ITEM "PyList_GET_ITEM"(PyObject* list, long long i) noexcept
-
-cdef enum:  # how many messages ahead it is fetched
-    NODE = 24
-    LAYERS = 18
-    GATES = 14
-    GATE = 10
-    STATE = 5
-
 
 cdef inline bint before(Event* a, Event* b) noexcept:
     return a.time < b.time or (a.time == b.time and a.order < b.order)
-
-
-cdef bint stands_on_gates(Node node) noexcept:
-    return isinstance(node, Overlay) and isinstance((<Overlay>node).rider, Gates)
-
-
-cdef inline Event* ahead(Lane* lane, long long count) noexcept:
-    return &lane.ring[(lane.first + count) & lane.mask]
-
-
-cdef inline PyObject* gates_of(PyObject* node) noexcept:
-    cdef PyObject* rider = <PyObject*>(<Overlay>node).rider
-    return <PyObject*>(<Gates>rider).gates
-
-
-cdef inline void fetch_ahead(PyObject* nodes, Lane* lane) noexcept:
-    """What the next messages will need comes into the cache while others are delivered.
-
-    On a DHT a message comes to a node that nobody has looked at for long, and to one of its many gates. To the state
-    of that gate five reads lead, one after the other, and each would wait for memory: so each is begun some messages
-    ahead, in time for the next.
-    """
-    cdef Event* event = ahead(lane, NODE)
-    cdef PyObject* node = ITEM(nodes, event.dst)
-    FETCH_2(event.msg)
-    FETCH_2(node)
-    node = ITEM(nodes, ahead(lane, LAYERS).dst)
-    FETCH_3(<PyObject*>(<Overlay>node).rider)
-    if isinstance(<Overlay>node, Settled):
-        FETCH_2(<PyObject*>(<Settled>node).table)
-    FETCH(gates_of(ITEM(nodes, ahead(lane, GATES).dst)))
-    event = ahead(lane, GATE)
-    if isinstance(<Message>event.msg, Gated):
-        FETCH(PLACE(gates_of(ITEM(nodes, event.dst)), (<Gated>event.msg).gate))
-    event = ahead(lane, STATE)
-    if isinstance(<Message>event.msg, Gated):
-        FETCH_3(ITEM(gates_of(ITEM(nodes, event.dst)), (<Gated>event.msg).gate))
 
 
 cdef class Loop(Outbox):
@@ -90,7 +33,8 @@ cdef class Loop(Outbox):
         self.capacity = 1024
         self.received = <long long*>calloc(n, sizeof(long long))
         self.heap = <Event*>malloc(self.capacity * sizeof(Event))
-        if self.received == NULL or self.heap == NULL:
+        self.gates = <PyObject***>calloc(n, sizeof(PyObject**))
+        if self.received == NULL or self.heap == NULL or self.gates == NULL:
             raise MemoryError
         for i in range(2):
             self.lanes[i].mask = 1023
@@ -107,12 +51,18 @@ cdef class Loop(Outbox):
             Py_XDECREF(self.kinds[i])
         free(self.heap)
         free(self.received)
+        free(self.gates)
 
     cpdef void place(self, long long me, Node node) except *:
         if me == len(self.nodes):
             self.nodes.append(node)
         else:
             self.nodes[me] = node
+        self.fetches = what_to_fetch(node)  # one stack for all
+        if self.fetches != NOTHING:
+            self.gates[me] = gates_of(node)
+            self.asks = (<Overlay>node).asks
+            self.near = 2 * (<unsigned long long>-1 // self.n)
 
     cpdef void push(self, long long time, long long kind, long long dst, long long src, Message msg) except *:
         cdef Event event
@@ -133,9 +83,9 @@ cdef class Loop(Outbox):
         if lane.size > 0 and lane.last_time > time:
             self.push(time, RELEASE, seat, request, None)
         else:
-            self.append(lane, time, seat, request, NULL)
+            self.append(lane, time, seat, request, NULL, RELEASE)
 
-    cdef inline int append(self, Lane* lane, long long time, long long dst, long long src, PyObject* msg) except -1:
+    cdef inline int append(self, Lane* lane, long long time, long long dst, long long src, PyObject* msg, int kind) except -1:
         """To the end of a lane; takes over the reference to the message."""
         cdef Event* event
         if lane.size > lane.mask:
@@ -147,6 +97,7 @@ cdef class Loop(Outbox):
         event.dst = dst
         event.src = src
         event.msg = msg
+        event.kind = kind
         return 0
 
     cdef int grow_lane(self, Lane* lane) except -1:
@@ -208,22 +159,32 @@ cdef class Loop(Outbox):
         heap[i] = last[0]
 
     cpdef void send(self, long long dst, Message msg) except *:
-        self.counts[self.count(<PyObject*>Py_TYPE(msg))] += 1
-        self.post(dst, msg)
+        cdef int kind = self.count(<PyObject*>Py_TYPE(msg))
+        self.counts[kind] += 1
+        self.post(dst, msg, kind)
 
     cpdef void pass_on(self, long long dst, Message msg) except *:
-        self.passed[self.count(<PyObject*>Py_TYPE(msg))] += 1
-        self.post(dst, msg)
+        cdef int kind = self.count(<PyObject*>Py_TYPE(msg))
+        self.passed[kind] += 1
+        self.post(dst, msg, kind)
 
-    cdef inline int post(self, long long dst, Message msg) except -1:
+    cdef inline int post(self, long long dst, Message msg, int kind) except -1:
         if not 0 <= dst < self.n:
             self.stray(dst, msg)
         elif self.fixed >= 0:
             Py_INCREF(msg)
-            self.append(&self.lanes[0], self.now + self.fixed, dst, self.acting, <PyObject*>msg)
+            self.append(&self.lanes[0], self.now + self.fixed, dst, self.acting, <PyObject*>msg, self.gate_for(dst, msg, kind))
         else:
             self.carry(dst, msg)
         return 0
+
+    cdef inline int gate_for(self, long long dst, Message msg, int kind) noexcept:
+        """The gate that it will be about there; NIL where nobody looks at what passes, and it seems to pass."""
+        if self.fetches == NOTHING or not self.gated[kind]:
+            return -1
+        if self.keyed[kind] and not self.asks and apart(place_of(dst), (<Keyed>msg).target) > self.near:
+            return -1
+        return <int>(<Gated>msg).gate
 
     cdef int count(self, PyObject* kind) except -1:
         """Where this kind is counted. A protocol has a handful of them, so a short scan beats a dict."""
@@ -237,6 +198,8 @@ cdef class Loop(Outbox):
         self.kinds[self.kinds_used] = kind
         self.counts[self.kinds_used] = 0
         self.passed[self.kinds_used] = 0
+        self.gated[self.kinds_used] = issubclass(<object>kind, Gated)
+        self.keyed[self.kinds_used] = issubclass(<object>kind, Keyed)
         self.kinds_used += 1
         return self.kinds_used - 1
 
@@ -248,7 +211,6 @@ cdef class Loop(Outbox):
         cdef Lane* exits = &self.lanes[1]
         cdef Message msg
         cdef long long i, dst, src
-        cdef bint on_gates = len(self.nodes) > 0 and stands_on_gates(self.nodes[0])
         for i in range(most):
             best = self.heap if self.in_heap > 0 else NULL
             if exits.size > 0:
@@ -258,8 +220,8 @@ cdef class Loop(Outbox):
             if messages.size > 0:
                 front = &messages.ring[messages.first]
                 if best == NULL or front.time <= best.time:
-                    if on_gates and messages.size > NODE:
-                        fetch_ahead(<PyObject*>self.nodes, messages)
+                    if self.fetches != NOTHING and messages.size > FAR:
+                        fetch_ahead(self.fetches, <PyObject*>self.nodes, self.gates, messages)
                     messages.first = (messages.first + 1) & messages.mask
                     messages.size -= 1
                     self.now = front.time

@@ -1,0 +1,16 @@
+from cpython.ref cimport PyObject
+from fairgate.core.node cimport Node
+from fairgate.sim.loop cimport Lane
+
+cdef enum:
+    FAR = 40  # so many messages ahead the first is fetched
+
+cdef enum:  # what_to_fetch
+    NOTHING
+    OF_GATES
+    OF_SETTLED
+    OF_NON_E2E
+
+cdef int what_to_fetch(Node node) noexcept
+cdef PyObject** gates_of(Node node) noexcept
+cdef void fetch_ahead(int what, PyObject* nodes, PyObject*** gates, Lane* lane) noexcept

@@ -1,0 +1,128 @@
+"""What the next messages will need comes into the cache while others are delivered.
+
+On a DHT a message comes to a node that nobody has looked at for long, and to one of its many gates. To the state of
+that gate many reads lead, one after the other, and each would wait for memory: so each is begun some messages ahead,
+in time for the next. Nothing but time depends on it, and what is fetched in vain does no harm. The plain twin is empty.
+"""
+
+from cpython.object cimport Py_TYPE
+from cpython.ref cimport PyObject
+
+from fairgate.core.node cimport Node
+from fairgate.overlay.gates cimport Gates
+from fairgate.overlay.overlay cimport Overlay
+from fairgate.overlay.settled cimport Settled
+from fairgate.protocols.non_e2e cimport NonE2E
+from fairgate.protocols.non_e2e_messages cimport GrantReq, Request
+from fairgate.protocols.non_e2e_state cimport Entry
+from fairgate.sim.loop cimport Event, Lane
+
+cdef extern from *:
+    """
+    #define FETCH(at) __builtin_prefetch((const char*)(at))
+    #define FETCH_2(at) (FETCH(at), FETCH((const char*)(at) + 64))
+    #define FETCH_3(at) (FETCH_2(at), FETCH((const char*)(at) + 128))
+    #define FETCH_4(at) (FETCH_3(at), FETCH((const char*)(at) + 192))
+    #define PLACE(list, i) (&PyList_GET_ITEM(list, i))
+    #define WHERE(list) (&((PyListObject*)(list))->ob_item)
+    """
+    # One line of the cache, of 64 bytes, or more. An object begins anywhere in a line: one more than its size says.
+    void FETCH(void* at) noexcept
+    void FETCH_2(void* at) noexcept
+    void FETCH_3(void* at) noexcept
+    void FETCH_4(void* at) noexcept
+    void* PLACE(PyObject* list, long long i) noexcept
+    PyObject*** WHERE(PyObject* list) noexcept  # in a list it says where its places are
+    PyObject* ITEM "PyList_GET_ITEM"(PyObject* list, long long i) noexcept
+    long long SIZE "PyList_GET_SIZE"(PyObject* list) noexcept
+    PyObject* NONE "Py_None"
+
+cdef enum:  # how many messages ahead it is fetched; the message itself FAR ahead
+    NODE = 34
+    LAYERS = 29
+    DOORS = 25
+    STATE = 21
+    LIST = 17
+    SLOT = 13
+    ENTRY = 10
+    QUEUE = 7
+
+
+cdef int what_to_fetch(Node node) noexcept:
+    """Where a message to this node leads: nowhere that is known; to gates; by a settled table; to those of one protocol."""
+    if not isinstance(node, Overlay) or not isinstance((<Overlay>node).rider, Gates):
+        return NOTHING
+    if not isinstance(node, Settled):
+        return OF_GATES
+    return OF_NON_E2E if (<Gates>(<Overlay>node).rider).make is NonE2E else OF_SETTLED
+
+
+cdef PyObject** gates_of(Node node) noexcept:
+    """Where the nodes of its gates are, each in its place; they stay there."""
+    return WHERE(<PyObject*>(<Gates>(<Overlay>node).rider).gates)[0]
+
+
+cdef inline Event* ahead(Lane* lane, long long count) noexcept:
+    return &lane.ring[(lane.first + count) & lane.mask]
+
+
+cdef inline PyObject* state_for(PyObject*** gates, Event* event) noexcept:
+    return gates[event.dst][event.kind] if event.kind >= 0 else NONE
+
+
+cdef inline bint is_a(PyObject* msg, PyObject* kind) noexcept:
+    return <PyObject*>Py_TYPE(<object>msg) == kind
+
+
+cdef void fetch_ahead(int what, PyObject* nodes, PyObject*** gates, Lane* lane) noexcept:
+    cdef Event* event = ahead(lane, FAR)
+    cdef PyObject* node
+    FETCH(event + 8)
+    FETCH_2(event.msg)
+    FETCH(PLACE(nodes, event.dst))
+    FETCH(&gates[event.dst])
+    event = ahead(lane, NODE)
+    FETCH_3(ITEM(nodes, event.dst))
+    if event.kind >= 0:
+        FETCH(&gates[event.dst][event.kind])
+    event = ahead(lane, LAYERS)
+    node = ITEM(nodes, event.dst)
+    if what != OF_GATES:
+        FETCH_3(<PyObject*>(<Settled>node).table)
+    if event.kind >= 0:
+        FETCH_3(<PyObject*>(<Overlay>node).rider)
+    event = ahead(lane, DOORS)
+    if event.kind >= 0:
+        node = <PyObject*>(<Overlay>ITEM(nodes, event.dst)).rider
+        FETCH_2(<PyObject*>(<Gates>node).door)
+        FETCH_2(<PyObject*>(<Gates>node).out)
+    FETCH_4(state_for(gates, ahead(lane, STATE)))
+    if what == OF_NON_E2E:
+        fetch_non_e2e(gates, lane)
+
+
+cdef inline void fetch_non_e2e(PyObject*** gates, Lane* lane) noexcept:
+    """What the requester knows of the replica that a GRANTREQ is about; the entry that a REQUEST meets."""
+    cdef Event* event = ahead(lane, LIST)
+    cdef PyObject* state = state_for(gates, event)
+    cdef PyObject* found
+    if state != NONE and is_a(event.msg, <PyObject*>GrantReq):
+        FETCH(WHERE(<PyObject*>(<NonE2E>state).asks))
+    event = ahead(lane, SLOT)
+    state = state_for(gates, event)
+    if state != NONE and is_a(event.msg, <PyObject*>GrantReq):
+        FETCH(PLACE(<PyObject*>(<NonE2E>state).asks, (<GrantReq>event.msg).replica))
+    event = ahead(lane, ENTRY)
+    state = state_for(gates, event)
+    if state != NONE and is_a(event.msg, <PyObject*>GrantReq):
+        found = <PyObject*>(<NonE2E>state).asks
+        if SIZE(found) > 0:
+            FETCH_2(ITEM(found, (<GrantReq>event.msg).replica))
+    elif state != NONE:
+        FETCH_2(<PyObject*>(<NonE2E>state).first)
+    event = ahead(lane, QUEUE)
+    state = state_for(gates, event)
+    if state != NONE and is_a(event.msg, <PyObject*>Request):
+        found = <PyObject*>(<NonE2E>state).first
+        if found != NONE:
+            FETCH(WHERE(<PyObject*>(<Entry>found).queue))
