@@ -2,7 +2,8 @@
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
@@ -104,10 +105,21 @@ def simulate(config: Config, progress: Progress | None = None, journal: str | No
     return result
 
 
+@contextmanager
+def no_collections() -> Iterator[None]:
+    """What is built stays, and a run makes no cycles: a collection would walk all nodes for nothing."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+@no_collections()
 def run(engine: Engine, progress: Progress | None) -> bool:
     """To the end, or to Ctrl-C: then False."""
-    collecting = gc.isenabled()
-    gc.disable()  # a run makes no cycles, and a collection would walk all its nodes
     try:
         engine.begin()
         while engine.run(SLICE):
@@ -118,12 +130,10 @@ def run(engine: Engine, progress: Progress | None) -> bool:
         return False
     except AssertionError as broken:  # a protocol noticed itself that something is wrong
         engine.violate(f"assertion: {broken} (node {engine.acting})")
-    finally:
-        if collecting:
-            gc.enable()
     return True
 
 
+@no_collections()
 def build(config: Config) -> Engine:
     """The engine, ready to begin. All bad input is found here."""
     protocol = find_protocol(config.protocol)
