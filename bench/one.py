@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from fairgate.sim.run import Config, build, run, simulate
+from fairgate.sim.run import Config, build, no_collections, run, simulate
 from fairgate.sim.summary import summarise
 
 
@@ -71,6 +71,7 @@ def large(nodes: int) -> dict[str, Any]:
     }
 
 
+@no_collections()
 def ee_rounds(nodes: int, protocol: str, options: dict[str, Any]) -> dict[str, Any]:
     """EE's experiment: a resource for 100 nodes, 10 replicas, 20 rounds of 20 requests for each resource."""
     config = Config(
@@ -95,6 +96,7 @@ def ee_rounds(nodes: int, protocol: str, options: dict[str, Any]) -> dict[str, A
     return {"hops": result.hops, "events": result.events, "seconds": seconds, "load": result.load}
 
 
+@no_collections()
 def million(nodes: int) -> dict[str, Any]:
     """A settled Pastry of so many nodes, and a thousand requests on it."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -90,6 +90,20 @@ class Config:
         return asdict(self)
 
 
+@contextmanager
+def no_collections() -> Iterator[None]:
+    """What is built stays, and a run makes no cycles: a collection would walk all nodes for nothing. The first one after
+    this does, so this should hold for as long as anything is measured."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+@no_collections()
 def simulate(config: Config, progress: Progress | None = None, journal: str | None = None) -> Result:
     """Run it. Ctrl-C ends it early: the result says so and holds what was measured until then."""
     engine = build(config)
@@ -103,18 +117,6 @@ def simulate(config: Config, progress: Progress | None = None, journal: str | No
     if writer is not None:
         writer.close()
     return result
-
-
-@contextmanager
-def no_collections() -> Iterator[None]:
-    """What is built stays, and a run makes no cycles: a collection would walk all nodes for nothing."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 @no_collections()
