@@ -14,6 +14,8 @@ from fairgate.check.deletions import (
 )
 from fairgate.check.judges import judge
 from fairgate.check.survivors import SURVIVORS, explain
+from fairgate.core.message import decode
+from fairgate.protocols.bv95 import Request
 from fairgate.protocols.e2e import E2E
 from fairgate.protocols.leased import Leased
 from fairgate.registry import PROTOCOLS
@@ -78,3 +80,8 @@ def test_a_loop_without_an_end_is_noticed() -> None:
 def test_several_processes_find_the_same() -> None:
     alone, together = (set(delete_all(PROTOCOLS["centralised"], workers)) for workers in (1, 2))
     assert alone == together
+
+
+def test_loading_a_mutant_leaves_the_original_s_messages_as_they_are() -> None:
+    load_mutant(source_of(PROTOCOLS["bv95"]).read_text(), "mutant")
+    assert type(decode(("bv.request", 0, 1, 2))) is Request

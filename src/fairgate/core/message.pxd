@@ -1,6 +1,6 @@
 cdef dict MAKERS
 
-cpdef Message decode(tuple key)
+cpdef Message decode(key)
 
 cdef class Message:
     cpdef tuple key(self)

@@ -44,7 +44,7 @@ class Message:
 
 
 KINDS: dict[str, type[Message]] = {}
-MAKERS: dict[str, Callable[..., Message]] = {}  # from fields, by tag
+MAKERS: dict[type[Message], Callable[..., Message]] = {}  # from fields; not by tag, which mutants share with originals
 
 
 def register(*kinds: type[Message]) -> None:
@@ -52,13 +52,14 @@ def register(*kinds: type[Message]) -> None:
     for kind in kinds:
         if not kind.tag or KINDS.setdefault(kind.tag, kind) is not kind:
             raise ValueError(f"message tag {kind.tag!r} of {kind.__name__} is missing or taken")
-        MAKERS[kind.tag] = kind.from_fields if "from_fields" in vars(kind) else kind
+        own = kind.__mro__[: kind.__mro__.index(Message)]
+        MAKERS[kind] = kind.from_fields if any("from_fields" in vars(one) for one in own) else kind
 
 
 def decode(key: Key) -> Message:
     """The message whose `key()` this is. Raises ValueError for what no message ever said."""
     try:
-        return MAKERS[key[0]](*key[1:])
+        return MAKERS[KINDS[key[0]]](*key[1:])
     except (KeyError, IndexError, TypeError) as wrong:
         raise ValueError(f"not a message: {key!r}") from wrong
 
