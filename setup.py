@@ -23,7 +23,14 @@ DIRECTIVES = {
     "auto_pickle": False,
 }
 CHECKED = DIRECTIVES | {"boundscheck": True, "wraparound": True}  # for what strangers may have sent
-OUTSIDE = ("fairgate.live", "fairgate.net")
+OUTSIDE = (
+    "fairgate.live",
+    "fairgate.net",
+    "fairgate.core.message",
+    "fairgate.recovery",
+    "fairgate.protocols.bv95",
+    "fairgate.protocols.centralised",
+)
 
 
 def why_not() -> str:

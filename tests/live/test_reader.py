@@ -140,7 +140,9 @@ def test_nothing_stays_open(host: Path) -> None:
     assert len(counts) == 1, counts
 
 
-@pytest.mark.parametrize("said", [b"\xff" * 9, encode(("m", 1, 2)), encode(("nonsense",)), b""])
+@pytest.mark.parametrize(
+    "said", [b"\xff" * 9, encode(("m", 1, 2)), encode(("m", "gate", 1, 2, ())), encode(("nonsense",)), b""]
+)
 def test_nonsense_costs_who_said_it_the_connection(host: Path, caplog: pytest.LogCaptureFixture, said: bytes) -> None:
     """Whoever reads it, it is nothing to who waits."""
     with sync.join() as one, sync.join() as two:
@@ -154,6 +156,21 @@ def test_nonsense_costs_who_said_it_the_connection(host: Path, caplog: pytest.Lo
         assert isinstance(outcome[0], sync.Permit)
     warnings = [line for line in lines(caplog.records) if "77" in line]
     assert len(warnings) == (1 if said else 0), warnings  # on who hangs up in order nothing is said
+
+
+def test_a_request_for_a_tree_that_there_is_not_costs_the_connection_too(host: Path) -> None:
+    """Compiled protocols do not look whether a place in a list is there, unless they are told to."""
+    with sync.join() as one, sync.join() as two:
+        permit = one.lock("gate").hold(SOON)
+        outcome: list[object] = []
+        gate = two.lock("gate")
+        with waiting(gate, outcome):
+            [(seat, node)] = gate.gate.nodes.items()
+            until(lambda: node.epoch > 0)  # before that it is kept for later
+            said = ("rg.dated", node.epoch, ("bv.request", 10_000_000, 1, 1))
+            asyncio.run(be_rude(two, encode(("m", "gate", seat, 1, said))))
+            permit.release()
+        assert isinstance(outcome[0], sync.Permit)
 
 
 async def be_rude(peer: sync.Peer, said: bytes) -> None:
