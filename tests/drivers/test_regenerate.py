@@ -11,6 +11,7 @@ from fairgate.core.kbr import Routed
 from fairgate.core.layers import over
 from fairgate.core.outbox import Collected
 from fairgate.core.setup import Setup
+from fairgate.live.kinds import MANY, ONE, options_of
 from fairgate.protocols.fair_k import FairK
 from fairgate.protocols.fair_k_bounded import FairKBounded
 from fairgate.protocols.naimi_trehel import NaimiTrehel
@@ -29,9 +30,9 @@ MORTAL = Config(
 )
 
 
-def mortal_hand(n: int, k: int) -> Mortal:
-    setup = Setup(tuple(range(n)), k)
-    hand = Mortal(over(Regenerate, FairK), setup, True, census=False)
+def mortal_hand(n: int, k: int, protocol: str = "fair_k") -> Mortal:
+    setup = Setup(tuple(range(n)), k, options=options_of(protocol))
+    hand = Mortal(over(Regenerate, find_protocol(protocol)), setup, True, census=False)
     hand.begin(random.Random(1))
     return hand
 
@@ -91,9 +92,10 @@ def test_walks_in_which_idle_holders_have_to_ask(reentry: int) -> None:
         mortal_walk(FairKBounded, seed, kind=LawfulMortal, options={"reentry": reentry})
 
 
-def test_the_queue_keeps_its_order() -> None:
+@pytest.mark.parametrize("protocol", ["fair_k", "fair_k_bounded", "naimi_trehel", ONE, MANY])
+def test_the_queue_keeps_its_order(protocol: str) -> None:
     """Those who waited longest come in first in the new epoch."""
-    hand = mortal_hand(5, k=1)
+    hand = mortal_hand(5, 1, protocol)
     hand.acquire(1)
     hand.deliver_all()
     for me in (3, 2, 4):

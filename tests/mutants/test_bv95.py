@@ -26,7 +26,7 @@ MUTANTS = {
     "forgets what it kept": ("        return self.queue + kept\n", "        return self.queue\n", {}, {"liveness"}),
     "forgets the queue of the token": ("        return self.queue + kept\n", "        return kept\n", {}, {"liveness"}),
     "prepend drops the queue": ("return kept + self.queue", "return kept or self.queue", PREPEND, {"liveness"}),
-    "sorted drops the kept": ("sorted(self.queue + kept)", "sorted(self.queue or kept)", SORTED, {"liveness"}),
+    "sorted drops the kept": ("sorted(self.queue + kept,", "sorted(self.queue or kept,", SORTED, {"liveness"}),
     "the head stays in the queue": ("waiting[1:])", "waiting)", {}, {"grant", "liveness"}),
     "keeps what it handed on": ("        self.kept = []\n", "", {}, {"assertion"}),
     "keeps the last request only": (

@@ -120,6 +120,13 @@ def test_kept_requests_are_merged_into_the_queue_of_the_token(cache: str, order:
     assert [r for _, r in holder.merged()] == order
 
 
+def test_equal_stamps_stay_in_the_order_they_came() -> None:
+    holder = node(gate(cache="sorted"), 0)
+    holder.queue = ((1, 4), (2, 3))
+    holder.kept = [(1, 2), (2, 1)]
+    assert [r for _, r in holder.merged()] == [4, 2, 3, 1]
+
+
 def test_stamps_are_past_all_that_was_seen_and_stand_still_where_nobody_sorts() -> None:
     for cache, stamp in (("sorted", 9), ("append", 0)):
         hand = gate(cache=cache)

@@ -42,6 +42,7 @@ LONGER = (
 
 # It is what an option of BV95 says.
 WHICH = "which tree is asked: every one of them is safe and live"
+ONE_TREE = "time: of one tree every heuristic picks that one"
 PLACE = "where in the queue: every order is safe and live"
 NO_CACHE = "where in the queue: without it `none` keeps as many as `append` does"
 
@@ -75,7 +76,7 @@ SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
         ("merged", "if self.cache == 'prepend':"): PLACE,
         ("merged", "if self.cache == 'sorted':"): PLACE,
         ("merged", "return kept + self.queue"): PLACE,
-        ("merged", "return tuple(sorted(self.queue + kept))"): PLACE,
+        ("merged", "return tuple(sorted(self.queue + kept, key=STAMP))"): PLACE,
         ("on_request", "self.tick(m.stamp)"): PLACE,
         ("on_request", "self.heard(m.t)"): WHICH,
         ("on_request", "self.parent[m.t] = m.r"): LONGER,
@@ -95,6 +96,8 @@ SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
         ("send_token", "self.queue = ()"): TIDY,
         ("tick", "if self.cache == 'sorted':"): PLACE,
         ("tick", "self.clock = max(self.clock, stamp) + 1"): PLACE,
+        ("pick", "if self.k == 1:"): ONE_TREE,
+        ("pick", "return 0"): ONE_TREE,
         ("pick", "if self.tree == 'random':"): WHICH,
         ("pick", "if self.tree == 'queue_hint':"): WHICH,
         ("pick", "if self.tree in ('last_used', 'most_recent'):"): WHICH,

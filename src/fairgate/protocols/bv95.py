@@ -19,7 +19,8 @@ Option `cache`, where kept requests go in the token's queue:
   - append: behind it, in the order they came;
   - none: nothing is kept but one `next`, later requests are sent after it: plain path reversal;
   - prepend: before it, in the order they came, so that newcomers may overtake;
-  - sorted: all by (stamp, id), where stamp is a Lamport clock that both messages carry.
+  - sorted: all by stamp, a Lamport clock that both messages carry; equals in the order they came. (By id the
+    queue would lose its order in a census, where nobody has heard of anybody and all stamps are equal.)
 
 Why it is live. Draw an arrow from each node to its `parent[t]`, or, if it waits, to where its request is:
 the node it flies to, the node that keeps it, or the node that has or is sent the token in whose queue it
@@ -28,6 +29,7 @@ forwarding hangs the forwarder under the requester, and releasing hangs the rele
 the queue. So no request goes round in a circle.
 """
 
+from operator import itemgetter
 from typing import Any
 
 from fairgate.core.about import About
@@ -41,6 +43,7 @@ TREES = ("random", "round_robin", "last_used", "most_recent", "stalest", "static
 CACHES = ("append", "none", "prepend", "sorted")
 
 Waiting = tuple[int, int]  # (stamp, id)
+STAMP = itemgetter(0)
 
 
 class Request(Message):
@@ -137,7 +140,7 @@ class BV95(Mutex):
         if self.cache == "prepend":
             return kept + self.queue
         if self.cache == "sorted":
-            return tuple(sorted(self.queue + kept))
+            return tuple(sorted(self.queue + kept, key=STAMP))
         return self.queue + kept
 
     def on_message(self, src: int, msg: Message) -> None:
