@@ -107,6 +107,15 @@ def test_a_wire_that_is_forgotten_is_closed() -> None:
     theirs.close()
 
 
+def test_a_wire_of_no_number_closes_nothing() -> None:
+    """Least of all number 0."""
+    spare = os.open(os.devnull, os.O_RDONLY)  # 0 itself, if that was closed
+    with pytest.raises(TypeError):
+        Wire("x")  # type: ignore[arg-type]
+    os.fstat(0)
+    os.close(spare)
+
+
 def test_sight_shows_who_can_be_read(pair: Pair) -> None:
     wire, theirs = pair
     sight = Sight()
@@ -140,10 +149,19 @@ def test_sight_within_sight(pair: Pair) -> None:
 
 
 def test_sight_waits_no_longer_than_it_is_told() -> None:
+    """The kernel may break one off for reasons of its own: so after uvloop has had a ring of the kernel's."""
     sight = Sight()
-    begin = time.monotonic()
-    assert sight.wait(0.0301) == []
-    assert 0.03 <= time.monotonic() - begin < SOON
+    took = []
+    for _ in range(5):
+        begin = time.monotonic()
+        assert sight.wait(0.0301) == []
+        took.append(time.monotonic() - begin)
+    assert 0.03 <= max(took) < SOON
+
+
+def test_what_is_no_number_is_no_time_to_wait() -> None:
+    with pytest.raises(ValueError, match="NaN"):
+        Sight().wait(float("nan"))
 
 
 def test_a_signal_breaks_into_the_waiting() -> None:

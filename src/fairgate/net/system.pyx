@@ -86,6 +86,9 @@ cdef class Latch:
 
 
 cdef class Wire:
+    def __cinit__(self):
+        self.number = -1  # nobody's, should `__init__` fail
+
     def __init__(self, int number):
         self.number = number
 
@@ -154,6 +157,8 @@ cdef class Sight:
     cpdef list wait(self, double seconds):
         cdef epoll_event events[MOST_READY]
         cdef int count, i
+        if seconds != seconds:
+            raise ValueError("NaN is no time to wait")
         cdef int milliseconds = <int>min(seconds * 1000 + 0.999, <double>LONGEST) if seconds >= 0 else -1
         with nogil:
             count = epoll_wait(self.number, events, MOST_READY, milliseconds)
@@ -172,7 +177,7 @@ cpdef heed():
 cpdef long long clock() noexcept:
     cdef timespec now
     clock_gettime(CLOCK_BOOTTIME, &now)
-    return now.tv_sec * 1_000_000_000 + now.tv_nsec
+    return <long long>now.tv_sec * 1_000_000_000 + now.tv_nsec
 
 
 cpdef bytes headed(int version, bytes body):
