@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import signal
 import subprocess
@@ -13,7 +14,28 @@ from pathlib import Path
 import pytest
 
 from fairgate import sync
+from fairgate.net.pipe import Pipe
 from tests.live.gates import SOON, all_are_free_now
+
+
+def test_a_signal_at_any_moment_leaves_no_lock_taken() -> None:
+    """Of a connection, that is; where the plain files run it may be heard after any call."""
+
+    async def main() -> None:
+        pipe = Pipe(None, 100)
+        for _ in range(100):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0005)
+                while True:
+                    pipe.write_now(b"")  # nobody is there: so this is the lock and nothing else
+            except KeyboardInterrupt:
+                assert not pipe.writing.locked()
+
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        asyncio.run(main())
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.parametrize("seconds", [2.0, pytest.param(60.0, marks=pytest.mark.stress)])

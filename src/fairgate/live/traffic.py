@@ -79,18 +79,16 @@ class Traffic(Way):
             gate = self.gates.get(name)
             if self.lock.wanted:
                 self.lock.step_aside()
-            self.lock.lock.acquire()
-            try:
-                self.on_message(gate, dst, src, msg)
-            except Exception:
-                raise
-            except BaseException:
-                if gate is not None:
-                    gate.broken = Ticket()  # no request in particular
-                    self.home.from_outside(self.home.repair(gate))
-                raise
-            finally:
-                self.lock.lock.release()
+            with self.lock.lock:
+                try:
+                    self.on_message(gate, dst, src, msg)
+                except Exception:
+                    raise
+                except BaseException:
+                    if gate is not None:
+                        gate.broken = Ticket()  # no request in particular
+                        self.home.from_outside(self.home.repair(gate))
+                    raise
         except NONSENSE as wrong:
             raise nothing(frame, wrong) from wrong
         return True

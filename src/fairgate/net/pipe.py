@@ -34,16 +34,13 @@ class Pipe:
 
     def write_now(self, data: bytes) -> bool:
         """From any thread. False: it has to go the long way, by the loop."""
-        self.writing.acquire()
-        try:
+        with self.writing:
             if self.waiting or self.rest or not self.up or self.raw is None:
                 return False
             self.write(data)
             if self.rest:
                 self.later(self.wait_for_room)
             return True
-        finally:
-            self.writing.release()
 
     def write(self, data: bytes | bytearray) -> None:
         """What the socket takes; the rest is kept."""

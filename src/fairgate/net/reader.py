@@ -144,8 +144,7 @@ class Reader:
     # In both.
 
     def take(self, ready: list[int], elsewhere: Callable[[int, Frame], bool] | None) -> None:
-        self.reading.acquire()
-        try:
+        with self.reading:  # in plain code a signal could be heard between `acquire()` and `try`
             for number in ready:
                 connection = self.connections.get(number)
                 if connection is not None:
@@ -154,8 +153,6 @@ class Reader:
                         del self.connections[number]
                 elif number == self.bell:
                     self.silence()
-        finally:
-            self.reading.release()
 
     def silence(self) -> None:
         with suppress(BlockingIOError):  # the other one may have
