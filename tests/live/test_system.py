@@ -210,6 +210,27 @@ def test_who_waits_for_a_latch_gets_it_and_lets_others_run() -> None:
     assert not latch.locked()
 
 
+def test_a_signal_breaks_into_the_waiting_for_a_latch() -> None:
+    def handler(*_: object) -> None:
+        raise InterruptedError("heard")
+
+    latch = Latch()
+    latch.acquire()
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(InterruptedError, match="heard"):
+            latch.acquire(True, SOON)
+        signal.signal(signal.SIGALRM, lambda *_: latch.release())  # and what its handler does counts
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        assert latch.acquire(True, SOON)
+        signal.signal(signal.SIGALRM, lambda *_: None)
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        assert not latch.acquire(True, 0.05)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
 def test_a_body_that_fails_gives_the_latch_back() -> None:
     latch = Latch()
     with pytest.raises(KeyError), latch:

@@ -1,6 +1,7 @@
 cdef class Latch:
     cdef void* lock
     cpdef bint acquire(self, bint blocking=*, double timeout=*) except -1
+    cdef bint wait(self, double timeout) except -1
     cpdef release(self)
     cpdef bint locked(self)
 

@@ -9,7 +9,7 @@ cdef extern from "Python.h":
     void* PyThread_allocate_lock()
     void PyThread_free_lock(void* lock)
     ctypedef enum PyLockStatus:
-        PY_LOCK_ACQUIRED
+        PY_LOCK_ACQUIRED, PY_LOCK_INTR
     int PyThread_acquire_lock(void* lock, int wait)
     PyLockStatus PyThread_acquire_lock_timed(void* lock, long long microseconds, int broken_off) nogil
     void PyThread_release_lock(void* lock)
@@ -46,7 +46,8 @@ cdef enum:
 
 
 cdef class Latch:
-    """As threading.Lock. Who waits for it hears no signals: nobody may have it for long."""
+    """As threading.Lock: who waits for it hears signals, or a handler that waits for what its own thread has would
+    wait for ever, and no Ctrl-C would help."""
 
     def __cinit__(self):
         self.lock = PyThread_allocate_lock()
@@ -58,12 +59,22 @@ cdef class Latch:
             PyThread_free_lock(self.lock)
 
     cpdef bint acquire(self, bint blocking=True, double timeout=-1) except -1:
-        cdef bint had = PyThread_acquire_lock(self.lock, 0)
-        cdef long long microseconds = <long long>(timeout * 1_000_000) if timeout >= 0 else -1
-        if not had and blocking:
+        if PyThread_acquire_lock(self.lock, 0):
+            return True
+        return blocking and self.wait(timeout)
+
+    cdef bint wait(self, double timeout) except -1:
+        cdef long long left = <long long>(timeout * 1_000_000) if timeout >= 0 else -1
+        cdef long long deadline = clock() // 1_000 + left
+        cdef PyLockStatus status
+        while True:
             with nogil:
-                had = PyThread_acquire_lock_timed(self.lock, microseconds, 0) == PY_LOCK_ACQUIRED
-        return had
+                status = PyThread_acquire_lock_timed(self.lock, left, 1)
+            if status != PY_LOCK_INTR:
+                return status == PY_LOCK_ACQUIRED
+            heed()
+            if timeout >= 0:
+                left = max(deadline - clock() // 1_000, 0)
 
     cpdef release(self):
         if PyThread_acquire_lock(self.lock, 0):
