@@ -1,10 +1,10 @@
-"""The engine's lock. The engine's thread goes before the users' threads: a lock of Python's is given to anybody.
+"""The engine's lock. The engine's thread goes before the users' threads: a latch is given to anybody.
 
 A user that enters a gate again and again takes the lock most of the time, and would let it go and have it back before
 the engine's thread has even woken up. So users step aside while `wanted`: the engine's thread has the turnstile then.
 
-Users take the lock itself: a `with` of a lock of Python's cannot be broken off by Ctrl-C between the lock and the body,
-and one of a class like this can, for the signal is heard inside of `__enter__` too.
+Users take the lock itself: a `with` of a latch (net/system.py), which is C in any build, cannot be broken off by Ctrl-C
+between the lock and the body, and one of a class like this can, for the signal is heard inside of `__enter__` too.
 """
 
 from fairgate.net.system import Latch
