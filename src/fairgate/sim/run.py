@@ -92,8 +92,8 @@ class Config:
 
 @contextmanager
 def no_collections() -> Iterator[None]:
-    """What is built stays, and a run makes no cycles: a collection would walk all nodes for nothing. The first one after
-    this does, so this should hold for as long as anything is measured."""
+    """What is built stays, and a run makes no cycles: a collection would walk all nodes for nothing. The first one
+    after this does, so this should hold for as long as anything is measured."""
     collecting = gc.isenabled()
     gc.disable()
     try:
