@@ -15,7 +15,7 @@ help:
 	@echo "make test    everything that CI runs: types, style, all tests"
 	@echo "make quick   the tests alone, without set-up"
 	@echo "make stress  the long random runs"
-	@echo "make mutants every statement of every protocol deleted in turn: is it noticed?"
+	@echo "make mutants every statement of every protocol deleted in turn, and the rules of live gates broken: is it noticed?"
 	@echo "make bench   speed, as ratios, against SimPy"
 	@echo "make bench-dht  EE's rounds on 6,500 nodes, and a ring of a million"
 	@echo "make bench-net  frames and connections of live peers, against a bare echo"
@@ -43,7 +43,8 @@ stress: build
 	$(BIN)/python -m pytest -n $(JOBS) -m stress tests
 
 mutants: build
-	@failed=0; for each in $(MUTATED); do $(BIN)/fairgate check $$each --mutants || failed=1; done; exit $$failed
+	@failed=0; for each in $(MUTATED); do $(BIN)/fairgate check $$each --mutants || failed=1; done; \
+	$(BIN)/python -m pytest -n $(JOBS) -m stress tests/mutants/test_live.py || failed=1; exit $$failed
 
 bench: build
 	$(BIN)/python -m bench.speed

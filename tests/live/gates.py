@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -84,6 +86,23 @@ async def all_come_in(gates: list[fairgate.Semaphore]) -> None:
 def all_are_free_now(*gates: sync.Semaphore) -> None:
     same = [fairgate.Semaphore(gate.engine, gate.name, gate.k, gate.gate.protocol) for gate in gates]
     asyncio.run(all_are_free(*same))
+
+
+@contextmanager
+def busy(peer: sync.Peer) -> Iterator[None]:
+    """Its loop does nothing else meanwhile."""
+    began, over = threading.Event(), threading.Event()
+
+    def work() -> None:
+        began.set()
+        over.wait(2 * SOON)
+
+    peer.engine.loop.call_soon_threadsafe(work)
+    assert began.wait(SOON)
+    try:
+        yield
+    finally:
+        over.set()
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import signal
 import subprocess
@@ -10,10 +11,13 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import FrameType
+from typing import Self
 
 import pytest
 
 from fairgate import sync
+from fairgate.live.gate import RETAKES
 from fairgate.net.pipe import Pipe
 from tests.live.gates import SOON, all_are_free_now
 
@@ -38,9 +42,13 @@ def test_a_signal_at_any_moment_leaves_no_lock_taken() -> None:
         signal.signal(signal.SIGALRM, before)
 
 
-@pytest.mark.parametrize("seconds", [2.0, pytest.param(60.0, marks=pytest.mark.stress)])
-def test_ctrl_c_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
+
+
+@pytest.mark.parametrize("seconds", [2.0, pytest.param(60.0, marks=pytest.mark.stress)])
+def test_ctrl_c_again_and_again(host: None, seconds: float) -> None:
     rng = random.Random(1)
     command = [sys.executable, "-m", "tests.live.interrupted", str(seconds)]
     other = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -75,3 +83,81 @@ def test_ctrl_c_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     finally:
         other.kill()
         other.communicate()
+
+
+class Interrupt:
+    """Ctrl-C at one of the places where Python hears it: where a function begins, the first, the second and so on."""
+
+    FILES = ("sync.py", "engine.py", "gate.py")  # in the others it cannot come while they are compiled
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+
+    def __call__(self, frame: FrameType, event: str, arg: object) -> None:
+        if Path(frame.f_code.co_filename).name in self.FILES:
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+
+    def __enter__(self) -> Self:
+        sys.settrace(self)
+        return self
+
+    def __exit__(self, *how: object) -> None:
+        sys.settrace(None)
+
+
+def visit(gate: sync.Semaphore, at: int, lease: float | None) -> bool:
+    """False: it was over before."""
+    permit = None
+    try:
+        with Interrupt(at):
+            permit = gate.acquire(SOON, lease)
+            assert permit is not None
+            permit.release()
+    except KeyboardInterrupt:
+        if permit is not None:
+            permit.release()  # it may not have begun
+        return True
+    return False
+
+
+@pytest.mark.parametrize("lease", [None, SOON])  # with one, nobody comes in by a seat that was kept
+def test_ctrl_c_wherever_a_function_begins(host: None, lease: float | None) -> None:
+    with sync.join() as one, sync.join() as two:
+        here, there = one.lock("gate"), two.lock("gate")
+        at = 0
+        while True:
+            at += 1
+            there.hold(SOON).release()
+            while (
+                here.gate.kept is None or here.gate.retakes != RETAKES - 1
+            ):  # so that the next one reads what has come
+                here.hold(SOON).release()
+            interrupted = visit(here, at, lease)
+            assert here.people() == []
+            if not interrupted:
+                break
+        all_are_free_now(here, there)
+    assert at > 5
+
+
+def test_ctrl_c_while_one_waits(host: None) -> None:
+    with sync.join() as one, sync.join() as two:
+        gate = one.lock("gate")
+        with two.lock("gate").hold(SOON):
+            main = threading.get_ident()
+
+            def interrupt() -> None:
+                reader = one.engine.transport.reader
+                while reader is None or reader.user != main:
+                    time.sleep(0.001)
+                os.kill(os.getpid(), signal.SIGINT)
+
+            thread = threading.Thread(target=interrupt)
+            thread.start()
+            with pytest.raises(KeyboardInterrupt):
+                gate.acquire(SOON)
+            thread.join(SOON)
+            assert gate.waiters() == []
+        all_are_free_now(gate)

@@ -14,9 +14,11 @@ import pytest
 import fairgate
 from fairgate import sync
 from fairgate.core.setup import FENCE_COUNT_BITS
+from fairgate.errors import PermitLost
 from fairgate.live.gate import LATE
 from fairgate.live.kinds import live_protocols
 from fairgate.net.transport import Transport
+from tests.live.gates import busy
 
 
 @pytest.fixture(autouse=True)
@@ -131,6 +133,31 @@ def test_fences_that_run_out_are_those_of_another_view() -> None:
         permit = gate.hold(30)
         assert permit.fence is not None
         assert permit.fence >> FENCE_COUNT_BITS == gate.gate.record.view > view
+
+
+def test_fences_rise_past_entries_that_nobody_else_heard_of() -> None:
+    with sync.join() as one, sync.join() as two:
+        here, there = one.lock("report"), two.lock("report")
+        for _ in range(3):
+            fences = []
+            for gate in (here, here, here, there, there):
+                with gate.hold(30) as permit:
+                    fences.append(permit.fence or 0)
+            assert fences == sorted(set(fences))
+
+
+def test_a_lease_that_is_over_is_over_before_anybody_has_said_so() -> None:
+    with sync.join() as peer:
+        gate = peer.lock("report")
+        gate.hold(30).release()
+        with busy(peer):  # who would say so
+            permit = gate.hold(30, lease=0.02)
+            end = time.monotonic() + 30
+            while permit.valid:
+                assert time.monotonic() < end
+            assert not permit.lost
+            with pytest.raises(PermitLost, match="is over"):
+                permit.check()
 
 
 @pytest.mark.parametrize("protocol", live_protocols())

@@ -18,11 +18,14 @@ import pytest
 
 from fairgate import sync
 from fairgate.errors import GateClosed
+from fairgate.live.gate import RETAKES
 from fairgate.live.host import CLUSTER
+from fairgate.live.ticket import INSIDE, Ticket
+from fairgate.net import reader
 from fairgate.net.codec import Frame, encode
 from fairgate.net.reader import Reader
 from tests.live import peers
-from tests.live.gates import SOON
+from tests.live.gates import SOON, busy
 from tests.live.peers import Stranger, close_all, hello, lines
 
 
@@ -33,9 +36,9 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def reader_of(peer: sync.Peer) -> Reader:
-    reader = peer.engine.transport.reader
-    assert reader is not None
-    return reader
+    found = peer.engine.transport.reader
+    assert found is not None
+    return found
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -95,13 +98,15 @@ def test_what_is_for_the_peer_itself_comes_to_it(host: Path) -> None:
     """Questions of others, while a user's thread reads."""
     with sync.join() as one, sync.join() as two:
         gate = one.lock("gate")
+        two.lock("gate").hold(SOON).release()  # they are connected, and the loop has left the reading to who waits
         with gate.hold(SOON) as permit, waiting(two.lock("gate"), []):
             until(lambda: reader_of(two).user != 0)
             until(lambda: len(gate.waiters()) == 1)  # `two` is asked for them
             permit.release()
 
 
-def test_when_it_leaves_the_loop_reads_again(host: Path) -> None:
+def test_when_it_leaves_the_loop_reads_again(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "LOOK_SECONDS", 2 * SOON)
     with sync.join() as one, sync.join() as two:
         gate = one.lock("gate")
         with gate.hold(SOON):
@@ -113,13 +118,60 @@ def test_when_it_leaves_the_loop_reads_again(host: Path) -> None:
         assert time.monotonic() - begin < SOON
 
 
-def test_the_end_of_a_peer_wakes_it(host: Path) -> None:
+def test_the_end_of_a_peer_wakes_it(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "LOOK_SECONDS", 2 * SOON)
     with sync.join() as one, sync.join() as two, one.lock("gate").hold(SOON):
         outcome: list[object] = []
         with waiting(two.lock("gate"), outcome):
             until(lambda: reader_of(two).user != 0)
             two.close()
         assert isinstance(outcome[0], GateClosed)
+
+
+def test_who_asks_is_heard_after_so_many_entries_of_another(host: Path) -> None:
+    """Though nobody but who enters could read it."""
+    with sync.join() as one, sync.join() as two:
+        here, there = one.lock("gate"), two.lock("gate")
+        for gate in (there, here):
+            gate.hold(SOON).release()
+        outcome: list[object] = []
+        with busy(one), waiting(there, outcome):
+            with two.engine.user_lock:
+                pass  # now its request has been sent
+            for _ in range(RETAKES):
+                if here.gate.kept is not None:
+                    here.hold(SOON).release()
+            assert here.gate.kept is None
+        assert isinstance(outcome[0], sync.Permit)
+
+
+def test_who_was_let_in_is_told_when_all_that_came_was_read(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two tokens in one piece: whoever is told first finds both."""
+    monkeypatch.setattr(reader, "LOOK_SECONDS", 2 * SOON)  # so that nobody is told later, by chance
+    with sync.join() as one, sync.join() as two:
+        ours, theirs = [[peer.lock(name) for name in ("first", "second")] for peer in (one, two)]
+        for gate in theirs:
+            gate.hold(SOON).release()
+        permits = [gate.hold(SOON) for gate in ours]
+        told: list[list[str]] = []
+
+        def wake() -> bool:
+            told.append([ticket.state for ticket in tickets])
+            return True
+
+        tickets = [Ticket(wake), Ticket(wake)]
+        for gate, ticket in zip(theirs, tickets, strict=True):
+            two.engine.of_user(gate.gate, gate.gate.acquire, ticket)
+        until(lambda: [len(gate.waiters()) for gate in ours] == [1, 1])
+
+        def release() -> None:
+            with one.engine.step():
+                for gate, permit in zip(ours, permits, strict=True):
+                    gate.gate.release(permit.ticket)
+
+        one.engine.loop.call_soon_threadsafe(release)  # what is sent there in one step leaves in one write
+        until(lambda: len(told) == 2)
+        assert told == [[INSIDE, INSIDE]] * 2
 
 
 def test_nothing_stays_open(host: Path) -> None:
@@ -234,6 +286,40 @@ def test_two_threads_read_and_nothing_comes_twice_or_in_another_order(fast: bool
     assert order == list(range(count))
     assert by["loop"]
     assert by["user"]
+
+
+def test_while_one_thread_takes_a_piece_the_other_waits(tmp_path: Path) -> None:
+    order: list[int] = []
+    taking, passed_by = threading.Event(), threading.Event()
+
+    def elsewhere(peer: int, frame: Frame) -> bool:
+        taking.set()
+        passed_by.wait(0.1)  # time enough for the loop's thread, if nothing kept it
+        order.append(frame[0])
+        return True
+
+    def on_frame(peer: int, frame: Frame) -> None:
+        order.append(frame[0])
+        passed_by.set()
+
+    async def main() -> None:
+        one, two = peers.Peer(1, elsewhere=elsewhere), peers.Peer(2)
+        one.transport.on_frame = on_frame
+        two.transport.dial(one.listen(tmp_path))
+        found = one.transport.reader
+        assert found is not None
+        await peers.until(lambda: bool(found.connections))
+        found.shown.hide(found.inner, True)
+        user = asyncio.create_task(asyncio.to_thread(found.read, SOON))
+        for number, size in enumerate([100, 4096]):  # the first piece is all of one and a part of the other
+            two.transport.send(1, (number, "x" * size))
+        await peers.until(taking.is_set)
+        found.look()
+        await user
+        await close_all(one, two)
+
+    peers.run(main())
+    assert order == [0, 1]
 
 
 HANDLER = """

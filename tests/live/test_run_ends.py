@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.live.commands import SOON, Watched, end, gate, inside, line, run, start, until_waiting
+from tests.live.commands import SOON, Watched, end, gate, inside, line, run, start, until, until_waiting
 
 # A command that leaves a process behind. It prints the number of that, and of its own.
 LEAVES = "sleep 1000 > /dev/null 2>&1 & echo $! $$; "
@@ -58,6 +59,26 @@ def test_what_outlives_a_killed_fairgate_keeps_the_slot(left: list[Watched]) -> 
     os.kill(behind.pid, signal.SIGKILL)
     assert line(waiter) == "in"
     assert end(waiter) == 0
+
+
+CLOSES = "import os, time; os.closerange(3, 1000); time.sleep(1000)"
+
+
+def test_who_closes_its_files_keeps_the_slot_by_its_group(left: list[Watched]) -> None:
+    """As many daemons do: then nothing is left to it of what it inherited."""
+    words = (sys.executable, "-c", f"'{CLOSES}'", "> /dev/null 2>&1 & echo $!; wait")
+    process = start("run", "report", "--", "sh", "-c", " ".join(words))
+    left.append(behind := Watched(int(line(process))))
+    until(lambda: len(os.listdir(f"/proc/{behind.pid}/fd")) == 3 and "closerange" in cmdline(behind.pid))
+    process.kill()
+    process.communicate()
+    assert run("run", "report", "-n", "--", "echo", "in").returncode == 1
+    os.kill(behind.pid, signal.SIGKILL)
+    assert run("run", "report", "--", "echo", "in").stdout == "in\n"
+
+
+def cmdline(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text()
 
 
 def test_the_slot_of_a_killed_fairgate_is_free_when_its_lease_is_over(left: list[Watched]) -> None:

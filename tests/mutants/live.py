@@ -1,0 +1,105 @@
+"""Mutants of the live part: a copy of the package with one place changed, and one test of tests/live that runs with it.
+
+The copy has the plain files only, and symbolic links to all but the changed one. Every process that the test starts
+finds it too, by PYTHONPATH. A mutant that hangs is caught as well, but the table has to say so.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import fairgate
+from fairgate.net.occupancy import DEAD
+from fairgate.net.watch import after_name
+
+PACKAGE = Path(fairgate.__file__).parent
+PROJECT = Path(__file__).parents[2]
+FAILS, HANGS, PASSES, SKIPPED = "fails", "hangs", "passes", "is skipped"
+LIMIT = 15.0  # seconds; most tests of tests/live wait 20 for what never comes
+
+
+@dataclass(frozen=True)
+class Mutant:
+    file: str
+    old: str
+    new: str
+    test: str  # in tests/live
+    end: str = FAILS
+
+
+def end_of(test: str, mutant: Mutant | None = None) -> str:
+    """How this test ends with this mutant, or with the same copy unchanged."""
+    with TemporaryDirectory(prefix="fairgate") as name:  # a short path, since the test's sockets lie in there
+        folder = Path(name).resolve()
+        folder.chmod(0o711)  # one of the tests comes as another user
+        copy_package(folder / "src" / "fairgate")
+        if mutant is not None:
+            change(folder / "src" / "fairgate" / mutant.file, mutant.old, mutant.new)
+        return run(test, folder)
+
+
+def copy_package(to: Path) -> None:
+    for path in PACKAGE.rglob("*.py"):
+        copy = to / path.relative_to(PACKAGE)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.symlink_to(path)
+
+
+def change(path: Path, old: str, new: str) -> None:
+    source = path.read_text()
+    if source.count(old) != 1:
+        raise ValueError(f"{old!r} stands {source.count(old)} times in {path.name}, a mutant needs it once")
+    path.unlink()
+    path.write_text(source.replace(old, new))
+
+
+def run(test: str, folder: Path) -> str:
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "FAIRGATE"))}
+    env |= {"PYTHONPATH": f"{folder / 'src'}:{PROJECT}", "TMPDIR": str(folder)}
+    command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", f"tests/live/{test}"]
+    log = folder / "log"
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            command, cwd=PROJECT, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+        )
+    try:
+        code = process.wait(LIMIT)
+    except subprocess.TimeoutExpired:
+        return HANGS
+    finally:
+        end_session(process.pid)
+        process.wait()
+    said = log.read_text()
+    if code == 0:
+        return PASSES if "1 passed" in said else SKIPPED
+    assert code == 1, f"{test} did not run:\n{said}"
+    print(said)  # for who wonders why it fails
+    return FAILS
+
+
+def end_session(leader: int) -> None:
+    """Whatever the test has started, and could not end."""
+    while living := [
+        pid
+        for pid, state, session in map(seen, Path("/proc").glob("[0-9]*/stat"))
+        if session == leader and state not in DEAD
+    ]:
+        for pid in living:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def seen(stat: Path) -> tuple[int, bytes, int]:
+    """A process, its state and its session."""
+    try:
+        state, _, _, session, *_ = after_name(stat.read_bytes())
+    except OSError:
+        return 0, b"", 0
+    return int(stat.parent.name), state, int(session)
