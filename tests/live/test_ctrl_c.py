@@ -139,7 +139,7 @@ def test_ctrl_c_wherever_a_function_begins(host: None, lease: float | None) -> N
             if not interrupted:
                 break
         all_are_free_now(here, there)
-    assert at > 5
+    assert at > 4  # more where the plain files run
 
 
 def test_ctrl_c_while_one_waits(host: None) -> None:
