@@ -17,13 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fairgate
+from fairgate.core.kbr import Gated
 from fairgate.core.message import Key, Message
 from fairgate.core.node import Node
 from fairgate.core.numbers import COMPILED
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.sim import loop, metrics, quantiles, stream
-from fairgate.sim.events import ACQUIRE, DELIVER, RELEASE
+from fairgate.sim.events import ACQUIRE, DELIVER, PLANNED, RELEASE
 
 
 def plain_twin(name: str) -> ModuleType:
@@ -68,16 +69,35 @@ class Listener(Node):
     seen: Seen
 
     def on_message(self, src: int, msg: Message) -> None:
-        assert isinstance(msg, Word)
+        assert isinstance(msg, Word | Letter)
         self.seen.append(("heard", self.me, src, msg.number))
-        if msg.number % 3 == 0:
+        if isinstance(msg, Letter):
+            if msg.number % 3:
+                self.out.send((self.me + 1) % NODES, Letter(msg.gate, msg.number - 1))
+        elif msg.number % 3 == 0:
             self.out.send((self.me + 1) % NODES, Other(msg.number + 1))
+
+
+class Letter(Gated):
+    """About a gate; so its next hop is."""
+
+    __slots__ = ("number",)
+    tag = "test.letter"
+
+    def __init__(self, gate: int, number: int) -> None:
+        Gated.__init__(self, gate)
+        self.number = number
+
+    def key(self) -> Key:
+        return (self.tag, self.gate, self.number)
 
 
 class Driven:
     """One twin, with what came out of it."""
 
-    def __init__(self, base: Any, fixed: int = -1, plain: bool = False) -> None:
+    def __init__(
+        self, base: Any, fixed: int = -1, plain: bool = False, turns: tuple[int, int, int] | None = None
+    ) -> None:
         self.seen: Seen = []
         seen = self.seen
 
@@ -99,8 +119,16 @@ class Driven:
             node = Listener(me, setup, self.loop)
             node.seen = seen
             self.loop.place(me, node)
+        if turns is not None:
+            self.loop.take_turns(*turns)
         self.loop.fixed = fixed
         self.loop.plain = plain
+
+    def do_plan(self, delay: int, src: int) -> None:
+        self.loop.push(self.loop.now + delay, PLANNED, 0, src, None)
+
+    def do_write(self, dst: int, gate: int, number: int) -> None:
+        self.loop.send(dst, Letter(gate, number))
 
     def do(self, operation: tuple[Any, ...]) -> None:
         kind, *rest = operation
@@ -162,9 +190,30 @@ def test_twins_agree_where_all_messages_take_as_long(steps: list[tuple[Any, ...]
     compare(steps, fixed=fixed, plain=plain)
 
 
+@st.composite
+def turned(draw: st.DrawFn) -> list[tuple[Any, ...]]:
+    node, src = st.integers(0, NODES - 1), st.integers(0, 20)
+    pushes = st.tuples(st.sampled_from((HEAP, EXITS)), st.integers(0, 6), node, src)
+    plans = st.tuples(st.just("plan"), st.integers(0, 9), src)
+    letters = st.tuples(st.just("write"), node, st.integers(0, NODES - 1), st.integers(0, 9))
+    words = st.tuples(st.just("send"), node, st.integers(0, 30))
+    runs = st.tuples(st.just("run"), st.integers(0, 8))
+    return draw(st.lists(st.one_of(pushes, plans, letters, words, runs, st.just(("clear",))), max_size=60))
+
+
+@two_twins
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(turned(), st.integers(0, 4), st.booleans(), st.sampled_from(((NODES, 0, 1), (NODES, 0, 2), (NODES, 1, 2))))
+def test_twins_agree_where_gates_take_turns(
+    steps: list[tuple[Any, ...]], fixed: int, plain: bool, turns: tuple[int, int, int]
+) -> None:
+    """A share of the gates takes turns: what is pushed for the others stays where it is."""
+    compare(steps, fixed=fixed, plain=plain, turns=turns)
+
+
 @two_twins
 def test_twins_agree_when_queues_grow() -> None:
-    """Past 1,024 events the compiled heap and its ring buffers move to larger memory, wherever they begin then."""
+    """Past 64 events the compiled heap and its ring buffers move to larger memory, wherever they begin then."""
     rng = random.Random(1)
     steps: list[tuple[Any, ...]] = []
     for _ in range(4):

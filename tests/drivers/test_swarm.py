@@ -200,7 +200,7 @@ def test_faults_fit_fewer_nodes(piece: str, fitted: str) -> None:
 def read_back(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Config:
     """What `fairgate sim` would simulate."""
     asked: list[Config] = []
-    monkeypatch.setattr("fairgate.cli.sim.one", lambda config, journal, as_json: asked.append(config))
+    monkeypatch.setattr("fairgate.cli.sim.one", lambda config, *_: asked.append(config))
     app = typer.Typer()
     app.command()(sim_command)
     app(args=words, standalone_mode=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.mutants.live import HANGS, PASSES, SKIPPED, Mutant, end_of
+from tests.mutants.copies import HANGS, PASSES, SKIPPED, Mutant, end_of
 
 MUTANTS = {
     # Entering again by the seat that was kept.

@@ -20,13 +20,13 @@ def walker(protocol: type[Mutex], seeds: range, options: dict[str, Any] | None) 
 
 MUTANTS = {
     "a minority is enough": (
-        "        if votes >= self.quorum:",
-        "        if votes >= self.quorum - 1:",
+        "        if votes >= self.terms.quorum:",
+        "        if votes >= self.terms.quorum - 1:",
         {"k"},
     ),
     "a vote that was given back still counts": (
-        "        ask.vote = False\n        self.voted -= 1\n",
-        "",
+        "ask.heard = ask.vote = ask.wanted = False\n        ask.holder = NIL\n        self.voted -= 1\n",
+        "ask.heard = ask.wanted = False\n        ask.holder = NIL\n",
         {"k", "liveness"},
     ),
     "the owner of a vote never hears that an earlier request waits": (
@@ -60,7 +60,7 @@ MUTANTS = {
         {"k"},
     ),
     "a request is kept, and nobody told": (
-        "        entry.put(asked)\n",
+        "        keep_in(entry, m.asked)\n",
         "",
         {"liveness"},
     ),

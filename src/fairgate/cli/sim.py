@@ -151,7 +151,7 @@ def sim_command(
         warn(note)
     if trials > 1:
         return many(config, trials, workers or processors(), as_json)
-    return one(config, journal, as_json)
+    return one(config, journal, workers or processors(), as_json)
 
 
 def overlay_layer(protocol: type[Mutex], name: str | None) -> tuple[str, ...]:
@@ -233,9 +233,9 @@ def fault_notes(config: Config, protocol: type[Mutex]) -> list[str]:
     return notes
 
 
-def one(config: Config, journal: str | None, as_json: bool) -> int:
+def one(config: Config, journal: str | None, workers: int, as_json: bool) -> int:
     with progress_bar(f"{config.protocol}, entries", config.total) as done, errors_explained(journal):
-        result = simulate(config, done, journal)
+        result = simulate(config, done, journal, workers)
     if as_json:
         print(json.dumps(result.as_json()))
     else:

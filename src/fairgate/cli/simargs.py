@@ -169,7 +169,14 @@ Faults = Annotated[
 Seed = Annotated[int, option(RUN, "The same seed gives the same run, event by event.", metavar="N")]
 Trials = Annotated[int, option(RUN, "So many runs, with the seeds SEED, SEED+1, ... , and their means.", metavar="N")]
 Workers = Annotated[
-    int | None, option(RUN, "Trials that run at a time: one a processor if left out.", metavar="N", shown=False)
+    int | None,
+    option(
+        RUN,
+        "Processes that run trials, or of one trial with --rounds the gates on a settled ring: one a processor if left"
+        " out. What comes out does not depend on it.",
+        metavar="N",
+        shown=False,
+    ),
 ]
 NoCheck = Annotated[
     bool,

@@ -11,10 +11,11 @@ Asked = tuple[Any, ...]
 def is_before(a: Asked, b: Asked) -> bool:
     """a < b."""
     for i in range(len(b)):
-        one: int = a[i]
-        other: int = b[i]
-        if one != other:
-            return one < other
+        if a[i] is not b[i]:  # mostly the same small timestamp, and then the same object
+            one: int = a[i]
+            other: int = b[i]
+            if one != other:
+                return one < other
     return False
 
 
@@ -23,10 +24,11 @@ def is_same(a: Asked, b: Asked) -> bool:
     if len(a) != len(b):
         return False
     for i in range(len(b)):
-        one: int = a[i]
-        other: int = b[i]
-        if one != other:
-            return False
+        if a[i] is not b[i]:
+            one: int = a[i]
+            other: int = b[i]
+            if one != other:
+                return False
     return True
 
 

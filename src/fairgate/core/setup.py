@@ -30,7 +30,7 @@ class Setup:
         self.root = members[0] if root is None else root
         self.epoch = epoch
         self.options = dict(options or {})
-        self.shared: dict[str, Any] = {}  # what nodes would all work out alike from the rest, kept once for all of them
+        self.shared: dict[Any, Any] = {}  # what nodes would all work out alike from the rest, kept once for all of them
         self.holders = {member: slot for slot, member in enumerate(members[:k])}  # where the tokens start
         if self.root not in members:
             raise ValueError(f"the root {root} is not a member")

@@ -16,6 +16,8 @@ cdef class Gates(Rider):
     cpdef void on_message(self, long long src, Message msg) except *
     @cython.locals(node=Routed)
     cpdef Routed at(self, long long gate)
+    @cython.locals(node=Routed)
+    cpdef Routed open(self, long long gate)
     cpdef list made(self)
 
 cdef class GateDoor(Door):

@@ -7,7 +7,9 @@ node of a gate is made when the first thing happens to it, so a ring of many nod
 from collections.abc import Callable
 
 from fairgate.core.kbr import Door, Gated, Keyed, Rider, Routed
+from fairgate.core.layers import Layer
 from fairgate.core.message import Key, Message
+from fairgate.core.node import Node
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 
@@ -35,14 +37,19 @@ class Gates(Rider):
         self.acting = gate
         node = self.gates[gate]
         if node is None:
-            if self.door is None:
-                self.door = GateDoor(self)
-            node = self.gates[gate] = self.make(self.me, self.setups[gate], self.door)
-            node.now = self.now
-            if self.crashed is not None:
-                for peer in sorted(self.crashed):
-                    node.on_crash(peer)
+            node = self.open(gate)
         node.now = self.now
+        return node
+
+    def open(self, gate: int) -> Routed:
+        """Something happens there for the first time."""
+        if self.door is None:
+            self.door = GateDoor(self)
+        node = self.gates[gate] = self.make(self.me, self.setups[gate], self.door)
+        node.now = self.now
+        if self.crashed is not None:
+            for peer in sorted(self.crashed):
+                node.on_crash(peer)
         return node
 
     def made(self) -> list[int]:
@@ -161,6 +168,14 @@ class GateDoor(Door):
 
     def neighbours(self, count: int) -> tuple[int, ...]:
         return self.overlay.neighbours(count)
+
+
+def gate_acting(node: Node) -> int:
+    """The gate whose step it is, of a node with gates above its other layers."""
+    while isinstance(node, Layer):
+        node = node.upper
+    assert isinstance(node, Gates), "this node has no gates"
+    return node.acting
 
 
 def gate_setups(setup: Setup, resources: int) -> list[Setup]:

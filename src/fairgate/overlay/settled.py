@@ -15,6 +15,8 @@ from fairgate.overlay.table import Table
 
 
 class Settled(Overlay):
+    apart = True  # nothing is learnt on the way
+
     def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeNode) -> None:
         self.table = self.make_table(me, setup)
         Overlay.__init__(self, me, setup, out, upper)

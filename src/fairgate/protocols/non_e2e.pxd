@@ -2,15 +2,14 @@ cimport cython
 from fairgate.core.kbr cimport Keyed, Routed
 from fairgate.core.queues cimport is_same, put
 from fairgate.protocols.non_e2e_messages cimport Gathering, GrantReq, Release, Request, Skip, Yield, new_grantreq, new_release, new_request
-from fairgate.protocols.non_e2e_state cimport Ask, Entry, Replica, find, in_order, is_earlier, load_ask, load_entry, merged, most_held, new_ask, new_entry, without
+from fairgate.protocols.non_e2e_state cimport Ask, Entry, Replica, Terms, find, in_order, is_earlier, is_of, keep_in, load_ask, load_entry, merged, most_held, new_ask, new_entry, skip, terms_of, without
 
-cdef long long NIL, CAP, LIFE, SHARES
+cdef long long NIL, LIFE, SHARES
 cdef list NO_ASKS
 cdef dict NO_REPLICAS
 
 cdef class NonE2E(Routed):
-    cdef readonly long long quorum
-    cdef public long long retry, longest
+    cdef readonly Terms terms
     cdef public long long clock, life, ts, delay, voted
     cdef public Entry first
     cdef public list asks
@@ -36,17 +35,17 @@ cdef class NonE2E(Routed):
     @cython.locals(ask=Ask, past=cython.bint, all_once_more=cython.bint)
     cpdef void ask_again(self) except *
     cpdef bint may_be_lost(self) except -1
-    @cython.locals(entry=Entry, asked=tuple)
+    @cython.locals(entry=Entry)
     cpdef Keyed pass_request(self, long long src, Request m, long long next_hop)
     cpdef void make_entry(self, Entry entry) except *
-    @cython.locals(ts=cython.longlong, node=cython.longlong, attempt=cython.longlong)
-    cpdef void inform(self, long long replica, tuple asked, long long holder, bint way) except *
+    cpdef void inform(self, Request m, long long holder, bint way) except *
     @cython.locals(entry=Entry, onward=Gathering)
     cpdef Keyed pass_gathering(self, long long src, Gathering m, long long next_hop)
     cpdef Gathering keep(self, Gathering onward, long long next_hop)
     cpdef void drop_entry(self, long long replica) except *
     @cython.locals(ts=cython.longlong, node=cython.longlong, attempt=cython.longlong)
     cpdef bint is_own(self, Gathering m, tuple asked) except -1
+    @cython.locals(at=cython.longlong)
     cpdef void take_out(self, list queue, Gathering m) except *
     @cython.locals(replica=Replica)
     cpdef Replica replica(self, long long number)

@@ -44,23 +44,26 @@ from fairgate.protocols.non_e2e_messages import (
     new_request,
 )
 from fairgate.protocols.non_e2e_state import (
+    RETRY,
     Ask,
     Entry,
     Replica,
     find,
     in_order,
     is_earlier,
+    is_of,
+    keep_in,
     load_ask,
     load_entry,
     merged,
     most_held,
     new_ask,
     new_entry,
+    skip,
+    terms_of,
     without,
 )
 
-RETRY = 2_000_000_000  # ns: the first delay before asking again
-CAP = 16  # times that
 SHARES = 8  # a random delay is one to so many eighths
 NO_ASKS: list[Ask] = []  # shared by all nodes that ask for nothing: nearly all, where there are many; so never changed
 NO_REPLICAS: dict[int, Replica] = {}  # and by all that play nothing
@@ -90,9 +93,7 @@ class NonE2E(Routed):
 
     def set_up(self, me: int, setup: Setup, out: Outbox) -> None:
         Routed.set_up(self, me, setup, out)
-        self.quorum: int = setup.options.get("quorum", 0) or len(self.keys) // 2 + 1
-        self.retry: int = setup.options.get("retry", RETRY)
-        self.longest = CAP * self.retry
+        self.terms = terms_of(type(self), setup, len(self.keys))
         self.clock = 0
         self.life = 0  # drawn by a node that may have lost its memory: its requests are not those from before
         # The requester.
@@ -110,7 +111,7 @@ class NonE2E(Routed):
     def request_cs(self) -> None:  # EE:B1
         self.clock += 1
         self.ts = self.clock
-        self.delay = self.retry
+        self.delay = self.terms.retry
         asked = (self.ts, self.me, self.life << LIFE)
         self.asks = [new_ask(self.life << LIFE) for _ in self.keys]
         self.voted = 0
@@ -150,15 +151,15 @@ class NonE2E(Routed):
         ask: Ask | None = self.asks[m.replica] if m.ts == self.ts else None
         if ask is None or m.attempt != ask.attempt:
             self.out.note("a GRANTREQ came for a request that is over")
-            if self.answers_late:
+            if self.terms.answers_late:
                 self.over(m.replica, m.ts, m.attempt)
             return
         if not ask.heard:
-            ask.heard = not (m.way and self.replicas_vote)
+            ask.heard = not (m.way and self.terms.replicas_vote)
         ask.holder = m.holder
         if m.wanted:
             ask.wanted = True
-        if m.vote or (m.holder == self.me and not self.replicas_vote):
+        if m.vote or (m.holder == self.me and not self.terms.replicas_vote):
             self.take_vote(src, m.replica, ask)
         if not self.inside:
             self.count_votes()
@@ -173,15 +174,15 @@ class NonE2E(Routed):
 
     def count_votes(self) -> None:  # EE:B5
         votes = self.votes()
-        if votes >= self.quorum:
+        if votes >= self.terms.quorum:
             self.cancel_timer("again")
             self.enter_cs(NIL, NIL)
         elif votes == 0:
             self.wait_for_votes()
         elif self.all_heard():
-            if self.earliest_keeps or not self.somebody_wins():
+            if self.terms.earliest_keeps or not self.somebody_wins():
                 self.yield_votes()
-        elif self.asks_again:
+        elif self.terms.asks_again:
             self.ask_later()
 
     def wait_for_votes(self) -> None:
@@ -196,14 +197,14 @@ class NonE2E(Routed):
 
     def somebody_wins(self) -> bool:
         """By what was heard in this round, somebody else has a majority."""
-        return most_held(self.asks, self.me) >= self.quorum
+        return most_held(self.asks, self.me) >= self.terms.quorum
 
     def yield_votes(self) -> None:  # EE:B5, B6
         """Those that an earlier request waits for."""
         given = False
         for replica in range(len(self.asks)):
             ask: Ask = self.asks[replica]
-            if ask.vote and (ask.wanted or not self.earliest_keeps):
+            if ask.vote and (ask.wanted or not self.terms.earliest_keeps):
                 self.give_vote_back(replica, ask)
                 given = True
         if given:
@@ -214,13 +215,10 @@ class NonE2E(Routed):
 
     def give_vote_back(self, replica: int, ask: Ask) -> None:
         self.door.route(Yield(self.gate, self.keys[replica], replica, self.ts, self.me, ask.attempt, (), NIL))
-        ask.attempt += self.attempts
-        ask.asked = False
-        ask.heard = False
+        ask.attempt += self.terms.attempts
+        ask.asked = ask.heard = ask.vote = ask.wanted = False
         ask.holder = NIL
-        ask.vote = False
         self.voted -= 1
-        ask.wanted = False
 
     def ask_later(self) -> None:
         if not self.is_armed("again"):
@@ -232,9 +230,9 @@ class NonE2E(Routed):
 
     def ask_again(self) -> None:
         """EE:B6 for the votes that were given back; who has others asks for those that it lacks, past the entries."""
-        self.delay = min(2 * self.delay, self.longest)
+        self.delay = min(2 * self.delay, self.terms.longest)
         all_once_more = self.may_be_lost()
-        past = self.asks_again and (all_once_more or self.votes() > 0)
+        past = self.terms.asks_again and (all_once_more or self.votes() > 0)
         for replica in range(len(self.asks)):
             ask: Ask = self.asks[replica]
             asked = (self.ts, self.me, ask.attempt)
@@ -262,29 +260,28 @@ class NonE2E(Routed):
         if m.ts > self.clock:
             self.clock = m.ts
         entry = find(self.first, m.replica)
-        asked = m.asked
         if entry is None:
             self.make_entry(new_entry(m, src, next_hop, self.first))
             return m
-        if entry.is_of(m.ts, m.node, m.attempt) and self.attempts:  # it comes again; its entry is no reason to keep it
+        if is_of(entry, m) and self.terms.attempts:  # it comes again; its entry is no reason to keep it
             entry.next = next_hop
             if src != self.me:
                 entry.previous = src
             return m
-        entry.put(asked)
-        self.inform(m.replica, asked, entry.node, True)
+        keep_in(entry, m.asked)
+        self.inform(m, entry.node, True)
         return None
 
     def make_entry(self, entry: Entry) -> None:
         self.first = entry
 
-    def inform(self, replica: int, asked: Asked, holder: int, way: bool) -> None:
-        ts, node, attempt = asked
-        self.out.send(node, new_grantreq(self.gate, replica, ts, attempt, holder, way, False, False, self.clock))
+    def inform(self, m: Request, holder: int, way: bool) -> None:
+        news = new_grantreq(self.gate, m.replica, m.ts, m.attempt, holder, way, False, False, self.clock)
+        self.out.send(m.node, news)
 
     def pass_gathering(self, src: int, m: Gathering, next_hop: int) -> Keyed | None:  # EE:B4
         entry = find(self.first, m.replica)
-        if entry is None or not (isinstance(m, Release) or self.yield_gathers):
+        if entry is None or not (isinstance(m, Release) or self.terms.yield_gathers):
             return m
         if not self.is_own(m, entry.holder):
             if m.over and entry.queue:
@@ -305,14 +302,17 @@ class NonE2E(Routed):
 
     def is_own(self, m: Gathering, asked: Asked) -> bool:
         """Is this the request that the message is about? Its earlier attempts are over as well."""
-        ts, node, attempt = asked
-        if node != m.node:
-            return False
-        same_life = attempt >> LIFE == m.attempt >> LIFE
-        return (ts == m.ts and attempt <= m.attempt and same_life) or not self.by_number
+        node: int = asked[1]
+        if node != m.node or not self.terms.by_number:
+            return node == m.node
+        ts: int = asked[0]
+        attempt: int = asked[2]
+        return ts == m.ts and attempt <= m.attempt and attempt >> LIFE == m.attempt >> LIFE
 
     def take_out(self, queue: list[Asked], m: Gathering) -> None:
-        queue[:] = [asked for asked in queue if not self.is_own(m, asked)]
+        for at in range(len(queue) - 1, -1, -1):
+            if self.is_own(m, queue[at]):
+                del queue[at]
 
     # The replica.
 
@@ -342,7 +342,7 @@ class NonE2E(Routed):
         put(replica.queue, asked)
         self.vote(m.replica, replica)
         if replica.owner and not is_same(replica.owner, asked):
-            self.inform(m.replica, asked, replica.owner[1], False)
+            self.inform(m, replica.owner[1], False)
 
     def vote(self, number: int, replica: Replica) -> None:
         """For the first in the queue, if the vote is free. If not, its owner hears once that an earlier one waits."""
@@ -352,7 +352,7 @@ class NonE2E(Routed):
             replica.owner = replica.queue.pop(0)
             replica.wanted = False
             self.tell_owner(number, replica)
-        elif not replica.wanted and self.earliest_keeps and is_earlier(replica.queue[0], replica.owner):
+        elif not replica.wanted and self.terms.earliest_keeps and is_earlier(replica.queue[0], replica.owner):
             replica.wanted = True
             self.tell_owner(number, replica)
 
@@ -398,7 +398,7 @@ class NonE2E(Routed):
     def on_skip(self, src: int, m: Skip) -> None:
         entry = find(self.first, m.replica)
         if entry is not None and entry.holder == (m.ts, m.node, m.attempt):
-            entry.skip(src, m)
+            skip(entry, src, m)
 
     def dissolve(self, number: int, entry: Entry, past: bool) -> None:
         """The entry has no use any more: the requests that it keeps go on."""

@@ -93,8 +93,8 @@ class NonE2EFaults(NonE2E):
         self.lease: int = setup.options.get("lease", 0)
         self.hold = self.lease + (self.lease // MILLION + 1) * setup.options.get("drift", DRIFT) if self.lease else 0
         if self.lease:  # who asks more seldom loses one vote before it has the next
-            self.retry = min(self.retry, self.lease // 3)
-            self.longest = min(self.longest, self.lease)
+            self.terms.retry = min(self.terms.retry, self.lease // 3)
+            self.terms.longest = min(self.terms.longest, self.lease)
         self.wait: bool = setup.options.get("wait", True)
         self.leases: dict[int, Lease] = {}  # the requester's, by replica
         self.pings = 0  # the last question's number
@@ -216,7 +216,7 @@ class NonE2EFaults(NonE2E):
         for replica in self.leases:
             if not self.asks[replica].vote:
                 return False
-        return NonE2E.all_heard(self) or (self.lease > 0 and self.delay > self.retry)
+        return NonE2E.all_heard(self) or (self.lease > 0 and self.delay > self.terms.retry)
 
     def enter_cs(self, slot: int, fence: int) -> None:
         NonE2E.enter_cs(self, slot, fence)
@@ -225,11 +225,11 @@ class NonE2EFaults(NonE2E):
 
     def watch(self) -> None:
         """The permit is good as long as a quorum of votes is."""
-        if self.votes() < self.quorum:
+        if self.votes() < self.terms.quorum:
             self.lose("votes were gone")
             return
         ends = sorted([lease.until for lease in self.leases.values()], reverse=True)
-        self.set_timer("lease", ends[self.quorum - 1] - self.now)
+        self.set_timer("lease", ends[self.terms.quorum - 1] - self.now)
 
     def lose(self, why: str) -> None:
         """Nobody is told: the time until the replicas' own leases are over is for whoever was inside to stop."""

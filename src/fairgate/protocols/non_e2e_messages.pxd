@@ -4,7 +4,6 @@ from fairgate.core.kbr cimport Gated, Keyed
 cdef long long NIL
 
 @cython.final
-@cython.no_gc  # numbers, and tuples of those: in no cycle
 cdef class Request(Keyed):
     cdef readonly long long replica, ts, node, attempt
     cdef readonly tuple asked
@@ -15,7 +14,6 @@ cdef class GrantReq(Gated):
     cdef readonly long long replica, ts, attempt, holder, clock
     cdef readonly bint way, vote, wanted
 
-@cython.no_gc
 cdef class Gathering(Keyed):
     cdef readonly long long replica, ts, node, attempt, keeper
     cdef readonly tuple queue
@@ -24,17 +22,14 @@ cdef class Gathering(Keyed):
     cpdef Gathering with_queue(self, tuple queue, long long keeper)
 
 @cython.final
-@cython.no_gc
 cdef class Release(Gathering):
     pass
 
 @cython.final
-@cython.no_gc
 cdef class Yield(Gathering):
     pass
 
 @cython.final
-@cython.no_gc
 cdef class CleanUp(Gathering):
     pass
 

@@ -1,19 +1,24 @@
 cimport cython
 from fairgate.core.queues cimport put
+from fairgate.core.setup cimport Setup
 from fairgate.protocols.non_e2e_messages cimport Request, Skip
 
 cdef long long NIL
 
 @cython.final
-@cython.no_gc
-cdef class Entry:
+cdef class Terms:
+    cdef public long long quorum, retry, longest
+    cdef public bint answers_late, asks_again, attempts, by_number, earliest_keeps, replicas_vote, yield_gathers
+
+@cython.locals(terms=Terms)
+cpdef Terms terms_of(kind, Setup setup, long long replicas)
+
+@cython.final
+cdef class Entry:  # there are many: no methods, so no pointer to them, and small numbers
     cdef public Entry after
-    cdef public long long replica
     cdef public list queue
-    cdef public long long ts, node, attempt, previous, next
-    cpdef bint is_of(self, long long ts, long long node, long long attempt) noexcept
-    cpdef void skip(self, long long gone, Skip m) noexcept
-    cpdef void put(self, tuple asked) except *
+    cdef public long long ts, attempt
+    cdef public int replica, node, previous, next
 
 @cython.final
 cdef class Replica:
@@ -34,6 +39,9 @@ cpdef Entry new_entry(Request m, long long previous, long long next_hop, Entry a
 @cython.locals(ask=Ask)
 cpdef long long most_held(list asks, long long me) except -1
 cpdef list in_order(Entry entry)
+cpdef bint is_of(Entry entry, Request m) noexcept
+cpdef void keep_in(Entry entry, tuple asked) except *
+cpdef void skip(Entry entry, long long gone, Skip m) noexcept
 cpdef Entry find(Entry entry, long long replica)
 cpdef Entry without(Entry entry, long long replica)
 @cython.locals(ts=cython.longlong, other=cython.longlong)

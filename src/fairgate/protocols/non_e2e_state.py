@@ -1,9 +1,52 @@
 """What nodes of Non End-to-End keep: the replica list, the role of a replica, and what a requester knows of each."""
 
+from typing import Any
+
 from fairgate.core.ids import NIL
 from fairgate.core.message import Key
 from fairgate.core.queues import put
+from fairgate.core.setup import Options, Setup
 from fairgate.protocols.non_e2e_messages import Asked, Request, Skip
+
+RETRY = 2_000_000_000  # ns: the first delay before asking again
+CAP = 16  # times that
+
+
+class Terms:
+    """What all nodes of one gate have in common: numbers from the setup, and their class's corrections of the text."""
+
+    __slots__ = (
+        "answers_late",
+        "asks_again",
+        "attempts",
+        "by_number",
+        "earliest_keeps",
+        "longest",
+        "quorum",
+        "replicas_vote",
+        "retry",
+        "yield_gathers",
+    )
+
+    def __init__(self, kind: Any, options: Options, replicas: int) -> None:
+        self.quorum: int = options.get("quorum", 0) or replicas // 2 + 1
+        self.retry: int = options.get("retry", RETRY)
+        self.longest = CAP * self.retry
+        self.answers_late: bool = kind.answers_late
+        self.asks_again: bool = kind.asks_again
+        self.attempts: bool = kind.attempts
+        self.by_number: bool = kind.by_number
+        self.earliest_keeps: bool = kind.earliest_keeps
+        self.replicas_vote: bool = kind.replicas_vote
+        self.yield_gathers: bool = kind.yield_gathers
+
+
+def terms_of(kind: Any, setup: Setup, replicas: int) -> Terms:
+    """One for all nodes of a gate: a run makes a hundred thousand."""
+    terms: Terms | None = setup.shared.get(kind)
+    if terms is None:
+        terms = setup.shared[kind] = Terms(kind, setup.options, replicas)
+    return terms
 
 
 class Entry:
@@ -22,21 +65,6 @@ class Entry:
     @property
     def holder(self) -> Asked:
         return (self.ts, self.node, self.attempt)
-
-    def is_of(self, ts: int, node: int, attempt: int) -> bool:
-        return self.node == node and self.ts == ts and self.attempt == attempt
-
-    def skip(self, gone: int, m: Skip) -> None:
-        if self.next == gone:
-            self.next = m.next
-        if self.previous == gone:
-            self.previous = m.previous
-
-    def put(self, asked: Asked) -> None:
-        if self.queue is None:
-            self.queue = [asked]
-        else:
-            put(self.queue, asked)
 
     def key(self) -> Key:
         return (self.holder, tuple(self.queue or ()), self.previous, self.next)
@@ -101,6 +129,25 @@ def find(entry: Entry | None, replica: int) -> Entry | None:
     while entry is not None and entry.replica != replica:
         entry = entry.after
     return entry
+
+
+def is_of(entry: Entry, m: Request) -> bool:
+    return entry.node == m.node and entry.ts == m.ts and entry.attempt == m.attempt
+
+
+def keep_in(entry: Entry, asked: Asked) -> None:
+    if entry.queue is None:
+        entry.queue = [asked]
+    else:
+        put(entry.queue, asked)
+
+
+def skip(entry: Entry, gone: int, m: Skip) -> None:
+    """Who is next to this node on the way has left it."""
+    if entry.next == gone:
+        entry.next = m.next
+    if entry.previous == gone:
+        entry.previous = m.previous
 
 
 def without(entry: Entry | None, replica: int) -> Entry | None:

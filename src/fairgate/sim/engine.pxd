@@ -1,11 +1,9 @@
 cimport cython
 from fairgate.core.message cimport Message
 from fairgate.core.node cimport Node
-from fairgate.core.properties cimport Occupancy
 from fairgate.sim.latency cimport Latency
-from fairgate.sim.line cimport Line
-from fairgate.sim.loop cimport Loop
 from fairgate.sim.metrics cimport Metrics
+from fairgate.sim.room cimport Room
 from fairgate.sim.seat cimport Seat
 from fairgate.sim.workload cimport Workload
 
@@ -13,11 +11,11 @@ cdef long long NIL
 cdef long long ACQUIRE, CANCEL, DELIVER, PLANNED, RELEASE, TIMER
 cdef long long IDLE, WAITING, INSIDE, DOWN
 
-cdef class Engine(Loop):
-    cdef readonly object make, setup, chooser
+cdef class Engine(Room):
+    cdef readonly object make, setup
+    cdef public object chooser
     cdef readonly Latency latency
     cdef readonly Workload workload
-    cdef readonly list lines, occupancies, seat
     cdef readonly Metrics metrics
     cdef public object joins, network, recorder
     cdef readonly list plans, violations
@@ -28,7 +26,7 @@ cdef class Engine(Loop):
     cdef readonly long long inside_time
     cdef public bint check, timed, noting, mortal
     cdef readonly bint cut
-    cdef readonly long long members, resources, warm_at, warm_entries, warm_sent
+    cdef readonly long long warm_at, warm_entries, warm_sent
     cdef bint impatient, stuck
     cdef long long most_idle_events, entries_seen, events_seen
     cdef long long hold
@@ -54,16 +52,11 @@ cdef class Engine(Loop):
     cdef int vacate(self, Seat seat) except -1
     cdef int over(self, long long number) except -1
     cpdef long long waiting(self)
-    @cython.locals(occupancy=Occupancy)
-    cpdef long long inside(self) except -1
     cdef bint idle(self) except -1
     @cython.locals(stay=cython.longlong)
     cdef int draw_stay(self, Seat seat) except -1
     @cython.locals(seat=Seat, now=cython.longlong)
     cpdef void granted(self, long long request, long long slot, long long fence) except *
-    @cython.locals(seat=Seat)
-    cpdef bint is_down(self, long long me) except -1
-    cpdef bint seat_is_inside(self, long long number) except -1
     @cython.locals(number=cython.longlong, seat=Seat)
     cpdef void crash(self, long long me) except *
     @cython.locals(number=cython.longlong, seat=Seat)

@@ -1,10 +1,9 @@
 """The simulator: one queue of events, one atomic step an event, the properties checked all along.
 
-The engine is the outbox of all its nodes: `acting` says whose step it is. Node ids are 0..n-1. Where there are
-several gates, a node has a seat at each: seat `node * resources + gate` is who asks, waits and is inside, and the
-number of a request says its gate, `request % resources`. With one gate node and seat are the same number. Nothing
-here draws a random number of its own: latency, workload, choices and faults each have their own seeded
-stream, so that one of them can be changed without disturbing the others.
+The engine is the outbox of all its nodes: `acting` says whose step it is. Who asks, waits and is inside is a seat
+(room.py), and the number of a request says its gate, `request % resources`. Nothing here draws a random number of its
+own: latency, workload, choices and faults each have their own seeded stream, so that one of them can be changed
+without disturbing the others.
 """
 
 from collections.abc import Callable
@@ -16,15 +15,14 @@ from fairgate.core.inputs import CALLS
 from fairgate.core.layers import MakeNode
 from fairgate.core.message import Message
 from fairgate.core.numbers import COMPILED
-from fairgate.core.properties import Occupancy
 from fairgate.core.setup import Setup
 from fairgate.sim.events import ACQUIRE, CANCEL, DELIVER, PLANNED, RELEASE, TIMER
 from fairgate.sim.latency import Latency
-from fairgate.sim.line import Line
 from fairgate.sim.loop import Loop
 from fairgate.sim.metrics import Metrics
 from fairgate.sim.parts import Network, Newcomers, Recorder
-from fairgate.sim.seat import DOWN, IDLE, INSIDE, WAITING, Seat, make_seats
+from fairgate.sim.room import Room
+from fairgate.sim.seat import DOWN, IDLE, INSIDE, WAITING, Seat
 from fairgate.sim.workload import Workload
 
 Plan = Callable[["Engine"], None]
@@ -32,14 +30,14 @@ Plan = Callable[["Engine"], None]
 MOST_VIOLATIONS = 100  # kept in words; all are counted
 
 
-class Engine(Loop):
+class Engine(Room):
     # fmt: off
     __slots__ = (
         "census_every", "check", "chooser", "coordinators", "cut", "entries_seen", "events_seen", "gave_up", "hold",
-        "impatient", "inside_time", "joins", "last_progress", "latency", "lines", "make", "marks", "members", "metrics",
-        "mortal", "most_idle_events", "network", "noting", "occupancies", "patience", "plans", "recorder", "requests",
-        "resources", "seat", "setup", "stuck", "timed", "timer_names", "timer_numbers", "timers_set", "tokens",
-        "usage", "violation_count", "violations", "warm_at", "warm_entries", "warm_sent", "workload"
+        "impatient", "inside_time", "joins", "last_progress", "latency", "make", "marks", "metrics", "mortal",
+        "most_idle_events", "network", "noting", "patience", "plans", "recorder", "requests", "setup", "stuck", "timed",
+        "timer_names", "timer_numbers", "timers_set", "tokens", "usage", "violation_count", "violations", "warm_at",
+        "warm_entries", "warm_sent", "workload"
     )
     # fmt: on
 
@@ -55,21 +53,15 @@ class Engine(Loop):
         check: bool = True,
         spares: int = 0,
     ) -> None:
-        self.members = len(setup.members)
-        n = self.members + spares  # spares are down until they join
-        self.resources: int = setup.options.get("resources", 1)
-        seats = n * self.resources
-        Loop.__init__(self, n)
+        Room.__init__(self, setup, slots, spares)
+        n = self.n
         self.make = make
         self.setup = setup
         self.latency = latency
         self.workload = workload
         self.chooser = chooser
         self.check = check
-        self.lines = [Line(seats) for _ in range(self.resources)]  # of each gate
-        self.occupancies = [Occupancy(setup.k, slots, gate, self.resources) for gate in range(self.resources)]
-        self.seat = make_seats(n, self.members, self.lines, self.occupancies)
-        self.metrics = Metrics(seats, warmup)
+        self.metrics = Metrics(n * self.resources, warmup)
         self.network: Network | None = None
         self.joins: Newcomers | None = None  # how nodes get onto a ring that learns
         self.recorder: Recorder | None = None
@@ -173,6 +165,8 @@ class Engine(Loop):
     def acquire(self, number: int, asked: int) -> None:
         self.workload.asked(number)
         seat = self.seat[number]
+        if seat is None:
+            seat = self.take_seat(number)
         if seat.state == IDLE:  # else it crashed after this was planned
             self.requests += 1
             request = self.requests * self.resources + number % self.resources
@@ -198,7 +192,7 @@ class Engine(Loop):
 
     def release(self, number: int, request: int) -> None:
         seat = self.seat[number]
-        if seat.request == request and seat.state == INSIDE:  # else lost or crashed since
+        if seat is not None and seat.request == request and seat.state == INSIDE:  # else lost or crashed since
             self.vacate(seat)
             if self.plain:
                 self.acting = seat.me
@@ -212,7 +206,7 @@ class Engine(Loop):
 
     def cancel(self, number: int, request: int) -> None:
         seat = self.seat[number]
-        if seat.request == request and seat.state == WAITING:  # else it is inside, or over
+        if seat is not None and seat.request == request and seat.state == WAITING:  # else it is inside, or over
             self.metrics.cancelled += 1
             self.give_up(seat)
             seat.state = IDLE
@@ -293,10 +287,6 @@ class Engine(Loop):
         """How many wait: who asked has come in since, has given up, or waits."""
         return self.requests - self.metrics.entries - self.gave_up
 
-    def inside(self) -> int:
-        """How many are inside, of all gates."""
-        return sum([occupancy.inside for occupancy in self.occupancies])
-
     def idle(self) -> bool:
         return self.waiting() == 0 and self.inside() == 0 and not self.workload.asking()
 
@@ -313,7 +303,7 @@ class Engine(Loop):
 
     def granted(self, request: int, slot: int, fence: int) -> None:
         seat = self.seat[self.acting * self.resources + request % self.resources]
-        if seat.request != request or seat.state != WAITING:
+        if seat is None or seat.request != request or seat.state != WAITING:
             self.violate(f"grant: node {self.acting} was granted request {request}, which does not wait")
             return
         now = self.now
@@ -340,7 +330,7 @@ class Engine(Loop):
 
     def lost(self, request: int, why: str) -> None:
         seat = self.seat[self.acting * self.resources + request % self.resources]
-        if seat.request == request and seat.state == INSIDE:
+        if seat is not None and seat.request == request and seat.state == INSIDE:
             self.metrics.lost += 1
             self.vacate(seat)
             self.over(seat.number)
@@ -367,22 +357,12 @@ class Engine(Loop):
         self.plans.append(what)
         self.push(at, PLANNED, 0, len(self.plans) - 1, None)
 
-    def is_down(self, me: int) -> bool:
-        return self.seat[me * self.resources].state == DOWN
-
-    def seats(self, me: int) -> range:
-        """The numbers of a node's seats."""
-        return range(me * self.resources, (me + 1) * self.resources)
-
-    def seat_is_inside(self, number: int) -> bool:
-        return self.seat[number].state == INSIDE
-
     def crash(self, me: int) -> None:
         """The node stops; its tokens are lost with it."""
         if self.is_down(me):
             return
-        for number in self.seats(me):
-            seat = self.seat[number]
+        self.down[me] = 1
+        for seat in self.seats(me):
             if seat.state == WAITING:
                 self.give_up(seat)
             elif seat.state == INSIDE:
@@ -402,15 +382,16 @@ class Engine(Loop):
             return  # of two resets that overlap the first to end has brought it back
         self.acting = me
         self.place(me, self.make(me, self.setup, self))
-        for number in self.seats(me):
-            self.seat[number].state = IDLE
+        self.down[me] = 0
+        for seat in self.seats(me):
+            seat.state = IDLE
         self.tokens += self.nodes[me].tokens()
         self.coordinators += self.nodes[me].coordinators()
         if self.recorder is not None:
             self.nodes[me].now = self.now
             self.recorder.step(self.now, self.nodes[me], "reset")
         self.call(me, "start")
-        for number in self.seats(me):
+        for number in self.places(me):
             self.workload.back(number, self.now)
 
     def lose(self, msg: Message) -> None:

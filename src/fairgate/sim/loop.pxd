@@ -18,17 +18,27 @@ cdef struct Lane:
     long long mask
     long long last_time
 
+cdef struct Queue:
+    Event* heap
+    long long in_heap
+    long long capacity
+    Lane messages
+    Lane exits
+
 cdef class Loop(Outbox):
-    cdef readonly long long now, acting, events, pushed
+    cdef readonly long long now, acting, events, common, pushed
     cdef public bint plain
     cdef public long long fixed
     cdef readonly list nodes
     cdef PyObject*** gates  # of each node, if it has any
     cdef long long* received
     cdef readonly long long n
-    cdef Event* heap
-    cdef long long in_heap, capacity
-    cdef Lane lanes[2]
+    cdef Queue* queues  # of all gates together, and then of each, if they take turns
+    cdef Queue* queue  # whose turn it is
+    cdef long long queues_used
+    cdef long long first_turn, next_turn
+    cdef bint moved
+    cdef readonly long long turns, turn  # how many gates take turns; whose it is, 1..turns; 0: nobody's
     cdef PyObject* kinds[32]
     cdef long long counts[32]
     cdef long long passed[32]
@@ -38,6 +48,13 @@ cdef class Loop(Outbox):
     cdef bint asks
     cdef unsigned long long near
     cdef int kinds_used
+    cpdef void take_turns(self, long long gates, long long first, long long every) except *
+    cdef int add_queues(self, long long count) except -1
+    cdef void give_turn(self, long long turn) noexcept
+    cdef Queue* queue_at(self, long long kind, long long seat) noexcept
+    cdef long long first_of_all(self, long long* order) noexcept
+    cdef long long stretch(self, long long until, long long order, long long most) except -1
+    cpdef long long size(self)
     cpdef void place(self, long long me, Node node) except *
     cpdef void push(self, long long time, long long kind, long long dst, long long src, Message msg) except *
     cpdef void push_exit(self, long long time, long long seat, long long request) except *
@@ -53,6 +70,6 @@ cdef class Loop(Outbox):
     cdef int post(self, long long dst, Message msg, int kind) except -1
     cdef int reach(self, long long dst, long long src, Message msg) except -1
     cdef int append(self, Lane* lane, long long time, long long dst, long long src, PyObject* msg, int kind) except -1
-    cdef int push_heap(self, Event* event) except -1
-    cdef void pop_heap(self) noexcept
+    cdef int push_heap(self, Queue* queue, Event* event) except -1
+    cdef void pop_heap(self, Queue* queue) noexcept
     cdef int grow_lane(self, Lane* lane) except -1

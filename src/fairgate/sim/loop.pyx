@@ -6,6 +6,7 @@ The plain twin, with the reasons, is loop.py.
 from cpython.object cimport Py_TYPE
 from cpython.ref cimport PyObject, Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memset
 
 from fairgate.core.kbr cimport Gated, Keyed
 from fairgate.core.keyspace cimport apart, place_of
@@ -17,7 +18,15 @@ from fairgate.sim.ahead cimport FAR, NOTHING, fetch_ahead, gates_of, what_to_fet
 
 cdef enum:
     DELIVER = 0  # as in events.py
+    ACQUIRE = 1
     RELEASE = 2
+    CANCEL = 3
+    PLANNED = 5
+
+cdef enum:
+    LEAST = 64  # events that there is room for in a new queue
+
+cdef long long NEVER = (<unsigned long long>-1) >> 1
 
 
 cdef inline bint before(Event* a, Event* b) noexcept:
@@ -26,32 +35,54 @@ cdef inline bint before(Event* a, Event* b) noexcept:
 
 cdef class Loop(Outbox):
     def __init__(self, n):
-        cdef int i
         self.fixed = -1
         self.nodes = []
         self.n = n
-        self.capacity = 1024
         self.received = <long long*>calloc(n, sizeof(long long))
-        self.heap = <Event*>malloc(self.capacity * sizeof(Event))
         self.gates = <PyObject***>calloc(n, sizeof(PyObject**))
-        if self.received == NULL or self.heap == NULL or self.gates == NULL:
+        if self.received == NULL or self.gates == NULL:
             raise MemoryError
-        for i in range(2):
-            self.lanes[i].mask = 1023
-            self.lanes[i].ring = <Event*>malloc(1024 * sizeof(Event))
-            if self.lanes[i].ring == NULL:
-                raise MemoryError
+        self.add_queues(1)
 
     def __dealloc__(self):
         cdef int i
         self.forget()  # not clear(): by now there may be no class left to look it up in
-        for i in range(2):
-            free(self.lanes[i].ring)
+        for i in range(self.queues_used):
+            free(self.queues[i].heap)
+            free(self.queues[i].messages.ring)
+            free(self.queues[i].exits.ring)
+        free(self.queues)
         for i in range(self.kinds_used):
             Py_XDECREF(self.kinds[i])
-        free(self.heap)
         free(self.received)
         free(self.gates)
+
+    cdef int add_queues(self, long long count) except -1:
+        cdef Queue* queue
+        cdef Queue* grown = <Queue*>realloc(self.queues, (self.queues_used + count) * sizeof(Queue))
+        if grown == NULL:
+            raise MemoryError
+        self.queues = grown
+        for _ in range(count):
+            queue = &grown[self.queues_used]
+            self.queues_used += 1
+            memset(queue, 0, sizeof(Queue))
+            queue.capacity = LEAST
+            queue.messages.mask = queue.exits.mask = LEAST - 1
+            queue.heap = <Event*>malloc(LEAST * sizeof(Event))
+            queue.messages.ring = <Event*>malloc(LEAST * sizeof(Event))
+            queue.exits.ring = <Event*>malloc(LEAST * sizeof(Event))
+            if queue.heap == NULL or queue.messages.ring == NULL or queue.exits.ring == NULL:
+                raise MemoryError
+        self.queue = self.queues
+        return 0
+
+    cpdef void take_turns(self, long long gates, long long first, long long every) except *:
+        self.add_queues(gates)
+        self.turns = gates
+        self.first_turn = first + 1
+        self.next_turn = every
+        self.moved = True
 
     cpdef void place(self, long long me, Node node) except *:
         if me == len(self.nodes):
@@ -66,6 +97,9 @@ cdef class Loop(Outbox):
 
     cpdef void push(self, long long time, long long kind, long long dst, long long src, Message msg) except *:
         cdef Event event
+        cdef Queue* queue = self.queue
+        if self.turns > 0:
+            queue = self.queue_at(kind, dst)
         self.pushed += 1
         event.time = time
         event.order = self.pushed
@@ -76,10 +110,18 @@ cdef class Loop(Outbox):
         if msg is not None:
             Py_INCREF(msg)
             event.msg = <PyObject*>msg
-        self.push_heap(&event)
+        self.push_heap(queue, &event)
+
+    cdef inline Queue* queue_at(self, long long kind, long long seat) noexcept:
+        """Of the gate that it is about."""
+        if kind == PLANNED:
+            return self.queues
+        if kind == ACQUIRE or kind == RELEASE or kind == CANCEL:
+            return &self.queues[1 + seat % self.turns]
+        return self.queue
 
     cpdef void push_exit(self, long long time, long long seat, long long request) except *:
-        cdef Lane* lane = &self.lanes[1]
+        cdef Lane* lane = &self.queue.exits if self.turns == 0 else &self.queues[1 + seat % self.turns].exits
         if lane.size > 0 and lane.last_time > time:
             self.push(time, RELEASE, seat, request, None)
         else:
@@ -113,17 +155,17 @@ cdef class Loop(Outbox):
         lane.mask = 2 * lane.size - 1
         return 0
 
-    cdef int push_heap(self, Event* event) except -1:
-        cdef long long i = self.in_heap, parent
+    cdef int push_heap(self, Queue* queue, Event* event) except -1:
+        cdef long long i = queue.in_heap, parent
         cdef Event* heap
-        if i == self.capacity:
-            heap = <Event*>realloc(self.heap, 2 * self.capacity * sizeof(Event))
+        if i == queue.capacity:
+            heap = <Event*>realloc(queue.heap, 2 * queue.capacity * sizeof(Event))
             if heap == NULL:
                 raise MemoryError
-            self.heap = heap
-            self.capacity *= 2
-        heap = self.heap
-        self.in_heap += 1
+            queue.heap = heap
+            queue.capacity *= 2
+        heap = queue.heap
+        queue.in_heap += 1
         while i > 0:
             parent = (i - 1) >> 2
             if not before(event, &heap[parent]):
@@ -133,13 +175,13 @@ cdef class Loop(Outbox):
         heap[i] = event[0]
         return 0
 
-    cdef void pop_heap(self) noexcept:
+    cdef void pop_heap(self, Queue* queue) noexcept:
         """Drop the front of the heap: the last event sinks from the top to its place."""
-        cdef Event* heap = self.heap
+        cdef Event* heap = queue.heap
         cdef long long i = 0, child, c, end, n
         cdef Event* last
-        self.in_heap -= 1
-        n = self.in_heap
+        queue.in_heap -= 1
+        n = queue.in_heap
         last = &heap[n]
         while True:
             c = 4 * i + 1
@@ -169,11 +211,14 @@ cdef class Loop(Outbox):
         self.post(dst, msg, kind)
 
     cdef inline int post(self, long long dst, Message msg, int kind) except -1:
+        cdef Queue* queue = self.queue
         if not 0 <= dst < self.n:
             self.stray(dst, msg)
         elif self.fixed >= 0:
+            if self.turns > 0 and self.turn == 0 and self.gated[kind]:
+                queue = &self.queues[1 + (<Gated>msg).gate % self.turns]
             Py_INCREF(msg)
-            self.append(&self.lanes[0], self.now + self.fixed, dst, self.acting, <PyObject*>msg, self.gate_for(dst, msg, kind))
+            self.append(&queue.messages, self.now + self.fixed, dst, self.acting, <PyObject*>msg, self.gate_for(dst, msg, kind))
         else:
             self.carry(dst, msg)
         return 0
@@ -204,15 +249,57 @@ cdef class Loop(Outbox):
         return self.kinds_used - 1
 
     cpdef bint run(self, long long most) except -1:
+        cdef long long left = most, done, until, order = NEVER
+        while left > 0:
+            if self.turns == 0:
+                left -= self.stretch(NEVER, NEVER, left)
+                if left > 0:
+                    break
+            elif self.turn > 0:
+                until = self.first_of_all(&order)
+                done = self.stretch(until, order, left)
+                self.moved |= done > 0
+                left -= done
+                if left > 0:
+                    self.give_turn(self.turn + self.next_turn)
+            else:
+                done = self.stretch(NEVER, NEVER, 1)
+                self.common += done
+                left -= done
+                if done == 0 and not self.moved:
+                    self.moved = True
+                    break
+                self.moved = False
+                self.give_turn(self.first_turn)
+        self.events += most - left
+        return left == 0
+
+    cdef void give_turn(self, long long turn) noexcept:
+        self.turn = turn if turn <= self.turns else 0
+        self.queue = &self.queues[self.turn]
+
+    cdef long long first_of_all(self, long long* order) noexcept:
+        """When the next event comes that concerns all gates, and its number."""
+        cdef Queue* queue = self.queues
+        cdef long long time = queue.heap.time if queue.in_heap > 0 else NEVER
+        order[0] = queue.heap.order if queue.in_heap > 0 else NEVER
+        if queue.messages.size > 0 and queue.messages.ring[queue.messages.first].time < time:
+            time = queue.messages.ring[queue.messages.first].time
+            order[0] = 0
+        return time
+
+    cdef long long stretch(self, long long until, long long order, long long most) except -1:
+        """Up to `most` events of the queue whose turn it is, before the one in the heap of all that has these."""
+        cdef Queue* queue = self.queue
         cdef Event* best
         cdef Event* front
         cdef Event other
-        cdef Lane* messages = &self.lanes[0]
-        cdef Lane* exits = &self.lanes[1]
+        cdef Lane* messages = &queue.messages
+        cdef Lane* exits = &queue.exits
         cdef Message msg
         cdef long long i, dst, src
         for i in range(most):
-            best = self.heap if self.in_heap > 0 else NULL
+            best = queue.heap if queue.in_heap > 0 else NULL
             if exits.size > 0:
                 front = &exits.ring[exits.first]
                 if best == NULL or front.time <= best.time:
@@ -220,6 +307,8 @@ cdef class Loop(Outbox):
             if messages.size > 0:
                 front = &messages.ring[messages.first]
                 if best == NULL or front.time <= best.time:
+                    if front.time > until:
+                        return i
                     if self.fetches != NOTHING and messages.size > FAR:
                         fetch_ahead(self.fetches, <PyObject*>self.nodes, self.gates, messages)
                     messages.first = (messages.first + 1) & messages.mask
@@ -234,17 +323,16 @@ cdef class Loop(Outbox):
                     else:
                         self.handle(DELIVER, dst, src, msg)
                     continue
-            if best == NULL:
-                self.events += i
-                return False
+            if best == NULL or best.time > until or (best.time == until and best == queue.heap and best.order >= order):
+                return i
             other = best[0]
             self.now = other.time
-            if best != self.heap:
+            if best != queue.heap:
                 exits.first = (exits.first + 1) & exits.mask
                 exits.size -= 1
                 self.release(other.dst, other.src)
                 continue
-            self.pop_heap()
+            self.pop_heap(queue)
             if other.msg == NULL:
                 self.handle(other.kind, other.dst, other.src, None)
             else:
@@ -254,8 +342,7 @@ cdef class Loop(Outbox):
                     self.reach(other.dst, other.src, msg)
                 else:
                     self.handle(other.kind, other.dst, other.src, msg)
-        self.events += most
-        return True
+        return most
 
     cdef inline int reach(self, long long dst, long long src, Message msg) except -1:
         """A plain delivery."""
@@ -270,14 +357,15 @@ cdef class Loop(Outbox):
         self.forget()
 
     cdef void forget(self) noexcept:
-        cdef long long i, j
-        for i in range(self.in_heap):
-            Py_XDECREF(self.heap[i].msg)
-        self.in_heap = 0
-        for i in range(2):
-            for j in range(self.lanes[i].size):
-                Py_XDECREF(self.lanes[i].ring[(self.lanes[i].first + j) & self.lanes[i].mask].msg)
-            self.lanes[i].size = 0
+        cdef long long q, i
+        cdef Queue* queue
+        for q in range(self.queues_used):
+            queue = &self.queues[q]
+            for i in range(queue.in_heap):
+                Py_XDECREF(queue.heap[i].msg)
+            for i in range(queue.messages.size):
+                Py_XDECREF(queue.messages.ring[(queue.messages.first + i) & queue.messages.mask].msg)
+            queue.in_heap = queue.messages.size = queue.exits.size = 0
 
     cpdef void stray(self, long long dst, Message msg) except *:
         raise NotImplementedError
@@ -291,21 +379,23 @@ cdef class Loop(Outbox):
     cpdef void handle(self, long long kind, long long dst, long long src, Message msg) except *:
         raise NotImplementedError
 
-    def size(self):
-        return self.in_heap + self.lanes[0].size + self.lanes[1].size
+    cpdef long long size(self):
+        cdef long long q, found = 0
+        for q in range(self.queues_used):
+            found += self.queues[q].in_heap + self.queues[q].messages.size + self.queues[q].exits.size
+        return found
 
     def under_way(self):
-        cdef long long i, j
-        cdef PyObject* msg
+        cdef long long q, i
+        cdef Queue* queue
         cdef list found = []
-        for i in range(self.in_heap):
-            if self.heap[i].msg != NULL:
-                found.append(<object>self.heap[i].msg)
-        for i in range(2):
-            for j in range(self.lanes[i].size):
-                msg = self.lanes[i].ring[(self.lanes[i].first + j) & self.lanes[i].mask].msg
-                if msg != NULL:
-                    found.append(<object>msg)
+        for q in range(self.queues_used):
+            queue = &self.queues[q]
+            for i in range(queue.in_heap):
+                if queue.heap[i].msg != NULL:
+                    found.append(<object>queue.heap[i].msg)
+            for i in range(queue.messages.size):
+                found.append(<object>queue.messages.ring[(queue.messages.first + i) & queue.messages.mask].msg)
         return iter(found)
 
     def sent_by_tag(self):

@@ -44,8 +44,8 @@ class Metrics:
         return max(self.kept_waits(), default=0)
 
     def node_maxima(self) -> list[int]:
-        """The longest wait of each node."""
-        return [max(waits, default=0) for waits in self.kept()]
+        """The longest wait of each node that came in."""
+        return [max(kept, default=0) for kept, waits in zip(self.kept(), self.waits, strict=True) if waits]
 
     def node_totals(self) -> list[int]:
         """The entries of each node."""

@@ -50,7 +50,8 @@ cdef class Metrics:
         return self.waits[: self.counted]
 
     def node_maxima(self):
-        return list(self.node_max)
+        cdef long long node
+        return [self.node_max[node] for node in range(self.node_max.shape[0]) if self.node_entries[node] > 0]
 
     def node_totals(self):
         return list(self.node_entries)

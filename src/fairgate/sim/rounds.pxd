@@ -5,6 +5,8 @@ from fairgate.sim.workload cimport Workload
 
 cdef class PacedRounds(Workload):
     cdef readonly object pace
+    cdef readonly object share
+    cdef long long first, every
     cdef readonly long long resources, round_number, next_spare
     cdef set asking_now, staying
     cdef list requesters, passers_by

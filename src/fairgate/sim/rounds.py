@@ -7,9 +7,10 @@ number of requests a round", and its figures come out only if that is meant for 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from fairgate.core.ids import NIL
 from fairgate.sim.churn import replace_nodes
 from fairgate.sim.draws import sample
-from fairgate.sim.seat import IDLE
+from fairgate.sim.shares import Share
 from fairgate.sim.stream import Stream
 from fairgate.sim.workload import Workload
 
@@ -37,6 +38,7 @@ class PacedRounds(Workload):
         self.total_left = 1  # until the last round is over
         self.pace = pace
         self.resources = resources
+        self.run_share(Share())
         self.round_number = 0
         self.staying: set[int] = set()  # seats that came in; some have left since
         self.asking_now: set[int] = set()  # seats whose request of this round is planned
@@ -45,6 +47,11 @@ class PacedRounds(Workload):
         asks = set(self.requesters)
         self.passers_by = [node for node in everyone if node not in asks]  # who may be churned
         self.next_spare = nodes
+
+    def run_share(self, share: Share) -> None:
+        """Only its gates are run here."""
+        self.share = share
+        self.first, self.every = share.number, share.of
 
     def stay(self, node: int) -> int:
         self.staying.add(node)
@@ -71,14 +78,14 @@ class PacedRounds(Workload):
 
     def some_leave(self, engine: "Engine") -> None:
         held: dict[int, list[int]] = {}
-        inside = [seat for seat in sorted(self.staying) if engine.seat_is_inside(seat)]
+        inside = [seat for seat in sorted(self.staying) if engine.inside_at(seat) != NIL]
         self.staying = set(inside)
-        for seat in inside:
+        for seat in sorted(self.share.meet(inside, engine.metrics.entries)):
             held.setdefault(seat // self.resources, []).append(seat)
         for seats in held.values():
             if self.stream.unit() < self.pace.leave:
                 one = seats[self.stream.below(len(seats))]
-                engine.release(one, engine.seat[one].request)
+                engine.release(one, engine.inside_at(one))  # in another share, if nobody is inside there here
 
     def some_ask(self, engine: "Engine") -> None:
         self.asking_now.clear()
@@ -93,7 +100,7 @@ class PacedRounds(Workload):
 
     def ask(self, engine: "Engine", seat: int) -> None:
         """Who already waits or is inside does not ask again."""
-        if seat not in self.asking_now and engine.seat[seat].state == IDLE:
+        if seat % self.resources % self.every == self.first and seat not in self.asking_now and engine.is_idle(seat):
             self.asking_now.add(seat)
             self.ask_at(seat, engine.now)
 

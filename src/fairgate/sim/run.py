@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
-from fairgate.core.choose import from_floats
+from fairgate.core.choose import Chooser, from_floats
 from fairgate.core.mutex import Mutex
 from fairgate.core.numbers import COMPILED
 from fairgate.core.setup import Setup
 from fairgate.core.units import SECOND, seconds_to_ns
 from fairgate.errors import BadInput
+from fairgate.overlay.gates import gate_acting
 from fairgate.overlay.living import Living
 from fairgate.overlay.titles import PERIODS, UPKEEP
 from fairgate.recovery.channel import RESEND
@@ -27,14 +28,16 @@ from fairgate.sim.matrix import read_matrix
 from fairgate.sim.pool import Pool
 from fairgate.sim.record import EngineRecorder
 from fairgate.sim.rounds import Pace, PacedRounds
+from fairgate.sim.shares import First, Other, Share, Stopped
 from fairgate.sim.stream import Stream
-from fairgate.sim.summary import Result, summarise
+from fairgate.sim.summary import Measures, Result, conclude, measure, together
 from fairgate.sim.workload import Closed, Open, Rounds, Workload
 from fairgate.trace.journal import JournalWriter
 
 SLICE = 200_000  # events between two looks at the terminal and at Ctrl-C
 HOPS_A_ROUND = 100
 LENT_FOR_GOOD = 100  # periods of upkeep that a title is waited for where votes are lent for good
+WHOLE = Share()
 PATIENCE = 1_000  # a timed run is stuck when nobody came in for so many holds and delays
 
 Progress = Callable[[int], None]
@@ -104,25 +107,50 @@ def no_collections() -> Iterator[None]:
 
 
 @no_collections()
-def simulate(config: Config, progress: Progress | None = None, journal: str | None = None) -> Result:
-    """Run it. Ctrl-C ends it early: the result says so and holds what was measured until then."""
+def simulate(config: Config, progress: Progress | None = None, journal: str | None = None, workers: int = 1) -> Result:
+    """Run it. Ctrl-C ends it early: the result says so and holds what was measured until then.
+
+    Where gates are nothing to each other, so many processes share them.
+    """
     engine = build(config)
     writer = JournalWriter(journal) if journal is not None else None
     if writer is not None:
         writer.header(config.protocol, engine.setup, "sim", config.seed, config.stack)
         engine.recorder = EngineRecorder(writer, engine)
     started = time.perf_counter()
-    interrupted = not run(engine, progress)
-    result = summarise(engine, config.protocol, config.seed, time.perf_counter() - started, interrupted)
+    ended, found = run_all(engine, progress, workers)
+    result = conclude(found, config.protocol, config.seed, time.perf_counter() - started, not ended)
     if writer is not None:
         writer.close()
     return result
 
 
+def run_all(engine: Engine, progress: Progress | None, workers: int) -> tuple[bool, Measures]:
+    """Did it come to its end, and what was counted?"""
+    workers = min(workers, engine.resources)
+    if workers == 1 or rounds_by_gates(engine) is None:
+        return run(engine, progress), measure(engine)
+    first = First(workers, lambda share: run_share(engine, share))
+    try:
+        ended = run(engine, progress and (lambda _: progress(first.entries)), first)
+        return ended, together([measure(engine), *first.end()])
+    finally:
+        first.close()
+
+
+def run_share(engine: Engine, share: Other) -> Measures:
+    run(engine, share.listen, share)
+    return measure(engine, first=False).packed()
+
+
 @no_collections()
-def run(engine: Engine, progress: Progress | None) -> bool:
+def run(engine: Engine, progress: Progress | None, share: Share = WHOLE) -> bool:
     """To the end, or to Ctrl-C: then False."""
     try:
+        rounds = rounds_by_gates(engine)
+        if rounds is not None:
+            rounds.run_share(share)
+            engine.take_turns(engine.resources, share.number, share.of)
         engine.begin()
         while engine.run(SLICE):
             if progress is not None:
@@ -130,9 +158,23 @@ def run(engine: Engine, progress: Progress | None) -> bool:
         engine.finish()
     except KeyboardInterrupt:
         return False
+    except Stopped:
+        pass
     except AssertionError as broken:  # a protocol noticed itself that something is wrong
         engine.violate(f"assertion: {broken} (node {engine.acting})")
     return True
+
+
+def rounds_by_gates(engine: Engine) -> PacedRounds | None:
+    """The rounds of this run, if what happens at one gate is nothing to the others from one round to the next.
+
+    Then each gate may have its round by itself, as if it were alone: what it needs stays in the caches, or another
+    process runs it; and it sees what it would have seen.
+    """
+    rounds = engine.workload
+    alone = engine.nodes[0].apart and engine.network is None and engine.joins is None and engine.latency.fixed >= 0
+    unseen = engine.recorder is None and engine.usage is None  # where all is told in order
+    return rounds if isinstance(rounds, PacedRounds) and engine.resources > 1 and alone and unseen else None
 
 
 @no_collections()
@@ -162,6 +204,8 @@ def build(config: Config) -> Engine:
         check=config.check,
         spares=config.churn // 2 * config.rounds,
     )
+    if config.resources > 1:
+        engine.chooser = chooser_of_gates(engine, config.seed)
     plan = partial(plan_work, config=config, faults=faults, listens=bool(protocol.about.detectors))
     if learns:
         engine.mortal = True
@@ -177,6 +221,16 @@ def build(config: Config) -> Engine:
     hold = seconds_to_ns(config.cs + 1.0 / config.rate)
     engine.patience = PATIENCE * (hold + max(latency.fixed, seconds_to_ns(1.0)))
     return engine
+
+
+def chooser_of_gates(engine: Engine, seed: int) -> Chooser:
+    """Each gate has a stream of its own, so what one chooses is nothing to the others."""
+    choosers = [from_floats(Stream(f"{seed}:choices:{gate}").unit) for gate in range(engine.resources)]
+
+    def choose(n: int) -> int:
+        return choosers[gate_acting(engine.nodes[engine.acting])](n)
+
+    return choose
 
 
 def ring_options(protocol: type[Mutex], options: dict[str, Any], latency: Latency) -> dict[str, Any]:

@@ -24,13 +24,3 @@ class Seat(Place):
         self.request = NIL
         self.asked = 0  # when the present request was made
         self.slot = NIL
-
-
-def make_seats(nodes: int, members: int, lines: list[Line], occupancies: list[Occupancy]) -> list[Seat]:
-    """A seat for each node at each gate; who is no member is down."""
-    gates = list(zip(lines, occupancies, strict=True))
-    seats: list[Seat] = []
-    for me in range(nodes):
-        for line, occupancy in gates:
-            seats.append(Seat(len(seats), me, IDLE if me < members else DOWN, line, occupancy))
-    return seats

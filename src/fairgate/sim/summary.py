@@ -1,12 +1,32 @@
 """What came out of a run, in seconds, for people and for programs."""
 
-from dataclasses import asdict, dataclass
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from statistics import median
 from typing import Any
 
 from fairgate.core.units import SECOND
-from fairgate.sim.engine import Engine
+from fairgate.sim.engine import MOST_VIOLATIONS, Engine
 from fairgate.sim.quantiles import quantiles
+
+SUMS = (
+    "cancelled",
+    "entries",
+    "events",
+    "inside",
+    "inside_time",
+    "lost",
+    "overtakes",
+    "violations",
+    "wait_total",
+    "waiting",
+    "warm_entries",
+    "warm_sent",
+)
+MOSTS = ("max_displacement", "max_inside", "max_overtaken", "now", "wait_max", "warm_at")
 
 
 @dataclass(frozen=True)
@@ -23,7 +43,7 @@ class Result:
     wait_p90: float
     wait_p99: float
     spread: float  # longest wait less the mean: FK's measure of fairness
-    node_max_median: float  # of each node's longest wait
+    node_max_median: float  # of each node's longest wait, if it came in at all
     node_max_p90: float
     messages_per_entry: float
     messages: dict[str, int]  # by kind, each counted once however many hops it takes
@@ -56,45 +76,68 @@ class Result:
         return found
 
 
-def summarise(engine: Engine, protocol: str, seed: int, seconds: float, interrupted: bool) -> Result:
+@dataclass(frozen=True)
+class Measures:
+    """What an engine has counted, of all gates or of some."""
+
+    nodes: int
+    k: int
+    now: int
+    opened: int  # when the work began
+    warm_at: int
+    warm_entries: int
+    warm_sent: int
+    events: int
+    entries: int
+    waits: Sequence[int]
+    wait_total: int
+    wait_max: int
+    maxima: Sequence[int]  # the longest wait at each seat that was ever used
+    loads: Sequence[int]  # messages received by each node
+    sent: dict[str, int]
+    passed: dict[str, int]
+    waiting: int
+    inside: int
+    inside_time: int
+    max_inside: int
+    overtakes: int
+    max_displacement: int
+    max_overtaken: int
+    cancelled: int
+    lost: int
+    violations: int
+    broken: tuple[str, ...]
+    marks: dict[str, int]
+    usage: tuple[tuple[int, int], ...]
+
+    def packed(self) -> "Measures":
+        """For another process."""
+        return replace(self, waits=array("q", self.waits), maxima=array("q", self.maxima))
+
+
+def measure(engine: Engine, first: bool = True) -> Measures:
+    """Where gates are shared, what concerns all of them happens in each share, and counts in the first."""
     metrics = engine.metrics
-    p50, p90, p99 = quantiles(metrics.kept_waits(), (0.5, 0.9, 0.99))
-    maxima = metrics.node_maxima()
-    loads = engine.loads()
-    load_p50, load_p90 = quantiles(loads, (0.5, 0.9))
-    sent, passed = engine.sent_by_tag(), engine.passed_by_tag()
-    hops_by_kind = {kind: count + passed.get(kind, 0) for kind, count in sent.items()}
-    entries = metrics.entries - engine.warm_entries
-    lasted = (engine.now - engine.warm_at) / SECOND
-    mean = metrics.wait_total / metrics.counted / SECOND if metrics.counted else 0.0
-    longest = metrics.wait_max / SECOND
-    held = engine.inside_time + engine.now * engine.inside()  # those inside have been there until now
-    worked = engine.now - (engine.joins.opened if engine.joins is not None else 0)
-    return Result(
-        protocol=protocol,
+    return Measures(
         nodes=engine.members,
         k=engine.setup.k,
-        seed=seed,
+        now=engine.now,
+        opened=engine.joins.opened if engine.joins is not None else 0,
+        warm_at=engine.warm_at,
+        warm_entries=engine.warm_entries,
+        warm_sent=engine.warm_sent,
+        events=engine.events - (0 if first else engine.common),
         entries=metrics.entries,
-        events=engine.events,
-        wait_mean=mean,
-        wait_max=longest,
-        wait_p50=p50 / SECOND,
-        wait_p90=p90 / SECOND,
-        wait_p99=p99 / SECOND,
-        spread=longest - mean,
-        node_max_median=median(maxima) / SECOND,
-        node_max_p90=quantiles(maxima, (0.9,))[0] / SECOND,
-        messages_per_entry=(engine.sent_total() - engine.warm_sent) / entries if entries else 0.0,
-        messages=sent,
-        hops=sum(hops_by_kind.values()),
-        hops_by_kind=hops_by_kind,
-        load={"mean": sum(loads) / len(loads), "p50": load_p50, "p90": load_p90, "max": max(loads)},
-        throughput=entries / lasted if lasted else 0.0,
-        backlog=engine.waiting(),
-        load_mean=sum(loads) / len(loads),
-        load_max=max(loads),
-        units_mean=held / worked if worked else 0.0,
+        waits=metrics.kept_waits(),
+        wait_total=metrics.wait_total,
+        wait_max=metrics.wait_max,
+        maxima=metrics.node_maxima(),
+        loads=engine.loads(),
+        sent=engine.sent_by_tag(),
+        passed=engine.passed_by_tag(),
+        waiting=engine.waiting(),
+        inside=engine.inside(),
+        inside_time=engine.inside_time,
         max_inside=max(occupancy.max_inside for occupancy in engine.occupancies),
         overtakes=sum(line.overtakes for line in engine.lines),
         max_displacement=max(line.max_displacement for line in engine.lines),
@@ -103,9 +146,93 @@ def summarise(engine: Engine, protocol: str, seed: int, seconds: float, interrup
         lost=metrics.lost,
         violations=engine.violation_count,
         broken=tuple(engine.violations),
-        marks=dict(sorted(engine.marks.items())),
-        simulated=engine.now / SECOND,
+        marks=dict(engine.marks),
+        usage=tuple(engine.usage or ()),
+    )
+
+
+def together(parts: Sequence[Measures]) -> Measures:
+    """Of all gates, from measures of some each."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+
+    def summed(name: str) -> int:
+        return sum([int(getattr(part, name)) for part in parts])
+
+    def most(name: str) -> int:
+        return max([int(getattr(part, name)) for part in parts])
+
+    def counted(name: str) -> dict[str, int]:
+        return dict(sum((Counter(getattr(part, name)) for part in parts), Counter()))
+
+    changed: dict[str, Any] = {name: summed(name) for name in SUMS}
+    changed |= {name: most(name) for name in MOSTS}
+    changed |= {name: counted(name) for name in ("sent", "passed", "marks")}
+    changed["waits"] = list(chain.from_iterable(part.waits for part in parts))
+    changed["maxima"] = list(chain.from_iterable(part.maxima for part in parts))
+    changed["loads"] = [sum(loads) for loads in zip(*(part.loads for part in parts), strict=True)]
+    changed["broken"] = tuple(chain.from_iterable(part.broken for part in parts))
+    return replace(first, **changed)
+
+
+def when(violation: str) -> tuple[float, str]:
+    """As Engine.violate words it: gates that took turns broke rules in the order of their turns."""
+    return float(violation.rpartition(" at ")[2].removesuffix(" s")), violation
+
+
+def summarise(engine: Engine, protocol: str, seed: int, seconds: float, interrupted: bool) -> Result:
+    """Of an engine that runs all gates."""
+    return conclude(measure(engine), protocol, seed, seconds, interrupted)
+
+
+def conclude(found: Measures, protocol: str, seed: int, seconds: float, interrupted: bool) -> Result:
+    p50, p90, p99 = quantiles(found.waits, (0.5, 0.9, 0.99))
+    load_p50, load_p90 = quantiles(found.loads, (0.5, 0.9))
+    load_mean = sum(found.loads) / len(found.loads)
+    hops_by_kind = {kind: count + found.passed.get(kind, 0) for kind, count in found.sent.items()}
+    entries = found.entries - found.warm_entries
+    lasted = (found.now - found.warm_at) / SECOND
+    mean = found.wait_total / len(found.waits) / SECOND if len(found.waits) else 0.0
+    longest = found.wait_max / SECOND
+    held = found.inside_time + found.now * found.inside  # those inside have been there until now
+    worked = found.now - found.opened
+    return Result(
+        protocol=protocol,
+        nodes=found.nodes,
+        k=found.k,
+        seed=seed,
+        entries=found.entries,
+        events=found.events,
+        wait_mean=mean,
+        wait_max=longest,
+        wait_p50=p50 / SECOND,
+        wait_p90=p90 / SECOND,
+        wait_p99=p99 / SECOND,
+        spread=longest - mean,
+        node_max_median=median(found.maxima) / SECOND if found.maxima else 0.0,
+        node_max_p90=quantiles(found.maxima, (0.9,))[0] / SECOND,
+        messages_per_entry=(sum(found.sent.values()) - found.warm_sent) / entries if entries else 0.0,
+        messages=dict(sorted(found.sent.items())),
+        hops=sum(hops_by_kind.values()),
+        hops_by_kind=dict(sorted(hops_by_kind.items())),
+        load={"mean": load_mean, "p50": load_p50, "p90": load_p90, "max": max(found.loads)},
+        throughput=entries / lasted if lasted else 0.0,
+        backlog=found.waiting,
+        load_mean=load_mean,
+        load_max=max(found.loads),
+        units_mean=held / worked if worked else 0.0,
+        max_inside=found.max_inside,
+        overtakes=found.overtakes,
+        max_displacement=found.max_displacement,
+        max_overtaken=found.max_overtaken,
+        cancelled=found.cancelled,
+        lost=found.lost,
+        violations=found.violations,
+        broken=tuple(sorted(found.broken, key=when)[:MOST_VIOLATIONS]),
+        marks=dict(sorted(found.marks.items())),
+        simulated=found.now / SECOND,
         seconds=seconds,
         interrupted=interrupted,
-        usage=tuple((when / SECOND, inside) for when, inside in engine.usage or ()),
+        usage=tuple((when / SECOND, inside) for when, inside in found.usage),
     )

@@ -1,4 +1,4 @@
-"""Mutants of the live part: a copy of the package with one place changed, and one test of tests/live that runs with it.
+"""Mutants that processes of their own must run: a copy of the package with one place changed, and one test with it.
 
 The copy has the plain files only, and symbolic links to all but the changed one. Every process that the test starts
 finds it too, by PYTHONPATH. A mutant that hangs is caught as well, but the table has to say so.
@@ -30,7 +30,7 @@ class Mutant:
     file: str
     old: str
     new: str
-    test: str  # in tests/live
+    test: str  # in tests/live, or with its folder
     end: str = FAILS
 
 
@@ -63,7 +63,15 @@ def change(path: Path, old: str, new: str) -> None:
 def run(test: str, folder: Path) -> str:
     env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "FAIRGATE"))}
     env |= {"PYTHONPATH": f"{folder / 'src'}:{PROJECT}", "TMPDIR": str(folder)}
-    command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", f"tests/live/{test}"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        f"tests/{test if '/' in test.partition('::')[0] else f'live/{test}'}",
+    ]
     log = folder / "log"
     with log.open("w") as out:
         process = subprocess.Popen(

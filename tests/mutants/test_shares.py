@@ -1,0 +1,74 @@
+"""Mutants of gates that take turns, and of processes that share them: each changes what comes out, or ends badly."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mutants.copies import HANGS, PASSES, Mutant, end_of
+
+SAME = "drivers/test_shares.py::test_what_comes_out_is_the_same"
+
+MUTANTS = {
+    "a turn goes past what concerns all gates": Mutant(
+        "sim/loop.py",
+        "self.stop = self.queues[0].first() if self.turn else NEVER",
+        "self.stop = NEVER",
+        f"{SAME}[churn]",
+    ),
+    "what comes at the same moment waits for what concerns all gates": Mutant(
+        "sim/loop.py",
+        "else (time, order, 0, 0, 0, None)",
+        "else (time, 0, 0, 0, 0, None)",
+        f"{SAME}[sigma]",
+    ),
+    "what a round says to one gate concerns all": Mutant(
+        "sim/loop.py",
+        "self.queues[1 + msg.gate % self.turns if isinstance(msg, Gated) else 0]",
+        "self.queues[0]",
+        f"{SAME}[sigma]",
+    ),
+    "all gates choose from one stream": Mutant(
+        "sim/run.py",
+        "return choosers[gate_acting(engine.nodes[engine.acting])](n)",
+        "return choosers[0](n)",
+        f"{SAME}[non_e2e]",
+    ),
+    "who is inside in other shares is not known": Mutant(
+        "sim/rounds.py",
+        "sorted(self.share.meet(inside, engine.metrics.entries))",
+        "(self.share.meet(inside, 0) and inside)",
+        f"{SAME}[few ask for all]",
+    ),
+    "rounds are counted in every share": Mutant(
+        "sim/summary.py",
+        "engine.events - (0 if first else engine.common)",
+        "engine.events",
+        f"{SAME}[e2e]",
+    ),
+    "nobody is told to stop": Mutant(
+        "sim/shares.py",
+        "                self.tell(number, STOP)\n",
+        "                pass\n",
+        "drivers/test_shares.py::test_ctrl_c_ends_all_and_nothing_is_lost",
+        HANGS,
+    ),
+    "every process has the other end of every pipe": Mutant(
+        "sim/shares.py",
+        "        end.close()\n",
+        "        pass\n",
+        "drivers/test_shares.py::test_who_has_lost_the_first_one_ends",
+    ),
+}
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("rule", MUTANTS)
+def test_each_mutant_is_noticed(rule: str) -> None:
+    mutant = MUTANTS[rule]
+    assert end_of(mutant.test, mutant) == mutant.end
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("test", sorted({mutant.test for mutant in MUTANTS.values()}))
+def test_nothing_is_noticed_where_nothing_was_changed(test: str) -> None:
+    assert end_of(test) == PASSES
