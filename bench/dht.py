@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from statistics import median
+from typing import Any
 
 from rich.console import Console
 from rich.progress import track
@@ -12,8 +13,9 @@ from bench.speed import measure
 
 NODES = 6_500
 SERIES = 5
-SPEEDS = ("M events/s, one process, CPU time: median, best", "all processors, by the clock")
 PROTOCOLS = ("sigma routed", "sigma direct", "e2e", "non_e2e")
+
+Series = dict[str, dict[str, Any]]  # by protocol
 
 
 def rounds(console: Console) -> None:
@@ -21,11 +23,14 @@ def rounds(console: Console) -> None:
         {name: measure(name, NODES, False) for name in PROTOCOLS}
         for _ in track(range(SERIES), description=f"{NODES:,} nodes", console=console, transient=True)
     ]
-    found = series[0]
-    table = Table("6,500 nodes, 65 resources", "hops", "times fewer", "load: mean", "p90", "max", *SPEEDS)
+    costs(console, series[0])
+    speeds(console, series)
+
+
+def costs(console: Console, found: Series) -> None:
+    table = Table("6,500 nodes, 65 resources", "hops", "times fewer", "load: mean", "p90", "max")
     for name, one in found.items():
         load = one["load"]
-        runs = [each[name] for each in series]
         table.add_row(
             name,
             f"{one['hops']:,}",
@@ -33,6 +38,16 @@ def rounds(console: Console) -> None:
             f"{load['mean']:.0f}",
             f"{load['p90']:.0f}",
             f"{load['max']:.0f}",
+        )
+    console.print(table)
+
+
+def speeds(console: Console, series: list[Series]) -> None:
+    table = Table(f"M events/s, {SERIES} series: median, best", "one process, CPU time", "all processors, by the clock")
+    for name in PROTOCOLS:
+        runs = [each[name] for each in series]
+        table.add_row(
+            name,
             speed([run["events"] / run["seconds"] for run in runs]),
             speed([run["events"] / run["shared_seconds"] for run in runs]),
         )

@@ -3,7 +3,7 @@ from fairgate.core.node cimport Node
 from fairgate.sim.loop cimport Lane
 
 cdef enum:
-    FAR = 40  # so many messages ahead the first is fetched
+    FAR = 12  # so many messages ahead the first is fetched
 
 cdef enum:  # what_to_fetch
     NOTHING

@@ -38,14 +38,14 @@ cdef extern from *:
     PyObject* NONE "Py_None"
 
 cdef enum:  # how many messages ahead it is fetched; the message itself FAR ahead
-    NODE = 34
-    LAYERS = 29
-    DOORS = 25
-    STATE = 21
-    LIST = 17
-    SLOT = 13
-    ENTRY = 10
-    QUEUE = 7
+    NODE = 10
+    LAYERS = 9
+    DOORS = 8
+    STATE = 6
+    LIST = 5
+    SLOT = 4
+    ENTRY = 3
+    QUEUE = 2
 
 
 cdef int what_to_fetch(Node node) noexcept:
