@@ -167,6 +167,11 @@ def check_dht(protocol: type[Mutex], asked_for: dict[str, Any]) -> None:
     given = [name for name, value in asked_for.items() if value is not None]
     if given and not issubclass(protocol, Routed):
         raise BadInput(f"--{given[0]} is for protocols on a DHT such as sigma: {protocol.about.name} is none")
+    kinds = protocol.about.options.get("responses", ())
+    if "responses" in given and not kinds:
+        raise BadInput(f"--responses is for sigma and strawman: {protocol.about.name} always answers directly")
+    if "responses" in given and asked_for["responses"] not in kinds:
+        raise BadInput(f"--responses must be {' or '.join(kinds)}, not {asked_for['responses']!r}")
 
 
 def default_k(protocol: type[Mutex], nodes: int) -> int:
