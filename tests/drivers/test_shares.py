@@ -6,6 +6,8 @@ import multiprocessing
 import os
 import select
 import signal
+import threading
+import time
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -16,7 +18,7 @@ from fairgate.errors import FairgateError
 from fairgate.sim import run as runs
 from fairgate.sim.engine import Engine
 from fairgate.sim.run import Config, build, rounds_by_gates, run_all, simulate
-from fairgate.sim.shares import First, Other, Share, Stopped
+from fairgate.sim.shares import First, Other, Share, Stopped, as_sent
 from fairgate.sim.summary import Measures, Result
 
 ROUNDS = Config(
@@ -43,6 +45,13 @@ CASES = {
     "few ask for all": replace(ROUNDS, protocol="e2e", requesters=6, requests=6),  # so a node is in several gates
     "replicas lose their memory": replace(ROUNDS, replica_life=30.0),
     "after a warm-up": replace(ROUNDS, seconds=30.0, warmup_seconds=10.0),
+    "one long round": replace(ROUNDS, rounds=1, requests=30, round_seconds=20.0),  # shares end at different times
+    "timers that are set at a round": replace(
+        ROUNDS, protocol="e2e_ft", requesters=20, rounds=20, options={"replicas": 5, "lease": 2_000_000_000}
+    ),
+    "crashes": replace(ROUNDS, protocol="e2e", faults="crash:*3@5+4"),
+    "nobody leaves for long": replace(ROUNDS, protocol="e2e", rounds=300, requests=2, leave=0.01, latency="1"),
+    "messages that cross rounds": replace(ROUNDS, protocol="non_e2e", round_seconds=0.3),
 }
 
 
@@ -52,11 +61,12 @@ def found(result: Result) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_comes_out_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "SLICE", 50)  # so that a share looks often whether it shall stop
     config = CASES[name]
     by_turns, by_two, by_three = (found(simulate(config, workers=workers)) for workers in (1, 2, 3))
     monkeypatch.setattr(runs, "rounds_by_gates", lambda engine: None)
     in_order = found(simulate(config))
-    assert in_order["entries"] > config.resources
+    assert in_order["entries"] >= config.resources
     assert by_turns == in_order
     assert by_two == in_order
     assert by_three == in_order
@@ -72,6 +82,7 @@ def test_more_workers_than_gates() -> None:
     [
         replace(ROUNDS, resources=1),
         replace(ROUNDS, latency="uniform:0.01,0.1"),  # drawn in the order of all messages
+        replace(ROUNDS, latency="0", round_seconds=1.0),  # all at one moment: their order is all there is
         replace(ROUNDS, faults="loss:0.01"),
         replace(ROUNDS, usage=True),  # every change of the number inside, in order
         replace(ROUNDS, stack=("chord",), nodes=20),  # a ring that learns belongs to all gates
@@ -120,7 +131,62 @@ def test_ctrl_c_ends_all_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) ->
     assert not ended
     assert measures.entries > 100 > looks[-2]
     assert measures.violations == 0
+    assert measures.inside_time + measures.now * measures.inside > 0  # gates that were behind are counted up to now
     assert multiprocessing.active_children() == []
+
+
+def test_ctrl_c_while_others_go_on_loses_nothing() -> None:
+    """The first is through, and waits."""
+    nothing = runs.measure(build(ROUNDS))
+
+    def work(share: Other) -> Measures:
+        with suppress(Stopped):
+            share.told()
+        return replace(nothing.packed(), entries=7)
+
+    first = First(2, work)
+    try:
+        first.start()
+        timer = threading.Timer(0.2, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            first.end(early=False)
+        assert [part.entries for part in first.end(early=True)] == [7]
+    finally:
+        first.close()
+
+
+def test_who_is_through_waits_for_the_others() -> None:
+    nothing = runs.measure(build(ROUNDS))
+
+    def work(share: Other) -> Measures:
+        until = time.monotonic() + 0.3
+        while time.monotonic() < until:
+            share.listen(0)  # raises Stopped if it is told to stop
+        return replace(nothing.packed(), entries=7)
+
+    first = First(2, work)
+    try:
+        first.start()
+        assert [part.entries for part in first.end(early=False)] == [7]
+    finally:
+        first.close()
+
+
+class Odd(Exception):
+    """It cannot be told: unpickled, it would want two arguments."""
+
+    def __init__(self, one: int, other: int) -> None:
+        super().__init__(f"{one} and {other}")
+
+
+def test_what_cannot_be_told_is_told_in_words() -> None:
+    assert str(as_sent(Odd(1, 2))) == "Odd: 1 and 2"
+    assert isinstance(as_sent(OverflowError("late")), OverflowError)
+
+
+def test_no_worker_at_all_is_one() -> None:
+    assert found(simulate(ROUNDS, workers=0)) == found(simulate(ROUNDS))
 
 
 def test_a_share_that_is_killed_is_told_of_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,6 +210,7 @@ def test_what_goes_wrong_in_a_share_goes_wrong_here() -> None:
 
     first = First(3, work)
     try:
+        first.start()
         assert first.meet([4], 1) == [4]
         with pytest.raises(OverflowError, match="in share 1"):
             first.meet([], 1)
@@ -164,11 +231,12 @@ def test_a_share_that_is_over_early_ends_the_run_of_all() -> None:
 
     first = First(3, work)
     try:
+        first.start()
         assert [first.meet([0], 1), first.meet([], 2)] == [[0, 1, 2], [1, 2]]
         assert first.entries == 22
         with pytest.raises(Stopped):
             first.meet([], 3)
-        assert [part.entries for part in first.end()] == [1, 2]
+        assert [part.entries for part in first.end(early=True)] == [1, 2]
     finally:
         first.close()
 

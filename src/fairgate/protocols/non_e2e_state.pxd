@@ -14,7 +14,7 @@ cdef class Terms:
 cpdef Terms terms_of(kind, Setup setup, long long replicas)
 
 @cython.final
-cdef class Entry:  # there are many: no methods, so no pointer to them, and small numbers
+cdef class Entry:  # there are many: no methods, so no pointer to them, and the ids of simulated nodes are small
     cdef public Entry after
     cdef public list queue
     cdef public long long ts, attempt

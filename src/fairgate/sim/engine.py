@@ -6,6 +6,7 @@ own: latency, workload, choices and faults each have their own seeded stream, so
 without disturbing the others.
 """
 
+from bisect import insort
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,11 @@ from fairgate.sim.workload import Workload
 Plan = Callable[["Engine"], None]
 
 MOST_VIOLATIONS = 100  # kept in words; all are counted
+
+
+def when(violation: str) -> tuple[float, str]:
+    """To sort them: gates that take turns break rules in the order of their turns."""
+    return float(violation.rpartition(" at ")[2].removesuffix(" s")), violation
 
 
 class Engine(Room):
@@ -145,6 +151,7 @@ class Engine(Room):
         elif kind == CANCEL:
             self.cancel(dst, src)
         else:
+            self.common += 1
             self.plans[src](self)
 
     # One kind of event each.
@@ -245,7 +252,7 @@ class Engine(Room):
         if self.metrics.entries != self.entries_seen:
             self.entries_seen = self.metrics.entries
             self.events_seen = self.events
-        waited_for = self.waiting() > 0 and not self.stuck
+        waited_for = self.waiting() > 0 and not self.stuck and self.patience >= 0
         if waited_for and self.patience > 0 and self.now - self.last_progress > self.patience:
             self.give_up_on(f"{self.patience // 10**9} s")
         elif waited_for and self.events - self.events_seen > self.most_idle_events:
@@ -304,7 +311,8 @@ class Engine(Room):
     def granted(self, request: int, slot: int, fence: int) -> None:
         seat = self.seat[self.acting * self.resources + request % self.resources]
         if seat is None or seat.request != request or seat.state != WAITING:
-            self.violate(f"grant: node {self.acting} was granted request {request}, which does not wait")
+            gate = request % self.resources
+            self.violate(f"grant: node {self.acting} was granted what it does not wait for (gate {gate})")
             return
         now = self.now
         self.inside_time -= now
@@ -403,8 +411,11 @@ class Engine(Room):
 
     def violate(self, what: str) -> None:
         self.violation_count += 1
-        if len(self.violations) < MOST_VIOLATIONS:
-            self.violations.append(f"{what} at {self.now / 1e9:.6f} s")
+        violation = f"{what} at {self.now / 1e9:.6f} s"
+        kept = len(self.violations)
+        if kept < MOST_VIOLATIONS or when(violation) < when(self.violations[kept - 1]):
+            insort(self.violations, violation, key=when)
+            del self.violations[MOST_VIOLATIONS:]
 
     def census(self) -> None:
         """All tokens and coordinators there are, at nodes and under way, are those that were made."""

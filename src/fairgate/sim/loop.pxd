@@ -26,7 +26,8 @@ cdef struct Queue:
     Lane exits
 
 cdef class Loop(Outbox):
-    cdef readonly long long now, acting, events, common, pushed
+    cdef readonly long long now, latest, acting, events, pushed
+    cdef public long long common
     cdef public bint plain
     cdef public long long fixed
     cdef readonly list nodes

@@ -60,9 +60,9 @@ class Loop(Outbox):
     # Slots: past thirty fields the interpreter keeps an object's fields in a dict, and that costs it 8 % of a run.
     # fmt: off
     __slots__ = (
-        "acting", "bound", "common", "delay", "events", "exits", "first_turn", "heap", "ids", "messages", "moved", "n",
-        "near", "next_turn", "nodes", "now", "passed", "plain", "pushed", "queues", "received", "sent", "stop", "turn",
-        "turns"
+        "acting", "bound", "common", "delay", "events", "exits", "first_turn", "heap", "ids", "latest", "messages",
+        "moved", "n", "near", "next_turn", "nodes", "now", "passed", "plain", "pushed", "queues", "received", "sent",
+        "stop", "turn", "turns"
     )
     # fmt: on
 
@@ -82,7 +82,8 @@ class Loop(Outbox):
         self.queues = [Queue()]  # of all gates together, and then of each, if they take turns
         self.turns = 0  # how many gates take turns
         self.turn = 0  # whose turn it is, 1..turns; 0: nobody's
-        self.common = 0  # events that concerned all gates
+        self.common = 0  # plans, which concern all gates
+        self.latest = 0  # how far any gate has come in its turn
         self.delay = -1
         self.give_turn(0)
 
@@ -113,6 +114,7 @@ class Loop(Outbox):
         self.see_near()
 
     def give_turn(self, turn: int) -> None:
+        self.latest = max(self.latest, self.now)
         self.turn = turn if turn <= self.turns else 0
         queue = self.queues[self.turn]
         self.heap, self.messages, self.exits = queue.heap, queue.messages, queue.exits
@@ -192,7 +194,6 @@ class Loop(Outbox):
                     self.end_turn()
             else:
                 done = self.stretch(1)
-                self.common += done
                 left -= done
                 if done == 0 and not self.moved:
                     self.moved = True  # and all may be asked again

@@ -264,7 +264,6 @@ cdef class Loop(Outbox):
                     self.give_turn(self.turn + self.next_turn)
             else:
                 done = self.stretch(NEVER, NEVER, 1)
-                self.common += done
                 left -= done
                 if done == 0 and not self.moved:
                     self.moved = True
@@ -275,6 +274,8 @@ cdef class Loop(Outbox):
         return left == 0
 
     cdef void give_turn(self, long long turn) noexcept:
+        if self.now > self.latest:
+            self.latest = self.now
         self.turn = turn if turn <= self.turns else 0
         self.queue = &self.queues[self.turn]
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from fairgate.core.choose import Chooser, from_floats
+from fairgate.core.ids import NIL
 from fairgate.core.mutex import Mutex
 from fairgate.core.numbers import COMPILED
 from fairgate.core.setup import Setup
@@ -128,12 +129,17 @@ def simulate(config: Config, progress: Progress | None = None, journal: str | No
 def run_all(engine: Engine, progress: Progress | None, workers: int) -> tuple[bool, Measures]:
     """Did it come to its end, and what was counted?"""
     workers = min(workers, engine.resources)
-    if workers == 1 or rounds_by_gates(engine) is None:
+    if workers <= 1 or rounds_by_gates(engine) is None:
         return run(engine, progress), measure(engine)
     first = First(workers, lambda share: run_share(engine, share))
     try:
+        first.start()
         ended = run(engine, progress and (lambda _: progress(first.entries)), first)
-        return ended, together([measure(engine), *first.end()])
+        try:
+            parts = first.end(early=not engine.cut)
+        except KeyboardInterrupt:
+            ended, parts = False, first.end(early=True)
+        return ended, together([measure(engine), *parts])
     finally:
         first.close()
 
@@ -172,7 +178,7 @@ def rounds_by_gates(engine: Engine) -> PacedRounds | None:
     process runs it; and it sees what it would have seen.
     """
     rounds = engine.workload
-    alone = engine.nodes[0].apart and engine.network is None and engine.joins is None and engine.latency.fixed >= 0
+    alone = engine.nodes[0].apart and engine.network is None and engine.joins is None and engine.latency.fixed > 0
     unseen = engine.recorder is None and engine.usage is None  # where all is told in order
     return rounds if isinstance(rounds, PacedRounds) and engine.resources > 1 and alone and unseen else None
 
@@ -220,6 +226,8 @@ def build(config: Config) -> Engine:
         engine.usage = [(0, 0)]
     hold = seconds_to_ns(config.cs + 1.0 / config.rate)
     engine.patience = PATIENCE * (hold + max(latency.fixed, seconds_to_ns(1.0)))
+    if config.rounds and latency.fixed > 0:
+        engine.patience = NIL  # it ends by itself, and nobody leaves before a round's luck
     return engine
 
 

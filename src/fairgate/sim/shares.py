@@ -6,8 +6,10 @@ is in, whoever runs them. So what comes out is what one process would have found
 """
 
 import multiprocessing
+import pickle
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -69,15 +71,23 @@ class First(Share):
         self.found: dict[int, Measures] = {}  # of the shares that are over
         self.others: dict[int, Connection] = {}
         self.processes: list[BaseProcess] = []
-        context = multiprocessing.get_context("fork")
-        for number in range(1, of):
-            here, there = multiprocessing.Pipe()
-            ends = [here, *self.others.values()]  # a pipe ends for its reader when nobody has its other end
-            process = context.Process(target=other, args=(Other(number, of, there), ends, work), daemon=True)
-            process.start()
-            there.close()
-            self.others[number] = here
-            self.processes.append(process)
+        self.work = work
+
+    def start(self) -> None:
+        """In the middle of a fork Python would lose a Ctrl-C, and a child not yet know that it is not meant."""
+        with ctrl_c_later():
+            for number in range(1, self.of):
+                self.start_one(number)
+
+    def start_one(self, number: int) -> None:
+        here, there = multiprocessing.Pipe()
+        ends = [here, *self.others.values()]  # a pipe ends for its reader when nobody has its other end
+        arguments = (Other(number, self.of, there), ends, self.work)
+        process = multiprocessing.get_context("fork").Process(target=other, args=arguments, daemon=True)
+        process.start()
+        there.close()
+        self.others[number] = here
+        self.processes.append(process)
 
     def meet(self, inside: list[int], entries: int) -> list[int]:
         seats = list(inside)
@@ -99,8 +109,11 @@ class First(Share):
             self.hear(number)  # its last words
 
     def hear(self, number: int) -> tuple[Any, ...]:
+        connection = self.others[number]
         try:
-            said: tuple[Any, ...] = self.others[number].recv()
+            connection.poll(None)  # here Ctrl-C is heard, and not in the middle of a message
+            with ctrl_c_later():
+                said: tuple[Any, ...] = connection.recv()
         except (EOFError, ConnectionError):
             raise FairgateError("a process that ran a share of the gates was killed: try --workers 1") from None
         if said[0] == FAILED:
@@ -109,14 +122,15 @@ class First(Share):
             self.found[number] = said[1]
         return said
 
-    def end(self) -> list[Measures]:
-        """All are told to stop, if they have not come to their end: what they found."""
+    def end(self, early: bool) -> list[Measures]:
+        """What they found. All are told to stop if this one has, and who would meet it again is: it will not come."""
         for number in self.others:
-            if number not in self.found:
+            if early and number not in self.found:
                 self.tell(number, STOP)
         for number in self.others:
             while number not in self.found:
-                self.hear(number)
+                if self.hear(number)[0] == INSIDE and not early:
+                    self.tell(number, STOP)
         return list(self.found.values())
 
     def close(self) -> None:
@@ -138,4 +152,24 @@ def other(share: Other, ends: list[Connection], work: Work) -> None:
     except (ConnectionError, EOFError):
         pass  # the first one is gone
     except Exception as wrong:
-        share.first.send((FAILED, wrong))
+        with suppress(ConnectionError):
+            share.first.send((FAILED, as_sent(wrong)))
+
+
+def as_sent(wrong: Exception) -> Exception:
+    """Not every exception can be told to another process."""
+    try:
+        pickle.loads(pickle.dumps(wrong))
+    except Exception:
+        return FairgateError(f"{type(wrong).__name__}: {wrong}")
+    return wrong
+
+
+@contextmanager
+def ctrl_c_later() -> Iterator[None]:
+    """When this is over, not before."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)

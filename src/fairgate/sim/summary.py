@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from fairgate.core.units import SECOND
-from fairgate.sim.engine import MOST_VIOLATIONS, Engine
+from fairgate.sim.engine import MOST_VIOLATIONS, Engine, when
 from fairgate.sim.quantiles import quantiles
 
 SUMS = (
@@ -121,7 +121,7 @@ def measure(engine: Engine, first: bool = True) -> Measures:
     return Measures(
         nodes=engine.members,
         k=engine.setup.k,
-        now=engine.now,
+        now=max(engine.now, engine.latest),
         opened=engine.joins.opened if engine.joins is not None else 0,
         warm_at=engine.warm_at,
         warm_entries=engine.warm_entries,
@@ -174,11 +174,6 @@ def together(parts: Sequence[Measures]) -> Measures:
     changed["loads"] = [sum(loads) for loads in zip(*(part.loads for part in parts), strict=True)]
     changed["broken"] = tuple(chain.from_iterable(part.broken for part in parts))
     return replace(first, **changed)
-
-
-def when(violation: str) -> tuple[float, str]:
-    """As Engine.violate words it: gates that took turns broke rules in the order of their turns."""
-    return float(violation.rpartition(" at ")[2].removesuffix(" s")), violation
 
 
 def summarise(engine: Engine, protocol: str, seed: int, seconds: float, interrupted: bool) -> Result:
