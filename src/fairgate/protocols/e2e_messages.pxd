@@ -15,7 +15,6 @@ cdef class Response(Gated):
     cdef readonly bint vote
 
 @cython.final
-@cython.no_gc
 cdef class Enqueue(Gated):
     cdef readonly long long replica, generation, via
     cdef readonly tuple requests
@@ -29,7 +28,6 @@ cdef class Release(Keyed):
     cdef readonly long long replica, node, stamp, generation, lineage, heir, heir_stamp
 
 @cython.final
-@cython.no_gc
 cdef class Token(Gated):
     cdef readonly long long generation, lineage
     cdef readonly tuple requests
@@ -52,7 +50,6 @@ cdef class Confirm(Gated):
     cdef readonly long long replica, lineage, generation, round
 
 @cython.final
-@cython.no_gc
 cdef class Copy(Gated):
     cdef readonly long long generation, sequence
     cdef readonly tuple requests
