@@ -38,7 +38,7 @@ class PacedRounds(Workload):
         self.total_left = 1  # until the last round is over
         self.pace = pace
         self.resources = resources
-        self.run_share(Share())
+        self.keep_to(Share())
         self.round_number = 0
         self.staying: set[int] = set()  # seats that came in; some have left since
         self.asking_now: set[int] = set()  # seats whose request of this round is planned
@@ -48,8 +48,8 @@ class PacedRounds(Workload):
         self.passers_by = [node for node in everyone if node not in asks]  # who may be churned
         self.next_spare = nodes
 
-    def run_share(self, share: Share) -> None:
-        """Only its gates are run here."""
+    def keep_to(self, share: Share) -> None:
+        """All rounds are planned here; only its gates are run."""
         self.share = share
         self.first, self.every = share.number, share.of
 
@@ -85,7 +85,7 @@ class PacedRounds(Workload):
         for seats in held.values():
             if self.stream.unit() < self.pace.leave:
                 one = seats[self.stream.below(len(seats))]
-                engine.release(one, engine.inside_at(one))  # in another share, if nobody is inside there here
+                engine.release(one, engine.inside_at(one))  # does nothing where another share runs that gate
 
     def some_ask(self, engine: "Engine") -> None:
         self.asking_now.clear()

@@ -155,7 +155,7 @@ def run(engine: Engine, progress: Progress | None, share: Share = WHOLE) -> bool
     try:
         rounds = rounds_by_gates(engine)
         if rounds is not None:
-            rounds.run_share(share)
+            rounds.keep_to(share)
             engine.take_turns(engine.resources, share.number, share.of)
         engine.begin()
         while engine.run(SLICE):
