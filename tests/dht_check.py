@@ -18,8 +18,8 @@ from fairgate.core.kbr import Door
 from fairgate.core.keyspace import place_of
 from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
-from fairgate.protocols.sigma import Sigma
-from fairgate.protocols.strawman import Strawman
+from fairgate.protocols.sigma.protocol import Sigma
+from fairgate.protocols.sigma.strawman import Strawman
 from tests.sigma_quotient import Lives, Quotient
 
 RESETS = 4  # the place of that budget

@@ -32,7 +32,7 @@ from fairgate.core.ids import NIL
 from fairgate.core.keyspace import place_of
 from fairgate.core.message import Key
 from fairgate.core.units import NEVER
-from fairgate.protocols.votes import Release
+from fairgate.protocols.sigma.votes import Release
 
 REQUEST, RELEASE, YIELD, RESPONSE = "sg.request", "sg.release", "sg.yield", "sg.response"
 # Where things stand in keys (strawman.py) and in messages (votes.py).

@@ -15,7 +15,7 @@ from fairgate.protocols.leased import Leased
 def protocols() -> list[type[Mutex]]:
     """Every class of fairgate.protocols that has a name of its own, literal versions included."""
     found = []
-    for info in pkgutil.iter_modules(fairgate.protocols.__path__, "fairgate.protocols."):
+    for info in pkgutil.walk_packages(fairgate.protocols.__path__, "fairgate.protocols."):
         for thing in vars(importlib.import_module(info.name)).values():
             if isinstance(thing, type) and issubclass(thing, Mutex) and thing.__module__ == info.name:
                 found += [thing] if "about" in vars(thing) and thing.about.name else []

@@ -18,22 +18,22 @@ from fairgate.overlay.pastry import Pastry
 from fairgate.overlay.settled import SettledChord, SettledPastry
 from fairgate.protocols.bv95 import BV95
 from fairgate.protocols.centralised import Centralised
-from fairgate.protocols.e2e import E2E
-from fairgate.protocols.e2e_ft import E2EFT
-from fairgate.protocols.e2e_literal import E2ELiteral
+from fairgate.protocols.e2e.fault_tolerant import E2EFT
+from fairgate.protocols.e2e.literal import E2ELiteral
+from fairgate.protocols.e2e.protocol import E2E
 from fairgate.protocols.fair_k import FairK
 from fairgate.protocols.fair_k_bounded import FairKBounded
 from fairgate.protocols.leased import Leased
 from fairgate.protocols.maekawa import Maekawa
 from fairgate.protocols.naimi_trehel import NaimiTrehel
-from fairgate.protocols.non_e2e import NonE2E
-from fairgate.protocols.non_e2e_faults import NonE2EFaults
-from fairgate.protocols.non_e2e_literal import NonE2ELiteral
+from fairgate.protocols.non_e2e.fault_tolerant import NonE2EFaults
+from fairgate.protocols.non_e2e.literal import NonE2ELiteral
+from fairgate.protocols.non_e2e.protocol import NonE2E
 from fairgate.protocols.raymond import Raymond
 from fairgate.protocols.raymond_fd import RaymondFD, RaymondFDLiteral
 from fairgate.protocols.ricart_agrawala import RicartAgrawala
-from fairgate.protocols.sigma import Sigma, SigmaLiteral
-from fairgate.protocols.strawman import Strawman
+from fairgate.protocols.sigma.protocol import Sigma, SigmaLiteral
+from fairgate.protocols.sigma.strawman import Strawman
 from fairgate.protocols.suzuki_kasami import SuzukiKasami
 from fairgate.recovery.channel import Channel
 from fairgate.recovery.regenerate import Regenerate

@@ -16,8 +16,8 @@ from fairgate.core.kbr import Door
 from fairgate.core.keyspace import place_of
 from fairgate.core.numbers import COMPILED
 from fairgate.core.setup import Setup
-from fairgate.protocols.non_e2e import NonE2E
-from fairgate.protocols.non_e2e_literal import NonE2ELiteral
+from fairgate.protocols.non_e2e.literal import NonE2ELiteral
+from fairgate.protocols.non_e2e.protocol import NonE2E
 from tests.dht_check import SomeAsk
 
 SECOND = 1_000_000_000

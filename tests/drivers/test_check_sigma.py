@@ -10,7 +10,7 @@ import pytest
 
 from fairgate.check.model import State
 from fairgate.core.numbers import COMPILED
-from fairgate.protocols.sigma import Sigma, SigmaLiteral
+from fairgate.protocols.sigma.protocol import Sigma, SigmaLiteral
 from tests.dht_check import Placement, explored, placement
 from tests.sigma_quotient import RELEASE, Quotient
 

@@ -22,7 +22,7 @@ from fairgate.cli.swarm import exit_code_of, swarm_command
 from fairgate.core.mutex import Mutex
 from fairgate.errors import BadInput
 from fairgate.protocols.raymond_fd import RaymondFD, RaymondFDLiteral
-from fairgate.protocols.strawman import Strawman
+from fairgate.protocols.sigma.strawman import Strawman
 from fairgate.recovery.channel import Channel
 from fairgate.registry import PROTOCOLS, find_protocol
 from fairgate.sim.run import Config

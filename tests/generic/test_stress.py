@@ -17,17 +17,17 @@ import pytest
 
 import fairgate
 from fairgate.core.mutex import Mutex
-from fairgate.protocols.e2e import E2E
-from fairgate.protocols.e2e_literal import E2ELiteral
+from fairgate.protocols.e2e.literal import E2ELiteral
+from fairgate.protocols.e2e.protocol import E2E
 from fairgate.protocols.fair_k import FairK
 from fairgate.protocols.fair_k_bounded import FairKBounded
 from fairgate.protocols.leased import Leased
-from fairgate.protocols.non_e2e import NonE2E
-from fairgate.protocols.non_e2e_faults import NonE2EFaults
-from fairgate.protocols.non_e2e_literal import NonE2ELiteral
+from fairgate.protocols.non_e2e.fault_tolerant import NonE2EFaults
+from fairgate.protocols.non_e2e.literal import NonE2ELiteral
+from fairgate.protocols.non_e2e.protocol import NonE2E
 from fairgate.protocols.raymond_fd import RaymondFDLiteral
-from fairgate.protocols.sigma import SigmaLiteral
-from fairgate.protocols.strawman import Strawman
+from fairgate.protocols.sigma.protocol import SigmaLiteral
+from fairgate.protocols.sigma.strawman import Strawman
 from fairgate.recovery.channel import Channel
 from fairgate.sim.run import Config, simulate
 from tests.stacks import protocols

@@ -16,7 +16,7 @@ from fairgate.check.judges import judge
 from fairgate.check.survivors import SURVIVORS, explain
 from fairgate.core.message import decode
 from fairgate.protocols.bv95 import Request
-from fairgate.protocols.e2e import E2E
+from fairgate.protocols.e2e.protocol import E2E
 from fairgate.protocols.leased import Leased
 from fairgate.registry import PROTOCOLS
 

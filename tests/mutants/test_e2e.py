@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from fairgate.protocols.e2e import E2E
-from fairgate.protocols.e2e_ft import E2EFT
+from fairgate.protocols.e2e.fault_tolerant import E2EFT
+from fairgate.protocols.e2e.protocol import E2E
 from tests.e2e_walk import PLAIN, QUICK, one_run
 from tests.mutants.mutate import mutant
 from tests.paper.test_e2e_ft import FAULTS
@@ -106,20 +106,20 @@ def broken(protocol: Any, faults: str = "", seeds: Iterable[int] = range(150)) -
 @pytest.mark.parametrize("name", CLIENTS)
 def test_mutant_of_the_client_is_caught(name: str) -> None:
     old, new, expected = CLIENTS[name]
-    assert broken(mutant("protocols.e2e", old, new).E2E) in expected
+    assert broken(mutant("protocols.e2e.protocol", old, new).E2E) in expected
 
 
 @pytest.mark.parametrize("name", REPLICAS)
 def test_mutant_of_the_replica_is_caught(name: str) -> None:
     method, old, new, expected = REPLICAS[name]
-    changed = vars(mutant("protocols.e2e_replica", old, new).Voter)[method]
+    changed = vars(mutant("protocols.e2e.replica", old, new).Voter)[method]
     assert broken(type("Mutant", (E2E,), {method: changed})) in expected
 
 
 @pytest.mark.parametrize("name", FAULTY)
 def test_mutant_under_faults_is_caught(name: str) -> None:
     old, new, expected = FAULTY[name]
-    protocol = mutant("protocols.e2e_ft", old, new).E2EFT
+    protocol = mutant("protocols.e2e.fault_tolerant", old, new).E2EFT
     found = {broken(protocol, faults, range(60)) for faults in ("all", "long stays")}
     assert found & expected
 
@@ -127,7 +127,7 @@ def test_mutant_under_faults_is_caught(name: str) -> None:
 @pytest.mark.parametrize("name", PROMISES)
 def test_mutant_of_a_promise_is_caught(name: str) -> None:
     method, old, new, expected = PROMISES[name]
-    changed = vars(mutant("protocols.e2e_promises", old, new).Promising)[method]
+    changed = vars(mutant("protocols.e2e.promises", old, new).Promising)[method]
     protocol = type("Mutant", (E2EFT,), {method: changed})
     assert {broken(protocol, faults, range(60)) for faults in ("all", "long stays")} & expected
 

@@ -75,4 +75,4 @@ MUTANTS = {
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutant_is_caught(name: str) -> None:
     old, new, expected = MUTANTS[name]
-    assert caught(mutant("protocols.non_e2e", old, new), "NonE2E", seeds=600, walker=walker) in expected
+    assert caught(mutant("protocols.non_e2e.protocol", old, new), "NonE2E", seeds=600, walker=walker) in expected

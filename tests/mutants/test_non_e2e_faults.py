@@ -8,8 +8,8 @@ import pytest
 
 from fairgate.check.dht_runs import SECOND, Weather, on, one_run
 from fairgate.core.mutex import Mutex
-from fairgate.protocols.non_e2e_faults import VOTE, NonE2EFaults
-from fairgate.protocols.non_e2e_state import Ask, Replica
+from fairgate.protocols.non_e2e.fault_tolerant import VOTE, NonE2EFaults
+from fairgate.protocols.non_e2e.state import Ask, Replica
 from fairgate.sim.hand import Hand, Violation
 from tests.mutants.mutate import caught, mutant
 from tests.paper.test_non_e2e import take
@@ -79,7 +79,10 @@ MUTANTS = {
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutant_is_caught(name: str) -> None:
     old, new, expected, walker = MUTANTS[name]
-    assert caught(mutant("protocols.non_e2e_faults", old, new), "NonE2EFaults", seeds=400, walker=walker) in expected
+    assert (
+        caught(mutant("protocols.non_e2e.fault_tolerant", old, new), "NonE2EFaults", seeds=400, walker=walker)
+        in expected
+    )
 
 
 # Two rules of leases, each left out alone in a run by hand: 7 is the replica, 1 and 2 ask.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairgate.protocols.sigma import Sigma
-from fairgate.protocols.votes import Release, Replica, Request, Resp, Response, Yield
+from fairgate.protocols.sigma.protocol import Sigma
+from fairgate.protocols.sigma.votes import Release, Replica, Request, Resp, Response, Yield
 from fairgate.sim.hand import Hand
 from tests.dht_walk import Spec
 from tests.mutants.dht import CROWDED, DOUBLED, LEASED, REORDER, first_broken, messages
@@ -162,4 +162,4 @@ MUTANTS = {
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutant_is_caught(name: str) -> None:
     old, new, expected = MUTANTS[name]
-    assert first_broken(mutant("protocols.sigma", old, new).Sigma, REORDER, SEEDS)[0] in expected
+    assert first_broken(mutant("protocols.sigma.protocol", old, new).Sigma, REORDER, SEEDS)[0] in expected

@@ -43,4 +43,4 @@ MUTANTS = {
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutant_is_caught(name: str) -> None:
     old, new, spec, expected = MUTANTS[name]
-    assert first_broken(mutant("protocols.strawman", old, new).Strawman, spec, 150)[0] in expected
+    assert first_broken(mutant("protocols.sigma.strawman", old, new).Strawman, spec, 150)[0] in expected

@@ -7,9 +7,9 @@ from typing import Any
 
 from fairgate.core.message import Message
 from fairgate.core.setup import Setup
-from fairgate.protocols.sigma import Sigma
-from fairgate.protocols.strawman import Strawman
-from fairgate.protocols.votes import Response
+from fairgate.protocols.sigma.protocol import Sigma
+from fairgate.protocols.sigma.strawman import Strawman
+from fairgate.protocols.sigma.votes import Response
 from fairgate.registry import stand
 from fairgate.sim.hand import Hand
 from tests.dht_check import placed

@@ -13,9 +13,8 @@ from fairgate.core.layers import over
 from fairgate.core.message import Message
 from fairgate.core.setup import Setup
 from fairgate.overlay.gates import Gates
-from fairgate.protocols.e2e import E2E
-from fairgate.protocols.e2e_literal import E2ELiteral
-from fairgate.protocols.e2e_messages import (
+from fairgate.protocols.e2e.literal import E2ELiteral
+from fairgate.protocols.e2e.messages import (
     Enqueue,
     IAmWinner,
     Recall,
@@ -26,7 +25,8 @@ from fairgate.protocols.e2e_messages import (
     Token,
     Yield,
 )
-from fairgate.protocols.e2e_replica import Replica
+from fairgate.protocols.e2e.protocol import E2E
+from fairgate.protocols.e2e.replica import Replica
 from fairgate.sim.hand import Flight, Hand, Violation
 from fairgate.sim.run import Config, simulate
 from tests.dht_walk import Outcome

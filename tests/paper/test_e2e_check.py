@@ -14,7 +14,7 @@ from fairgate.check.case import MOST_NODES, Case
 from fairgate.check.explore import Explorer, Report
 from fairgate.core.ids import NIL
 from fairgate.core.numbers import COMPILED
-from fairgate.protocols.e2e import E2E
+from fairgate.protocols.e2e.protocol import E2E
 from fairgate.registry import LAYERS
 from tests.dht_check import SomeAsk
 from tests.routes import Circle

@@ -14,8 +14,8 @@ from fairgate.core.kbr import replica_keys
 from fairgate.core.layers import over
 from fairgate.core.setup import Setup
 from fairgate.overlay.gates import Gates
-from fairgate.protocols.e2e_ft import E2EFT
-from fairgate.protocols.e2e_messages import (
+from fairgate.protocols.e2e.fault_tolerant import E2EFT
+from fairgate.protocols.e2e.messages import (
     Confirm,
     Copy,
     Enqueue,

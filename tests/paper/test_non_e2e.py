@@ -15,10 +15,10 @@ from fairgate.core.layers import over
 from fairgate.core.message import Message
 from fairgate.core.setup import Setup
 from fairgate.overlay.gates import Gates
-from fairgate.protocols.non_e2e import NonE2E
-from fairgate.protocols.non_e2e_literal import NonE2ELiteral
-from fairgate.protocols.non_e2e_messages import GrantReq, Release, Request, Yield
-from fairgate.protocols.non_e2e_state import find
+from fairgate.protocols.non_e2e.literal import NonE2ELiteral
+from fairgate.protocols.non_e2e.messages import GrantReq, Release, Request, Yield
+from fairgate.protocols.non_e2e.protocol import NonE2E
+from fairgate.protocols.non_e2e.state import find
 from fairgate.sim.hand import Hand, Violation
 from tests.routes import Drawn
 

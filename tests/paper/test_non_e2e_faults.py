@@ -14,8 +14,8 @@ from fairgate.core.kbr import replica_keys
 from fairgate.core.layers import over
 from fairgate.core.setup import Setup
 from fairgate.overlay.gates import Gates
-from fairgate.protocols.non_e2e_faults import NonE2EFaults
-from fairgate.protocols.non_e2e_messages import CleanUp, Request, Taken
+from fairgate.protocols.non_e2e.fault_tolerant import NonE2EFaults
+from fairgate.protocols.non_e2e.messages import CleanUp, Request, Taken
 from fairgate.sim.hand import Hand
 from tests.paper.test_non_e2e import entry_at, sent, take
 from tests.routes import Drawn

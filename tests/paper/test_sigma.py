@@ -6,7 +6,7 @@ import pytest
 
 from fairgate.core.setup import Setup
 from fairgate.core.units import SECOND
-from fairgate.protocols.votes import Ballot, Release, Request, Response, Yield
+from fairgate.protocols.sigma.votes import Ballot, Release, Request, Response, Yield
 from fairgate.sim.hand import Hand
 from fairgate.sim.run import Config, simulate
 from tests.dht_walk import MS, Spec, make_stack, run

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fairgate.core.units import SECOND
-from fairgate.protocols.strawman import Strawman
-from fairgate.protocols.votes import Release
+from fairgate.protocols.sigma.strawman import Strawman
+from fairgate.protocols.sigma.votes import Release
 from tests.paper.sigma_hand import ask, hand_of, node, reach, replica, sent
 
 

@@ -29,7 +29,7 @@ def test_every_run_that_is_kept_is_in_a_ledger() -> None:
 def test_every_label_of_the_code_is_in_its_paper(paper: str) -> None:
     lines = (ROOT / "papers" / f"{paper}.md").read_text(encoding="utf-8")
     labels = set()
-    for source in ROOT.glob("src/fairgate/protocols/*.py"):
+    for source in ROOT.glob("src/fairgate/protocols/**/*.py"):
         labels |= set(re.findall(rf"# {PROTOCOLS[paper]}:(\w+)", source.read_text(encoding="utf-8")))
     assert labels
     assert [label for label in sorted(labels) if not re.search(rf"^ *{label} ", lines, re.MULTILINE)] == []

@@ -63,6 +63,10 @@ def parts_imported(path: Path) -> set[str]:
     return found - {"__version__", part_of(path)}
 
 
+def module_of(path: Path) -> str:
+    return ".".join(["fairgate", *path.relative_to(PACKAGE).with_suffix("").parts])
+
+
 def shown(paths: list[Path]) -> list[str]:
     return [str(path.relative_to(PACKAGE)) for path in paths]
 
@@ -114,7 +118,7 @@ PROTOCOL_FILES = [  # not those that are a part of others: messages, or one side
 
 @pytest.mark.parametrize("path", PROTOCOL_FILES, ids=shown(PROTOCOL_FILES))
 def test_every_protocol_is_registered(path: Path) -> None:
-    assert f"fairgate.protocols.{path.stem}" in {protocol.__module__ for protocol in PROTOCOLS.values()}
+    assert module_of(path) in {protocol.__module__ for protocol in PROTOCOLS.values()}
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
@@ -139,9 +143,9 @@ def mutants_in(path: Path) -> int:
 
 @pytest.mark.parametrize("path", PROTOCOL_FILES, ids=shown(PROTOCOL_FILES))
 def test_every_protocol_has_mutants(path: Path) -> None:
-    """In a file of its own, or in that of the protocol which it extends: test_e2e.py for e2e_ft.py."""
-    words = path.stem.split("_")
-    names = ["_".join(words[:many]) for many in range(1, len(words) + 1)]
+    """In a file of its own, or in that of the protocol which it extends: test_e2e.py for e2e_ft."""
+    words = [name.split("_") for name, protocol in PROTOCOLS.items() if protocol.__module__ == module_of(path)]
+    names = {"_".join(each[:many]) for each in words for many in range(1, len(each) + 1)}
     files = [ROOT / "tests" / "mutants" / f"test_{name}.py" for name in names]
     assert sum([mutants_in(mutants) for mutants in files if mutants.exists()]) >= 3
 

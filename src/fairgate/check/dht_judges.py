@@ -18,7 +18,7 @@ from fairgate.core.kbr import Keyed, Routed
 from fairgate.core.message import Message
 from fairgate.core.mutex import Mutex
 from fairgate.core.units import SECOND
-from fairgate.protocols.sigma import RETRY
+from fairgate.protocols.sigma.protocol import RETRY
 from fairgate.registry import PROTOCOLS
 from fairgate.sim.hand import Violation
 from fairgate.sim.stream import Stream

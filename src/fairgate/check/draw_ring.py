@@ -8,8 +8,8 @@ from fairgate.core.kbr import Routed
 from fairgate.core.mutex import Mutex
 from fairgate.core.units import SECOND
 from fairgate.errors import BadInput
-from fairgate.protocols.sigma import RETRY
-from fairgate.protocols.strawman import Strawman
+from fairgate.protocols.sigma.protocol import RETRY
+from fairgate.protocols.sigma.strawman import Strawman
 from fairgate.registry import find_protocol
 from fairgate.sim.faults import parse_faults
 from fairgate.sim.run import Config

@@ -12,9 +12,9 @@ from fairgate.core.node cimport Node
 from fairgate.overlay.gates cimport Gates
 from fairgate.overlay.overlay cimport Overlay
 from fairgate.overlay.settled cimport Settled
-from fairgate.protocols.non_e2e cimport NonE2E
-from fairgate.protocols.non_e2e_messages cimport GrantReq, Request
-from fairgate.protocols.non_e2e_state cimport Entry
+from fairgate.protocols.non_e2e.protocol cimport NonE2E
+from fairgate.protocols.non_e2e.messages cimport GrantReq, Request
+from fairgate.protocols.non_e2e.state cimport Entry
 from fairgate.sim.loop cimport Event, Lane
 
 cdef extern from *:

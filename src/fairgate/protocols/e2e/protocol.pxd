@@ -1,7 +1,7 @@
 cimport cython
 from fairgate.core.queues cimport put
-from fairgate.protocols.e2e_messages cimport Enqueue, IAmWinner, Recall, Release, Request, Response, SentBack, Stale, Token, Yield, new_enqueue, new_release, new_request, new_winner
-from fairgate.protocols.e2e_replica cimport Voter
+from fairgate.protocols.e2e.messages cimport Enqueue, IAmWinner, Recall, Release, Request, Response, SentBack, Stale, Token, Yield, new_enqueue, new_release, new_request, new_winner
+from fairgate.protocols.e2e.replica cimport Voter
 
 cdef long long NIL
 cdef long long ASKED, OTHER, VOTE, RECALLED

@@ -1,7 +1,7 @@
 cimport cython
 from fairgate.core.queues cimport put
 from fairgate.core.setup cimport Setup
-from fairgate.protocols.non_e2e_messages cimport Request, Skip
+from fairgate.protocols.non_e2e.messages cimport Request, Skip
 
 cdef long long NIL
 

@@ -17,7 +17,7 @@ stands in all their queues. A replica tells who has its vote that an earlier req
 such votes back: so the earliest of those who hold votes gets them all.
 
 The paper leaves holes here; papers/non_e2e.md has them one by one, with the tests that fall into them. Each of the
-class's flags mends one. non_e2e_literal.py is the text as printed. Section V.B, failures, is in non_e2e_faults.py.
+class's flags mends one. literal.py is the text as printed. Section V.B, failures, is in fault_tolerant.py.
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ from fairgate.core.message import Key, Message
 from fairgate.core.outbox import Outbox
 from fairgate.core.queues import is_same, put
 from fairgate.core.setup import Setup
-from fairgate.protocols.non_e2e_messages import (
+from fairgate.protocols.non_e2e.messages import (
     LIFE,
     Asked,
     Gathering,
@@ -43,7 +43,7 @@ from fairgate.protocols.non_e2e_messages import (
     new_release,
     new_request,
 )
-from fairgate.protocols.non_e2e_state import (
+from fairgate.protocols.non_e2e.state import (
     RETRY,
     Ask,
     Entry,

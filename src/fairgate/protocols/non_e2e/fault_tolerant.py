@@ -29,8 +29,7 @@ from fairgate.core.kbr import Door, Keyed
 from fairgate.core.keyspace import is_between
 from fairgate.core.message import Key, Message, decode
 from fairgate.core.setup import Setup
-from fairgate.protocols.non_e2e import NonE2E
-from fairgate.protocols.non_e2e_messages import (
+from fairgate.protocols.non_e2e.messages import (
     LIFE,
     Ack,
     Asked,
@@ -41,7 +40,8 @@ from fairgate.protocols.non_e2e_messages import (
     Request,
     Taken,
 )
-from fairgate.protocols.non_e2e_state import Ask, Entry, Replica, find, in_order, merged
+from fairgate.protocols.non_e2e.protocol import NonE2E
+from fairgate.protocols.non_e2e.state import Ask, Entry, Replica, find, in_order, merged
 
 DRIFT = 10_000  # parts per million by which two clocks may run apart
 MILLION = 1_000_000

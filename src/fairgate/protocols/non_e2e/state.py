@@ -6,7 +6,7 @@ from fairgate.core.ids import NIL
 from fairgate.core.message import Key
 from fairgate.core.queues import put
 from fairgate.core.setup import Options, Setup
-from fairgate.protocols.non_e2e_messages import Asked, Request, Skip
+from fairgate.protocols.non_e2e.messages import Asked, Request, Skip
 
 RETRY = 2_000_000_000  # ns: the first delay before asking again
 CAP = 16  # times that

@@ -1,7 +1,7 @@
 cimport cython
 from fairgate.core.kbr cimport Routed
 from fairgate.core.keyspace cimport is_between, place_of
-from fairgate.protocols.votes cimport Ballot, Replica, Response
+from fairgate.protocols.sigma.votes cimport Ballot, Replica, Response
 
 cdef long long NIL, NEVER, MILLION
 

@@ -1,7 +1,7 @@
 cimport cython
 from fairgate.core.kbr cimport Keyed
-from fairgate.protocols.voters cimport Voters
-from fairgate.protocols.votes cimport Release, Replica, Request, Resp, Response, new_release, new_request, new_resp
+from fairgate.protocols.sigma.replica cimport Voters
+from fairgate.protocols.sigma.votes cimport Release, Replica, Request, Resp, Response, new_release, new_request, new_resp
 
 cdef long long NIL, NEVER, PATIENCE
 

@@ -19,7 +19,7 @@ Once the faults are over and messages take less than a third of a lease, everybo
 All is said again until it is answered, and may be heard twice: links may lose, double and reorder, and no channel is
 needed. The nodes on the way trust their replica list for a lease only; IAMWINNER goes by the overlay's new ways.
 
-Here are the client, the owner and the waiters; e2e_promises.py has the replicas and the nodes on the way to them.
+Here are the client, the owner and the waiters; promises.py has the replicas and the nodes on the way to them.
 """
 
 from dataclasses import replace
@@ -28,8 +28,7 @@ from fairgate.core.ids import NIL
 from fairgate.core.kbr import Door
 from fairgate.core.message import Key, Message
 from fairgate.core.setup import Setup
-from fairgate.protocols.e2e import E2E
-from fairgate.protocols.e2e_messages import (
+from fairgate.protocols.e2e.messages import (
     Confirm,
     Copy,
     Enqueue,
@@ -42,7 +41,8 @@ from fairgate.protocols.e2e_messages import (
     Token,
     as_queue,
 )
-from fairgate.protocols.e2e_promises import DRIFT, LEASE, PROMISE, Promising
+from fairgate.protocols.e2e.promises import DRIFT, LEASE, PROMISE, Promising
+from fairgate.protocols.e2e.protocol import E2E
 
 PING = 10_000_000_000  # EE: for example 1 in 10 minutes
 MISSES = 2  # pings without an answer that make a waiter act

@@ -1,9 +1,9 @@
 """The other sides of End-to-End under failures: every vote of a replica, and every holder, is a promise that ends.
 
-What is promised, and why that is safe, is said in e2e_ft.py; here is what makes it live. Nobody waits for a replica for
-ever: a promise that is not renewed ends, and what was said to a holder that is gone is taken back. And replicas agree
-on who is the best of those who wait, since they go by what each of them said last (`keep`, `vote_again`): so all votes
-come to that one, and stay. A node that lost its memory begins with earlier stamps, lower rounds and no rank; if a
+fault_tolerant.py says what is promised, and why that is safe; here is what makes it live. Nobody waits for a replica
+for ever: a promise that is not renewed ends, and what was said to a holder that is gone is taken back. And replicas
+agree on who is the best of those who wait, since they go by what each of them said last (`keep`, `vote_again`): so all
+votes come to that one, and stay. A node that lost its memory begins with earlier stamps, lower rounds and no rank; if a
 replica went by the highest that it has ever heard, the node would wait for votes that nobody asks back for it.
 """
 
@@ -12,9 +12,9 @@ from fairgate.core.kbr import Door
 from fairgate.core.message import Key
 from fairgate.core.queues import put
 from fairgate.core.setup import Setup
-from fairgate.protocols.e2e import E2E
-from fairgate.protocols.e2e_messages import Confirm, IAmWinner, Release, Request
-from fairgate.protocols.e2e_replica import Entry, Replica
+from fairgate.protocols.e2e.messages import Confirm, IAmWinner, Release, Request
+from fairgate.protocols.e2e.protocol import E2E
+from fairgate.protocols.e2e.replica import Entry, Replica
 
 LEASE = 30_000_000_000  # ns
 DRIFT = 10_000  # parts per million

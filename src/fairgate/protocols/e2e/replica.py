@@ -11,7 +11,7 @@ from fairgate.core.message import Key
 from fairgate.core.outbox import Outbox
 from fairgate.core.queues import put
 from fairgate.core.setup import Setup
-from fairgate.protocols.e2e_messages import (
+from fairgate.protocols.e2e.messages import (
     IAmWinner,
     Recall,
     Release,

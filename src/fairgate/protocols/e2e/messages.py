@@ -16,7 +16,7 @@ Queue = tuple[tuple[int, int], ...]  # requests as (stamp, node), the earliest f
 class Request(Keyed):
     """REQUEST. `ended`: a generation that is known to be over, with those before it; such a request was sent again.
 
-    `known`: how much of the queue the requester has a copy of (e2e_ft.py).
+    `known`: how much of the queue the requester has a copy of (fault_tolerant.py).
     """
 
     __slots__ = ("ended", "known", "node", "replica", "round", "stamp")
@@ -104,7 +104,7 @@ class Enqueue(Gated):
 
 
 class IAmWinner(Keyed):
-    """IAMWINNER: the node is the owner, of this generation. `round`: e2e_ft.py says it again and again."""
+    """IAMWINNER: the node is the owner, of this generation. `round`: fault_tolerant.py says it again and again."""
 
     __slots__ = ("generation", "lineage", "node", "replica", "round", "stamp")
     tag = "e2e.winner"

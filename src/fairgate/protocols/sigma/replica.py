@@ -10,7 +10,7 @@ from fairgate.core.message import Key
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.core.units import NEVER
-from fairgate.protocols.votes import Replica, Response, ballot_of
+from fairgate.protocols.sigma.votes import Replica, Response, ballot_of
 
 LEASE = 10_000_000_000  # ns
 DRIFT = 10_000  # parts per million

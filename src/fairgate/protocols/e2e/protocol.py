@@ -16,9 +16,9 @@ The text leaves holes. What fills them, each as a method that can be left out (p
 
 No timer, no random number: an earlier request that comes while a vote is out recalls it, and a client yields what is
 recalled once all replicas have answered and it has not won. So the earliest request gets all the votes in the end.
-Channels must be reliable; they may reorder. What survives crashes, resets and loss is e2e_ft.py.
+Channels must be reliable; they may reorder. What survives crashes, resets and loss is fault_tolerant.py.
 
-Here are the client and the owner; e2e_replica.py has the replicas and the nodes on the way to them.
+Here are the client and the owner; replica.py has the replicas and the nodes on the way to them.
 """
 
 from typing import Any
@@ -29,7 +29,7 @@ from fairgate.core.message import Key, Message
 from fairgate.core.outbox import Outbox
 from fairgate.core.queues import put
 from fairgate.core.setup import Setup
-from fairgate.protocols.e2e_messages import (
+from fairgate.protocols.e2e.messages import (
     Enqueue,
     Queue,
     Recall,
@@ -44,7 +44,7 @@ from fairgate.protocols.e2e_messages import (
     new_request,
     new_winner,
 )
-from fairgate.protocols.e2e_replica import Voter
+from fairgate.protocols.e2e.replica import Voter
 
 ASKED, OTHER, VOTE, RECALLED = range(4)  # what a client knows of a replica: nothing, not mine, mine, mine but recalled
 
@@ -183,7 +183,7 @@ class E2E(Voter):
         )
 
     def rank(self) -> int:
-        """Of two candidates the one with more goes first, whatever the timestamps; see e2e_ft.py."""
+        """Of two candidates the one with more goes first, whatever the timestamps; see fault_tolerant.py."""
         return 0
 
     # The owner.

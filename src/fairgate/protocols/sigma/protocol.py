@@ -26,8 +26,8 @@ from fairgate.core.message import Key
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.core.units import NEVER
-from fairgate.protocols.strawman import OPTIONS, RESEND, Strawman
-from fairgate.protocols.votes import (
+from fairgate.protocols.sigma.strawman import OPTIONS, RESEND, Strawman
+from fairgate.protocols.sigma.votes import (
     Release,
     Replica,
     Request,

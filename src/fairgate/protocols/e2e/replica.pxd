@@ -1,7 +1,7 @@
 cimport cython
 from fairgate.core.kbr cimport Keyed, Routed
 from fairgate.core.queues cimport put
-from fairgate.protocols.e2e_messages cimport Enqueue, IAmWinner, Recall, Release, Request, Response, Stale, Yield, new_enqueue, new_response
+from fairgate.protocols.e2e.messages cimport Enqueue, IAmWinner, Recall, Release, Request, Response, Stale, Yield, new_enqueue, new_response
 
 cdef long long NIL
 

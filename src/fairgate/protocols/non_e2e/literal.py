@@ -1,7 +1,7 @@
-"""Non End-to-End to the letter of EE section IV.B: none of the corrections of non_e2e.py. For study only."""
+"""Non End-to-End to the letter of EE section IV.B: none of the corrections of protocol.py. For study only."""
 
 from fairgate.core.about import About
-from fairgate.protocols.non_e2e import NonE2E
+from fairgate.protocols.non_e2e.protocol import NonE2E
 
 
 class NonE2ELiteral(NonE2E):

@@ -1,4 +1,4 @@
-"""The End-to-End protocol to the letter of EE section IV.A: none of the corrections of e2e.py, one method for each.
+"""The End-to-End protocol to the letter of EE section IV.A: without the corrections of protocol.py, one method each.
 
 It hangs, and now and then it lets two in. It is here to show that, and for nothing else.
 """
@@ -10,9 +10,9 @@ from fairgate.core.ids import NIL
 from fairgate.core.kbr import Door, Keyed
 from fairgate.core.message import Key
 from fairgate.core.setup import Setup
-from fairgate.protocols.e2e import E2E
-from fairgate.protocols.e2e_messages import Enqueue, Release, Request, Response, Token, Yield
-from fairgate.protocols.e2e_replica import Replica
+from fairgate.protocols.e2e.messages import Enqueue, Release, Request, Response, Token, Yield
+from fairgate.protocols.e2e.protocol import E2E
+from fairgate.protocols.e2e.replica import Replica
 
 
 class E2ELiteral(E2E):

@@ -4,8 +4,8 @@ Theory of operation. As in ALOHA, nobody waits in a queue: a replica that has vo
 m votes releases those it has and asks again after a random time. It works while few want in, and not at all when many
 do. votes.py says what a vote is, and why it is worth something on a network that loses and reorders.
 
-Sigma (sigma.py) is built on this class: the client's count of votes, its leases and its finding of replicas are here,
-lending and answering in voters.py.
+Sigma (protocol.py) is built on this class: the client's count of votes, its leases and its finding of replicas are
+here, lending and answering in replica.py.
 """
 
 from typing import Any
@@ -17,8 +17,8 @@ from fairgate.core.message import Key
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.core.units import NEVER
-from fairgate.protocols.voters import DRIFT, LEASE, LIVES, Voters
-from fairgate.protocols.votes import Release, Replica, Request, Resp, Response, new_release, new_request, new_resp
+from fairgate.protocols.sigma.replica import DRIFT, LEASE, LIVES, Voters
+from fairgate.protocols.sigma.votes import Release, Replica, Request, Resp, Response, new_release, new_request, new_resp
 
 RESEND = 1_000_000_000  # ns until a question without an answer is asked again; 0: never
 PATIENCE = 8  # times `resend`: until a silent replica costs the round

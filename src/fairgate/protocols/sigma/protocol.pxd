@@ -1,7 +1,7 @@
 cimport cython
 from fairgate.core.kbr cimport Keyed
-from fairgate.protocols.strawman cimport Strawman
-from fairgate.protocols.votes cimport Release, Replica, Request, Resp, Response, Waiter, Yield, new_release, new_waiter
+from fairgate.protocols.sigma.strawman cimport Strawman
+from fairgate.protocols.sigma.votes cimport Release, Replica, Request, Resp, Response, Waiter, Yield, new_release, new_waiter
 
 cdef long long NIL, NEVER, RESEND
 

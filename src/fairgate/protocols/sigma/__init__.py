@@ -1,0 +1,1 @@
+"""Sigma (SG) and the strawman that it improves on: replicas with one vote each."""
