@@ -1,17 +1,21 @@
 """Builds the hot modules with Cython where that is possible; everywhere else the pure files run.
 
-A module is hot if a .pxd lies beside it. `FAIRGATE_NO_COMPILE=1` skips the build.
+A module is hot if a .pxd lies beside it, or if it declares messages or nodes (core/declare.py). `FAIRGATE_NO_COMPILE=1` skips the build.
 """
 
 import os
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from setuptools import Extension, setup
 
-SRC = Path("src")
+ROOT = Path(__file__).resolve().parent
+STAGED = ROOT / "build" / "staged"  # what Cython compiles: tools/stage.py
+sys.path.insert(0, str(ROOT))
 FLAGS = ["-O3", "-ffp-contract=off", "-fno-math-errno"]  # no fused multiply-add: same floats as interpreted
 DIRECTIVES = {
     "language_level": 3,
@@ -23,14 +27,7 @@ DIRECTIVES = {
     "auto_pickle": False,
 }
 CHECKED = DIRECTIVES | {"boundscheck": True, "wraparound": True}  # for what strangers may have sent
-OUTSIDE = (
-    "fairgate.live",
-    "fairgate.net",
-    "fairgate.core.message",
-    "fairgate.recovery",
-    "fairgate.protocols.bv95",
-    "fairgate.protocols.centralised",
-)
+OUTSIDE = ("fairgate.live", "fairgate.net", "fairgate.core.message", "fairgate.recovery", "fairgate.protocols")
 
 
 def why_not() -> str:
@@ -65,20 +62,36 @@ def extensions() -> list[Extension]:
         return []
     from Cython.Build import cythonize
 
-    pure: list[Extension] = []
-    outside: list[Extension] = []
-    for pxd in sorted(SRC.rglob("*.pxd")):
-        pyx = pxd.with_suffix(".pyx")
-        source = pyx if pyx.exists() else pxd.with_suffix(".py")
-        name = ".".join(pxd.relative_to(SRC).with_suffix("").parts)
-        kind = outside if name.startswith(OUTSIDE) else pure
-        kind.append(Extension(name, [str(source)], extra_compile_args=FLAGS))
+    from tools.stage import stage
+
     made: list[Extension] = []
-    for extensions, directives in ((pure, DIRECTIVES), (outside, CHECKED)):
-        made += cythonize(
-            extensions, nthreads=os.cpu_count() or 1, compiler_directives=directives, build_dir="build/cython"
-        )
+    with working_in(STAGED):
+        modules = stage(ROOT, STAGED)
+        for outside, directives in ((False, DIRECTIVES), (True, CHECKED)):
+            extensions = [
+                Extension(name, [str(source)], extra_compile_args=FLAGS)
+                for name, source in modules
+                if name.startswith(OUTSIDE) == outside
+            ]
+            made += cythonize(
+                extensions,
+                nthreads=os.cpu_count() or 1,
+                compiler_directives=directives,
+                include_path=["src"],
+                build_dir=str(ROOT / "build" / "cython"),
+            )
     return made
+
+
+@contextmanager
+def working_in(folder: Path) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    here = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(here)
 
 
 if __name__ == "__main__":

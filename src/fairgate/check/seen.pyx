@@ -32,7 +32,7 @@ cdef class Seen:
             at = (at + 1) & self.mask
         return at
 
-    cpdef void rest(self) except *:
+    cpdef int rest(self) except -1:
         free(self.table)
         self.table = NULL
 

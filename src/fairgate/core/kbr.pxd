@@ -11,24 +11,24 @@ cdef class Keyed(Gated):
     cdef readonly unsigned long long target
 
 cdef class Door(Through):
-    cpdef void route(self, Keyed msg) except *
-    cpdef void lookup(self, unsigned long long key) except *
+    cpdef int route(self, Keyed msg) except -1
+    cpdef int lookup(self, unsigned long long key) except -1
     cpdef long long next_hop(self, unsigned long long key) except -2
     cpdef tuple neighbours(self, long long count)
 
 cdef class Rider(Node):
     cpdef Keyed forward(self, long long src, Keyed msg, long long next_hop)
-    cpdef void deliver(self, long long src, Keyed msg) except *
-    cpdef void on_found(self, unsigned long long key, long long owner) except *
-    cpdef void on_range(self, unsigned long long start, unsigned long long end) except *
+    cpdef int deliver(self, long long src, Keyed msg) except -1
+    cpdef int on_found(self, unsigned long long key, long long owner) except -1
+    cpdef int on_range(self, unsigned long long start, unsigned long long end) except -1
 
 cdef class Routed(Mutex):
     cdef public Door door
     cdef readonly long long gate
     cdef readonly tuple keys
     cpdef Keyed forward(self, long long src, Keyed msg, long long next_hop)
-    cpdef void deliver(self, long long src, Keyed msg) except *
-    cpdef void on_found(self, unsigned long long key, long long owner) except *
-    cpdef void on_range(self, unsigned long long start, unsigned long long end) except *
+    cpdef int deliver(self, long long src, Keyed msg) except -1
+    cpdef int on_found(self, unsigned long long key, long long owner) except -1
+    cpdef int on_range(self, unsigned long long start, unsigned long long end) except -1
 
 cpdef tuple replica_keys(Setup setup)

@@ -104,10 +104,10 @@ class Routed(Mutex):
 
     def set_up(self, me: int, setup: Setup, out: Outbox) -> None:
         assert isinstance(out, Door), "a protocol on a DHT stands on gates"
-        Mutex.set_up(self, me, setup, out)
         self.door = out
         self.gate: int = setup.options.get("gate", 0)
         self.keys = replica_keys(setup)  # key of replica i
+        Mutex.set_up(self, me, setup, out)
 
     # What the protocol writes besides; see Rider.
 

@@ -6,9 +6,10 @@ message again. Tags are for ever: a new meaning gets a new tag.
 """
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 Key = tuple[Any, ...]
+Kind = TypeVar("Kind", bound="Message")
 
 
 class Message:
@@ -56,12 +57,27 @@ def register(*kinds: type[Message]) -> None:
         MAKERS[kind] = kind.from_fields if any("from_fields" in vars(one) for one in own) else kind
 
 
+def register_decoder(kind: type[Message], maker: Callable[..., Message]) -> None:
+    """Make a declared message decodable by this function of its fields."""
+    if KINDS.setdefault(kind.tag, kind) is not kind:
+        raise ValueError(f"message tag {kind.tag!r} of {kind.__name__} is taken")
+    MAKERS[kind] = maker
+
+
 def decode(key: Key) -> Message:
     """The message whose `key()` this is. Raises ValueError for what no message ever said."""
     try:
         return MAKERS[KINDS[key[0]]](*key[1:])
-    except (KeyError, IndexError, TypeError) as wrong:
+    except (KeyError, IndexError, TypeError, OverflowError, RecursionError) as wrong:
         raise ValueError(f"not a message: {key!r}") from wrong
+
+
+def decode_as(kind: type[Kind], key: Any) -> Kind:
+    """The message whose key this is, which must be of this kind."""
+    found = decode(tuple(key))
+    if not isinstance(found, kind):
+        raise ValueError(f"a {kind.__name__} was expected: {key!r}")
+    return found
 
 
 def as_tuples(value: Any) -> Any:

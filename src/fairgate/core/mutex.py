@@ -10,6 +10,7 @@ every protocol alike, sends nothing, and can leak nothing.
 """
 
 from fairgate.core.about import About
+from fairgate.core.declare import declared
 from fairgate.core.ids import NIL
 from fairgate.core.node import Node
 from fairgate.core.outbox import Outbox
@@ -22,12 +23,12 @@ class Mutex(Node):
     about = About(name="", paper="", kind="", cost="")  # every protocol says its own
 
     def set_up(self, me: int, setup: Setup, out: Outbox) -> None:
-        Node.set_up(self, me, setup, out)
         if setup.k > 1 and not self.about.many:
             raise ValueError(f"{self.about.name} lets one in at a time: k must be 1, not {setup.k}")
         self.request = NIL  # the number of the request that waits or is inside
         self.requesting_cs = False
         self.inside = False
+        Node.set_up(self, me, setup, out)
 
     # What the protocol writes.
 
@@ -94,3 +95,6 @@ class Mutex(Node):
                 self.leave_cs()  # a cancel after granted is a release
             else:
                 self.request = NIL
+
+
+declared(Mutex, {"request": int, "requesting_cs": bool, "inside": bool})  # the state that every protocol has

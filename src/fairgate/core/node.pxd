@@ -8,22 +8,24 @@ cdef class Node:
     cdef readonly Setup setup
     cdef public Outbox out
     cdef public dict timers
-    cpdef void set_up(self, long long me, Setup setup, Outbox out) except *
-    cpdef void on_start(self) except *
-    cpdef void on_acquire(self, long long request) except *
-    cpdef void on_release(self, long long request) except *
-    cpdef void on_cancel(self, long long request) except *
-    cpdef void on_message(self, long long src, Message msg) except *
-    cpdef void on_timer(self, str name) except *
-    cpdef void on_view(self, long long number, tuple members) except *
-    cpdef void on_suspect(self, long long peer, str detector) except *
-    cpdef void on_trust(self, long long peer, str detector) except *
-    cpdef void on_crash(self, long long peer) except *
-    cpdef void on_join(self, long long contact) except *
-    cpdef void on_leave(self) except *
-    cpdef void timer_due(self, str name) except *
-    cpdef void set_timer(self, str name, long long delay) except *
-    cpdef void cancel_timer(self, str name) except *
+    cpdef int set_up(self, long long me, Setup setup, Outbox out) except -1
+    cpdef int set_fields(self, Setup setup) except -1
+    cpdef int initialize(self, Setup setup) except -1
+    cpdef int on_start(self) except -1
+    cpdef int on_acquire(self, long long request) except -1
+    cpdef int on_release(self, long long request) except -1
+    cpdef int on_cancel(self, long long request) except -1
+    cpdef int on_message(self, long long src, Message msg) except -1
+    cpdef int on_timer(self, str name) except -1
+    cpdef int on_view(self, long long number, tuple members) except -1
+    cpdef int on_suspect(self, long long peer, str detector) except -1
+    cpdef int on_trust(self, long long peer, str detector) except -1
+    cpdef int on_crash(self, long long peer) except -1
+    cpdef int on_join(self, long long contact) except -1
+    cpdef int on_leave(self) except -1
+    cpdef int timer_due(self, str name) except -1
+    cpdef int set_timer(self, str name, long long delay) except -1
+    cpdef int cancel_timer(self, str name) except -1
     cpdef bint is_armed(self, str name) except -1
     cpdef tuple key(self)
     cpdef load(self, tuple key)

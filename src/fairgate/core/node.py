@@ -36,6 +36,14 @@ class Node:
         self.out = out
         self.now = 0
         self.timers: dict[str, int] | None = None  # name -> when it is due; made for the first one
+        self.set_fields(setup)
+        self.initialize(setup)
+
+    def set_fields(self, setup: Setup) -> None:
+        """Derived from the declaration: options as the setup has them, and the first values of fields."""
+
+    def initialize(self, setup: Setup) -> None:
+        """What depends on the setup: it runs last, when all declared fields have their first values."""
 
     # What a driver calls. A node overrides what concerns it.
 

@@ -8,3 +8,13 @@ def seconds_to_ns(seconds: float) -> int:
 
 
 NEVER = 1 << 62  # a moment that does not come
+
+
+def left(at: int, now: int) -> int:
+    """A moment as a key has it: how far away it is."""
+    return NEVER if at == NEVER else at - now
+
+
+def moment(left: int, now: int) -> int:
+    """The opposite of `left`."""
+    return NEVER if left == NEVER else now + left

@@ -36,22 +36,22 @@ cdef class Living(Titled):
     cdef public dict awaited
     cdef public tuple told
     cpdef Table tables(self)
-    cpdef void begin(self, Ring ring) except *
-    cpdef void upkeep(self) except *
-    cpdef void answer(self, long long src) except *
-    cpdef void heard(self, long long src) except *
-    cpdef void forget(self, long long peer) except *
+    cpdef int begin(self, Ring ring) except -1
+    cpdef int upkeep(self) except -1
+    cpdef int answer(self, long long src) except -1
+    cpdef int heard(self, long long src) except -1
+    cpdef int forget(self, long long peer) except -1
     cpdef list acquainted(self)
-    cpdef void on_news(self, long long src, Upkeep msg) except *
-    cpdef void begin_ring(self, Ring ring) except *
-    cpdef void start_ticking(self) except *
-    cpdef void seek(self) except *
-    cpdef void enter_ring(self) except *
-    cpdef void pass_to_neighbour(self) except *
-    cpdef void on_leaving(self, long long src) except *
-    cpdef void probe(self, long long peer, Upkeep msg) except *
-    cpdef void on_said(self, long long src, Said m) except *
-    cpdef void see_range(self) except *
-    cpdef void lost(self, long long peer) except *
+    cpdef int on_news(self, long long src, Upkeep msg) except -1
+    cpdef int begin_ring(self, Ring ring) except -1
+    cpdef int start_ticking(self) except -1
+    cpdef int seek(self) except -1
+    cpdef int enter_ring(self) except -1
+    cpdef int pass_to_neighbour(self) except -1
+    cpdef int on_leaving(self, long long src) except -1
+    cpdef int probe(self, long long peer, Upkeep msg) except -1
+    cpdef int on_said(self, long long src, Said m) except -1
+    cpdef int see_range(self) except -1
+    cpdef int lost(self, long long peer) except -1
     cpdef tuple living_key(self)
     cpdef load_living(self, tuple key)

@@ -17,10 +17,10 @@ cdef class Pastry(Living):
     cdef public bint welcomed
     @cython.locals(row=cython.longlong, column=cython.longlong)
     cpdef tuple row_for(self, unsigned long long place)
-    cpdef void enter_if_ready(self) except *
+    cpdef int enter_if_ready(self) except -1
     @cython.locals(peer=cython.longlong)
-    cpdef void consider(self, tuple names) except *
+    cpdef int consider(self, tuple names) except -1
     cpdef bint is_neighbour(self, long long peer) except -1
     @cython.locals(row=cython.longlong, column=cython.longlong, present=cython.longlong)
-    cpdef void fix_next_cell(self) except *
-    cpdef void look_up_cell(self, long long row, long long column) except *
+    cpdef int fix_next_cell(self) except -1
+    cpdef int look_up_cell(self, long long row, long long column) except -1

@@ -16,6 +16,6 @@ cdef class Titled(Overlay):
     cdef public list titles, missing, held, taken
     cpdef bint is_there(self) except -1
     cpdef long long heir(self, unsigned long long key) except -2
-    cpdef void settle_titles(self) except *
-    cpdef void on_estate(self, long long src, Estate m) except *
-    cpdef void title_due(self) except *
+    cpdef int settle_titles(self) except -1
+    cpdef int on_estate(self, long long src, Estate m) except -1
+    cpdef int title_due(self) except -1

@@ -20,22 +20,22 @@ cdef class BV95(Mutex):
     cdef public list parent, kept, order, hint
     cdef public tuple queue
     @cython.locals(t=cython.longlong)
-    cpdef void request_cs(self) except *
+    cpdef int request_cs(self) except -1
     @cython.locals(waiting=tuple)
-    cpdef void release_cs(self) except *
+    cpdef int release_cs(self) except -1
     @cython.locals(kept=tuple)
     cpdef tuple merged(self)
-    cpdef void on_request(self, Request m) except *
-    cpdef void keep(self, Request m) except *
-    cpdef void on_token(self, Token m) except *
-    cpdef void take_token(self) except *
-    cpdef void send_token(self, long long r, tuple rest) except *
-    cpdef void tick(self, long long stamp) except *
+    cpdef int on_request(self, Request m) except -1
+    cpdef int keep(self, Request m) except -1
+    cpdef int on_token(self, Token m) except -1
+    cpdef int take_token(self) except -1
+    cpdef int send_token(self, long long r, tuple rest) except -1
+    cpdef int tick(self, long long stamp) except -1
     @cython.locals(t=cython.longlong)
     cpdef long long pick(self) except -1
     @cython.locals(trees=list)
     cpdef long long shortest(self) except -1
-    cpdef void heard(self, long long t) except *
-    cpdef void touch(self, long long t) except *
+    cpdef int heard(self, long long t) except -1
+    cpdef int touch(self, long long t) except -1
 
 cpdef tuple pairs(waiting)

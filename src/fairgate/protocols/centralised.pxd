@@ -20,10 +20,10 @@ cdef class Centralised(Mutex):
     cdef public long long root, slot
     cdef public list free, fences, queue
     @cython.locals(slot=cython.longlong)
-    cpdef void release_cs(self) except *
-    cpdef void on_grant(self, Grant m) except *
-    cpdef void on_request(self, Request m) except *
-    cpdef void on_release_message(self, Release m) except *
-    cpdef void serve(self, long long r) except *
-    cpdef void take_back(self, long long slot) except *
-    cpdef void lend(self, long long slot, long long r) except *
+    cpdef int release_cs(self) except -1
+    cpdef int on_grant(self, Grant m) except -1
+    cpdef int on_request(self, Request m) except -1
+    cpdef int on_release_message(self, Release m) except -1
+    cpdef int serve(self, long long r) except -1
+    cpdef int take_back(self, long long slot) except -1
+    cpdef int lend(self, long long slot, long long r) except -1

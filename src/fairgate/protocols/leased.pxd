@@ -32,17 +32,17 @@ cdef class Leased(Mutex):
     cdef public long long lease, hold_time, root, slot, fence, n, until, last_fence
     cdef public bint renewing
     cdef public list queue, fences
-    cpdef void on_grant(self, Grant m) except *
-    cpdef void renew(self) except *
+    cpdef int on_grant(self, Grant m) except -1
+    cpdef int renew(self) except -1
     @cython.locals(left=cython.longlong)
-    cpdef void on_renewed(self, Renewed m) except *
-    cpdef void on_gone(self, Gone m) except *
+    cpdef int on_renewed(self, Renewed m) except -1
+    cpdef int on_gone(self, Gone m) except -1
     cpdef bint is_mine(self, long long slot, long long fence) except -1
-    cpdef void forget_slot(self) except *
-    cpdef void enqueue(self, long long client) except *
-    cpdef void serve(self) except *
-    cpdef void offer(self, long long slot, long long client) except *
-    cpdef void on_renew(self, long long src, Renew m) except *
-    cpdef void give_back(self, long long slot, long long fence) except *
-    cpdef void free(self, long long slot) except *
+    cpdef int forget_slot(self) except -1
+    cpdef int enqueue(self, long long client) except -1
+    cpdef int serve(self) except -1
+    cpdef int offer(self, long long slot, long long client) except -1
+    cpdef int on_renew(self, long long src, Renew m) except -1
+    cpdef int give_back(self, long long slot, long long fence) except -1
+    cpdef int free(self, long long slot) except -1
     cpdef bint is_current(self, long long slot, long long fence) except -1

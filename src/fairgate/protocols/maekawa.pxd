@@ -36,20 +36,20 @@ cdef class Maekawa(Mutex):
     cdef public bint inquiring
     cdef public list queue
     @cython.locals(arbiter=cython.longlong)
-    cpdef void request_cs(self) except *
+    cpdef int request_cs(self) except -1
     @cython.locals(arbiter=cython.longlong, ts=cython.longlong)
-    cpdef void release_cs(self) except *
-    cpdef void tell(self, long long dst, Message msg) except *
-    cpdef void on_locked(self, long long arbiter, Locked m) except *
-    cpdef void on_failed(self, long long arbiter, Failed m) except *
-    cpdef void on_inquire(self, long long arbiter, Inquire m) except *
+    cpdef int release_cs(self) except -1
+    cpdef int tell(self, long long dst, Message msg) except -1
+    cpdef int on_locked(self, long long arbiter, Locked m) except -1
+    cpdef int on_failed(self, long long arbiter, Failed m) except -1
+    cpdef int on_inquire(self, long long arbiter, Inquire m) except -1
     @cython.locals(arbiter=cython.longlong)
-    cpdef void give_back(self) except *
-    cpdef void on_request(self, long long src, Request m) except *
+    cpdef int give_back(self) except -1
+    cpdef int on_request(self, long long src, Request m) except -1
     cpdef tuple best(self)
     @cython.locals(was_best=tuple)
-    cpdef void overtake(self, long long ts, long long src) except *
-    cpdef void on_relinquish(self, long long src, Relinquish m) except *
-    cpdef void on_release_message(self, long long src, Release m) except *
-    cpdef void lock_best(self) except *
-    cpdef void lock(self, long long ts, long long src) except *
+    cpdef int overtake(self, long long ts, long long src) except -1
+    cpdef int on_relinquish(self, long long src, Relinquish m) except -1
+    cpdef int on_release_message(self, long long src, Release m) except -1
+    cpdef int lock_best(self) except -1
+    cpdef int lock(self, long long ts, long long src) except -1

@@ -15,7 +15,7 @@ cdef class Token(Message):
 cdef class NaimiTrehel(Mutex):
     cdef public bint token_present
     cdef public long long parent, next, fence
-    cpdef void on_request(self, Request m) except *
-    cpdef void on_token(self, Token m) except *
-    cpdef void take_token(self) except *
-    cpdef void send_token(self, long long r) except *
+    cpdef int on_request(self, Request m) except -1
+    cpdef int on_token(self, Token m) except -1
+    cpdef int take_token(self) except -1
+    cpdef int send_token(self, long long r) except -1

@@ -19,10 +19,10 @@ cdef class Raymond(Mutex):
     cdef public tuple others
     cdef public long long k, n, state, H, last, perm_count
     cdef public dict reply_count, defer_count
-    cpdef void request_cs(self) except *
-    cpdef void await_permissions(self) except *
-    cpdef void release_cs(self) except *
-    cpdef void on_request(self, long long j, Request m) except *
+    cpdef int request_cs(self) except -1
+    cpdef int await_permissions(self) except -1
+    cpdef int release_cs(self) except -1
+    cpdef int on_request(self, long long j, Request m) except -1
     cpdef bint goes_first(self, long long j, long long last) except -1
-    cpdef void on_reply(self, long long j, Reply m) except *
+    cpdef int on_reply(self, long long j, Reply m) except -1
     cpdef bint permitted_by(self, long long j) except -1

@@ -17,14 +17,14 @@ cdef class Crash(Message):
 cdef class RaymondFD(Raymond):
     cdef public set T, S, unacked, init_waits, trusted, crashed
     cdef public bint ready
-    cpdef void await_acks(self) except *
-    cpdef void on_init(self, long long j) except *
-    cpdef void accept(self, long long j) except *
-    cpdef void on_ack(self, long long j) except *
-    cpdef void on_crash_message(self, Crash m) except *
-    cpdef void learn_crash(self, long long j) except *
-    cpdef void detect(self, long long j) except *
-    cpdef void tell_itself(self, long long j) except *
+    cpdef int await_acks(self) except -1
+    cpdef int on_init(self, long long j) except -1
+    cpdef int accept(self, long long j) except -1
+    cpdef int on_ack(self, long long j) except -1
+    cpdef int on_crash_message(self, Crash m) except -1
+    cpdef int learn_crash(self, long long j) except -1
+    cpdef int detect(self, long long j) except -1
+    cpdef int tell_itself(self, long long j) except -1
 
 cdef class RaymondFDLiteral(RaymondFD):
     pass

@@ -17,10 +17,10 @@ cdef class RicartAgrawala(Mutex):
     cdef public long long our_sequence_number, highest_sequence_number, outstanding_reply_count
     cdef public set reply_deferred
     @cython.locals(j=cython.longlong)
-    cpdef void request_cs(self) except *
-    cpdef void await_replies(self) except *
+    cpdef int request_cs(self) except -1
+    cpdef int await_replies(self) except -1
     @cython.locals(j=cython.longlong)
-    cpdef void release_cs(self) except *
-    cpdef void on_request(self, long long j, Request m) except *
+    cpdef int release_cs(self) except -1
+    cpdef int on_request(self, long long j, Request m) except -1
     cpdef bint goes_first(self, long long j, long long sequence_number) except -1
-    cpdef void on_reply(self, Reply m) except *
+    cpdef int on_reply(self, Reply m) except -1

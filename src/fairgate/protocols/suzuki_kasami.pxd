@@ -19,9 +19,9 @@ cdef class SuzukiKasami(Mutex):
     cdef public dict RN, LN
     cdef public tuple Q
     @cython.locals(ask=Request, j=cython.longlong)
-    cpdef void request_cs(self) except *
+    cpdef int request_cs(self) except -1
     cpdef tuple newcomers(self)
-    cpdef void on_request(self, Request m) except *
-    cpdef void on_token(self, Token m) except *
-    cpdef void take_token(self) except *
-    cpdef void send_token(self, long long j, tuple rest) except *
+    cpdef int on_request(self, Request m) except -1
+    cpdef int on_token(self, Token m) except -1
+    cpdef int take_token(self) except -1
+    cpdef int send_token(self, long long j, tuple rest) except -1

@@ -28,10 +28,10 @@ cdef class Regenerate(Layer):
     cdef public dict answers
     cdef public list early
     cpdef bint alone(self) except *
-    cpdef void retaken(self, long long times) except *
-    cpdef void ended(self, long long request) except *
-    cpdef void on_dated(self, long long src, Dated m) except *
-    cpdef void let_in(self, long long slot, long long fence) except *
+    cpdef int retaken(self, long long times) except -1
+    cpdef int ended(self, long long request) except -1
+    cpdef int on_dated(self, long long src, Dated m) except -1
+    cpdef int let_in(self, long long slot, long long fence) except -1
 
 cdef class Followed(Down):
     cdef public Regenerate regenerate

@@ -30,12 +30,12 @@ cdef class Engine(Room):
     cdef bint impatient, stuck
     cdef long long most_idle_events, entries_seen, events_seen
     cdef long long hold
-    cpdef void begin(self) except *
+    cpdef int begin(self) except -1
     @cython.locals(end=cython.longlong, every=cython.longlong, more=bint)
     cpdef bint run(self, long long most) except -1
-    cpdef void handle(self, long long kind, long long dst, long long src, Message msg) except *
-    cpdef void stray(self, long long dst, Message msg) except *
-    cpdef void carry(self, long long dst, Message msg) except *
+    cpdef int handle(self, long long kind, long long dst, long long src, Message msg) except -1
+    cpdef int stray(self, long long dst, Message msg) except -1
+    cpdef int carry(self, long long dst, Message msg) except -1
     @cython.locals(patience=cython.longlong)
     cdef int maybe_give_up(self, long long number, long long request) except -1
     cdef int give_up(self, Seat seat) except -1
@@ -44,7 +44,7 @@ cdef class Engine(Room):
     @cython.locals(node=Node, request=cython.longlong, seat=Seat)
     cdef int acquire(self, long long number, long long asked) except -1
     @cython.locals(node=Node, seat=Seat)
-    cpdef void release(self, long long number, long long request) except *
+    cpdef int release(self, long long number, long long request) except -1
     @cython.locals(seat=Seat)
     cdef int cancel(self, long long number, long long request) except -1
     cdef int timer(self, long long me, long long number) except -1
@@ -56,12 +56,12 @@ cdef class Engine(Room):
     @cython.locals(stay=cython.longlong)
     cdef int draw_stay(self, Seat seat) except -1
     @cython.locals(seat=Seat, now=cython.longlong)
-    cpdef void granted(self, long long request, long long slot, long long fence) except *
+    cpdef int granted(self, long long request, long long slot, long long fence) except -1
     @cython.locals(number=cython.longlong, seat=Seat)
-    cpdef void crash(self, long long me) except *
+    cpdef int crash(self, long long me) except -1
     @cython.locals(number=cython.longlong, seat=Seat)
-    cpdef void reset(self, long long me) except *
-    cpdef void lose(self, Message msg) except *
-    cpdef void violate(self, str what) except *
+    cpdef int reset(self, long long me) except -1
+    cpdef int lose(self, Message msg) except -1
+    cpdef int violate(self, str what) except -1
     @cython.locals(node=Node, msg=Message, tokens=cython.longlong, coordinators=cython.longlong)
-    cpdef void census(self) except *
+    cpdef int census(self) except -1

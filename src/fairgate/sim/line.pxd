@@ -13,8 +13,8 @@ cdef class Line:
     cdef long long most
     cdef readonly long long overtakes, max_displacement, max_overtaken
     @cython.locals(end=Place, last=Place)
-    cpdef void join(self, Place place) except *
-    cpdef void enter(self, Place place) except *
+    cpdef int join(self, Place place) except -1
+    cpdef int enter(self, Place place) except -1
     @cython.locals(displacement=cython.longlong, other=Place, end=Place)
     cdef int overtake(self, Place place) except -1
-    cpdef void drop(self, Place place) except *
+    cpdef int drop(self, Place place) except -1

@@ -49,22 +49,22 @@ cdef class Loop(Outbox):
     cdef bint asks
     cdef unsigned long long near
     cdef int kinds_used
-    cpdef void take_turns(self, long long gates, long long first, long long every) except *
+    cpdef int take_turns(self, long long gates, long long first, long long every) except -1
     cdef int add_queues(self, long long count) except -1
     cdef void give_turn(self, long long turn) noexcept
     cdef Queue* queue_at(self, long long kind, long long seat) noexcept
     cdef long long first_of_all(self, long long* order) noexcept
     cdef long long stretch(self, long long until, long long order, long long most) except -1
     cpdef long long size(self)
-    cpdef void place(self, long long me, Node node) except *
-    cpdef void push(self, long long time, long long kind, long long dst, long long src, Message msg) except *
-    cpdef void push_exit(self, long long time, long long seat, long long request) except *
-    cpdef void release(self, long long seat, long long request) except *
+    cpdef int place(self, long long me, Node node) except -1
+    cpdef int push(self, long long time, long long kind, long long dst, long long src, Message msg) except -1
+    cpdef int push_exit(self, long long time, long long seat, long long request) except -1
+    cpdef int release(self, long long seat, long long request) except -1
     cpdef bint run(self, long long most) except -1
-    cpdef void stray(self, long long dst, Message msg) except *
-    cpdef void carry(self, long long dst, Message msg) except *
-    cpdef void handle(self, long long kind, long long dst, long long src, Message msg) except *
-    cpdef void clear(self) except *
+    cpdef int stray(self, long long dst, Message msg) except -1
+    cpdef int carry(self, long long dst, Message msg) except -1
+    cpdef int handle(self, long long kind, long long dst, long long src, Message msg) except -1
+    cpdef int clear(self) except -1
     cdef void forget(self) noexcept
     cdef int count(self, PyObject* kind) except -1
     cdef int gate_for(self, long long dst, Message msg, int kind) noexcept

@@ -77,14 +77,14 @@ cdef class Loop(Outbox):
         self.queue = self.queues
         return 0
 
-    cpdef void take_turns(self, long long gates, long long first, long long every) except *:
+    cpdef int take_turns(self, long long gates, long long first, long long every) except -1:
         self.add_queues(gates)
         self.turns = gates
         self.first_turn = first + 1
         self.next_turn = every
         self.moved = True
 
-    cpdef void place(self, long long me, Node node) except *:
+    cpdef int place(self, long long me, Node node) except -1:
         if me == len(self.nodes):
             self.nodes.append(node)
         else:
@@ -95,7 +95,7 @@ cdef class Loop(Outbox):
             self.asks = (<Overlay>node).asks
             self.near = 2 * (<unsigned long long>-1 // self.n)
 
-    cpdef void push(self, long long time, long long kind, long long dst, long long src, Message msg) except *:
+    cpdef int push(self, long long time, long long kind, long long dst, long long src, Message msg) except -1:
         cdef Event event
         cdef Queue* queue = self.queue
         if self.turns > 0:
@@ -120,7 +120,7 @@ cdef class Loop(Outbox):
             return &self.queues[1 + seat % self.turns]
         return self.queue
 
-    cpdef void push_exit(self, long long time, long long seat, long long request) except *:
+    cpdef int push_exit(self, long long time, long long seat, long long request) except -1:
         cdef Lane* lane = &self.queue.exits if self.turns == 0 else &self.queues[1 + seat % self.turns].exits
         if lane.size > 0 and lane.last_time > time:
             self.push(time, RELEASE, seat, request, None)
@@ -200,12 +200,12 @@ cdef class Loop(Outbox):
             i = child
         heap[i] = last[0]
 
-    cpdef void send(self, long long dst, Message msg) except *:
+    cpdef int send(self, long long dst, Message msg) except -1:
         cdef int kind = self.count(<PyObject*>Py_TYPE(msg))
         self.counts[kind] += 1
         self.post(dst, msg, kind)
 
-    cpdef void pass_on(self, long long dst, Message msg) except *:
+    cpdef int pass_on(self, long long dst, Message msg) except -1:
         cdef int kind = self.count(<PyObject*>Py_TYPE(msg))
         self.passed[kind] += 1
         self.post(dst, msg, kind)
@@ -354,7 +354,7 @@ cdef class Loop(Outbox):
         node.on_message(src, msg)
         return 0
 
-    cpdef void clear(self) except *:
+    cpdef int clear(self) except -1:
         self.forget()
 
     cdef void forget(self) noexcept:
@@ -368,16 +368,16 @@ cdef class Loop(Outbox):
                 Py_XDECREF(queue.messages.ring[(queue.messages.first + i) & queue.messages.mask].msg)
             queue.in_heap = queue.messages.size = queue.exits.size = 0
 
-    cpdef void stray(self, long long dst, Message msg) except *:
+    cpdef int stray(self, long long dst, Message msg) except -1:
         raise NotImplementedError
 
-    cpdef void carry(self, long long dst, Message msg) except *:
+    cpdef int carry(self, long long dst, Message msg) except -1:
         raise NotImplementedError
 
-    cpdef void release(self, long long seat, long long request) except *:
+    cpdef int release(self, long long seat, long long request) except -1:
         raise NotImplementedError
 
-    cpdef void handle(self, long long kind, long long dst, long long src, Message msg) except *:
+    cpdef int handle(self, long long kind, long long dst, long long src, Message msg) except -1:
         raise NotImplementedError
 
     cpdef long long size(self):

@@ -11,10 +11,10 @@ cdef class PacedRounds(Workload):
     cdef set asking_now, staying
     cdef list requesters, passers_by
     cpdef Engine engine(self)
-    cpdef void round(self, Engine engine) except *
+    cpdef int round(self, Engine engine) except -1
     @cython.locals(inside=list, held=dict, seats=list, seat=cython.longlong)
-    cpdef void some_leave(self, Engine engine) except *
+    cpdef int some_leave(self, Engine engine) except -1
     @cython.locals(gate=cython.longlong, node=cython.longlong)
-    cpdef void some_ask(self, Engine engine) except *
-    cpdef void ask(self, Engine engine, long long seat) except *
-    cpdef void churn(self, Engine engine) except *
+    cpdef int some_ask(self, Engine engine) except -1
+    cpdef int ask(self, Engine engine, long long seat) except -1
+    cpdef int churn(self, Engine engine) except -1

@@ -10,36 +10,36 @@ cdef class E2E(Voter):
     cdef public long long quorum, clock, stamp, votes, missing, best, generation, lineage, tenure, tenure_lineage, heir, heir_stamp
     cdef public bint holding
     cdef public list rounds, known, queue, early
-    cpdef void forget_answers(self) except *
-    cpdef void on_response(self, Response m) except *
-    cpdef void know_nothing(self) except *
-    cpdef void learn_vote(self, Response m) except *
+    cpdef int forget_answers(self) except -1
+    cpdef int on_response(self, Response m) except -1
+    cpdef int know_nothing(self) except -1
+    cpdef int learn_vote(self, Response m) except -1
     cpdef bint is_mine(self, long long i) except -1
     cpdef bint is_recalled(self, long long i) except -1
     cpdef bint has_won(self) except -1
-    cpdef void on_late_vote(self, Response m) except *
+    cpdef int on_late_vote(self, Response m) except -1
     @cython.locals(before=cython.longlong)
-    cpdef void learn(self, long long i, long long news) except *
+    cpdef int learn(self, long long i, long long news) except -1
     @cython.locals(i=cython.longlong)
-    cpdef void end_round(self) except *
-    cpdef void yield_vote(self, long long i) except *
+    cpdef int end_round(self) except -1
+    cpdef int yield_vote(self, long long i) except -1
     @cython.locals(i=cython.longlong)
-    cpdef void on_recall(self, Recall m) except *
-    cpdef void on_sent_back(self, SentBack m) except *
-    cpdef void ask_again(self, long long i, long long ended) except *
+    cpdef int on_recall(self, Recall m) except -1
+    cpdef int on_sent_back(self, SentBack m) except -1
+    cpdef int ask_again(self, long long i, long long ended) except -1
     cpdef long long rank(self) except -1
-    cpdef void win(self) except *
-    cpdef void hold(self, tuple requests) except *
-    cpdef void take_queue(self, tuple requests) except *
+    cpdef int win(self) except -1
+    cpdef int hold(self, tuple requests) except -1
+    cpdef int take_queue(self, tuple requests) except -1
     @cython.locals(i=cython.longlong)
-    cpdef void route_winner(self) except *
+    cpdef int route_winner(self) except -1
     @cython.locals(stamp=cython.longlong, node=cython.longlong)
-    cpdef void put(self, tuple asked) except *
-    cpdef void on_enqueue(self, Enqueue m) except *
-    cpdef void on_early_enqueue(self, Enqueue m) except *
-    cpdef void on_late_enqueue(self, Enqueue m) except *
-    cpdef void pass_on(self, long long replica, tuple requests) except *
-    cpdef void route_release(self, long long i, long long stamp) except *
+    cpdef int put(self, tuple asked) except -1
+    cpdef int on_enqueue(self, Enqueue m) except -1
+    cpdef int on_early_enqueue(self, Enqueue m) except -1
+    cpdef int on_late_enqueue(self, Enqueue m) except -1
+    cpdef int pass_on(self, long long replica, tuple requests) except -1
+    cpdef int route_release(self, long long i, long long stamp) except -1
     cpdef long long named_heir(self) except -2
-    cpdef void on_token(self, Token m) except *
-    cpdef void on_unwanted_token(self, Token m) except *
+    cpdef int on_token(self, Token m) except -1
+    cpdef int on_unwanted_token(self, Token m) except -1

@@ -26,30 +26,30 @@ cdef class Voter(Routed):
     @cython.locals(entry=Entry)
     cpdef bint intercept(self, Request msg) except -1
     @cython.locals(entry=Entry)
-    cpdef void note_owner(self, long long src, IAmWinner m, long long next_hop) except *
+    cpdef int note_owner(self, long long src, IAmWinner m, long long next_hop) except -1
     @cython.locals(entry=Entry, onward=cython.longlong)
     cpdef Keyed clean_up(self, Release m, long long next_hop)
     cpdef bint is_news(self, long long generation, long long known) except -1
-    cpdef void on_stale(self, Stale m) except *
+    cpdef int on_stale(self, Stale m) except -1
     cpdef Replica replica(self, long long i)
     @cython.locals(r=Replica)
-    cpdef void on_request(self, Request m) except *
-    cpdef void vote_again(self, long long i, Replica r, long long round, long long known) except *
+    cpdef int on_request(self, Request m) except -1
+    cpdef int vote_again(self, long long i, Replica r, long long round, long long known) except -1
     @cython.locals(r=Replica)
-    cpdef void on_yield(self, Yield m) except *
-    cpdef void consider(self, long long i, Replica r, long long node, long long stamp, long long round, long long known) except *
+    cpdef int on_yield(self, Yield m) except -1
+    cpdef int consider(self, long long i, Replica r, long long node, long long stamp, long long round, long long known) except -1
     @cython.locals(at=cython.longlong, other_stamp=cython.longlong, other=cython.longlong)
-    cpdef void keep(self, Replica r, long long node, long long stamp, long long round, long long known) except *
-    cpdef void settle(self, long long i, Replica r) except *
-    cpdef void hand_over(self, long long i, Replica r) except *
-    cpdef void cast(self, long long i, Replica r) except *
+    cpdef int keep(self, Replica r, long long node, long long stamp, long long round, long long known) except -1
+    cpdef int settle(self, long long i, Replica r) except -1
+    cpdef int hand_over(self, long long i, Replica r) except -1
+    cpdef int cast(self, long long i, Replica r) except -1
     @cython.locals(owner=cython.longlong, owner_stamp=cython.longlong)
-    cpdef void respond(self, long long i, Replica r, long long node, long long stamp, long long round, bint vote) except *
-    cpdef void recall(self, long long i, Replica r, bint won) except *
+    cpdef int respond(self, long long i, Replica r, long long node, long long stamp, long long round, bint vote) except -1
+    cpdef int recall(self, long long i, Replica r, bint won) except -1
     @cython.locals(r=Replica)
-    cpdef void on_winner(self, IAmWinner m) except *
+    cpdef int on_winner(self, IAmWinner m) except -1
     @cython.locals(r=Replica)
-    cpdef void on_release_message(self, Release m) except *
-    cpdef void use_vote(self, Replica r, long long node, long long stamp) except *
-    cpdef void set_holder(self, long long i, Replica r, long long node, long long stamp, long long generation, long long lineage) except *
-    cpdef void dispossess(self, long long i, Replica r) except *
+    cpdef int on_release_message(self, Release m) except -1
+    cpdef int use_vote(self, Replica r, long long node, long long stamp) except -1
+    cpdef int set_holder(self, long long i, Replica r, long long node, long long stamp, long long generation, long long lineage) except -1
+    cpdef int dispossess(self, long long i, Replica r) except -1

@@ -15,44 +15,44 @@ cdef class NonE2E(Routed):
     cdef public list asks
     cdef public dict replicas
     @cython.locals(ask=Ask)
-    cpdef void ask(self, long long replica, tuple asked, bint past) except *
-    cpdef void forget(self) except *
-    cpdef void over(self, long long replica, long long ts, long long attempt) except *
+    cpdef int ask(self, long long replica, tuple asked, bint past) except -1
+    cpdef int forget(self) except -1
+    cpdef int over(self, long long replica, long long ts, long long attempt) except -1
     @cython.locals(ask=Ask)
-    cpdef void on_grantreq(self, long long src, GrantReq m) except *
-    cpdef void take_vote(self, long long src, long long replica, Ask ask) except *
+    cpdef int on_grantreq(self, long long src, GrantReq m) except -1
+    cpdef int take_vote(self, long long src, long long replica, Ask ask) except -1
     cpdef long long votes(self) except -1
     @cython.locals(votes=cython.longlong)
-    cpdef void count_votes(self) except *
-    cpdef void wait_for_votes(self) except *
+    cpdef int count_votes(self) except -1
+    cpdef int wait_for_votes(self) except -1
     @cython.locals(ask=Ask, heard=cython.longlong)
     cpdef bint all_heard(self) except -1
     cpdef bint somebody_wins(self) except -1
     @cython.locals(ask=Ask, given=cython.bint)
-    cpdef void yield_votes(self) except *
-    cpdef void give_vote_back(self, long long replica, Ask ask) except *
-    cpdef void ask_later(self) except *
+    cpdef int yield_votes(self) except -1
+    cpdef int give_vote_back(self, long long replica, Ask ask) except -1
+    cpdef int ask_later(self) except -1
     @cython.locals(ask=Ask, past=cython.bint, all_once_more=cython.bint)
-    cpdef void ask_again(self) except *
+    cpdef int ask_again(self) except -1
     cpdef bint may_be_lost(self) except -1
     @cython.locals(entry=Entry)
     cpdef Keyed pass_request(self, long long src, Request m, long long next_hop)
-    cpdef void make_entry(self, Entry entry) except *
-    cpdef void inform(self, Request m, long long holder, bint way) except *
+    cpdef int make_entry(self, Entry entry) except -1
+    cpdef int inform(self, Request m, long long holder, bint way) except -1
     @cython.locals(entry=Entry, onward=Gathering)
     cpdef Keyed pass_gathering(self, long long src, Gathering m, long long next_hop)
     cpdef Gathering keep(self, Gathering onward, long long next_hop)
-    cpdef void drop_entry(self, long long replica) except *
+    cpdef int drop_entry(self, long long replica) except -1
     @cython.locals(ts=cython.longlong, node=cython.longlong, attempt=cython.longlong)
     cpdef bint is_own(self, Gathering m, tuple asked) except -1
     @cython.locals(at=cython.longlong)
-    cpdef void take_out(self, list queue, Gathering m) except *
+    cpdef int take_out(self, list queue, Gathering m) except -1
     @cython.locals(replica=Replica)
     cpdef Replica replica(self, long long number)
     @cython.locals(replica=Replica, asked=tuple)
-    cpdef void on_request(self, long long src, Request m) except *
-    cpdef void vote(self, long long number, Replica replica) except *
+    cpdef int on_request(self, long long src, Request m) except -1
+    cpdef int vote(self, long long number, Replica replica) except -1
     @cython.locals(ts=cython.longlong, node=cython.longlong, attempt=cython.longlong)
-    cpdef void tell_owner(self, long long number, Replica replica) except *
+    cpdef int tell_owner(self, long long number, Replica replica) except -1
     @cython.locals(replica=Replica)
-    cpdef void on_gathering(self, long long src, Gathering m) except *
+    cpdef int on_gathering(self, long long src, Gathering m) except -1

@@ -25,7 +25,7 @@ cdef class Replica:
     cdef public tuple owner
     cdef public list queue
     cdef public bint wanted
-    cpdef void load(self, key) except *
+    cpdef int load(self, key) except -1
 
 @cython.final
 cdef class Ask:
@@ -40,7 +40,7 @@ cpdef Entry new_entry(Request m, long long previous, long long next_hop, Entry a
 cpdef long long most_held(list asks, long long me) except -1
 cpdef list in_order(Entry entry)
 cpdef bint is_of(Entry entry, Request m) noexcept
-cpdef void keep_in(Entry entry, tuple asked) except *
+cpdef int keep_in(Entry entry, tuple asked) except -1
 cpdef void skip(Entry entry, long long gone, Skip m) noexcept
 cpdef Entry find(Entry entry, long long replica)
 cpdef Entry without(Entry entry, long long replica)

@@ -9,40 +9,40 @@ cdef class Sigma(Strawman):
     cdef public long long retry, primed_at
     cdef public bint prime, probing
     @cython.locals(other=Resp)
-    cpdef void probed(self, Resp r, Response m) except *
+    cpdef int probed(self, Resp r, Response m) except -1
     @cython.locals(promoted=cython.bint)
-    cpdef void take(self, Resp r, Response m) except *
-    cpdef void retry_later(self, Resp r, long long wait) except *
+    cpdef int take(self, Resp r, Response m) except -1
+    cpdef int retry_later(self, Resp r, long long wait) except -1
     @cython.locals(r=Resp)
-    cpdef void forget_served(self) except *
-    cpdef void keep_a_while(self, Resp r) except *
+    cpdef int forget_served(self) except -1
+    cpdef int keep_a_while(self, Resp r) except -1
     @cython.locals(r=Resp, unheard=cython.longlong, winners=cython.longlong, weight=cython.longlong)
-    cpdef void contend(self) except *
+    cpdef int contend(self) except -1
     @cython.locals(r=Resp)
-    cpdef void yield_wanted(self) except *
+    cpdef int yield_wanted(self) except -1
     cpdef bint may_yield(self, Resp r) except -1
-    cpdef void give_back(self, Resp r) except *
-    cpdef void send_yield(self, Resp r, long long grant) except *
+    cpdef int give_back(self, Resp r) except -1
+    cpdef int send_yield(self, Resp r, long long grant) except -1
     @cython.locals(r=Resp)
-    cpdef void release_votes(self) except *
+    cpdef int release_votes(self) except -1
     @cython.locals(w=Waiter)
-    cpdef void on_request(self, Replica rep, Request m) except *
+    cpdef int on_request(self, Replica rep, Request m) except -1
     @cython.locals(w=Waiter)
     cpdef bint is_known(self, Replica rep, Request m) except -1
-    cpdef void again(self, Replica rep, Waiter w, long long age) except *
+    cpdef int again(self, Replica rep, Waiter w, long long age) except -1
     cpdef bint is_ahead(self, Replica rep, Waiter w) except -1
     cpdef bint is_overdue(self, Replica rep) except -1
-    cpdef void inquire(self, Replica rep) except *
+    cpdef int inquire(self, Replica rep) except -1
     @cython.locals(Tcs=cython.longlong, P=cython.longlong)
-    cpdef void tell_waiter(self, Replica rep, Waiter w) except *
+    cpdef int tell_waiter(self, Replica rep, Waiter w) except -1
     @cython.locals(w=Waiter)
-    cpdef void on_release_message(self, Replica rep, Release m) except *
+    cpdef int on_release_message(self, Replica rep, Release m) except -1
     @cython.locals(took=cython.longlong)
-    cpdef void observe(self, Replica rep) except *
+    cpdef int observe(self, Replica rep) except -1
     @cython.locals(w=Waiter)
-    cpdef void resp_queue(self, Replica rep) except *
+    cpdef int resp_queue(self, Replica rep) except -1
     @cython.locals(w=Waiter)
-    cpdef void on_yield(self, Replica rep, Yield m) except *
+    cpdef int on_yield(self, Replica rep, Yield m) except -1
     cpdef bint is_current(self, Replica rep, Yield m) except -1
 
 cdef class SigmaLiteral(Sigma):

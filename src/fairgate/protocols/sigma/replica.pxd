@@ -12,17 +12,17 @@ cdef class Voters(Routed):
     cdef public tuple voters
     cdef public dict replicas
     cpdef long long my_life(self) except -2
-    cpdef void hear(self, long long ts) except *
+    cpdef int hear(self, long long ts) except -1
     @cython.locals(found=Replica)
     cpdef Replica replica(self, long long i)
-    cpdef void vote(self, Replica rep, long long client, long long life, long long ts, long long age) except *
-    cpdef void renew(self, Replica rep, long long age) except *
-    cpdef void tell_owner(self, Replica rep) except *
-    cpdef void lend(self, Replica rep) except *
-    cpdef void free(self, Replica rep) except *
+    cpdef int vote(self, Replica rep, long long client, long long life, long long ts, long long age) except -1
+    cpdef int renew(self, Replica rep, long long age) except -1
+    cpdef int tell_owner(self, Replica rep) except -1
+    cpdef int lend(self, Replica rep) except -1
+    cpdef int free(self, Replica rep) except -1
     @cython.locals(grant=cython.longlong, msg=Response)
-    cpdef void respond(
+    cpdef int respond(
         self, Replica rep, long long client, long long life, long long ts, long long age, long long wait, bint wanted
-    ) except *
+    ) except -1
     @cython.locals(rep=Replica, next_end=cython.longlong)
-    cpdef void end_leases(self) except *
+    cpdef int end_leases(self) except -1

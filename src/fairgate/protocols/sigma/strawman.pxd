@@ -10,44 +10,44 @@ cdef class Strawman(Voters):
     cdef public long long mine, votes, heard, answered, look_at, permit_at
     cdef public list resp
     cdef public dict tally
-    cpdef void begin(self) except *
+    cpdef int begin(self) except -1
     @cython.locals(r=Resp)
-    cpdef void ask_all(self) except *
-    cpdef void ask(self, Resp r) except *
-    cpdef void reach(self, Resp r, Keyed msg) except *
+    cpdef int ask_all(self) except -1
+    cpdef int ask(self, Resp r) except -1
+    cpdef int reach(self, Resp r, Keyed msg) except -1
     @cython.locals(r=Resp)
-    cpdef void on_response(self, Response m) except *
-    cpdef void take(self, Resp r, Response m) except *
+    cpdef int on_response(self, Response m) except -1
+    cpdef int take(self, Resp r, Response m) except -1
     cpdef bint can_spare(self, Resp r) except -1
-    cpdef void spare(self, Resp r) except *
-    cpdef void refuse(self, Response m) except *
+    cpdef int spare(self, Resp r) except -1
+    cpdef int refuse(self, Response m) except -1
     cpdef bint is_old(self, Resp r, Response m) except -1
-    cpdef void learn(self, Resp r, Response m) except *
-    cpdef void count(self, Resp r, long long owner, long long owner_ts, long long grant) except *
+    cpdef int learn(self, Resp r, Response m) except -1
+    cpdef int count(self, Resp r, long long owner, long long owner_ts, long long grant) except -1
     @cython.locals(rest=cython.longlong)
-    cpdef void uncount(self, Resp r) except *
-    cpdef void judge(self) except *
-    cpdef void contend(self) except *
-    cpdef void lose_round(self) except *
+    cpdef int uncount(self, Resp r) except -1
+    cpdef int judge(self) except -1
+    cpdef int contend(self) except -1
+    cpdef int lose_round(self) except -1
     @cython.locals(r=Resp)
-    cpdef void win(self) except *
+    cpdef int win(self) except -1
     @cython.locals(r=Resp, weight=cython.longlong)
     cpdef long long valid(self, long long margin) except -1
     @cython.locals(r=Resp, end=cython.longlong)
-    cpdef void watch(self) except *
-    cpdef void lose(self, str why) except *
+    cpdef int watch(self) except -1
+    cpdef int lose(self, str why) except -1
     @cython.locals(r=Resp)
-    cpdef void release_votes(self) except *
+    cpdef int release_votes(self) except -1
     @cython.locals(r=Resp)
-    cpdef void end_request(self) except *
+    cpdef int end_request(self) except -1
     @cython.locals(response=Response, request=Request, release=Release)
-    cpdef void deliver(self, long long src, Keyed msg) except *
-    cpdef void on_request(self, Replica rep, Request m) except *
-    cpdef void on_release_message(self, Replica rep, Release m) except *
+    cpdef int deliver(self, long long src, Keyed msg) except -1
+    cpdef int on_request(self, Replica rep, Request m) except -1
+    cpdef int on_release_message(self, Replica rep, Release m) except -1
     @cython.locals(due=cython.longlong)
-    cpdef void look_later(self, Resp r, long long delay) except *
+    cpdef int look_later(self, Resp r, long long delay) except -1
     @cython.locals(r=Resp)
-    cpdef void look(self) except *
-    cpdef void look_at_one(self, Resp r) except *
-    cpdef void ask_again(self, Resp r) except *
-    cpdef void keep_permit(self) except *
+    cpdef int look(self) except -1
+    cpdef int look_at_one(self, Resp r) except -1
+    cpdef int ask_again(self, Resp r) except -1
+    cpdef int keep_permit(self) except -1

@@ -40,8 +40,8 @@ cdef class Replica:
     cdef public dict waiting
     @cython.locals(low=cython.longlong, high=cython.longlong, middle=cython.longlong, w=Waiter)
     cpdef long long place(self, long long ts, long long client) noexcept
-    cpdef void insert(self, Waiter w) except *
-    cpdef void remove(self, Waiter w) except *
+    cpdef int insert(self, Waiter w) except -1
+    cpdef int remove(self, Waiter w) except -1
 
 cpdef object left(long long at, long long now)
 cpdef object moment(long long left, long long now)

@@ -1,0 +1,258 @@
+"""Declarations: a message, a record or a node names its fields once, with types, and the rest is derived.
+
+    @message("fk.token", tokens=1)
+    class Token(Message):
+        slot: int
+        fence: int
+
+has a constructor, `key()` and a decoder that checks what comes from outside. A `@record` is something a node keeps,
+with a constructor, `key()` (`key_at(now)` if it holds moments) and `from_key`. A `@node` is a protocol, or another
+node of the contract:
+
+- its fields are its state, in the order of the key; `Option[...]` and `Fixed[...]` are not part of the state. A default is
+  the value at the start; what depends on the setup is set by `initialize(setup)`, which runs last;
+- a method `on_...` whose last parameter is a message is the handler of that message, and gets the source first if it
+  has two parameters;
+- `shown` says what people see of the state;
+- a field x whose form in a key is its own affair has the methods `x_key()` and `load_x(key)`; `loaded()` runs at the
+  end of `load`;
+- what a class writes itself (`show`, `deliver`, ...) is not derived, for it or its subclasses.
+
+Fields and handlers of base classes come first. core/kinds.py has the types of fields, core/derive.py the derived text.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, dataclass_transform, get_type_hints
+
+from fairgate.core import outside
+from fairgate.core.derive import (
+    MISSING,
+    Choices,
+    Field,
+    Function,
+    Handler,
+    decoder,
+    dispatch,
+    key_functions,
+    message_functions,
+    record_functions,
+    set_fields,
+    show,
+)
+from fairgate.core.kinds import Fixed, Id, Ids, Moment, Option, Place, Small, kind_of
+from fairgate.core.message import Message, as_tuples, decode_as, register_decoder
+from fairgate.core.units import left, moment
+
+__all__ = [
+    "Fixed", "Id", "Ids", "Moment", "Option", "Place", "Small", "message", "node", "one_of", "record",
+]  # fmt: skip
+
+Class = TypeVar("Class", bound=type)
+Fields = dict[str, Any]  # name -> annotation, or (annotation, default)
+
+FIELDS: dict[type, list[Field]] = {}  # those that a class itself declares
+HANDLERS: dict[type, list[Handler]] = {}
+DERIVED: dict[type, set[str]] = {}  # methods that were derived, not written by hand
+
+
+def one_of(*choices: str) -> Any:
+    """The default of an option that is one of these words: the first."""
+    return Choices(choices)
+
+
+def chosen(cls: str, options: dict[str, Any], name: str, choices: tuple[str, ...]) -> str:
+    choice: str = options.get(name, choices[0])
+    if choice not in choices:
+        raise ValueError(f"{cls}: {name} must be one of {', '.join(choices)}, not {choice!r}")
+    return choice
+
+
+HELPERS = {
+    "as_tuples": as_tuples,
+    "chosen": chosen,
+    "decode_as": decode_as,
+    "left": left,
+    "moment": moment,
+    **{name: getattr(outside, name) for name in ("flag", "place", "shaped", "text", "whole")},
+}
+
+
+# What a class has declared, with its bases.
+
+
+def merged_fields(cls: type) -> list[Field]:
+    found: dict[str, Field] = {}
+    for base in reversed(cls.__mro__):
+        found.update({field.name: field for field in FIELDS.get(base, ())})
+    return list(found.values())
+
+
+def merged_handlers(cls: type) -> list[Handler]:
+    found: dict[str, Handler] = {}
+    for base in reversed(cls.__mro__):
+        found.update({handler.name: handler for handler in HANDLERS.get(base, ())})
+    return list(found.values())
+
+
+def hand_written(cls: type) -> set[str]:
+    """Methods that the class or a base wrote for itself, the framework's own classes apart."""
+    found: set[str] = set()
+    for base in reversed(cls.__mro__):
+        if not is_framework(base):
+            found |= {name for name, what in vars(base).items() if callable(what)} - DERIVED.get(base, set())
+    return found
+
+
+def is_framework(cls: type) -> bool:
+    return cls is object or (cls.__module__.startswith("fairgate.core.") and cls not in DERIVED)
+
+
+def own_fields(cls: type) -> list[Field]:
+    hints = get_type_hints(cls, localns={cls.__name__: cls}, include_extras=True)
+    return [Field(name, kind_of(hints[name]), vars(cls).get(name, MISSING)) for name in vars(cls).get("__annotations__", ())]
+
+
+def own_handlers(cls: type) -> list[Handler]:
+    found = []
+    for name, method in vars(cls).items():
+        hints = [hint for argument, hint in getattr(method, "__annotations__", {}).items() if argument != "return"]
+        if name.startswith("on_") and hints and isinstance(hints[-1], type) and issubclass(hints[-1], Message):
+            found.append(Handler(name, hints[-1], takes_source=len(hints) > 1))
+    return found
+
+
+# What is derived for a class.
+
+
+def message_parts(cls: type, tag: str, tokens: int, coordinators: int) -> list[Function]:
+    return message_functions(tag, merged_fields(cls), tokens, coordinators, hasattr(cls, "complete"))
+
+
+def record_parts(cls: type) -> list[Function]:
+    return record_functions(cls.__name__, merged_fields(cls), hasattr(cls, "complete"))
+
+
+def node_parts(cls: type, owners: dict[str, str] | None = None) -> list[Function]:
+    """Nothing is derived again that a base already has in the same form. `owners`: see `dispatch`."""
+    fields, written = merged_fields(cls), hand_written(cls)
+    layer = hasattr(cls, "layer_key")
+    found: list[Function] = []
+    if FIELDS[cls]:
+        found.append(set_fields(cls.__name__, fields))
+    if FIELDS[cls] or "timed" in vars(cls):
+        found += key_functions(fields, written, layer, bool(cls.timed) and not layer)  # type: ignore[attr-defined]
+    if HANDLERS[cls]:
+        routed = [handler for handler in merged_handlers(cls) if hasattr(handler.message, "target")]
+        direct = [handler for handler in merged_handlers(cls) if handler not in routed]
+        found += [dispatch("on_message", direct, owners)] if direct else []
+        found += [dispatch("deliver", routed, owners)] if routed else []
+    if "shown" in vars(cls):
+        found.append(show(vars(cls)["shown"], fields))
+    return [function for function in found if function.name not in written]
+
+
+# The decorators of plain classes.
+
+
+def remade(cls: type, functions: list[Function]) -> Any:
+    """The class with its derived methods, and slots for its fields."""
+    fields = {field.name for field in FIELDS[cls]}
+    inherited = {field.name for base in cls.__mro__[1:] for field in FIELDS.get(base, ())}
+    scope = dict(HELPERS)
+    scope.update({name: what for name, what in named_classes(cls).items()})
+    for function in functions:
+        exec(compile(function.text, f"<derived for {cls.__qualname__}>", "exec"), scope)
+    namespace = {name: what for name, what in vars(cls).items() if name not in fields | {"__dict__", "__weakref__"}}
+    namespace |= {function.name: scope[function.name] for function in functions}
+    namespace["__slots__"] = tuple(sorted(fields - inherited))
+    made = type(cls)(cls.__name__, cls.__bases__, namespace)
+    scope[cls.__name__] = made
+    for table in (FIELDS, HANDLERS):
+        table[made] = table.pop(cls)  # type: ignore[attr-defined]
+    DERIVED[made] = {function.name for function in functions}
+    return made
+
+
+def named_classes(cls: type) -> dict[str, type]:
+    """The classes that derived text may name."""
+    found: dict[str, type] = {handler.message.__name__: handler.message for handler in merged_handlers(cls)}
+    todo = [field.kind for field in merged_fields(cls)]
+    while todo:
+        kind = todo.pop()
+        todo += kind.parts
+        if kind.is_declared:
+            found[kind.base.__name__] = kind.base
+    return found
+
+
+def note(cls: type, own: list[Field], handlers: list[Handler]) -> None:
+    FIELDS[cls] = own
+    HANDLERS[cls] = handlers
+
+
+@dataclass_transform()
+def message(tag: str = "", *, tokens: int = 0, coordinators: int = 0) -> Callable[[Class], Class]:
+    """A message with this tag; without one, what several messages have in common."""
+
+    def decorated(cls: Class) -> Class:
+        note(cls, own_fields(cls), [])
+        made = remade(cls, message_parts(cls, tag, tokens, coordinators))
+        made.tag = tag
+        if tag:
+            scope: dict[str, Any] = {**HELPERS, **named_classes(made), made.__name__: made}
+            function = decoder(made.__name__, merged_fields(made))
+            exec(function.text, scope)
+            register_decoder(made, scope[function.name])
+        return made  # type: ignore[no-any-return]
+
+    return decorated
+
+
+@dataclass_transform()
+def record(cls: Class) -> Class:
+    """Something that a node keeps."""
+    note(cls, own_fields(cls), [])
+    made = remade(cls, record_parts(cls))
+    return made  # type: ignore[no-any-return]
+
+
+def node(cls: Class) -> Class:
+    """A node of the contract: a protocol, a layer, or what several of them have in common."""
+    note(cls, own_fields(cls), own_handlers(cls))
+    made = remade(cls, node_parts(cls))
+    describe(made)
+    return made  # type: ignore[no-any-return]
+
+
+def describe(cls: Any) -> None:
+    """Complete what a protocol says of itself: its options, and where ids stand in keys and messages."""
+    about = vars(cls).get("about")
+    if about is None:
+        return
+    fields = merged_fields(cls)
+    options = {field.name: field.default for field in fields if field.is_option}
+    if not about.literal:
+        about.options.update({name: tuple(default) if isinstance(default, Choices) else default for name, default in options.items()})
+    if about.symmetric:
+        named = [field for field in fields if field.is_state]
+        about.ids["key"] = tuple(1 + i for i, field in enumerate(named) if field.kind.is_id)
+        for handler in merged_handlers(cls):
+            parts = [field for field in merged_fields(handler.message) if field.is_state]
+            where = tuple(1 + i for i, field in enumerate(parts) if field.kind.is_id)
+            if where:
+                about.ids[handler.message.tag] = where
+
+
+# Compiled classes carry their derived methods, and report the rest when their module is imported.
+
+
+def declared(cls: Any, fields: Fields, handlers: Sequence[tuple[str, Any, bool]] = (), derived: Sequence[str] = ()) -> None:
+    """Take note of fields and handlers of a class that no decorator has seen."""
+    own = [
+        Field(name, kind_of(what[0]), what[1]) if isinstance(what, tuple) else Field(name, kind_of(what))
+        for name, what in fields.items()
+    ]
+    note(cls, own, [Handler(*handler) for handler in handlers])
+    if derived:
+        DERIVED[cls] = set(derived)
+    describe(cls)

@@ -1,0 +1,212 @@
+"""What follows from a declaration, as text: constructors, keys and their opposites, dispatch.
+
+The plain classes execute this text when they are made (core/declare.py); the build pastes the same text into what
+Cython compiles (tools/expand.py). So there is one definition of what, say, a key contains.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from fairgate.core.kinds import ROLES, Kind
+from fairgate.core.message import Message
+
+MISSING: Any = object()  # a field without a default
+
+
+class Choices(tuple[str, ...]):
+    """The values an option may have, the default first."""
+
+
+@dataclass(frozen=True)
+class Field:
+    name: str
+    kind: Kind
+    default: Any = MISSING
+
+    @property
+    def is_option(self) -> bool:
+        return "option" in self.kind.marks
+
+    @property
+    def is_state(self) -> bool:
+        return not any(role in self.kind.marks for role in ROLES)
+
+    @property
+    def first_value(self) -> str:
+        """The expression for the default: a container is made anew for every object."""
+        if isinstance(self.default, list | dict | set) and self.default:
+            raise TypeError(f"{self.name}: a container with something in it is no default, set it in `initialize`")
+        return repr(self.default)
+
+
+@dataclass(frozen=True)
+class Handler:
+    name: str
+    message: type[Message]
+    takes_source: bool
+
+
+@dataclass(frozen=True)
+class Function:
+    """A derived method, or with `of` a function beside the class that is made from it."""
+
+    name: str
+    parameters: str
+    body: tuple[str, ...]
+    is_classmethod: bool = False
+
+    @property
+    def text(self) -> str:
+        lines = ["@classmethod"] if self.is_classmethod else []
+        return "\n".join([*lines, f"def {self.name}({self.parameters}):", *[f"    {line}" for line in self.body], ""])
+
+
+def state(fields: list[Field]) -> list[Field]:
+    return [field for field in fields if field.is_state]
+
+
+def tuple_of(parts: list[str]) -> str:
+    return f"({', '.join(parts)}{',' * (len(parts) == 1)})"
+
+
+# Messages and records.
+
+
+def message_functions(tag: str, fields: list[Field], tokens: int, coordinators: int, completes: bool) -> list[Function]:
+    named = state(fields)
+    made = [constructor(fields, completes)] if fields else []
+    if tag:
+        parts = [repr(tag), *[field.kind.key(f"self.{field.name}") for field in named]]
+        made.append(Function("key", "self", (f"return {tuple_of(parts)}",)))
+    for name, count in (("tokens", tokens), ("coordinators", coordinators)):
+        if count:
+            made.append(Function(name, "self", (f"return {count}",)))
+    return made
+
+
+def decoder(cls: str, fields: list[Field], make: str = "") -> Function:
+    """From the fields of a key that came from outside; `make` is the constructor if it is not the class."""
+    named = state(fields)
+    checked = ", ".join(field.kind.check(field.name) for field in named)
+    return Function(f"decode_{cls}", ", ".join(field.name for field in named), (f"return {make or cls}({checked})",))
+
+
+def constructor(fields: list[Field], completes: bool) -> Function:
+    parameters = ", ".join(["self", *[field.name for field in required(fields)]])
+    return Function("__init__", parameters, (*assignments("self", fields), *["self.complete()"] * completes))
+
+
+def required(fields: list[Field]) -> list[Field]:
+    return [field for field in fields if field.default is MISSING and field.is_state]
+
+
+def assignments(target: str, fields: list[Field]) -> tuple[str, ...]:
+    """The fields of a new object: what was given, and defaults. A fixed field without either is left to `complete`."""
+    given = {field.name for field in required(fields)}
+    return tuple(
+        f"{target}.{field.name} = {field.name if field.name in given else field.first_value}"
+        for field in fields
+        if field.name in given or field.default is not MISSING
+    )
+
+
+def record_functions(cls: str, fields: list[Field], completes: bool) -> list[Function]:
+    timed = any(field.kind.is_timed for field in fields)
+    now = ", now" * timed
+    parts = tuple_of([field.kind.key(f"self.{field.name}", "now") for field in state(fields)])
+    loaded = [f"one = {cls}.__new__({cls})"]
+    loaded += assignments("one", [field for field in fields if not field.is_state])
+    loaded += unpacked("one", state(fields), "key", "now") + ["one.complete()"] * completes + ["return one"]
+    return [
+        constructor(fields, completes),
+        Function("key_at" if timed else "key", f"self{now}", (f"return {parts}",)),
+        Function("from_key", f"cls, key{now}", tuple(loaded), is_classmethod=True),
+    ]
+
+
+def unpacked(target: str, fields: list[Field], key: str, now: str, before: str = "") -> list[str]:
+    """Statements that set these fields from a key; `before` names what the key has in front of them."""
+    names = {field.name: field.name if converted(field, target) else f"{target}.{field.name}" for field in fields}
+    targets = before + ", ".join(names.values())
+    lines = [f"{targets},  = {key}"] if targets else []
+    return lines + [
+        f"{target}.{field.name} = {field.kind.load(field.name, now)}" for field in fields if converted(field, target)
+    ]
+
+
+def converted(field: Field, target: str) -> bool:
+    return field.kind.load(target) != target
+
+
+# Nodes.
+
+
+def set_fields(cls: str, fields: list[Field]) -> Function:
+    lines = []
+    for field in fields:
+        if isinstance(field.default, Choices):
+            lines.append(f"self.{field.name} = chosen({cls!r}, setup.options, {field.name!r}, {tuple(field.default)!r})")
+        elif field.is_option:
+            lines.append(f"self.{field.name} = setup.options.get({field.name!r}, {field.first_value})")
+        elif field.default is not MISSING:
+            lines.append(f"self.{field.name} = {field.first_value}")
+    return Function("set_fields", "self, setup", tuple(lines) or ("pass",))
+
+
+def key_functions(fields: list[Field], hand_written: set[str], layer: bool, timed: bool) -> list[Function]:
+    """`key` and `load` of a node, or a layer's part of them. A field x with its own form has x_key and load_x."""
+    named = state(fields)
+    own = {field.name for field in named if f"{field.name}_key" in hand_written}
+    parts = [
+        f"self.{field.name}_key()" if field.name in own else field.kind.key(f"self.{field.name}") for field in named
+    ]
+    names = {f: f.name if f.name in own or converted(f, "self") else f"self.{f.name}" for f in named}
+    targets = list(names.values())
+    if not layer:
+        parts = ["self.version", *parts, *["self.timers_key()"] * timed]
+        targets = ["_", *targets, *["timers"] * timed]
+    lines = [] if layer else ["self.check_version(key)"]
+    lines += [f"{tuple_of(targets)} = key"] if targets else []
+    for field in named:
+        if field.name in own:
+            lines.append(f"self.load_{field.name}({field.name})")
+        elif converted(field, "self"):
+            lines.append(f"self.{field.name} = {field.kind.load(field.name)}")
+    lines += ["self.load_timers(tuple(timers))"] * (timed and not layer)
+    lines += ["self.loaded()"] * ("loaded" in hand_written)
+    prefix = ("layer_key", "load_layer") if layer else ("key", "load")
+    return [
+        Function(prefix[0], "self", (f"return {tuple_of(parts)}",)),
+        Function(prefix[1], "self, key", tuple(lines) or ("pass",)),
+    ]
+
+
+def dispatch(name: str, handlers: list[Handler], owners: dict[str, str] | None = None) -> Function:
+    """`on_message` or `deliver`: one handler per message.
+
+    For Cython `owners` names the class that each handler is from: calls are direct then, without a look for overriding
+    methods, and the message is not checked again. (A variable for the type would be counted as one more reference.)
+    """
+    lines = [] if owners else ["kind = type(msg)"]
+    kind = "type(msg)" if owners else "kind"
+    for handler in handlers:
+        cls = handler.message.__name__
+        test = f"{kind} is {cls}" if handler.message.tag else f"isinstance(msg, {cls})"
+        source = "src, " * handler.takes_source
+        call = f"self.{handler.name}({source}msg)"
+        if owners:
+            call = f"{owners[handler.name]}.{handler.name}(self, {source}cython.cast({cls}, msg))"
+        lines += [f"{'if' if handler is handlers[0] else 'elif'} {test}:", f"    {call}"]
+    return Function(name, "self, src, msg", tuple(lines))
+
+
+def show(shown: str, fields: list[Field]) -> Function:
+    """From a string such as "parent token=slot": a name for people, and the field where that has another one."""
+    kinds = {field.name: field.kind.base for field in fields}
+    forms = {list: "tuple({})", set: "sorted({})"}
+    parts = []
+    for word in shown.split():
+        name, _, attribute = word.partition("=")
+        value = forms.get(kinds.get(attribute or name), "{}").format(f"self.{attribute or name}")
+        parts.append(f"{name!r}: {value}")
+    return Function("show", "self", (f"return {{{', '.join(parts)}}}",))

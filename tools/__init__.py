@@ -1,0 +1,1 @@
+"""Tools for building and looking after the project; none of them is installed."""

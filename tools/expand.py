@@ -1,0 +1,443 @@
+"""Expands declared modules (core/declare.py) into what Cython compiles: a plain .py and an augmenting .pxd.
+
+The module is imported as plain Python, so its classes know their fields, handlers and bases; its source is parsed for
+where things stand. The expanded .py is the source with these changes, none of which moves a line:
+
+- decorators and field declarations are blank, and in the space they leave stand the derived methods, one per line;
+- `Token(slot, fence)` inside a function becomes `make_Token(slot, fence)`, a C function that sets the fields directly,
+  because calling a class packs the arguments into Python objects first;
+- `return` without a value becomes `return 0`, see `with_results`;
+- integer constants inside functions become literals, or C variables if they are large;
+- the blank line before a function takes a decorator with the C types of its annotated local variables.
+
+Everything longer follows after the last line. So a traceback from compiled code names the line of the source.
+
+The .pxd has the C types of fields, from the declaration, and of parameters and results, from their annotations. A class
+without subclasses is final. What Cython cannot turn into a C function (closures, defaults, decorators) stays a Python
+function.
+"""
+
+import ast
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, get_type_hints
+
+from fairgate.core.declare import DERIVED, FIELDS, HANDLERS, merged_fields, merged_handlers, node_parts
+from fairgate.core.declare import message_parts, named_classes, record_parts
+from fairgate.core.derive import MISSING, Field, Function, assignments, decoder, required
+from fairgate.core.kinds import Kind, kind_of
+from fairgate.core.message import Message
+from fairgate.core.node import Node
+
+DECLARE = "fairgate.core.declare"
+MARKER = f"from {DECLARE} import "
+LITERALS = 1 << 31  # integers below are C literals to Cython, larger ones would be Python objects
+CLOSURES = (ast.Lambda, ast.GeneratorExp, ast.FunctionDef, ast.AsyncFunctionDef, ast.Yield, ast.YieldFrom)
+
+
+def is_declared(source: str) -> bool:
+    """Does the module declare anything?"""
+    return any(line.startswith(MARKER) for line in source.splitlines())
+
+
+class Project:
+    """The modules that are compiled, and what each offers to C code of the others."""
+
+    def __init__(self, src: Path) -> None:
+        self.src = src
+        self.hand_made: dict[str, set[str]] = {}  # module -> names in its .pxd; methods as Class.method
+        self.declared: list[str] = []
+        for path in sorted(src.rglob("*.py")):
+            name = ".".join(path.relative_to(src).with_suffix("").parts)
+            if path.with_suffix(".pxd").exists():
+                self.hand_made[name] = set(names_in_pxd(path.with_suffix(".pxd").read_text()))
+            elif is_declared(path.read_text()):
+                self.declared.append(name)
+        for name in self.declared:
+            import_module(name)
+
+    def source_of(self, name: str) -> Path:
+        return self.src.joinpath(*name.split(".")).with_suffix(".py")
+
+    def is_compiled(self, thing: Any) -> bool:
+        """A class or function that C code can use."""
+        module, name = getattr(thing, "__module__", ""), getattr(thing, "__qualname__", "")
+        if module in self.hand_made:
+            return name in self.hand_made[module]
+        if module not in self.declared:
+            return False
+        return thing in FIELDS if isinstance(thing, type) else name in c_functions(self, module)
+
+    def c_type(self, kind: Kind) -> str:
+        if kind.c == "object" and isinstance(kind.base, type) and self.is_compiled(kind.base):
+            return kind.base.__name__
+        return kind.c if not kind.is_declared or self.is_compiled(kind.base) else "object"
+
+
+def names_in_pxd(text: str) -> Iterator[str]:
+    cls = ""
+    for line in text.splitlines():
+        words = line.split("(")[0].split()
+        if line.startswith("cdef class"):
+            cls = words[2].rstrip(":")
+            yield cls
+        elif "cpdef" in words:
+            yield f"{cls}.{words[-1]}" if line.startswith(" ") else words[-1]
+
+
+# Types.
+
+
+def can_be_c(function: ast.FunctionDef) -> bool:
+    arguments = function.args
+    special = arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults
+    closure = any(isinstance(inner, CLOSURES) for inner in ast.walk(function) if inner is not function)
+    return not (special or closure or function.decorator_list or function.name.startswith("__"))
+
+
+def c_functions(project: Project, module: str) -> set[str]:
+    tree = ast.parse(project.source_of(module).read_text())
+    return {one.name for one in tree.body if isinstance(one, ast.FunctionDef) and can_be_c(one)}
+
+
+def c_signature(project: Project, function: ast.FunctionDef, live: Any) -> str:
+    """As the .pxd has it. An error is seen by the result: asking Python after every call costs more."""
+    hints = get_type_hints(live, include_extras=True)
+    arguments = []
+    for argument in function.args.args:
+        known = argument.arg in hints
+        arguments.append(f"{project.c_type(kind_of(hints[argument.arg]))} {argument.arg}" if known else argument.arg)
+    result = hints.get("return", Any)
+    c = "int" if result is type(None) else project.c_type(kind_of(result))
+    failure = {"int": " except -1", "bint": " except -1"}  # for numbers Cython's own rule: -1, and then it asks
+    return f"cpdef {c} {function.name}({', '.join(arguments)}){failure.get(c, '')}"
+
+
+def c_locals(project: Project, function: ast.FunctionDef, module: ModuleType) -> str:
+    """The annotated local variables, as a decorator."""
+    found = {}
+    for one in ast.walk(function):
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
+            hint = eval(compile(ast.Expression(one.annotation), "", "eval"), vars(module))
+            found[one.target.id] = project.c_type(kind_of(hint))
+    return f"@cython.locals({', '.join(f'{name}={as_cython(c)}' for name, c in found.items())})" if found else ""
+
+
+def as_cython(c: str) -> str:
+    known = {"long long": "cython.longlong", "unsigned long long": "cython.ulonglong", "int": "cython.int"}
+    return (known | {"bint": "cython.bint", "double": "cython.double"}).get(c, c)
+
+
+def with_results(source: str) -> str:
+    """In C a function without a result returns 0, or -1 for an error, so its `return` says 0."""
+    lines = source.splitlines()
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, ast.FunctionDef) and not function.name.startswith("__"):
+            for one in ast.walk(function):
+                if isinstance(one, ast.Return) and one.value is None:
+                    line = lines[one.lineno - 1]
+                    assert line.strip().partition("#")[0].rstrip() == "return", f"not alone on its line: {line}"
+                    lines[one.lineno - 1] = line.replace("return", "return 0", 1)
+    return "\n".join([*lines, ""])
+
+
+# One module.
+
+
+class Expanded:
+    """The text of one module, with its edits."""
+
+    def __init__(self, project: Project, name: str) -> None:
+        self.project = project
+        self.name = name
+        self.module = sys.modules[name]
+        source = project.source_of(name).read_text()
+        self.tree = ast.parse(source)
+        self.lines = [line.encode() for line in with_results(source).splitlines()]  # ast counts columns in bytes
+        self.appended: list[str] = []
+        self.pxd: list[str] = []
+        self.imports: dict[str, set[str]] = {}  # what the appended text needs: module -> names
+        self.cimports: dict[str, set[str]] = {}
+        self.variables: dict[str, str] = {}  # C variables for constants, with their types
+        self.classes = [one for one in self.tree.body if isinstance(one, ast.ClassDef) and self.live(one) in FIELDS]
+        self.edit_functions()
+        for each in self.classes:
+            self.expand_class(each)
+        self.declare_functions()
+        self.cimport_names()
+
+    def live(self, definition: ast.ClassDef) -> Any:
+        return vars(self.module)[definition.name]
+
+    # The source, changed in place.
+
+    def edit_functions(self) -> None:
+        """Calls of declared classes, and constants, inside functions."""
+        edits: list[tuple[ast.Name, str]] = []
+        for function in functions_in(self.tree):
+            for one in names_in(function):
+                value = vars(self.module).get(one.id)
+                if isinstance(value, type) and value in FIELDS and is_made(function, one):
+                    edits.append((one, self.maker(value)))
+                elif one.id.isupper() and isinstance(one.ctx, ast.Load) and one.id in vars(self.module):
+                    edits.append((one, self.constant(one.id, value)))
+            self.type_locals(function)
+        for one, text in sorted(set(edits), key=lambda edit: (edit[0].lineno, -edit[0].col_offset)):
+            line = self.lines[one.lineno - 1]
+            assert one.end_col_offset is not None
+            self.lines[one.lineno - 1] = line[: one.col_offset] + text.encode() + line[one.end_col_offset :]
+
+    def type_locals(self, function: ast.FunctionDef) -> None:
+        typed = c_locals(self.project, function, self.module)
+        if typed:
+            before = self.lines[function.lineno - 2]
+            assert not before.strip() or before.strip().startswith(b"#"), f"no blank line before {function.name}"
+            self.lines[function.lineno - 2] = b" " * function.col_offset + typed.encode()
+
+    def maker(self, cls: type) -> str:
+        name = f"make_{cls.__name__}"
+        if cls.__module__ != self.name and cls.__module__ in self.project.declared:
+            self.imports.setdefault(cls.__module__, set()).add(name)
+            self.cimports.setdefault(cls.__module__, set()).add(name)
+        return name if cls.__module__ in self.project.declared else cls.__name__
+
+    def constant(self, name: str, value: Any) -> str:
+        hint = vars(self.module).get("__annotations__", {}).get(name, type(value))
+        kind = kind_of(hint)
+        if type(value) is int and abs(value) < LITERALS:
+            return f"({value})"
+        if type(value) is int or kind.base in (list, dict, tuple):
+            self.variables[name] = "unsigned long long" if type(value) is int and value >> 63 > 0 else kind.c
+            return f"c_{name}"
+        return name
+
+    # Classes.
+
+    def expand_class(self, definition: ast.ClassDef) -> None:
+        cls = self.live(definition)
+        for decorator in definition.decorator_list:
+            self.blank(decorator.lineno, decorator.end_lineno or decorator.lineno)
+        decorator = definition.decorator_list[0]
+        inside = self.class_lines(cls, decorator)
+        self.place(definition, inside)
+        self.report(cls, definition)
+        self.class_pxd(cls, definition)
+
+    def class_lines(self, cls: type, decorator: ast.expr) -> list[str]:
+        """The derived part of the class body, a line each; longer functions go behind the module."""
+        if issubclass(cls, Node):
+            owners = {handler.name: owner_of(cls, handler.name) for handler in merged_handlers(cls)}
+            lines = []
+            for function in node_parts(cls, {name: owner.__name__ for name, owner in owners.items()}):
+                if any(line.endswith(":") for line in function.body):
+                    function = self.beside(cls, function)
+                lines += one_line(function)
+            for owner in owners.values():
+                self.need(owner)
+            for needed in named_classes(cls).values():
+                self.need(needed)
+            return lines
+        if issubclass(cls, Message):
+            tag, counts = message_arguments(decorator)
+            functions = message_parts(cls, tag, counts.get("tokens", 0), counts.get("coordinators", 0))
+            self.make_function(cls)
+            if tag:
+                self.appended.append(decoder(cls.__name__, merged_fields(cls), f"make_{cls.__name__}").text)
+                self.appended.append(f"register_decoder({cls.__name__}, decode_{cls.__name__})\n")
+            return [f"tag = {tag!r}", *[line for function in functions for line in one_line(function)]]
+        self.make_function(cls)
+        return [line for function in record_parts(cls) for line in one_line(function)]
+
+    def beside(self, cls: type, function: Function) -> Function:
+        """A function with `if` in it does not fit one line: it stands behind the module, and is called in its place."""
+        beside = Function(f"{cls.__name__}_{function.name}", function.parameters, function.body)
+        types = f"@cython.locals(self={cls.__name__}, src=cython.longlong, msg=Message)"
+        self.appended.append(f"@cython.cfunc\n@cython.inline\n@cython.returns(cython.int)\n@cython.exceptval(-1)\n{types}")
+        self.appended.append(beside.text)
+        self.need(Message)
+        return Function(function.name, function.parameters, (f"{beside.name}({function.parameters})",))
+
+    def make_function(self, cls: type) -> None:
+        fields = merged_fields(cls)
+        body = (f"m = {cls.__name__}.__new__({cls.__name__})", *assignments("m", fields))
+        body += ("m.complete()",) * hasattr(cls, "complete") + ("return m",)
+        names = ", ".join(field.name for field in required(fields))
+        self.appended.append(Function(f"make_{cls.__name__}", names, body).text)
+        typed = ", ".join(f"{self.project.c_type(field.kind)} {field.name}" for field in required(fields))
+        self.pxd += [f"@cython.locals(m={cls.__name__})", f"cpdef {cls.__name__} make_{cls.__name__}({typed})"]
+        for needed in named_classes(cls).values():
+            self.need(needed)
+
+    def need(self, cls: type) -> None:
+        """The appended text names this class."""
+        if cls.__module__ != self.name:
+            self.imports.setdefault(cls.__module__, set()).add(cls.__name__)
+            if self.project.is_compiled(cls):
+                self.cimports.setdefault(cls.__module__, set()).add(cls.__name__)
+
+    def place(self, definition: ast.ClassDef, inside: list[str]) -> None:
+        """Put these lines where declarations, comments and blank lines leave room at the top of the class."""
+        fields = {field.name for field in FIELDS[self.live(definition)]} | {"shown"}
+        kept: set[int] = set()
+        end = (definition.end_lineno or 0) + 2  # two blank lines follow a class
+        for one in definition.body:
+            first = min([one.lineno, *[each.lineno for each in getattr(one, "decorator_list", ())]])
+            if isinstance(one, ast.FunctionDef | ast.ClassDef):
+                end = first - 1
+                break
+            if not (is_docstring(one) or set(targets_of(one)) & fields):
+                kept |= set(range(first, (one.end_lineno or first) + 1))
+        free = [line for line in range(definition.body[0].lineno, end + 1) if line not in kept]
+        self.lines += [b""] * (end - len(self.lines))
+        if len(inside) > len(free):
+            raise ValueError(
+                f"{self.name}.{definition.name}: {len(inside)} derived lines need room and there are {len(free)}; "
+                "a longer docstring makes some"
+            )
+        for line in free:
+            self.lines[line - 1] = b""
+        for line, text in zip(free, inside or ["pass"], strict=False):
+            self.lines[line - 1] = f"    {text}".encode()
+
+    def blank(self, first: int, last: int) -> None:
+        for line in range(first, last + 1):
+            self.lines[line - 1] = b""
+
+    def report(self, cls: type, definition: ast.ClassDef) -> None:
+        """At import the compiled class tells what its decorator would have noted."""
+        annotations = {
+            one.target.id: ast.unparse(one.annotation)
+            for one in definition.body
+            if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+        }
+        fields = []
+        for field in FIELDS[cls]:
+            hint = annotations[field.name].strip("'")
+            fields.append(f"{field.name!r}: {hint if field.default is MISSING else f'({hint}, {default_text(field)})'}")
+        handlers = [f"({one.name!r}, {one.message.__name__}, {one.takes_source})" for one in HANDLERS[cls]]
+        derived = sorted(DERIVED[cls])
+        self.appended.append(
+            f"declared({cls.__name__}, {{{', '.join(fields)}}}, [{', '.join(handlers)}], {derived!r})\n"
+        )
+
+    # The .pxd.
+
+    def class_pxd(self, cls: type, definition: ast.ClassDef) -> None:
+        base = cls.__bases__[0]
+        self.need(base)
+        lines = [f"cdef class {cls.__name__}({base.__name__}):" if base is not object else f"cdef class {cls.__name__}:"]
+        access = "readonly" if issubclass(cls, Message) else "public"
+        inherited = {field.name for one in cls.__mro__[1:] for field in FIELDS.get(one, ())}
+        for field in FIELDS[cls]:
+            if field.name not in inherited:
+                lines.append(f"    cdef {access} {self.project.c_type(field.kind)} {field.name}")
+        for function in definition.body:
+            if isinstance(function, ast.FunctionDef) and can_be_c(function):
+                lines += [f"    {line}" for line in self.method_pxd(cls, function)]
+        if not cls.__subclasses__():
+            lines.insert(0, "@cython.final")
+        self.pxd = [*self.pxd_of_class_first(lines)]
+
+    def pxd_of_class_first(self, lines: list[str]) -> Iterator[str]:
+        yield from self.pxd[: self.classes_end()]
+        yield from [*(lines if len(lines) > 1 + (lines[0][0] == "@") else [*lines, "    pass"]), ""]
+        yield from self.pxd[self.classes_end() :]
+
+    def classes_end(self) -> int:
+        return max([i + 1 for i, line in enumerate(self.pxd) if not line], default=0)
+
+    def method_pxd(self, cls: type, function: ast.FunctionDef) -> list[str]:
+        if any(function.name in vars(base) for base in cls.__mro__[1:]):
+            return []
+        return [c_signature(self.project, function, vars(cls)[function.name])]
+
+    def declare_functions(self) -> None:
+        for function in self.tree.body:
+            if isinstance(function, ast.FunctionDef) and can_be_c(function):
+                self.pxd.append(c_signature(self.project, function, vars(self.module)[function.name]))
+
+    def cimport_names(self) -> None:
+        for one in self.tree.body:
+            if isinstance(one, ast.ImportFrom) and one.module and one.module.startswith("fairgate."):
+                for alias in one.names:
+                    thing = vars(self.module)[alias.name]
+                    if getattr(thing, "__module__", "") == one.module and self.project.is_compiled(thing):
+                        self.cimports.setdefault(one.module, set()).add(alias.name)
+
+    # What comes out.
+
+    def py(self) -> str:
+        imports = [f"from {module} import {', '.join(sorted(names))}" for module, names in sorted(self.imports.items())]
+        imports += [f"from {DECLARE} import HELPERS, declared"]
+        imports += ["from fairgate.core.message import as_tuples, decode_as, register_decoder"]
+        imports += ["from fairgate.core.outside import flag, place, shaped, text, whole"]
+        imports += ["from fairgate.core.units import left, moment", "chosen = HELPERS['chosen']"]
+        constants = [f"c_{name} = {name}" for name in self.variables]
+        first = next(one for one in self.tree.body if isinstance(one, ast.Import | ast.ImportFrom)).lineno - 1
+        self.lines[first] = b"import cython; " + self.lines[first]
+        return "\n".join([*[line.decode() for line in self.lines], *imports, *constants, "", *self.appended])
+
+    def pxd_text(self) -> str:
+        self.cimports.setdefault("fairgate.core.outside", set()).update(["flag", "place", "shaped", "text", "whole"])
+        self.cimports.setdefault("fairgate.core.units", set()).update(["left", "moment"])
+        cimports = [f"from {module} cimport {', '.join(sorted(names))}" for module, names in sorted(self.cimports.items())]
+        variables = [f"cdef {c} c_{name}" for name, c in self.variables.items()]
+        return "\n".join(["cimport cython", *cimports, "", *variables, *self.pxd, ""])
+
+
+def functions_in(tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    for one in tree.body:
+        if isinstance(one, ast.FunctionDef):
+            yield one
+        elif isinstance(one, ast.ClassDef):
+            yield from (each for each in one.body if isinstance(each, ast.FunctionDef))
+
+
+def names_in(function: ast.FunctionDef) -> Iterator[ast.Name]:
+    """In its body; those inside of f-strings stay, because Python 3.11 gives them no places."""
+    todo: list[ast.AST] = list(function.body)
+    while todo:
+        one = todo.pop()
+        if isinstance(one, ast.Name):
+            yield one
+        if not isinstance(one, ast.JoinedStr):
+            todo += [each for each in ast.iter_child_nodes(one) if each is not getattr(one, "annotation", None)]
+
+
+def is_made(function: ast.FunctionDef, name: ast.Name) -> bool:
+    """Is this the class in a call with plain arguments?"""
+    for one in ast.walk(function):
+        if isinstance(one, ast.Call) and one.func is name:
+            return not one.keywords and not any(isinstance(argument, ast.Starred) for argument in one.args)
+    return False
+
+
+def owner_of(cls: type, method: str) -> type:
+    return next(base for base in cls.__mro__ if method in vars(base))
+
+
+def one_line(function: Function) -> list[str]:
+    lines = ["@classmethod"] if function.is_classmethod else []
+    return [*lines, f"def {function.name}({function.parameters}): {'; '.join(function.body)}"]
+
+
+def is_docstring(one: ast.stmt) -> bool:
+    return isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)
+
+
+def targets_of(one: ast.stmt) -> list[str]:
+    targets = one.targets if isinstance(one, ast.Assign) else [one.target] if isinstance(one, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def message_arguments(decorator: ast.expr) -> tuple[str, dict[str, int]]:
+    assert isinstance(decorator, ast.Call)
+    tag = ast.literal_eval(decorator.args[0]) if decorator.args else ""
+    return tag, {keyword.arg or "": ast.literal_eval(keyword.value) for keyword in decorator.keywords}
+
+
+def default_text(field: Field) -> str:
+    return f"one_of{tuple(field.default)!r}" if type(field.default).__name__ == "Choices" else repr(field.default)

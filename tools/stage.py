@@ -1,0 +1,46 @@
+"""Lays out, below build/, the tree that Cython compiles: hand-tuned modules as they are, declared ones expanded.
+
+The tree has the paths of the source tree (src/fairgate/...), and Cython runs inside it, so that a traceback from
+compiled code names the source file. Files that have not changed keep their time, so only what changed is compiled.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+
+def stage(root: Path, out: Path) -> list[tuple[str, Path]]:
+    """Returns (module, path of its source below `out`) for every module that is to be compiled."""
+    sys.path.insert(0, str(root / "src"))
+    os.environ["FAIRGATE_PURE"] = "1"
+    try:
+        from tools.expand import Expanded, Project, with_results
+
+        project = Project(root / "src")
+        expanded = {name: Expanded(project, name) for name in project.declared}
+    finally:
+        del os.environ["FAIRGATE_PURE"]
+        sys.path.pop(0)
+    found: list[tuple[str, Path]] = []
+    for path in sorted((root / "src").rglob("*.py")):
+        name = ".".join(path.relative_to(root / "src").with_suffix("").parts)
+        place = path.relative_to(root)
+        if name in expanded:
+            keep(out / place, expanded[name].py())
+            keep(out / place.with_suffix(".pxd"), expanded[name].pxd_text())
+            found.append((name, place))
+        elif path.with_suffix(".pxd").exists():
+            keep(out / place.with_suffix(".pxd"), path.with_suffix(".pxd").read_text())
+            twin = path.with_suffix(".pyx")
+            source = twin if twin.exists() else path
+            keep(out / source.relative_to(root), with_results(path.read_text()) if source is path else source.read_text())
+            found.append((name, source.relative_to(root)))
+        elif path.name == "__init__.py":
+            keep(out / place, path.read_text())
+    return found
+
+
+def keep(path: Path, text: str) -> None:
+    if not path.exists() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
