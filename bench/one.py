@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from fairgate.cli.sim import processors
+from fairgate.processes import processors
 from fairgate.sim.run import Config, build, no_collections, run, simulate
 from fairgate.sim.summary import summarise
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from fairgate.check.dht_runs import SECOND, Weather
 from fairgate.registry import PROTOCOLS
-from fairgate.sim.hand import Violation
-from tests.living_runs import LEASE, LIVING, UNTITLED, one_run
+from fairgate.scenario.manual import Violation
+from fairgate.walks.dht import SECOND, Weather
+from tests.support.living_runs import LEASE, LIVING, UNTITLED, one_run
 
 CALM = Weather(requests=5, joins=2, leaves=2, until=5 * SECOND)
 CRASHES = Weather(requests=5, joins=1, leaves=1, crashes=1, until=5 * SECOND)

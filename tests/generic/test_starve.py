@@ -2,10 +2,10 @@
 
 import pytest
 
-from fairgate.check.judges import options_of
-from fairgate.check.starve import PATIENCE, sieges
 from fairgate.core.kbr import Routed
+from fairgate.mutation.judges import options_of
 from fairgate.registry import PROTOCOLS
+from fairgate.walks.starvation import PATIENCE, sieges
 
 UNTIMED = [name for name, protocol in PROTOCOLS.items() if not protocol.timed and not issubclass(protocol, Routed)]
 

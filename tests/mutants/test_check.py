@@ -16,12 +16,12 @@ import pytest
 import fairgate.check.seen
 from fairgate.check.case import Case
 from fairgate.check.counterexample import Counterexample
-from fairgate.check.deletions import speaking
 from fairgate.check.explore import Explorer
 from fairgate.check.model import Model
 from fairgate.core.mutex import Mutex
+from fairgate.mutation.deletions import speaking
+from fairgate.scenario.run import run_scenario
 from fairgate.trace.replay import replay
-from fairgate.trace.scenario import run_scenario
 from tests.mutants.mutate import mutant
 
 FAIR_K, NAIMI, RAYMOND, MAEKAWA = "protocols.fair_k", "protocols.naimi_trehel", "protocols.raymond", "protocols.maekawa"

@@ -13,8 +13,8 @@ from fairgate.check.explore import Explorer
 from fairgate.check.fair_cycles import parts
 from fairgate.check.liveness import Graph
 from fairgate.check.model import Model
+from fairgate.scenario.run import run_scenario
 from fairgate.trace.replay import replay
-from fairgate.trace.scenario import run_scenario
 from tests.mutants.mutate import mutant, speak
 
 CASE = Case("centralised", nodes=3)

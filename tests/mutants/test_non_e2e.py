@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fairgate.check.dht_runs import MS, SECOND, Weather, on, one_run
 from fairgate.core.mutex import Mutex
+from fairgate.walks.dht import MS, SECOND, Weather, on, one_run
 from tests.mutants.mutate import caught, mutant
 
 FAST = Weather(latency=(0, 1_000 * MS), think=100 * MS, patience=600 * SECOND)

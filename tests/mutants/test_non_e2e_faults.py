@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from fairgate.check.dht_runs import SECOND, Weather, on, one_run
 from fairgate.core.mutex import Mutex
 from fairgate.protocols.non_e2e.fault_tolerant import VOTE, NonE2EFaults
 from fairgate.protocols.non_e2e.state import Ask, Replica
-from fairgate.sim.hand import Hand, Violation
+from fairgate.scenario.manual import Hand, Violation
+from fairgate.walks.dht import SECOND, Weather, on, one_run
 from tests.mutants.mutate import caught, mutant
 from tests.paper.test_non_e2e import take
 from tests.paper.test_non_e2e_faults import HOLD, LEASE, drawn

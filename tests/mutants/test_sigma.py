@@ -6,11 +6,11 @@ import pytest
 
 from fairgate.protocols.sigma.protocol import Sigma
 from fairgate.protocols.sigma.votes import Release, Replica, Request, Resp, Response, Yield
-from fairgate.sim.hand import Hand
-from tests.dht_walk import Spec
+from fairgate.scenario.manual import Hand
 from tests.mutants.dht import CROWDED, DOUBLED, LEASED, REORDER, first_broken, messages
 from tests.mutants.mutate import mutant
-from tests.paper.sigma_hand import hand_of, reach
+from tests.support.dht_walk import Spec
+from tests.support.sigma_manual import hand_of, reach
 
 SEEDS = 150
 

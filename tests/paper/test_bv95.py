@@ -5,7 +5,7 @@ import pytest
 from fairgate.core.choose import scripted
 from fairgate.core.setup import Setup
 from fairgate.protocols.bv95 import BV95, Request, Token
-from fairgate.sim.hand import Flight, Hand
+from fairgate.scenario.manual import Flight, Hand
 
 
 def gate(n: int = 6, k: int = 2, tree: str = "static", cache: str = "append", choices: tuple[int, ...] = ()) -> Hand:

@@ -7,7 +7,7 @@ import pytest
 
 from fairgate.core.setup import Setup
 from fairgate.protocols.bv95 import BV95
-from fairgate.sim.hand import Hand
+from fairgate.scenario.manual import Hand
 
 
 def first_of_each_pair(hand: Hand) -> list[int]:

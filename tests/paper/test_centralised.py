@@ -4,7 +4,7 @@ import pytest
 
 from fairgate.core.setup import Setup
 from fairgate.protocols.centralised import Centralised, Grant, Release, Request
-from fairgate.sim.hand import Flight, Hand
+from fairgate.scenario.manual import Flight, Hand
 
 
 def gate(n: int = 4, k: int = 2) -> Hand:

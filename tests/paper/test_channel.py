@@ -10,7 +10,7 @@ from fairgate.core.node import Node
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.recovery.channel import Ack, Channel, Data
-from fairgate.sim.hand import Hand
+from fairgate.scenario.manual import Hand
 
 MS = 1_000_000
 

@@ -27,11 +27,11 @@ from fairgate.protocols.e2e.messages import (
 )
 from fairgate.protocols.e2e.protocol import E2E
 from fairgate.protocols.e2e.replica import Replica
-from fairgate.sim.hand import Flight, Hand, Violation
+from fairgate.scenario.manual import Flight, Hand, Violation
 from fairgate.sim.run import Config, simulate
-from tests.dht_walk import Outcome
-from tests.e2e_walk import PLAIN, one_run
-from tests.routes import Drawn
+from tests.support.dht_walk import Outcome
+from tests.support.e2e_walk import PLAIN, one_run
+from tests.support.routes import Drawn
 
 REQ1, REQ2, REQ3 = 0, 1, 2
 

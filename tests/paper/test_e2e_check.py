@@ -16,8 +16,8 @@ from fairgate.core.ids import NIL
 from fairgate.core.numbers import COMPILED
 from fairgate.protocols.e2e.protocol import E2E
 from fairgate.registry import LAYERS
-from tests.dht_check import SomeAsk
-from tests.routes import Circle
+from tests.support.dht_check import SomeAsk
+from tests.support.routes import Circle
 
 
 class Circled(E2E):

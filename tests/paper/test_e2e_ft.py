@@ -27,11 +27,11 @@ from fairgate.protocols.e2e.messages import (
     Response,
     Token,
 )
-from fairgate.sim.hand import Hand
-from tests.dht_walk import SECOND, Spec
-from tests.e2e_walk import HARD, PLAIN, QUICK, one_run
+from fairgate.scenario.manual import Hand
 from tests.paper.test_e2e import REQ1, REQ2, REQ3, deliver, inside, node, of
-from tests.routes import Drawn
+from tests.support.dht_walk import SECOND, Spec
+from tests.support.e2e_walk import HARD, PLAIN, QUICK, one_run
+from tests.support.routes import Drawn
 
 LEASE = 30 * SECOND
 PING = 10 * SECOND

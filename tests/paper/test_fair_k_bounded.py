@@ -8,15 +8,15 @@ import pytest
 
 from fairgate.check.case import Case
 from fairgate.check.model import Model
-from fairgate.check.order import most_entries_past
 from fairgate.core.numbers import COMPILED
 from fairgate.core.setup import Setup
 from fairgate.protocols.fair_k import Request, Token, TokenLocations
 from fairgate.protocols.fair_k_bounded import FairKBounded, NumberedChild
-from fairgate.sim.hand import Flight, Hand
+from fairgate.scenario.manual import Flight, Hand
 from fairgate.sim.run import Config, simulate
-from tests.overtakes import bound, most_past
 from tests.paper.test_holes import steps_of
+from tests.support.entry_order import most_entries_past
+from tests.support.overtakes import bound, most_past
 
 NAMES = ("fair_k", "fair_k_bounded")
 

@@ -14,7 +14,7 @@ import pytest
 from fairgate.core.ids import NIL
 from fairgate.core.setup import Setup
 from fairgate.protocols.fair_k import FairK
-from fairgate.sim.hand import Hand
+from fairgate.scenario.manual import Hand
 
 
 class Figure:

@@ -18,27 +18,27 @@ import pytest
 
 from fairgate.check.case import Case
 from fairgate.check.counterexample import Counterexample
-from fairgate.check.deletions import speaking
-from fairgate.check.draw_ring import drawn
-from fairgate.check.enact import Kept
 from fairgate.check.explore import Explorer
-from fairgate.check.lossy_walk import lossy_walks
 from fairgate.check.model import Model
-from fairgate.check.order import most_turns_past, places_early
-from fairgate.check.shrink import Shrinker
-from fairgate.check.stacks import over_channel
+from fairgate.check.reenact import Kept
 from fairgate.check.steps import Sent
 from fairgate.core.mutex import Mutex
 from fairgate.core.properties import Occupancy
 from fairgate.core.setup import Setup
+from fairgate.mutation.deletions import speaking
 from fairgate.protocols.bv95 import BV95
 from fairgate.protocols.fair_k import FairK
 from fairgate.protocols.raymond_fd import RaymondFD
-from fairgate.sim.record import EngineRecorder
+from fairgate.sim.recorder import EngineRecorder
 from fairgate.sim.run import Config, build, run, simulate
+from fairgate.swarm.random_ring_config import drawn
+from fairgate.swarm.shrink import Shrinker
 from fairgate.trace.journal import Step, read
 from fairgate.trace.replay import ReplayError, replay
+from fairgate.walks.lossy import lossy_walks
+from fairgate.walks.stacks import over_channel
 from tests.mutants.mutate import mutant
+from tests.support.entry_order import most_turns_past, places_early
 
 HOLES = Path(__file__).parents[2] / "papers" / "holes"
 REWRITE = bool(os.environ.get("REWRITE"))

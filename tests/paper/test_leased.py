@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from fairgate.check.lossy_walk import MILLION, Lossy
-from fairgate.check.stacks import over_channel
 from fairgate.core.setup import Setup
 from fairgate.protocols.leased import Gone, Grant, Leased, Release, Renew, Renewed, Request
+from fairgate.walks.lossy import MILLION, Lossy
+from fairgate.walks.stacks import over_channel
 
 S = 1_000_000_000
 LEASE = 10 * S

@@ -5,11 +5,11 @@ from itertools import combinations
 
 import pytest
 
-from fairgate.check.walk import walk, walks
 from fairgate.core.message import Message
 from fairgate.core.setup import Setup
 from fairgate.protocols.maekawa import Failed, Inquire, Locked, Maekawa, Release, Relinquish, Request, quorum_of
-from fairgate.sim.hand import Hand
+from fairgate.scenario.manual import Hand
+from fairgate.walks.walk import walk, walks
 
 
 def hand_of(n: int) -> Hand:

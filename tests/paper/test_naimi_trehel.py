@@ -2,7 +2,7 @@
 
 from fairgate.core.setup import Setup
 from fairgate.protocols.naimi_trehel import NaimiTrehel, Request, Token
-from fairgate.sim.hand import Flight, Hand
+from fairgate.scenario.manual import Flight, Hand
 
 
 def gate(n: int = 4) -> Hand:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from fairgate.check.dht_runs import MS, SECOND, Weather, how_runs_end, on, one_run
 from fairgate.core.kbr import replica_keys
 from fairgate.core.layers import over
 from fairgate.core.message import Message
@@ -19,8 +18,9 @@ from fairgate.protocols.non_e2e.literal import NonE2ELiteral
 from fairgate.protocols.non_e2e.messages import GrantReq, Release, Request, Yield
 from fairgate.protocols.non_e2e.protocol import NonE2E
 from fairgate.protocols.non_e2e.state import find
-from fairgate.sim.hand import Hand, Violation
-from tests.routes import Drawn
+from fairgate.scenario.manual import Hand, Violation
+from fairgate.walks.dht import MS, SECOND, Weather, how_runs_end, on, one_run
+from tests.support.routes import Drawn
 
 KEYS = replica_keys(Setup((0,), options={"gate": 0, "replicas": 3}))
 ROUTES = [{1: 4 + i, 2: 4 + i, 3: 4 + i, 4 + i: 7 + i} for i in range(3)]

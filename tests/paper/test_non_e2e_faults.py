@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from fairgate.check.dht_runs import SECOND, Weather, how_runs_end, on, one_run
 from fairgate.core.kbr import replica_keys
 from fairgate.core.layers import over
 from fairgate.core.setup import Setup
 from fairgate.overlay.gates import Gates
 from fairgate.protocols.non_e2e.fault_tolerant import NonE2EFaults
 from fairgate.protocols.non_e2e.messages import CleanUp, Request, Taken
-from fairgate.sim.hand import Hand
+from fairgate.scenario.manual import Hand
+from fairgate.walks.dht import SECOND, Weather, how_runs_end, on, one_run
 from tests.paper.test_non_e2e import entry_at, sent, take
-from tests.routes import Drawn
+from tests.support.routes import Drawn
 
 KEYS = replica_keys(Setup((0,), options={"gate": 0, "replicas": 1}))
 LEASE = 3 * SECOND

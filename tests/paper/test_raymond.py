@@ -1,9 +1,9 @@
 """RF section 4: Raymond's algorithm [Ray89]. Figure 2 and the claims around it."""
 
-from fairgate.check.walk import walks
 from fairgate.core.setup import Setup
 from fairgate.protocols.raymond import Raymond, Reply, Request
-from fairgate.sim.hand import Hand
+from fairgate.scenario.manual import Hand
+from fairgate.walks.walk import walks
 
 
 def hand_of(n: int, k: int) -> Hand:

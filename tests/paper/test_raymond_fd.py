@@ -3,12 +3,12 @@
 import json
 from itertools import permutations
 
-from fairgate.check.fd_walk import fd_walked, fd_walks, hangs
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.protocols.raymond import Reply, Request
 from fairgate.protocols.raymond_fd import Ack, Crash, Init, RaymondFD, RaymondFDLiteral
-from fairgate.sim.hand import Hand
+from fairgate.scenario.manual import Hand
+from fairgate.walks.failure_detectors import fd_walked, fd_walks, hangs
 
 
 def fresh(n: int, k: int, protocol: type[RaymondFD] = RaymondFD) -> Hand:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from fairgate.check.walk import walks
 from fairgate.core.setup import Setup
 from fairgate.protocols.ricart_agrawala import Reply, Request, RicartAgrawala
-from fairgate.sim.hand import Hand
+from fairgate.scenario.manual import Hand
+from fairgate.walks.walk import walks
 
 
 def hand_of(n: int) -> Hand:

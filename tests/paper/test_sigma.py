@@ -7,10 +7,10 @@ import pytest
 from fairgate.core.setup import Setup
 from fairgate.core.units import SECOND
 from fairgate.protocols.sigma.votes import Ballot, Release, Request, Response, Yield
-from fairgate.sim.hand import Hand
+from fairgate.scenario.manual import Hand
 from fairgate.sim.run import Config, simulate
-from tests.dht_walk import MS, Spec, make_stack, run
-from tests.paper.sigma_hand import ask, hand_of, move, node, reach, replica, sent
+from tests.support.dht_walk import MS, Spec, make_stack, run
+from tests.support.sigma_manual import ask, hand_of, move, node, reach, replica, sent
 
 
 def test_client_starts_by_firing_request_messages_to_all_replicas() -> None:

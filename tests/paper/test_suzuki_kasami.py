@@ -2,7 +2,7 @@
 
 from fairgate.core.setup import Setup
 from fairgate.protocols.suzuki_kasami import Request, SuzukiKasami, Token
-from fairgate.sim.hand import Flight, Hand
+from fairgate.scenario.manual import Flight, Hand
 
 
 def gate(n: int = 3) -> Hand:

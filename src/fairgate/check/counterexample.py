@@ -1,6 +1,6 @@
 """A violation made visible: as a journal, as a scenario, and as a picture.
 
-The path of a violation is walked again by real nodes (enact.py). Only a step in which a node itself raised
+The path of a violation is walked again by real nodes (reenact.py). Only a step in which a node itself raised
 an error is in the picture alone: no journal can be replayed and no scenario be run through it.
 """
 
@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from fairgate.check.case import Case
-from fairgate.check.enact import Walk, settling
 from fairgate.check.explore import Violation
 from fairgate.check.model import Model
+from fairgate.check.reenact import Walk, settling
 from fairgate.core.choose import from_floats
 from fairgate.errors import BadInput
+from fairgate.scenario.run import DASHES, run_scenario
 from fairgate.trace.journal import JournalWriter
-from fairgate.trace.scenario import DASHES, run_scenario
 from fairgate.trace.spacetime import spacetime
 
 MOST_SEEDS = 1_000_000

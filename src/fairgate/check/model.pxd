@@ -1,6 +1,6 @@
 cimport cython
 from fairgate.check.steps cimport Outcome, Steps
-from fairgate.check.tables cimport Table
+from fairgate.check.interning cimport Table
 
 cdef long long NIL
 cdef str IDLE, WAITING, INSIDE, DOWN

@@ -1,6 +1,6 @@
 """The states of a case and the steps between them.
 
-A state is one flat tuple of numbers of things (tables.py): the key of each node, the status of each node, the
+A state is one flat tuple of numbers of things (interning.py): the key of each node, the status of each node, the
 budgets left, the history, the clocks, then the messages under way. Messages to a node that is down are
 dropped at once: nobody could tell the difference.
 """
@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from fairgate.check.case import Case
+from fairgate.check.interning import Table
 from fairgate.check.steps import Outcome, Steps
 from fairgate.check.symmetry import renamings
-from fairgate.check.tables import Table
 from fairgate.core.ids import NIL
 from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup

@@ -1,5 +1,5 @@
 cimport cython
-from fairgate.check.tables cimport Table
+from fairgate.check.interning cimport Table
 
 @cython.final
 cdef class Outcome:

@@ -7,7 +7,7 @@ answered in every possible way, one outcome each.
 
 from typing import Any
 
-from fairgate.check.tables import Table
+from fairgate.check.interning import Table
 from fairgate.core.inputs import CALLS
 from fairgate.core.layers import MakeNode
 from fairgate.core.message import Key, Message, decode

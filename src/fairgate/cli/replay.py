@@ -1,14 +1,12 @@
 """`fairgate replay`: a journal done again, compared step by step, and drawn."""
 
-import shutil
-import sys
 from collections.abc import Iterator
 from itertools import chain
 from typing import Annotated
 
 import typer
 
-from fairgate.cli.screen import counted, width
+from fairgate.cli.screen import can_draw, counted, line_width
 from fairgate.cli.values import read_nodes
 from fairgate.core.layers import MakeNode
 from fairgate.core.node import Node
@@ -18,7 +16,7 @@ from fairgate.errors import BadInput
 from fairgate.registry import make_node
 from fairgate.trace.journal import Header, JournalError, Step, read
 from fairgate.trace.replay import ReplayError, replay
-from fairgate.trace.shortly import Shortly
+from fairgate.trace.short_ids import Shortly
 from fairgate.trace.spacetime import spacetime
 
 LIVE = "net"  # the driver whose journals begin with no members: nodes come as steps tell of them
@@ -147,11 +145,3 @@ def title(header: Header, setup: Setup) -> str:
     size = "one peer's nodes" if header.driver == LIVE else counted(setup.n, "node")
     seed = "" if header.seed is None else f", seed {header.seed}"
     return f"{header.protocol}{layers}: {size}, k = {setup.k}{seed}, from {header.driver}"
-
-
-def line_width() -> int:
-    return width() or shutil.get_terminal_size().columns
-
-
-def can_draw() -> bool:
-    return (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")

@@ -3,8 +3,7 @@ from fairgate.core.message cimport Message
 from fairgate.core.node cimport Node
 from fairgate.sim.latency cimport Latency
 from fairgate.sim.metrics cimport Metrics
-from fairgate.sim.room cimport Room
-from fairgate.sim.seat cimport Seat
+from fairgate.sim.seats cimport Room, Seat
 from fairgate.sim.workload cimport Workload
 
 cdef long long NIL

@@ -1,7 +1,7 @@
 """The simulator: one queue of events, one atomic step an event, the properties checked all along.
 
 The engine is the outbox of all its nodes: `acting` says whose step it is. Who asks, waits and is inside is a seat
-(room.py), and the number of a request says its gate, `request % resources`. Nothing here draws a random number of its
+(seats.py), and the number of a request says its gate, `request % resources`. Nothing here draws a random number of its
 own: latency, workload, choices and faults each have their own seeded stream, so that one of them can be changed
 without disturbing the others.
 """
@@ -18,12 +18,12 @@ from fairgate.core.message import Message
 from fairgate.core.numbers import COMPILED
 from fairgate.core.setup import Setup
 from fairgate.sim.events import ACQUIRE, CANCEL, DELIVER, PLANNED, RELEASE, TIMER
+from fairgate.sim.interfaces import Network, Newcomers, Recorder
 from fairgate.sim.latency import Latency
 from fairgate.sim.loop import Loop
 from fairgate.sim.metrics import Metrics
-from fairgate.sim.parts import Network, Newcomers, Recorder
-from fairgate.sim.room import Room
-from fairgate.sim.seat import DOWN, IDLE, INSIDE, WAITING, Seat
+from fairgate.sim.seat_states import DOWN, IDLE, INSIDE, WAITING
+from fairgate.sim.seats import Room, Seat
 from fairgate.sim.workload import Workload
 
 Plan = Callable[["Engine"], None]

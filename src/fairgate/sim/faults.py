@@ -22,8 +22,8 @@ from fairgate.core.units import seconds_to_ns
 from fairgate.errors import BadInput
 from fairgate.sim.churn import come_back
 from fairgate.sim.detectors import Detectors
-from fairgate.sim.draws import sample
 from fairgate.sim.events import DELIVER
+from fairgate.sim.sampling import sample
 from fairgate.sim.stream import Stream
 from fairgate.sim.views import Views
 

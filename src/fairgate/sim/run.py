@@ -25,9 +25,9 @@ from fairgate.sim.engine import Engine
 from fairgate.sim.faults import Faults, install, parse_faults
 from fairgate.sim.joins import Joins
 from fairgate.sim.latency import Latency, Matrix, Uniform, WideArea
-from fairgate.sim.matrix import read_matrix
+from fairgate.sim.latency_files import read_matrix
 from fairgate.sim.pool import Pool
-from fairgate.sim.record import EngineRecorder
+from fairgate.sim.recorder import EngineRecorder
 from fairgate.sim.rounds import Pace, PacedRounds
 from fairgate.sim.shares import First, Other, Share, Stopped
 from fairgate.sim.stream import Stream
