@@ -11,7 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from fairgate.processes import processors
-from fairgate.sim.run import Config, build, no_collections, run, simulate
+from fairgate.sim.build import build, no_collections
+from fairgate.sim.config import Config
+from fairgate.sim.run import run, simulate
 from fairgate.sim.summary import summarise
 
 

@@ -17,7 +17,8 @@ import pytest
 from fairgate.cli.app import run
 from fairgate.cli.demo import simulated
 from fairgate.cli.sim import command as sim
-from fairgate.sim.run import Config, simulate
+from fairgate.sim.config import Config
+from fairgate.sim.run import simulate
 from fairgate.sim.summary import Result
 
 FAIRGATE = (sys.executable, "-c", "from fairgate.cli import main; main()")

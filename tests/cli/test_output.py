@@ -13,7 +13,8 @@ from fairgate.cli.app import COMMANDS, run
 from fairgate.cli.demo import simulated
 from fairgate.cli.sim import command as sim
 from fairgate.registry import PROTOCOLS
-from fairgate.sim.run import Config, simulate
+from fairgate.sim.config import Config
+from fairgate.sim.run import simulate
 from fairgate.sim.summary import Result
 
 SMALL = ("--nodes", "8", "--requests", "4")

@@ -29,7 +29,8 @@ from fairgate.protocols.raymond_fd import RaymondFDLiteral
 from fairgate.protocols.sigma.protocol import SigmaLiteral
 from fairgate.protocols.sigma.strawman import Strawman
 from fairgate.recovery.channel import Channel
-from fairgate.sim.run import Config, simulate
+from fairgate.sim.config import Config
+from fairgate.sim.run import simulate
 from tests.support.stacks import protocols
 
 SHORT, LONG = 60, 2_000

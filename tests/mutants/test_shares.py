@@ -28,7 +28,7 @@ MUTANTS = {
         f"{SAME}[sigma]",
     ),
     "all gates choose from one stream": Mutant(
-        "sim/run.py",
+        "sim/build.py",
         "return choosers[gate_acting(engine.nodes[engine.acting])](n)",
         "return choosers[0](n)",
         f"{SAME}[non_e2e]",
@@ -52,7 +52,7 @@ MUTANTS = {
         "sim/test_shares.py::test_who_is_through_waits_for_the_others",
     ),
     "a run is stuck if one share is": Mutant(
-        "sim/run.py",
+        "sim/build.py",
         "        engine.patience = NIL ",
         "        pass ",
         f"{SAME}[nobody leaves for long]",

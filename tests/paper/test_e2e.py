@@ -28,7 +28,8 @@ from fairgate.protocols.e2e.messages import (
 from fairgate.protocols.e2e.protocol import E2E
 from fairgate.protocols.e2e.replica import Replica
 from fairgate.scenario.manual import Flight, Hand, Violation
-from fairgate.sim.run import Config, simulate
+from fairgate.sim.config import Config
+from fairgate.sim.run import simulate
 from tests.support.dht_walk import Outcome
 from tests.support.e2e_walk import PLAIN, one_run
 from tests.support.routes import Drawn

@@ -13,7 +13,8 @@ from fairgate.core.setup import Setup
 from fairgate.protocols.fair_k import Request, Token, TokenLocations
 from fairgate.protocols.fair_k_bounded import FairKBounded, NumberedChild
 from fairgate.scenario.manual import Flight, Hand
-from fairgate.sim.run import Config, simulate
+from fairgate.sim.config import Config
+from fairgate.sim.run import simulate
 from tests.paper.test_holes import steps_of
 from tests.support.entry_order import most_entries_past
 from tests.support.overtakes import bound, most_past

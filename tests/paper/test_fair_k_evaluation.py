@@ -17,8 +17,10 @@ from fairgate.core.choose import from_floats
 from fairgate.core.numbers import COMPILED
 from fairgate.core.setup import Setup
 from fairgate.registry import make_node
+from fairgate.sim.build import build, make_latency, make_workload
+from fairgate.sim.config import Config
 from fairgate.sim.engine import Engine
-from fairgate.sim.run import Config, build, make_latency, make_workload, run, simulate
+from fairgate.sim.run import run, simulate
 from fairgate.sim.stream import Stream
 from fairgate.sim.summary import Result
 

@@ -29,8 +29,10 @@ from fairgate.mutation.deletions import speaking
 from fairgate.protocols.bv95 import BV95
 from fairgate.protocols.fair_k import FairK
 from fairgate.protocols.raymond_fd import RaymondFD
+from fairgate.sim.build import build
+from fairgate.sim.config import Config
 from fairgate.sim.recorder import EngineRecorder
-from fairgate.sim.run import Config, build, run, simulate
+from fairgate.sim.run import run, simulate
 from fairgate.swarm.random_ring_config import drawn
 from fairgate.swarm.shrink import Shrinker
 from fairgate.trace.journal import Step, read

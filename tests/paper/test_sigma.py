@@ -8,7 +8,8 @@ from fairgate.core.setup import Setup
 from fairgate.core.units import SECOND
 from fairgate.protocols.sigma.votes import Ballot, Release, Request, Response, Yield
 from fairgate.scenario.manual import Hand
-from fairgate.sim.run import Config, simulate
+from fairgate.sim.config import Config
+from fairgate.sim.run import simulate
 from tests.support.dht_walk import MS, Spec, make_stack, run
 from tests.support.sigma_manual import ask, hand_of, move, node, reach, replica, sent
 

@@ -17,7 +17,8 @@ from fairgate.protocols.fair_k_bounded import FairKBounded
 from fairgate.protocols.naimi_trehel import NaimiTrehel
 from fairgate.recovery.regenerate import Answer, Regenerate
 from fairgate.registry import PROTOCOLS, find_protocol
-from fairgate.sim.run import Config, simulate
+from fairgate.sim.config import Config
+from fairgate.sim.run import simulate
 from tests.support.regenerate_walk import LawfulMortal, Mortal, mortal_walk
 
 UNTIMED = [

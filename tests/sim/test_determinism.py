@@ -19,7 +19,8 @@ import pytest
 from fairgate.core.kbr import Routed
 from fairgate.core.numbers import COMPILED
 from fairgate.registry import PROTOCOLS, make_node
-from fairgate.sim.run import Config, simulate
+from fairgate.sim.config import Config
+from fairgate.sim.run import simulate
 from fairgate.trace.replay import replay
 
 ROOT = Path(__file__).parents[2]

@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 
 from fairgate.core.properties import Occupancy
+from fairgate.sim.build import build
+from fairgate.sim.config import Config
 from fairgate.sim.engine import Engine
 from fairgate.sim.metrics import Metrics
 from fairgate.sim.overtakes import Line, Place
 from fairgate.sim.quantiles import quantiles
-from fairgate.sim.run import Config, build, run, simulate
+from fairgate.sim.run import run, simulate
 from fairgate.sim.stream import Stream
 from fairgate.trace.journal import read
 

@@ -10,8 +10,9 @@ import pytest
 from fairgate.core.units import SECOND
 from fairgate.errors import BadInput
 from fairgate.registry import LAYERS
+from fairgate.sim.build import build
+from fairgate.sim.config import Config
 from fairgate.sim.faults import Faults, parse_faults
-from fairgate.sim.run import Config, build
 
 
 def test_faults_are_read() -> None:

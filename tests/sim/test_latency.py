@@ -10,9 +10,10 @@ from statistics import fmean
 import pytest
 
 from fairgate.errors import BadInput
+from fairgate.sim.build import make_latency
+from fairgate.sim.config import Config
 from fairgate.sim.latency import Latency, Matrix, Uniform, WideArea
 from fairgate.sim.latency_files import read_matrix
-from fairgate.sim.run import Config, make_latency
 from fairgate.sim.stream import Stream
 
 MS = 1_000_000

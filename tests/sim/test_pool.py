@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from fairgate.errors import BadInput
+from fairgate.sim.build import build
+from fairgate.sim.config import Config
 from fairgate.sim.pool import Pool
-from fairgate.sim.run import Config, build, run, simulate
+from fairgate.sim.run import run, simulate
 from fairgate.sim.stream import Stream
 
 CALM = Config(

@@ -8,8 +8,10 @@ import pytest
 
 from fairgate.errors import BadInput
 from fairgate.overlay.ring import Ring
+from fairgate.sim.build import build
 from fairgate.sim.churn import overlay_of, owner_of
-from fairgate.sim.run import Config, build, run, simulate
+from fairgate.sim.config import Config
+from fairgate.sim.run import run, simulate
 
 SMALL = Config(
     protocol="sigma",

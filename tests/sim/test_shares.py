@@ -16,8 +16,10 @@ import pytest
 
 from fairgate.errors import FairgateError
 from fairgate.sim import run as runs
+from fairgate.sim.build import build
+from fairgate.sim.config import Config
 from fairgate.sim.engine import Engine
-from fairgate.sim.run import Config, build, rounds_by_gates, run_all, simulate
+from fairgate.sim.run import rounds_by_gates, run_all, simulate
 from fairgate.sim.shares import First, Other, Share, Stopped, as_sent
 from fairgate.sim.summary import Measures, Result
 

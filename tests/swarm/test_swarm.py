@@ -20,7 +20,7 @@ from fairgate.protocols.raymond_fd import RaymondFD, RaymondFDLiteral
 from fairgate.protocols.sigma.strawman import Strawman
 from fairgate.recovery.channel import Channel
 from fairgate.registry import PROTOCOLS, find_protocol
-from fairgate.sim.run import Config
+from fairgate.sim.config import Config
 from fairgate.swarm.marks import marks_of
 from fairgate.swarm.promise import claims, everybody_comes_in, promised
 from fairgate.swarm.random_ring_config import drawn

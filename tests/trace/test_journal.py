@@ -22,7 +22,8 @@ from fairgate.protocols.naimi_trehel import NaimiTrehel
 from fairgate.registry import make_node
 from fairgate.scenario.manual import Violation
 from fairgate.scenario.recorded import RecordedHand
-from fairgate.sim.run import Config, simulate
+from fairgate.sim.config import Config
+from fairgate.sim.run import simulate
 from fairgate.trace.journal import (
     ARGUMENTS,
     Header,

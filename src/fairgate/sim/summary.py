@@ -9,7 +9,8 @@ from statistics import median
 from typing import Any
 
 from fairgate.core.units import SECOND
-from fairgate.sim.engine import MOST_VIOLATIONS, Engine, when
+from fairgate.sim.engine import Engine
+from fairgate.sim.invariants import MOST_VIOLATIONS, when
 from fairgate.sim.quantiles import quantiles
 
 SUMS = (

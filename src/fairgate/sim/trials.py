@@ -6,7 +6,8 @@ from statistics import fmean
 from typing import Any
 
 from fairgate.processes import in_processes
-from fairgate.sim.run import Config, simulate
+from fairgate.sim.config import Config
+from fairgate.sim.run import simulate
 from fairgate.sim.summary import Result
 
 

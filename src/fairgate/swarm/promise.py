@@ -11,8 +11,9 @@ from fairgate.core.setup import Setup
 from fairgate.core.units import SECOND
 from fairgate.overlay.ring import Ring
 from fairgate.registry import find_protocol
+from fairgate.sim.build import uniform_bounds
+from fairgate.sim.config import Config
 from fairgate.sim.faults import FOR_EVER, STRETCH, Faults, parse_faults
-from fairgate.sim.run import Config, uniform_bounds
 
 SLACK = 1.1  # a time that a protocol waits for two messages is so many times what they take on average
 RESENDS = 10  # the same where messages may be lost, and come with the second or third resend

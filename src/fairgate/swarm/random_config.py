@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from fairgate.core.mutex import Mutex
 from fairgate.core.units import SECOND
+from fairgate.sim.config import Config
 from fairgate.sim.faults import parse_faults
-from fairgate.sim.run import Config
 from fairgate.sim.sampling import sample
 from fairgate.sim.stream import Stream
 from fairgate.swarm.promise import bounds, claims, is_time, settled, shortest_time

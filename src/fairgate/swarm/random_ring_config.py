@@ -9,8 +9,8 @@ from fairgate.errors import BadInput
 from fairgate.protocols.sigma.protocol import RETRY
 from fairgate.protocols.sigma.strawman import Strawman
 from fairgate.registry import find_protocol
+from fairgate.sim.config import Config
 from fairgate.sim.faults import parse_faults
-from fairgate.sim.run import Config
 from fairgate.sim.stream import Stream
 from fairgate.swarm.promise import keeps_quorums, promised, shortest_time, with_leases
 from fairgate.swarm.random_config import Draw

@@ -17,8 +17,9 @@ from fairgate.core.kbr import Routed
 from fairgate.processes import leave_ctrl_c_to_the_parent
 from fairgate.recovery.channel import Channel
 from fairgate.registry import find_protocol
+from fairgate.sim.build import build
+from fairgate.sim.config import Config
 from fairgate.sim.faults import parse_faults
-from fairgate.sim.run import Config, build
 from fairgate.swarm.marks import marks_of
 from fairgate.swarm.promise import everybody_comes_in, longest_time
 from fairgate.swarm.random_ring_config import drawn

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from fairgate.sim.run import Config
+from fairgate.sim.config import Config
 from fairgate.swarm.promise import promised
 from fairgate.swarm.random_config import partition
 from fairgate.swarm.run import attempt, property_of

@@ -10,7 +10,8 @@ from rich.text import Text
 from fairgate.cli.screen import number, plain_table, progress_bar, seconds, stdout
 from fairgate.cli.sim.view import verdict
 from fairgate.core.numbers import COMPILED
-from fairgate.sim.run import Config, kind_of_build, simulate
+from fairgate.sim.config import Config
+from fairgate.sim.run import kind_of_build, simulate
 from fairgate.sim.summary import Result
 
 # FK section 4's local network. The number of requests takes a few seconds either way.

@@ -18,8 +18,9 @@ from fairgate.core.setup import Setup
 from fairgate.errors import BadInput
 from fairgate.processes import processors
 from fairgate.registry import find_protocol, make_node
+from fairgate.sim.config import Config, check
 from fairgate.sim.faults import parse_faults
-from fairgate.sim.run import Config, check, simulate
+from fairgate.sim.run import simulate
 from fairgate.sim.summary import Result
 from fairgate.sim.trials import combine, run_trials
 

@@ -9,7 +9,8 @@ from rich.text import Text
 
 from fairgate.cli.screen import counted, number, plain_table, seconds
 from fairgate.registry import find_protocol
-from fairgate.sim.run import Config, kind_of_build
+from fairgate.sim.config import Config
+from fairgate.sim.run import kind_of_build
 from fairgate.sim.summary import Result
 
 SHOWN_VIOLATIONS = 10

@@ -19,7 +19,8 @@ from fairgate.cli.swarm.command_line import retold, sim_words
 from fairgate.errors import BadInput
 from fairgate.processes import processors
 from fairgate.registry import find_protocol
-from fairgate.sim.run import Config, simulate
+from fairgate.sim.config import Config
+from fairgate.sim.run import simulate
 from fairgate.swarm.random_ring_config import drawn
 from fairgate.swarm.run import Limits, Report, swarm
 from fairgate.swarm.shrink import Shrunk, shrink

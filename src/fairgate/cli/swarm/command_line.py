@@ -6,7 +6,7 @@ from typing import Any
 
 from fairgate.cli.values import UNITS
 from fairgate.registry import OVERLAYS
-from fairgate.sim.run import Config
+from fairgate.sim.config import Config
 
 DEFAULT = Config()
 
