@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=Node)
 
 
-class Table(MutableMapping[str, type[C]]):
+class ClassTable(MutableMapping[str, type[C]]):
     """Classes by name: each is given as "module:Class", and is the class itself once it was asked for."""
 
     def __init__(self, places: dict[str, str | type[C]]) -> None:
@@ -51,7 +51,7 @@ class Table(MutableMapping[str, type[C]]):
         return len(self.places)
 
 
-PROTOCOLS: Table[Mutex] = Table(
+PROTOCOLS: ClassTable[Mutex] = ClassTable(
     {
         "fair_k": "fairgate.protocols.fair_k:FairK",
         "fair_k_bounded": "fairgate.protocols.fair_k_bounded:FairKBounded",
@@ -76,7 +76,7 @@ PROTOCOLS: Table[Mutex] = Table(
         "e2e_ft": "fairgate.protocols.e2e.fault_tolerant:E2EFT",
     }
 )
-OVERLAYS: Table["Overlay"] = Table(
+OVERLAYS: ClassTable["Overlay"] = ClassTable(
     {
         "full": "fairgate.overlay.full:Full",
         "chord": "fairgate.overlay.chord:Chord",
@@ -85,7 +85,7 @@ OVERLAYS: Table["Overlay"] = Table(
         "settled_pastry": "fairgate.overlay.settled:SettledPastry",
     }
 )
-LAYERS: Table[Node] = Table(
+LAYERS: ClassTable[Node] = ClassTable(
     {
         "channel": "fairgate.recovery.channel:Channel",
         "regenerate": "fairgate.recovery.regenerate:Regenerate",
@@ -150,10 +150,10 @@ def whole_stack(protocol: type[Mutex], stack: Sequence[str]) -> tuple[str, ...]:
 
 def make_node(name: str, stack: Sequence[str] = ()) -> MakeNode:
     """A protocol above the layers of `stack`, the uppermost first."""
-    return stand(find_protocol(name), stack)
+    return with_layers(find_protocol(name), stack)
 
 
-def stand(protocol: type[Mutex], stack: Sequence[str] = ()) -> MakeNode:
+def with_layers(protocol: type[Mutex], stack: Sequence[str] = ()) -> MakeNode:
     make: MakeNode = protocol
     for layer in stack:
         if layer not in LAYERS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairgate.check.case import Case
-from fairgate.check.census import Viewed
+from fairgate.check.census import CensusModel
 from fairgate.check.counterexample import Counterexample
 from fairgate.check.explore import Explorer
 from fairgate.errors import BadInput
@@ -52,7 +52,7 @@ MORE = [
 
 
 def states(case: Case) -> int:
-    report = Explorer(case, Viewed(case)).run()
+    report = Explorer(case, CensusModel(case)).run()
     assert report.violations == ()
     assert report.complete
     return report.states
@@ -86,17 +86,17 @@ def test_whatever_rule_is_missing_a_newcomer_is_enough_to_show_it(
 ) -> None:
     monkeypatch.setitem(LAYERS, "regenerate", mutant)
     case = Case("naimi_trehel", census=True, joins=1)
-    assert len(Explorer(case, Viewed(case)).run().violations) == 1
+    assert len(Explorer(case, CensusModel(case)).run().violations) == 1
 
 
 def test_the_way_there_can_be_walked_and_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(LAYERS, "regenerate", DoesNotFreeze)
     case = Case("naimi_trehel", census=True, joins=1)
-    explorer = Explorer(case, Viewed(case))
+    explorer = Explorer(case, CensusModel(case))
     (violation,) = explorer.run().violations
     way = Counterexample(explorer.model, violation)
     assert violation.what.startswith("k: 2 inside")
-    assert sorted(way.walk.inside) != []
+    assert sorted(way.reenactment.inside) != []
     assert sum("view" in line for line in way.picture()) >= 2
     with pytest.raises(BadInput, match="a scenario has no views"):
         way.scenario()
@@ -112,4 +112,4 @@ def test_the_way_there_can_be_walked_and_drawn(monkeypatch: pytest.MonkeyPatch) 
 )
 def test_what_makes_no_sense_is_one_line(case: Case, why: str) -> None:
     with pytest.raises(BadInput, match=why):
-        Viewed(case)
+        CensusModel(case)

@@ -12,7 +12,7 @@ import pytest
 
 from fairgate.check.case import Case
 from fairgate.check.counterexample import Counterexample, command_line, seed_for
-from fairgate.check.explore import Explorer, Report, Violation, explore
+from fairgate.check.explore import CheckReport, Explorer, FoundViolation, explore
 from fairgate.check.liveness import Graph
 from fairgate.check.model import Action, Model, State
 from fairgate.core.numbers import COMPILED
@@ -103,7 +103,7 @@ def test_channels_in_order_have_no_more_states(case: Case) -> None:
     assert report.states <= explore(case).states
 
 
-def assert_good(report: Report) -> None:
+def assert_good(report: CheckReport) -> None:
     assert report.violations == ()
     assert report.complete
     assert not report.interrupted
@@ -164,7 +164,7 @@ def assert_same_states(way: Counterexample) -> None:
     for action in way.violation.path:
         state = following(model, state, action)
     keys = [model.things[number][1] for number in state[: model.n]]
-    assert keys == [node.key() for node in way.walk.nodes.values()]
+    assert keys == [node.key() for node in way.reenactment.nodes.values()]
 
 
 def following(model: Model, state: State, wanted: Action) -> State:
@@ -197,7 +197,7 @@ def test_a_reset_is_in_the_journal_and_its_refused_step_in_the_picture(tmp_path:
     way = found(Case("fair_k", resets=1))
     assert way.violation.what == "assertion: a turn came to a node that never asked for one (node 1)"
     assert_replayable(way, tmp_path / "way.ndjson")
-    assert [step.event for step in way.walk.kept.steps][-2:] == ["reset", "start"]
+    assert [step.event for step in way.reenactment.kept.steps][-2:] == ["reset", "start"]
     assert list(way.picture())[-1].endswith("token(0, 0)")
     with pytest.raises(ValueError, match="a scenario has no resets"):
         way.scenario()
@@ -208,7 +208,7 @@ def test_clocks_further_apart_than_a_lease_allows(tmp_path: Path) -> None:
     assert way.violation.what == "k: 2 inside, k is 1 (node 1 came last)"
     assert_replayable(way, tmp_path / "way.ndjson")
     assert_same_states(way)
-    last, but_one = way.walk.kept.steps[-1], way.walk.kept.steps[-2]
+    last, but_one = way.reenactment.kept.steps[-1], way.reenactment.kept.steps[-2]
     assert (but_one.node, but_one.now, last.node, last.now) == (0, 4 * SECOND, 1, 3 * SECOND)
     with pytest.raises(ValueError, match="a scenario has one clock"):
         way.scenario()
@@ -217,9 +217,9 @@ def test_clocks_further_apart_than_a_lease_allows(tmp_path: Path) -> None:
 def test_overtaking_is_said_in_a_scenario(tmp_path: Path) -> None:
     """A command means the oldest of its kind: to deliver a younger one, the older has to be moved behind it."""
     model = Model(Case("suzuki_kasami", requests=2))
-    way = Counterexample(model, Violation("k: not at all", first_overtaking(model)))
+    way = Counterexample(model, FoundViolation("k: not at all", first_overtaking(model)))
     assert way.commands()[-3:] == ["duplicate 1->2 sk.request", "drop 1->2 sk.request", "deliver 1->2 sk.request"]
-    assert way.walk.faults == []
+    assert way.reenactment.faults == []
     assert_same_states(way)
     assert_replayable(way, tmp_path / "way.ndjson")
     text = way.scenario()

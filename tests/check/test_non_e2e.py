@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fairgate.check.case import MOST_NODES, Case
-from fairgate.check.explore import Explorer, Report
+from fairgate.check.explore import CheckReport, Explorer
 from fairgate.core.kbr import Door
 from fairgate.core.keyspace import place_of
 from fairgate.core.numbers import COMPILED
@@ -39,7 +39,7 @@ def placed(protocol: type[NonE2E]) -> type[NonE2E]:
 
 def explored(
     protocol: type[NonE2E], replicas: int, most_states: int | None = None, clients: int = MOST_NODES, **bounds: Any
-) -> Report:
+) -> CheckReport:
     """The first so many nodes ask."""
     options = {"replicas": replicas, "retry": SECOND, "chord_successors": 1, "chord_fingers": 0}
     case = Case(protocol.about.name, ticks=1, options=options, **bounds)

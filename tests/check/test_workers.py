@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fairgate.check.case import Case
-from fairgate.check.explore import Explorer, Report
+from fairgate.check.explore import CheckReport, Explorer
 from fairgate.core.units import SECOND
 from fairgate.errors import BadInput
 
@@ -41,7 +41,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairgate.check.covered.BATCH", 20)
 
 
-def without_time(report: Report) -> Report:
+def without_time(report: CheckReport) -> CheckReport:
     return replace(report, seconds=0.0)
 
 
@@ -56,7 +56,7 @@ def test_workers_change_nothing_but_the_time(name: str) -> None:
         assert said(explorer, found) == said(alone, wanted)
 
 
-def said(explorer: Explorer, report: Report) -> list[Any]:
+def said(explorer: Explorer, report: CheckReport) -> list[Any]:
     """Violations, with messages instead of their numbers."""
     things = explorer.model.things
     return [

@@ -131,7 +131,7 @@ def found_and_shown(path: str, make: type[Mutex], circumstances: dict[str, Any],
     assert violation.what.split(":")[0] == broken
     way = Counterexample(explorer.model, violation)
     way.write_journal(tmp_path / "way.ndjson")
-    assert len(list(replay(tmp_path / "way.ndjson", make))) == len(way.walk.kept.steps)
+    assert len(list(replay(tmp_path / "way.ndjson", make))) == len(way.reenactment.kept.steps)
     text = way.scenario()
     assert run_scenario(text, lambda *_: make) == text
 

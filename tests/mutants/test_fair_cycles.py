@@ -63,7 +63,7 @@ def test_a_storm_is_found_and_shown(workers: int, monkeypatch: pytest.MonkeyPatc
     way = Counterexample(explorer.model, violation)
     way.write_journal(tmp_path / "way.ndjson")
     make = explorer.model.steps.make
-    assert len(list(replay(tmp_path / "way.ndjson", make))) == len(way.walk.kept.steps)
+    assert len(list(replay(tmp_path / "way.ndjson", make))) == len(way.reenactment.kept.steps)
     text = way.scenario()
     assert run_scenario(text, lambda *_: make) == text
 

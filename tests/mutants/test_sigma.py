@@ -6,7 +6,7 @@ import pytest
 
 from fairgate.protocols.sigma.protocol import Sigma
 from fairgate.protocols.sigma.votes import Release, Replica, Request, Resp, Response, Yield
-from fairgate.scenario.manual import Hand
+from fairgate.scenario.manual import ManualNetwork
 from tests.mutants.dht import CROWDED, DOUBLED, LEASED, REORDER, first_broken, messages
 from tests.mutants.mutate import mutant
 from tests.support.dht_walk import Spec
@@ -111,7 +111,7 @@ class YieldsAtOnce(Sigma):
         Sigma.give_back(self, r)
 
 
-def split(protocol: type[Sigma]) -> Hand:
+def split(protocol: type[Sigma]) -> ManualNetwork:
     """Nodes 0, 3 and 4 have a vote each, and 0 the one of the replica that it plays itself. It hears of the others."""
     hand = hand_of(protocol=protocol, clients=2)
     for client, i in ((0, 0), (3, 1), (4, 2)):

@@ -153,9 +153,9 @@ class Watched(Engine):
     displacements: list[int]
 
     def granted(self, request: int, slot: int, fence: int) -> None:
-        before = self.lines[0].overtakes
+        before = self.waiters[0].overtakes
         super().granted(request, slot, fence)
-        self.displacements.append(self.lines[0].overtakes - before)
+        self.displacements.append(self.waiters[0].overtakes - before)
 
 
 def displacements(latency: str, **more: Any) -> Iterator[int]:

@@ -19,7 +19,7 @@ from fairgate.sim.build import build
 from fairgate.sim.config import Config
 from fairgate.sim.engine import Engine
 from fairgate.sim.metrics import Metrics
-from fairgate.sim.overtakes import Line, Place
+from fairgate.sim.overtakes import PlaceInLine, Waiters
 from fairgate.sim.quantiles import quantiles
 from fairgate.sim.run import run, simulate
 from fairgate.sim.stream import Stream
@@ -154,8 +154,8 @@ def test_a_partition_ends() -> None:
 
 
 def test_overtakes_on_an_order_made_by_hand() -> None:
-    line = Line(5)
-    who = [Place() for _ in range(5)]
+    line = Waiters(5)
+    who = [PlaceInLine() for _ in range(5)]
     for node in (0, 1, 2, 3):
         line.join(who[node])
     line.enter(who[2])  # past 0 and 1

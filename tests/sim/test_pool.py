@@ -9,7 +9,7 @@ import pytest
 from fairgate.errors import BadInput
 from fairgate.sim.build import build
 from fairgate.sim.config import Config
-from fairgate.sim.pool import Pool
+from fairgate.sim.pool import ClientPool
 from fairgate.sim.run import run, simulate
 from fairgate.sim.stream import Stream
 
@@ -69,7 +69,7 @@ def test_all_clients_are_asked_about_as_often() -> None:
 
 
 def test_a_client_that_is_gone_is_never_asked() -> None:
-    pool = Pool(3, 0, Stream("x"), 1.0)
+    pool = ClientPool(3, 0, Stream("x"), 1.0)
     pool.gone(1, 0)
     pool.gone(1, 0)
     assert sorted(pool.idle) == [0, 2]

@@ -20,7 +20,7 @@ from fairgate.sim.build import build
 from fairgate.sim.config import Config
 from fairgate.sim.engine import Engine
 from fairgate.sim.run import rounds_by_gates, run_all, simulate
-from fairgate.sim.shares import First, Other, Share, Stopped, as_sent
+from fairgate.sim.shares import FirstShare, OtherShare, Share, Stopped, as_sent
 from fairgate.sim.summary import Measures, Result
 
 ROUNDS = Config(
@@ -141,12 +141,12 @@ def test_ctrl_c_while_others_go_on_loses_nothing() -> None:
     """The first is through, and waits."""
     nothing = runs.measure(build(ROUNDS))
 
-    def work(share: Other) -> Measures:
+    def work(share: OtherShare) -> Measures:
         with suppress(Stopped):
             share.told()
         return replace(nothing.packed(), entries=7)
 
-    first = First(2, work)
+    first = FirstShare(2, work)
     try:
         first.start()
         timer = threading.Timer(0.2, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
@@ -161,13 +161,13 @@ def test_ctrl_c_while_others_go_on_loses_nothing() -> None:
 def test_who_is_through_waits_for_the_others() -> None:
     nothing = runs.measure(build(ROUNDS))
 
-    def work(share: Other) -> Measures:
+    def work(share: OtherShare) -> Measures:
         until = time.monotonic() + 0.3
         while time.monotonic() < until:
             share.listen(0)  # raises Stopped if it is told to stop
         return replace(nothing.packed(), entries=7)
 
-    first = First(2, work)
+    first = FirstShare(2, work)
     try:
         first.start()
         assert [part.entries for part in first.end(early=False)] == [7]
@@ -206,11 +206,11 @@ def test_a_share_that_is_killed_is_told_of_in_one_line(monkeypatch: pytest.Monke
 
 
 def test_what_goes_wrong_in_a_share_goes_wrong_here() -> None:
-    def work(share: Other) -> Measures:
+    def work(share: OtherShare) -> Measures:
         share.meet([], 0)
         raise OverflowError(f"in share {share.number}")
 
-    first = First(3, work)
+    first = FirstShare(3, work)
     try:
         first.start()
         assert first.meet([4], 1) == [4]
@@ -225,13 +225,13 @@ def test_a_share_that_is_over_early_ends_the_run_of_all() -> None:
     """So does one process in which a protocol notices that something is wrong."""
     nothing = runs.measure(build(ROUNDS))
 
-    def work(share: Other) -> Measures:
+    def work(share: OtherShare) -> Measures:
         with suppress(Stopped):
             for _ in range(2 * share.number):
                 share.meet([share.number], 10)
         return replace(nothing.packed(), entries=share.number)
 
-    first = First(3, work)
+    first = FirstShare(3, work)
     try:
         first.start()
         assert [first.meet([0], 1), first.meet([], 2)] == [[0, 1, 2], [1, 2]]

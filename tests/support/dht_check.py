@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import Any
 
 from fairgate.check.case import Case
-from fairgate.check.explore import Explorer, Report
+from fairgate.check.explore import CheckReport, Explorer
 from fairgate.check.model import Model, State, Successor
 from fairgate.core.ids import NIL
 from fairgate.core.kbr import Door
@@ -107,6 +107,6 @@ def placement(
     return Placement(case, protocol, clients, merged)
 
 
-def explored(protocol: type[Strawman] = Sigma, most_states: int | None = None, **bounds: Any) -> Report:
+def explored(protocol: type[Strawman] = Sigma, most_states: int | None = None, **bounds: Any) -> CheckReport:
     model = placement(protocol, **bounds)
     return Explorer(model.case, model).run(most_states=most_states)

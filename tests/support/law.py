@@ -19,7 +19,7 @@ from fairgate.core.node import Node
 from fairgate.core.outbox import Collected
 from fairgate.core.setup import Setup
 from fairgate.scenario.manual import Violation
-from fairgate.walks.lossy import Clocks, Lossy, one_move, random_system
+from fairgate.walks.lossy import Clocks, LossyNetwork, one_move, random_system
 from fairgate.walks.stacks import Stack
 
 OTHER_CLOCK = 7_000_000_007  # how far a clone's clock is from the original's: a key outlives its clock
@@ -47,7 +47,7 @@ class Recorded(Collected):
         return self.last
 
 
-class Lawful(Lossy):
+class Lawful(LossyNetwork):
     def __init__(self, make: MakeNode, setup: Setup, slots: bool, chooser: Chooser, clocks: Clocks) -> None:
         super().__init__(make, setup, slots, start=False, census=False, clocks=clocks)
         self.make = make

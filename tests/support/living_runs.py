@@ -21,7 +21,7 @@ from fairgate.overlay.pastry import Pastry
 from fairgate.overlay.spans import CIRCLE
 from fairgate.overlay.titles import Titled
 from fairgate.scenario.manual import Violation
-from fairgate.walks.dht import MS, SECOND, Run, Told, Weather
+from fairgate.walks.dht import MS, SECOND, Conditions, DhtRun, RunSummary
 
 PERIOD = 1 * SECOND  # of the upkeep; a round trip takes 0.4 s at most
 LINGER = 30 * SECOND  # how long who has left passes on what comes
@@ -51,12 +51,12 @@ class UntitledPastry(Untitled, Pastry):
 UNTITLED: dict[str, Any] = {"chord": UntitledChord, "pastry": UntitledPastry}
 
 
-class LivingRun(Run):
+class LivingRun(DhtRun):
     nodes: dict[int, Any]  # type: ignore[assignment]
 
-    def __init__(self, make: MakeNode, setup: Setup, weather: Weather, rng: random.Random) -> None:
-        super().__init__(make, setup, replace(weather, until=0), rng)  # nothing is lost before the ring is whole
-        self.until = weather.until
+    def __init__(self, make: MakeNode, setup: Setup, conditions: Conditions, rng: random.Random) -> None:
+        super().__init__(make, setup, replace(conditions, until=0), rng)  # nothing is lost before the ring is whole
+        self.until = conditions.until
         self.gathering = [me for me in setup.members if me not in self.joiners]
         self.opened = False
         self.parted: set[int] = set()
@@ -101,29 +101,29 @@ class LivingRun(Run):
     def see_whole(self) -> None:
         if self.is_whole():
             self.opened = True
-            patience = self.now + self.weather.patience
-            self.weather = replace(self.weather, until=self.now + self.until, patience=patience)
+            patience = self.now + self.conditions.patience
+            self.conditions = replace(self.conditions, until=self.now + self.until, patience=patience)
             self.begin_work(self.until)
         else:
             self.at(PERIOD, "see_whole")
 
     def begin_work(self, until: int) -> None:
         for me in self.nodes:
-            self.at(self.some(self.weather.think), "want", me)
+            self.at(self.some(self.conditions.think), "want", me)
         for me in self.joiners:
             self.at(self.some(until), "join", me)
         for me in self.leavers:
             self.at(self.some(until), "part", me)
         stay = sorted(set(self.gathering) - set(self.leavers))
-        victims = self.rng.sample(stay, self.weather.crashes + self.weather.resets)
+        victims = self.rng.sample(stay, self.conditions.crashes + self.conditions.resets)
         for rank, victim in enumerate(victims):
-            self.at(self.some(until), "die" if rank < self.weather.crashes else "reset", victim)
+            self.at(self.some(until), "die" if rank < self.conditions.crashes else "reset", victim)
 
-    def go(self) -> Told:
+    def go(self) -> RunSummary:
         for rank, me in enumerate(self.gathering):
             self.at(rank * 300 * MS, "join", me)
         self.at(len(self.gathering) * 300 * MS, "see_whole")
-        while self.events and self.now <= self.weather.patience:
+        while self.events and self.now <= self.conditions.patience:
             self.now, _, call, arguments = heapq.heappop(self.events)
             getattr(self, call)(*arguments)
             if self.opened and not self.waiting and not self.inside and not any(self.left.values()):
@@ -132,18 +132,18 @@ class LivingRun(Run):
             raise Violation(f"ring: it is not whole at {self.now / SECOND:.1f} s")
         if self.waiting:
             raise Violation(f"liveness: nodes {sorted(self.waiting)} wait at {self.now / SECOND:.1f} s")
-        self.told.marks = self.marks
-        return self.told
+        self.summary.marks = self.marks
+        return self.summary
 
 
 def one_run(
-    overlay: Any, protocol: type[Mutex], seed: int, weather: Weather, options: dict[str, Any] | None = None
-) -> Told:
+    overlay: Any, protocol: type[Mutex], seed: int, conditions: Conditions, options: dict[str, Any] | None = None
+) -> RunSummary:
     rng = random.Random(seed)
-    n = rng.randint(4, 8) + weather.joins + weather.leaves
+    n = rng.randint(4, 8) + conditions.joins + conditions.leaves
     chosen = {"replicas": rng.choice([3, 4, 5]), "retry": 1 * SECOND, "base": 0, "overlay_upkeep": PERIOD}
     setup = Setup(tuple(rng.sample(range(10_000), n)), options={**chosen, **SMALL_TABLES, **(options or {})})
     try:
-        return LivingRun(over(overlay, over(Gates, protocol)), setup, weather, rng).go()
+        return LivingRun(over(overlay, over(Gates, protocol)), setup, conditions, rng).go()
     except Violation as broken:
         raise Violation(f"{broken} [seed {seed}]") from broken

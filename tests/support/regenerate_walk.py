@@ -12,12 +12,12 @@ from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
 from fairgate.recovery.regenerate import Regenerate
 from fairgate.scenario.manual import Violation
-from fairgate.walks.lossy import Lossy, calm_down, one_move
+from fairgate.walks.lossy import LossyNetwork, calm_down, one_move
 from tests.support.law import Lawful
 
 
-class Mortal(Lossy):
-    """As Lossy, and tells views; those that were not told yet stand in line for each node."""
+class Mortal(LossyNetwork):
+    """As LossyNetwork, and tells views; those that were not told yet stand in line for each node."""
 
     def begin(self, rng: random.Random) -> None:
         self.rng = rng

@@ -23,8 +23,8 @@ from fairgate.registry import PROTOCOLS, find_protocol
 from fairgate.sim.config import Config
 from fairgate.swarm.marks import marks_of
 from fairgate.swarm.promise import claims, everybody_comes_in, promised
-from fairgate.swarm.random_ring_config import drawn
-from fairgate.swarm.run import Limits, Report, attempt, property_of, swarm
+from fairgate.swarm.random_ring_config import random_config
+from fairgate.swarm.run import Limits, SwarmReport, attempt, property_of, swarm
 from fairgate.swarm.shrink import Shrunk, fit, shrink, simpler
 from fairgate.trace.journal import read
 from tests.mutants.mutate import mutant
@@ -33,10 +33,10 @@ LITERAL = "raymond_fd_literal"
 WHOLE = [name for name, kind in PROTOCOLS.items() if "literal" not in name and kind is not Strawman]
 
 
-def smallest(report: Report, kind: str = "") -> Shrunk:
+def smallest(report: SwarmReport, kind: str = "") -> Shrunk:
     """Of the first failure, or of the first of that kind."""
     run, broken = next(failure for failure in report.failures if failure[1].startswith(kind))
-    return shrink(drawn(report.protocol, report.seed, run), broken)
+    return shrink(random_config(report.protocol, report.seed, run), broken)
 
 
 # What is drawn.
@@ -44,9 +44,9 @@ def smallest(report: Report, kind: str = "") -> Shrunk:
 
 @pytest.mark.parametrize("name", ["fair_k", "raymond_fd", "leased"])
 def test_the_same_seed_draws_the_same_configurations(name: str) -> None:
-    assert [drawn(name, 1, run) for run in range(50)] == [drawn(name, 1, run) for run in range(50)]
-    assert drawn(name, 1, 0) != drawn(name, 2, 0)
-    assert drawn(name, 1, 0) != drawn(name, 1, 1)
+    assert [random_config(name, 1, run) for run in range(50)] == [random_config(name, 1, run) for run in range(50)]
+    assert random_config(name, 1, 0) != random_config(name, 2, 0)
+    assert random_config(name, 1, 0) != random_config(name, 1, 1)
 
 
 def test_workers_change_nothing_but_the_time() -> None:
@@ -55,7 +55,7 @@ def test_workers_change_nothing_but_the_time() -> None:
 
 
 def test_what_is_drawn_differs_in_every_respect() -> None:
-    configs = [drawn("raymond_fd", 1, run) for run in range(200)]
+    configs = [random_config("raymond_fd", 1, run) for run in range(200)]
     assert {config.nodes for config in configs} == set(range(2, 9))
     assert {config.requests for config in configs} == set(range(1, 7))
     assert {config.workload for config in configs} == {"closed", "open", "rounds"}
@@ -170,13 +170,13 @@ def test_whatever_is_noted_was_found_in_the_source(name: str) -> None:
 
 
 def test_nothing_that_is_good_shrinks() -> None:
-    config = drawn("fair_k", 1, 0)
+    config = random_config("fair_k", 1, 0)
     assert shrink(config, "k: never happened", most=5).config == config
 
 
 def test_every_step_is_another_configuration() -> None:
     for run in range(100):
-        config = drawn(LITERAL, 1, run)
+        config = random_config(LITERAL, 1, run)
         assert config not in list(simpler(config))
 
 
@@ -210,7 +210,7 @@ def read_back(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Config:
 @pytest.mark.parametrize("name", ["bv95", "leased", "raymond_fd"])
 def test_a_retold_configuration_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for run in range(50):
-        config = drawn(name, 1, run)
+        config = random_config(name, 1, run)
         again = read_back(shlex.split(retold(config))[2:], monkeypatch)
         left_out = {"marks": True, "census_every": 1}
         if config.workload != "rounds":
@@ -294,7 +294,7 @@ def test_ctrl_c_gives_what_was_seen(workers: int) -> None:
 
 
 def test_ctrl_c_is_exit_code_130(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*arguments: object) -> Report:
+    def interrupted(*arguments: object) -> SwarmReport:
         report = swarm(LITERAL, 1, Limits(40))
         report.interrupted = True
         return report
@@ -334,14 +334,14 @@ def test_words_are_plain() -> None:
 
 def test_the_strawman_is_refused_in_one_line() -> None:
     with pytest.raises(BadInput, match="the strawman lets nobody in where many ask"):
-        drawn("strawman", 1, 1)
+        random_config("strawman", 1, 1)
 
 
 # On a DHT.
 
 
 def test_on_a_dht_overlays_replicas_and_lost_memories_are_drawn() -> None:
-    configs = [drawn("sigma", 1, run) for run in range(200)]
+    configs = [random_config("sigma", 1, run) for run in range(200)]
     assert {config.stack[0] for config in configs} == {"full", "settled_chord", "settled_pastry"}
     assert {config.k for config in configs} == {1, 2}
     assert {config.options["replicas"] for config in configs} >= set(range(1, 8))

@@ -21,7 +21,7 @@ from fairgate.protocols.fair_k import FairK, Request
 from fairgate.protocols.naimi_trehel import NaimiTrehel
 from fairgate.registry import make_node
 from fairgate.scenario.manual import Violation
-from fairgate.scenario.recorded import RecordedHand
+from fairgate.scenario.recorded import RecordedNetwork
 from fairgate.sim.config import Config
 from fairgate.sim.run import simulate
 from fairgate.trace.journal import (
@@ -84,7 +84,7 @@ def record(path: Path, seed: int = 1) -> Path:
     rng = random.Random(seed)
     with JournalWriter(path) as journal:
         journal.header("fair_k", SETUP, "hand", seed=seed)
-        hand = RecordedHand(journal, FairK, SETUP, True, from_floats(rng.random))
+        hand = RecordedNetwork(journal, FairK, SETUP, True, from_floats(rng.random))
         walk(hand, rng)
         hand.crash(3)
     return path
@@ -93,7 +93,7 @@ def record(path: Path, seed: int = 1) -> Path:
 def record_throws(path: Path) -> Path:
     with JournalWriter(path) as journal:
         journal.header("thrower", SETUP, "hand")
-        hand = RecordedHand(journal, Thrower, SETUP, False, from_floats(random.Random(5).random))
+        hand = RecordedNetwork(journal, Thrower, SETUP, False, from_floats(random.Random(5).random))
         for me in (1, 2, 3):
             hand.acquire(me)
             hand.advance(400)
@@ -378,7 +378,7 @@ def test_the_step_that_breaks_a_property_is_recorded(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     with JournalWriter(path) as journal:
         journal.header("fair_k", SETUP, "hand")
-        hand = RecordedHand(journal, FairK, SETUP, True)
+        hand = RecordedNetwork(journal, FairK, SETUP, True)
         hand.nodes[3].load((*hand.nodes[1].key()[:4], 1, *hand.nodes[1].key()[5:]))  # a second token of slot 0
         with pytest.raises(Violation):
             hand.acquire(3)

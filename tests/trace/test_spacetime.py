@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairgate.core.setup import Setup
 from fairgate.protocols.fair_k import FairK
 from fairgate.scenario.manual import MakeNode
-from fairgate.scenario.recorded import RecordedHand
+from fairgate.scenario.recorded import RecordedNetwork
 from fairgate.trace.journal import Step
 from fairgate.trace.spacetime import describe, plain, spacetime
 
@@ -25,7 +25,7 @@ class Kept:
 def small_run(n: int = 4, make: MakeNode = FairK) -> list[Step]:
     """Two tokens; 3 and 4 want in as well, 3 gives up, 2 crashes."""
     kept = Kept()
-    hand = RecordedHand(kept, make, Setup(tuple(range(1, n + 1)), k=2), True)  # type: ignore[arg-type]
+    hand = RecordedNetwork(kept, make, Setup(tuple(range(1, n + 1)), k=2), True)  # type: ignore[arg-type]
     hand.acquire(1)
     hand.acquire(2)
     hand.acquire(4)

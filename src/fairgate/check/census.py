@@ -15,19 +15,19 @@ from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.errors import BadInput
 from fairgate.recovery.regenerate import Regenerate
-from fairgate.registry import stand
+from fairgate.registry import with_layers
 
 Told = tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]  # the views so far; which of them each node knows
 
 
-class Viewed(Model):
+class CensusModel(Model):
     def __init__(self, case: Case, protocol: type[Mutex] | None = None) -> None:
         refuse(case)
         super().__init__(case, protocol)
 
     def make_steps(self, protocol: type[Mutex]) -> Steps:
         """Tokens vanish with an epoch and are made anew with the next: they are not counted."""
-        return Steps(newcomers(stand(protocol, ("regenerate",))), self.setup, self.table, conserving=False)
+        return Steps(newcomers(with_layers(protocol, ("regenerate",))), self.setup, self.table, conserving=False)
 
     def nothing_told(self) -> Told:
         members = tuple(range(self.n - self.case.joins))

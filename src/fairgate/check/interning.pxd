@@ -1,7 +1,7 @@
 cimport cython
 
 @cython.final
-cdef class Table:
+cdef class Interned:
     cdef public dict numbers, ids
     cdef public list kinds, things, hashes, renamings, rows
     cpdef long long number(self, str kind, thing) except *

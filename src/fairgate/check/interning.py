@@ -10,7 +10,7 @@ from typing import Any
 from fairgate.check.symmetry import Ids, Names, renamed
 
 
-class Table:
+class Interned:
     def __init__(self) -> None:
         self.numbers: dict[tuple[str, Any], int] = {}
         self.kinds: list[str] = []

@@ -8,11 +8,11 @@ from fairgate.check.model import Action, Model
 from fairgate.core.message import decode
 from fairgate.scenario.commands import seconds
 from fairgate.scenario.manual import Flight, Violation
-from fairgate.scenario.recorded import EVENTS, RecordedHand
+from fairgate.scenario.recorded import EVENTS, RecordedNetwork
 from fairgate.trace.journal import JournalWriter, RecordingOutbox, Step
 
 
-class Kept(JournalWriter):
+class StepsInMemory(JournalWriter):
     """Steps in memory: most counterexamples are looked at, and never written."""
 
     def __init__(self) -> None:
@@ -23,12 +23,12 @@ class Kept(JournalWriter):
         self.steps.append(step)
 
 
-class Walk(RecordedHand):
+class Reenactment(RecordedNetwork):
     """From the model's first state along a path; afterwards, what is to be told of it."""
 
     def __init__(self, model: Model, path: tuple[Action, ...]) -> None:
         self.model = model
-        self.kept = Kept()
+        self.kept = StepsInMemory()
         self.script: Iterator[int] = iter(())
         self.choices: list[tuple[int, int]] = []  # how many there were to choose from, and which one it was
         self.commands: list[list[str]] = []  # one list an action
@@ -38,7 +38,7 @@ class Walk(RecordedHand):
         self.clocks = dict.fromkeys(model.setup.members, 0)  # each node's own
         super().__init__(self.kept, model.steps.make, model.setup, model.slots, self.choose, census=False)
         if model.listens:
-            self.settle()
+            self.initialise()
         self.opening = len(self.kept.steps)  # so many steps lead to the first state
         for action in path[:-1]:
             self.take(action)
@@ -48,9 +48,9 @@ class Walk(RecordedHand):
         except Exception:
             pass  # what the checker found there: a breach that was recorded, or a step that was refused
 
-    def settle(self) -> None:
+    def initialise(self) -> None:
         """What Model.settled does; in another order, which must not make a difference."""
-        for command in settling(self.setup.members):
+        for command in initialising(self.setup.members):
             me, peer = map(int, command.split()[1:])
             self.trust(me, peer)
         self.deliver_all()
@@ -167,6 +167,6 @@ class Walk(RecordedHand):
         self.step(me, "on_start")
 
 
-def settling(members: tuple[int, ...]) -> list[str]:
+def initialising(members: tuple[int, ...]) -> list[str]:
     """Everybody comes to trust everybody."""
     return [f"trust {me} {peer}" for me in members for peer in members if peer != me]

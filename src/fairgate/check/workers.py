@@ -135,13 +135,13 @@ def work(me: int, model: Model, pipe: Connection, others: list[Connection]) -> N
         other.close()
     inbox: deque[Task] = deque()
     answered = True  # was my last result?
-    reader = Reader(me, model)
+    worker = Worker(me, model)
     try:
         while True:
             while not inbox:
                 inbox += pipe.recv()
                 answered = True
-            result = reader.look_at(*inbox.popleft())
+            result = worker.look_at(*inbox.popleft())
             if not answered:
                 inbox += pipe.recv()
             pipe.send(result)
@@ -150,7 +150,7 @@ def work(me: int, model: Model, pipe: Connection, others: list[Connection]) -> N
         return
 
 
-class Reader:
+class Worker:
     """Looks at batches of states in its own numbers, whoever found them."""
 
     def __init__(self, me: int, model: Model) -> None:

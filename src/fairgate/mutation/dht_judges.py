@@ -19,18 +19,18 @@ from fairgate.protocols.sigma.protocol import RETRY
 from fairgate.registry import PROTOCOLS
 from fairgate.scenario.manual import Violation
 from fairgate.sim.stream import Stream
-from fairgate.swarm.random_ring_config import RingDraw
+from fairgate.swarm.random_ring_config import RandomRingConfig
 from fairgate.swarm.run import attempt
-from fairgate.walks.dht import OVERLAYS, Weather, on, one_run
+from fairgate.walks.dht import OVERLAYS, Conditions, one_run, over_overlay
 
 MOST_EVENTS = 30_000  # three times what the longest of these runs needs
 MOST_TURNS = 10_000  # of one node in one moment
 LEASES = {"lease": 3 * SECOND}
 UNTIMED = {"lease": 0, "retry": 0, "prime": False, "replicas": 3}
-CALM = Weather(cancel=0.2)
-FAST = Weather(latency=(0, SECOND), think=SECOND // 10, patience=600 * SECOND)
-STORM = Weather(loss=0.1, dup=0.1, cancel=0.1, until=6 * SECOND, stay=2 * SECOND, patience=600 * SECOND)
-HEARD = Weather(crashes=1, detect=2 * SECOND, until=6 * SECOND, patience=600 * SECOND)
+CALM = Conditions(cancel=0.2)
+FAST = Conditions(latency=(0, SECOND), think=SECOND // 10, patience=600 * SECOND)
+STORM = Conditions(loss=0.1, dup=0.1, cancel=0.1, until=6 * SECOND, stay=2 * SECOND, patience=600 * SECOND)
+HEARD = Conditions(crashes=1, detect=2 * SECOND, until=6 * SECOND, patience=600 * SECOND)
 
 Options = dict[str, Any]
 
@@ -47,10 +47,10 @@ def registered(protocol: type[Mutex]) -> Iterator[None]:
         PROTOCOLS[name] = original
 
 
-def counted(protocol: type[Routed]) -> type[Routed]:
+def turn_limited(protocol: type[Routed]) -> type[Routed]:
     """The same, but a node that sends to itself for ever within one moment is noticed."""
 
-    class Counted(protocol):  # type: ignore[misc, valid-type]
+    class TurnLimited(protocol):  # type: ignore[misc, valid-type]
         about = protocol.about
 
         def deliver(self, src: int, msg: Keyed) -> None:
@@ -67,13 +67,13 @@ def counted(protocol: type[Routed]) -> type[Routed]:
             if turns > MOST_TURNS:
                 raise RuntimeError("a node without an end")
 
-    return Counted
+    return TurnLimited
 
 
 def small_swarm(protocol: type[Routed], runs: range) -> None:
-    with registered(counted(protocol)):
+    with registered(turn_limited(protocol)):
         for run in runs:
-            config = RingDraw(protocol, Stream(f"1:judge:{run}")).config()
+            config = RandomRingConfig(protocol, Stream(f"1:judge:{run}")).config()
             if protocol.about.name == "strawman":  # lets nobody in where many ask
                 config = replace(config, workload="rounds", askers=min(config.askers, 2))
             broken, _ = attempt(replace(config, requests=min(config.requests, 3)), MOST_EVENTS)
@@ -81,7 +81,7 @@ def small_swarm(protocol: type[Routed], runs: range) -> None:
                 raise Violation(f"{broken} [run {run}]")
 
 
-def weathers(protocol: type[Routed]) -> list[tuple[Weather, Options]]:
+def conditions_for(protocol: type[Routed]) -> list[tuple[Conditions, Options]]:
     """Where memories are lost, all replicas must vote for a winner: any two winners then share one that remembers."""
     name = protocol.about.name
     leases = {**LEASES, "retry": RETRY} if name == "sigma" else LEASES
@@ -102,9 +102,9 @@ def weathers(protocol: type[Routed]) -> list[tuple[Weather, Options]]:
     return [(CALM, {}), (FAST, {})]
 
 
-def weathered(protocol: type[Routed], weather: Weather, options: Options, seeds: range) -> None:
+def run_under(protocol: type[Routed], conditions: Conditions, options: Options, seeds: range) -> None:
     for seed in seeds:
-        one_run(on(sorted(OVERLAYS)[seed % len(OVERLAYS)], counted(protocol)), seed, weather, options)
+        one_run(over_overlay(sorted(OVERLAYS)[seed % len(OVERLAYS)], turn_limited(protocol)), seed, conditions, options)
 
 
 def ring_cases(protocol: type[Routed]) -> Iterator[Case]:

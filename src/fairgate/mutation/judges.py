@@ -13,13 +13,13 @@ from fairgate.check.explore import Explorer
 from fairgate.check.model import Model
 from fairgate.core.kbr import Routed
 from fairgate.core.mutex import Mutex
-from fairgate.mutation.dht_judges import ring_cases, small_swarm, weathered, weathers
+from fairgate.mutation.dht_judges import conditions_for, ring_cases, run_under, small_swarm
 from fairgate.protocols.leased import GIVEN_AWAY
 from fairgate.scenario.manual import Violation
 from fairgate.walks.failure_detectors import fd_walks
-from fairgate.walks.lossy import fair_weather, lossy_walks
+from fairgate.walks.lossy import calm_walks, lossy_walks
 from fairgate.walks.stacks import over_channel, plain
-from fairgate.walks.starvation import sieges
+from fairgate.walks.starvation import longest_wait
 from fairgate.walks.walk import walks
 
 WALKS = 1_000  # over all settings; fewer of the long ones
@@ -48,36 +48,38 @@ def judge(protocol: type[Mutex]) -> str:
 
 def judges(protocol: type[Mutex]) -> Iterator[Judge]:
     if issubclass(protocol, Routed):
-        yield from on_a_ring(protocol)
+        yield from judges_on_dht(protocol)
         return
     if protocol.timed:
-        yield from by_clock(protocol)
+        yield from timed_judges(protocol)
         return
     walk, walk_count = (fd_walks, WALKS // 8) if protocol.about.detectors else (walks, WALKS)
     settings = options_of(protocol)
-    for some, besieged in zip(shares(walk_count, len(settings)), shares(WALKS // 4, len(settings)), strict=True):
+    for some, waits in zip(shares(walk_count, len(settings)), shares(WALKS // 4, len(settings)), strict=True):
         yield from (partial(walk, protocol, some, options) for options in settings)
-        yield from (partial(sieges, protocol, besieged, options) for options in settings)
-    yield from (partial(look_at, protocol, case) for case in cases(protocol))
+        yield from (partial(longest_wait, protocol, waits, options) for options in settings)
+    yield from (partial(explore_case, protocol, case) for case in cases(protocol))
 
 
-def on_a_ring(protocol: type[Routed]) -> Iterator[Judge]:
+def judges_on_dht(protocol: type[Routed]) -> Iterator[Judge]:
     """Small swarms and random runs in turn, the shorter ones first; and cases without a clock, looked at whole."""
     for runs in shares(RUNS, 1):
         yield partial(small_swarm, protocol, runs)
-        yield from (partial(weathered, protocol, weather, options, runs) for weather, options in weathers(protocol))
-    yield from (partial(look_at, protocol, case, ON_A_RING) for case in ring_cases(protocol))
+        yield from (
+            partial(run_under, protocol, conditions, options, runs) for conditions, options in conditions_for(protocol)
+        )
+    yield from (partial(explore_case, protocol, case, ON_A_RING) for case in ring_cases(protocol))
 
 
-def by_clock(protocol: type[Mutex]) -> Iterator[Judge]:
+def timed_judges(protocol: type[Mutex]) -> Iterator[Judge]:
     """Good weather, doubled messages, a bad network over a channel, a crash, and for safety alone no channel."""
     for seeds in shares(WALKS // 8, 1):
-        yield partial(fair_weather, plain(protocol), seeds)
-        yield partial(fair_weather, plain(protocol), seeds, doubled=0.2)
+        yield partial(calm_walks, plain(protocol), seeds)
+        yield partial(calm_walks, plain(protocol), seeds, doubled=0.2)
         yield partial(lossy_walks, over_channel(protocol), seeds)
         yield partial(lossy_walks, over_channel(protocol), seeds, crash=True)
     yield partial(keeps_permits, protocol, range(WALKS // 2))
-    yield from (partial(look_at, protocol, case) for case in cases(protocol))
+    yield from (partial(explore_case, protocol, case) for case in cases(protocol))
 
 
 def keeps_permits(protocol: type[Mutex], seeds: range) -> None:
@@ -105,7 +107,7 @@ def options_of(protocol: type[Mutex]) -> list[Options]:
     return found
 
 
-def look_at(protocol: type[Mutex], case: Case, most_states: int = MOST_STATES) -> None:
+def explore_case(protocol: type[Mutex], case: Case, most_states: int = MOST_STATES) -> None:
     for violation in Explorer(case, Model(case, protocol)).run(most_states=most_states).violations:
         raise Violation(violation.what)
 

@@ -1,4 +1,4 @@
-"""The commands of scenario files (see run.py), done on a `Hand` that says what happens."""
+"""The commands of scenario files (see run.py), done on a `ManualNetwork` that says what happens."""
 
 import random
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +15,7 @@ from fairgate.core.mutex import Mutex
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.core.units import SECOND
-from fairgate.scenario.manual import Flight, Hand, Violation
+from fairgate.scenario.manual import Flight, ManualNetwork, Violation
 from fairgate.trace.spacetime import entered
 
 Registry = Callable[[str, tuple[str, ...]], MakeNode]  # a protocol's name and the layers below it
@@ -25,8 +25,8 @@ class Wrong(Exception):
     """A command that makes no sense; whoever knows its line says so."""
 
 
-class Telling(Hand):
-    """A Hand that says what happens; a breach of a property is said as well, and the scenario goes on."""
+class NarratedNetwork(ManualNetwork):
+    """A ManualNetwork that says what happens; a breach of a property is said as well, and the scenario goes on."""
 
     def __init__(self, make: MakeNode, setup: Setup, slots: bool, chooser: Chooser | None, census: bool) -> None:
         self.said: list[str] = []
@@ -75,10 +75,10 @@ class Runner:
 
     def __init__(self, make: Registry) -> None:
         self.make = make
-        self.started: Telling | None = None
+        self.started: NarratedNetwork | None = None
 
     @property
-    def hand(self) -> Telling:
+    def network(self) -> NarratedNetwork:
         if self.started is None:
             raise Wrong("a scenario begins with its protocol")
         return self.started
@@ -96,8 +96,8 @@ class Runner:
         except TypeError as wrong:
             raise Wrong(f"{name}: {wrong}") from wrong
         command(*arguments)
-        said = self.hand.said
-        self.hand.said = []
+        said = self.network.said
+        self.network.said = []
         return said
 
     def do_protocol(self, name: str, *words: str) -> None:
@@ -120,7 +120,7 @@ class Runner:
             make = self.make(name, tuple(given["over"].split(",")) if "over" in given else ())
         except (KeyError, ValueError) as wrong:
             raise Wrong(str(wrong)) from wrong
-        self.started = Telling(
+        self.started = NarratedNetwork(
             make, setup, has_slots(make, setup), from_floats(seed.random), given.get("census") != "off"
         )
 
@@ -128,31 +128,31 @@ class Runner:
 
     def do_acquire(self, *nodes: str) -> None:
         for me in self.up(nodes):
-            if me in self.hand.waiting or me in self.hand.inside:
+            if me in self.network.waiting or me in self.network.inside:
                 raise Wrong(f"{me} waits or is inside already")
-            self.hand.acquire(me)
+            self.network.acquire(me)
 
     def do_release(self, *nodes: str) -> None:
         for me in self.up(nodes):
-            if me not in self.hand.inside:
+            if me not in self.network.inside:
                 raise Wrong(f"{me} is not inside")
-            self.hand.release(me)
+            self.network.release(me)
 
     def do_cancel(self, *nodes: str) -> None:
         for me in self.up(nodes):
-            if me not in self.hand.waiting and me not in self.hand.inside:
+            if me not in self.network.waiting and me not in self.network.inside:
                 raise Wrong(f"{me} neither waits nor is inside")
-            self.hand.cancel(me)
+            self.network.cancel(me)
 
     def do_crash(self, *nodes: str) -> None:
         for me in self.up(nodes):
-            self.hand.crash(me)
+            self.network.crash(me)
 
     def do_suspect(self, node: str, peer: str, detector: str = "T") -> None:
-        self.hand.suspect(next(self.up([node])), number(peer), detector)
+        self.network.suspect(next(self.up([node])), number(peer), detector)
 
     def do_trust(self, node: str, peer: str, detector: str = "T") -> None:
-        self.hand.trust(next(self.up([node])), number(peer), detector)
+        self.network.trust(next(self.up([node])), number(peer), detector)
 
     def up(self, words: Iterable[str]) -> Iterator[int]:
         """The nodes that are named, each looked at when its turn comes: none has crashed."""
@@ -160,14 +160,14 @@ class Runner:
         if not nodes:
             raise Wrong("which node?")
         for me in nodes:
-            if me in self.hand.crashed:
+            if me in self.network.crashed:
                 raise Wrong(f"{me} has crashed")
             yield me
 
     def members(self, words: Iterable[str]) -> list[int]:
         nodes = list(numbers(words))
         for me in nodes:
-            if me not in self.hand.nodes:
+            if me not in self.network.nodes:
                 raise Wrong(f"{me} is no member")
         return nodes
 
@@ -175,22 +175,22 @@ class Runner:
 
     def do_deliver(self, *which: str) -> None:
         if which == ("all",):
-            self.hand.deliver_all()
+            self.network.deliver_all()
             return
         for flight in self.chosen(*which):
-            self.hand.deliver(self.hand.flight.index(flight))
+            self.network.deliver(self.network.flight.index(flight))
 
     def do_drop(self, *which: str) -> None:
         for flight in self.chosen(*which):
-            self.hand.drop(self.hand.flight.index(flight))
+            self.network.drop(self.network.flight.index(flight))
 
     def do_duplicate(self, *which: str) -> None:
         for flight in self.chosen(*which):
-            self.hand.duplicate(self.hand.flight.index(flight))
+            self.network.duplicate(self.network.flight.index(flight))
 
     def chosen(self, *which: str) -> list[Flight]:
         """What is under way now and meant by these words."""
-        flight = list(self.hand.flight)
+        flight = list(self.network.flight)
         match which:
             case ["all"]:
                 found = flight
@@ -208,13 +208,13 @@ class Runner:
         return found
 
     def do_fire(self, node: str, timer: str) -> None:
-        if (number(node), timer) not in self.hand.timers:
+        if (number(node), timer) not in self.network.timers:
             raise Wrong(f"{node} has set no timer {timer}")
-        self.hand.fire(number(node), timer)
+        self.network.fire(number(node), timer)
 
     def do_advance(self, time: str) -> None:
         try:
-            self.hand.advance(int(Decimal(time.removesuffix("s")) * SECOND))
+            self.network.advance(int(Decimal(time.removesuffix("s")) * SECOND))
         except InvalidOperation as wrong:
             raise Wrong(f"{time} is no number of seconds") from wrong
 
@@ -222,24 +222,26 @@ class Runner:
 
     def do_state(self, *words: str) -> None:
         fields = [word for word in words if not word[0].isdigit()]
-        nodes = self.members(word for word in words if word[0].isdigit()) or [*self.hand.nodes]
+        nodes = self.members(word for word in words if word[0].isdigit()) or [*self.network.nodes]
         rows = []
         for me in nodes:
-            shown = self.hand.nodes[me].show()
+            shown = self.network.nodes[me].show()
             fields = fields or [*shown]
             missing = [field for field in fields if field not in shown]
             if missing:
                 raise Wrong(f"no field {missing[0]!r}, there are {', '.join(shown)}")
-            cells = [""] * len(fields) if me in self.hand.crashed else [cell(shown[field]) for field in fields]
-            rows.append([f"{me} crashed" if me in self.hand.crashed else str(me), *cells])
-        self.hand.said += table([["node", *fields], *rows])
+            cells = [""] * len(fields) if me in self.network.crashed else [cell(shown[field]) for field in fields]
+            rows.append([f"{me} crashed" if me in self.network.crashed else str(me), *cells])
+        self.network.said += table([["node", *fields], *rows])
 
     def do_flight(self) -> None:
-        self.hand.said += [under_way(flight) for flight in self.hand.flight] or ["nothing is under way"]
+        self.network.said += [under_way(flight) for flight in self.network.flight] or ["nothing is under way"]
 
     def do_timers(self) -> None:
-        armed = sorted(self.hand.timers.items())
-        self.hand.said += [f"{me} {name} in {seconds(at - self.hand.now)}" for (me, name), at in armed] or ["no timers"]
+        armed = sorted(self.network.timers.items())
+        self.network.said += [f"{me} {name} in {seconds(at - self.network.now)}" for (me, name), at in armed] or [
+            "no timers"
+        ]
 
 
 def has_slots(make: MakeNode, setup: Setup) -> bool:

@@ -29,13 +29,13 @@ class Flight:
 
 
 @dataclass(frozen=True)
-class Permit:
+class HeldPermit:
     request: int
     slot: int
     fence: int
 
 
-class Hand:
+class ManualNetwork:
     def __init__(
         self,
         make: MakeNode,
@@ -53,7 +53,7 @@ class Hand:
         self.timers: dict[tuple[int, str], int] = {}
         self.now = 0
         self.waiting: dict[int, int] = {}  # node -> request
-        self.inside: dict[int, Permit] = {}
+        self.inside: dict[int, HeldPermit] = {}
         self.lost: list[tuple[int, int, str]] = []
         self.marks: set[str] = set()
         self.crashed: set[int] = set()
@@ -162,7 +162,7 @@ class Hand:
     def do_granted(self, me: int, request: int, slot: int, fence: int) -> None:
         if self.waiting.pop(me, None) != request:
             raise Violation(f"grant: node {me} was granted request {request}, which does not wait")
-        self.inside[me] = Permit(request, slot, fence)
+        self.inside[me] = HeldPermit(request, slot, fence)
         self.grants.append(me)
         broken = self.occupancy.enter(me, slot, fence)
         if broken:

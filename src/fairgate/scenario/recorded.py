@@ -1,4 +1,4 @@
-"""A `Hand` that writes a journal as it goes."""
+"""A `ManualNetwork` that writes a journal as it goes."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ from fairgate.core.layers import MakeNode
 from fairgate.core.node import Node
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
-from fairgate.scenario.manual import Hand, Violation
+from fairgate.scenario.manual import ManualNetwork, Violation
 from fairgate.trace.journal import JournalWriter, RecordingOutbox, Step
 
 EVENTS = {call: event for event, call in CALLS.items()}
 
 
-class RecordedHand(Hand):
+class RecordedNetwork(ManualNetwork):
     def __init__(
         self,
         journal: JournalWriter,
@@ -25,7 +25,7 @@ class RecordedHand(Hand):
         census: bool = True,
         start: bool = True,
     ) -> None:
-        """As Hand; the journal has its header already."""
+        """As ManualNetwork; the journal has its header already."""
         self.journal = journal
         self.recorders: dict[int, RecordingOutbox] = {}
 

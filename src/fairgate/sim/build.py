@@ -24,7 +24,7 @@ from fairgate.sim.faults import Faults, install, parse_faults
 from fairgate.sim.joins import Joins
 from fairgate.sim.latency import Latency, Matrix, Uniform, WideArea
 from fairgate.sim.latency_files import read_matrix
-from fairgate.sim.pool import Pool
+from fairgate.sim.pool import ClientPool
 from fairgate.sim.rounds import Pace, PacedRounds
 from fairgate.sim.stream import Stream
 from fairgate.sim.workload import Closed, Open, Rounds, Workload
@@ -168,7 +168,7 @@ def make_workload(config: Config, latency: Latency) -> Workload:
     if config.workload == "closed":
         workload = Closed(seats, config.requests, hold, stream, config.rate)
     elif config.workload == "open" and config.seconds:
-        workload = Pool(seats, hold, stream, config.rate)
+        workload = ClientPool(seats, hold, stream, config.rate)
     elif config.workload == "open":
         workload = Open(seats, config.requests, hold, stream, config.rate)
     elif config.workload == "rounds" and config.rounds:

@@ -17,7 +17,7 @@ from fairgate.core.message import Message
 from fairgate.core.numbers import COMPILED
 from fairgate.core.setup import Setup
 from fairgate.sim.events import ACQUIRE, CANCEL, DELIVER, PLANNED, RELEASE, TIMER
-from fairgate.sim.interfaces import Network, Newcomers, Recorder
+from fairgate.sim.interfaces import NetworkModel, Newcomers, Recorder
 from fairgate.sim.invariants import Invariants
 from fairgate.sim.latency import Latency
 from fairgate.sim.loop import Loop
@@ -53,7 +53,7 @@ class Engine(Invariants):
         self.make = make
         self.latency = latency
         self.chooser = chooser
-        self.network: Network | None = None
+        self.network: NetworkModel | None = None
         self.joins: Newcomers | None = None  # how nodes get onto a ring that learns
         self.recorder: Recorder | None = None
         self.mortal = False  # can nodes go down?
@@ -151,7 +151,7 @@ class Engine(Invariants):
             seat.request = request
             seat.asked = asked
             seat.state = WAITING
-            seat.line.join(seat)
+            seat.waiters.join(seat)
             if self.impatient:
                 self.maybe_give_up(number, request)
             if self.plain:
@@ -194,7 +194,7 @@ class Engine(Invariants):
 
     def give_up(self, seat: Seat) -> None:
         """Whoever waits here waits no longer."""
-        seat.line.drop(seat)
+        seat.waiters.drop(seat)
         self.gave_up += 1
 
     def timer(self, me: int, number: int) -> None:
@@ -264,7 +264,7 @@ class Engine(Invariants):
             self.violate(broken)
         seat.state = INSIDE
         seat.slot = slot
-        seat.line.enter(seat)
+        seat.waiters.enter(seat)
         self.metrics.entered(seat.number, now - seat.asked)
         self.last_progress = now
         if self.usage is not None:
@@ -313,7 +313,7 @@ class Engine(Invariants):
         if self.is_down(me):
             return
         self.down[me] = 1
-        for seat in self.seats(me):
+        for seat in self.used_seats(me):
             if seat.state == WAITING:
                 self.give_up(seat)
             elif seat.state == INSIDE:
@@ -334,7 +334,7 @@ class Engine(Invariants):
         self.acting = me
         self.place(me, self.make(me, self.setup, self))
         self.down[me] = 0
-        for seat in self.seats(me):
+        for seat in self.used_seats(me):
             seat.state = IDLE
         self.tokens += self.nodes[me].tokens()
         self.coordinators += self.nodes[me].coordinators()
@@ -342,5 +342,5 @@ class Engine(Invariants):
             self.nodes[me].now = self.now
             self.recorder.step(self.now, self.nodes[me], "reset")
         self.call(me, "start")
-        for number in self.places(me):
+        for number in self.seat_numbers(me):
             self.workload.back(number, self.now)

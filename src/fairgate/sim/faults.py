@@ -225,7 +225,7 @@ def crash(engine: "Engine", node: int) -> None:
 
 def crash_for_good(engine: "Engine", node: int, detectors: Detectors | None, views: Views | None) -> None:
     engine.crash(node)
-    for seat in engine.places(node):
+    for seat in engine.seat_numbers(node):
         engine.workload.gone(seat, engine.now)
     if detectors is not None:
         detectors.crashed(engine, node)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from fairgate.sim.engine import Engine
 
 
-class Network(Protocol):
+class NetworkModel(Protocol):
     """What a faulty network does with a message (sim/faults.py)."""
 
     def carry(self, engine: "Engine", src: int, dst: int, msg: Message) -> None: ...

@@ -2,10 +2,10 @@ cimport cython
 from fairgate.core.message cimport Message
 from fairgate.core.node cimport Node
 from fairgate.sim.metrics cimport Metrics
-from fairgate.sim.seats cimport Room
+from fairgate.sim.seats cimport Seats
 from fairgate.sim.workload cimport Workload
 
-cdef class Invariants(Room):
+cdef class Invariants(Seats):
     cdef readonly object setup
     cdef readonly Workload workload
     cdef readonly Metrics metrics

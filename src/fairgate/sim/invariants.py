@@ -9,7 +9,7 @@ from bisect import insort
 from fairgate.core.message import Message
 from fairgate.core.setup import Setup
 from fairgate.sim.metrics import Metrics
-from fairgate.sim.seats import Room
+from fairgate.sim.seats import Seats
 from fairgate.sim.workload import Workload
 
 MOST_VIOLATIONS = 100  # kept in words; all are counted
@@ -20,7 +20,7 @@ def when(violation: str) -> tuple[float, str]:
     return float(violation.rpartition(" at ")[2].removesuffix(" s")), violation
 
 
-class Invariants(Room):
+class Invariants(Seats):
     # fmt: off
     __slots__ = (
         "census_every", "check", "coordinators", "cut", "entries_seen", "events_seen", "gave_up", "last_progress",
@@ -30,7 +30,7 @@ class Invariants(Room):
     # fmt: on
 
     def __init__(self, setup: Setup, workload: Workload, slots: bool, warmup: int, check: bool, spares: int) -> None:
-        Room.__init__(self, setup, slots, spares)
+        Seats.__init__(self, setup, slots, spares)
         self.setup = setup
         self.workload = workload
         self.check = check

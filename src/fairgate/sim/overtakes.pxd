@@ -3,18 +3,18 @@ cimport cython
 cdef long long EXACT, MOST
 
 @cython.trashcan(True)  # a long line is freed one place by the other
-cdef class Place:
-    cdef Place before, after
+cdef class PlaceInLine:
+    cdef PlaceInLine before, after
     cdef long long passed
 
 @cython.final
-cdef class Line:
-    cdef Place end
+cdef class Waiters:
+    cdef PlaceInLine end
     cdef long long most
     cdef readonly long long overtakes, max_displacement, max_overtaken
-    @cython.locals(end=Place, last=Place)
-    cpdef void join(self, Place place) except *
-    cpdef void enter(self, Place place) except *
-    @cython.locals(displacement=cython.longlong, other=Place, end=Place)
-    cdef int overtake(self, Place place) except -1
-    cpdef void drop(self, Place place) except *
+    @cython.locals(end=PlaceInLine, last=PlaceInLine)
+    cpdef void join(self, PlaceInLine place) except *
+    cpdef void enter(self, PlaceInLine place) except *
+    @cython.locals(displacement=cython.longlong, other=PlaceInLine, end=PlaceInLine)
+    cdef int overtake(self, PlaceInLine place) except -1
+    cpdef void drop(self, PlaceInLine place) except *

@@ -9,7 +9,7 @@ the sum is a lower bound: a burst of 100,000 requests must not cost a walk along
 EXACT, MOST = 1000, 100
 
 
-class Place:
+class PlaceInLine:
     """In a line: what a seat of the simulator is, and the line's own end."""
 
     __slots__ = ("after", "before", "passed")
@@ -20,17 +20,17 @@ class Place:
         self.passed = 0  # how often the present request was overtaken
 
 
-class Line:
+class Waiters:
     __slots__ = ("end", "max_displacement", "max_overtaken", "most", "overtakes")
 
     def __init__(self, seats: int) -> None:
-        self.end = Place()  # before it is who came last, after it who came first
+        self.end = PlaceInLine()  # before it is who came last, after it who came first
         self.most = seats if seats <= EXACT else MOST
         self.overtakes = 0  # pairs (who came in, who asked earlier and still waits)
         self.max_displacement = 0  # the most that one entry overtook
         self.max_overtaken = 0  # the most often that one request was overtaken
 
-    def join(self, place: Place) -> None:
+    def join(self, place: PlaceInLine) -> None:
         end = self.end
         last = end.before
         place.before = last
@@ -39,7 +39,7 @@ class Line:
         last.after = place
         end.before = place
 
-    def enter(self, place: Place) -> None:
+    def enter(self, place: PlaceInLine) -> None:
         """Somebody leaves the line because it came in: it overtook all before it."""
         if place.before is not self.end:
             self.overtake(place)
@@ -47,7 +47,7 @@ class Line:
             self.max_overtaken = place.passed
         place.before.after, place.after.before = place.after, place.before
 
-    def overtake(self, place: Place) -> None:
+    def overtake(self, place: PlaceInLine) -> None:
         """Count those who asked before this one and still wait."""
         displacement = 0
         other = place.before
@@ -59,6 +59,6 @@ class Line:
         if displacement > self.max_displacement:
             self.max_displacement = displacement
 
-    def drop(self, place: Place) -> None:
+    def drop(self, place: PlaceInLine) -> None:
         """Somebody leaves the line without coming in: it gave up, or crashed."""
         place.before.after, place.after.before = place.after, place.before

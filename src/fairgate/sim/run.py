@@ -9,7 +9,7 @@ from fairgate.sim.config import Config
 from fairgate.sim.engine import Engine
 from fairgate.sim.recorder import EngineRecorder
 from fairgate.sim.rounds import PacedRounds
-from fairgate.sim.shares import First, Other, Share, Stopped
+from fairgate.sim.shares import FirstShare, OtherShare, Share, Stopped
 from fairgate.sim.summary import Measures, Result, conclude, measure, together
 from fairgate.trace.journal import JournalWriter
 
@@ -43,7 +43,7 @@ def run_all(engine: Engine, progress: Progress | None, workers: int) -> tuple[bo
     workers = min(workers, engine.resources)
     if workers <= 1 or rounds_by_gates(engine) is None:
         return run(engine, progress), measure(engine)
-    first = First(workers, lambda share: run_share(engine, share))
+    first = FirstShare(workers, lambda share: run_share(engine, share))
     try:
         first.start()
         ended = run(engine, progress and (lambda _: progress(first.entries)), first)
@@ -56,7 +56,7 @@ def run_all(engine: Engine, progress: Progress | None, workers: int) -> tuple[bo
         first.close()
 
 
-def run_share(engine: Engine, share: Other) -> Measures:
+def run_share(engine: Engine, share: OtherShare) -> Measures:
     run(engine, share.listen, share)
     return measure(engine, first=False).packed()
 

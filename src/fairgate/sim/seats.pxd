@@ -1,26 +1,26 @@
 cimport cython
 from fairgate.core.properties cimport Occupancy
 from fairgate.sim.loop cimport Loop
-from fairgate.sim.overtakes cimport Line, Place
+from fairgate.sim.overtakes cimport Waiters, PlaceInLine
 
 cdef long long NIL
 cdef long long IDLE, INSIDE, DOWN
 
 @cython.final
-cdef class Seat(Place):
+cdef class Seat(PlaceInLine):
     cdef readonly long long number, me
     cdef public long long state, request, asked, slot
-    cdef readonly Line line
+    cdef readonly Waiters waiters
     cdef readonly Occupancy occupancy
 
-cdef class Room(Loop):
-    cdef readonly list lines, occupancies, seat
+cdef class Seats(Loop):
+    cdef readonly list waiters, occupancies, seat
     cdef readonly long long members, resources
     cdef long long[::1] down
     @cython.locals(seat=Seat, me=cython.longlong, gate=cython.longlong, state=cython.longlong)
     cdef Seat take_seat(self, long long number)
     @cython.locals(number=cython.longlong, seat=Seat)
-    cpdef list seats(self, long long me)
+    cpdef list used_seats(self, long long me)
     cpdef bint is_down(self, long long me) except -1
     @cython.locals(seat=Seat)
     cpdef bint is_idle(self, long long number) except -1

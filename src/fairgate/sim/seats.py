@@ -13,29 +13,29 @@ from fairgate.core.numbers import numbers
 from fairgate.core.properties import Occupancy
 from fairgate.core.setup import Setup
 from fairgate.sim.loop import Loop
-from fairgate.sim.overtakes import Line, Place
+from fairgate.sim.overtakes import PlaceInLine, Waiters
 from fairgate.sim.seat_states import DOWN, IDLE, INSIDE
 
 
-class Seat(Place):
+class Seat(PlaceInLine):
     """One node at one gate."""
 
-    __slots__ = ("asked", "line", "me", "number", "occupancy", "request", "slot", "state")
+    __slots__ = ("asked", "me", "number", "occupancy", "request", "slot", "state", "waiters")
 
-    def __init__(self, number: int, me: int, state: int, line: Line, occupancy: Occupancy) -> None:
-        Place.__init__(self)
+    def __init__(self, number: int, me: int, state: int, waiters: Waiters, occupancy: Occupancy) -> None:
+        PlaceInLine.__init__(self)
         self.number = number
         self.me = me  # its node
         self.state = state
-        self.line = line  # of its gate
+        self.waiters = waiters  # of its gate
         self.occupancy = occupancy  # of its gate
         self.request = NIL
         self.asked = 0  # when the present request was made
         self.slot = NIL
 
 
-class Room(Loop):
-    __slots__ = ("down", "lines", "members", "occupancies", "resources", "seat")
+class Seats(Loop):
+    __slots__ = ("down", "members", "occupancies", "resources", "seat", "waiters")
 
     def __init__(self, setup: Setup, slots: bool, spares: int) -> None:
         self.members = len(setup.members)
@@ -43,7 +43,7 @@ class Room(Loop):
         Loop.__init__(self, n)
         self.resources: int = setup.options.get("resources", 1)
         gates = range(self.resources)
-        self.lines = [Line(n * self.resources) for _ in gates]
+        self.waiters = [Waiters(n * self.resources) for _ in gates]
         self.occupancies = [Occupancy(setup.k, slots, gate, self.resources) for gate in gates]
         self.down = numbers(n)  # 1: this node is down
         for me in range(self.members, n):
@@ -57,18 +57,18 @@ class Room(Loop):
         """For who first asks."""
         me, gate = divmod(number, self.resources)
         state = DOWN if self.is_down(me) else IDLE
-        seat = Seat(number, me, state, self.lines[gate], self.occupancies[gate])
+        seat = Seat(number, me, state, self.waiters[gate], self.occupancies[gate])
         self.seat[number] = seat
         return seat
 
-    def places(self, me: int) -> range:
+    def seat_numbers(self, me: int) -> range:
         """The numbers of a node's seats."""
         return range(me * self.resources, (me + 1) * self.resources)
 
-    def seats(self, me: int) -> list[Seat]:
+    def used_seats(self, me: int) -> list[Seat]:
         """Those of a node that were ever used."""
         found = []
-        for number in self.places(me):
+        for number in self.seat_numbers(me):
             seat = self.seat[number]
             if seat is not None:
                 found.append(seat)

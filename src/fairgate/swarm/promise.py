@@ -48,7 +48,7 @@ def bounds(latency: str) -> tuple[float, float]:
     return uniform_bounds(latency) if latency.startswith("uniform:") else (float(latency), float(latency))
 
 
-def settled(config: Config, faults: Faults) -> int:
+def initialised_by(config: Config, faults: Faults) -> int:
     """By when every INIT and its ACK have arrived (RF: a node crashes only after its initialization), in ns."""
     longest = bounds(config.latency)[1] * (STRETCH if faults.reorder else 1)
     return faults.trust + int(2 * longest * SECOND) + 1
@@ -101,7 +101,7 @@ def detectors_promised(config: Config, faults: Faults) -> bool:
     """No crash before the start is over, which has no end that is known where messages are lost."""
     if not faults.crashes:
         return True
-    early = min(at for _, at in faults.crashes) < settled(config, faults)
+    early = min(at for _, at in faults.crashes) < initialised_by(config, faults)
     return not early and not faults.loss and not faults.partitions
 
 

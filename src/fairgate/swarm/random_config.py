@@ -15,7 +15,7 @@ from fairgate.sim.config import Config
 from fairgate.sim.faults import parse_faults
 from fairgate.sim.sampling import sample
 from fairgate.sim.stream import Stream
-from fairgate.swarm.promise import bounds, claims, is_time, settled, shortest_time
+from fairgate.swarm.promise import bounds, claims, initialised_by, is_time, shortest_time
 
 NODES = (2, 8)
 REQUESTS = (1, 6)
@@ -28,7 +28,7 @@ SHARES = (0.05, 0.2, 0.4)
 T = TypeVar("T")
 
 
-class Draw:
+class RandomConfig:
     """One configuration, drawn part by part from one stream."""
 
     latencies: tuple[str, ...] = LATENCIES
@@ -134,7 +134,7 @@ class Draw:
     def crashes(self, nodes: int, latency: str, span: float, others: list[str]) -> list[str]:
         start = 0.0
         if self.protocol.about.detectors:
-            start = settled(Config(latency=latency), parse_faults(",".join(others), nodes)) / SECOND
+            start = initialised_by(Config(latency=latency), parse_faults(",".join(others), nodes)) / SECOND
         mortal = range(nodes) if "crash" in self.claims else range(1, nodes)
         victims = sample(self.stream, mortal, self.between(1, nodes - 1))
         span = min(span, 20 * (1 + bounds(latency)[1]))  # crashes far apart from each other meet nothing

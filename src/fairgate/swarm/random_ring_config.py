@@ -13,7 +13,7 @@ from fairgate.sim.config import Config
 from fairgate.sim.faults import parse_faults
 from fairgate.sim.stream import Stream
 from fairgate.swarm.promise import keeps_quorums, promised, shortest_time, with_leases
-from fairgate.swarm.random_config import Draw
+from fairgate.swarm.random_config import RandomConfig
 
 OVERLAYS = ("full", "settled_chord", "settled_pastry")
 LATENCIES = ("0", "0.1", "0.3", "uniform:0,0.1", "uniform:0,0.5", "uniform:0.05,0.2")  # short: an entry is many hops
@@ -21,7 +21,7 @@ LONGER = 30  # times what a hop and back takes: routes have several, and what is
 BY_HAND = ("replicas", "quorum", "lives")  # options
 
 
-class RingDraw(Draw):
+class RandomRingConfig(RandomConfig):
     latencies = LATENCIES
 
     def __init__(self, protocol: type[Mutex], stream: Stream) -> None:
@@ -79,12 +79,12 @@ class RingDraw(Draw):
         return f"reset:{node}@{self.within(self.span)}+{self.one_of((0, 1, 5))}"
 
 
-def drawn(protocol: str, seed: int, run: int) -> Config:
+def random_config(protocol: str, seed: int, run: int) -> Config:
     """The configuration of this run of this seed, of any protocol."""
     kind = find_protocol(protocol)
     if kind is Strawman:
         raise BadInput("the strawman lets nobody in where many ask, so that a swarm would find nothing else: try sigma")
-    draw = RingDraw if issubclass(kind, Routed) else Draw
+    draw = RandomRingConfig if issubclass(kind, Routed) else RandomConfig
     config = draw(kind, Stream(f"{seed}:swarm:{run}")).config()
     assert promised(config), f"run {run} of seed {seed} asks for more than {protocol} promises: {config}"
     return config

@@ -22,7 +22,7 @@ from fairgate.sim.config import Config
 from fairgate.sim.faults import parse_faults
 from fairgate.swarm.marks import marks_of
 from fairgate.swarm.promise import everybody_comes_in, longest_time
-from fairgate.swarm.random_ring_config import drawn
+from fairgate.swarm.random_ring_config import random_config
 
 BATCH = 20  # runs that a worker takes at a time
 MOST_EVENTS = 20_000  # several times what a good run of this size takes: the others go round in circles
@@ -31,14 +31,14 @@ PATIENCE = 100  # times the longest time that an option says: a delay that doubl
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     run: int
     broken: str  # the first violation in words, or ""
     marks: dict[str, int]
 
 
 @dataclass
-class Report:
+class SwarmReport:
     protocol: str
     seed: int
     marks: Counter[str]
@@ -47,7 +47,7 @@ class Report:
     seconds: float = 0.0
     interrupted: bool = False
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: RunOutcome) -> None:
         self.runs += 1
         self.marks.update(outcome.marks)
         if outcome.broken:
@@ -75,15 +75,15 @@ class Limits:
             yield batch
 
 
-Progress = Callable[[Report], None]
-Outcomes = Generator[list[Outcome], None, None]  # by the batch
+Progress = Callable[[SwarmReport], None]
+BatchesOfOutcomes = Generator[list[RunOutcome], None, None]  # by the batch
 
 
-def swarm(name: str, seed: int, limits: Limits, workers: int = 1, progress: Progress | None = None) -> Report:
+def swarm(name: str, seed: int, limits: Limits, workers: int = 1, progress: Progress | None = None) -> SwarmReport:
     """Ctrl-C gives what was seen until then."""
     started = time.perf_counter()
     protocol = find_protocol(name)
-    report = Report(protocol.about.name, seed, Counter(dict.fromkeys(marks_of(protocol, Channel), 0)))
+    report = SwarmReport(protocol.about.name, seed, Counter(dict.fromkeys(marks_of(protocol, Channel), 0)))
     in_batches = alone if workers == 1 else together
     try:
         with closing(in_batches(report.protocol, seed, limits, workers)) as batches:
@@ -100,12 +100,12 @@ def swarm(name: str, seed: int, limits: Limits, workers: int = 1, progress: Prog
     return report
 
 
-def alone(protocol: str, seed: int, limits: Limits, workers: int) -> Outcomes:
+def alone(protocol: str, seed: int, limits: Limits, workers: int) -> BatchesOfOutcomes:
     for batch in limits.batches():
         yield run_batch(protocol, seed, batch)
 
 
-def together(protocol: str, seed: int, limits: Limits, workers: int) -> Outcomes:
+def together(protocol: str, seed: int, limits: Limits, workers: int) -> BatchesOfOutcomes:
     """In processes. Two batches for each are under way, so that none waits and the end is never far."""
     batches = limits.batches()
     others = multiprocessing.active_children()
@@ -113,7 +113,7 @@ def together(protocol: str, seed: int, limits: Limits, workers: int) -> Outcomes
         workers, mp_context=multiprocessing.get_context("fork"), initializer=leave_ctrl_c_to_the_parent
     )
     try:
-        under_way: set[Future[list[Outcome]]] = set()
+        under_way: set[Future[list[RunOutcome]]] = set()
         while True:
             for batch in islice(batches, 2 * workers - len(under_way)):
                 under_way.add(pool.submit(run_batch, protocol, seed, batch))
@@ -131,8 +131,8 @@ def together(protocol: str, seed: int, limits: Limits, workers: int) -> Outcomes
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def run_batch(protocol: str, seed: int, runs: list[int]) -> list[Outcome]:
-    return [Outcome(run, *attempt(drawn(protocol, seed, run))) for run in runs]
+def run_batch(protocol: str, seed: int, runs: list[int]) -> list[RunOutcome]:
+    return [RunOutcome(run, *attempt(random_config(protocol, seed, run))) for run in runs]
 
 
 def attempt(config: Config, most: int = 0) -> tuple[str, dict[str, int]]:

@@ -9,7 +9,7 @@ from fairgate.core.ids import NIL, peer_of, seat_of
 from fairgate.trace.journal import Step
 
 
-class Shortly:
+class ShortIds:
     """An iterator over the steps. Nodes are 1, 2, 3 in the order in which the journal tells of them."""
 
     def __init__(self, steps: Iterable[Step]) -> None:

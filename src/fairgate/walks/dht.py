@@ -1,8 +1,8 @@
 """Random runs of a protocol on a DHT in virtual time: latencies are random, so messages overtake each other.
 
 A run is a small system whose nodes ask a few times each. What may befall it (loss, duplication, crashes, resets,
-churn) is said in `Weather`. Breaches raise Violation; a run in which somebody waits when nothing can come any more, or
-after a very long time, raises one too.
+churn) is described by `Conditions`. Breaches raise Violation; a run in which somebody waits when nothing can come any
+more, or after a very long time, raises one too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fairgate.overlay.gates import Gates
 from fairgate.overlay.overlay import Overlay
 from fairgate.overlay.ring import ring_of
 from fairgate.overlay.settled import SettledChord, SettledPastry
-from fairgate.scenario.manual import Hand, Violation
+from fairgate.scenario.manual import ManualNetwork, Violation
 
 MS = 1_000_000
 SECOND = 1_000 * MS
@@ -56,16 +56,16 @@ OVERLAYS: dict[str, type[Overlay]] = {
 SMALL_TABLES = {"chord_successors": 1, "chord_fingers": 1, "pastry_b": 1, "pastry_leaves": 2}
 
 
-def on(overlay: str, protocol: type[Mutex]) -> MakeNode:
+def over_overlay(overlay: str, protocol: type[Mutex]) -> MakeNode:
     return over(OVERLAYS[overlay], over(Gates, protocol))
 
 
-def on_strides(protocol: type[Mutex]) -> MakeNode:
-    return on("strides", protocol)
+def over_strides(protocol: type[Mutex]) -> MakeNode:
+    return over_overlay("strides", protocol)
 
 
 @dataclass(frozen=True)
-class Weather:
+class Conditions:
     requests: int = 3  # of each node
     latency: tuple[int, int] = (0, 200 * MS)
     think: int = 1 * SECOND
@@ -83,7 +83,7 @@ class Weather:
 
 
 @dataclass
-class Told:
+class RunSummary:
     """What came of a run."""
 
     hops: int = 0
@@ -92,18 +92,18 @@ class Told:
     marks: set[str] = field(default_factory=set)
 
 
-class Run(Hand):
-    def __init__(self, make: MakeNode, setup: Setup, weather: Weather, rng: random.Random) -> None:
+class DhtRun(ManualNetwork):
+    def __init__(self, make: MakeNode, setup: Setup, conditions: Conditions, rng: random.Random) -> None:
         self.rng = rng
-        self.weather = weather
+        self.conditions = conditions
         self.make = make
         self.events: list[tuple[int, int, str, tuple[Any, ...]]] = []
         self.sequence = 0
-        self.told = Told()
-        self.left = dict.fromkeys(setup.members, weather.requests)
+        self.summary = RunSummary()
+        self.left = dict.fromkeys(setup.members, conditions.requests)
         super().__init__(make, setup, slots=False, chooser=from_floats(rng.random), census=False)
-        churned = setup.members[: weather.joins + weather.leaves]
-        self.joiners, self.leavers = churned[: weather.joins], churned[weather.joins :]
+        churned = setup.members[: conditions.joins + conditions.leaves]
+        self.joiners, self.leavers = churned[: conditions.joins], churned[conditions.joins :]
         self.left.update(dict.fromkeys(churned, 0))
         for me in self.joiners:
             ring_of(setup).remove(me)
@@ -116,13 +116,13 @@ class Run(Hand):
         return self.rng.randint(0, most)
 
     def do_send(self, me: int, dst: int, msg: Message) -> None:
-        self.told.hops += 1
-        self.told.kinds[msg.tag] = self.told.kinds.get(msg.tag, 0) + 1
-        storm = self.now < self.weather.until
-        if storm and self.rng.random() < self.weather.loss:
+        self.summary.hops += 1
+        self.summary.kinds[msg.tag] = self.summary.kinds.get(msg.tag, 0) + 1
+        storm = self.now < self.conditions.until
+        if storm and self.rng.random() < self.conditions.loss:
             return
-        for _ in range(1 + (storm and self.rng.random() < self.weather.dup)):
-            self.at(self.rng.randint(*self.weather.latency), "arrive", me, dst, msg)
+        for _ in range(1 + (storm and self.rng.random() < self.conditions.dup)):
+            self.at(self.rng.randint(*self.conditions.latency), "arrive", me, dst, msg)
 
     def do_timer(self, me: int, name: str, delay: int) -> None:
         super().do_timer(me, name, delay)
@@ -130,8 +130,8 @@ class Run(Hand):
 
     def do_granted(self, me: int, request: int, slot: int, fence: int) -> None:
         super().do_granted(me, request, slot, fence)
-        self.told.entries += 1
-        self.at(self.some(self.weather.stay), "leave", me, request)
+        self.summary.entries += 1
+        self.at(self.some(self.conditions.stay), "leave", me, request)
 
     # Events.
 
@@ -147,22 +147,22 @@ class Run(Hand):
             return
         self.left[me] -= 1
         request = self.acquire(me)
-        if self.rng.random() < self.weather.cancel:
-            self.at(self.some(self.weather.think), "give_up", me, request)
+        if self.rng.random() < self.conditions.cancel:
+            self.at(self.some(self.conditions.think), "give_up", me, request)
 
     def give_up(self, me: int, request: int) -> None:
         if self.waiting.get(me) == request:
             self.cancel(me)
-            self.at(self.some(self.weather.think), "want", me)
+            self.at(self.some(self.conditions.think), "want", me)
 
     def leave(self, me: int, request: int) -> None:
         if me in self.inside and self.inside[me].request == request:
             self.release(me)
-            self.at(self.some(self.weather.think), "want", me)
+            self.at(self.some(self.conditions.think), "want", me)
 
     def do_lost(self, me: int, request: int, why: str) -> None:
         super().do_lost(me, request, why)
-        self.at(self.some(self.weather.think), "want", me)
+        self.at(self.some(self.conditions.think), "want", me)
 
     def die(self, me: int) -> None:
         self.crash(me)
@@ -170,8 +170,8 @@ class Run(Hand):
         ring_of(self.setup).remove(me)
         self.ranges_changed()
         for peer in self.nodes:
-            if self.weather.detect != NIL:
-                self.at(self.some(self.weather.detect), "step", peer, "on_crash", me)
+            if self.conditions.detect != NIL:
+                self.at(self.some(self.conditions.detect), "step", peer, "on_crash", me)
 
     def join(self, me: int) -> None:
         ring_of(self.setup).add(me)
@@ -196,29 +196,29 @@ class Run(Hand):
         self.nodes[me] = self.make(me, self.setup, self.outboxes[me])
         self.step(me, "on_start")
         if wanted:
-            self.at(self.some(self.weather.think), "want", me)
+            self.at(self.some(self.conditions.think), "want", me)
 
     # The run.
 
-    def go(self) -> Told:
+    def go(self) -> RunSummary:
         for me in self.nodes:
-            self.at(self.some(self.weather.think), "want", me)
+            self.at(self.some(self.conditions.think), "want", me)
         for me in self.joiners:
-            self.at(self.some(self.weather.until), "join", me)
+            self.at(self.some(self.conditions.until), "join", me)
         for me in self.leavers:
-            self.at(self.some(self.weather.until), "part", me)
+            self.at(self.some(self.conditions.until), "part", me)
         stay = sorted(set(self.nodes) - {*self.joiners, *self.leavers})
-        victims = self.rng.sample(stay, self.weather.crashes + self.weather.resets)
+        victims = self.rng.sample(stay, self.conditions.crashes + self.conditions.resets)
         for rank, victim in enumerate(victims):
-            call = "die" if rank < self.weather.crashes else "reset"
-            self.at(self.some(self.weather.until), call, victim)
+            call = "die" if rank < self.conditions.crashes else "reset"
+            self.at(self.some(self.conditions.until), call, victim)
         for _ in range(MOST_EVENTS):
             if not self.events:
                 break
             due, _, call, arguments = heapq.heappop(self.events)
             self.now = due
             getattr(self, call)(*arguments)
-            if due > self.weather.patience:
+            if due > self.conditions.patience:
                 break
             if not self.waiting and not self.inside and not any(self.left.values()):
                 break
@@ -226,8 +226,8 @@ class Run(Hand):
             raise Violation(f"liveness: still busy after {MOST_EVENTS} events")
         if self.waiting:
             raise Violation(f"liveness: nodes {sorted(self.waiting)} wait at {self.now / SECOND:.1f} s")
-        self.told.marks = self.marks
-        return self.told
+        self.summary.marks = self.marks
+        return self.summary
 
 
 def random_setup(rng: random.Random, options: dict[str, Any] | None = None, least: int = 3) -> Setup:
@@ -238,22 +238,22 @@ def random_setup(rng: random.Random, options: dict[str, Any] | None = None, leas
     return Setup(members, options={**chosen, **(options or {})})
 
 
-def one_run(make: MakeNode, seed: int, weather: Weather, options: dict[str, Any] | None = None) -> Told:
+def one_run(make: MakeNode, seed: int, conditions: Conditions, options: dict[str, Any] | None = None) -> RunSummary:
     rng = random.Random(seed)
     try:
-        return Run(make, random_setup(rng, options, 3 + weather.joins + weather.leaves), weather, rng).go()
+        return DhtRun(make, random_setup(rng, options, 3 + conditions.joins + conditions.leaves), conditions, rng).go()
     except Violation as broken:
         raise Violation(f"{broken} [seed {seed}]") from broken
 
 
 def how_runs_end(
-    make: MakeNode, seeds: range, weather: Weather, options: dict[str, Any] | None = None
+    make: MakeNode, seeds: range, conditions: Conditions, options: dict[str, Any] | None = None
 ) -> dict[str, int]:
     """How many runs break which property."""
     ends: dict[str, int] = {}
     for seed in seeds:
         try:
-            one_run(make, seed, weather, options)
+            one_run(make, seed, conditions, options)
             end = ""
         except Violation as broken:
             end = str(broken).split(":", maxsplit=1)[0]

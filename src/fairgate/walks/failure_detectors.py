@@ -19,7 +19,7 @@ from typing import Any
 
 from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
-from fairgate.scenario.manual import Hand, Violation
+from fairgate.scenario.manual import ManualNetwork, Violation
 
 Pair = tuple[int, int]  # (who, whom)
 Move = Callable[[], object]
@@ -28,10 +28,10 @@ Move = Callable[[], object]
 class Oracle:
     """What both detectors may do next, at every node."""
 
-    def __init__(self, hand: Hand, rng: random.Random, sparse: bool) -> None:
-        self.hand = hand
-        self.immortal = rng.choice(hand.setup.members)
-        pairs = list(permutations(hand.setup.members, 2))
+    def __init__(self, network: ManualNetwork, rng: random.Random, sparse: bool) -> None:
+        self.network = network
+        self.immortal = rng.choice(network.setup.members)
+        pairs = list(permutations(network.setup.members, 2))
         late = [pair for pair in pairs if sparse and pair[0] != self.immortal and rng.random() < 0.7]
         self.untrusted = [pair for pair in pairs if pair not in late]
         self.late = late
@@ -41,11 +41,11 @@ class Oracle:
         self.to_notice: list[tuple[int, int, str]] = []  # crashes that a detector has yet to see
 
     def ready(self, me: int) -> bool:
-        return bool(self.hand.nodes[me].show()["ready"])
+        return bool(self.network.nodes[me].show()["ready"])
 
     def mortals(self) -> list[int]:
         """Who may crash now."""
-        live = [me for me in self.hand.nodes if me not in self.hand.crashed and me != self.immortal]
+        live = [me for me in self.network.nodes if me not in self.network.crashed and me != self.immortal]
         return [me for me in live if self.ready(me)]
 
     def moves(self) -> list[Move]:
@@ -57,28 +57,28 @@ class Oracle:
 
     def trust_late(self) -> bool:
         """Class T trusts every correct node in the end. Is there anything left of that?"""
-        self.untrusted = [pair for pair in self.late if pair[1] not in self.hand.crashed]
+        self.untrusted = [pair for pair in self.late if pair[1] not in self.network.crashed]
         self.late = []
         return bool(self.untrusted)
 
     def trust(self, pair: Pair) -> None:
         self.untrusted.remove(pair)
-        self.hand.trust(*pair, "T")
+        self.network.trust(*pair, "T")
 
     def suspect(self, pair: Pair) -> None:
         self.to_suspect.remove(pair)
-        if pair[1] not in self.hand.crashed:
+        if pair[1] not in self.network.crashed:
             self.suspected.append(pair)
-        self.hand.suspect(*pair, "S")
+        self.network.suspect(*pair, "S")
 
     def think_better(self, pair: Pair) -> None:
         self.suspected.remove(pair)
-        self.hand.trust(*pair, "S")
+        self.network.trust(*pair, "S")
 
     def crash(self, victim: int) -> None:
-        self.hand.crash(victim)
+        self.network.crash(victim)
         self.suspected = [pair for pair in self.suspected if pair[1] != victim]
-        watchers = [me for me in self.hand.nodes if me not in self.hand.crashed]
+        watchers = [me for me in self.network.nodes if me not in self.network.crashed]
         self.to_notice += [(me, victim, detector) for me in watchers for detector in "TS"]
 
     def notice(self, crash: tuple[int, int, str]) -> None:
@@ -89,50 +89,54 @@ class Oracle:
             self.untrusted = [pair for pair in self.untrusted if pair != (me, victim)]
         else:
             self.to_suspect = [pair for pair in self.to_suspect if pair != (me, victim)]
-        self.hand.suspect(me, victim, detector)
+        self.network.suspect(me, victim, detector)
 
 
-def fd_walk(hand: Hand, rng: random.Random, sparse: bool, requests: int = 3, steps: int = 20_000) -> None:
-    oracle = Oracle(hand, rng, sparse)
-    left = dict.fromkeys(hand.nodes, requests)
-    crashes = rng.randint(1, hand.setup.n - 1)
+def fd_walk(network: ManualNetwork, rng: random.Random, sparse: bool, requests: int = 3, steps: int = 20_000) -> None:
+    oracle = Oracle(network, rng, sparse)
+    left = dict.fromkeys(network.nodes, requests)
+    crashes = rng.randint(1, network.setup.n - 1)
     eagerness = rng.choice([0.01, 0.03, 0.1])
     cancels = rng.choice([0.0, 0.1])
 
     def acquire(me: int) -> None:
         left[me] -= 1
-        hand.acquire(me)
+        network.acquire(me)
 
     for _ in range(steps):
-        if len(hand.crashed) < crashes and rng.random() < eagerness and (mortals := oracle.mortals()):
+        if len(network.crashed) < crashes and rng.random() < eagerness and (mortals := oracle.mortals()):
             oracle.crash(rng.choice(mortals))
-        idle = [me for me in left if me not in hand.waiting and me not in hand.inside and me not in hand.crashed]
+        idle = [
+            me for me in left if me not in network.waiting and me not in network.inside and me not in network.crashed
+        ]
         moves: list[Move] = [partial(acquire, me) for me in idle if left[me]]
-        moves += [partial(hand.release, me) for me in hand.inside]
-        moves += [partial(hand.deliver, index) for index in range(len(hand.flight))]
+        moves += [partial(network.release, me) for me in network.inside]
+        moves += [partial(network.deliver, index) for index in range(len(network.flight))]
         moves += oracle.moves()
         if rng.random() < cancels:
-            moves += [partial(hand.cancel, me) for me in [*hand.waiting, *hand.inside]]
+            moves += [partial(network.cancel, me) for me in [*network.waiting, *network.inside]]
         if moves:
             rng.choice(moves)()
         elif not oracle.trust_late():
             break
     else:
         raise Violation(f"liveness: still busy after {steps} steps")
-    if hand.waiting:
-        raise Violation(f"liveness: nothing moves any more, and nodes {sorted(hand.waiting)} wait")
+    if network.waiting:
+        raise Violation(f"liveness: nothing moves any more, and nodes {sorted(network.waiting)} wait")
 
 
-def fd_walked(protocol: type[Mutex], seed: int, sparse: bool, options: dict[str, Any] | None = None) -> Hand:
+def fd_walked(protocol: type[Mutex], seed: int, sparse: bool, options: dict[str, Any] | None = None) -> ManualNetwork:
     """One walk of a small system of random size. A breach names its seed."""
     rng = random.Random(seed)
     n = rng.randint(2, 7)
-    hand = Hand(protocol, Setup(tuple(range(n)), rng.randint(1, n - 1), options=options), protocol.about.slots)
+    network = ManualNetwork(
+        protocol, Setup(tuple(range(n)), rng.randint(1, n - 1), options=options), protocol.about.slots
+    )
     try:
-        fd_walk(hand, rng, sparse)
+        fd_walk(network, rng, sparse)
     except Violation as broken:
         raise Violation(f"{broken} [seed {seed}, {'sparse' if sparse else 'full'} trust]") from broken
-    return hand
+    return network
 
 
 def fd_walks(protocol: type[Mutex], seeds: range, options: dict[str, Any] | None = None) -> set[str]:

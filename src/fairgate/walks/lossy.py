@@ -14,7 +14,7 @@ from typing import Any
 from fairgate.core.choose import from_floats
 from fairgate.core.message import Message
 from fairgate.core.setup import Setup
-from fairgate.scenario.manual import Hand, Violation
+from fairgate.scenario.manual import ManualNetwork, Violation
 from fairgate.walks.stacks import Stack
 
 MS = 1_000_000
@@ -26,7 +26,7 @@ Move = tuple[Callable[..., Any], int]
 Faults = tuple[Callable[[int], None], ...]
 
 
-class Lossy(Hand):
+class LossyNetwork(ManualNetwork):
     """A hand-driven network whose nodes have clocks of their own, and whose census sees through channels.
 
     `self.now` is true time.
@@ -87,59 +87,65 @@ def random_system(stack: Stack, rng: random.Random) -> tuple[Setup, Clocks]:
     return setup, {me: (rng.randint(0, 10**15), MILLION + rng.choice([0, drift])) for me in setup.members}
 
 
-def lossy_walk(hand: Lossy, rng: random.Random, storm: int = 150, crash: bool = False, live: bool = True) -> None:
+def lossy_walk(
+    network: LossyNetwork, rng: random.Random, storm: int = 150, crash: bool = False, live: bool = True
+) -> None:
     """`crash`: one client crashes in the storm. `live`: check that everybody gets in and that silence follows."""
-    left = dict.fromkeys(hand.nodes, 2)
-    victim = rng.choice([me for me in hand.nodes if me != hand.setup.root])
+    left = dict.fromkeys(network.nodes, 2)
+    victim = rng.choice([me for me in network.nodes if me != network.setup.root])
     crash_at = rng.randrange(storm) if crash else -1
-    faults = rng.choice([(hand.drop,), (hand.duplicate,), (hand.drop, hand.drop, hand.duplicate)])
+    faults = rng.choice([(network.drop,), (network.duplicate,), (network.drop, network.drop, network.duplicate)])
     for step in range(storm):
         if step == crash_at:
-            hand.crash(victim)
+            network.crash(victim)
             left[victim] = 0
-        one_move(hand, rng, left, faults)
+        one_move(network, rng, left, faults)
     if live:
-        calm_down(hand, rng, left)
+        calm_down(network, rng, left)
 
 
 def one_move(
-    hand: Lossy, rng: random.Random, left: dict[int, int], faults: Faults = (), cancels: float = CANCELS
+    network: LossyNetwork, rng: random.Random, left: dict[int, int], faults: Faults = (), cancels: float = CANCELS
 ) -> None:
     """Any move can be the next. With faults it is the storm: as many of them as deliveries, and time runs."""
-    flights = range(len(hand.flight))
+    flights = range(len(network.flight))
     moves: list[Move] = [
-        (hand.acquire, me) for me, more in left.items() if more and me not in hand.waiting and me not in hand.inside
+        (network.acquire, me)
+        for me, more in left.items()
+        if more and me not in network.waiting and me not in network.inside
     ]
-    moves += [(hand.release, me) for me in hand.inside]
-    moves += [(hand.cancel, me) for me in [*hand.waiting, *hand.inside] if rng.random() < cancels]
-    moves += [(hand.deliver, index) for index in flights]
+    moves += [(network.release, me) for me in network.inside]
+    moves += [(network.cancel, me) for me in [*network.waiting, *network.inside] if rng.random() < cancels]
+    moves += [(network.deliver, index) for index in flights]
     if faults:
         fault = rng.choice(faults)
         moves += [(fault, index) for index in flights]
-    if hand.timers and (not moves or rng.random() < (0.4 if faults else 0.05)):
-        moves = [(hand.fire_next, 0)]
+    if network.timers and (not moves or rng.random() < (0.4 if faults else 0.05)):
+        moves = [(network.fire_next, 0)]
     if not moves:
         return
     move, argument = rng.choice(moves)
-    if move == hand.acquire:
+    if move == network.acquire:
         left[argument] -= 1
     move(argument)
 
 
-def calm_down(hand: Lossy, rng: random.Random, left: dict[int, int], steps: int = 5_000) -> None:
+def calm_down(network: LossyNetwork, rng: random.Random, left: dict[int, int], steps: int = 5_000) -> None:
     for _ in range(steps):
-        served = not (hand.waiting or hand.inside or any(left.values()))
-        silent = not (hand.flight or hand.timers)
-        if served and (silent or hand.crashed):  # to the dead it is sent for ever
+        served = not (network.waiting or network.inside or any(left.values()))
+        silent = not (network.flight or network.timers)
+        if served and (silent or network.crashed):  # to the dead it is sent for ever
             break
-        one_move(hand, rng, left, cancels=0)  # or those who wait in vain would give up, and nobody would know
+        one_move(network, rng, left, cancels=0)  # or those who wait in vain would give up, and nobody would know
     else:
-        if not hand.waiting:
-            raise Violation(f"silence: after {steps} calm steps {hand.flight} under way, timers {sorted(hand.timers)}")
-        raise Violation(f"liveness: after {steps} calm steps nodes {sorted(hand.waiting)} wait")
-    for me, node in hand.nodes.items():
+        if not network.waiting:
+            raise Violation(
+                f"silence: after {steps} calm steps {network.flight} under way, timers {sorted(network.timers)}"
+            )
+        raise Violation(f"liveness: after {steps} calm steps nodes {sorted(network.waiting)} wait")
+    for me, node in network.nodes.items():
         for peer, link in getattr(node, "links", {}).items():
-            if not hand.crashed and (link.unacknowledged or link.early):
+            if not network.crashed and (link.unacknowledged or link.early):
                 raise Violation(f"memory: all is quiet, and node {me} still keeps messages to or from {peer}")
 
 
@@ -149,16 +155,16 @@ def lossy_walks(stack: Stack, seeds: range, crash: bool = False, live: bool = Tr
     for seed in seeds:
         rng = random.Random(seed)
         setup, clocks = random_system(stack, rng)
-        hand = Lossy(stack.make, setup, stack.about.slots, from_floats(rng.random), clocks=clocks)
+        network = LossyNetwork(stack.make, setup, stack.about.slots, from_floats(rng.random), clocks=clocks)
         try:
-            lossy_walk(hand, rng, crash=crash, live=live)
+            lossy_walk(network, rng, crash=crash, live=live)
         except Violation as broken:
             raise Violation(f"{broken} [seed {seed}]") from broken
-        marks |= hand.marks | {why for _, _, why in hand.lost}
+        marks |= network.marks | {why for _, _, why in network.lost}
     return marks
 
 
-def fair_weather(stack: Stack, seeds: range, doubled: float = 0.0, moves: int = 40) -> None:
+def calm_walks(stack: Stack, seeds: range, doubled: float = 0.0, moves: int = 40) -> None:
     """For a gate by leases where messages take no time: no permit is lost, and no free slot waits for a clock.
 
     If a share of the messages comes twice, an offer that nobody wants may keep a slot for a while: safety alone then.
@@ -166,42 +172,46 @@ def fair_weather(stack: Stack, seeds: range, doubled: float = 0.0, moves: int = 
     for seed in seeds:
         rng = random.Random(seed)
         setup, clocks = random_system(stack, rng)
-        hand = Lossy(stack.make, setup, stack.about.slots, from_floats(rng.random), clocks=clocks)
+        network = LossyNetwork(stack.make, setup, stack.about.slots, from_floats(rng.random), clocks=clocks)
         try:
             for _ in range(moves):
-                one_quiet_move(hand, rng, doubled)
-                if hand.lost:
-                    raise Violation(f"lost: node {hand.lost[0][0]} lost its permit in fair weather: {hand.lost[0][2]}")
-                if not doubled and len(hand.inside) < min(setup.k, len(hand.inside) + len(hand.waiting)):
-                    raise Violation(f"prompt: nodes {sorted(hand.waiting)} wait, and {sorted(hand.inside)} are inside")
+                one_quiet_move(network, rng, doubled)
+                if network.lost:
+                    raise Violation(
+                        f"lost: node {network.lost[0][0]} lost its permit in fair weather: {network.lost[0][2]}"
+                    )
+                if not doubled and len(network.inside) < min(setup.k, len(network.inside) + len(network.waiting)):
+                    raise Violation(
+                        f"prompt: nodes {sorted(network.waiting)} wait, and {sorted(network.inside)} are inside"
+                    )
         except Violation as broken:
             raise Violation(f"{broken} [seed {seed}]") from broken
 
 
-def one_quiet_move(hand: Lossy, rng: random.Random, doubled: float) -> None:
+def one_quiet_move(network: LossyNetwork, rng: random.Random, doubled: float) -> None:
     """Something happens, a little time passes, and all messages come at once."""
-    me = rng.choice(hand.setup.members)
-    if me in hand.inside:
-        rng.choice([hand.release, hand.cancel])(me)
-    elif me in hand.waiting:
-        hand.cancel(me)
+    me = rng.choice(network.setup.members)
+    if me in network.inside:
+        rng.choice([network.release, network.cancel])(me)
+    elif me in network.waiting:
+        network.cancel(me)
     else:
-        hand.acquire(me)
-    settle(hand, rng, doubled)
+        network.acquire(me)
+    run_until_quiet(network, rng, doubled)
     for _ in range(rng.choice([0, 1, 20])):
-        hand.now += hand.setup.options["lease"] // 10
-        settle(hand, rng, doubled)
+        network.now += network.setup.options["lease"] // 10
+        run_until_quiet(network, rng, doubled)
 
 
-def settle(hand: Lossy, rng: random.Random, doubled: float, most: int = 1_000) -> None:
+def run_until_quiet(network: LossyNetwork, rng: random.Random, doubled: float, most: int = 1_000) -> None:
     """Everything that is due happens."""
     for _ in range(most):
-        if hand.flight:
+        if network.flight:
             if rng.random() < doubled:
-                hand.duplicate()
-            hand.deliver()
-        elif min(hand.timers.values(), default=hand.now + 1) <= hand.now:
-            hand.fire_next()
+                network.duplicate()
+            network.deliver()
+        elif min(network.timers.values(), default=network.now + 1) <= network.now:
+            network.fire_next()
         else:
             return
     raise Violation(f"silence: still busy after {most} steps in which no time passed")

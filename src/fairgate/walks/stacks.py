@@ -6,7 +6,7 @@ from fairgate.core.about import About
 from fairgate.core.layers import Layer, MakeNode, over
 from fairgate.core.mutex import Mutex
 from fairgate.recovery.channel import Channel
-from fairgate.registry import stand
+from fairgate.registry import with_layers
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Stack:
 
 
 def plain(protocol: type[Mutex]) -> Stack:
-    return Stack(protocol.__name__, stand(protocol), protocol.about)
+    return Stack(protocol.__name__, with_layers(protocol), protocol.about)
 
 
 def over_channel(protocol: type[Mutex], channel: type[Layer] = Channel) -> Stack:

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fairgate.check.case import Case
-from fairgate.check.census import Viewed
+from fairgate.check.census import CensusModel
 from fairgate.check.counterexample import Counterexample
-from fairgate.check.explore import Explorer, Report
+from fairgate.check.explore import CheckReport, Explorer
 from fairgate.check.model import Model
 from fairgate.cli import options as shared
 from fairgate.cli.check import options as args
@@ -148,12 +148,12 @@ def make_model(case: Case, symmetry: bool) -> Model:
     if case.census and symmetry:
         raise BadInput("--symmetry cannot be combined with --census: the first of a view leads it")
     try:
-        return Viewed(case) if case.census else Model(case, symmetry=symmetry)
+        return CensusModel(case) if case.census else Model(case, symmetry=symmetry)
     except ValueError as wrong:
         raise BadInput(str(wrong)) from wrong
 
 
-def show(report: Report, way: Counterexample | None) -> None:
+def show(report: CheckReport, way: Counterexample | None) -> None:
     console = stdout()
     console.print(report_table(report), "", verdict_of(report), sep="\n")
     if way is None:
@@ -178,7 +178,7 @@ def write(what: str, file: str | None, writer: Callable[[str], None]) -> list[st
     return [f"{what} written to {file}"]
 
 
-def exit_code(report: Report) -> int:
+def exit_code(report: CheckReport) -> int:
     if report.interrupted:
         return 130
     return 1 if report.violations else 0

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairgate.check.case import Case
-from fairgate.check.explore import Report
+from fairgate.check.explore import CheckReport
 from fairgate.cli.screen import counted, number, plain_table, seconds, stderr
 from fairgate.registry import find_protocol
 from fairgate.sim.run import kind_of_build
@@ -38,7 +38,7 @@ def exploring(title: str) -> Iterator[Told]:
         yield told
 
 
-def report_table(report: Report) -> Table:
+def report_table(report: CheckReport) -> Table:
     case = report.case
     table = plain_table(f"{case.protocol}: {counted(case.nodes, 'node')}, k = {case.k}{circumstances(case)}")
     table.add_column("measure", no_wrap=True)
@@ -71,7 +71,7 @@ def circumstances(case: Case) -> str:
     return "".join(f", {words}" for words in said if words)
 
 
-def completeness(report: Report) -> str:
+def completeness(report: CheckReport) -> str:
     if report.complete:
         return "every state of this case was looked at"
     if report.interrupted:
@@ -81,13 +81,13 @@ def completeness(report: Report) -> str:
     return "cut off by --depth: what lies deeper was not seen"
 
 
-def cycles(report: Report) -> str:
+def cycles(report: CheckReport) -> str:
     if report.cyclic:
         return "states on a cycle or behind one: a run need not end"
     return "none: every run ends"
 
 
-def verdict_of(report: Report) -> Text:
+def verdict_of(report: CheckReport) -> Text:
     """Green, red, or yellow where not everything was seen."""
     if report.violations:
         return Text(f"violation: {report.violations[0].what}", style="bold red")

@@ -21,8 +21,8 @@ from fairgate.processes import processors
 from fairgate.registry import find_protocol
 from fairgate.sim.config import Config
 from fairgate.sim.run import simulate
-from fairgate.swarm.random_ring_config import drawn
-from fairgate.swarm.run import Limits, Report, swarm
+from fairgate.swarm.random_ring_config import random_config
+from fairgate.swarm.run import Limits, SwarmReport, swarm
 from fairgate.swarm.shrink import Shrunk, shrink
 
 RUNS = 1000
@@ -129,12 +129,12 @@ def check_rest(workers: int | None, journal: str | None) -> None:
         raise BadInput(f"cannot write the journal {journal}: there is no such directory")
 
 
-def smallest(report: Report, journal: str | None) -> Minimal | None:
+def smallest(report: SwarmReport, journal: str | None) -> Minimal | None:
     """Of the first run that failed."""
     if not report.failures or report.interrupted:
         return None
     run, broken = report.failures[0]
-    shrunk = shrink(drawn(report.protocol, report.seed, run), broken)
+    shrunk = shrink(random_config(report.protocol, report.seed, run), broken)
     if journal is not None:
         write_journal(shrunk.config, journal)
     return Minimal(shrunk, retold(shrunk.config) if shrunk.plain and exit_code_of(shrunk.config) == 1 else None)
@@ -164,7 +164,7 @@ def exit_code_of(config: Config) -> int:
     return code or 0
 
 
-def as_object(report: Report, minimal: Minimal | None) -> dict[str, Any]:
+def as_object(report: SwarmReport, minimal: Minimal | None) -> dict[str, Any]:
     return {
         "protocol": report.protocol,
         "runs": report.runs,
@@ -179,7 +179,7 @@ def as_object(report: Report, minimal: Minimal | None) -> dict[str, Any]:
     }
 
 
-def show(report: Report, minimal: Minimal | None) -> None:
+def show(report: SwarmReport, minimal: Minimal | None) -> None:
     console = stdout()
     console.print(marks_table(report), "", verdict(report), sep="\n")
     if minimal is not None:
@@ -193,7 +193,7 @@ def unseen(shrunk: Shrunk) -> str:
     return f"{retold(shrunk.config)}  ({why})"
 
 
-def marks_table(report: Report) -> Table:
+def marks_table(report: SwarmReport) -> Table:
     table = plain_table(f"{report.protocol}: {counted(report.runs, 'run')}, seed {report.seed}")
     table.add_column("mark")
     table.add_column("met", justify="right", no_wrap=True)
@@ -202,7 +202,7 @@ def marks_table(report: Report) -> Table:
     return table
 
 
-def verdict(report: Report) -> Text:
+def verdict(report: SwarmReport) -> Text:
     until = " until it was interrupted" if report.interrupted else ""
     took = f"{counted(report.runs, 'run')} in {seconds(report.seconds)}{until}"
     if not report.failures:
