@@ -59,7 +59,7 @@ bench-live: build
 	$(BIN)/python -m bench.live
 
 spin:
-	@src/fairgate/check/spin/run.sh
+	@papers/spin/run.sh
 
 build: $(VENV)/built
 

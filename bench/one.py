@@ -10,8 +10,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from fairgate.cli.sim import processors
-from fairgate.sim.run import Config, build, no_collections, run, simulate
+from fairgate.processes import processors
+from fairgate.sim.build import build, no_collections
+from fairgate.sim.config import Config
+from fairgate.sim.run import run, simulate
 from fairgate.sim.summary import summarise
 
 

@@ -1,77 +1,98 @@
-"""All protocols and layers by name, and how to make a node of them."""
+"""All protocols and layers by name, and how to make a node of them.
 
-from collections.abc import Sequence
+The tables hold where each class is. A class is imported when it is first asked for, so that whoever needs one protocol
+does not load all of them.
+"""
+
+from collections.abc import Iterator, MutableMapping, Sequence
 from difflib import get_close_matches
 from functools import reduce
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairgate.core.kbr import Routed
 from fairgate.core.layers import MakeNode, over
 from fairgate.core.mutex import Mutex
 from fairgate.core.node import Node
 from fairgate.errors import BadInput
-from fairgate.overlay.chord import Chord
-from fairgate.overlay.full import Full
-from fairgate.overlay.gates import Gates
-from fairgate.overlay.overlay import Overlay
-from fairgate.overlay.pastry import Pastry
-from fairgate.overlay.settled import SettledChord, SettledPastry
-from fairgate.protocols.bv95 import BV95
-from fairgate.protocols.centralised import Centralised
-from fairgate.protocols.e2e.fault_tolerant import E2EFT
-from fairgate.protocols.e2e.literal import E2ELiteral
-from fairgate.protocols.e2e.protocol import E2E
-from fairgate.protocols.fair_k import FairK
-from fairgate.protocols.fair_k_bounded import FairKBounded
-from fairgate.protocols.leased import Leased
-from fairgate.protocols.maekawa import Maekawa
-from fairgate.protocols.naimi_trehel import NaimiTrehel
-from fairgate.protocols.non_e2e.fault_tolerant import NonE2EFaults
-from fairgate.protocols.non_e2e.literal import NonE2ELiteral
-from fairgate.protocols.non_e2e.protocol import NonE2E
-from fairgate.protocols.raymond import Raymond
-from fairgate.protocols.raymond_fd import RaymondFD, RaymondFDLiteral
-from fairgate.protocols.ricart_agrawala import RicartAgrawala
-from fairgate.protocols.sigma.protocol import Sigma, SigmaLiteral
-from fairgate.protocols.sigma.strawman import Strawman
-from fairgate.protocols.suzuki_kasami import SuzukiKasami
-from fairgate.recovery.channel import Channel
-from fairgate.recovery.regenerate import Regenerate
 
-PROTOCOLS: dict[str, type[Mutex]] = {
-    protocol.about.name: protocol
-    for protocol in (
-        FairK,
-        FairKBounded,
-        NaimiTrehel,
-        BV95,
-        Raymond,
-        RaymondFD,
-        RaymondFDLiteral,
-        RicartAgrawala,
-        SuzukiKasami,
-        Maekawa,
-        Centralised,
-        Leased,
-        Strawman,
-        Sigma,
-        SigmaLiteral,
-        E2E,
-        E2ELiteral,
-        NonE2E,
-        NonE2EFaults,
-        NonE2ELiteral,
-        E2EFT,
-    )
-}
-OVERLAYS: dict[str, type[Overlay]] = {
-    "full": Full,
-    "chord": Chord,
-    "pastry": Pastry,
-    "settled_chord": SettledChord,
-    "settled_pastry": SettledPastry,
-}
-LAYERS: dict[str, type[Node]] = {"channel": Channel, "regenerate": Regenerate, "gates": Gates, **OVERLAYS}
+if TYPE_CHECKING:
+    from fairgate.overlay.overlay import Overlay
+
+C = TypeVar("C", bound=Node)
+
+
+class ClassTable(MutableMapping[str, type[C]]):
+    """Classes by name: each is given as "module:Class", and is the class itself once it was asked for."""
+
+    def __init__(self, places: dict[str, str | type[C]]) -> None:
+        self.places = places
+
+    def __getitem__(self, name: str) -> type[C]:
+        place = self.places[name]
+        if isinstance(place, str):
+            module, _, class_name = place.partition(":")
+            place = self.places[name] = getattr(import_module(module), class_name)
+        return place
+
+    def __setitem__(self, name: str, made: type[C]) -> None:
+        self.places[name] = made
+
+    def __delitem__(self, name: str) -> None:
+        del self.places[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.places)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+PROTOCOLS: ClassTable[Mutex] = ClassTable(
+    {
+        "fair_k": "fairgate.protocols.fair_k:FairK",
+        "fair_k_bounded": "fairgate.protocols.fair_k_bounded:FairKBounded",
+        "naimi_trehel": "fairgate.protocols.naimi_trehel:NaimiTrehel",
+        "bv95": "fairgate.protocols.bv95:BV95",
+        "raymond": "fairgate.protocols.raymond:Raymond",
+        "raymond_fd": "fairgate.protocols.raymond_fd:RaymondFD",
+        "raymond_fd_literal": "fairgate.protocols.raymond_fd:RaymondFDLiteral",
+        "ricart_agrawala": "fairgate.protocols.ricart_agrawala:RicartAgrawala",
+        "suzuki_kasami": "fairgate.protocols.suzuki_kasami:SuzukiKasami",
+        "maekawa": "fairgate.protocols.maekawa:Maekawa",
+        "centralised": "fairgate.protocols.centralised:Centralised",
+        "leased": "fairgate.protocols.leased:Leased",
+        "strawman": "fairgate.protocols.sigma.strawman:Strawman",
+        "sigma": "fairgate.protocols.sigma.protocol:Sigma",
+        "sigma_literal": "fairgate.protocols.sigma.protocol:SigmaLiteral",
+        "e2e": "fairgate.protocols.e2e.protocol:E2E",
+        "e2e_literal": "fairgate.protocols.e2e.literal:E2ELiteral",
+        "non_e2e": "fairgate.protocols.non_e2e.protocol:NonE2E",
+        "non_e2e_faults": "fairgate.protocols.non_e2e.fault_tolerant:NonE2EFaults",
+        "non_e2e_literal": "fairgate.protocols.non_e2e.literal:NonE2ELiteral",
+        "e2e_ft": "fairgate.protocols.e2e.fault_tolerant:E2EFT",
+    }
+)
+OVERLAYS: ClassTable["Overlay"] = ClassTable(
+    {
+        "full": "fairgate.overlay.full:Full",
+        "chord": "fairgate.overlay.chord:Chord",
+        "pastry": "fairgate.overlay.pastry:Pastry",
+        "settled_chord": "fairgate.overlay.settled:SettledChord",
+        "settled_pastry": "fairgate.overlay.settled:SettledPastry",
+    }
+)
+LAYERS: ClassTable[Node] = ClassTable(
+    {
+        "channel": "fairgate.recovery.channel:Channel",
+        "regenerate": "fairgate.recovery.regenerate:Regenerate",
+        "gates": "fairgate.overlay.gates:Gates",
+        **OVERLAYS.places,
+    }
+)
 
 
 def find_protocol(name: str) -> type[Mutex]:
@@ -129,10 +150,10 @@ def whole_stack(protocol: type[Mutex], stack: Sequence[str]) -> tuple[str, ...]:
 
 def make_node(name: str, stack: Sequence[str] = ()) -> MakeNode:
     """A protocol above the layers of `stack`, the uppermost first."""
-    return stand(find_protocol(name), stack)
+    return with_layers(find_protocol(name), stack)
 
 
-def stand(protocol: type[Mutex], stack: Sequence[str] = ()) -> MakeNode:
+def with_layers(protocol: type[Mutex], stack: Sequence[str] = ()) -> MakeNode:
     make: MakeNode = protocol
     for layer in stack:
         if layer not in LAYERS:

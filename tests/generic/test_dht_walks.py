@@ -1,4 +1,4 @@
-"""Sigma and the strawman in random runs (tests/dht_walk.py): only what resets may break breaks, and nobody hangs.
+"""Sigma and the strawman in random runs (tests/support/dht_walk.py): only resets break anything, and nobody hangs.
 
 `make test` takes a sample, `make stress` 1,200 runs of each.
 """
@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from tests.dht_walk import MS, SECOND, Outcome, Spec, make_stack, run
+from tests.support.dht_walk import MS, SECOND, Outcome, Spec, make_stack, run
 
 PROTOCOLS = ("sigma", "strawman")
 GROUPS = ({"replicas": 3}, {"replicas": 4, "quorum": 3}, {"replicas": 5}, {"replicas": 5, "voting": "zones"})

@@ -1,13 +1,13 @@
 """`load(key())` goes on exactly as the original: held after every step of every protocol.
 
-The checker, the journal, backups, pickling and upgrades all stand on it; tests/law.py says what it means.
+The checker, the journal, backups, pickling and upgrades all stand on it; tests/support/law.py says what it means.
 """
 
 import pytest
 
-from fairgate.check.stacks import Stack
-from tests.law import law_walks
-from tests.stacks import CARRIED, all_stacks
+from fairgate.walks.stacks import Stack
+from tests.support.law import law_walks
+from tests.support.stacks import CARRIED, all_stacks
 
 
 @pytest.mark.parametrize("stack", all_stacks(), ids=lambda stack: stack.name)

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from fairgate.check.dht_runs import SECOND, Weather
 from fairgate.registry import PROTOCOLS
-from fairgate.sim.hand import Violation
-from tests.living_runs import LEASE, LIVING, UNTITLED, one_run
+from fairgate.scenario.manual import Violation
+from fairgate.walks.dht import SECOND, Conditions
+from tests.support.living_runs import LEASE, LIVING, UNTITLED, one_run
 
-CALM = Weather(requests=5, joins=2, leaves=2, until=5 * SECOND)
-CRASHES = Weather(requests=5, joins=1, leaves=1, crashes=1, until=5 * SECOND)
-WORSE = Weather(requests=5, joins=1, crashes=1, resets=1, loss=0.05, dup=0.05, until=5 * SECOND)
+CALM = Conditions(requests=5, joins=2, leaves=2, until=5 * SECOND)
+CRASHES = Conditions(requests=5, joins=1, leaves=1, crashes=1, until=5 * SECOND)
+WORSE = Conditions(requests=5, joins=1, crashes=1, resets=1, loss=0.05, dup=0.05, until=5 * SECOND)
 LENT = {"lease": LEASE, "overlay_wait": LEASE + LEASE // 50}  # drift and all
 KEPT = {"overlay_wait": 60 * SECOND}  # no leases: who is not dead is waited for
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -31,10 +31,10 @@ SHORT, LONG = 20, 200
 WEATHERS = {"calm": CALM, "crashes": CRASHES, "worse": WORSE}
 
 
-def all_is_well(overlay: str, protocol: str, weather: Weather, seeds: Iterable[int]) -> set[str]:
+def all_is_well(overlay: str, protocol: str, conditions: Conditions, seeds: Iterable[int]) -> set[str]:
     marks: set[str] = set()
     for seed in seeds:
-        told = one_run(LIVING[overlay], PROTOCOLS[protocol], seed, weather, OPTIONS[protocol])
+        told = one_run(LIVING[overlay], PROTOCOLS[protocol], seed, conditions, OPTIONS[protocol])
         assert told.kinds["ov.estate"]
         marks |= told.marks
     return marks
@@ -59,9 +59,9 @@ def test_crashes(protocol: str, overlay: str) -> None:
 @pytest.mark.parametrize("weather", WEATHERS)
 @pytest.mark.parametrize("overlay", LIVING)
 @pytest.mark.parametrize("protocol", OPTIONS)
-def test_many(protocol: str, overlay: str, weather: str) -> None:
-    if weather == "calm" or protocol in SURVIVE:
-        all_is_well(overlay, protocol, WEATHERS[weather], range(SHORT, LONG))
+def test_many(protocol: str, overlay: str, conditions: str) -> None:
+    if conditions == "calm" or protocol in SURVIVE:
+        all_is_well(overlay, protocol, WEATHERS[conditions], range(SHORT, LONG))
 
 
 @pytest.mark.parametrize(("overlay", "seed"), [("chord", 190), ("pastry", 102)])

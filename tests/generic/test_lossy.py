@@ -2,11 +2,11 @@
 
 import pytest
 
-from fairgate.check.lossy_walk import lossy_walks
-from fairgate.check.stacks import over_channel, plain
 from fairgate.protocols.fair_k import FairK
 from fairgate.protocols.leased import Leased
-from tests.witness import witnessed
+from fairgate.walks.lossy import lossy_walks
+from fairgate.walks.stacks import over_channel, plain
+from tests.support.witness import witnessed
 
 
 def test_fair_k_over_a_channel() -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from fairgate.check.judges import options_of
-from fairgate.check.starve import PATIENCE, sieges
 from fairgate.core.kbr import Routed
+from fairgate.mutation.judges import options_of
 from fairgate.registry import PROTOCOLS
+from fairgate.walks.starvation import PATIENCE, longest_wait
 
 UNTIMED = [name for name, protocol in PROTOCOLS.items() if not protocol.timed and not issubclass(protocol, Routed)]
 
@@ -13,4 +13,4 @@ UNTIMED = [name for name, protocol in PROTOCOLS.items() if not protocol.timed an
 @pytest.mark.parametrize("name", UNTIMED)
 def test_nobody_starves(name: str) -> None:
     for options in options_of(PROTOCOLS[name]):
-        assert sieges(PROTOCOLS[name], range(30), options) < PATIENCE / 2
+        assert longest_wait(PROTOCOLS[name], range(30), options) < PATIENCE / 2

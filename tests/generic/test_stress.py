@@ -29,8 +29,9 @@ from fairgate.protocols.raymond_fd import RaymondFDLiteral
 from fairgate.protocols.sigma.protocol import SigmaLiteral
 from fairgate.protocols.sigma.strawman import Strawman
 from fairgate.recovery.channel import Channel
-from fairgate.sim.run import Config, simulate
-from tests.stacks import protocols
+from fairgate.sim.config import Config
+from fairgate.sim.run import simulate
+from tests.support.stacks import protocols
 
 SHORT, LONG = 60, 2_000
 MS = 1_000_000
@@ -145,7 +146,8 @@ def marks_in(source: ast.ClassDef) -> Iterator[str]:
             yield from (str(mark.value) for mark in call.args if isinstance(mark, ast.Constant))
 
 
-MEMORY_LOST = {"a replica has lost its memory", "two incarnations answer one question"}  # in tests/dht_walk.py they do
+# These are met in tests/support/dht_walk.py.
+MEMORY_LOST = {"a replica has lost its memory", "two incarnations answer one question"}
 OTHER_WAYS = {"a RELEASE went both ways"}  # only where the ring has changed meanwhile
 UNREACHED = {
     "e2e": OTHER_WAYS,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from fairgate.check.walk import walks
 from fairgate.core.mutex import Mutex
 from fairgate.protocols.fair_k_bounded import FairKBounded
 from fairgate.registry import PROTOCOLS
+from fairgate.walks.walk import walks
 
 SEEDS = range(300)
 

@@ -16,7 +16,13 @@ from fairgate.net.occupancy import Held, is_populated
 from tests.live.commands import SOON, line, start, until
 
 # The same with less time to play.
-SHORT = "from fairgate.cli import app, demo; demo.PLAY = 0.5; import sys; sys.exit(app.run(['demo']))"
+SHORT = """
+import sys
+from fairgate.cli import app
+from fairgate.cli.demo import command
+command.PLAY = 0.5
+sys.exit(app.run(["demo"]))
+"""
 
 
 @pytest.mark.parametrize(

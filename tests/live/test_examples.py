@@ -101,7 +101,7 @@ def test_a_stale_holder_cannot_write() -> None:
     ]
 
 
-@pytest.mark.skipif(find_spec("fairgate.cli.run") is None, reason="there is no `fairgate run` here")
+@pytest.mark.skipif(find_spec("fairgate.cli.run.command") is None, reason="there is no `fairgate run` here")
 def test_the_nightly_job_runs_once_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = tmp_path / "fairgate"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m fairgate "$@"\n')

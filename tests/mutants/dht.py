@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from fairgate.core.kbr import Routed
-from tests.dht_walk import MS, SECOND, Spec, make_stack, run
+from tests.support.dht_walk import MS, SECOND, Spec, make_stack, run
 
 UNTIMED = {"replicas": 3, "lease": 0, "retry": 0, "prime": False, "backoff": 100 * MS}
 REORDER = Spec(nodes=6, apart=True, requests=4, think=20 * MS, stay=600 * MS, late=0.2, options=UNTIMED)

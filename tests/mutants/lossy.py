@@ -1,8 +1,8 @@
 """Mutants on a bad network."""
 
-from fairgate.check.lossy_walk import lossy_walks
-from fairgate.check.stacks import Stack
-from fairgate.sim.hand import Violation
+from fairgate.scenario.manual import Violation
+from fairgate.walks.lossy import lossy_walks
+from fairgate.walks.stacks import Stack
 
 
 def caught_lossy(stack: Stack, seeds: int = 1000, crash: bool = False, live: bool = True) -> str:

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 import fairgate
-from fairgate.check.deletions import load_mutant
-from fairgate.check.walk import walks
 from fairgate.core.message import KINDS
 from fairgate.core.mutex import Mutex
-from fairgate.sim.hand import Violation
+from fairgate.mutation.deletions import load_mutant
+from fairgate.scenario.manual import Violation
+from fairgate.walks.walk import walks
 
 ROOT = Path(fairgate.__file__).parent
 

@@ -6,11 +6,11 @@ swears to the order.
 
 import pytest
 
-from fairgate.check.stacks import plain
 from fairgate.protocols.fair_k import FairK
+from fairgate.walks.stacks import plain
 from tests.mutants.lossy import caught_lossy
 from tests.mutants.mutate import mutant
-from tests.witness import witnessed
+from tests.support.witness import witnessed
 
 MUTANTS = {
     "keeps what it has taken": ("if m.number > link.taken:", "if True:", {"memory"}),

@@ -16,12 +16,12 @@ import pytest
 import fairgate.check.seen
 from fairgate.check.case import Case
 from fairgate.check.counterexample import Counterexample
-from fairgate.check.deletions import speaking
 from fairgate.check.explore import Explorer
 from fairgate.check.model import Model
 from fairgate.core.mutex import Mutex
+from fairgate.mutation.deletions import speaking
+from fairgate.scenario.run import run_scenario
 from fairgate.trace.replay import replay
-from fairgate.trace.scenario import run_scenario
 from tests.mutants.mutate import mutant
 
 FAIR_K, NAIMI, RAYMOND, MAEKAWA = "protocols.fair_k", "protocols.naimi_trehel", "protocols.raymond", "protocols.maekawa"
@@ -131,7 +131,7 @@ def found_and_shown(path: str, make: type[Mutex], circumstances: dict[str, Any],
     assert violation.what.split(":")[0] == broken
     way = Counterexample(explorer.model, violation)
     way.write_journal(tmp_path / "way.ndjson")
-    assert len(list(replay(tmp_path / "way.ndjson", make))) == len(way.walk.kept.steps)
+    assert len(list(replay(tmp_path / "way.ndjson", make))) == len(way.reenactment.kept.steps)
     text = way.scenario()
     assert run_scenario(text, lambda *_: make) == text
 

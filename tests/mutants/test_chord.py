@@ -5,7 +5,7 @@ import pytest
 from fairgate.overlay.chord import Chord
 from fairgate.overlay.chord_table import SettledChordTable
 from tests.mutants.mutate import mutant
-from tests.rings import caught, chord_owner, routes_wrong
+from tests.support.rings import caught, chord_owner, routes_wrong
 
 OPTIONS = {"chord_successors": 3}
 UPKEEP = {

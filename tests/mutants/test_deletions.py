@@ -2,7 +2,8 @@
 
 import pytest
 
-from fairgate.check.deletions import (
+from fairgate.core.message import decode
+from fairgate.mutation.deletions import (
     count_places,
     delete_all,
     judged_at,
@@ -12,9 +13,8 @@ from fairgate.check.deletions import (
     source_of,
     speaking,
 )
-from fairgate.check.judges import judge
-from fairgate.check.survivors import SURVIVORS, explain
-from fairgate.core.message import decode
+from fairgate.mutation.judges import judge
+from fairgate.mutation.survivors import SURVIVORS, explain
 from fairgate.protocols.bv95 import Request
 from fairgate.protocols.e2e.protocol import E2E
 from fairgate.protocols.leased import Leased

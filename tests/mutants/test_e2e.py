@@ -10,9 +10,9 @@ import pytest
 
 from fairgate.protocols.e2e.fault_tolerant import E2EFT
 from fairgate.protocols.e2e.protocol import E2E
-from tests.e2e_walk import PLAIN, QUICK, one_run
 from tests.mutants.mutate import mutant
 from tests.paper.test_e2e_ft import FAULTS
+from tests.support.e2e_walk import PLAIN, QUICK, one_run
 
 TWO = {"k", "grant"}  # two are inside, or one comes in twice
 STUCK = {"hang", "storm"}

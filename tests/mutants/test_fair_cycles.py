@@ -13,8 +13,8 @@ from fairgate.check.explore import Explorer
 from fairgate.check.fair_cycles import parts
 from fairgate.check.liveness import Graph
 from fairgate.check.model import Model
+from fairgate.scenario.run import run_scenario
 from fairgate.trace.replay import replay
-from fairgate.trace.scenario import run_scenario
 from tests.mutants.mutate import mutant, speak
 
 CASE = Case("centralised", nodes=3)
@@ -63,7 +63,7 @@ def test_a_storm_is_found_and_shown(workers: int, monkeypatch: pytest.MonkeyPatc
     way = Counterexample(explorer.model, violation)
     way.write_journal(tmp_path / "way.ndjson")
     make = explorer.model.steps.make
-    assert len(list(replay(tmp_path / "way.ndjson", make))) == len(way.walk.kept.steps)
+    assert len(list(replay(tmp_path / "way.ndjson", make))) == len(way.reenactment.kept.steps)
     text = way.scenario()
     assert run_scenario(text, lambda *_: make) == text
 

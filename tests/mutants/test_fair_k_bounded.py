@@ -5,7 +5,7 @@ import pytest
 from fairgate.check.case import Case
 from fairgate.check.model import Model
 from tests.mutants.mutate import caught, mutant, speak
-from tests.overtakes import bound, most_past
+from tests.support.overtakes import bound, most_past
 
 MUTANTS = {
     "one who waits keeps every Child, also of its idle tokens": (

@@ -2,11 +2,11 @@
 
 import pytest
 
-from fairgate.check.stacks import Stack, plain
 from fairgate.core.layers import over
 from fairgate.protocols.leased import Leased
-from tests.law import Lawless, law_walks
+from fairgate.walks.stacks import Stack, plain
 from tests.mutants.mutate import mutant
+from tests.support.law import Lawless, law_walks
 
 FAIR_K_KEY = """        return (
             self.version,

@@ -5,7 +5,7 @@ Most of them show over a channel, with nothing worse than delays.
 
 import pytest
 
-from fairgate.check.stacks import over_channel, plain
+from fairgate.walks.stacks import over_channel, plain
 from tests.mutants.lossy import caught_lossy
 from tests.mutants.mutate import mutant
 

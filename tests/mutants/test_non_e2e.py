@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from fairgate.check.dht_runs import MS, SECOND, Weather, on, one_run
 from fairgate.core.mutex import Mutex
+from fairgate.walks.dht import MS, SECOND, Conditions, one_run, over_overlay
 from tests.mutants.mutate import caught, mutant
 
-FAST = Weather(latency=(0, 1_000 * MS), think=100 * MS, patience=600 * SECOND)
+FAST = Conditions(latency=(0, 1_000 * MS), think=100 * MS, patience=600 * SECOND)
 
 
 def walker(protocol: type[Mutex], seeds: range, options: dict[str, Any] | None) -> None:
     for seed in seeds:
-        one_run(on("strides", protocol), seed, FAST, options)
+        one_run(over_overlay("strides", protocol), seed, FAST, options)
 
 
 MUTANTS = {

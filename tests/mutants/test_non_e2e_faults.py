@@ -6,34 +6,34 @@ from typing import Any
 
 import pytest
 
-from fairgate.check.dht_runs import SECOND, Weather, on, one_run
 from fairgate.core.mutex import Mutex
 from fairgate.protocols.non_e2e.fault_tolerant import VOTE, NonE2EFaults
 from fairgate.protocols.non_e2e.state import Ask, Replica
-from fairgate.sim.hand import Hand, Violation
+from fairgate.scenario.manual import ManualNetwork, Violation
+from fairgate.walks.dht import SECOND, Conditions, one_run, over_overlay
 from tests.mutants.mutate import caught, mutant
 from tests.paper.test_non_e2e import take
 from tests.paper.test_non_e2e_faults import HOLD, LEASE, drawn
 
 LEASES = {"lease": 3 * SECOND}
-STORM = Weather(crashes=1, resets=1, loss=0.1, dup=0.1, until=6 * SECOND, stay=2 * SECOND, patience=600 * SECOND)
-SILENCE = Weather(loss=0.7, until=30 * SECOND, stay=20 * SECOND, patience=900 * SECOND)
-HEARD = Weather(crashes=1, detect=2 * SECOND, until=6 * SECOND, patience=600 * SECOND)
+STORM = Conditions(crashes=1, resets=1, loss=0.1, dup=0.1, until=6 * SECOND, stay=2 * SECOND, patience=600 * SECOND)
+SILENCE = Conditions(loss=0.7, until=30 * SECOND, stay=20 * SECOND, patience=900 * SECOND)
+HEARD = Conditions(crashes=1, detect=2 * SECOND, until=6 * SECOND, patience=600 * SECOND)
 
 
 def storm(protocol: type[Mutex], seeds: range, options: dict[str, Any] | None) -> None:
     for seed in seeds:
-        one_run(on("strides", protocol), seed, STORM, LEASES)
+        one_run(over_overlay("strides", protocol), seed, STORM, LEASES)
 
 
 def heard(protocol: type[Mutex], seeds: range, options: dict[str, Any] | None) -> None:
     for seed in seeds:
-        one_run(on("strides", protocol), seed, HEARD)
+        one_run(over_overlay("strides", protocol), seed, HEARD)
 
 
 def silence(protocol: type[Mutex], seeds: range, options: dict[str, Any] | None) -> None:
     for seed in seeds:
-        one_run(on("strides", protocol), seed, SILENCE, LEASES)
+        one_run(over_overlay("strides", protocol), seed, SILENCE, LEASES)
 
 
 MUTANTS = {
@@ -97,7 +97,7 @@ class CountsAtOnce(NonE2EFaults):
         self.leases[replica].until = self.now + self.lease
 
 
-def late_vote(protocol: type[NonE2EFaults]) -> Hand:
+def late_vote(protocol: type[NonE2EFaults]) -> ManualNetwork:
     """The news of a vote for 1 comes when that vote is over, and 2 is inside by the next one."""
     hand = drawn({1: 7, 2: 7}, protocol, lease=LEASE)
     hand.acquire(1)
@@ -131,7 +131,7 @@ class ShortAtFirst(NonE2EFaults):
 
 def test_a_replica_that_promises_less_at_first_leaves_some_out() -> None:
     """Messages take nearly a third of a lease: GRANTREQ and Ping are two of them, and the vote is gone before."""
-    slow = Weather(requests=1, latency=(3 * LEASE // 10, 3 * LEASE // 10), patience=300 * SECOND)
-    assert one_run(on("full", NonE2EFaults), 0, slow, LEASES).entries > 0
+    slow = Conditions(requests=1, latency=(3 * LEASE // 10, 3 * LEASE // 10), patience=300 * SECOND)
+    assert one_run(over_overlay("full", NonE2EFaults), 0, slow, LEASES).entries > 0
     with pytest.raises(Violation, match="liveness"):
-        one_run(on("full", ShortAtFirst), 0, slow, LEASES)
+        one_run(over_overlay("full", ShortAtFirst), 0, slow, LEASES)

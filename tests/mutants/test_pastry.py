@@ -8,7 +8,7 @@ from fairgate.overlay import pastry_table
 from fairgate.overlay.pastry import Pastry
 from fairgate.overlay.ring import Ring
 from tests.mutants.mutate import mutant
-from tests.rings import caught, pastry_owner, routes_wrong
+from tests.support.rings import caught, pastry_owner, routes_wrong
 
 OPTIONS = {"pastry_leaves": 4, "pastry_cells": 8}
 UPKEEP = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairgate.check.fd_walk import fd_walks
+from fairgate.walks.failure_detectors import fd_walks
 from tests.mutants.mutate import caught, mutant
 
 MUTANTS = {

@@ -9,8 +9,8 @@ from fairgate.protocols.fair_k import FairK
 from fairgate.protocols.ricart_agrawala import RicartAgrawala
 from fairgate.recovery import regenerate
 from fairgate.recovery.regenerate import Answer, Dated, Install, Regenerate, epoch_setup
-from fairgate.sim.hand import Violation
-from tests.regenerate_walk import mortal_walk
+from fairgate.scenario.manual import Violation
+from tests.support.regenerate_walk import mortal_walk
 
 WALKS = 600
 

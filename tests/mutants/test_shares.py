@@ -6,7 +6,7 @@ import pytest
 
 from tests.mutants.copies import HANGS, PASSES, Mutant, end_of
 
-SAME = "drivers/test_shares.py::test_what_comes_out_is_the_same"
+SAME = "sim/test_shares.py::test_what_comes_out_is_the_same"
 
 MUTANTS = {
     "a turn goes past what concerns all gates": Mutant(
@@ -28,7 +28,7 @@ MUTANTS = {
         f"{SAME}[sigma]",
     ),
     "all gates choose from one stream": Mutant(
-        "sim/run.py",
+        "sim/build.py",
         "return choosers[gate_acting(engine.nodes[engine.acting])](n)",
         "return choosers[0](n)",
         f"{SAME}[non_e2e]",
@@ -49,10 +49,10 @@ MUTANTS = {
         "sim/shares.py",
         "            if early and number not in self.found:\n",
         "            if number not in self.found:\n",
-        "drivers/test_shares.py::test_who_is_through_waits_for_the_others",
+        "sim/test_shares.py::test_who_is_through_waits_for_the_others",
     ),
     "a run is stuck if one share is": Mutant(
-        "sim/run.py",
+        "sim/build.py",
         "        engine.patience = NIL ",
         "        pass ",
         f"{SAME}[nobody leaves for long]",
@@ -67,14 +67,14 @@ MUTANTS = {
         "sim/shares.py",
         "            if early and number not in self.found:\n",
         "            if False:\n",
-        "drivers/test_shares.py::test_ctrl_c_ends_all_and_nothing_is_lost",
+        "sim/test_shares.py::test_ctrl_c_ends_all_and_nothing_is_lost",
         HANGS,
     ),
     "every process has the other end of every pipe": Mutant(
         "sim/shares.py",
         "        end.close()\n",
         "        pass\n",
-        "drivers/test_shares.py::test_who_has_lost_the_first_one_ends",
+        "sim/test_shares.py::test_who_has_lost_the_first_one_ends",
     ),
 }
 

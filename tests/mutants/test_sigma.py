@@ -6,11 +6,11 @@ import pytest
 
 from fairgate.protocols.sigma.protocol import Sigma
 from fairgate.protocols.sigma.votes import Release, Replica, Request, Resp, Response, Yield
-from fairgate.sim.hand import Hand
-from tests.dht_walk import Spec
+from fairgate.scenario.manual import ManualNetwork
 from tests.mutants.dht import CROWDED, DOUBLED, LEASED, REORDER, first_broken, messages
 from tests.mutants.mutate import mutant
-from tests.paper.sigma_hand import hand_of, reach
+from tests.support.dht_walk import Spec
+from tests.support.sigma_manual import hand_of, reach
 
 SEEDS = 150
 
@@ -111,7 +111,7 @@ class YieldsAtOnce(Sigma):
         Sigma.give_back(self, r)
 
 
-def split(protocol: type[Sigma]) -> Hand:
+def split(protocol: type[Sigma]) -> ManualNetwork:
     """Nodes 0, 3 and 4 have a vote each, and 0 the one of the replica that it plays itself. It hears of the others."""
     hand = hand_of(protocol=protocol, clients=2)
     for client, i in ((0, 0), (3, 1), (4, 2)):

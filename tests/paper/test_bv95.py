@@ -5,15 +5,17 @@ import pytest
 from fairgate.core.choose import scripted
 from fairgate.core.setup import Setup
 from fairgate.protocols.bv95 import BV95, Request, Token
-from fairgate.sim.hand import Flight, Hand
+from fairgate.scenario.manual import Flight, ManualNetwork
 
 
-def gate(n: int = 6, k: int = 2, tree: str = "static", cache: str = "append", choices: tuple[int, ...] = ()) -> Hand:
+def gate(
+    n: int = 6, k: int = 2, tree: str = "static", cache: str = "append", choices: tuple[int, ...] = ()
+) -> ManualNetwork:
     setup = Setup(tuple(range(n)), k, options={"tree": tree, "cache": cache})
-    return Hand(BV95, setup, slots=True, chooser=scripted(choices))
+    return ManualNetwork(BV95, setup, slots=True, chooser=scripted(choices))
 
 
-def node(hand: Hand, me: int) -> BV95:
+def node(hand: ManualNetwork, me: int) -> BV95:
     found = hand.nodes[me]
     assert isinstance(found, BV95)
     return found

@@ -7,10 +7,10 @@ import pytest
 
 from fairgate.core.setup import Setup
 from fairgate.protocols.bv95 import BV95
-from fairgate.sim.hand import Hand
+from fairgate.scenario.manual import ManualNetwork
 
 
-def first_of_each_pair(hand: Hand) -> list[int]:
+def first_of_each_pair(hand: ManualNetwork) -> list[int]:
     """Which messages may come next: each pair's come in their order."""
     pairs: set[tuple[int, int]] = set()
     found = []
@@ -21,7 +21,7 @@ def first_of_each_pair(hand: Hand) -> list[int]:
     return found
 
 
-def step(hand: Hand, chance: Random, eager: float) -> None:
+def step(hand: ManualNetwork, chance: Random, eager: float) -> None:
     idle = [me for me in hand.nodes if me not in hand.waiting and me not in hand.inside]
     if hand.flight and chance.random() < 0.75:
         hand.deliver(chance.choice(first_of_each_pair(hand)))
@@ -31,7 +31,7 @@ def step(hand: Hand, chance: Random, eager: float) -> None:
         hand.release(chance.choice(list(hand.inside)))
 
 
-def joined(hand: Hand) -> set[int]:
+def joined(hand: ManualNetwork) -> set[int]:
     """Whom the token will come to: who has it, stands in its queue, or is kept by one of these."""
     found = {flight.dst for flight in hand.flight if flight.msg.tokens()}
     for flight in hand.flight:
@@ -50,7 +50,7 @@ def joined(hand: Hand) -> set[int]:
 def most_entries_by_one(n: int, cache: str, seed: int) -> int:
     """The most that any one other was inside while somebody waited who had joined."""
     chance = Random(seed)
-    hand = Hand(BV95, Setup(tuple(range(n)), 1, options={"cache": cache}), slots=True)
+    hand = ManualNetwork(BV95, Setup(tuple(range(n)), 1, options={"cache": cache}), slots=True)
     before: dict[int, Counter[int]] = {}
     worst = 0
     for _ in range(1_000):

@@ -4,11 +4,11 @@ import pytest
 
 from fairgate.core.setup import Setup
 from fairgate.protocols.centralised import Centralised, Grant, Release, Request
-from fairgate.sim.hand import Flight, Hand
+from fairgate.scenario.manual import Flight, ManualNetwork
 
 
-def gate(n: int = 4, k: int = 2) -> Hand:
-    return Hand(Centralised, Setup(tuple(range(n)), k), slots=True)
+def gate(n: int = 4, k: int = 2) -> ManualNetwork:
+    return ManualNetwork(Centralised, Setup(tuple(range(n)), k), slots=True)
 
 
 def test_an_entry_is_request_grant_and_release() -> None:
@@ -65,7 +65,7 @@ def test_a_request_may_overtake_the_release_before_it() -> None:
 
 @pytest.mark.parametrize("root", [0, 2])
 def test_any_member_can_be_the_server(root: int) -> None:
-    hand = Hand(Centralised, Setup((0, 1, 2), 2, root=root), slots=True)
+    hand = ManualNetwork(Centralised, Setup((0, 1, 2), 2, root=root), slots=True)
     assert [node.tokens() for node in hand.nodes.values()] == [2 * (me == root) for me in hand.nodes]
     hand.acquire(1)
     assert hand.flight[0].dst == root
@@ -84,7 +84,7 @@ def test_the_slot_of_a_cancelled_turn_of_the_root_goes_to_the_next() -> None:
 
 def test_who_came_again_before_the_server_moved_away_changes_no_fence() -> None:
     """A census may make a server a client while somebody is inside there (live/gate.py, recovery/regenerate.py)."""
-    hand = Hand(Centralised, Setup((1, 2), 2), slots=True)
+    hand = ManualNetwork(Centralised, Setup((1, 2), 2), slots=True)
     hand.acquire(2)
     hand.deliver_all()
     client, server = hand.nodes[2], hand.nodes[1]

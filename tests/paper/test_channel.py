@@ -10,7 +10,7 @@ from fairgate.core.node import Node
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.recovery.channel import Ack, Channel, Data
-from fairgate.sim.hand import Hand
+from fairgate.scenario.manual import ManualNetwork
 
 MS = 1_000_000
 
@@ -52,7 +52,7 @@ class Talker(Node):
         _, self.heard = key
 
 
-class Pair(Hand):
+class Pair(ManualNetwork):
     """Node 0 speaks, node 1 hears."""
 
     def __init__(self) -> None:

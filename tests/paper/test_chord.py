@@ -13,7 +13,7 @@ from fairgate.core.numbers import COMPILED
 from fairgate.overlay.chord import Chord, ChordLiteral
 from fairgate.overlay.chord_table import ChordTable, KeptChordTable, SettledChordTable
 from fairgate.overlay.ring import Ring
-from tests.rings import PERIOD, World, chord_owner, settled_breaches, shuffled, wrong_parcels
+from tests.support.rings import PERIOD, World, chord_owner, settled_breaches, shuffled, wrong_parcels
 
 SMALL = {"chord_successors": 3}
 

@@ -27,39 +27,40 @@ from fairgate.protocols.e2e.messages import (
 )
 from fairgate.protocols.e2e.protocol import E2E
 from fairgate.protocols.e2e.replica import Replica
-from fairgate.sim.hand import Flight, Hand, Violation
-from fairgate.sim.run import Config, simulate
-from tests.dht_walk import Outcome
-from tests.e2e_walk import PLAIN, one_run
-from tests.routes import Drawn
+from fairgate.scenario.manual import Flight, ManualNetwork, Violation
+from fairgate.sim.config import Config
+from fairgate.sim.run import simulate
+from tests.support.dht_walk import Outcome
+from tests.support.e2e_walk import PLAIN, one_run
+from tests.support.routes import Drawn
 
 REQ1, REQ2, REQ3 = 0, 1, 2
 
 
-def drawn(straight: tuple[int, ...] = (), replicas: int = 3, protocol: Any = E2E) -> Hand:
+def drawn(straight: tuple[int, ...] = (), replicas: int = 3, protocol: Any = E2E) -> ManualNetwork:
     """Requesters reach replica i by node 3+i; those in `straight` at once."""
     routes = [{me: 6 + i if me in straight else 3 + i for me in range(3)} | {3 + i: 6 + i} for i in range(replicas)]
     setup = Setup(tuple(range(9)), options={"replicas": replicas, "routes": routes})
     setup.options["keys"] = replica_keys(setup)
-    return Hand(over(Drawn, over(Gates, protocol)), setup, slots=False)
+    return ManualNetwork(over(Drawn, over(Gates, protocol)), setup, slots=False)
 
 
-def node(hand: Hand, me: int) -> Any:
+def node(hand: ManualNetwork, me: int) -> Any:
     upper: Any = hand.nodes[me]
     return upper.upper.at(0)
 
 
-def of(hand: Hand, kind: type[Message]) -> list[Flight]:
+def of(hand: ManualNetwork, kind: type[Message]) -> list[Flight]:
     return [flight for flight in hand.flight if isinstance(flight.msg, kind)]
 
 
-def deliver(hand: Hand, kind: type[Message], *dst: int) -> None:
+def deliver(hand: ManualNetwork, kind: type[Message], *dst: int) -> None:
     """All messages of a kind, those on the way again and again; `dst`: to these nodes only."""
     while wanted := [flight for flight in of(hand, kind) if not dst or flight.dst in dst]:
         hand.deliver(hand.flight.index(wanted[0]))
 
 
-def inside(hand: Hand, me: int) -> None:
+def inside(hand: ManualNetwork, me: int) -> None:
     hand.acquire(me)
     hand.deliver_all()
     assert list(hand.inside) == [me]
@@ -226,7 +227,7 @@ def test_1_a_replica_stays_owned_while_the_token_travels() -> None:
     assert list(hand.inside) == [REQ2]
 
 
-def freed_by_an_old_release(protocol: type[E2E]) -> Hand:
+def freed_by_an_old_release(protocol: type[E2E]) -> ManualNetwork:
     """Req1's RELEASEs are late. Req2 hears that it has left, asks again, wins; then they come; then Req3 asks."""
     hand = drawn((0, 1, 2), 3, protocol)
     inside(hand, REQ1)
@@ -296,7 +297,7 @@ def test_a_vote_for_a_request_that_is_over_is_given_back(protocol: type[E2E], ow
     assert node(hand, 8).replicas[2].vote == owner
 
 
-def two_with_one_vote(protocol: type[E2E]) -> Hand:
+def two_with_one_vote(protocol: type[E2E]) -> ManualNetwork:
     """Req2 has the vote of replica 0 when Req1 wins; Req1 leaves; Req3 asks 0 and 2; Req2's reaches 1 at last."""
     hand = drawn((0, 1, 2), 3, protocol)
     hand.acquire(REQ2)

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from fairgate.check.case import MOST_NODES, Case
-from fairgate.check.explore import Explorer, Report
+from fairgate.check.explore import CheckReport, Explorer
 from fairgate.core.ids import NIL
 from fairgate.core.numbers import COMPILED
 from fairgate.protocols.e2e.protocol import E2E
 from fairgate.registry import LAYERS
-from tests.dht_check import SomeAsk
-from tests.routes import Circle
+from tests.support.dht_check import SomeAsk
+from tests.support.routes import Circle
 
 
 class Circled(E2E):
@@ -35,7 +35,7 @@ def explored(
     replicas: int = 1,
     clients: Collection[int] = range(MOST_NODES),
     **bounds: Any,
-) -> Report:
+) -> CheckReport:
     case = Case("e2e", options={"replicas": replicas}, **bounds)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(LAYERS, "circle", Circle)

@@ -27,33 +27,33 @@ from fairgate.protocols.e2e.messages import (
     Response,
     Token,
 )
-from fairgate.sim.hand import Hand
-from tests.dht_walk import SECOND, Spec
-from tests.e2e_walk import HARD, PLAIN, QUICK, one_run
+from fairgate.scenario.manual import ManualNetwork
 from tests.paper.test_e2e import REQ1, REQ2, REQ3, deliver, inside, node, of
-from tests.routes import Drawn
+from tests.support.dht_walk import SECOND, Spec
+from tests.support.e2e_walk import HARD, PLAIN, QUICK, one_run
+from tests.support.routes import Drawn
 
 LEASE = 30 * SECOND
 PING = 10 * SECOND
 
 
-def drawn(straight: tuple[int, ...] = (0, 1, 2), copies: int = 2) -> Hand:
+def drawn(straight: tuple[int, ...] = (0, 1, 2), copies: int = 2) -> ManualNetwork:
     routes = [{me: 6 + i if me in straight else 3 + i for me in range(3)} | {3 + i: 6 + i} for i in range(3)]
     setup = Setup(
         tuple(range(9)), options={"routes": routes, "copies": copies, "lease": LEASE, "ping": PING, "drift": 0}
     )
     setup.options["keys"] = replica_keys(setup)
-    return Hand(over(Drawn, over(Gates, E2EFT)), setup, slots=False, chooser=from_floats(lambda: 0.5))
+    return ManualNetwork(over(Drawn, over(Gates, E2EFT)), setup, slots=False, chooser=from_floats(lambda: 0.5))
 
 
-def waiting(hand: Hand, *nodes: int) -> None:
+def waiting(hand: ManualNetwork, *nodes: int) -> None:
     for me in nodes:
         node(hand, me).clock = 10 * me
         hand.acquire(me)
         hand.deliver_all()
 
 
-def pass_time(hand: Hand, seconds: int) -> None:
+def pass_time(hand: ManualNetwork, seconds: int) -> None:
     """Every message arrives before anything else happens."""
     for _ in range(seconds):
         hand.advance(SECOND)
@@ -197,7 +197,7 @@ def test_a_replica_that_lost_its_memory_learns_the_owner_again() -> None:
     assert node(hand, 6).replicas[0].holder == REQ1
 
 
-def split(first: int, second: int) -> Hand:
+def split(first: int, second: int) -> ManualNetwork:
     """Replica 6 has voted for the first of the two, 7 for the second, and 8 is dead: none has a majority."""
     hand = drawn()
     hand.crash(8)

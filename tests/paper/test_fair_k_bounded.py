@@ -8,31 +8,32 @@ import pytest
 
 from fairgate.check.case import Case
 from fairgate.check.model import Model
-from fairgate.check.order import most_entries_past
 from fairgate.core.numbers import COMPILED
 from fairgate.core.setup import Setup
 from fairgate.protocols.fair_k import Request, Token, TokenLocations
 from fairgate.protocols.fair_k_bounded import FairKBounded, NumberedChild
-from fairgate.sim.hand import Flight, Hand
-from fairgate.sim.run import Config, simulate
-from tests.overtakes import bound, most_past
+from fairgate.scenario.manual import Flight, ManualNetwork
+from fairgate.sim.config import Config
+from fairgate.sim.run import simulate
 from tests.paper.test_holes import steps_of
+from tests.support.entry_order import most_entries_past
+from tests.support.overtakes import bound, most_past
 
 NAMES = ("fair_k", "fair_k_bounded")
 
 
-def gate(n: int = 3, k: int = 2, reentry: int = 0) -> Hand:
-    return Hand(FairKBounded, Setup(tuple(range(n)), k, options={"reentry": reentry}), slots=True)
+def gate(n: int = 3, k: int = 2, reentry: int = 0) -> ManualNetwork:
+    return ManualNetwork(FairKBounded, Setup(tuple(range(n)), k, options={"reentry": reentry}), slots=True)
 
 
-def come_and_go(hand: Hand, me: int) -> None:
+def come_and_go(hand: ManualNetwork, me: int) -> None:
     hand.acquire(me)
     hand.deliver_all()
     hand.release(me)
     hand.deliver_all()
 
 
-def deliver(hand: Hand, dst: int, kind: type) -> None:
+def deliver(hand: ManualNetwork, dst: int, kind: type) -> None:
     """The oldest of that kind to that node."""
     (index, *_) = [at for at, flight in enumerate(hand.flight) if flight.dst == dst and isinstance(flight.msg, kind)]
     hand.deliver(index)

@@ -17,8 +17,10 @@ from fairgate.core.choose import from_floats
 from fairgate.core.numbers import COMPILED
 from fairgate.core.setup import Setup
 from fairgate.registry import make_node
+from fairgate.sim.build import build, make_latency, make_workload
+from fairgate.sim.config import Config
 from fairgate.sim.engine import Engine
-from fairgate.sim.run import Config, build, make_latency, make_workload, run, simulate
+from fairgate.sim.run import run, simulate
 from fairgate.sim.stream import Stream
 from fairgate.sim.summary import Result
 
@@ -151,9 +153,9 @@ class Watched(Engine):
     displacements: list[int]
 
     def granted(self, request: int, slot: int, fence: int) -> None:
-        before = self.lines[0].overtakes
+        before = self.waiters[0].overtakes
         super().granted(request, slot, fence)
-        self.displacements.append(self.lines[0].overtakes - before)
+        self.displacements.append(self.waiters[0].overtakes - before)
 
 
 def displacements(latency: str, **more: Any) -> Iterator[int]:

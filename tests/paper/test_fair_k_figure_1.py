@@ -14,14 +14,14 @@ import pytest
 from fairgate.core.ids import NIL
 from fairgate.core.setup import Setup
 from fairgate.protocols.fair_k import FairK
-from fairgate.sim.hand import Hand
+from fairgate.scenario.manual import ManualNetwork
 
 
 class Figure:
     """The eight nodes, and the pointers as {node: pointer} with nil left out."""
 
     def __init__(self) -> None:
-        self.hand = Hand(FairK, Setup(tuple(range(1, 9)), k=3, root=3), slots=True)
+        self.hand = ManualNetwork(FairK, Setup(tuple(range(1, 9)), k=3, root=3), slots=True)
         for me in (1, 2, 3):
             self.hand.acquire(me)
 

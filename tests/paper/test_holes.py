@@ -18,27 +18,29 @@ import pytest
 
 from fairgate.check.case import Case
 from fairgate.check.counterexample import Counterexample
-from fairgate.check.deletions import speaking
-from fairgate.check.draw_ring import drawn
-from fairgate.check.enact import Kept
 from fairgate.check.explore import Explorer
-from fairgate.check.lossy_walk import lossy_walks
 from fairgate.check.model import Model
-from fairgate.check.order import most_turns_past, places_early
-from fairgate.check.shrink import Shrinker
-from fairgate.check.stacks import over_channel
+from fairgate.check.reenact import StepsInMemory
 from fairgate.check.steps import Sent
 from fairgate.core.mutex import Mutex
 from fairgate.core.properties import Occupancy
 from fairgate.core.setup import Setup
+from fairgate.mutation.deletions import speaking
 from fairgate.protocols.bv95 import BV95
 from fairgate.protocols.fair_k import FairK
 from fairgate.protocols.raymond_fd import RaymondFD
-from fairgate.sim.record import EngineRecorder
-from fairgate.sim.run import Config, build, run, simulate
+from fairgate.sim.build import build
+from fairgate.sim.config import Config
+from fairgate.sim.recorder import EngineRecorder
+from fairgate.sim.run import run, simulate
+from fairgate.swarm.random_ring_config import random_config
+from fairgate.swarm.shrink import Shrinker
 from fairgate.trace.journal import Step, read
 from fairgate.trace.replay import ReplayError, replay
+from fairgate.walks.lossy import lossy_walks
+from fairgate.walks.stacks import over_channel
 from tests.mutants.mutate import mutant
+from tests.support.entry_order import most_turns_past, places_early
 
 HOLES = Path(__file__).parents[2] / "papers" / "holes"
 REWRITE = bool(os.environ.get("REWRITE"))
@@ -87,7 +89,7 @@ def test_the_checker_finds_the_hole(name: str) -> None:
             way.write_journal(kept(name))
         steps = list(replay(kept(name), protocol))
     assert violation.what.partition(":")[0] == hole.broken
-    assert len(steps) == len(way.walk.kept.steps)
+    assert len(steps) == len(way.reenactment.kept.steps)
     assert hole.broken in what_breaks(name, steps, protocol, lost=hole.case.network == "lossy")
 
 
@@ -169,7 +171,7 @@ def constant(config: Config) -> Config:
 
 
 def steps_of(config: Config) -> list[Step]:
-    engine, written = build(config), Kept()
+    engine, written = build(config), StepsInMemory()
     engine.recorder = EngineRecorder(written, engine)
     assert run(engine, None)
     assert not engine.violations
@@ -206,19 +208,19 @@ def kept_run(name: str, config: Config, protocol: type[Mutex]) -> list[Step]:
 
 def test_the_swarm_finds_entries_out_of_coordinator_order() -> None:
     """FK: "all the requests are satisfied in order of their coordinator timestamps". Not even at a constant latency."""
-    found = smallest(out_of_order, (constant(drawn("fair_k", 1, i)) for i in count()))
+    found = smallest(out_of_order, (constant(random_config("fair_k", 1, i)) for i in count()))
     assert replace(found, askers=ORDER.askers, give_up_after=ORDER.give_up_after) == ORDER
     assert max(places_early(kept_run("fk_coordinator_order", ORDER, FairK))) == 1
 
 
 def test_with_one_queue_the_order_is_the_coordinator_s() -> None:
     assert not out_of_order(replace(ORDER, k=1))
-    assert not any(out_of_order(constant(replace(drawn("fair_k", 1, i), k=1))) for i in range(100))
+    assert not any(out_of_order(constant(replace(random_config("fair_k", 1, i), k=1))) for i in range(100))
 
 
 def test_bv95_appended_caches_are_not_first_come_first_served() -> None:
     """FK: "[2] provides FIFO ordering on requests of individual queues". Not with the cache that fits FK's figures."""
-    found = smallest(turns_past, (constant(replace(drawn("bv95", 1, i), k=1)) for i in count()))
+    found = smallest(turns_past, (constant(replace(random_config("bv95", 1, i), k=1)) for i in count()))
     assert replace(found, askers=TURNS.askers, give_up_after=TURNS.give_up_after) == TURNS
     assert most_turns_past(kept_run("bv95_append_overtakes", TURNS, BV95)) == 3
 
@@ -226,5 +228,5 @@ def test_bv95_appended_caches_are_not_first_come_first_served() -> None:
 @pytest.mark.parametrize("protocol", ["bv95", "naimi_trehel", "fair_k"])
 def test_plain_path_reversal_is(protocol: str) -> None:
     options = {"cache": "none"} if protocol == "bv95" else {}
-    same = [TURNS, *[constant(replace(drawn("bv95", 1, i), k=1)) for i in range(100)]]
+    same = [TURNS, *[constant(replace(random_config("bv95", 1, i), k=1)) for i in range(100)]]
     assert not any(turns_past(replace(config, protocol=protocol, options=options)) for config in same)

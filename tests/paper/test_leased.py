@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from fairgate.check.lossy_walk import MILLION, Lossy
-from fairgate.check.stacks import over_channel
 from fairgate.core.setup import Setup
 from fairgate.protocols.leased import Gone, Grant, Leased, Release, Renew, Renewed, Request
+from fairgate.walks.lossy import MILLION, LossyNetwork
+from fairgate.walks.stacks import over_channel
 
 S = 1_000_000_000
 LEASE = 10 * S
@@ -17,26 +17,26 @@ HOLD = LEASE * 101 // 100  # at the root, with the default drift of 1 %
 TICK = S // 1000
 
 
-def system(n: int = 3, k: int = 1, **named: Any) -> Lossy:
-    return Lossy(Leased, Setup(tuple(range(n)), k), slots=True, **named)
+def system(n: int = 3, k: int = 1, **named: Any) -> LossyNetwork:
+    return LossyNetwork(Leased, Setup(tuple(range(n)), k), slots=True, **named)
 
 
-def messages(hand: Lossy) -> list[Any]:
+def messages(hand: LossyNetwork) -> list[Any]:
     return [flight.msg for flight in hand.flight]
 
 
-def enter(hand: Lossy, me: int) -> None:
+def enter(hand: LossyNetwork, me: int) -> None:
     hand.acquire(me)
     hand.deliver_all()
     assert me in hand.inside
 
 
-def to_or_from(hand: Lossy, me: int) -> list[int]:
+def to_or_from(hand: LossyNetwork, me: int) -> list[int]:
     """Places in flight of what a partition around node me would swallow, last first."""
     return [index for index, flight in reversed(list(enumerate(hand.flight))) if me in (flight.src, flight.dst)]
 
 
-def partition(hand: Lossy, me: int, delay: int) -> None:
+def partition(hand: LossyNetwork, me: int, delay: int) -> None:
     """Time passes, and nothing gets to node me or away from it. Everybody else talks at once."""
     end = hand.now + delay
     while hand.now < end:
@@ -243,7 +243,7 @@ def test_at_the_bound_of_drift_it_is_still_safe(rates: dict[int, int]) -> None:
 
 def test_over_a_channel_a_short_loss_costs_only_time() -> None:
     stack = over_channel(Leased)
-    hand = Lossy(stack.make, Setup((0, 1, 2)), slots=True)
+    hand = LossyNetwork(stack.make, Setup((0, 1, 2)), slots=True)
     hand.acquire(1)
     while 1 not in hand.inside:
         hand.flight.clear()  # all that is said for the first time is lost

@@ -5,25 +5,25 @@ from itertools import combinations
 
 import pytest
 
-from fairgate.check.walk import walk, walks
 from fairgate.core.message import Message
 from fairgate.core.setup import Setup
 from fairgate.protocols.maekawa import Failed, Inquire, Locked, Maekawa, Release, Relinquish, Request, quorum_of
-from fairgate.sim.hand import Hand
+from fairgate.scenario.manual import ManualNetwork
+from fairgate.walks.walk import walk, walks
 
 
-def hand_of(n: int) -> Hand:
-    return Hand(Maekawa, Setup(tuple(range(n))), slots=False)
+def hand_of(n: int) -> ManualNetwork:
+    return ManualNetwork(Maekawa, Setup(tuple(range(n))), slots=False)
 
 
-def said(hand: Hand) -> list[tuple[int, Message]]:
+def said(hand: ManualNetwork) -> list[tuple[int, Message]]:
     """What has been sent since the last look, and forget it."""
     effects = [(flight.dst, flight.msg) for flight in hand.flight]
     hand.flight.clear()
     return effects
 
 
-def hear(hand: Hand, me: int, src: int, msg: Message) -> list[tuple[int, Message]]:
+def hear(hand: ManualNetwork, me: int, src: int, msg: Message) -> list[tuple[int, Message]]:
     """One message to one node by itself; what it answers."""
     hand.step(me, "on_message", src, msg)
     return said(hand)
@@ -111,7 +111,7 @@ def test_a_next_request_may_overtake_its_own_release() -> None:
 # The requester, node 0 of four: its quorum is 0, 1 and 2.
 
 
-def asking() -> Hand:
+def asking() -> ManualNetwork:
     hand = hand_of(4)
     hand.acquire(0)
     assert said(hand) == [(1, Request(1)), (2, Request(1))]

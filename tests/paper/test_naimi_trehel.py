@@ -2,14 +2,14 @@
 
 from fairgate.core.setup import Setup
 from fairgate.protocols.naimi_trehel import NaimiTrehel, Request, Token
-from fairgate.sim.hand import Flight, Hand
+from fairgate.scenario.manual import Flight, ManualNetwork
 
 
-def gate(n: int = 4) -> Hand:
-    return Hand(NaimiTrehel, Setup(tuple(range(n))), slots=True)
+def gate(n: int = 4) -> ManualNetwork:
+    return ManualNetwork(NaimiTrehel, Setup(tuple(range(n))), slots=True)
 
 
-def parents(hand: Hand) -> list[int]:
+def parents(hand: ManualNetwork) -> list[int]:
     return [node.show()["parent"] for node in hand.nodes.values()]
 
 

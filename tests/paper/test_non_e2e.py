@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from fairgate.check.dht_runs import MS, SECOND, Weather, how_runs_end, on, one_run
 from fairgate.core.kbr import replica_keys
 from fairgate.core.layers import over
 from fairgate.core.message import Message
@@ -19,39 +18,40 @@ from fairgate.protocols.non_e2e.literal import NonE2ELiteral
 from fairgate.protocols.non_e2e.messages import GrantReq, Release, Request, Yield
 from fairgate.protocols.non_e2e.protocol import NonE2E
 from fairgate.protocols.non_e2e.state import find
-from fairgate.sim.hand import Hand, Violation
-from tests.routes import Drawn
+from fairgate.scenario.manual import ManualNetwork, Violation
+from fairgate.walks.dht import MS, SECOND, Conditions, how_runs_end, one_run, over_overlay
+from tests.support.routes import Drawn
 
 KEYS = replica_keys(Setup((0,), options={"gate": 0, "replicas": 3}))
 ROUTES = [{1: 4 + i, 2: 4 + i, 3: 4 + i, 4 + i: 7 + i} for i in range(3)]
 
 
-def drawn(protocol: type[NonE2E] = NonE2E, routes: list[dict[int, int]] | None = None, **options: Any) -> Hand:
+def drawn(protocol: type[NonE2E] = NonE2E, routes: list[dict[int, int]] | None = None, **options: Any) -> ManualNetwork:
     options = {"replicas": 3, "keys": KEYS, "routes": routes or ROUTES, "retry": SECOND, **options}
     setup = Setup(tuple(range(1, 10)), options=options)
-    return Hand(over(Drawn, over(Gates, protocol)), setup, slots=False, chooser=lambda n: n - 1, census=False)
+    return ManualNetwork(over(Drawn, over(Gates, protocol)), setup, slots=False, chooser=lambda n: n - 1, census=False)
 
 
-def at(hand: Hand, me: int) -> NonE2E:
+def at(hand: ManualNetwork, me: int) -> NonE2E:
     layer: Any = hand.nodes[me]
     node: NonE2E = layer.upper.at(0)
     return node
 
 
-def entry_at(hand: Hand, me: int, replica: int) -> Any:
+def entry_at(hand: ManualNetwork, me: int, replica: int) -> Any:
     return find(at(hand, me).first, replica)
 
 
-def sent(hand: Hand, kind: type[Message]) -> list[tuple[int, int, Any]]:
+def sent(hand: ManualNetwork, kind: type[Message]) -> list[tuple[int, int, Any]]:
     return [(flight.src, flight.dst, flight.msg) for flight in hand.flight if isinstance(flight.msg, kind)]
 
 
-def take(hand: Hand, src: int, dst: int) -> None:
+def take(hand: ManualNetwork, src: int, dst: int) -> None:
     """Deliver the oldest message from one to the other."""
     hand.deliver(next(i for i, flight in enumerate(hand.flight) if (flight.src, flight.dst) == (src, dst)))
 
 
-def winner(hand: Hand) -> Hand:
+def winner(hand: ManualNetwork) -> ManualNetwork:
     hand.acquire(1)
     hand.deliver_all()
     assert list(hand.inside) == [1]
@@ -174,7 +174,7 @@ def test_b5_a_majority_of_the_votes_is_enough_and_less_is_not() -> None:
     assert list(hand.inside) == [1]
 
 
-def split(protocol: type[NonE2E]) -> Hand:
+def split(protocol: type[NonE2E]) -> ManualNetwork:
     """1, 2 and 3 have one vote each, and know it."""
     routes = [{1: 7 + i, 2: 7 + i, 3: 7 + i} for i in range(3)]
     hand = drawn(protocol, routes)
@@ -277,7 +277,7 @@ def test_a_turn_that_comes_to_nobody_is_released() -> None:
 
 # What was added: each alone is needed. Latencies are random from 0, so messages overtake each other.
 
-FAST = Weather(latency=(0, 1_000 * MS), think=100 * MS)
+FAST = Conditions(latency=(0, 1_000 * MS), think=100 * MS)
 
 
 def without(*flags: str) -> type[NonE2E]:
@@ -287,29 +287,29 @@ def without(*flags: str) -> type[NonE2E]:
 @pytest.mark.parametrize(
     ("flags", "end", "weather"),
     [
-        (("from_owner",), "k", Weather()),  # (1)
-        (("replicas_vote",), "k", Weather()),  # (2)
-        (("asks_again",), "liveness", Weather()),  # (3)
-        (("by_number",), "liveness", Weather()),  # (4), its second half; the first is below
+        (("from_owner",), "k", Conditions()),  # (1)
+        (("replicas_vote",), "k", Conditions()),  # (2)
+        (("asks_again",), "liveness", Conditions()),  # (3)
+        (("by_number",), "liveness", Conditions()),  # (4), its second half; the first is below
         (("answers_late",), "liveness", FAST),  # (5); (6) is below
-        (("earliest_keeps",), "liveness", Weather()),  # (7)
+        (("earliest_keeps",), "liveness", Conditions()),  # (7)
     ],
     ids=lambda value: "+".join(value) if isinstance(value, tuple) else "",
 )
-def test_without_a_correction_runs_break(flags: tuple[str, ...], end: str, weather: Weather) -> None:
-    assert how_runs_end(on("strides", without(*flags)), range(300), weather).get(end, 0) > 0
+def test_without_a_correction_runs_break(flags: tuple[str, ...], end: str, conditions: Conditions) -> None:
+    assert how_runs_end(over_overlay("strides", without(*flags)), range(300), conditions).get(end, 0) > 0
 
 
 def test_a_yield_that_gathers_nothing_hangs_more_runs() -> None:
     """(4): where the earliest keeps its votes, (3) is enough to find those that are left behind."""
     gathers, does_not = [
-        how_runs_end(on("strides", without(*flags)), range(300), Weather()).get("liveness", 0)
+        how_runs_end(over_overlay("strides", without(*flags)), range(300), Conditions()).get("liveness", 0)
         for flags in (("earliest_keeps",), ("earliest_keeps", "yield_gathers"))
     ]
     assert does_not > 2 * gathers
 
 
-def given_back_and_late(protocol: type[NonE2E]) -> Hand:
+def given_back_and_late(protocol: type[NonE2E]) -> ManualNetwork:
     """2 has the vote of 7, yields it to 1, and gets the one of 9; then the first word of 7's vote arrives."""
     hand = drawn(protocol, [{1: 7 + i, 2: 7 + i, 3: 7 + i} for i in range(3)])
     for me, replica in ((2, 7), (3, 9), (1, 8)):
@@ -359,7 +359,7 @@ def test_7_the_owner_hears_of_earlier_requests_once_and_not_while_it_is_inside()
 
 
 def test_the_text_as_printed_hangs_and_lets_two_in() -> None:
-    ends = how_runs_end(on("strides", NonE2ELiteral), range(300), Weather())
+    ends = how_runs_end(over_overlay("strides", NonE2ELiteral), range(300), Conditions())
     assert ends["k"] > 50
     assert ends["liveness"] > 10
 
@@ -368,6 +368,6 @@ def test_the_text_as_printed_hangs_and_lets_two_in() -> None:
 def test_300_small_runs_break_nothing(overlay: str) -> None:
     marks: set[str] = set()
     for seed in range(300):
-        weather = (Weather(), Weather(cancel=0.3, think=200 * MS), FAST)[seed % 3]
-        marks |= one_run(on(overlay, NonE2E), seed, weather).marks
+        conditions = (Conditions(), Conditions(cancel=0.3, think=200 * MS), FAST)[seed % 3]
+        marks |= one_run(over_overlay(overlay, NonE2E), seed, conditions).marks
     assert {"a turn came for a cancelled request", "a GRANTREQ came for a request that is over"} <= marks

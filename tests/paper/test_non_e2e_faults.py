@@ -9,42 +9,42 @@ from typing import Any
 
 import pytest
 
-from fairgate.check.dht_runs import SECOND, Weather, how_runs_end, on, one_run
 from fairgate.core.kbr import replica_keys
 from fairgate.core.layers import over
 from fairgate.core.setup import Setup
 from fairgate.overlay.gates import Gates
 from fairgate.protocols.non_e2e.fault_tolerant import NonE2EFaults
 from fairgate.protocols.non_e2e.messages import CleanUp, Request, Taken
-from fairgate.sim.hand import Hand
+from fairgate.scenario.manual import ManualNetwork
+from fairgate.walks.dht import SECOND, Conditions, how_runs_end, one_run, over_overlay
 from tests.paper.test_non_e2e import entry_at, sent, take
-from tests.routes import Drawn
+from tests.support.routes import Drawn
 
 KEYS = replica_keys(Setup((0,), options={"gate": 0, "replicas": 1}))
 LEASE = 3 * SECOND
 HOLD = LEASE + (LEASE // 1_000_000 + 1) * 10_000
 
 
-def drawn(ways: dict[int, int], protocol: type[NonE2EFaults] = NonE2EFaults, **options: Any) -> Hand:
+def drawn(ways: dict[int, int], protocol: type[NonE2EFaults] = NonE2EFaults, **options: Any) -> ManualNetwork:
     """One replica only, so that there is one path to look at."""
     options = {"replicas": 1, "keys": KEYS, "routes": [ways], "retry": SECOND, "wait": False, **options}
     setup = Setup(tuple(range(1, 10)), options=options)
-    return Hand(over(Drawn, over(Gates, protocol)), setup, slots=False, chooser=lambda n: 0, census=False)
+    return ManualNetwork(over(Drawn, over(Gates, protocol)), setup, slots=False, chooser=lambda n: 0, census=False)
 
 
-def at(hand: Hand, me: int) -> NonE2EFaults:
+def at(hand: ManualNetwork, me: int) -> NonE2EFaults:
     layer: Any = hand.nodes[me]
     node: NonE2EFaults = layer.upper.at(0)
     return node
 
 
-def crash(hand: Hand, me: int, *told: int) -> None:
+def crash(hand: ManualNetwork, me: int, *told: int) -> None:
     hand.crash(me)
     for peer in told:
         hand.step(peer, "on_crash", me)
 
 
-def path() -> tuple[Hand, dict[int, int]]:
+def path() -> tuple[ManualNetwork, dict[int, int]]:
     """1 is inside by 4, 5 and 6; node 2 is kept at 6."""
     routes = {1: 4, 4: 5, 5: 6, 6: 7, 2: 6, 3: 4}
     hand = drawn(routes)
@@ -188,7 +188,7 @@ def test_a_replica_that_knows_nothing_votes_for_nobody_before_a_lease_is_over() 
     assert hand.now == HOLD
 
 
-def three(**options: Any) -> Hand:
+def three(**options: Any) -> ManualNetwork:
     """Replicas 0, 1 and 2 at 7, 8 and 9, with nobody on the way: 1 has the vote of 7, and 2 that of 8."""
     keys = replica_keys(Setup((0,), options={"gate": 0, "replicas": 3}))
     routes = [dict.fromkeys(range(1, 7), owner) for owner in (7, 8, 9)]
@@ -200,7 +200,7 @@ def three(**options: Any) -> Hand:
     return hand
 
 
-def pass_time(hand: Hand, time: int) -> None:
+def pass_time(hand: ManualNetwork, time: int) -> None:
     """Every message arrives before anything else happens."""
     for _ in range(10 * time // SECOND):
         hand.deliver_all()
@@ -253,14 +253,14 @@ def test_a_replica_moves_with_its_vote_and_its_queue() -> None:
 LEASES = {"lease": LEASE}
 STORM = 6 * SECOND
 BAD = {
-    "nothing happens": (Weather(cancel=0.2), {}),
-    "leases": (Weather(cancel=0.2), LEASES),
-    "loss and duplication": (Weather(loss=0.1, dup=0.1, cancel=0.1), LEASES),
-    "hardly anything gets through": (Weather(loss=0.7, until=30 * SECOND, stay=20 * SECOND), LEASES),
-    "resets": (Weather(resets=2, until=STORM), LEASES),
-    "crashes": (Weather(crashes=1, until=STORM), LEASES),
-    "churn": (Weather(joins=2, leaves=2, until=STORM), LEASES),
-    "everything": (Weather(joins=1, leaves=1, crashes=1, resets=1, loss=0.1, dup=0.1, until=STORM), LEASES),
+    "nothing happens": (Conditions(cancel=0.2), {}),
+    "leases": (Conditions(cancel=0.2), LEASES),
+    "loss and duplication": (Conditions(loss=0.1, dup=0.1, cancel=0.1), LEASES),
+    "hardly anything gets through": (Conditions(loss=0.7, until=30 * SECOND, stay=20 * SECOND), LEASES),
+    "resets": (Conditions(resets=2, until=STORM), LEASES),
+    "crashes": (Conditions(crashes=1, until=STORM), LEASES),
+    "churn": (Conditions(joins=2, leaves=2, until=STORM), LEASES),
+    "everything": (Conditions(joins=1, leaves=1, crashes=1, resets=1, loss=0.1, dup=0.1, until=STORM), LEASES),
 }
 MARKS = {
     "a vote ran out",
@@ -273,30 +273,30 @@ MARKS = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_with_leases_nothing_breaks(name: str) -> None:
-    weather, options = BAD[name]
+    conditions, options = BAD[name]
     marks: set[str] = set()
     for seed in range(150):
-        marks |= one_run(on("strides", NonE2EFaults), seed, weather, options).marks
+        marks |= one_run(over_overlay("strides", NonE2EFaults), seed, conditions, options).marks
     if name == "everything":
         assert marks >= MARKS
 
 
 @pytest.mark.parametrize("overlay", ["full", "chord", "pastry"])
 def test_nor_on_other_overlays(overlay: str) -> None:
-    weather = Weather(crashes=1, resets=1, loss=0.1, dup=0.1, until=STORM)
+    conditions = Conditions(crashes=1, resets=1, loss=0.1, dup=0.1, until=STORM)
     for seed in range(60):
-        one_run(on(overlay, NonE2EFaults), seed, weather, LEASES)
+        one_run(over_overlay(overlay, NonE2EFaults), seed, conditions, LEASES)
 
 
 def test_without_leases_everybody_alive_comes_in_if_crashes_are_heard_of() -> None:
     """The memory of a replica that crashes is lost: that two come in cannot be ruled out then."""
-    weather = Weather(crashes=1, detect=2 * SECOND, until=STORM)
-    ends = how_runs_end(on("strides", NonE2EFaults), range(300), weather)
+    conditions = Conditions(crashes=1, detect=2 * SECOND, until=STORM)
+    ends = how_runs_end(over_overlay("strides", NonE2EFaults), range(300), conditions)
     assert ends.keys() <= {"", "k"}
     assert ends.get("k", 0) <= 5
 
 
 def test_replicas_that_vote_at_once_after_a_reset_let_two_in() -> None:
-    weather = Weather(resets=2, until=4 * SECOND)
-    ends = how_runs_end(on("strides", NonE2EFaults), range(400), weather, {**LEASES, "wait": False})
+    conditions = Conditions(resets=2, until=4 * SECOND)
+    ends = how_runs_end(over_overlay("strides", NonE2EFaults), range(400), conditions, {**LEASES, "wait": False})
     assert ends.keys() == {"", "k"}

@@ -15,7 +15,7 @@ from fairgate.core.setup import Options
 from fairgate.overlay.pastry import Pastry
 from fairgate.overlay.pastry_table import KeptPastryTable, PastryTable, SettledPastryTable
 from fairgate.overlay.ring import Ring
-from tests.rings import World, pastry_owner, settled_breaches, shuffled, wrong_parcels
+from tests.support.rings import World, pastry_owner, settled_breaches, shuffled, wrong_parcels
 
 SMALL = {"pastry_leaves": 8, "pastry_cells": 16}
 BIG = [(100, 1_000), (1_000, 1_000), (10_000, 1_000), (100_000, 1_000)]

@@ -1,16 +1,16 @@
 """RF section 4: Raymond's algorithm [Ray89]. Figure 2 and the claims around it."""
 
-from fairgate.check.walk import walks
 from fairgate.core.setup import Setup
 from fairgate.protocols.raymond import Raymond, Reply, Request
-from fairgate.sim.hand import Hand
+from fairgate.scenario.manual import ManualNetwork
+from fairgate.walks.walk import walks
 
 
-def hand_of(n: int, k: int) -> Hand:
-    return Hand(Raymond, Setup(tuple(range(1, n + 1)), k), slots=False)
+def hand_of(n: int, k: int) -> ManualNetwork:
+    return ManualNetwork(Raymond, Setup(tuple(range(1, n + 1)), k), slots=False)
 
 
-def sends(hand: Hand) -> int:
+def sends(hand: ManualNetwork) -> int:
     """Deliver everything, oldest first; how many messages that were."""
     count = 0
     while hand.flight:
@@ -19,7 +19,7 @@ def sends(hand: Hand) -> int:
     return count
 
 
-def figure_2() -> Hand:
+def figure_2() -> ManualNetwork:
     """Six processes, two units; node 6 has had one since t1."""
     hand = hand_of(6, 2)
     hand.acquire(6)

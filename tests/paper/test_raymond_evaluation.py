@@ -10,7 +10,8 @@ from itertools import pairwise
 
 import pytest
 
-from fairgate.sim.run import Config, simulate
+from fairgate.sim.config import Config
+from fairgate.sim.run import simulate
 from fairgate.sim.summary import Result
 
 N, K = 15, 5

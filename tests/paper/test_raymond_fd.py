@@ -3,20 +3,20 @@
 import json
 from itertools import permutations
 
-from fairgate.check.fd_walk import fd_walked, fd_walks, hangs
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.protocols.raymond import Reply, Request
 from fairgate.protocols.raymond_fd import Ack, Crash, Init, RaymondFD, RaymondFDLiteral
-from fairgate.sim.hand import Hand
+from fairgate.scenario.manual import ManualNetwork
+from fairgate.walks.failure_detectors import fd_walked, fd_walks, hangs
 
 
-def fresh(n: int, k: int, protocol: type[RaymondFD] = RaymondFD) -> Hand:
+def fresh(n: int, k: int, protocol: type[RaymondFD] = RaymondFD) -> ManualNetwork:
     """Nodes 1..n, their INITs under way."""
-    return Hand(protocol, Setup(tuple(range(1, n + 1)), k), slots=False)
+    return ManualNetwork(protocol, Setup(tuple(range(1, n + 1)), k), slots=False)
 
 
-def initialized(n: int, k: int, protocol: type[RaymondFD] = RaymondFD) -> Hand:
+def initialized(n: int, k: int, protocol: type[RaymondFD] = RaymondFD) -> ManualNetwork:
     """Everybody trusts everybody, and lines 1 to 8 are over."""
     hand = fresh(n, k, protocol)
     for who, whom in permutations(hand.nodes, 2):
@@ -25,7 +25,7 @@ def initialized(n: int, k: int, protocol: type[RaymondFD] = RaymondFD) -> Hand:
     return hand
 
 
-def deliver(hand: Hand, src: int, dst: int, kind: type) -> None:
+def deliver(hand: ManualNetwork, src: int, dst: int, kind: type) -> None:
     """The oldest message of that kind between the two."""
     found = [i for i, f in enumerate(hand.flight) if (f.src, f.dst, type(f.msg)) == (src, dst, kind)]
     hand.deliver(found[0])
@@ -34,7 +34,7 @@ def deliver(hand: Hand, src: int, dst: int, kind: type) -> None:
 # Figure 3: N=4, k=2, node 2 in CS since t0.
 
 
-def figure_3(protocol: type[RaymondFD] = RaymondFD) -> Hand:
+def figure_3(protocol: type[RaymondFD] = RaymondFD) -> ManualNetwork:
     hand = initialized(4, 2, protocol)
     hand.acquire(2)
     hand.deliver_all()

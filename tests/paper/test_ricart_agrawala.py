@@ -2,14 +2,14 @@
 
 import pytest
 
-from fairgate.check.walk import walks
 from fairgate.core.setup import Setup
 from fairgate.protocols.ricart_agrawala import Reply, Request, RicartAgrawala
-from fairgate.sim.hand import Hand
+from fairgate.scenario.manual import ManualNetwork
+from fairgate.walks.walk import walks
 
 
-def hand_of(n: int) -> Hand:
-    return Hand(RicartAgrawala, Setup(tuple(range(1, n + 1))), slots=False)
+def hand_of(n: int) -> ManualNetwork:
+    return ManualNetwork(RicartAgrawala, Setup(tuple(range(1, n + 1))), slots=False)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])

@@ -7,10 +7,11 @@ import pytest
 from fairgate.core.setup import Setup
 from fairgate.core.units import SECOND
 from fairgate.protocols.sigma.votes import Ballot, Release, Request, Response, Yield
-from fairgate.sim.hand import Hand
-from fairgate.sim.run import Config, simulate
-from tests.dht_walk import MS, Spec, make_stack, run
-from tests.paper.sigma_hand import ask, hand_of, move, node, reach, replica, sent
+from fairgate.scenario.manual import ManualNetwork
+from fairgate.sim.config import Config
+from fairgate.sim.run import simulate
+from tests.support.dht_walk import MS, Spec, make_stack, run
+from tests.support.sigma_manual import ask, hand_of, move, node, reach, replica, sent
 
 
 def test_client_starts_by_firing_request_messages_to_all_replicas() -> None:
@@ -49,7 +50,7 @@ def test_case_2_someone_does_win_and_the_client_does_nothing() -> None:
     assert not [f for f in hand.flight if f.src == 4]
 
 
-def split() -> Hand:
+def split() -> ManualNetwork:
     """Clients 3, 4 and 5 have one vote each."""
     hand = hand_of()
     for client in (3, 4, 5):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairgate.core.units import SECOND
 from fairgate.protocols.sigma.strawman import Strawman
 from fairgate.protocols.sigma.votes import Release
-from tests.paper.sigma_hand import ask, hand_of, node, reach, replica, sent
+from tests.support.sigma_manual import ask, hand_of, node, reach, replica, sent
 
 
 def test_all_clients_that_want_in_send_requests_to_each_of_the_replicas() -> None:

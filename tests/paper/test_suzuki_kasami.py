@@ -2,11 +2,11 @@
 
 from fairgate.core.setup import Setup
 from fairgate.protocols.suzuki_kasami import Request, SuzukiKasami, Token
-from fairgate.sim.hand import Flight, Hand
+from fairgate.scenario.manual import Flight, ManualNetwork
 
 
-def gate(n: int = 3) -> Hand:
-    return Hand(SuzukiKasami, Setup(tuple(range(n))), slots=True)
+def gate(n: int = 3) -> ManualNetwork:
+    return ManualNetwork(SuzukiKasami, Setup(tuple(range(n))), slots=True)
 
 
 def test_the_holder_of_an_idle_token_enters_without_a_message() -> None:

@@ -13,8 +13,8 @@ from fairgate.core.message import Key, Message
 from fairgate.core.node import Node
 from fairgate.protocols.fair_k import FairK
 from fairgate.registry import PROTOCOLS, make_node
-from fairgate.sim.hand import MakeNode
-from fairgate.trace.scenario import ScenarioError, run_scenario
+from fairgate.scenario.manual import MakeNode
+from fairgate.scenario.run import ScenarioError, run_scenario
 
 FILES = sorted(Path(__file__).parent.rglob("*.txt"))
 

@@ -1,6 +1,6 @@
 """A violation made visible: as a journal, as a scenario, and as a picture.
 
-The path of a violation is walked again by real nodes (enact.py). Only a step in which a node itself raised
+The path of a violation is walked again by real nodes (reenact.py). Only a step in which a node itself raised
 an error is in the picture alone: no journal can be replayed and no scenario be run through it.
 """
 
@@ -12,47 +12,47 @@ from pathlib import Path
 from typing import Any
 
 from fairgate.check.case import Case
-from fairgate.check.enact import Walk, settling
-from fairgate.check.explore import Violation
+from fairgate.check.explore import FoundViolation
 from fairgate.check.model import Model
+from fairgate.check.reenact import Reenactment, initialising
 from fairgate.core.choose import from_floats
 from fairgate.errors import BadInput
+from fairgate.scenario.run import DASHES, run_scenario
 from fairgate.trace.journal import JournalWriter
-from fairgate.trace.scenario import DASHES, run_scenario
 from fairgate.trace.spacetime import spacetime
 
 MOST_SEEDS = 1_000_000
 
 
 class Counterexample:
-    def __init__(self, model: Model, violation: Violation) -> None:
+    def __init__(self, model: Model, violation: FoundViolation) -> None:
         """`model`: the one that the path was found in, since it numbers the messages."""
         self.model = model
         self.violation = violation
-        self.walk = Walk(model, violation.path)
+        self.reenactment = Reenactment(model, violation.path)
 
     def commands(self) -> list[str]:
         """The path in the words of scenarios, comments left out."""
-        return [command.split("  #")[0] for block in self.walk.commands for command in block]
+        return [command.split("  #")[0] for block in self.reenactment.commands for command in block]
 
     # The journal.
 
     def write_journal(self, path: str | os.PathLike[str]) -> None:
         with JournalWriter(path) as journal:
             journal.header(self.model.case.protocol, self.model.setup, "check")
-            for step in self.walk.kept.steps:
+            for step in self.reenactment.kept.steps:
                 journal.step(step)
 
     # The picture.
 
     def picture(self, width: int = 100, ascii_only: bool = False) -> Iterator[str]:
         """From the first state on; lines are numbered as in the journal."""
-        steps = list(self.walk.kept.steps)
-        if self.walk.refused is not None:
-            steps.append(self.walk.refused)
+        steps = list(self.reenactment.kept.steps)
+        if self.reenactment.refused is not None:
+            steps.append(self.reenactment.refused)
         columns = self.model.setup.members
-        yield from spacetime(steps, columns, self.walk.opening + 2, width=width, ascii_only=ascii_only)
-        yield from self.walk.faults
+        yield from spacetime(steps, columns, self.reenactment.opening + 2, width=width, ascii_only=ascii_only)
+        yield from self.reenactment.faults
 
     # The scenario.
 
@@ -61,8 +61,8 @@ class Counterexample:
 
     def scenario(self) -> str:
         """With the output that its commands have."""
-        if self.walk.unsaid:
-            raise BadInput(f"{self.walk.unsaid}: this counterexample can be written as a journal only")
+        if self.reenactment.unsaid:
+            raise BadInput(f"{self.reenactment.unsaid}: this counterexample can be written as a journal only")
         blocks = [[self.protocol_line(), *self.opening()], *self.played(), self.closing()]
         text = "\n".join("\n".join([*block, DASHES, ""]) for block in blocks)
         title = f"# {self.violation.what}\n# The shortest way there, found by {command_line(self.model.case)}\n"
@@ -71,8 +71,8 @@ class Counterexample:
     def protocol_line(self) -> str:
         setup = self.model.setup
         words = [f"protocol {self.model.case.protocol} members 0..{setup.n - 1} k {setup.k}"]
-        if self.walk.choices:
-            words.append(f"seed {seed_for(self.walk.choices)}")
+        if self.reenactment.choices:
+            words.append(f"seed {seed_for(self.reenactment.choices)}")
         if self.breaks_census():
             words.append("census off")
         return " ".join(words + [f"{name}={word(value)}" for name, value in setup.options.items()])
@@ -83,22 +83,22 @@ class Counterexample:
         return any(what in {"lose", "duplicate"} and any(counts(m)) for what, _, m, _ in self.violation.path)
 
     def opening(self) -> list[str]:
-        return [*settling(self.model.setup.members), "deliver all"] if self.model.listens else []
+        return [*initialising(self.model.setup.members), "deliver all"] if self.model.listens else []
 
     def played(self) -> list[list[str]]:
-        played = self.walk.commands if self.walk.refused is None else self.walk.commands[:-1]
+        played = self.reenactment.commands if self.reenactment.refused is None else self.reenactment.commands[:-1]
         return [block for block in played if block]
 
     def closing(self) -> list[str]:
         """How it stands at the end. Nodes that show different fields do not fit in one table."""
-        kinds = {tuple(node.show()) for node in self.walk.nodes.values()}
-        return ["flight", "state"] if len(kinds) == 1 else ["flight", *(f"state {me}" for me in self.walk.nodes)]
+        kinds = {tuple(node.show()) for node in self.reenactment.nodes.values()}
+        return ["flight", "state"] if len(kinds) == 1 else ["flight", *(f"state {me}" for me in self.reenactment.nodes)]
 
     def ending(self) -> str:
         """What cannot be played stands there as a comment."""
-        if self.walk.refused is None:
+        if self.reenactment.refused is None:
             return ""
-        return "".join(f"\n# {command}" for command in self.walk.commands[-1]) + f"\n# {self.violation.what}\n"
+        return "".join(f"\n# {command}" for command in self.reenactment.commands[-1]) + f"\n# {self.violation.what}\n"
 
 
 def seed_for(choices: list[tuple[int, int]]) -> int:

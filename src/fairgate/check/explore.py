@@ -25,21 +25,21 @@ MANY = 1 << 62  # states
 
 
 @dataclass(frozen=True)
-class Violation:
+class FoundViolation:
     what: str
     path: tuple[Action, ...]  # from the first state to the step that broke it
     cycle: int = 0  # so many of its last steps can go on for ever, round and round
 
 
 @dataclass(frozen=True)
-class Report:
+class CheckReport:
     case: Case
     complete: bool  # were all states seen?
     states: int
     transitions: int
     depth: int
     cyclic: int  # states on a cycle, or behind one
-    violations: tuple[Violation, ...]
+    violations: tuple[FoundViolation, ...]
     seconds: float
     interrupted: bool = False
 
@@ -70,11 +70,11 @@ class Explorer:
         self.covered = Covered()
         self.depth = 0
         self.complete = False
-        self.violations: list[Violation] = []
+        self.violations: list[FoundViolation] = []
 
     def run(
         self, deepest: int | None = None, progress: Progress | None = None, most_states: int | None = None
-    ) -> Report:
+    ) -> CheckReport:
         """To the end, to a violation, to `deepest` steps, to `most_states` states, or to Ctrl-C."""
         started = time.perf_counter()
         interrupted = False
@@ -90,7 +90,7 @@ class Explorer:
         finally:
             if collecting:
                 gc.enable()
-        return Report(
+        return CheckReport(
             case=self.case,
             complete=self.complete,
             states=self.covered.seen.size(),
@@ -131,15 +131,15 @@ class Explorer:
                 progress(covered.seen.size(), self.depth, covered.seen.size() - covered.looked)
         return True
 
-    def breaking(self, number: int) -> Violation:
+    def breaking(self, number: int) -> FoundViolation:
         """What goes wrong in this state, or in the first of its steps that does."""
         path, state = self.path_to(number)
         for action, _, broken in self.model.successors(state):
             if broken:
-                return Violation(broken, (*path, action))
+                return FoundViolation(broken, (*path, action))
         mask = self.model.waiting(state)
         waiting = [me for me in range(self.case.nodes) if mask >> me & 1]
-        return Violation(f"liveness: nothing moves any more, and nodes {waiting} wait", path)
+        return FoundViolation(f"liveness: nothing moves any more, and nodes {waiting} wait", path)
 
     def look_at_cycles(self) -> list[int]:
         """Liveness where runs need not end."""
@@ -152,14 +152,14 @@ class Explorer:
             self.violations.append(found)
         return cyclic
 
-    def never(self) -> Violation | None:
+    def never(self) -> FoundViolation | None:
         lost = self.covered.graph.lost(self.case.nodes)
         if lost is None:
             return None
         number, node = lost
-        return Violation(f"liveness: from here node {node} can never come in", self.path_to(number)[0])
+        return FoundViolation(f"liveness: from here node {node} can never come in", self.path_to(number)[0])
 
-    def fair_cycle(self) -> Violation | None:
+    def fair_cycle(self) -> FoundViolation | None:
         """The one that begins nearest to the first state."""
         found = {tuple(part): node for node in range(self.case.nodes) for part in parts(self.covered.graph, node)}
         for members, node in sorted(found.items()):
@@ -168,7 +168,7 @@ class Explorer:
             if part.is_fair():
                 cycle = part.cycle()
                 what = f"liveness: node {node} may wait for ever, in a fair cycle of {len(cycle)}"
-                return Violation(f"{what} {'step' if len(cycle) == 1 else 'steps'}", path + cycle, len(cycle))
+                return FoundViolation(f"{what} {'step' if len(cycle) == 1 else 'steps'}", path + cycle, len(cycle))
         return None
 
     def number_of(self, state: State) -> int:
@@ -193,5 +193,5 @@ class Explorer:
         return tuple(path), state
 
 
-def explore(case: Case, deepest: int | None = None, progress: Progress | None = None, workers: int = 1) -> Report:
+def explore(case: Case, deepest: int | None = None, progress: Progress | None = None, workers: int = 1) -> CheckReport:
     return Explorer(case, workers=workers).run(deepest, progress)

@@ -1,6 +1,6 @@
 cimport cython
-from fairgate.check.steps cimport Outcome, Steps
-from fairgate.check.tables cimport Table
+from fairgate.check.steps cimport StepOutcome, Steps
+from fairgate.check.interning cimport Interned
 
 cdef long long NIL
 cdef str IDLE, WAITING, INSIDE, DOWN
@@ -12,7 +12,7 @@ cdef class Model:
     cdef public long long n, k, at_budgets, at_history, at_clock, at_flight
     cdef public bint slots, listens, fifo, timed
     cdef public list mortal, fresh, things
-    cdef public Table table
+    cdef public Interned table
     @cython.locals(found=list)
     cpdef list successors(self, tuple state)
     @cython.locals(
@@ -25,7 +25,7 @@ cdef class Model:
     @cython.locals(asking=list)
     cpdef int ask(self, list found, tuple state, long long me, long long left, long long made) except -1
     cpdef int leave(self, list found, list state, long long me, str event) except -1
-    @cython.locals(outcome=Outcome, changed=list, broken=str, wrong=str)
+    @cython.locals(outcome=StepOutcome, changed=list, broken=str, wrong=str)
     cpdef int after(self, list found, list state, long long me, tuple outcomes, tuple what) except -1
     cpdef long long order(self, long long message) except *
     @cython.locals(dst=cython.longlong, number=cython.longlong, order=cython.longlong, place=cython.longlong)

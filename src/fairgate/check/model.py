@@ -1,6 +1,6 @@
 """The states of a case and the steps between them.
 
-A state is one flat tuple of numbers of things (tables.py): the key of each node, the status of each node, the
+A state is one flat tuple of numbers of things (interning.py): the key of each node, the status of each node, the
 budgets left, the history, the clocks, then the messages under way. Messages to a node that is down are
 dropped at once: nobody could tell the difference.
 """
@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from fairgate.check.case import Case
-from fairgate.check.steps import Outcome, Steps
+from fairgate.check.interning import Interned
+from fairgate.check.steps import StepOutcome, Steps
 from fairgate.check.symmetry import renamings
-from fairgate.check.tables import Table
 from fairgate.core.ids import NIL
 from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
 from fairgate.errors import BadInput
-from fairgate.registry import stand
+from fairgate.registry import with_layers
 
 State = tuple[int, ...]
 Action = tuple[str, int, Any, tuple[int, ...]]  # what, to whom, with what, and the choices made
@@ -41,7 +41,7 @@ class Model:
         self.mortal = [me for me in range(case.nodes) if me > 0 or not root_stays]
         self.fifo = case.network == "fifo"
         self.setup = Setup(tuple(range(case.nodes)), case.k, options=case.options)
-        self.table = Table()
+        self.table = Interned()
         self.things = self.table.things
         self.steps = self.make_steps(protocol)
         self.fresh = [self.steps.first_key(me) for me in range(self.n)]  # keys of nodes that know nothing yet
@@ -54,7 +54,7 @@ class Model:
             self.find_renamings(protocol)
 
     def make_steps(self, protocol: type[Mutex]) -> Steps:
-        return Steps(stand(protocol), self.setup, self.table)
+        return Steps(with_layers(protocol), self.setup, self.table)
 
     # The first state.
 
@@ -75,9 +75,9 @@ class Model:
         )
         for me in range(self.n):
             state = self.forced(state, me, "start", ())
-        return self.settled(state) if self.listens else state
+        return self.initialised(state) if self.listens else state
 
-    def settled(self, state: State) -> State:
+    def initialised(self, state: State) -> State:
         """Everybody trusts everybody and the initialization is over: where RF's theorem begins."""
         for me in range(self.n):
             for peer in range(self.n):
@@ -244,7 +244,7 @@ class Model:
         found: list[Successor],
         state: list[int],
         me: int,
-        outcomes: tuple[Outcome, ...],
+        outcomes: tuple[StepOutcome, ...],
         what: tuple[str, int, Any],
     ) -> None:
         """`state` is nobody else's, and may be changed."""

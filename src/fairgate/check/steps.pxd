@@ -1,8 +1,8 @@
 cimport cython
-from fairgate.check.tables cimport Table
+from fairgate.check.interning cimport Interned
 
 @cython.final
-cdef class Outcome:
+cdef class StepOutcome:
     cdef public long long key
     cdef public bint lost
     cdef public tuple sent, choices, granted
@@ -13,7 +13,7 @@ cdef class Steps:
     cdef public list outboxes, nodes
     cdef public object make, setup
     cdef public bint timed, conserving
-    cdef public Table table
+    cdef public Interned table
     cdef public dict armed_timers, counted, delivered, remembered
     cpdef tuple deliver(self, long long key, long long message)
     cpdef tuple call(self, long long key, str event, tuple arguments)

@@ -7,7 +7,7 @@ answered in every possible way, one outcome each.
 
 from typing import Any
 
-from fairgate.check.tables import Table
+from fairgate.check.interning import Interned
 from fairgate.core.inputs import CALLS
 from fairgate.core.layers import MakeNode
 from fairgate.core.message import Key, Message, decode
@@ -15,15 +15,21 @@ from fairgate.core.node import Node
 from fairgate.core.outbox import Collected
 from fairgate.core.setup import Setup
 
-Permit = tuple[int, int, int]  # request, slot, fence
+GrantedPermit = tuple[int, int, int]  # request, slot, fence
 Sent = tuple[int, int, Key]  # source, destination, message
 
 
-class Outcome:
+class StepOutcome:
     """What one step of one node did."""
 
     def __init__(
-        self, key: int, sent: tuple[int, ...], granted: Permit | None, lost: bool, choices: tuple[int, ...], broken: str
+        self,
+        key: int,
+        sent: tuple[int, ...],
+        granted: GrantedPermit | None,
+        lost: bool,
+        choices: tuple[int, ...],
+        broken: str,
     ) -> None:
         self.key = key  # its new key, by number
         self.sent = sent  # messages, by number
@@ -56,7 +62,7 @@ class Enumerated:
 
 
 class Steps:
-    def __init__(self, make: MakeNode, setup: Setup, table: Table, conserving: bool = True) -> None:
+    def __init__(self, make: MakeNode, setup: Setup, table: Interned, conserving: bool = True) -> None:
         self.outboxes = [Collected() for _ in setup.members]
         self.nodes: list[Node] = [make(me, setup, out) for me, out in zip(setup.members, self.outboxes, strict=True)]
         self.make = make
@@ -66,8 +72,8 @@ class Steps:
         self.armed_timers: dict[int, tuple[tuple[str, int], ...]] = {}
         self.table = table  # "key": (node, key), and "message": Sent
         self.counted: dict[int, tuple[int, int]] = {}  # key or message -> its tokens and coordinators
-        self.delivered: dict[int, tuple[Outcome, ...]] = {}
-        self.remembered: dict[tuple[Any, ...], tuple[Outcome, ...]] = {}
+        self.delivered: dict[int, tuple[StepOutcome, ...]] = {}
+        self.remembered: dict[tuple[Any, ...], tuple[StepOutcome, ...]] = {}
 
     def first_key(self, me: int) -> int:
         return self.number_key(me, self.nodes[me])
@@ -88,7 +94,7 @@ class Steps:
             found = self.counted[number] = (holder.tokens(), holder.coordinators())
         return found
 
-    def deliver(self, key: int, message: int) -> tuple[Outcome, ...]:
+    def deliver(self, key: int, message: int) -> tuple[StepOutcome, ...]:
         found = self.delivered.get(key << 32 | message)
         if found is None:
             src, _, fields = self.table.things[message]
@@ -96,7 +102,7 @@ class Steps:
             self.delivered[key << 32 | message] = found
         return found
 
-    def call(self, key: int, event: str, arguments: tuple[Any, ...]) -> tuple[Outcome, ...]:
+    def call(self, key: int, event: str, arguments: tuple[Any, ...]) -> tuple[StepOutcome, ...]:
         found = self.remembered.get((key, event, arguments))
         if found is None:
             found = self.outcomes(key, event, arguments, (0, 0))
@@ -105,7 +111,7 @@ class Steps:
 
     def outcomes(
         self, key: int, event: str, arguments: tuple[Any, ...], brought: tuple[int, int]
-    ) -> tuple[Outcome, ...]:
+    ) -> tuple[StepOutcome, ...]:
         """One for every combination of choices. `brought`: tokens and coordinators that came with the event."""
         found = []
         prefix: tuple[int, ...] | None = ()
@@ -140,13 +146,13 @@ class Steps:
             me, node, out = self.loaded(key)
             out.drain()
             node.now = ns
-            found = (Outcome(self.number_key(me, node), (), None, False, (), ""),)
+            found = (StepOutcome(self.number_key(me, node), (), None, False, (), ""),)
             self.remembered[key, "later", ns] = found
         return found[0].key
 
     def take(
         self, key: int, event: str, arguments: tuple[Any, ...], brought: tuple[int, int], chooser: Enumerated
-    ) -> Outcome:
+    ) -> StepOutcome:
         me, node, out = self.loaded(key)
         out.drain()
         out.chooser = chooser
@@ -171,7 +177,7 @@ class Steps:
         after = self.number_key(me, node)
         if self.conserving:
             broken = broken or self.conserved(key, after, sent, brought, me)
-        return Outcome(after, tuple(sent), granted, lost, tuple(chooser.made), broken)
+        return StepOutcome(after, tuple(sent), granted, lost, tuple(chooser.made), broken)
 
     def conserved(self, before: int, after: int, sent: list[int], brought: tuple[int, int], me: int) -> str:
         """A step neither makes nor loses tokens and coordinators: then no run does."""

@@ -15,7 +15,7 @@ Names = tuple[int, ...]  # node -> its other name
 
 
 def renamed(kind: str, thing: Any, names: Names, ids: Ids) -> Any:
-    """A thing of a state (tables.py), with every id in it replaced."""
+    """A thing of a state (interning.py), with every id in it replaced."""
     if kind == "key":
         me, key = thing
         return names[me], renamed_fields(key, names, ids["key"])

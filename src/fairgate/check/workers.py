@@ -2,7 +2,7 @@
 
 A batch of states goes to whoever is free, and what comes back is added in the order of the batches: so the states
 get the same numbers as with one worker, and the first violation is the same. Each process numbers the things
-of a state (tables.py) as it meets them. A worker tells what it has added, and translates states that were
+of a state (interning.py) as it meets them. A worker tells what it has added, and translates states that were
 found by another one.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from fairgate.check.expand import Batch, Expander, translated
 from fairgate.check.model import Model
 from fairgate.errors import BadInput
-from fairgate.sim.trials import leave_ctrl_c_to_the_parent
+from fairgate.processes import leave_ctrl_c_to_the_parent
 
 Packed: TypeAlias = "array[int]"
 News = list[tuple[str, Any]]  # kinds and things, in the order of their numbers
@@ -135,13 +135,13 @@ def work(me: int, model: Model, pipe: Connection, others: list[Connection]) -> N
         other.close()
     inbox: deque[Task] = deque()
     answered = True  # was my last result?
-    reader = Reader(me, model)
+    worker = Worker(me, model)
     try:
         while True:
             while not inbox:
                 inbox += pipe.recv()
                 answered = True
-            result = reader.look_at(*inbox.popleft())
+            result = worker.look_at(*inbox.popleft())
             if not answered:
                 inbox += pipe.recv()
             pipe.send(result)
@@ -150,7 +150,7 @@ def work(me: int, model: Model, pipe: Connection, others: list[Connection]) -> N
         return
 
 
-class Reader:
+class Worker:
     """Looks at batches of states in its own numbers, whoever found them."""
 
     def __init__(self, me: int, model: Model) -> None:

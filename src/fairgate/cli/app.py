@@ -19,22 +19,22 @@ from typing import Annotated, Any, cast
 import typer
 
 from fairgate import __version__
-from fairgate.cli.check import check_command
-from fairgate.cli.demo import demo_command
-from fairgate.cli.ends import BAD_INPUT, CLOSED_PIPE, GOOD, INTERRUPTED, WRONG, complain
+from fairgate.cli.check.command import check_command
+from fairgate.cli.demo.command import demo_command
+from fairgate.cli.exits import BAD_INPUT, CLOSED_PIPE, GOOD, INTERRUPTED, WRONG, complain
+from fairgate.cli.inspect import break_command, top_command, who_command
 from fairgate.cli.keys import COMMANDS as KEYS_COMMANDS
 from fairgate.cli.peer import peer_command
 from fairgate.cli.protocols import protocols_command
 from fairgate.cli.replay import replay_command
-from fairgate.cli.run import run_arguments
-from fairgate.cli.sim import sim_command
-from fairgate.cli.swarm import swarm_command
-from fairgate.cli.who import break_command, top_command, who_command
+from fairgate.cli.run.command import run_arguments
+from fairgate.cli.sim.command import sim_command
+from fairgate.cli.swarm.command import swarm_command
 from fairgate.errors import BadInput, FairgateError
+from fairgate.scenario.run import ScenarioError
 from fairgate.sim.run import kind_of_build
 from fairgate.trace.journal import JournalError
 from fairgate.trace.replay import ReplayError
-from fairgate.trace.scenario import ScenarioError
 
 # What all usage errors have in common. Typer has its own copy of click or none, by its version: this is the one in use.
 UsageError = cast(type[Exception], typer.BadParameter.__base__)

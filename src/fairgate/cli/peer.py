@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from fairgate.cli.ends import log_as_complaints
-from fairgate.cli.net import Net
-from fairgate.cli.netoptions import net_options
-from fairgate.cli.networds import TO_CREATE, TO_TELL
+from fairgate.cli.exits import log_as_complaints
+from fairgate.cli.network.options import TO_CREATE, TO_TELL
+from fairgate.cli.network.settings import Net
+from fairgate.cli.network.typer_options import net_options
 from fairgate.live.engine import Engine
 from fairgate.live.host import HostGround
 from fairgate.live.kinds import default_protocol

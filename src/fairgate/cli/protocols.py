@@ -8,8 +8,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from fairgate.cli.screen import stdout
-from fairgate.cli.tables import plain_table
+from fairgate.cli.screen import plain_table, stdout
 from fairgate.cli.values import describe_option
 from fairgate.core.about import About
 from fairgate.registry import PROTOCOLS

@@ -1,14 +1,12 @@
 """`fairgate replay`: a journal done again, compared step by step, and drawn."""
 
-import shutil
-import sys
 from collections.abc import Iterator
 from itertools import chain
 from typing import Annotated
 
 import typer
 
-from fairgate.cli.screen import counted, width
+from fairgate.cli.screen import can_draw, counted, line_width
 from fairgate.cli.values import read_nodes
 from fairgate.core.layers import MakeNode
 from fairgate.core.node import Node
@@ -18,7 +16,7 @@ from fairgate.errors import BadInput
 from fairgate.registry import make_node
 from fairgate.trace.journal import Header, JournalError, Step, read
 from fairgate.trace.replay import ReplayError, replay
-from fairgate.trace.shortly import Shortly
+from fairgate.trace.short_ids import ShortIds
 from fairgate.trace.spacetime import spacetime
 
 LIVE = "net"  # the driver whose journals begin with no members: nodes come as steps tell of them
@@ -56,21 +54,21 @@ def replay_command(
     setup = setup_of(file, header)
     live = header.driver == LIVE
     columns = read_nodes(nodes, None if live else setup.members) if nodes is not None else ()
-    steps = Counted(replayed(file, header))
+    steps = CountedSteps(replayed(file, header))
     if not check_only:
-        named = Shortly(steps) if live else steps
+        named = ShortIds(steps) if live else steps
         picture = spacetime(named, columns, first, last, line_width(), ascii_only or not can_draw())
         top = next(picture, "")  # all that is to be drawn was replayed for it: no title above an error
         for line in chain((title(header, setup), top), picture):
             print(line)
-        if isinstance(named, Shortly):
+        if isinstance(named, ShortIds):
             print("\n".join(named.legend()))
     for _ in steps:  # what was not drawn is compared all the same
         pass
     print(f"{counted(steps.count, 'step')} replayed: all came out the same")
 
 
-class Counted:
+class CountedSteps:
     """An iterator that can be gone on with, and knows how far it came."""
 
     def __init__(self, steps: Iterator[Step]) -> None:
@@ -147,11 +145,3 @@ def title(header: Header, setup: Setup) -> str:
     size = "one peer's nodes" if header.driver == LIVE else counted(setup.n, "node")
     seed = "" if header.seed is None else f", seed {header.seed}"
     return f"{header.protocol}{layers}: {size}, k = {setup.k}{seed}, from {header.driver}"
-
-
-def line_width() -> int:
-    return width() or shutil.get_terminal_size().columns
-
-
-def can_draw() -> bool:
-    return (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")

@@ -1,13 +1,16 @@
-"""What is shown to people: consoles, a progress bar, numbers that can be read."""
+"""What is shown to people: consoles, a progress bar, tables, numbers that can be read."""
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 PIPED_WIDTH = 100
 REDRAW = 0.1  # seconds
@@ -29,6 +32,14 @@ def stderr() -> Console:
 def width() -> int | None:
     """None: as wide as the terminal is."""
     return None if sys.stdout.isatty() or os.environ.get("COLUMNS") else PIPED_WIDTH
+
+
+def line_width() -> int:
+    return width() or shutil.get_terminal_size().columns
+
+
+def can_draw() -> bool:
+    return (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
 
 
 def warn(what: str) -> None:
@@ -58,6 +69,12 @@ def progress_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
                 drawn = time.monotonic()
 
         yield done
+
+
+def plain_table(title: str) -> Table:
+    return Table(
+        title=title, title_style="bold", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False
+    )
 
 
 def number(value: float) -> str:

@@ -1,20 +1,15 @@
 """Which protocols can run live, and how to make their nodes."""
 
 from functools import partial
-from importlib import import_module
 
+from fairgate.core.kbr import Routed
 from fairgate.core.layers import MakeNode
 from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Options
 from fairgate.errors import BadInput
+from fairgate.registry import PROTOCOLS, find_protocol
 
 ONE, MANY = "bv95", "centralised"
-DEFAULTS = {
-    ONE: ("fairgate.protocols.bv95", "BV95"),
-    MANY: ("fairgate.protocols.centralised", "Centralised"),
-}
-
-
 OPTIONS: dict[str, Options] = {"bv95": {"cache": "sorted"}}  # where the protocol's own default is not for users
 
 
@@ -30,8 +25,6 @@ def default_protocol(k: int) -> str:
 
 def why_not(protocol: type[Mutex]) -> str:
     """Why it cannot run live; nothing if it can."""
-    from fairgate.core.kbr import Routed  # noqa: PLC0415 (only asked of others than the default)
-
     if issubclass(protocol, Routed):
         return "it needs an overlay, which live peers do not build yet"
     if protocol.about.detectors:
@@ -42,19 +35,11 @@ def why_not(protocol: type[Mutex]) -> str:
 
 
 def live_protocols() -> list[str]:
-    from fairgate.registry import PROTOCOLS  # noqa: PLC0415 (see below)
-
     return [name for name, protocol in PROTOCOLS.items() if not why_not(protocol)]
 
 
 def find_live(name: str) -> type[Mutex]:
-    """By name. All the others are imported only if one of them is wanted: that takes as long as a short command."""
-    if name in DEFAULTS:
-        module, protocol_name = DEFAULTS[name]
-        default: type[Mutex] = getattr(import_module(module), protocol_name)
-        return default
-    from fairgate.registry import find_protocol  # noqa: PLC0415
-
+    """By name. BadInput if there is none, or if it cannot run live."""
     protocol = find_protocol(name)
     why = why_not(protocol)
     if why:

@@ -1,0 +1,1 @@
+"""The simulator: virtual time, faults, workloads, and what a run measures."""

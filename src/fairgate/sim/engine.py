@@ -1,12 +1,11 @@
-"""The simulator: one queue of events, one atomic step an event, the properties checked all along.
+"""The simulator: one queue of events, one atomic step an event, the properties (invariants.py) checked all along.
 
 The engine is the outbox of all its nodes: `acting` says whose step it is. Who asks, waits and is inside is a seat
-(room.py), and the number of a request says its gate, `request % resources`. Nothing here draws a random number of its
+(seats.py), and the number of a request says its gate, `request % resources`. Nothing here draws a random number of its
 own: latency, workload, choices and faults each have their own seeded stream, so that one of them can be changed
 without disturbing the others.
 """
 
-from bisect import insort
 from collections.abc import Callable
 from typing import Any
 
@@ -18,32 +17,23 @@ from fairgate.core.message import Message
 from fairgate.core.numbers import COMPILED
 from fairgate.core.setup import Setup
 from fairgate.sim.events import ACQUIRE, CANCEL, DELIVER, PLANNED, RELEASE, TIMER
+from fairgate.sim.interfaces import NetworkModel, Newcomers, Recorder
+from fairgate.sim.invariants import Invariants
 from fairgate.sim.latency import Latency
 from fairgate.sim.loop import Loop
-from fairgate.sim.metrics import Metrics
-from fairgate.sim.parts import Network, Newcomers, Recorder
-from fairgate.sim.room import Room
-from fairgate.sim.seat import DOWN, IDLE, INSIDE, WAITING, Seat
+from fairgate.sim.seat_states import DOWN, IDLE, INSIDE, WAITING
+from fairgate.sim.seats import Seat
 from fairgate.sim.workload import Workload
 
 Plan = Callable[["Engine"], None]
 
-MOST_VIOLATIONS = 100  # kept in words; all are counted
 
-
-def when(violation: str) -> tuple[float, str]:
-    """To sort them: gates that take turns break rules in the order of their turns."""
-    return float(violation.rpartition(" at ")[2].removesuffix(" s")), violation
-
-
-class Engine(Room):
+class Engine(Invariants):
     # fmt: off
     __slots__ = (
-        "census_every", "check", "chooser", "coordinators", "cut", "entries_seen", "events_seen", "gave_up", "hold",
-        "impatient", "inside_time", "joins", "last_progress", "latency", "make", "marks", "metrics", "mortal",
-        "most_idle_events", "network", "noting", "patience", "plans", "recorder", "requests", "setup", "stuck", "timed",
-        "timer_names", "timer_numbers", "timers_set", "tokens", "usage", "violation_count", "violations", "warm_at",
-        "warm_entries", "warm_sent", "workload"
+        "chooser", "hold", "impatient", "inside_time", "joins", "latency", "make", "marks", "mortal", "network",
+        "noting", "plans", "recorder", "timer_names", "timer_numbers", "timers_set", "usage", "warm_at",
+        "warm_entries", "warm_sent"
     )
     # fmt: on
 
@@ -59,22 +49,14 @@ class Engine(Room):
         check: bool = True,
         spares: int = 0,
     ) -> None:
-        Room.__init__(self, setup, slots, spares)
-        n = self.n
+        Invariants.__init__(self, setup, workload, slots, warmup, check, spares)
         self.make = make
-        self.setup = setup
         self.latency = latency
-        self.workload = workload
         self.chooser = chooser
-        self.check = check
-        self.metrics = Metrics(n * self.resources, warmup)
-        self.network: Network | None = None
+        self.network: NetworkModel | None = None
         self.joins: Newcomers | None = None  # how nodes get onto a ring that learns
         self.recorder: Recorder | None = None
-        self.requests = 0
-        self.gave_up = 0  # requests that left the line without coming in
         self.mortal = False  # can nodes go down?
-        self.cut = False  # did it end at a set time, whoever waited then?
         self.warm_at = 0  # when it had warmed up, and
         self.warm_entries = 0  # how many entries and
         self.warm_sent = 0  # messages there had been
@@ -85,23 +67,12 @@ class Engine(Room):
         self.timers_set = 0
         self.noting = False  # are marks wanted?
         self.marks: dict[str, int] = {}
-        self.violations: list[str] = []
-        self.violation_count = 0
         self.usage: list[tuple[int, int]] | None = None  # (when, how many inside), if somebody asks
-        for me in range(n):
+        for me in range(self.n):
             self.place(me, make(me, setup, self))
-        self.timed: bool = self.nodes[0].timed
-        self.census_every = 0  # in events; 0: never
+        self.timed = self.nodes[0].timed
         self.impatient = False
         self.hold = -1  # ns inside, if all stay as long; -1: drawn each time
-        self.tokens = 0
-        self.coordinators = 0
-        self.last_progress = 0
-        self.stuck = False
-        self.most_idle_events = max(2_000_000, 50 * n * n)  # without an entry; all may ask all, many times over
-        self.entries_seen = 0  # at the last look, and
-        self.events_seen = 0  # how many events there had been when it last rose
-        self.patience = 0  # ns without an entry after which a timed run counts as stuck; 0: no limit
 
     # The run.
 
@@ -180,7 +151,7 @@ class Engine(Room):
             seat.request = request
             seat.asked = asked
             seat.state = WAITING
-            seat.line.join(seat)
+            seat.waiters.join(seat)
             if self.impatient:
                 self.maybe_give_up(number, request)
             if self.plain:
@@ -223,7 +194,7 @@ class Engine(Room):
 
     def give_up(self, seat: Seat) -> None:
         """Whoever waits here waits no longer."""
-        seat.line.drop(seat)
+        seat.waiters.drop(seat)
         self.gave_up += 1
 
     def timer(self, me: int, number: int) -> None:
@@ -243,24 +214,6 @@ class Engine(Room):
     def end(self) -> None:
         """The run is over at this moment, whoever still waits."""
         self.cut = True
-        self.clear()
-
-    def watch(self) -> None:
-        """A system may go on for ever and let nobody in, by its timers or by messages that run in circles."""
-        if self.timed and self.workload.total_left == 0 and self.idle():
-            self.clear()  # the last one who waited has crashed
-        if self.metrics.entries != self.entries_seen:
-            self.entries_seen = self.metrics.entries
-            self.events_seen = self.events
-        waited_for = self.waiting() > 0 and not self.stuck and self.patience >= 0
-        if waited_for and self.patience > 0 and self.now - self.last_progress > self.patience:
-            self.give_up_on(f"{self.patience // 10**9} s")
-        elif waited_for and self.events - self.events_seen > self.most_idle_events:
-            self.give_up_on(f"{self.most_idle_events:,} events")  # where messages take no time the clock may stand
-
-    def give_up_on(self, long: str) -> None:
-        self.violate(f"liveness: nobody came in for {long} while {self.waiting()} waited")
-        self.stuck = True
         self.clear()
 
     def call(self, me: int, event: str, *arguments: Any) -> None:
@@ -290,17 +243,7 @@ class Engine(Room):
         if self.timed and self.workload.total_left == 0 and self.idle():
             self.clear()  # timers may go on for ever
 
-    def waiting(self) -> int:
-        """How many wait: who asked has come in since, has given up, or waits."""
-        return self.requests - self.metrics.entries - self.gave_up
-
-    def idle(self) -> bool:
-        return self.waiting() == 0 and self.inside() == 0 and not self.workload.asking()
-
     # What the nodes say.
-
-    def stray(self, dst: int, msg: Message) -> None:
-        self.violate(f"send: node {self.acting} sent {msg} to {dst}, which is no member")
 
     def carry(self, dst: int, msg: Message) -> None:
         if self.network is not None:
@@ -321,7 +264,7 @@ class Engine(Room):
             self.violate(broken)
         seat.state = INSIDE
         seat.slot = slot
-        seat.line.enter(seat)
+        seat.waiters.enter(seat)
         self.metrics.entered(seat.number, now - seat.asked)
         self.last_progress = now
         if self.usage is not None:
@@ -370,7 +313,7 @@ class Engine(Room):
         if self.is_down(me):
             return
         self.down[me] = 1
-        for seat in self.seats(me):
+        for seat in self.used_seats(me):
             if seat.state == WAITING:
                 self.give_up(seat)
             elif seat.state == INSIDE:
@@ -391,7 +334,7 @@ class Engine(Room):
         self.acting = me
         self.place(me, self.make(me, self.setup, self))
         self.down[me] = 0
-        for seat in self.seats(me):
+        for seat in self.used_seats(me):
             seat.state = IDLE
         self.tokens += self.nodes[me].tokens()
         self.coordinators += self.nodes[me].coordinators()
@@ -399,43 +342,5 @@ class Engine(Room):
             self.nodes[me].now = self.now
             self.recorder.step(self.now, self.nodes[me], "reset")
         self.call(me, "start")
-        for number in self.places(me):
+        for number in self.seat_numbers(me):
             self.workload.back(number, self.now)
-
-    def lose(self, msg: Message) -> None:
-        """A message will never arrive; tokens in it count as lost."""
-        self.tokens -= msg.tokens()
-        self.coordinators -= msg.coordinators()
-
-    # The properties.
-
-    def violate(self, what: str) -> None:
-        self.violation_count += 1
-        violation = f"{what} at {self.now / 1e9:.6f} s"
-        kept = len(self.violations)
-        if kept < MOST_VIOLATIONS or when(violation) < when(self.violations[kept - 1]):
-            insort(self.violations, violation, key=when)
-            del self.violations[MOST_VIOLATIONS:]
-
-    def census(self) -> None:
-        """All tokens and coordinators there are, at nodes and under way, are those that were made."""
-        tokens = 0
-        coordinators = 0
-        for me, node in enumerate(self.nodes):
-            if not self.is_down(me):
-                tokens += node.tokens()
-                coordinators += node.coordinators()
-        for msg in self.under_way():
-            tokens += msg.tokens()
-            coordinators += msg.coordinators()
-        if tokens != self.tokens:
-            self.violate(f"tokens: {tokens} in the system, {self.tokens} are not lost")
-        if coordinators != self.coordinators:
-            self.violate(f"coordinator: {coordinators} in the system, {self.coordinators} are not lost")
-
-    def finish(self) -> None:
-        """After the last event: the last look at the properties."""
-        if self.check and self.census_every > 0:
-            self.census()
-        if self.check and self.waiting() > 0 and not self.stuck and not self.cut:
-            self.violate(f"liveness: nothing moves any more, and {self.waiting()} wait")

@@ -22,8 +22,8 @@ from fairgate.core.units import seconds_to_ns
 from fairgate.errors import BadInput
 from fairgate.sim.churn import come_back
 from fairgate.sim.detectors import Detectors
-from fairgate.sim.draws import sample
 from fairgate.sim.events import DELIVER
+from fairgate.sim.sampling import sample
 from fairgate.sim.stream import Stream
 from fairgate.sim.views import Views
 
@@ -225,7 +225,7 @@ def crash(engine: "Engine", node: int) -> None:
 
 def crash_for_good(engine: "Engine", node: int, detectors: Detectors | None, views: Views | None) -> None:
     engine.crash(node)
-    for seat in engine.places(node):
+    for seat in engine.seat_numbers(node):
         engine.workload.gone(seat, engine.now)
     if detectors is not None:
         detectors.crashed(engine, node)

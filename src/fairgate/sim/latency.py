@@ -3,7 +3,7 @@
 from array import array
 
 from fairgate.core.ids import NIL
-from fairgate.sim.draws import lognormal
+from fairgate.sim.sampling import lognormal
 from fairgate.sim.stream import Stream
 
 MS = 1_000_000

@@ -14,7 +14,7 @@ from fairgate.core.message cimport Message
 from fairgate.core.node cimport Node
 from fairgate.core.outbox cimport Outbox
 from fairgate.overlay.overlay cimport Overlay
-from fairgate.sim.ahead cimport FAR, NOTHING, fetch_ahead, gates_of, what_to_fetch
+from fairgate.sim.prefetch cimport FAR, NOTHING, fetch_ahead, gates_of, what_to_fetch
 
 cdef enum:
     DELIVER = 0  # as in events.py

@@ -5,7 +5,7 @@ from fairgate.sim.stream import Stream
 from fairgate.sim.workload import Workload
 
 
-class Pool(Workload):
+class ClientPool(Workload):
     """Goes on until the run is cut. Requests that find no idle client wait for one, from their arrival on."""
 
     def __init__(self, seats: int, hold: int, stream: Stream, rate: float) -> None:

@@ -1,5 +1,5 @@
 cimport cython
-from fairgate.sim.draws cimport sample
+from fairgate.sim.sampling cimport sample
 from fairgate.sim.engine cimport Engine
 from fairgate.sim.workload cimport Workload
 

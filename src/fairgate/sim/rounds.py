@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from fairgate.core.ids import NIL
 from fairgate.sim.churn import replace_nodes
-from fairgate.sim.draws import sample
+from fairgate.sim.sampling import sample
 from fairgate.sim.shares import Share
 from fairgate.sim.stream import Stream
 from fairgate.sim.workload import Workload

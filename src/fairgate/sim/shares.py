@@ -17,7 +17,7 @@ from typing import Any
 from fairgate.errors import FairgateError
 from fairgate.sim.summary import Measures
 
-Work = Callable[["Other"], Measures]
+Work = Callable[["OtherShare"], Measures]
 
 INSIDE, STOP, OVER, FAILED = "inside", "stop", "over", "failed"  # what processes say to each other
 
@@ -38,7 +38,7 @@ class Share:
         return inside
 
 
-class Other(Share):
+class OtherShare(Share):
     """Run by a process that was started for it."""
 
     def __init__(self, number: int, of: int, first: Connection) -> None:
@@ -62,7 +62,7 @@ class Other(Share):
             self.told()
 
 
-class First(Share):
+class FirstShare(Share):
     """Run by the process that was asked for the run, and started the others."""
 
     def __init__(self, of: int, work: Work) -> None:
@@ -82,7 +82,7 @@ class First(Share):
     def start_one(self, number: int) -> None:
         here, there = multiprocessing.Pipe()
         ends = [here, *self.others.values()]  # a pipe ends for its reader when nobody has its other end
-        arguments = (Other(number, self.of, there), ends, self.work)
+        arguments = (OtherShare(number, self.of, there), ends, self.work)
         process = multiprocessing.get_context("fork").Process(target=other, args=arguments, daemon=True)
         process.start()
         there.close()
@@ -142,7 +142,7 @@ class First(Share):
             process.close()
 
 
-def other(share: Other, ends: list[Connection], work: Work) -> None:
+def other(share: OtherShare, ends: list[Connection], work: Work) -> None:
     """A process for itself."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the first one, which tells the others
     for end in ends:

@@ -9,7 +9,8 @@ from statistics import median
 from typing import Any
 
 from fairgate.core.units import SECOND
-from fairgate.sim.engine import MOST_VIOLATIONS, Engine, when
+from fairgate.sim.engine import Engine
+from fairgate.sim.invariants import MOST_VIOLATIONS, when
 from fairgate.sim.quantiles import quantiles
 
 SUMS = (
@@ -139,9 +140,9 @@ def measure(engine: Engine, first: bool = True) -> Measures:
         inside=engine.inside(),
         inside_time=engine.inside_time,
         max_inside=max(occupancy.max_inside for occupancy in engine.occupancies),
-        overtakes=sum(line.overtakes for line in engine.lines),
-        max_displacement=max(line.max_displacement for line in engine.lines),
-        max_overtaken=max(line.max_overtaken for line in engine.lines),
+        overtakes=sum(waiters.overtakes for waiters in engine.waiters),
+        max_displacement=max(waiters.max_displacement for waiters in engine.waiters),
+        max_overtaken=max(waiters.max_overtaken for waiters in engine.waiters),
         cancelled=metrics.cancelled,
         lost=metrics.lost,
         violations=engine.violation_count,

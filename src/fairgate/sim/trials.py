@@ -1,18 +1,14 @@
 """Many runs that differ in their seed alone, on all cores."""
 
-import multiprocessing
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable
 from dataclasses import replace
 from statistics import fmean
-from typing import Any, TypeVar
+from typing import Any
 
-from fairgate.sim.run import Config, simulate
+from fairgate.processes import in_processes
+from fairgate.sim.config import Config
+from fairgate.sim.run import simulate
 from fairgate.sim.summary import Result
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 def run_trials(
@@ -28,28 +24,6 @@ def run_trials(
     except KeyboardInterrupt:
         pass
     return sorted(done, key=lambda result: result.seed)
-
-
-def in_processes(work: Callable[[T], R], items: Sequence[T], workers: int) -> Iterator[R]:
-    """What comes of each item, as it is done. Whoever listens no more is waited for by nobody."""
-    others = multiprocessing.active_children()
-    pool = ProcessPoolExecutor(
-        min(workers, len(items)), mp_context=multiprocessing.get_context("fork"), initializer=leave_ctrl_c_to_the_parent
-    )
-    try:
-        for future in as_completed([pool.submit(work, item) for item in items]):
-            yield future.result()
-    except BaseException:  # Ctrl-C, most often
-        for worker in multiprocessing.active_children():
-            if worker not in others:  # one item can last for hours
-                worker.terminate()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def leave_ctrl_c_to_the_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def combine(results: list[Result]) -> dict[str, Any]:

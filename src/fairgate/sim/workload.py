@@ -2,9 +2,9 @@
 
 from fairgate.core.numbers import numbers
 from fairgate.core.units import SECOND
-from fairgate.sim.draws import sample
 from fairgate.sim.events import ACQUIRE
 from fairgate.sim.loop import Loop
+from fairgate.sim.sampling import sample
 from fairgate.sim.stream import Stream
 
 

@@ -1,0 +1,57 @@
+"""Things by number, each once: what makes a state a short tuple of small numbers.
+
+Numbers follow the order in which things were met, so two processes number them differently. What must be
+the same everywhere, the order of messages and the fingerprints of states, goes by the hash of a thing.
+"""
+
+from hashlib import blake2b
+from typing import Any
+
+from fairgate.check.symmetry import Ids, Names, renamed
+
+
+class Interned:
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[str, Any], int] = {}
+        self.kinds: list[str] = []
+        self.things: list[Any] = []
+        self.hashes: list[int] = []
+        self.renamings: list[Names] = []
+        self.rows: list[list[int]] = []  # the hashes that things have under each of them
+        self.ids: Ids = {}
+
+    def rename(self, renamings: list[Names], ids: Ids) -> None:
+        self.renamings = renamings
+        self.ids = ids
+        self.rows = [
+            [hash_of(kind, renamed(kind, thing, names, ids)) for kind, thing in self.since(0)] for names in renamings
+        ]
+
+    def number(self, kind: str, thing: Any) -> int:
+        found = self.numbers.get((kind, thing))
+        return self.add(kind, thing) if found is None else found
+
+    def add(self, kind: str, thing: Any) -> int:
+        number = self.numbers[kind, thing] = len(self.things)
+        self.kinds.append(kind)
+        self.things.append(thing)
+        self.hashes.append(hash_of(kind, thing))
+        for names, row in zip(self.renamings, self.rows, strict=True):
+            row.append(hash_of(kind, renamed(kind, thing, names, self.ids)))
+        return number
+
+    def since(self, number: int) -> list[tuple[str, Any]]:
+        """What was added from that number on, for another process to learn."""
+        return list(zip(self.kinds[number:], self.things[number:], strict=True))
+
+
+def hash_of(kind: str, thing: Any) -> int:
+    """63 bits, the same in every process and every run."""
+    return int.from_bytes(blake2b(repr((kind, plain(thing))).encode(), digest_size=8).digest()) >> 1
+
+
+def plain(thing: Any) -> Any:
+    """True is 1, as it is to a dictionary."""
+    if isinstance(thing, tuple):
+        return tuple(map(plain, thing))
+    return int(thing) if isinstance(thing, bool) else thing

@@ -1,0 +1,172 @@
+"""A path of the checker, walked by real nodes: each step as a journal has it, each action as a scenario says it."""
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from fairgate.check.model import Action, Model
+from fairgate.core.message import decode
+from fairgate.scenario.commands import seconds
+from fairgate.scenario.manual import Flight, Violation
+from fairgate.scenario.recorded import EVENTS, RecordedNetwork
+from fairgate.trace.journal import JournalWriter, RecordingOutbox, Step
+
+
+class StepsInMemory(JournalWriter):
+    """Steps in memory: most counterexamples are looked at, and never written."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO())
+        self.steps: list[Step] = []
+
+    def step(self, step: Step) -> None:
+        self.steps.append(step)
+
+
+class Reenactment(RecordedNetwork):
+    """From the model's first state along a path; afterwards, what is to be told of it."""
+
+    def __init__(self, model: Model, path: tuple[Action, ...]) -> None:
+        self.model = model
+        self.kept = StepsInMemory()
+        self.script: Iterator[int] = iter(())
+        self.choices: list[tuple[int, int]] = []  # how many there were to choose from, and which one it was
+        self.commands: list[list[str]] = []  # one list an action
+        self.faults: list[str] = []  # what befell messages: journals are of nodes, and do not have it
+        self.refused: Step | None = None  # the last step, if the node itself raised: nobody can replay it
+        self.unsaid = ""  # what no scenario can say, though a journal can
+        self.clocks = dict.fromkeys(model.setup.members, 0)  # each node's own
+        super().__init__(self.kept, model.steps.make, model.setup, model.slots, self.choose, census=False)
+        if model.listens:
+            self.initialise()
+        self.opening = len(self.kept.steps)  # so many steps lead to the first state
+        for action in path[:-1]:
+            self.take(action)
+        try:
+            for action in path[-1:]:
+                self.take(action)
+        except Exception:
+            pass  # what the checker found there: a breach that was recorded, or a step that was refused
+
+    def initialise(self) -> None:
+        """What Model.settled does; in another order, which must not make a difference."""
+        for command in initialising(self.setup.members):
+            me, peer = map(int, command.split()[1:])
+            self.trust(me, peer)
+        self.deliver_all()
+        first = self.model.first()
+        keys = [self.model.things[number][1] for number in first[: self.model.n]]
+        if keys != [node.key() for node in self.nodes.values()]:
+            raise RuntimeError("the initialization ends otherwise in another order: nothing can be shown")
+
+    def choose(self, n: int) -> int:
+        self.choices.append((n, next(self.script, 0)))
+        return self.choices[-1][1]
+
+    def step(self, me: int, call: str, *arguments: Any) -> None:
+        self.now = self.clocks[me]
+        try:
+            super().step(me, call, *arguments)
+        except Violation:
+            raise
+        except Exception:
+            self.refused = self.recorders[me].taken(self.now, self.nodes[me], EVENTS[call], *arguments)
+            raise
+
+    # One action.
+
+    def take(self, action: Action) -> None:
+        what, me, argument, choices = action
+        self.script = iter(choices)
+        said: list[str] = []
+        self.commands.append(said)
+        if what in {"message", "lose", "duplicate"}:
+            self.take_message(what, argument, said)
+        elif what in {"suspect", "trust"}:
+            peer, detector = argument
+            said.append(f"{what} {me} {peer} {detector}")
+            getattr(self, what)(me, peer, detector)
+        elif what == "timer":
+            said.append(f"fire {me} {argument}")
+            self.fire(me, argument)
+        elif what == "view":
+            self.unsaid = "a scenario has no views"
+            self.step(me, "on_view", *argument)
+        elif what == "join":
+            pass  # it is a member of the next view, which is told later
+        elif what == "tick":
+            self.tick([me] if me in self.nodes else list(self.nodes), said)
+        else:
+            said.append(f"{what} {me}")
+            if what == "acquire":
+                self.requests = argument - 1  # the checker counts each node's own requests, and they are in its key
+            getattr(self, what)(me)
+
+    def take_message(self, what: str, number: int, said: list[str]) -> None:
+        src, dst, fields = self.model.things[number]
+        wanted = Flight(src, dst, decode(fields))
+        which = f"{src}->{dst} {wanted.msg.tag}"
+        while (place := self.first_like(wanted)) != self.flight.index(wanted):
+            said += [f"duplicate {which}  # these two: the next of its kind overtakes it", f"drop {which}"]
+            super().duplicate(place)
+            super().drop(place)
+        if what == "message":
+            said.append(f"deliver {which}")
+            self.deliver(place)
+        elif what == "lose":
+            said.append(f"drop {which}")
+            self.drop(place)
+        else:
+            said.append(f"duplicate {which}")
+            self.duplicate(place)
+
+    def first_like(self, wanted: Flight) -> int:
+        """Where a scenario's command finds its message: the oldest of its kind between the two."""
+        alike = (wanted.src, wanted.dst, wanted.msg.tag)
+        return next(i for i, one in enumerate(self.flight) if (one.src, one.dst, one.msg.tag) == alike)
+
+    def tick(self, movers: list[int], said: list[str]) -> None:
+        """Clocks go on. What is due then comes next in the path, and its `fire` moves the clock of a scenario."""
+        for me in movers:
+            self.clocks[me] += self.model.case.tick
+        late = [self.clocks[me] - due for (me, _), due in self.timers.items() if due <= self.clocks[me]]
+        if self.model.case.skew:
+            self.unsaid = "a scenario has one clock"
+        elif any(late):
+            self.unsaid = "timers run out between two ticks"
+        elif not late:
+            said.append(f"advance {seconds(self.model.case.tick)}")
+
+    # What only happens here.
+
+    def drop(self, index: int = 0) -> None:
+        self.befell(self.flight[index], "is lost")
+        super().drop(index)
+
+    def duplicate(self, index: int = 0) -> None:
+        self.befell(self.flight[index], "comes twice")
+        super().duplicate(index)
+
+    def befell(self, flight: Flight, what: str) -> None:
+        line = len(self.kept.steps) + 1  # in the journal: its first line is the header
+        self.faults.append(f"after line {line}: {flight.src} -> {flight.dst} {flight.msg} {what}")
+
+    def reset(self, me: int) -> None:
+        """Back at once with nothing in its memory; what it had asked for is forgotten."""
+        self.waiting.pop(me, None)
+        permit = self.inside.pop(me, None)
+        if permit is not None:
+            self.occupancy.leave(me, permit.slot)
+        for timer in [timer for timer in self.timers if timer[0] == me]:
+            del self.timers[timer]
+        self.unsaid = "a scenario has no resets"
+        self.recorders[me] = RecordingOutbox(self.outboxes[me])
+        self.nodes[me] = self.model.steps.make(me, self.setup, self.recorders[me])
+        self.now = self.nodes[me].now = self.clocks[me]
+        self.journal.step(Step(self.now, me, "reset", key=self.nodes[me].key()))
+        self.step(me, "on_start")
+
+
+def initialising(members: tuple[int, ...]) -> list[str]:
+    """Everybody comes to trust everybody."""
+    return [f"trust {me} {peer}" for me in members for peer in members if peer != me]

@@ -1,0 +1,1 @@
+"""`fairgate check`: explore every run of a small system."""

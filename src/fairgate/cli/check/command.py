@@ -1,0 +1,184 @@
+"""`fairgate check`: every run of a small system, and the shortest one that goes wrong."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from fairgate.check.case import Case
+from fairgate.check.census import CensusModel
+from fairgate.check.counterexample import Counterexample
+from fairgate.check.explore import CheckReport, Explorer
+from fairgate.check.model import Model
+from fairgate.cli import options as shared
+from fairgate.cli.check import options as args
+from fairgate.cli.check.view import exploring, report_table, verdict_of
+from fairgate.cli.screen import can_draw, line_width, stdout
+from fairgate.cli.values import read_options
+from fairgate.errors import BadInput
+from fairgate.registry import find_protocol
+
+DEFAULT = Case("")
+
+
+def check_command(
+    protocol: shared.Protocol,
+    nodes: args.Nodes = DEFAULT.nodes,
+    k: args.K = DEFAULT.k,
+    requests: args.Requests = DEFAULT.requests,
+    cancels: args.Cancels = DEFAULT.cancels,
+    options: shared.Options = None,
+    network: args.Network = DEFAULT.network,
+    losses: args.Losses = None,
+    dups: args.Dups = None,
+    crashes: args.Crashes = DEFAULT.crashes,
+    resets: args.Resets = DEFAULT.resets,
+    census: args.Census = DEFAULT.census,
+    joins: args.Joins = DEFAULT.joins,
+    ticks: args.Ticks = DEFAULT.ticks,
+    skew: args.Skew = DEFAULT.skew,
+    depth: args.Depth = None,
+    workers: args.Workers = 1,
+    symmetry: args.Symmetry = False,
+    as_json: shared.Json = False,
+    journal: args.Journal = None,
+    scenario: args.Scenario = None,
+    mutants: args.Mutants = False,
+) -> int:
+    """Explore everything that can happen to a few nodes: every order of messages, requests, exits and faults.
+
+    [bold]A small case[/bold], all of it: a fraction of a second
+
+        fairgate check fair_k --nodes 3 --k 2 --requests 2
+
+    [bold]Larger ones[/bold]: with more nodes or requests the states become millions
+
+        fairgate check fair_k --nodes 5 --k 2 --workers 2
+
+        fairgate check fair_k --nodes 5 --k 2 --symmetry
+
+        fairgate check fair_k --nodes 4 --requests 2 --depth 20
+
+    [bold]Crashes[/bold]: one protocol goes on without the dead, its paper's own text does not
+
+        fairgate check raymond_fd --nodes 3 --crashes 1
+
+        fairgate check raymond_fd_literal --nodes 2 --crashes 1
+
+    [bold]Live gates[/bold]: any protocol goes on without the dead, and with newcomers, by a census under each view
+
+        fairgate check naimi_trehel --nodes 3 --census --crashes 1
+
+        fairgate check naimi_trehel --nodes 3 --census --joins 1
+
+    [bold]Clocks[/bold]: a lease is safe while they go alike, and not if they go further apart than it allows for
+
+        fairgate check leased --nodes 2 --option lease=3s --ticks 5
+
+        fairgate check leased --nodes 2 --option lease=3s --ticks 5 --skew 1
+
+    [bold]Would it notice?[/bold] every statement of the protocol deleted in turn, with cases of its own
+
+        fairgate check naimi_trehel --mutants
+
+    [bold]A network that loses or doubles[/bold], and the way to the violation kept, to be drawn again
+
+        fairgate check fair_k --network lossy --journal lost.ndjson
+
+        fairgate replay lost.ndjson
+    """
+    found = find_protocol(protocol)
+    if mutants:
+        from fairgate.cli.check.mutants import mutants_command  # noqa: PLC0415 (its judges are most of the checker's modules)
+
+        return mutants_command(found, as_json)
+    if (ticks or skew) and not found.timed:
+        raise BadInput(f"--ticks and --skew are for protocols with a clock, and {found.about.name} has none")
+    case = Case(
+        protocol=found.about.name,
+        nodes=nodes,
+        k=k,
+        requests=requests,
+        network=network,
+        losses=budget("--losses", losses, network == "lossy", "lossy"),
+        dups=budget("--dups", dups, network == "dup", "dup"),
+        cancels=cancels,
+        crashes=crashes,
+        resets=resets,
+        census=census,
+        joins=joins,
+        ticks=ticks,
+        skew=skew,
+        options=read_options(options or (), found, ()),
+    )
+    if depth is not None and depth < 1:
+        raise BadInput(f"--depth must be at least 1, not {depth}")
+    if workers < 1:
+        raise BadInput(f"--workers must be at least 1, not {workers}")
+    for file in (journal, scenario):
+        check_place(file)
+    explorer = Explorer(case, make_model(case, symmetry), workers)
+    with exploring(case.protocol) as told:
+        report = explorer.run(depth, told)
+    way = Counterexample(explorer.model, report.violations[0]) if report.violations else None
+    if as_json:
+        print(json.dumps(report.as_json() | {"counterexample": way.commands() if way else []}))
+    else:
+        show(report, way)
+    if way:
+        written = write("journal", journal, way.write_journal) + write("scenario", scenario, way.write_scenario)
+        if not as_json:
+            print("".join(f"{line}\n" for line in written), end="")
+    return exit_code(report)
+
+
+def budget(name: str, given: int | None, used: bool, network: str) -> int:
+    if given is not None and not used:
+        raise BadInput(f"{name} is for --network {network}")
+    return 1 if given is None else given
+
+
+def check_place(file: str | None) -> None:
+    """Before the search, which may be long."""
+    if file is not None and (Path(file).is_dir() or not Path(file).absolute().parent.is_dir()):
+        raise BadInput(f"cannot write {file}: there is no such directory, or it is one itself")
+
+
+def make_model(case: Case, symmetry: bool) -> Model:
+    """Only the protocol itself knows what its options may be."""
+    if case.census and symmetry:
+        raise BadInput("--symmetry cannot be combined with --census: the first of a view leads it")
+    try:
+        return CensusModel(case) if case.census else Model(case, symmetry=symmetry)
+    except ValueError as wrong:
+        raise BadInput(str(wrong)) from wrong
+
+
+def show(report: CheckReport, way: Counterexample | None) -> None:
+    console = stdout()
+    console.print(report_table(report), "", verdict_of(report), sep="\n")
+    if way is None:
+        return
+    steps = len(way.violation.path)
+    said = f"The shortest way there, {steps} {'step' if steps == 1 else 'steps'}"
+    if way.violation.cycle:
+        said = f"{said}, of which the last {way.violation.cycle} can go on for ever"
+    console.print(f"\n{said}:", markup=False)
+    for line in way.picture(line_width(), not can_draw()):
+        print(line)
+
+
+def write(what: str, file: str | None, writer: Callable[[str], None]) -> list[str]:
+    """What was written, in words."""
+    if file is None:
+        return []
+    try:
+        writer(file)
+    except OSError as wrong:
+        raise BadInput(f"cannot write the {what} {file}: {wrong.strerror}") from wrong
+    return [f"{what} written to {file}"]
+
+
+def exit_code(report: CheckReport) -> int:
+    if report.interrupted:
+        return 130
+    return 1 if report.violations else 0

@@ -1,0 +1,104 @@
+"""What `fairgate check` shows to people: how far it is, what it found, and the way to a violation."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.progress import Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from fairgate.check.case import Case
+from fairgate.check.explore import CheckReport
+from fairgate.cli.screen import counted, number, plain_table, seconds, stderr
+from fairgate.registry import find_protocol
+from fairgate.sim.run import kind_of_build
+
+Told = Callable[[int, int, int], None]  # states, depth, states that wait to be looked at
+
+
+@contextmanager
+def exploring(title: str) -> Iterator[Told]:
+    """Gives a function that is told how far it is. Draws on a terminal, and nothing anywhere else."""
+    console = stderr()
+    hidden = not sys.stderr.isatty() or console.is_dumb_terminal
+    columns = (TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, auto_refresh=False, disable=hidden) as progress:
+        task = progress.add_task(title)
+        progress.refresh()
+        started = time.monotonic()
+
+        def told(states: int, depth: int, queue: int) -> None:
+            rate = states / max(time.monotonic() - started, 1e-9)
+            said = f"{title}: {states:,} states, depth {depth}, queue {queue:,}, {rate:,.0f}/s"
+            progress.update(task, description=said)
+            progress.refresh()
+
+        yield told
+
+
+def report_table(report: CheckReport) -> Table:
+    case = report.case
+    table = plain_table(f"{case.protocol}: {counted(case.nodes, 'node')}, k = {case.k}{circumstances(case)}")
+    table.add_column("measure", no_wrap=True)
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("meaning", style="dim")
+    table.add_row("complete", "yes" if report.complete else "no", completeness(report))
+    table.add_row("states", number(report.states), "different ones")
+    table.add_row("transitions", number(report.transitions), "steps from one to another")
+    table.add_row("depth", number(report.depth), "levels of states, one a step, that were looked at")
+    if report.complete:
+        table.add_row("on cycles", number(report.cyclic), cycles(report))
+    rate = report.states / max(report.seconds, 1e-9)
+    table.add_row("states a second", number(round(rate)), f"in {seconds(report.seconds)}, {kind_of_build()}")
+    return table
+
+
+def circumstances(case: Case) -> str:
+    """What may happen in it, in a few words."""
+    said = [counted(case.requests, "request") + " each"]
+    said.append({"any": "messages in any order", "fifo": "channels in order"}.get(case.network, ""))
+    if case.network == "lossy":
+        said.append(f"{case.losses} lost")
+    if case.network == "dup":
+        said.append(f"{case.dups} doubled")
+    if case.ticks:
+        said.append(f"{case.ticks} ticks" + (f", skew {case.skew}" if case.skew else ""))
+    for name, count in (("cancel", case.cancels), ("crash", case.crashes), ("reset", case.resets)):
+        ending = "" if count == 1 else "es" if name == "crash" else "s"
+        said.append(f"{count} {name}{ending}" if count else "")
+    return "".join(f", {words}" for words in said if words)
+
+
+def completeness(report: CheckReport) -> str:
+    if report.complete:
+        return "every state of this case was looked at"
+    if report.interrupted:
+        return "interrupted: what lies further was not seen"
+    if report.violations:
+        return "it ends at the first violation, which is a shortest one"
+    return "cut off by --depth: what lies deeper was not seen"
+
+
+def cycles(report: CheckReport) -> str:
+    if report.cyclic:
+        return "states on a cycle or behind one: a run need not end"
+    return "none: every run ends"
+
+
+def verdict_of(report: CheckReport) -> Text:
+    """Green, red, or yellow where not everything was seen."""
+    if report.violations:
+        return Text(f"violation: {report.violations[0].what}", style="bold red")
+    if not report.complete:
+        far = "until it was interrupted" if report.interrupted else f"in runs of up to {report.depth} steps"
+        return Text(f"no violation {far}; there is more to explore", style="bold yellow")
+    kept = [f"at most {report.case.k} inside"]
+    if find_protocol(report.case.protocol).about.slots:
+        kept.append("fences rise, tokens stay as many")
+    if report.cyclic:
+        kept.append("whoever waits comes in, in every fair run")
+    else:
+        kept.append("nobody is left waiting" + (" before the clocks end" if report.case.ticks else ""))
+    return Text(f"no violation: {', '.join(kept)}", style="bold green")

@@ -1,0 +1,1 @@
+"""`fairgate demo`: a gate before your eyes."""

@@ -1,0 +1,205 @@
+"""`fairgate demo`: eight processes share a gate, before your eyes."""
+
+import os
+import random
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from fairgate import sync
+from fairgate.cli.demo.simulated import simulated_demo
+from fairgate.cli.exits import GOOD, INTERRUPTED, WRONG, complain
+from fairgate.cli.screen import number, plain_table, seconds, stdout
+from fairgate.live.engine import Engine
+from fairgate.live.host import HostGround
+from fairgate.live.rehearsal import INSIDE, JOINS, THINKS, WAITS, Actor, Outcome, fork, outcome
+from fairgate.net.access import Access, access
+
+PEERS, K = 8, 3
+THINKING, STAYING = (0.0, 0.12), (0.05, 0.15)  # seconds, at random
+PLAY = 5.0  # seconds that all take part in
+LATEST, END = 8.0, 14.0  # seconds: when it is over even if a slow machine has not let all take part; when it must be
+REDRAW, TELL = 0.1, 0.5  # seconds, on a terminal and elsewhere
+STYLES = {INSIDE: "bold green", WAITS: "yellow", THINKS: "dim", JOINS: "dim"}
+
+
+def demo_command(
+    simulated: Annotated[
+        bool, typer.Option("--simulated", help="100 nodes in the simulator, under a fair protocol and another one.")
+    ] = False,
+) -> int:
+    """Eight processes of this host share a gate that lets three in. Takes a few seconds."""
+    return simulated_demo() if simulated else live_demo()
+
+
+def live_demo() -> int:
+    console = stdout()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # until all that is made is known to be ours
+    console.print(
+        f"{PEERS} processes share a gate that lets {K} in at a time. Each thinks for a moment, asks, stays up to"
+        f" {STAYING[1]:g} s inside, and asks again. There is no server: they meet in a directory of their own.\n"
+    )
+    with TemporaryDirectory(prefix="fairgate") as folder:
+        play = Play(access(Path(folder).resolve()), mask)
+        interrupted = False
+        try:
+            with shown(console, play) as show:
+                play.watch(show)
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            stuck = play.end()
+    found = outcome(play.actors)
+    console.print(summary(found), "", verdict(found, interrupted), sep="\n")
+    if stuck:
+        complain(f"{len(stuck)} of the processes did not end in time, and were killed")
+    if interrupted:
+        return INTERRUPTED
+    console.print(hints())
+    return WRONG if stuck or not found.total or found.most_inside > K else GOOD
+
+
+class Play:
+    def __init__(self, rule: Access, mask: set[int]) -> None:
+        """Ctrl-C waits until `watch`, which brings the mask of signals back: half a cast could not be told to end."""
+        self.began = time.monotonic()
+        self.mask = mask
+        self.stop = os.pipe()
+        self.actors = [fork(1 + i, self.stop, lambda *ways: act(rule, *ways)) for i in range(PEERS)]
+        self.open = {actor.file: actor for actor in self.actors}
+
+    def watch(self, show: Callable[[], None]) -> None:
+        """Until it is over, and each has said its last word."""
+        signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
+        curtain = self.began + LATEST
+        complete = False
+        while self.open and time.monotonic() < curtain:
+            self.hear(REDRAW)
+            show()
+            if not complete and all(actor.state != JOINS for actor in self.actors):
+                complete = True
+                curtain = min(curtain, time.monotonic() + PLAY)
+
+    def hear(self, patience: float) -> None:
+        for file in select.select(list(self.open), [], [], patience)[0]:
+            if not self.open[file].hear():
+                del self.open[file]
+
+    def end(self) -> list[Actor]:
+        """All of them are told to end, and are gone afterwards. Who had to be killed."""
+        os.close(self.stop[1])
+        with suppress(KeyboardInterrupt):  # pressed again: then it is to be short
+            while self.open and time.monotonic() < self.began + END:
+                self.hear(REDRAW)
+        stuck = list(self.open.values())
+        for actor in self.actors:
+            if actor in stuck:
+                os.kill(actor.pid, signal.SIGKILL)
+            os.waitpid(actor.pid, 0)
+            os.close(actor.file)
+        os.close(self.stop[0])
+        return stuck
+
+
+def act(rule: Access, tell: Callable[..., None], goes_on: Callable[[float], bool]) -> None:
+    """What each of the processes does: what it tells of its stay lies within what the gate knows of it."""
+    engine = Engine(partial(HostGround, rule=rule))
+    engine.start()
+    with sync.Peer(engine) as peer:
+        gate = peer.semaphore("demo", K)
+        tell(THINKS)
+        while goes_on(random.uniform(*THINKING)):
+            tell(WAITS)
+            with gate as permit:
+                tell(INSIDE, slot=permit.slot)
+                goes_on(random.uniform(*STAYING))
+                tell(THINKS, messages=gate.statistics().messages_sent)
+
+
+# What is shown.
+
+
+@contextmanager
+def shown(console: Console, play: Play) -> Iterator[Callable[[], None]]:
+    """Gives a function that shows how things stand: a table on a terminal, else a line now and then."""
+    if sys.stdout.isatty() and not console.is_dumb_terminal:
+        with Live(console=console, auto_refresh=False, transient=True) as live:
+            yield lambda: live.update(stage(play), refresh=True)
+        return
+    last = 0.0
+
+    def line() -> None:
+        nonlocal last
+        elapsed = time.monotonic() - play.began
+        if elapsed - last >= TELL:
+            last = elapsed
+            states = [f"{state} {', '.join(numbers(play, state)) or '-'}" for state in (INSIDE, WAITS, THINKS)]
+            console.print(f"{elapsed:5.1f} s  {'; '.join(states)}", style=None)
+
+    yield line
+
+
+def numbers(play: Play, state: str) -> list[str]:
+    return [str(actor.number) for actor in play.actors if actor.state == state]
+
+
+def stage(play: Play) -> Table:
+    now = time.monotonic()
+    table = plain_table(f"{len(numbers(play, INSIDE))} of {K} inside, {now - play.began:.1f} s")
+    for name in ("peer", "pid", "", "slot", "for", "entries"):
+        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    for actor in play.actors:
+        state = Text(actor.state, style=STYLES[actor.state])
+        slot = "" if actor.slot is None else str(actor.slot)
+        since = f"{max(now - actor.since, 0.0):.2f} s"
+        table.add_row(str(actor.number), str(actor.pid), state, slot, since, str(len(actor.entries)))
+    return table
+
+
+def summary(found: Outcome) -> Table:
+    table = plain_table(f"{found.total:,} entries of {len(found.entries)} processes")
+    table.add_column("")
+    table.add_column("", justify="right", no_wrap=True)
+    table.add_column("", style="dim")
+    waits = found.waits or [0.0]
+    table.add_row("most inside", f"{found.most_inside} of {K}", "at any moment, by the times that they report")
+    table.add_row("entries of one", f"{min(found.entries)} to {max(found.entries)}", "the least and the most")
+    table.add_row("mean wait", seconds(sum(waits) / len(waits)), "from asking to entering")
+    table.add_row("longest wait", seconds(max(waits)), "of all")
+    table.add_row(
+        "messages an entry", number(found.messages / max(found.total, 1)), "between processes, joining included"
+    )
+    return table
+
+
+def verdict(found: Outcome, interrupted: bool) -> Text:
+    until = " until it was interrupted" if interrupted else ""
+    if found.most_inside > K:
+        return Text(f"violation: {found.most_inside} were inside at once{until}", style="bold red")
+    if not found.total:
+        return Text(f"nobody came in{until}", style="bold red" if not interrupted else "yellow")
+    return Text(f"no violation{until}: never more than {K} inside", style="bold green")
+
+
+def hints() -> Group:
+    lines = (
+        "fairgate run gpu -k 3 -- sh -c 'echo slot $FAIRGATE_SLOT; sleep 5'   (in several terminals)",
+        "fairgate who",
+        "fairgate demo --simulated",
+        "fairgate sim fair_k --nodes 1000 --k 10 --latency wan",
+    )
+    return Group("\nTry next:", Padding(Text("\n".join(lines), style="cyan"), (0, 0, 0, 2)))

@@ -1,0 +1,1 @@
+"""The options of commands that talk to live peers, and what they select."""

@@ -1,0 +1,147 @@
+"""Whom a command is with, and what it tells of itself: what the options of options.py come to.
+
+Little is imported here, and the rest where it is needed: `fairgate run` is to start fast.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from fairgate import sync
+from fairgate.cli.network.options import TO_JOIN, flag
+from fairgate.errors import BadInput
+
+if TYPE_CHECKING:
+    from fairgate.live.asked import Asked
+    from fairgate.net.address import Address
+    from fairgate.net.tls import Tls
+
+
+class Net(msgspec.Struct, frozen=True):
+    """What was said of them. Nothing at all: the peers of this host."""
+
+    join: tuple[str, ...] = ()
+    mdns: bool = False
+    create: bool = False
+    listen: str | None = None
+    advertise: str | None = None
+    cluster: str | None = None
+    keys: str | None = None
+    insecure: bool = False
+    join_timeout: float | None = None
+    metrics: int | None = None
+    journal: str | None = None
+
+    @classmethod
+    def of(cls, words: Mapping[str, Any]) -> "Net":
+        return cls(**{**words, "join": tuple(words["join"] or ())})
+
+    @property
+    def between_hosts(self) -> bool:
+        return bool(self.join or self.mdns or self.create)
+
+    def check(self) -> None:
+        idle = [name for name in TO_JOIN if getattr(self, name) != getattr(NOTHING_SAID, name)]
+        if idle and not self.between_hosts:
+            raise BadInput(
+                f"{flag(idle[0])} is about peers on several hosts: say --join HOST:PORT, or fairgate peer --create"
+            )
+        if self.create and self.join:
+            raise BadInput("--create makes a new cluster and --join comes into one: say one of them")
+        if self.insecure and self.keys:
+            raise BadInput("--keys is for TLS and --insecure does without: say one of them")
+        if self.join_timeout is not None and not 0 < self.join_timeout < float("inf"):
+            raise BadInput(f"--join-timeout {self.join_timeout:g}: it must be more than 0")
+        self.addresses(self.join)
+
+    def addresses(self, seeds: tuple[str, ...]) -> "list[Address]":
+        """All that were given, and these."""
+        if not self.between_hosts:
+            return []
+        from fairgate.net.address import parse_address  # noqa: PLC0415
+
+        return [parse_address(text) for text in (*seeds, self.listen, self.advertise) if text is not None]
+
+    # What it comes to.
+
+    def peer(self) -> sync.Peer:
+        """Become one. BadInput if that cannot be."""
+        if self.metrics is not None:
+            import fairgate.live.metrics  # noqa: F401, PLC0415 (not to find out only when we are let in)
+        seeds, network = self.network()
+        return sync.join(*seeds, journal=self.journal, **network)
+
+    def asked(self) -> "Asked":
+        """Whom to ask about gates."""
+        from fairgate.live.asked import Cluster, ThisHost  # noqa: PLC0415
+        from fairgate.live.hosts import Network  # noqa: PLC0415
+        from fairgate.net.runtime import runtime_folder  # noqa: PLC0415
+
+        self.check()
+        if not self.between_hosts:
+            return ThisHost(runtime_folder())
+        seeds, network = self.network()
+        return Cluster(Network(seeds, **network))
+
+    def network(self) -> tuple[tuple[str, ...], dict[str, Any]]:
+        """The seeds and the rest of live/hosts.py's Network; nothing if it is this host."""
+        self.check()
+        if not self.between_hosts:
+            return (), {}
+        network = {name: getattr(self, name) for name in ("listen", "advertise", "cluster", "join_timeout")}
+        network = {name: value for name, value in network.items() if value is not None}
+        seeds = self.join or (() if self.create else self.found())
+        return seeds, network | {"insecure": self.insecure, "tls": self.tls(seeds)}
+
+    def found(self) -> tuple[str, ...]:
+        from fairgate.live import mdns  # noqa: PLC0415
+
+        seconds = self.join_timeout or mdns.FIND_SECONDS
+        return tuple(mdns.find(self.name, seconds, mdns.interfaces_of(self.listen)))
+
+    @property
+    def name(self) -> str:
+        return self.cluster or "fairgate"
+
+    def tls(self, seeds: tuple[str, ...]) -> "Tls | None":
+        folder = self.keys_path(seeds)
+        if folder is None:
+            return None
+        from fairgate.net import keys  # noqa: PLC0415 (cryptography takes long to import)
+
+        return keys.load(folder.parent, folder.stem) if folder.suffix == ".crt" else keys.load(folder)
+
+    def keys_path(self, seeds: tuple[str, ...]) -> Path | None:
+        from fairgate.net.address import TcpAddress  # noqa: PLC0415
+        from fairgate.net.runtime import keys_folder  # noqa: PLC0415
+
+        if self.insecure or self.keys:
+            return Path(self.keys) if self.keys else None
+        usual = keys_folder()
+        away = any(isinstance(at, TcpAddress) and not at.loopback for at in self.addresses(seeds))
+        return usual if away and usual.is_dir() else None
+
+    def served(self, peer: sync.Peer, tell: Callable[[str], None]) -> AbstractContextManager[Any]:
+        """Metrics while this lasts, if they were asked for. A port that nobody has chosen is told."""
+        if self.metrics is None:
+            return nullcontext()
+        from fairgate.live.metrics import LOOPBACK, serve  # noqa: PLC0415
+
+        served = serve(peer.engine, self.metrics)
+        if self.metrics == 0:
+            tell(f"metrics are at http://{LOOPBACK}:{served.port}/metrics")
+        return served
+
+    def advertised(self, peer: sync.Peer) -> AbstractContextManager[Any]:
+        """To be found by mDNS while this lasts, if that was asked for."""
+        if not self.mdns:
+            return nullcontext()
+        from fairgate.live.mdns import advertise, interfaces_of  # noqa: PLC0415
+
+        return advertise(self.name, peer.engine.identity.socket, interfaces_of(self.listen))
+
+
+NOTHING_SAID = Net()

@@ -1,0 +1,1 @@
+"""`fairgate run`: a command inside of a gate."""

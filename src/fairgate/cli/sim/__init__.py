@@ -1,0 +1,1 @@
+"""`fairgate sim`: simulate a protocol."""

@@ -1,0 +1,286 @@
+"""`fairgate sim`: simulate a protocol, and say what it cost and whom it was fair to."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+from fairgate.cli import options as shared
+from fairgate.cli.screen import progress_bar, stdout, warn
+from fairgate.cli.sim import options as args
+from fairgate.cli.sim.view import result_table, trials_table, verdict
+from fairgate.cli.values import finite, read_give_up, read_options
+from fairgate.core.kbr import Routed
+from fairgate.core.mutex import Mutex
+from fairgate.core.outbox import Outbox
+from fairgate.core.setup import Setup
+from fairgate.errors import BadInput
+from fairgate.processes import processors
+from fairgate.registry import find_protocol, make_node
+from fairgate.sim.config import Config, check
+from fairgate.sim.faults import parse_faults
+from fairgate.sim.run import simulate
+from fairgate.sim.summary import Result
+from fairgate.sim.trials import combine, run_trials
+
+LONGEST = 1e9  # seconds, simulated. The clock of a run has 63 bits of nanoseconds: nine times as much.
+ALWAYS = ("entries", "events", "wait_mean", "wait_max", "spread", "messages_per_entry", "max_inside", "overtakes")
+DEFAULT = Config()
+SIMULATED = {  # --overlay -> layer
+    "full": "full",
+    "chord": "settled_chord",
+    "pastry": "settled_pastry",
+    "living-chord": "chord",
+    "living-pastry": "pastry",
+}
+
+
+def sim_command(
+    protocol: shared.Protocol,
+    nodes: args.Nodes = DEFAULT.nodes,
+    k: args.K = None,
+    options: shared.Options = None,
+    channel: args.Channel = False,
+    workload: args.Workload = DEFAULT.workload,
+    rate: args.Rate = DEFAULT.rate,
+    cs: args.Cs = DEFAULT.cs,
+    exponential_cs: args.ExponentialCs = False,
+    requests: args.Requests = DEFAULT.requests,
+    warmup: args.Warmup = DEFAULT.warmup,
+    askers: args.Askers = None,
+    give_up: args.GiveUp = None,
+    seconds: args.Seconds = DEFAULT.seconds,
+    warmup_seconds: args.WarmupSeconds = DEFAULT.warmup_seconds,
+    rounds: args.Rounds = DEFAULT.rounds,
+    round_seconds: args.RoundSeconds = DEFAULT.round_seconds,
+    per_resource: args.PerResource = False,
+    requesters: args.Requesters = DEFAULT.requesters,
+    churn: args.Churn = DEFAULT.churn,
+    resources: args.Resources = DEFAULT.resources,
+    replicas: args.Replicas = None,
+    quorum: args.Quorum = None,
+    responses: args.Responses = None,
+    overlay: args.OverlayName = None,
+    replica_life: args.ReplicaLife = DEFAULT.replica_life,
+    latency: args.Latency = DEFAULT.latency,
+    faults: args.Faults = "",
+    seed: args.Seed = DEFAULT.seed,
+    trials: args.Trials = 1,
+    workers: args.Workers = None,
+    no_check: args.NoCheck = False,
+    journal: args.Journal = None,
+    as_json: shared.Json = False,
+) -> int:
+    """Simulate a protocol: waits, fairness, messages, and whether anything went wrong. Times are in seconds.
+
+    [bold]The law of a full gate[/bold]: all always want in, so each waits N/k x (stay + hop) - stay seconds: 357 here
+
+        fairgate sim fair_k --nodes 100 --k 3 --rate 100 --cs 10 --warmup 20
+
+    [bold]Fair or not[/bold]: the same load; compare the spread, which is the longest wait less the mean
+
+        fairgate sim fair_k --rate 0.5
+
+        fairgate sim bv95 --rate 0.5
+
+    [bold]Crashes[/bold]: one protocol goes on without the dead, the other waits for them for ever
+
+        fairgate sim raymond_fd --nodes 20 --faults 'crash:*3@100+50'
+
+        fairgate sim raymond --nodes 20 --faults 'crash:*3@100+50'
+
+    [bold]A lossy network[/bold], and the channel that makes up for it
+
+        fairgate sim fair_k --nodes 20 --faults loss:0.05,dup:0.02 --channel
+
+    [bold]A wide area network[/bold], ten runs at once, for a program to read
+
+        fairgate sim fair_k --latency wan --trials 10 --json
+
+    [bold]On a DHT[/bold]: Sigma past its saturation, and many gates at once over Pastry
+
+        fairgate sim sigma --workload open --rate 8 --cs 0 --seconds 60 --warmup-seconds 20 --replicas 32 --quorum 24
+        --nodes 1000 --latency uniform:0,0.2
+
+        fairgate sim e2e --nodes 1000 --resources 10 --replicas 10 --workload rounds --rounds 20 --requests 20
+        --per-resource --latency 0.1
+
+    [bold]On a ring that learns[/bold]: 40 nodes join one by one, then two of them crash while all go on asking
+
+        fairgate sim sigma --nodes 40 --overlay living-chord --requests 5 --cs 1 --latency 0.1 --faults 'crash:*2@20+30'
+    """
+    found = find_protocol(protocol)
+    stack = (*overlay_layer(found, overlay), *(("channel",) if channel else ()))
+    asked_for = {"replicas": replicas, "quorum": quorum, "responses": responses}
+    check_dht(found, {**asked_for, "overlay": overlay, "resources": resources if resources != 1 else None})
+    share, patience = read_give_up(give_up) if give_up is not None else (DEFAULT.give_up, DEFAULT.give_up_after)
+    if askers is not None and workload != "rounds":
+        raise BadInput("--askers is for --workload rounds")
+    config = Config(
+        protocol=found.about.name,
+        nodes=nodes,
+        k=k if k is not None else default_k(found, nodes),
+        rate=finite("--rate", rate),
+        cs=finite("--cs", cs),
+        latency=latency,
+        requests=requests,
+        seed=seed,
+        warmup=warmup,
+        faults=faults,
+        workload=workload,
+        askers=askers if askers is not None else max(1, min(DEFAULT.askers, nodes)),
+        exponential_cs=exponential_cs,
+        give_up=share,
+        give_up_after=patience,
+        stack=stack,
+        options=read_options(options or (), found, stack)
+        | {name: value for name, value in asked_for.items() if value is not None},
+        check=not no_check,
+        seconds=finite("--seconds", seconds),
+        warmup_seconds=finite("--warmup-seconds", warmup_seconds),
+        rounds=rounds,
+        round_seconds=finite("--round-seconds", round_seconds),
+        per_resource=per_resource,
+        requesters=requesters,
+        churn=churn,
+        resources=resources,
+        replica_life=finite("--replica-life", replica_life),
+    )
+    check_trials(trials, workers, journal)
+    check_config(config, found)
+    for note in fault_notes(config, found):
+        warn(note)
+    if trials > 1:
+        return many(config, trials, workers or processors(), as_json)
+    return one(config, journal, workers or processors(), as_json)
+
+
+def overlay_layer(protocol: type[Mutex], name: str | None) -> tuple[str, ...]:
+    if name is None:
+        return ()
+    if name not in SIMULATED:
+        raise BadInput(f"--overlay must be {', '.join(list(SIMULATED)[:-1])} or {list(SIMULATED)[-1]}, not {name!r}")
+    return (SIMULATED[name],)
+
+
+def check_dht(protocol: type[Mutex], asked_for: dict[str, Any]) -> None:
+    """What only makes sense on a DHT."""
+    given = [name for name, value in asked_for.items() if value is not None]
+    if given and not issubclass(protocol, Routed):
+        raise BadInput(f"--{given[0]} is for protocols on a DHT such as sigma: {protocol.about.name} is none")
+    kinds = protocol.about.options.get("responses", ())
+    if "responses" in given and not kinds:
+        raise BadInput(f"--responses is for sigma and strawman: {protocol.about.name} always answers directly")
+    if "responses" in given and asked_for["responses"] not in kinds:
+        raise BadInput(f"--responses must be {' or '.join(kinds)}, not {asked_for['responses']!r}")
+
+
+def default_k(protocol: type[Mutex], nodes: int) -> int:
+    """On a DHT one, as in the papers: more winners come from a smaller quorum, and that must be meant."""
+    one = issubclass(protocol, Routed) or not protocol.about.many
+    return 1 if one else max(1, min(DEFAULT.k, nodes))
+
+
+def check_trials(trials: int, workers: int | None, journal: str | None) -> None:
+    if trials < 1:
+        raise BadInput(f"--trials must be at least 1, not {trials}")
+    if workers is not None and workers < 1:
+        raise BadInput(f"--workers must be at least 1, not {workers}")
+    if trials > 1 and journal is not None:
+        raise BadInput("--journal is of one run: leave out --trials, and pick the run by its --seed")
+
+
+def check_config(config: Config, protocol: type[Mutex]) -> None:
+    """What can be known before the run: one node is made, since only its protocol knows what an option may be."""
+    check(config, protocol)
+    turn = (config.cs + longest_hop(config.latency)) / config.k
+    if config.total * turn + config.requests / config.rate > LONGEST:
+        raise BadInput("such a run would last more than 30 years: use fewer --requests, or shorter times")
+    try:
+        make_node(config.protocol, config.stack)(
+            0, Setup(tuple(range(config.nodes)), config.k, options=config.options), Outbox()
+        )
+    except ValueError as wrong:
+        raise BadInput(str(wrong)) from wrong
+
+
+def longest_hop(latency: str) -> float:
+    """Of a constant or uniform latency; the others cannot be long."""
+    try:
+        return float(latency.removeprefix("uniform:").rpartition(",")[2])
+    except ValueError:
+        return 0.0
+
+
+def fault_notes(config: Config, protocol: type[Mutex]) -> list[str]:
+    """One for every kind of fault that is too much for this protocol."""
+    name, survives = config.protocol, protocol.about.survives
+    carried = ("loss", "duplication") if "channel" in config.stack else ()
+    leased = bool(config.options.get("lease"))
+    notes = []
+    for kind in parse_faults(config.faults, config.nodes).kinds():
+        limited = [words for words in survives if words.startswith(f"{kind} of")]
+        if kind in survives or kind in carried or (leased and f"{kind} with leases" in survives):
+            continue
+        if f"{kind} with leases" in survives:
+            notes.append(f"{name} survives {kind} with leases alone: expect it to stop, or give it --option lease=10s")
+        elif limited:
+            notes.append(f"{name} survives {limited[0]}, and no other {kind}")
+        elif kind in {"loss", "duplication"}:
+            outcome = "stop" if kind == "loss" else "go wrong"
+            notes.append(f"{name} does not survive {kind}: expect it to {outcome}, or carry it with --channel")
+        else:
+            notes.append(f"{name} does not survive {kind}: expect it to stop")
+    return notes
+
+
+def one(config: Config, journal: str | None, workers: int, as_json: bool) -> int:
+    with progress_bar(f"{config.protocol}, entries", config.total) as done, errors_explained(journal):
+        result = simulate(config, done, journal, workers)
+    if as_json:
+        print(json.dumps(result.as_json()))
+    else:
+        stdout().print(result_table(result), "", verdict([result], config), sep="\n")
+    return exit_code([result], result.interrupted)
+
+
+def many(config: Config, trials: int, workers: int, as_json: bool) -> int:
+    numbers = count(1)
+    with progress_bar(f"{config.protocol}, trials", trials) as done, errors_explained(None):
+        results = run_trials(config, trials, workers, lambda _: done(next(numbers)))
+    interrupted = len(results) < trials
+    combined = combine(results) if results else nothing(config)
+    combined["interrupted"] = interrupted
+    if as_json:
+        print(json.dumps(combined))
+    elif results:
+        stdout().print(trials_table(results, combined), "", verdict(results, config, interrupted), sep="\n")
+    else:
+        warn("interrupted before the first trial was over")
+    return exit_code(results, interrupted)
+
+
+@contextmanager
+def errors_explained(journal: str | None) -> Iterator[None]:
+    """What only the run itself can find out about its input."""
+    try:
+        yield
+    except OverflowError as wrong:
+        raise BadInput("a time is too far away: the clock of a run ends after 292 years") from wrong
+    except OSError as wrong:
+        if journal is None or isinstance(wrong, BrokenPipeError):
+            raise
+        raise BadInput(f"cannot write the journal {journal}: {wrong.strerror}") from wrong
+
+
+def nothing(config: Config) -> dict[str, Any]:
+    """What programs get when no trial was over."""
+    known = {"protocol": config.protocol, "nodes": config.nodes, "k": config.k, "seed": config.seed}
+    return known | dict.fromkeys(ALWAYS) | {"violations": 0, "seconds": 0.0, "trials": []}
+
+
+def exit_code(results: list[Result], interrupted: bool) -> int:
+    if interrupted:
+        return 130
+    return 1 if any(result.violations for result in results) else 0

@@ -1,0 +1,138 @@
+"""What came out of runs, as tables: what was measured, how much, and what that means."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from fairgate.cli.screen import counted, number, plain_table, seconds
+from fairgate.registry import find_protocol
+from fairgate.sim.config import Config
+from fairgate.sim.run import kind_of_build
+from fairgate.sim.summary import Result
+
+SHOWN_VIOLATIONS = 10
+
+
+def result_table(result: Result) -> Table:
+    title = f"{result.protocol}: {counted(result.nodes, 'node')}, k = {result.k}, seed {result.seed}"
+    table = plain_table(title + (" (interrupted)" if result.interrupted else ""))
+    table.add_column("measure", no_wrap=True)
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("meaning", style="dim")
+    for section in (waits, fairness, gate, messages, run):
+        for row in section(result):
+            table.add_row(*row)
+        table.add_section()
+    return table
+
+
+Row = tuple[str, str, str]
+
+
+def waits(result: Result) -> Iterable[Row]:
+    yield "mean wait", seconds(result.wait_mean), "from asking to entering"
+    yield "p50", seconds(result.wait_p50), "half of the requests waited no longer"
+    yield "p90", seconds(result.wait_p90), "nine of ten"
+    yield "p99", seconds(result.wait_p99), "99 of 100"
+    yield "longest wait", seconds(result.wait_max), "of all requests"
+    yield "  of a node, median", seconds(result.node_max_median), "each node's longest wait: the middle one"
+    yield "  of a node, p90", seconds(result.node_max_p90), "nine of ten nodes never waited longer"
+
+
+def fairness(result: Result) -> Iterable[Row]:
+    yield "spread", seconds(result.spread), "longest wait less the mean: small is fair"
+    yield "overtakes", number(result.overtakes), overtaking(result)
+
+
+def overtaking(result: Result) -> str:
+    if not result.overtakes:
+        return "nobody came in before one who had asked earlier"
+    most, times = number(result.max_displacement), number(result.max_overtaken)
+    return f"an entry passed {most} earlier requests at most, a request was passed {times} times at most"
+
+
+def gate(result: Result) -> Iterable[Row]:
+    yield "entries", number(result.entries), f"in {seconds(result.simulated)} of simulated time"
+    yield "entries a second", number(result.throughput), "after the warm-up"
+    if result.backlog:
+        yield "backlog", number(result.backlog), "requests that waited when the run ended"
+    yield "most inside", f"{result.max_inside} of {result.k}", "at a time"
+    yield "permits in use", f"{number(result.units_mean)} of {result.k}", "on average"
+    if result.cancelled:
+        yield "cancelled", number(result.cancelled), "requests that gave up waiting"
+    if result.lost:
+        yield "lost", number(result.lost), "permits that ended before their holder left"
+
+
+def messages(result: Result) -> Iterable[Row]:
+    entries = max(1, result.entries)
+    yield "messages an entry", number(result.messages_per_entry), "of all kinds"
+    for kind, count in sorted(result.messages.items(), key=lambda item: -item[1]):
+        yield f"  {kind}", number(count / entries), f"{number(count)} in all"
+    if result.hops > sum(result.messages.values()):
+        yield "hops an entry", number(result.hops / entries), f"{number(result.hops)} in all"
+    load = f"messages received, on average; p90 {number(result.load['p90'])}, {number(result.load_max)} at most"
+    yield "load of a node", number(result.load_mean), load
+
+
+def run(result: Result) -> Iterable[Row]:
+    yield "events", number(result.events), f"in {seconds(result.seconds)}: {speed(result)}"
+    for mark, count in result.marks.items():
+        yield "  noted", number(count), mark
+
+
+def speed(result: Result) -> str:
+    rate = result.events / max(result.seconds, 1e-9)
+    return f"{rate / 1e6:.1f} million a second, {kind_of_build()}"
+
+
+Measure = tuple[str, Callable[[Result], float], Callable[[float], str]]
+TRIAL_MEASURES: tuple[Measure, ...] = (
+    ("mean wait", lambda result: result.wait_mean, seconds),
+    ("p99", lambda result: result.wait_p99, seconds),
+    ("longest wait", lambda result: result.wait_max, seconds),
+    ("  of a node, median", lambda result: result.node_max_median, seconds),
+    ("  of a node, p90", lambda result: result.node_max_p90, seconds),
+    ("spread", lambda result: result.spread, seconds),
+    ("overtakes", lambda result: result.overtakes, number),
+    ("messages an entry", lambda result: result.messages_per_entry, number),
+    ("load of a node", lambda result: result.load_mean, number),
+    ("permits in use", lambda result: result.units_mean, number),
+    ("most inside", lambda result: result.max_inside, number),
+)
+
+
+def trials_table(results: Sequence[Result], combined: dict[str, Any]) -> Group:
+    first, last = results[0], results[-1]
+    seeds = f"{len(results)} trials, seeds {first.seed} to {last.seed}"
+    table = plain_table(f"{first.protocol}: {counted(first.nodes, 'node')}, k = {first.k}, {seeds}")
+    for name in ("measure", "mean", "least", "most"):
+        table.add_column(name, justify="left" if name == "measure" else "right", no_wrap=True)
+    for name, measure, shown in TRIAL_MEASURES:
+        values = [measure(result) for result in results]
+        table.add_row(name, shown(float(sum(values)) / len(values)), shown(min(values)), shown(max(values)))
+    sums = [("entries", "entries"), ("events", "events"), ("cancelled", "requests cancelled"), ("lost", "permits lost")]
+    said = [f"{number(combined[name])} {word}" for name, word in sums if combined[name] or name == "entries"]
+    return Group(table, Text(f"\n{', '.join(said)} in all; {kind_of_build()}", style="dim"))
+
+
+def verdict(results: Sequence[Result], config: Config, interrupted: bool = False) -> Text:
+    """Green or red; and yellow where nothing can be said."""
+    until = " until it was interrupted" if interrupted or any(result.interrupted for result in results) else ""
+    broken = [words for result in results for words in result.broken]
+    count = sum(result.violations for result in results)
+    if count:
+        more = count - len(broken[:SHOWN_VIOLATIONS])
+        lines = [f"{counted(count, 'violation')}{until}:", *broken[:SHOWN_VIOLATIONS]]
+        return Text("\n  ".join(lines + [f"... and {more:,} more"] * (more > 0)), style="bold red")
+    if not config.check:
+        return Text(f"not checked{until}", style="yellow")
+    kept = [f"at most {config.k} inside"]
+    if find_protocol(config.protocol).about.slots:
+        kept.append("fences rose" if config.stack else "fences rose, no token was lost or doubled")
+    if not until and not config.seconds and not config.rounds:
+        kept.append("nobody was left waiting")
+    return Text(f"no violation{until}: {', '.join(kept)}", style="bold green")

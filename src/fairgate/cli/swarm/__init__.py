@@ -1,0 +1,1 @@
+"""`fairgate swarm`: very many random small simulations."""

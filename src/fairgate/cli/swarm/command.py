@@ -1,0 +1,211 @@
+"""`fairgate swarm`: very many random small runs of one protocol, and the smallest one that fails."""
+
+import io
+import json
+import math
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from fairgate.cli import options as args
+from fairgate.cli.screen import counted, number, plain_table, progress_bar, seconds, stdout
+from fairgate.cli.sim.command import errors_explained, sim_command
+from fairgate.cli.swarm.command_line import retold, sim_words
+from fairgate.errors import BadInput
+from fairgate.processes import processors
+from fairgate.registry import find_protocol
+from fairgate.sim.config import Config
+from fairgate.sim.run import simulate
+from fairgate.swarm.random_ring_config import random_config
+from fairgate.swarm.run import Limits, SwarmReport, swarm
+from fairgate.swarm.shrink import Shrunk, shrink
+
+RUNS = 1000
+
+Runs = Annotated[
+    int | None,
+    args.option(
+        args.RUN, "So many runs: 1000 if neither this nor --minutes is given.", name="--runs", metavar="N", shown=False
+    ),
+]
+Minutes = Annotated[
+    float | None,
+    args.option(args.RUN, "Runs for so long; with --runs, whichever ends first.", name="--minutes", metavar="M"),
+]
+Seed = Annotated[int, args.option(args.RUN, "The same seed gives the same runs, one by one.", metavar="N")]
+Workers = Annotated[
+    int | None,
+    args.option(args.RUN, "Processes that run them: one a processor if left out.", metavar="N", shown=False),
+]
+Journal = Annotated[
+    str | None,
+    args.option(
+        args.OUTPUT, "If a run fails, write every step of the smallest one to this file, for `fairgate replay`."
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Minimal:
+    """The smallest failure, and the command that shows it, if one does."""
+
+    shrunk: Shrunk
+    command: str | None
+
+
+def swarm_command(
+    protocol: args.Protocol,
+    runs: Runs = None,
+    minutes: Minutes = None,
+    seed: Seed = 1,
+    workers: Workers = None,
+    journal: Journal = None,
+    as_json: args.Json = False,
+) -> int:
+    """Try a protocol in very many random small simulations, with all the faults it says it survives.
+
+    Each run is held to every property at every event. If one fails, it is made as small as it can be and
+    still fail, and printed as the `fairgate sim` command that shows it. The marks are the odd branches that
+    a protocol points out in its source: those that no run came to are named.
+
+    [bold]A thousand runs[/bold]
+
+        fairgate swarm fair_k
+
+    [bold]A paper to the letter[/bold], and what is wrong with it
+
+        fairgate swarm raymond_fd_literal --runs 200
+
+    [bold]A night[/bold], with other runs than last night's
+
+        fairgate swarm raymond_fd --minutes 480 --seed 2
+    """
+    name = find_protocol(protocol).about.name
+    limits = read_limits(runs, minutes)
+    check_rest(workers, journal)
+    with progress_bar(f"{name}, runs" if limits.runs else f"{name}, seconds", total(limits)) as done:
+        report = swarm(
+            name,
+            seed,
+            limits,
+            workers or processors(),
+            lambda report: done(report.runs if limits.runs else int(report.seconds)),
+        )
+    try:
+        minimal = smallest(report, journal)
+    except KeyboardInterrupt:  # what was found is worth more than how small it can be
+        report.interrupted, minimal = True, None
+    if as_json:
+        print(json.dumps(as_object(report, minimal)))
+    else:
+        show(report, minimal)
+    return 130 if report.interrupted else int(bool(report.failures))
+
+
+def read_limits(runs: int | None, minutes: float | None) -> Limits:
+    if runs is not None and runs < 1:
+        raise BadInput(f"--runs must be at least 1, not {runs}")
+    if minutes is not None and not (minutes > 0 and math.isfinite(minutes)):
+        raise BadInput(f"--minutes must be above 0, not {minutes:g}")
+    if minutes is None:
+        return Limits(RUNS if runs is None else runs)
+    return Limits(runs, 60.0 * minutes)
+
+
+def total(limits: Limits) -> int:
+    return limits.runs or math.ceil(limits.seconds or 0)
+
+
+def check_rest(workers: int | None, journal: str | None) -> None:
+    """What would be a pity to find out after a night."""
+    if workers is not None and workers < 1:
+        raise BadInput(f"--workers must be at least 1, not {workers}")
+    if journal is not None and not Path(journal).absolute().parent.is_dir():
+        raise BadInput(f"cannot write the journal {journal}: there is no such directory")
+
+
+def smallest(report: SwarmReport, journal: str | None) -> Minimal | None:
+    """Of the first run that failed."""
+    if not report.failures or report.interrupted:
+        return None
+    run, broken = report.failures[0]
+    shrunk = shrink(random_config(report.protocol, report.seed, run), broken)
+    if journal is not None:
+        write_journal(shrunk.config, journal)
+    return Minimal(shrunk, retold(shrunk.config) if shrunk.plain and exit_code_of(shrunk.config) == 1 else None)
+
+
+def write_journal(config: Config, journal: str) -> None:
+    with errors_explained(journal):
+        try:
+            simulate(config, journal=journal)
+        except OSError:
+            raise
+        except Exception:  # the run itself ends so, and its journal just before
+            return
+
+
+def exit_code_of(config: Config) -> int:
+    """Of its command line, read and run just as a person's would be."""
+    app = typer.Typer(add_completion=False)
+    app.command()(sim_command)
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        try:
+            code: int | None = app(args=sim_words(config), standalone_mode=False)
+        except BadInput:
+            return 2
+        except Exception:  # the interpreter ends with a traceback and this code
+            return 1
+    return code or 0
+
+
+def as_object(report: SwarmReport, minimal: Minimal | None) -> dict[str, Any]:
+    return {
+        "protocol": report.protocol,
+        "runs": report.runs,
+        "failures": len(report.failures),
+        "seed": report.seed,
+        "marks": dict(report.marks),
+        "missed": report.missed,
+        "broken": minimal.shrunk.broken if minimal else None,
+        "minimal": minimal.command if minimal else None,
+        "seconds": report.seconds,
+        "interrupted": report.interrupted,
+    }
+
+
+def show(report: SwarmReport, minimal: Minimal | None) -> None:
+    console = stdout()
+    console.print(marks_table(report), "", verdict(report), sep="\n")
+    if minimal is not None:
+        shrunk = minimal.shrunk
+        console.print(f"\nThe smallest that fails so, after {counted(shrunk.runs, 'run')} more: {shrunk.broken}")
+        console.print(Text(f"  {minimal.command or unseen(shrunk)}", style="cyan"), soft_wrap=True)
+
+
+def unseen(shrunk: Shrunk) -> str:
+    why = "but not as the command has it" if shrunk.plain else "seen only where tokens are counted at every event"
+    return f"{retold(shrunk.config)}  ({why})"
+
+
+def marks_table(report: SwarmReport) -> Table:
+    table = plain_table(f"{report.protocol}: {counted(report.runs, 'run')}, seed {report.seed}")
+    table.add_column("mark")
+    table.add_column("met", justify="right", no_wrap=True)
+    for mark, hits in report.marks.items():
+        table.add_row(mark, number(hits) if hits else "never", style=None if hits else "yellow")
+    return table
+
+
+def verdict(report: SwarmReport) -> Text:
+    until = " until it was interrupted" if report.interrupted else ""
+    took = f"{counted(report.runs, 'run')} in {seconds(report.seconds)}{until}"
+    if not report.failures:
+        return Text(f"no failure in {took}", style="bold green" if report.runs else "yellow")
+    run, broken = report.failures[0]
+    return Text(f"{counted(len(report.failures), 'failure')} in {took}; the first, run {run}: {broken}", "bold red")

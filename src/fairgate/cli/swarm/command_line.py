@@ -1,0 +1,59 @@
+"""A configuration as the command line that simulates it."""
+
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+from fairgate.cli.values import UNITS
+from fairgate.registry import OVERLAYS
+from fairgate.sim.config import Config
+
+DEFAULT = Config()
+
+
+def retold(config: Config) -> str:
+    """`fairgate sim ...`, for a person to paste into a shell."""
+    return shlex.join(["fairgate", "sim", *sim_words(config)])
+
+
+def sim_words(config: Config) -> list[str]:
+    """What says how large the run is stands there always, the rest only where it differs from the default."""
+    words = [config.protocol]
+    for name in ("nodes", "k", "requests", "rate", "cs", "latency", "seed"):
+        words += [f"--{name}", plain(getattr(config, name))]
+    return [*words, *odd_words(config)]
+
+
+def odd_words(config: Config) -> Iterator[str]:
+    if config.workload != DEFAULT.workload:
+        yield from ("--workload", config.workload)
+    if config.workload == "rounds":
+        yield from ("--askers", plain(config.askers))
+    if config.exponential_cs:
+        yield "--exponential-cs"
+    if config.give_up:
+        yield from ("--give-up", f"{plain(config.give_up)}:{plain(config.give_up_after)}")
+    for name, value in config.options.items():
+        yield from ("--option", f"{name}={option(value)}")
+    for layer in config.stack:
+        if layer in OVERLAYS:
+            yield from ("--overlay", layer.removeprefix("settled_"))
+    if "channel" in config.stack:
+        yield "--channel"
+    if config.faults:
+        yield from ("--faults", config.faults)
+
+
+def plain(value: Any) -> str:
+    """The shortest text that is read back as just this value."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def option(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) and value >= UNITS["ms"] and value % UNITS["ms"] == 0:
+        return f"{value // UNITS['ms']}ms"
+    return str(value)

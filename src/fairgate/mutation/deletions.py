@@ -1,0 +1,170 @@
+"""Automatic mutants: each statement of each handler deleted in turn, and judged (mutation/judges.py).
+
+A statement that can be deleted unnoticed is either not needed, or needed for something that is not safety or
+liveness (speed, fairness, tidiness). mutation/survivors.py says which, one by one.
+"""
+
+import ast
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+
+import fairgate
+from fairgate.core import message
+from fairgate.core.mutex import Mutex
+from fairgate.mutation.judges import judge
+from fairgate.processes import in_processes
+
+# Not the algorithm.
+UNTOUCHED = frozenset(["__init__", "alone", "coordinators", "key", "load", "retaken", "initialize", "set_fields", "set_up", "show", "tokens"])
+STATE = frozenset(["armed", "load_resp", "load_sides", "sides_key"])  # parts of `key` and `load` by other names
+MOST_TURNS = 10_000  # of one loop in one step
+
+
+@dataclass(frozen=True)
+class Deleted:
+    protocol: str
+    handler: str
+    line: int
+    statement: str  # its first line
+    caught: str = ""  # the property that broke; "" if none did
+
+
+def load_mutant(source: str, path: str) -> ModuleType:
+    """A module made of changed source. Its messages carry the tags of the original's, which stay registered."""
+    module = ModuleType("mutant")
+    module.__dict__["turns"] = turns
+    module.__file__ = path
+    known = dict(message.KINDS)
+    message.KINDS.clear()
+    try:
+        exec(compile(source, path, "exec"), module.__dict__)
+    finally:
+        mutated = dict(message.KINDS)
+        message.KINDS.clear()
+        message.KINDS.update(known)
+    module.__dict__["MUTATED_KINDS"] = mutated
+    return module
+
+
+@contextmanager
+def speaking(module: ModuleType) -> Iterator[None]:
+    """Meanwhile messages are decoded to those of a mutant: its nodes know no others."""
+    known = dict(message.KINDS)
+    message.KINDS.update(module.__dict__["MUTATED_KINDS"])
+    try:
+        yield
+    finally:
+        message.KINDS.clear()
+        message.KINDS.update(known)
+
+
+def source_of(protocol: type[Mutex]) -> Path:
+    """The plain source, also where the compiled module runs."""
+    return Path(fairgate.__file__).parent.joinpath(*protocol.__module__.split(".")[1:]).with_suffix(".py")
+
+
+def own_classes(protocol: type[Mutex]) -> list[type[Mutex]]:
+    """The protocol, and the bases that are its other sides and no protocols of their own."""
+    found: list[type[Mutex]] = []
+    for cls in protocol.__mro__:
+        if found and ("about" in vars(cls) or not cls.__module__.startswith("fairgate.protocols.")):
+            break
+        found.append(cls)
+    return found
+
+
+def places(tree: ast.Module, cls: str) -> Iterator[tuple[str, ast.stmt, list[ast.stmt], int]]:
+    """Every statement of every handler: (handler, statement, the body it stands in, where)."""
+    for top in tree.body:
+        if isinstance(top, ast.ClassDef) and top.name == cls:
+            for handler in top.body:
+                if isinstance(handler, ast.FunctionDef) and handler.name not in UNTOUCHED | STATE:
+                    for owner in ast.walk(handler):
+                        for body in (getattr(owner, "body", None), getattr(owner, "orelse", None)):
+                            if isinstance(body, list):
+                                for at, statement in enumerate(body):
+                                    if matters(statement):
+                                        yield handler.name, statement, body, at
+
+
+def matters(statement: ast.stmt) -> bool:
+    """Docstrings, `pass`, assertions and notes to the observer change nothing by going."""
+    if isinstance(statement, ast.Pass | ast.Assert):
+        return False
+    if isinstance(statement, ast.If) and not statement.orelse:
+        return any(matters(inner) for inner in statement.body)
+    if isinstance(statement, ast.Expr):
+        text = ast.unparse(statement)
+        return not isinstance(statement.value, ast.Constant) and not text.startswith("self.out.note(")
+    return True
+
+
+def count_places(protocol: type[Mutex]) -> int:
+    return sum(count_in(cls) for cls in own_classes(protocol))
+
+
+def count_in(cls: type[Mutex]) -> int:
+    return sum(1 for _ in places(ast.parse(source_of(cls).read_text()), cls.__name__))
+
+
+def mutant_at(protocol: type[Mutex], number: int) -> tuple[Deleted, ModuleType]:
+    """With the statement at this place deleted."""
+    for cls in own_classes(protocol):
+        if number < count_in(cls):
+            break
+        number -= count_in(cls)
+    path = source_of(cls)
+    tree = ast.parse(path.read_text())
+    handler, statement, body, at = list(places(tree, cls.__name__))[number]
+    body[at] = ast.copy_location(ast.Pass(), statement)
+    module = load_mutant(ast.unparse(Bounded().visit(tree)), str(path))
+    if cls is not protocol:
+        module = rebased(protocol, cls.__module__, module)
+    return Deleted(protocol.about.name, handler, statement.lineno, ast.unparse(statement).splitlines()[0]), module
+
+
+def rebased(protocol: type[Mutex], name: str, base: ModuleType) -> ModuleType:
+    """The protocol's module, on a mutant of the module that its base is from."""
+    path = source_of(protocol)
+    original = sys.modules[name]
+    sys.modules[name] = base
+    try:
+        return load_mutant(path.read_text(), str(path))
+    finally:
+        sys.modules[name] = original
+
+
+class Bounded(ast.NodeTransformer):
+    """`while` with an end: one that runs for ever is noticed like any other mistake."""
+
+    def visit_While(self, node: ast.While) -> ast.For:
+        self.generic_visit(node)
+        again = ast.Call(ast.Name("turns", ast.Load()), [], [])
+        leave = ast.If(ast.UnaryOp(ast.Not(), node.test), [ast.Break()], [])
+        loop = ast.For(ast.Name("_", ast.Store()), again, [leave, *node.body], [])
+        return ast.fix_missing_locations(ast.copy_location(loop, node))
+
+
+def turns() -> Iterator[int]:
+    yield from range(MOST_TURNS)
+    raise RuntimeError("a loop without an end")
+
+
+def judged_at(protocol: type[Mutex], number: int) -> Deleted:
+    deleted, module = mutant_at(protocol, number)
+    with speaking(module):
+        return replace(deleted, caught=judge(getattr(module, protocol.__name__)))
+
+
+def delete_all(protocol: type[Mutex], workers: int = 1) -> Iterator[Deleted]:
+    """Every statement in turn, in processes; those that are judged first come first."""
+    numbers = range(count_places(protocol))
+    if workers == 1:
+        yield from (judged_at(protocol, number) for number in numbers)
+    else:
+        yield from in_processes(partial(judged_at, protocol), numbers, workers)

@@ -1,0 +1,149 @@
+"""Statements that can be deleted without breaking safety or liveness in any case, each with the reason.
+
+By protocol, then (handler, statement). Whatever is missing here is reported as not explained. A reason is an argument
+why nobody can tell the difference, or says what the statement is good for instead. Those that begin with
+`which` or `where` are what an option of BV95 means: tests/paper/test_bv95.py fails without any of these.
+"""
+
+from fairgate.mutation.deletions import Deleted
+
+# Nobody can tell the difference.
+TIDY = "tidiness: nobody reads it then, but equal states have equal keys"
+AGAIN = "already so: FK:PR4 has set it when `next` was, and no Child can come before TokenLocations has"
+ONCE = "never asked again: T trusts and suspects a process once each"
+SAME = "the same answer again would set the same deadlines again; a later question has another number"
+TWICE = "a REQUEST heard twice leads there, and channels do not double here"
+ENOUGH = "a longer wait than the theorem needs: it rests on the one whom S never suspects, whose ACK is awaited anyway"
+BEYOND = "only where clocks run further apart than `drift`, and then two are in a slot before the news comes"
+
+# It costs fairness or time.
+PASSES = (
+    "order: without a count an idle holder passes the others as in fair_k (tests/paper/test_fair_k_bounded.py minds)"
+)
+ORDER = "order: a newcomer's numbers begin low, and pass who has asked often, until its own requests have raised them"
+OLD_GONE = "time: an old answer ends a good permit, or asks again; the slot lies idle until the root takes it back"
+
+# It costs messages and nothing else.
+ALONE = "messages: who is alone asks as if it were not, and gives itself the next turn"
+USED_UP = "messages: its re-entries stay used up, and it asks for every further entry"
+SHORTCUT = "messages: a shortcut to the root, which the paper makes for fewer of them"
+STALE = (
+    "messages: an old INQUIRE or FAILED makes the next request give back locks that nobody wants."
+    " Their arbiters lock the best request again"
+)
+ASKED = "messages: the holder is asked for its lock once for every better request, and answers once"
+TO_THE_DEAD = "messages: the dead are asked too, and their answers are not waited for (n is without them)"
+ACK_TO_THE_DEAD = "messages: an ACK to the dead; who is suspected after having been trusted asks for nothing more"
+SECOND_CRASH = "messages: T suspects for ever, so line 44 comes once; if it came again, so would the broadcast"
+LONGER = (
+    "messages: no path reversal. The old parent still leads to where the token goes, since who releases it points"
+    " at one who waits; the way is longer"
+)
+
+# It is what an option of BV95 says.
+WHICH = "which tree is asked: every one of them is safe and live"
+ONE_TREE = "time: of one tree every heuristic picks that one"
+PLACE = "where in the queue: every order is safe and live"
+NO_CACHE = "where in the queue: without it `none` keeps as many as `append` does"
+
+SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
+    "fair_k": {
+        ("assign", "self.token_locations = ()"): TIDY,
+        ("assign", "self.counter_number = NIL"): TIDY,
+        ("on_child", "if self.parent_on_child:"): SHORTCUT,
+        ("on_child", "self.parent = m.r"): SHORTCUT,
+        ("on_token_locations", "self.parent = self.next"): AGAIN,
+        ("send_token", "self.slot = NIL"): TIDY,
+        ("send_token", "self.fence = NIL"): TIDY,
+    },
+    "fair_k_bounded": {
+        ("request_cs", "self.reentries += 1"): PASSES,
+        ("release_cs", "self.fence = NIL"): TIDY,
+        ("assign", "self.token_locations = ()"): TIDY,
+        ("assign", "self.counter_number = NIL"): TIDY,
+        ("on_token", "self.reentries = 0"): USED_UP,
+        (
+            "on_child",
+            "if self.parent_on_child and self.parent != NIL and (self.next == NIL) and (m.b > self.turn):",
+        ): SHORTCUT,
+        ("on_child", "self.parent = m.r"): SHORTCUT,
+        ("begin_turn", "self.reentries = 0"): USED_UP,
+        ("nobody_waits", "return self.is_coordinator and self.token_locations.count(self.me) == self.k"): ALONE,
+    },
+    "naimi_trehel": {("send_token", "self.fence = NIL"): TIDY},
+    "bv95": {
+        ("request_cs", "self.tick(0)"): PLACE,
+        ("merged", "if self.cache == 'prepend':"): PLACE,
+        ("merged", "if self.cache == 'sorted':"): PLACE,
+        ("merged", "return kept + self.queue"): PLACE,
+        ("merged", "return tuple(sorted(self.queue + kept, key=STAMP))"): PLACE,
+        ("on_request", "self.tick(m.stamp)"): PLACE,
+        ("on_request", "self.heard(m.t)"): WHICH,
+        ("on_request", "self.parent[m.t] = m.r"): LONGER,
+        ("on_request", "if self.tree == 'queue_hint':"): WHICH,
+        ("on_request", "self.hint[m.t] += 1"): WHICH,
+        ("keep", "if self.cache == 'none':"): NO_CACHE,
+        ("keep", "self.parent[m.t] = m.r"): NO_CACHE,
+        ("on_token", "self.tick(m.stamp)"): PLACE,
+        ("on_token", "self.heard(m.t)"): WHICH,
+        ("take_token", "if self.tree == 'last_used':"): WHICH,
+        ("take_token", "self.touch(self.slot)"): WHICH,
+        ("send_token", "self.tick(0)"): PLACE,
+        ("send_token", "if self.tree == 'queue_hint':"): WHICH,
+        ("send_token", "self.hint[self.slot] = len(rest) + 1"): WHICH,
+        ("send_token", "self.slot = NIL"): TIDY,
+        ("send_token", "self.fence = NIL"): TIDY,
+        ("send_token", "self.queue = ()"): TIDY,
+        ("tick", "if self.cache == 'sorted':"): PLACE,
+        ("tick", "self.clock = max(self.clock, stamp) + 1"): PLACE,
+        ("pick", "if self.k == 1:"): ONE_TREE,
+        ("pick", "return 0"): ONE_TREE,
+        ("pick", "if self.tree == 'random':"): WHICH,
+        ("pick", "if self.tree == 'queue_hint':"): WHICH,
+        ("pick", "if self.tree in ('last_used', 'most_recent'):"): WHICH,
+        ("pick", "if self.tree == 'round_robin':"): WHICH,
+        ("pick", "return self.out.choose(self.k)"): WHICH,
+        ("pick", "return self.shortest()"): WHICH,
+        ("pick", "return self.order[self.k - 1]"): WHICH,
+        ("pick", "self.touch(t)"): WHICH,
+        ("heard", "if self.tree in ('most_recent', 'stalest'):"): WHICH,
+        ("heard", "self.touch(t)"): WHICH,
+    },
+    "raymond_fd": {
+        ("learn_crash", "self.others = tuple([i for i in self.others if i != j])"): TO_THE_DEAD,
+        ("on_suspect", "self.T.add(peer)"): ACK_TO_THE_DEAD,
+        ("on_trust", "if not self.ready:"): ENOUGH,
+        ("on_trust", "self.S.discard(peer)"): ENOUGH,
+        ("on_trust", "self.init_waits.discard(peer)"): ONCE,
+        ("detect", "self.trusted.discard(j)"): SECOND_CRASH,
+    },
+    "suzuki_kasami": {
+        ("send_token", "self.fence = NIL"): TIDY,
+        ("send_token", "self.Q = ()"): TIDY,
+        ("send_token", "self.LN = {}"): TIDY,
+    },
+    "maekawa": {
+        ("release_cs", "self.ts = NIL"): STALE,
+        ("release_cs", "self.inquired = set()"): STALE,
+        ("on_locked", "self.clock = max(self.clock, m.clock)"): ORDER,
+        ("on_request", "self.clock = max(self.clock, m.ts)"): ORDER,
+        ("on_locked", "if m.ts != self.ts:"): TWICE,
+        ("on_locked", "self.tell(arbiter, Release(m.ts))"): TWICE,
+        ("on_locked", "return"): TWICE,
+        ("on_inquire", "if m.ts != self.ts:"): STALE,
+        ("on_inquire", "return"): STALE,
+        ("overtake", "self.inquiring = True"): ASKED,
+    },
+    "leased": {
+        ("on_renewed", "self.renewing = False"): SAME,
+        ("on_gone", "if not self.is_mine(m.slot, m.fence):"): OLD_GONE,
+        ("on_gone", "return"): OLD_GONE,
+        ("on_gone", "self.lose_cs(GIVEN_AWAY)"): BEYOND,
+        ("forget_slot", "self.renewing = False"): TIDY,
+    },
+}
+
+
+def explain(deleted: Deleted) -> str:
+    """Why a deletion goes unnoticed; "" if nobody has said."""
+    return SURVIVORS.get(deleted.protocol, {}).get((deleted.handler, deleted.statement), "")

@@ -1,1 +1,0 @@
-"""Nothing, plain: `ahead.pyx` fetches what the next messages will need into the cache, and that is for C alone."""

@@ -1,0 +1,191 @@
+"""From a configuration to an engine that is ready to begin. All bad input is found here, before anything runs."""
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from fairgate.core.choose import Chooser, from_floats
+from fairgate.core.ids import NIL
+from fairgate.core.mutex import Mutex
+from fairgate.core.setup import Setup
+from fairgate.core.units import SECOND, seconds_to_ns
+from fairgate.errors import BadInput
+from fairgate.overlay.gates import gate_acting
+from fairgate.overlay.living import Living
+from fairgate.overlay.titles import PERIODS, UPKEEP
+from fairgate.recovery.channel import RESEND
+from fairgate.registry import OVERLAYS, find_protocol, make_node
+from fairgate.sim.churn import plan_lifetimes
+from fairgate.sim.config import Config, check
+from fairgate.sim.engine import Engine
+from fairgate.sim.faults import Faults, install, parse_faults
+from fairgate.sim.joins import Joins
+from fairgate.sim.latency import Latency, Matrix, Uniform, WideArea
+from fairgate.sim.latency_files import read_matrix
+from fairgate.sim.pool import ClientPool
+from fairgate.sim.rounds import Pace, PacedRounds
+from fairgate.sim.stream import Stream
+from fairgate.sim.workload import Closed, Open, Rounds, Workload
+
+HOPS_A_ROUND = 100
+LENT_FOR_GOOD = 100  # periods of upkeep that a title is waited for where votes are lent for good
+PATIENCE = 1_000  # a timed run is stuck when nobody came in for so many holds and delays
+
+
+@contextmanager
+def no_collections() -> Iterator[None]:
+    """What is built stays, and a run makes no cycles: a collection would walk all nodes for nothing. The first one
+    after this does, so this should hold for as long as anything is measured."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+@no_collections()
+def build(config: Config) -> Engine:
+    """The engine, ready to begin. All bad input is found here."""
+    protocol = find_protocol(config.protocol)
+    check(config, protocol)
+    faults = parse_faults(config.faults, config.nodes)
+    latency = make_latency(config)
+    options = dict(config.options)
+    if "channel" in config.stack:
+        options.setdefault("channel_resend", 3 * latency.longest or RESEND)
+    if config.resources > 1:
+        options["resources"] = config.resources
+    learns = any(issubclass(OVERLAYS[layer], Living) for layer in config.stack if layer in OVERLAYS)
+    if learns:
+        options = {**ring_options(protocol, options, latency), **options}
+    setup = Setup(tuple(range(config.nodes)), config.k, options=options)
+    engine = Engine(
+        make_node(config.protocol, config.stack),
+        setup,
+        latency,
+        make_workload(config, latency),
+        from_floats(Stream(f"{config.seed}:choices").unit),
+        slots=protocol.about.slots,
+        warmup=config.warmup,
+        check=config.check,
+        spares=config.churn // 2 * config.rounds,
+    )
+    if config.resources > 1:
+        engine.chooser = chooser_of_gates(engine, config.seed)
+    plan = partial(plan_work, config=config, faults=faults, listens=bool(protocol.about.detectors))
+    if learns:
+        engine.mortal = True
+        engine.joins = Joins(options["overlay_upkeep"], Stream(f"{config.seed}:joins"), plan)
+    else:
+        plan(engine)
+    if config.check and not config.stack:  # below a channel a token may be in two places and still be one
+        every = config.census_every
+        engine.census_every = max(4096, 32 * config.nodes) if every is None else every
+    engine.noting = config.marks
+    if config.usage:
+        engine.usage = [(0, 0)]
+    hold = seconds_to_ns(config.cs + 1.0 / config.rate)
+    engine.patience = PATIENCE * (hold + max(latency.fixed, seconds_to_ns(1.0)))
+    if config.rounds and latency.fixed > 0:
+        engine.patience = NIL  # it ends by itself, and nobody leaves before a round's luck
+    return engine
+
+
+def chooser_of_gates(engine: Engine, seed: int) -> Chooser:
+    """Each gate has a stream of its own, so what one chooses is nothing to the others."""
+    choosers = [from_floats(Stream(f"{seed}:choices:{gate}").unit) for gate in range(engine.resources)]
+
+    def choose(n: int) -> int:
+        return choosers[gate_acting(engine.nodes[engine.acting])](n)
+
+    return choose
+
+
+def ring_options(protocol: type[Mutex], options: dict[str, Any], latency: Latency) -> dict[str, Any]:
+    """Of rings that learn: nobody is there from the start, and titles are waited for as long as votes are lent."""
+    upkeep = options.get("overlay_upkeep", max(UPKEEP, 3 * latency.longest))
+    lease: int = options.get("lease", protocol.about.options.get("lease", 0))
+    drift: int = options.get("drift", protocol.about.options.get("drift", 0))
+    wait = lease + (lease // 1_000_000 + 1) * drift if lease else LENT_FOR_GOOD * upkeep
+    return {"base": 0, "overlay_upkeep": upkeep, "overlay_wait": max(wait, PERIODS * upkeep)}
+
+
+def plan_work(engine: Engine, config: Config, faults: Faults, listens: bool) -> None:
+    """All that happens at set times, counted from now."""
+    install(faults, engine, listens, "regenerate" in config.stack, config.seed)
+    plan_measures(config, engine)
+
+
+def plan_measures(config: Config, engine: Engine) -> None:
+    """What belongs to a run that lasts for a set time."""
+    if config.warmup_seconds > 0:
+        engine.plan(engine.now + seconds_to_ns(config.warmup_seconds), lambda engine: engine.warmed_up())
+    if config.seconds > 0:
+        engine.plan(engine.now + seconds_to_ns(config.seconds), lambda engine: engine.end())
+    if config.replica_life > 0:
+        plan_lifetimes(engine, config.replica_life * SECOND, Stream(f"{config.seed}:lifetimes"))
+    if config.churn > 0:
+        engine.mortal = True
+
+
+def make_latency(config: Config) -> Latency:
+    """`1`, `uniform:0.02,0.18`, `wan` or a file."""
+    text = config.latency
+    stream = Stream(f"{config.seed}:latency")
+    if text == "wan":
+        return WideArea(config.nodes, stream)
+    if text.startswith("uniform:"):
+        low, high = uniform_bounds(text)
+        return Uniform(seconds_to_ns(low), seconds_to_ns(high), stream)
+    try:
+        constant = float(text)
+    except ValueError:
+        return Matrix(read_matrix(text, config.nodes))
+    if not 0 <= constant < float("inf"):
+        raise BadInput(f"--latency must be 0 or more seconds, not {text}")
+    return Latency(seconds_to_ns(constant))
+
+
+def uniform_bounds(text: str) -> tuple[float, float]:
+    try:
+        low, high = (float(part) for part in text.removeprefix("uniform:").split(","))
+    except ValueError as wrong:
+        raise BadInput(f"cannot read --latency {text}: write it as uniform:0.02,0.18") from wrong
+    if not 0 <= low <= high < float("inf"):
+        raise BadInput(f"--latency {text}: the bounds must be 0 or more and in order")
+    return low, high
+
+
+def make_workload(config: Config, latency: Latency) -> Workload:
+    stream = Stream(f"{config.seed}:workload")
+    hold = seconds_to_ns(config.cs)
+    workload: Workload
+    seats = config.nodes * config.resources
+    if config.workload == "closed":
+        workload = Closed(seats, config.requests, hold, stream, config.rate)
+    elif config.workload == "open" and config.seconds:
+        workload = ClientPool(seats, hold, stream, config.rate)
+    elif config.workload == "open":
+        workload = Open(seats, config.requests, hold, stream, config.rate)
+    elif config.workload == "rounds" and config.rounds:
+        return PacedRounds(config.nodes, config.resources, stream, pace(config, latency))
+    elif config.workload == "rounds":
+        workload = Rounds(config.nodes, config.requests, hold, stream, config.askers)
+    else:
+        raise BadInput(f"--workload must be closed, open or rounds, not {config.workload!r}")
+    workload.hold_random = config.exponential_cs
+    workload.give_up_share = config.give_up
+    workload.give_up_mean = config.give_up_after * 1e9
+    return workload
+
+
+def pace(config: Config, latency: Latency) -> Pace:
+    """A round is long enough for a few dozen hops, one after another, if nothing else is said."""
+    length = seconds_to_ns(config.round_seconds) or HOPS_A_ROUND * max(latency.longest, 1)
+    return Pace(
+        config.rounds, config.requests, config.per_resource, length, config.leave, config.churn, config.requesters
+    )

@@ -1,0 +1,30 @@
+cimport cython
+from fairgate.core.properties cimport Occupancy
+from fairgate.sim.loop cimport Loop
+from fairgate.sim.overtakes cimport Waiters, PlaceInLine
+
+cdef long long NIL
+cdef long long IDLE, INSIDE, DOWN
+
+@cython.final
+cdef class Seat(PlaceInLine):
+    cdef readonly long long number, me
+    cdef public long long state, request, asked, slot
+    cdef readonly Waiters waiters
+    cdef readonly Occupancy occupancy
+
+cdef class Seats(Loop):
+    cdef readonly list waiters, occupancies, seat
+    cdef readonly long long members, resources
+    cdef long long[::1] down
+    @cython.locals(seat=Seat, me=cython.longlong, gate=cython.longlong, state=cython.longlong)
+    cdef Seat take_seat(self, long long number)
+    @cython.locals(number=cython.longlong, seat=Seat)
+    cpdef list used_seats(self, long long me)
+    cpdef bint is_down(self, long long me) except -1
+    @cython.locals(seat=Seat)
+    cpdef bint is_idle(self, long long number) except -1
+    @cython.locals(seat=Seat)
+    cpdef long long inside_at(self, long long number) except? -2
+    @cython.locals(occupancy=Occupancy)
+    cpdef long long inside(self) except -1

@@ -1,0 +1,138 @@
+"""What a protocol promises, and whether a simulation asks for more than that.
+
+A run that fails proves something only if its faults are among those that the protocol says it survives. The
+swarm draws within these bounds, and shrinking stays within them: else every failure would shrink to a crash
+that nobody promised to survive.
+"""
+
+from fairgate.core.kbr import Routed, replica_keys
+from fairgate.core.mutex import Mutex
+from fairgate.core.setup import Setup
+from fairgate.core.units import SECOND
+from fairgate.overlay.ring import Ring
+from fairgate.registry import find_protocol
+from fairgate.sim.build import uniform_bounds
+from fairgate.sim.config import Config
+from fairgate.sim.faults import FOR_EVER, STRETCH, Faults, parse_faults
+
+SLACK = 1.1  # a time that a protocol waits for two messages is so many times what they take on average
+RESENDS = 10  # the same where messages may be lost, and come with the second or third resend
+LONGEST = 10**15  # ns, eleven days
+SHORTEST = 0.3  # seconds; where messages take none, a shorter lease would be nothing but renewals
+
+
+def claims(protocol: type[Mutex]) -> frozenset[str]:
+    """The faults it must survive. A holed version is a subclass of the whole one, and is held to what that promises."""
+    return frozenset(
+        kind for base in protocol.__mro__ if issubclass(base, Mutex) for kind in base.about.survives if base.about.name
+    )
+
+
+def with_leases(known: frozenset[str]) -> frozenset[str]:
+    """What is survived if the option `lease` is set."""
+    return frozenset(kind.removesuffix(" with leases") for kind in known)
+
+
+def is_time(value: object) -> bool:
+    """Of an option: nothing but a time in ns is as large, but numbers of which one is drawn, and they are larger."""
+    return isinstance(value, int) and SECOND <= value <= LONGEST
+
+
+def longest_time(config: Config) -> int:
+    options = {**find_protocol(config.protocol).about.options, **config.options}
+    return max([value for value in options.values() if is_time(value)], default=0)
+
+
+def bounds(latency: str) -> tuple[float, float]:
+    """The shortest and the longest delay of a message, in seconds."""
+    return uniform_bounds(latency) if latency.startswith("uniform:") else (float(latency), float(latency))
+
+
+def initialised_by(config: Config, faults: Faults) -> int:
+    """By when every INIT and its ACK have arrived (RF: a node crashes only after its initialization), in ns."""
+    longest = bounds(config.latency)[1] * (STRETCH if faults.reorder else 1)
+    return faults.trust + int(2 * longest * SECOND) + 1
+
+
+def shortest_time(latency: str, lossy: bool) -> int:
+    """The least that an option which is a time may be: half of all round trips should be shorter."""
+    return int(max(SHORTEST, (RESENDS if lossy else SLACK) * sum(bounds(latency))) * SECOND)
+
+
+def promised(config: Config) -> bool:
+    """Does the protocol say that it gets through this?"""
+    protocol = find_protocol(config.protocol)
+    known = claims(protocol)
+    if config.options.get("lease"):
+        known = with_leases(known)
+    faults = parse_faults(config.faults, config.nodes)
+    return (
+        network_promised(config, faults, known)
+        and crashes_promised(config, faults, known)
+        and resets_promised(config, faults, known)
+        and (not protocol.about.detectors or detectors_promised(config, faults))
+        and times_promised(config, faults, protocol)
+        and (not issubclass(protocol, Routed) or keeps_quorums(config, faults))
+    )
+
+
+def network_promised(config: Config, faults: Faults, known: frozenset[str]) -> bool:
+    if "channel" in config.stack:
+        carried = True
+    else:
+        lossy = faults.loss > 0 or bool(faults.partitions)
+        carried = (not lossy or "loss" in known) and (not faults.dup or "duplication" in known)
+    return carried and all(end < FOR_EVER for _, _, _, end in faults.partitions)
+
+
+def crashes_promised(config: Config, faults: Faults, known: frozenset[str]) -> bool:
+    victims = {node for node, _ in faults.crashes}
+    if faults.random_crashes or len(victims) >= config.nodes:
+        return False
+    return not victims or "crash" in known or ("crash of a client" in known and 0 not in victims)
+
+
+def resets_promised(config: Config, faults: Faults, known: frozenset[str]) -> bool:
+    """A channel's numbers begin anew with every identity: who comes back under the same one is not heard any more."""
+    return not faults.resets or ("reset" in known and "channel" not in config.stack)
+
+
+def detectors_promised(config: Config, faults: Faults) -> bool:
+    """No crash before the start is over, which has no end that is known where messages are lost."""
+    if not faults.crashes:
+        return True
+    early = min(at for _, at in faults.crashes) < initialised_by(config, faults)
+    return not early and not faults.loss and not faults.partitions
+
+
+def times_promised(config: Config, faults: Faults, protocol: type[Mutex]) -> bool:
+    """A lease that no answer can meet lets nobody in, and rightly so."""
+    times = [config.options.get(name, default) for name, default in protocol.about.options.items() if is_time(default)]
+    return all(time > shortest_time(config.latency, faults.loss > 0) for time in times)
+
+
+def everybody_comes_in(config: Config) -> bool:
+    """On a DHT in zones every member has a small vote, and many are needed at once: hardly ever, if many are lost."""
+    zones = config.options.get("voting") == "zones"
+    return not (zones and parse_faults(config.faults, config.nodes).loss)
+
+
+def keeps_quorums(config: Config, faults: Faults) -> bool:
+    """On a DHT: enough replicas are left to let somebody in, and too few forget their votes to let too many in.
+
+    A settled overlay does not find ways round who is down: only one in which everybody knows everybody goes on.
+    """
+    failed = [*[node for node, _ in faults.crashes], *[node for node, _, _ in faults.resets]]
+    if not failed:
+        return True
+    settled_ways = any(layer.startswith("settled") for layer in config.stack)
+    if settled_ways or config.options.get("voting") == "zones":
+        return False
+    setup = Setup(tuple(range(config.nodes)), config.k, options=config.options)
+    ring = Ring(setup.members)
+    owners = [ring.successor(key) for key in replica_keys(setup)]
+    n = len(owners)
+    m = config.options.get("quorum") or n // (config.k + 1) + 1
+    down = sum(owners.count(node) for node, _ in faults.crashes)
+    forgotten = sum(owners.count(node) for node, _, _ in faults.resets)
+    return down <= n - m and forgotten < (config.k + 1) * m - n

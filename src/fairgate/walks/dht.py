@@ -1,0 +1,263 @@
+"""Random runs of a protocol on a DHT in virtual time: latencies are random, so messages overtake each other.
+
+A run is a small system whose nodes ask a few times each. What may befall it (loss, duplication, crashes, resets,
+churn) is described by `Conditions`. Breaches raise Violation; a run in which somebody waits when nothing can come any
+more, or after a very long time, raises one too.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairgate.core.choose import from_floats
+from fairgate.core.ids import NIL
+from fairgate.core.keyspace import place_of
+from fairgate.core.layers import MakeNode, over
+from fairgate.core.message import Message
+from fairgate.core.mutex import Mutex
+from fairgate.core.setup import Setup
+from fairgate.overlay.full import Full
+from fairgate.overlay.gates import Gates
+from fairgate.overlay.overlay import Overlay
+from fairgate.overlay.ring import ring_of
+from fairgate.overlay.settled import SettledChord, SettledPastry
+from fairgate.scenario.manual import ManualNetwork, Violation
+
+MS = 1_000_000
+SECOND = 1_000 * MS
+MOST_EVENTS = 60_000  # of one run; time may stand still in it
+
+
+class Strides(Full):
+    """A settled overlay of many hops: nobody knows further than `stride` nodes ahead."""
+
+    def own_range(self) -> tuple[int, int]:
+        here = place_of(self.me)
+        return Full.own_range(self) if self.ring.has(self.me) else (here, here + 1)  # about nothing
+
+    def next_hop(self, key: int) -> int:
+        owner = self.ring.successor(key)
+        if owner == self.me:
+            return NIL
+        mine = self.ring.rank(place_of(self.me))
+        ahead = (self.ring.rank(place_of(owner)) - mine) % self.ring.size
+        return self.ring.ident(mine + min(ahead, self.setup.options.get("stride", 1)))
+
+
+OVERLAYS: dict[str, type[Overlay]] = {
+    "strides": Strides,
+    "full": Full,
+    "chord": SettledChord,
+    "pastry": SettledPastry,
+}
+SMALL_TABLES = {"chord_successors": 1, "chord_fingers": 1, "pastry_b": 1, "pastry_leaves": 2}
+
+
+def over_overlay(overlay: str, protocol: type[Mutex]) -> MakeNode:
+    return over(OVERLAYS[overlay], over(Gates, protocol))
+
+
+def over_strides(protocol: type[Mutex]) -> MakeNode:
+    return over_overlay("strides", protocol)
+
+
+@dataclass(frozen=True)
+class Conditions:
+    requests: int = 3  # of each node
+    latency: tuple[int, int] = (0, 200 * MS)
+    think: int = 1 * SECOND
+    stay: int = 300 * MS
+    cancel: float = 0.0  # share of requests that are given up while they wait
+    loss: float = 0.0
+    dup: float = 0.0
+    resets: int = 0  # nodes that lose their memory, once each; and who of them waits or is inside asks no more
+    crashes: int = 0  # nodes that stop for ever
+    detect: int = NIL  # after a crash the others hear of it within this time; NIL: never
+    joins: int = 0  # nodes that come to the ring later; they ask for nothing
+    leaves: int = 0  # nodes that leave the ring, and stop two seconds later; they ask for nothing
+    until: int = 20 * SECOND  # faults happen before
+    patience: int = 2_000 * SECOND
+
+
+@dataclass
+class RunSummary:
+    """What came of a run."""
+
+    hops: int = 0
+    entries: int = 0
+    kinds: dict[str, int] = field(default_factory=dict)
+    marks: set[str] = field(default_factory=set)
+
+
+class DhtRun(ManualNetwork):
+    def __init__(self, make: MakeNode, setup: Setup, conditions: Conditions, rng: random.Random) -> None:
+        self.rng = rng
+        self.conditions = conditions
+        self.make = make
+        self.events: list[tuple[int, int, str, tuple[Any, ...]]] = []
+        self.sequence = 0
+        self.summary = RunSummary()
+        self.left = dict.fromkeys(setup.members, conditions.requests)
+        super().__init__(make, setup, slots=False, chooser=from_floats(rng.random), census=False)
+        churned = setup.members[: conditions.joins + conditions.leaves]
+        self.joiners, self.leavers = churned[: conditions.joins], churned[conditions.joins :]
+        self.left.update(dict.fromkeys(churned, 0))
+        for me in self.joiners:
+            ring_of(setup).remove(me)
+
+    def at(self, delay: int, call: str, *arguments: Any) -> None:
+        self.sequence += 1
+        heapq.heappush(self.events, (self.now + delay, self.sequence, call, arguments))
+
+    def some(self, most: int) -> int:
+        return self.rng.randint(0, most)
+
+    def do_send(self, me: int, dst: int, msg: Message) -> None:
+        self.summary.hops += 1
+        self.summary.kinds[msg.tag] = self.summary.kinds.get(msg.tag, 0) + 1
+        storm = self.now < self.conditions.until
+        if storm and self.rng.random() < self.conditions.loss:
+            return
+        for _ in range(1 + (storm and self.rng.random() < self.conditions.dup)):
+            self.at(self.rng.randint(*self.conditions.latency), "arrive", me, dst, msg)
+
+    def do_timer(self, me: int, name: str, delay: int) -> None:
+        super().do_timer(me, name, delay)
+        self.at(delay, "ring", me, name, self.now + delay)
+
+    def do_granted(self, me: int, request: int, slot: int, fence: int) -> None:
+        super().do_granted(me, request, slot, fence)
+        self.summary.entries += 1
+        self.at(self.some(self.conditions.stay), "leave", me, request)
+
+    # Events.
+
+    def arrive(self, src: int, dst: int, msg: Message) -> None:
+        self.step(dst, "on_message", src, msg)
+
+    def ring(self, me: int, name: str, due: int) -> None:
+        if self.timers.get((me, name)) == due:
+            self.fire(me, name)
+
+    def want(self, me: int) -> None:
+        if self.left[me] <= 0 or me in self.crashed:
+            return
+        self.left[me] -= 1
+        request = self.acquire(me)
+        if self.rng.random() < self.conditions.cancel:
+            self.at(self.some(self.conditions.think), "give_up", me, request)
+
+    def give_up(self, me: int, request: int) -> None:
+        if self.waiting.get(me) == request:
+            self.cancel(me)
+            self.at(self.some(self.conditions.think), "want", me)
+
+    def leave(self, me: int, request: int) -> None:
+        if me in self.inside and self.inside[me].request == request:
+            self.release(me)
+            self.at(self.some(self.conditions.think), "want", me)
+
+    def do_lost(self, me: int, request: int, why: str) -> None:
+        super().do_lost(me, request, why)
+        self.at(self.some(self.conditions.think), "want", me)
+
+    def die(self, me: int) -> None:
+        self.crash(me)
+        self.left[me] = 0
+        ring_of(self.setup).remove(me)
+        self.ranges_changed()
+        for peer in self.nodes:
+            if self.conditions.detect != NIL:
+                self.at(self.some(self.conditions.detect), "step", peer, "on_crash", me)
+
+    def join(self, me: int) -> None:
+        ring_of(self.setup).add(me)
+        self.ranges_changed()
+
+    def part(self, me: int) -> None:
+        ring_of(self.setup).remove(me)
+        self.ranges_changed()
+        self.at(2 * SECOND, "die", me)
+
+    def ranges_changed(self) -> None:
+        for me in self.nodes:
+            self.step(me, "on_view", 0, ())
+
+    def reset(self, me: int) -> None:
+        """Its memory is gone: what it wanted, too."""
+        if me in self.crashed:
+            return
+        wanted = me in self.waiting or me in self.inside
+        self.crash(me)
+        self.crashed.discard(me)
+        self.nodes[me] = self.make(me, self.setup, self.outboxes[me])
+        self.step(me, "on_start")
+        if wanted:
+            self.at(self.some(self.conditions.think), "want", me)
+
+    # The run.
+
+    def go(self) -> RunSummary:
+        for me in self.nodes:
+            self.at(self.some(self.conditions.think), "want", me)
+        for me in self.joiners:
+            self.at(self.some(self.conditions.until), "join", me)
+        for me in self.leavers:
+            self.at(self.some(self.conditions.until), "part", me)
+        stay = sorted(set(self.nodes) - {*self.joiners, *self.leavers})
+        victims = self.rng.sample(stay, self.conditions.crashes + self.conditions.resets)
+        for rank, victim in enumerate(victims):
+            call = "die" if rank < self.conditions.crashes else "reset"
+            self.at(self.some(self.conditions.until), call, victim)
+        for _ in range(MOST_EVENTS):
+            if not self.events:
+                break
+            due, _, call, arguments = heapq.heappop(self.events)
+            self.now = due
+            getattr(self, call)(*arguments)
+            if due > self.conditions.patience:
+                break
+            if not self.waiting and not self.inside and not any(self.left.values()):
+                break
+        else:
+            raise Violation(f"liveness: still busy after {MOST_EVENTS} events")
+        if self.waiting:
+            raise Violation(f"liveness: nodes {sorted(self.waiting)} wait at {self.now / SECOND:.1f} s")
+        self.summary.marks = self.marks
+        return self.summary
+
+
+def random_setup(rng: random.Random, options: dict[str, Any] | None = None, least: int = 3) -> Setup:
+    n = rng.randint(least, 8)
+    replicas = rng.choice([3, 4, 5])
+    chosen = {"replicas": replicas, "stride": rng.choice([1, 1, 2]), "retry": 1 * SECOND, **SMALL_TABLES}
+    members = tuple(rng.sample(range(10_000), n))
+    return Setup(members, options={**chosen, **(options or {})})
+
+
+def one_run(make: MakeNode, seed: int, conditions: Conditions, options: dict[str, Any] | None = None) -> RunSummary:
+    rng = random.Random(seed)
+    try:
+        return DhtRun(make, random_setup(rng, options, 3 + conditions.joins + conditions.leaves), conditions, rng).go()
+    except Violation as broken:
+        raise Violation(f"{broken} [seed {seed}]") from broken
+
+
+def how_runs_end(
+    make: MakeNode, seeds: range, conditions: Conditions, options: dict[str, Any] | None = None
+) -> dict[str, int]:
+    """How many runs break which property."""
+    ends: dict[str, int] = {}
+    for seed in seeds:
+        try:
+            one_run(make, seed, conditions, options)
+            end = ""
+        except Violation as broken:
+            end = str(broken).split(":", maxsplit=1)[0]
+        except AssertionError:  # a protocol notices itself
+            end = "assertion"
+        ends[end] = ends.get(end, 0) + 1
+    return ends

@@ -1,0 +1,115 @@
+"""Live gates looked at whole: members that come and die, and a census under each view."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairgate.check.case import Case
+from fairgate.check.census import CensusModel
+from fairgate.check.counterexample import Counterexample
+from fairgate.check.explore import Explorer
+from fairgate.errors import BadInput
+from fairgate.live.kinds import MANY, ONE, live_protocols, options_of
+from fairgate.registry import LAYERS
+from tests.mutants.test_regenerate import MUTANTS, DoesNotFreeze
+
+NEWCOMER = {  # three nodes, of which one is no member before it asks: how many states there are
+    "fair_k": 8_176,
+    "fair_k_bounded": 8_176,
+    "naimi_trehel": 4_164,
+    "bv95": 4_419,
+    "raymond": 6_867,
+    "ricart_agrawala": 6_867,
+    "suzuki_kasami": 4_957,
+    "maekawa": 15_351,
+    "centralised": 3_873,
+}
+CRASH = {  # three nodes, of which one may crash at any moment
+    "fair_k": 122_973,
+    "fair_k_bounded": 122_860,
+    "naimi_trehel": 36_508,
+    "bv95": 41_555,
+    "raymond": 260_250,
+    "ricart_agrawala": 246_433,
+    "suzuki_kasami": 102_258,
+    "maekawa": 261_491,
+    "centralised": 30_916,
+}
+QUICK = (ONE, MANY)
+SORTED = options_of("bv95")
+MORE = [
+    (Case("bv95", census=True, crashes=1, joins=1, options=SORTED), 95_090),
+    (Case("bv95", census=True, crashes=2, options=SORTED), 168_034),
+    (Case("bv95", census=True, crashes=1, cancels=1, options=SORTED), 153_944),
+    (Case("bv95", census=True, crashes=1, requests=2, options=SORTED), 986_081),
+    (Case("naimi_trehel", census=True, crashes=1, joins=1), 90_030),
+    (Case("naimi_trehel", census=True, crashes=2), 146_571),
+    (Case("naimi_trehel", census=True, crashes=1, cancels=1), 135_805),
+    (Case("naimi_trehel", census=True, crashes=1, requests=2), 313_102),
+    (Case("centralised", k=2, census=True, crashes=1), 51_495),
+    (Case("fair_k", k=2, census=True, crashes=1), 48_535),
+]
+
+
+def states(case: Case) -> int:
+    report = Explorer(case, CensusModel(case)).run()
+    assert report.violations == ()
+    assert report.complete
+    return report.states
+
+
+def test_every_live_protocol_is_here() -> None:
+    assert list(NEWCOMER) == list(CRASH) == live_protocols()
+
+
+@pytest.mark.parametrize("protocol", NEWCOMER)
+def test_a_newcomer_and_two_who_are_there(protocol: str) -> None:
+    assert states(Case(protocol, census=True, joins=1, options=options_of(protocol))) == NEWCOMER[protocol]
+
+
+@pytest.mark.parametrize(
+    "protocol", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.stress) for name in CRASH]
+)
+def test_one_of_three_dies(protocol: str) -> None:
+    assert states(Case(protocol, census=True, crashes=1, options=options_of(protocol))) == CRASH[protocol]
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize(("case", "expected"), MORE)
+def test_more_of_it(case: Case, expected: int) -> None:
+    assert states(case) == expected
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_whatever_rule_is_missing_a_newcomer_is_enough_to_show_it(
+    mutant: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(LAYERS, "regenerate", mutant)
+    case = Case("naimi_trehel", census=True, joins=1)
+    assert len(Explorer(case, CensusModel(case)).run().violations) == 1
+
+
+def test_the_way_there_can_be_walked_and_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LAYERS, "regenerate", DoesNotFreeze)
+    case = Case("naimi_trehel", census=True, joins=1)
+    explorer = Explorer(case, CensusModel(case))
+    (violation,) = explorer.run().violations
+    way = Counterexample(explorer.model, violation)
+    assert violation.what.startswith("k: 2 inside")
+    assert sorted(way.reenactment.inside) != []
+    assert sum("view" in line for line in way.picture()) >= 2
+    with pytest.raises(BadInput, match="a scenario has no views"):
+        way.scenario()
+
+
+@pytest.mark.parametrize(
+    ("case", "why"),
+    [
+        (Case("naimi_trehel", census=True, resets=1), "--resets and --census do not go together"),
+        (Case("centralised", k=2, census=True, crashes=1, joins=1), "a view needs 2 members"),
+        (Case("naimi_trehel", joins=1), "--joins needs --census"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line(case: Case, why: str) -> None:
+    with pytest.raises(BadInput, match=why):
+        CensusModel(case)

@@ -1,0 +1,300 @@
+"""The checker: exact counts of whole cases, and violations with the way to them. Mutants are in tests/mutants."""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairgate.check.case import Case
+from fairgate.check.counterexample import Counterexample, command_line, seed_for
+from fairgate.check.explore import CheckReport, Explorer, FoundViolation, explore
+from fairgate.check.liveness import Graph
+from fairgate.check.model import Action, Model, State
+from fairgate.core.numbers import COMPILED
+from fairgate.core.units import SECOND
+from fairgate.registry import make_node
+from fairgate.scenario.run import run_scenario
+from fairgate.trace.journal import read
+from fairgate.trace.replay import replay
+
+LEASE = {"lease": 3 * SECOND}
+WIDE = {"lease": 3 * SECOND, "drift": 1_000_000}  # the root waits twice as long as the client
+ASKS = {"reentry": 0}  # idle holders ask like everybody
+ONCE = {"reentry": 1}  # or come in once more before
+QUICK = 30_000  # states: what plain Python explores in a test
+
+# (case, states, transitions, depth), all complete and without a violation. A changed count is a changed protocol.
+SMALL = (
+    (Case("naimi_trehel", requests=2), 1_530, 3_113, 23),
+    (Case("naimi_trehel", nodes=4), 1_476, 3_352, 19),
+    (Case("fair_k", k=2, requests=2), 2_323, 6_302, 37),
+    (Case("fair_k", k=2, requests=2, cancels=2), 24_293, 86_233, 37),
+    (Case("fair_k", requests=2), 10_806, 29_285, 33),
+    (Case("fair_k", nodes=4, k=2), 10_552, 33_522, 27),
+    (Case("fair_k_bounded", requests=2, options=ASKS), 23_276, 58_000, 36),
+    (Case("fair_k_bounded", requests=2, options=ONCE), 19_396, 48_423, 39),
+    (Case("fair_k_bounded", k=2, requests=2, options=ASKS), 31_686, 88_290, 36),
+    (Case("fair_k_bounded", k=2, requests=2, options=ONCE), 6_219, 17_029, 37),
+    (Case("fair_k_bounded", k=2, requests=2, cancels=1, options=ASKS), 185_058, 606_791, 36),
+    (Case("fair_k_bounded", k=2, requests=2, cancels=2, options=ONCE), 74_074, 267_903, 37),
+    (Case("fair_k_bounded", nodes=4, k=2, options=ASKS), 41_050, 133_390, 28),
+    (Case("fair_k_bounded", nodes=4, k=2, options=ONCE), 8_820, 27_622, 27),
+    (Case("fair_k_bounded", k=2, requests=3, options=ONCE), 77_389, 213_285, 55),
+    (Case("bv95", k=2), 291, 602, 14),
+    (Case("bv95", k=2, requests=2), 4_865, 11_442, 27),
+    (Case("raymond"), 2_879, 9_070, 19),
+    (Case("raymond", k=2), 11_614, 41_406, 19),
+    (Case("ricart_agrawala"), 2_879, 9_070, 19),  # Raymond's algorithm with k=1 is this one
+    (Case("ricart_agrawala", requests=2), 44_833, 146_799, 37),
+    (Case("suzuki_kasami"), 727, 2_080, 16),
+    (Case("suzuki_kasami", requests=2), 62_103, 272_637, 31),
+    (Case("maekawa"), 2_053, 5_731, 21),
+    (Case("centralised", requests=2), 869, 1_800, 25),
+    (Case("centralised", k=2, requests=2), 4_623, 12_127, 25),
+    (Case("raymond_fd"), 2_879, 9_070, 19),  # nobody crashes: Raymond again
+    (Case("raymond_fd", nodes=2, requests=2, crashes=1), 1_413, 2_028, 19),
+    (Case("raymond_fd", crashes=1), 287_960, 909_926, 24),
+    (Case("leased", nodes=2, ticks=5, options=LEASE), 2_457, 4_904, 30),
+    (Case("leased", nodes=2, ticks=4, crashes=1, options=LEASE), 3_768, 7_211, 26),
+    (Case("leased", nodes=3, ticks=2, options=LEASE), 3_958, 8_854, 25),
+)
+LARGE = (
+    (Case("fair_k", nodes=5, k=2), 599_982),
+    (Case("fair_k", nodes=4, requests=2), 1_059_739),
+    (Case("fair_k_bounded", k=2, requests=3, options=ASKS), 240_876),
+    (Case("fair_k_bounded", nodes=4, k=2, requests=2, options=ONCE), 622_140),
+    (Case("fair_k_bounded", nodes=5, k=2, options=ASKS), 1_302_110),
+    (Case("maekawa", requests=2), 875_462),
+    (Case("raymond_fd", k=2, crashes=1), 1_611_764),
+)
+
+
+def name_of(value: Any) -> str | None:
+    return command_line(value).removeprefix("fairgate check ").replace(" ", "_") if isinstance(value, Case) else None
+
+
+@pytest.mark.parametrize(("case", "states", "transitions", "depth"), SMALL, ids=name_of)
+def test_a_small_case_is_known_to_the_last_state(case: Case, states: int, transitions: int, depth: int) -> None:
+    if states > QUICK and not COMPILED:
+        pytest.skip("too long for plain Python")
+    report = explore(case)
+    assert_good(report)
+    assert (report.states, report.transitions, report.depth, report.cyclic) == (states, transitions, depth, 0)
+
+
+@pytest.mark.stress
+@pytest.mark.skipif(not COMPILED, reason="too long for plain Python")
+@pytest.mark.parametrize(("case", "states"), LARGE, ids=name_of)
+def test_a_larger_case_too(case: Case, states: int) -> None:
+    report = explore(case)
+    assert_good(report)
+    assert report.states == states
+
+
+@pytest.mark.parametrize("case", [case for case, states, *_ in SMALL if states < QUICK], ids=name_of)
+def test_channels_in_order_have_no_more_states(case: Case) -> None:
+    report = explore(replace(case, network="fifo"))
+    assert_good(report)
+    assert report.states <= explore(case).states
+
+
+def assert_good(report: CheckReport) -> None:
+    assert report.violations == ()
+    assert report.complete
+    assert not report.interrupted
+
+
+# Violations, and the way to them.
+
+BROKEN = {
+    "the paper's Raymond hangs": (Case("raymond_fd_literal", nodes=2, crashes=1), "liveness"),
+    "one of three hangs too": (Case("raymond_fd_literal", crashes=2), "liveness"),
+    "a doubled message makes a coordinator": (Case("fair_k", network="dup"), "coordinator"),
+    "or a token, where nodes make choices": (Case("bv95", k=2, network="dup"), "tokens"),
+    "a lost message is waited for": (Case("fair_k", network="lossy"), "liveness"),
+    "a crash ends a queue": (Case("fair_k", k=2, crashes=1), "liveness"),
+    "a doubled release frees a slot twice": (Case("centralised", network="dup", requests=2), "tokens"),
+    "a request without an answer is not asked again": (
+        Case("leased", nodes=2, ticks=4, network="lossy", options=WIDE),
+        "liveness",
+    ),
+    "a node asks with an option set": (
+        Case("fair_k", network="dup", options={"parent_on_child": False}),
+        "coordinator",
+    ),
+}
+
+
+def found(case: Case) -> Counterexample:
+    explorer = Explorer(case)
+    report = explorer.run()
+    assert not report.complete
+    (violation,) = report.violations
+    return Counterexample(explorer.model, violation)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_violation_is_found_and_shown(name: str, tmp_path: Path) -> None:
+    case, what = BROKEN[name]
+    way = found(case)
+    assert way.violation.what.split(":")[0] == what
+    assert_replayable(way, tmp_path / "way.ndjson")
+    assert_same_states(way)
+    text = way.scenario()
+    assert text.startswith(f"# {way.violation.what}\n# The shortest way there, found by fairgate check {case.protocol}")
+    assert run_scenario(text, make_node) == text
+    assert next(iter(way.picture())) == "│ idle  ┆ waiting  ┃ inside"
+
+
+def assert_replayable(way: Counterexample, path: Path) -> None:
+    way.write_journal(path)
+    header, steps = read(path)
+    assert (header.driver, header.protocol) == ("check", way.model.case.protocol)
+    assert list(replay(path, make_node(header.protocol))) == list(steps)
+
+
+def assert_same_states(way: Counterexample) -> None:
+    """Real nodes end as the model says, to the last field of their keys."""
+    model, state = way.model, way.model.first()
+    for action in way.violation.path:
+        state = following(model, state, action)
+    keys = [model.things[number][1] for number in state[: model.n]]
+    assert keys == [node.key() for node in way.reenactment.nodes.values()]
+
+
+def following(model: Model, state: State, wanted: Action) -> State:
+    (after,) = [after for action, after, _ in model.successors(state) if action == wanted]
+    return after
+
+
+def test_the_shortest_way_is_pinned() -> None:
+    way = found(Case("raymond_fd_literal", nodes=2, crashes=1))
+    assert way.violation.what == "liveness: nothing moves any more, and nodes [0] wait"
+    assert way.violation.path == (("acquire", 0, 1, ()), ("crash", 1, None, ()), ("suspect", 0, (1, "T"), ()))
+    assert way.commands() == ["acquire 0", "crash 1", "suspect 0 1 T"]
+    assert list(way.picture())[1:] == [
+        "             0     1",
+        "10 0.000     ◇     │  0 asks",
+        "11           ┆     ✗  1 crashes",
+        "12           !        0 suspects 1 (T); [the detecting node told itself nothing]",
+    ]
+
+
+def test_what_befell_messages_stands_under_the_picture() -> None:
+    way = found(Case("fair_k", nodes=2, network="lossy"))
+    last = list(way.picture())[-1]
+    assert last.startswith("after line ")
+    assert last.endswith(": 1 -> 0 fk.request(1) is lost")
+    assert way.commands()[-1] == "drop 1->0 fk.request"
+
+
+def test_a_reset_is_in_the_journal_and_its_refused_step_in_the_picture(tmp_path: Path) -> None:
+    way = found(Case("fair_k", resets=1))
+    assert way.violation.what == "assertion: a turn came to a node that never asked for one (node 1)"
+    assert_replayable(way, tmp_path / "way.ndjson")
+    assert [step.event for step in way.reenactment.kept.steps][-2:] == ["reset", "start"]
+    assert list(way.picture())[-1].endswith("token(0, 0)")
+    with pytest.raises(ValueError, match="a scenario has no resets"):
+        way.scenario()
+
+
+def test_clocks_further_apart_than_a_lease_allows(tmp_path: Path) -> None:
+    way = found(Case("leased", nodes=2, ticks=5, skew=1, options=LEASE))
+    assert way.violation.what == "k: 2 inside, k is 1 (node 1 came last)"
+    assert_replayable(way, tmp_path / "way.ndjson")
+    assert_same_states(way)
+    last, but_one = way.reenactment.kept.steps[-1], way.reenactment.kept.steps[-2]
+    assert (but_one.node, but_one.now, last.node, last.now) == (0, 4 * SECOND, 1, 3 * SECOND)
+    with pytest.raises(ValueError, match="a scenario has one clock"):
+        way.scenario()
+
+
+def test_overtaking_is_said_in_a_scenario(tmp_path: Path) -> None:
+    """A command means the oldest of its kind: to deliver a younger one, the older has to be moved behind it."""
+    model = Model(Case("suzuki_kasami", requests=2))
+    way = Counterexample(model, FoundViolation("k: not at all", first_overtaking(model)))
+    assert way.commands()[-3:] == ["duplicate 1->2 sk.request", "drop 1->2 sk.request", "deliver 1->2 sk.request"]
+    assert way.reenactment.faults == []
+    assert_same_states(way)
+    assert_replayable(way, tmp_path / "way.ndjson")
+    text = way.scenario()
+    assert "1->2 sk.request  # these two: the next of its kind overtakes it\n" in text
+    assert run_scenario(text, make_node) == text
+
+
+def first_overtaking(model: Model) -> tuple[Action, ...]:
+    """The shortest path that ends with a message before an older one of its kind between the same two."""
+    waiting = deque([(model.first(), ())])
+    while True:
+        state, path = waiting.popleft()
+        for action, after, _ in model.successors(state):
+            if action[0] == "message" and any(alike(model, action[2], other) for other in state[model.at_flight :]):
+                return (*path, action)
+            waiting.append((after, (*path, action)))
+
+
+def alike(model: Model, message: int, older: int) -> bool:
+    (src, dst, fields), (other_src, other_dst, other_fields) = (model.things[m] for m in (message, older))
+    return older < message and (src, dst, fields[0]) == (other_src, other_dst, other_fields[0])
+
+
+def test_a_seed_is_found_for_choices() -> None:
+    assert seed_for([]) == 0
+    assert seed_for([(2, 1), (2, 0), (3, 2)]) > 0
+
+
+def test_a_case_is_named_by_its_command() -> None:
+    case = Case("bv95", nodes=4, k=2, network="dup", dups=2, options={"tree": "static"})
+    assert command_line(case) == (
+        "fairgate check bv95 --nodes 4 --k 2 --requests 1 --network dup --dups 2 --option tree=static"
+    )
+
+
+# Ends.
+
+
+def test_an_interrupted_search_says_what_it_saw(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairgate.check.explore.SLICE", 100)
+
+    def stop(states: int, depth: int, queue: int) -> None:
+        assert states - queue >= 100
+        raise KeyboardInterrupt
+
+    report = explore(Case("fair_k", requests=2), progress=stop)
+    assert (report.complete, report.interrupted, report.violations) == (False, True, ())
+    assert 100 < report.states < 10_806
+
+
+def test_the_depth_can_be_bounded() -> None:
+    case = Case("naimi_trehel", requests=2)
+    cut = explore(case, deepest=10)
+    assert (cut.complete, cut.interrupted, cut.depth, cut.violations) == (False, False, 10, ())
+    assert cut.states < 1_530
+    assert explore(case, deepest=23).complete
+
+
+# Liveness where there are cycles, on graphs made by hand: state -> its successors, and a mask of who waits.
+
+
+def graph(*states: tuple[tuple[int, ...], int]) -> Graph:
+    made = Graph()
+    for targets, waiting in states:
+        made.extend([len(targets)], array("i", targets), array("i", [waiting]))
+    return made
+
+
+def test_cycles_are_told_from_ends() -> None:
+    assert graph(((1, 2), 0), ((2,), 1), ((), 0)).on_cycles() == []
+    assert graph(((1,), 0), ((2,), 1), ((1, 3), 1), ((), 0)).on_cycles() == [1, 2, 3]  # 3 lies behind one
+    assert graph(((0,), 0)).on_cycles() == [0]
+
+
+def test_whoever_can_never_come_in_is_lost() -> None:
+    assert graph(((1,), 0), ((2,), 1), ((1, 3), 1), ((), 0)).lost(nodes=1) is None
+    assert graph(((1,), 0), ((2,), 2), ((1, 3), 2), ((3,), 2)).lost(nodes=2) == (1, 1)
+    assert graph(((1, 2), 0), ((0,), 1), ((3,), 2), ((2,), 2)).lost(nodes=2) == (2, 1)

@@ -1,0 +1,213 @@
+"""How commands end: journals that do not fit, Ctrl-C, closed pipes, and terminals that are none."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pytest
+
+from fairgate.cli.app import run
+from fairgate.cli.demo import simulated
+from fairgate.cli.sim import command as sim
+from fairgate.sim.config import Config
+from fairgate.sim.run import simulate
+from fairgate.sim.summary import Result
+
+FAIRGATE = (sys.executable, "-c", "from fairgate.cli import main; main()")
+SMALL = ("--nodes", "6", "--requests", "4")
+SOON = 60  # seconds: a test that waits as long has failed
+
+
+def start(*arguments: str, **more: Any) -> subprocess.Popen[bytes]:
+    options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+    return subprocess.Popen([*FAIRGATE, *arguments], **options)
+
+
+@pytest.fixture
+def journal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    path = tmp_path / "run.ndjson"
+    assert run(["sim", "fair_k", *SMALL, "--journal", str(path)]) == 0
+    capsys.readouterr()
+    return path
+
+
+# replay.
+
+
+def test_a_journal_is_replayed_and_drawn(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["replay", str(journal)]) == 0
+    out, err = capsys.readouterr()
+    steps = len(journal.read_bytes().splitlines()) - 1
+    assert err == ""
+    assert out.startswith("fair_k: 6 nodes, k = 3, seed 1, from sim\n")
+    assert "┃ inside" in out
+    assert out.endswith(f"{steps} steps replayed: all came out the same\n")
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_part_of_a_journal_is_drawn_and_all_of_it_compared(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["replay", str(journal), "--nodes", "0,2-3", "--from", "10", "--to", "20", "--ascii"]) == 0
+    _, _, heading, *rows, last = capsys.readouterr().out.splitlines()
+    assert heading.split() == ["0", "2", "3"]
+    assert rows
+    assert all(10 <= int(row.split()[0]) <= 20 and row.isascii() for row in rows)
+    assert last.startswith(f"{len(journal.read_bytes().splitlines()) - 1} steps")
+
+
+def test_check_only_draws_nothing(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["replay", str(journal), "--check-only"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "old", "new", "code", "said"),
+    [
+        (5, b'"n":', b'"n":x', 2, ":5: broken JSON"),
+        (5, b'"e":"start"', b'"e":"stare"', 2, ":5: unknown event 'stare'"),
+        (1, b"fairgate-journal", b"diary", 2, ":1: schema 'diary'"),
+        (1, b'"fair_k"', b'"fairk"', 2, ":1: there is no protocol 'fairk': did you mean fair_k?"),
+        (1, b'"k":3', b'"k":7', 2, ":1: broken header: its setup makes no sense (k must be 1..6"),
+        (9, b'"k":[1,', b'"k":[2,', 1, ":9: node "),
+    ],
+)
+def test_a_journal_that_does_not_fit(
+    journal: Path, capsys: pytest.CaptureFixture[str], line: int, old: bytes, new: bytes, code: int, said: str
+) -> None:
+    lines = journal.read_bytes().splitlines(keepends=True)
+    assert old in lines[line - 1]
+    lines[line - 1] = lines[line - 1].replace(old, new)
+    journal.write_bytes(b"".join(lines))
+    assert run(["replay", str(journal)]) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"fairgate: {journal}{said}")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--nodes 9", "there is no node 9: nodes are 0..5"),
+        ("--nodes one", "cannot read --nodes one: write it as 1,2,5 or 0-4"),
+        ("--from 9 --to 8", "--from and --to are lines of the journal"),
+    ],
+)
+def test_replay_refuses_in_one_line(journal: Path, capsys: pytest.CaptureFixture[str], options: str, said: str) -> None:
+    assert run(["replay", str(journal), *options.split()]) == 2
+    assert capsys.readouterr().err.startswith(f"fairgate: {said}")
+
+
+def test_a_journal_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["replay", "nowhere.ndjson"]) == 2
+    assert capsys.readouterr().err == "fairgate: cannot read the journal nowhere.ndjson: No such file or directory\n"
+
+
+# Ctrl-C.
+
+
+def opened(pipe: Path) -> BinaryIO:
+    """As soon as somebody writes to it. A plain open would wait for ever for a writer that failed."""
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    waiting = select.poll()
+    waiting.register(reader, select.POLLIN)
+    assert waiting.poll(1000 * SOON), "nothing was written"
+    os.set_blocking(reader, True)
+    return os.fdopen(reader, "rb")
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_ctrl_c_gives_what_was_measured(tmp_path: Path, as_json: bool) -> None:
+    """The journal goes to a pipe with a name: what comes out of it shows that the run is under way."""
+    pipe = tmp_path / "journal"
+    os.mkfifo(pipe)
+    endless = ("--nodes", "10", "--cs", "0.001", "--requests", "10000000", "--journal", str(pipe))
+    process = start("sim", "fair_k", *endless, *(["--json"] if as_json else []))
+    with opened(pipe) as reader:
+        for _ in range(1000):
+            assert reader.readline().endswith(b"\n")
+        process.send_signal(signal.SIGINT)
+        while reader.read(1 << 16):
+            pass
+    out, err = process.communicate(timeout=SOON)
+    assert (process.returncode, err) == (130, b"")
+    if as_json:
+        found = json.loads(out)
+        assert found["interrupted"] is True
+        assert 0 < found["entries"] < 10 * 10_000_000
+    else:
+        assert b"(interrupted)" in out
+        assert b"no violation until it was interrupted" in out
+
+
+@pytest.mark.parametrize("done", [0, 2])
+def test_ctrl_c_gives_the_trials_that_were_done(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], done: int
+) -> None:
+    def stopped(config: Config, *_: object) -> list[Result]:
+        return [simulate(replace(config, seed=seed)) for seed in range(done)]
+
+    monkeypatch.setattr(sim, "run_trials", stopped)
+    assert run(["sim", "fair_k", *SMALL, "--trials", "5", "--json"]) == 130
+    found = json.loads(capsys.readouterr().out)
+    assert (found["interrupted"], len(found["trials"]), found["violations"]) == (True, done, 0)
+    assert {*sim.ALWAYS, "protocol", "nodes", "k", "seed", "seconds"} <= set(found)
+    assert run(["sim", "fair_k", *SMALL, "--trials", "5"]) == 130
+
+
+def test_ctrl_c_ends_the_simulated_demo(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(simulated, "LAN", replace(simulated.LAN, requests=5))
+    monkeypatch.setattr(simulated, "simulate", lambda *asked: replace(simulate(*asked), interrupted=True))
+    assert run(["demo", "--simulated"]) == 130
+    assert "Try next" not in capsys.readouterr().out
+
+
+def test_ctrl_c_before_anything_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> Result:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sim, "simulate", interrupted)
+    assert run(["sim", "fair_k"]) == 130
+
+
+# Pipes and terminals.
+
+
+def test_a_closed_pipe_ends_it_quietly(tmp_path: Path) -> None:
+    journal = str(tmp_path / "long.ndjson")
+    made = start("sim", "fair_k", "--nodes", "20", "--requests", "40", "--journal", journal)
+    assert made.communicate(timeout=SOON)[1] == b""
+    process = start("replay", journal)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()  # most of the picture is still to come: a pipe holds less
+    assert process.stderr.read() == b""
+    assert process.wait(timeout=SOON) == 141
+    process.stderr.close()
+
+
+@pytest.mark.parametrize("trials", ["1", "2"])
+def test_no_progress_bar_on_a_pipe(trials: str) -> None:
+    process = start("sim", "fair_k", "--trials", trials, env={**os.environ, "FORCE_COLOR": "1"})
+    out, err = process.communicate(timeout=SOON)
+    assert (process.returncode, err) == (0, b"")
+    assert b"no violation" in out
+
+
+def test_a_progress_bar_on_a_terminal() -> None:
+    keyboard, screen = os.openpty()
+    process = start("sim", "fair_k", *SMALL, "--json", stderr=screen, env={**os.environ, "TERM": "xterm"})
+    out, _ = process.communicate(timeout=SOON)
+    os.close(screen)
+    shown = os.read(keyboard, 1 << 16)
+    os.close(keyboard)
+    assert b"fair_k, entries" in shown
+    assert json.loads(out)["entries"] == 24

@@ -1,0 +1,130 @@
+"""EE's rounds: requests, exits and churn at set times, with many gates at once (sim/rounds.py, sim/churn.py)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fairgate.errors import BadInput
+from fairgate.overlay.ring import Ring
+from fairgate.sim.build import build
+from fairgate.sim.churn import overlay_of, owner_of
+from fairgate.sim.config import Config
+from fairgate.sim.run import run, simulate
+
+SMALL = Config(
+    protocol="sigma",
+    nodes=60,
+    k=1,
+    resources=4,
+    workload="rounds",
+    rounds=10,
+    requests=5,
+    per_resource=True,
+    latency="0.05",
+    stack=("settled_pastry",),
+    options={"replicas": 5},
+)
+
+
+def test_each_gate_has_its_own_holder_and_its_own_line() -> None:
+    result = simulate(SMALL)
+    assert result.broken == ()
+    assert result.max_inside == 1
+    assert result.entries > SMALL.resources  # more than the first of each gate
+    assert result.backlog > 0  # they ask faster than they leave
+    assert result.simulated == pytest.approx(10 * 100 * 0.05)
+
+
+def test_requests_in_all_are_fewer_than_for_each_resource() -> None:
+    whole, each = simulate(replace(SMALL, per_resource=False)), simulate(SMALL)
+    assert whole.entries + whole.backlog <= 10 * 5
+    assert 4 * 10 * 3 < each.entries + each.backlog <= 4 * 10 * 5  # who waits already is not asked again
+
+
+def test_nobody_leaves_where_the_chance_is_nothing_and_all_where_it_is_one() -> None:
+    never, always = simulate(replace(SMALL, leave=0.0)), simulate(replace(SMALL, leave=1.0))
+    assert never.entries == SMALL.resources
+    assert always.entries > 2 * never.entries
+
+
+def test_churn_replaces_passers_by_and_never_who_asks() -> None:
+    config = replace(SMALL, requesters=20, churn=8)
+    engine = build(config)
+    run(engine, None)
+    assert engine.violations == []
+    ring: Ring = engine.setup.shared["ring"]
+    assert ring.size == 60
+    assert sum(not ring.has(node) for node in range(60)) > 10
+    assert all(engine.is_down(node) != ring.has(node) for node in range(60 + 4 * 10))
+    asked = [node for node, entries in enumerate(engine.metrics.node_totals()) if entries]
+    assert all(ring.has(seat // 4) for seat in asked)
+
+
+@pytest.mark.parametrize("protocol", ["sigma", "strawman", "e2e_ft", "non_e2e_faults"])
+def test_gates_go_on_while_nodes_come_and_go(protocol: str) -> None:
+    """With 6 of 7 votes, five replicas must have lost their memory at once before two can be inside."""
+    options = {"replicas": 7, "quorum": 6, "lease": 2_000_000_000}
+    config = replace(SMALL, protocol=protocol, requesters=20, churn=4, options=options)
+    for seed in range(1, 4):
+        result = simulate(replace(config, seed=seed))
+        assert result.broken == ()
+        assert result.entries > SMALL.resources
+
+
+def test_a_replica_that_loses_its_memory_is_the_owner_of_its_key() -> None:
+    engine = build(replace(SMALL, replica_life=20.0, options={"replicas": 7, "quorum": 6}))
+    key = 1 << 63
+    assert overlay_of(engine.nodes[owner_of(engine, key)]).next_hop(key) == -1
+    run(engine, None)
+    assert engine.violations == []
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"options": {"replicas": 5, "quorum": 6}}, "--quorum must be 1..5 (the number of replicas), not 6"),
+        (
+            {"options": {"replicas": 6, "quorum": 3}},
+            "--quorum 3 of 6 replicas would let 2 in, and k is 1: use 4 to 6",
+        ),
+        ({"options": {"replicas": 61}}, "--replicas must be 1..60 (the number of nodes), not 61"),
+        ({"resources": 0}, "--resources must be at least 1, not 0"),
+        ({"churn": 3}, "--churn is an even number of nodes that come or go in each of --rounds"),
+        ({"requests": 61}, "--requests 61 for each resource, but only 60 nodes ask"),
+        ({"requesters": 61}, "--requesters must be 0..60 (the number of nodes), not 61"),
+        ({"workload": "closed"}, "--rounds N is for --workload rounds, and at least 1"),
+    ],
+)
+def test_a_config_that_makes_no_sense_is_told_in_one_line(change: dict[str, object], line: str) -> None:
+    with pytest.raises(BadInput) as wrong:
+        build(replace(SMALL, **change))  # type: ignore[arg-type]
+    assert str(wrong.value) == line
+
+
+# Rings that learn.
+
+
+@pytest.mark.parametrize("overlay", ["chord", "pastry"])
+@pytest.mark.parametrize("protocol", ["sigma", "e2e", "non_e2e"])
+def test_rounds_on_a_ring_that_learns(protocol: str, overlay: str) -> None:
+    """All join first; then passers-by leave and others come, while the rest goes on asking."""
+    config = Config(
+        protocol, nodes=20, k=1, workload="rounds", rounds=10, requests=6, requesters=10, churn=4, latency="0.1",
+        options={"replicas": 5}, stack=(overlay,), seed=3,
+    )  # fmt: skip
+    result = simulate(config)
+    assert result.broken == ()
+    assert result.entries > 1
+    assert result.messages["ov.leaving"]
+    assert result.messages["ov.estate"] > 19
+
+
+def test_crashes_and_resets_on_a_ring_that_learns() -> None:
+    config = Config("sigma", nodes=12, k=1, requests=4, cs=1.0, latency="0.1", faults="crash:*2@5+10,reset:3@8+4")
+    for overlay in ("chord", "pastry"):
+        result = simulate(replace(config, stack=(overlay,), marks=True))
+        assert result.broken == ()
+        assert result.entries >= 10 * 4
+        assert result.marks["a title was made anew"]

@@ -1,0 +1,112 @@
+"""The checker over the strawman and Sigma: replica i is at node i, and the first nodes are clients as well.
+
+Bounds: no leases, no second questions (`retry` and `resend` 0): nothing waits for a clock, and clocks stand still.
+A `life` is drawn out of two where there is a reset: before it the first, after it the second, since two lives that are
+alike are not what is looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from fairgate.check.case import Case
+from fairgate.check.explore import CheckReport, Explorer
+from fairgate.check.model import Model, State, Successor
+from fairgate.core.ids import NIL
+from fairgate.core.kbr import Door
+from fairgate.core.keyspace import place_of
+from fairgate.core.mutex import Mutex
+from fairgate.core.setup import Setup
+from fairgate.protocols.sigma.protocol import Sigma
+from fairgate.protocols.sigma.strawman import Strawman
+from tests.support.sigma_quotient import Lives, Quotient
+
+RESETS = 4  # the place of that budget
+
+
+def placed(protocol: type[Strawman]) -> type[Strawman]:
+    """The protocol with replica i at node i."""
+
+    class Placed(protocol):  # type: ignore[misc, valid-type]
+        def __init__(self, me: int, setup: Setup, out: Door) -> None:
+            protocol.__init__(self, me, setup, out)
+            self.voters = tuple([place_of(i) for i in range(len(self.voters))])
+
+    return Placed
+
+
+def with_clients(model: Model, state: State, clients: Collection[int]) -> State:
+    """The same in which nobody else asks."""
+    others = [me for me in range(model.n) if me not in clients]
+    changed = list(state)
+    for me in others:
+        changed[model.n + me] = model.status(me, 0, 0, "idle", NIL)
+    return tuple(changed)
+
+
+class SomeAsk(Model):
+    """Of the nodes only these ask; all others are on the way, or play replicas."""
+
+    def __init__(self, case: Case, protocol: type[Mutex], clients: Collection[int]) -> None:
+        self.clients = clients
+        super().__init__(case, protocol)
+
+    def first(self) -> State:
+        return with_clients(self, super().first(), self.clients)
+
+
+class Placement(Lives):
+    def __init__(self, case: Case, protocol: type[Strawman], clients: int, merged: bool = False) -> None:
+        self.clients = clients
+        self.forgetful = range(case.nodes - 1 if merged else 0, case.nodes)
+        super().__init__(case, placed(protocol))
+        self.quotient = Quotient(self) if merged else None
+
+    def first(self) -> State:
+        return self.merged(with_clients(self, super().first(), range(self.clients)))
+
+    def successors(self, state: State) -> list[Successor]:
+        """Clocks stand still, and lives are numbered by the resets so far."""
+        return [
+            (action, self.merged(after), broken)
+            for action, after, broken in super().successors(state)
+            if action[0] != "tick"
+            and (action[0] != "reset" or action[1] in self.forgetful)
+            and all(choice == self.life(state, action[1]) for choice in action[3])
+        ]
+
+    def life(self, state: State, me: int) -> int:
+        budgets = self.things[state[self.at_budgets]]
+        return self.case.resets - budgets[RESETS] if me in self.forgetful else 0
+
+    def merged(self, state: State) -> State:
+        return self.quotient.of(state) if self.quotient else state
+
+
+def placement(
+    protocol: type[Strawman] = Sigma,
+    nodes: int = 3,
+    clients: int = 2,
+    replicas: int = 3,
+    quorum: int = 2,
+    merged: bool = False,
+    options: dict[str, Any] | None = None,
+    **bounds: Any,
+) -> Placement:
+    """`merged`: up to what makes no difference, and only nodes that are no clients are reset."""
+    lives = bounds.get("resets", 0) + 1
+    untimed = {"lease": 0, "retry": 0, "resend": 0, "prime": False, "lives": lives}
+    case = Case(
+        protocol.about.name,
+        nodes=nodes,
+        ticks=1,
+        options={**untimed, "replicas": replicas, "quorum": quorum, **(options or {})},
+        **bounds,
+    )
+    return Placement(case, protocol, clients, merged)
+
+
+def explored(protocol: type[Strawman] = Sigma, most_states: int | None = None, **bounds: Any) -> CheckReport:
+    model = placement(protocol, **bounds)
+    return Explorer(model.case, model).run(most_states=most_states)

@@ -1,0 +1,87 @@
+"""Random walks of a gate above `regenerate`: nodes die, each survivor hears of it in its own time, people give up."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from fairgate.core.choose import from_floats
+from fairgate.core.layers import Layer, over
+from fairgate.core.mutex import Mutex
+from fairgate.core.setup import Setup
+from fairgate.recovery.regenerate import Regenerate
+from fairgate.scenario.manual import Violation
+from fairgate.walks.lossy import LossyNetwork, calm_down, one_move
+from tests.support.law import Lawful
+
+
+class Mortal(LossyNetwork):
+    """As LossyNetwork, and tells views; those that were not told yet stand in line for each node."""
+
+    def begin(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.number = 0
+        self.untold: dict[int, list[tuple[int, tuple[int, ...]]]] = {me: [] for me in self.nodes}
+
+    def die(self, me: int) -> None:
+        self.crash(me)
+        self.number += 1
+        alive = tuple([other for other in self.nodes if other not in self.crashed])
+        for other in alive:
+            self.untold[other].append((self.number, alive))
+
+    def tell_one(self) -> bool:
+        waiting = [me for me, views in self.untold.items() if views and me not in self.crashed]
+        if not waiting:
+            return False
+        me = self.rng.choice(waiting)
+        self.step(me, "on_view", *self.untold[me].pop(0))
+        return True
+
+
+class LawfulMortal(Mortal, Lawful):
+    """Every step is taken by a clone as well, which was loaded from the node's key. The dead have none."""
+
+    def step(self, me: int, call: str, *arguments: Any) -> None:
+        if me not in self.crashed:
+            super().step(me, call, *arguments)
+
+
+def mortal_walk(
+    protocol: type[Mutex],
+    seed: int,
+    layer: type[Layer] = Regenerate,
+    kind: Callable[..., Mortal] = Mortal,
+    options: dict[str, Any] | None = None,
+) -> Mortal:
+    """Breaches raise Violation; at the end all survivors have been served."""
+    rng = random.Random(seed)
+    n = rng.randint(3, 6)
+    k = rng.randint(1, n - 2) if protocol.about.many else 1
+    setup = Setup(tuple(range(n)), k, epoch=1, options=options)
+    chooser = from_floats(rng.random)
+    if kind is LawfulMortal:
+        hand = kind(over(layer, protocol), setup, protocol.about.slots, chooser, {})
+    else:
+        hand = kind(over(layer, protocol), setup, protocol.about.slots, chooser, census=False)
+    hand.begin(rng)
+    left = dict.fromkeys(hand.nodes, 3)
+    deaths = sorted(rng.sample(range(100), rng.randint(1, n - k - 1) if n - k > 1 else 1))
+    for step in range(100):
+        if deaths and step == deaths[0]:
+            deaths.pop(0)
+            victim = rng.choice([me for me in hand.nodes if me not in hand.crashed])
+            hand.die(victim)
+            left[victim] = 0
+        if rng.random() < 0.2:
+            hand.tell_one()
+        hand.now += rng.randint(0, 5)
+        one_move(hand, rng, left)
+    while hand.tell_one():
+        one_move(hand, rng, left)
+    try:
+        calm_down(hand, rng, left)
+    except Violation as broken:
+        raise Violation(f"{broken} [seed {seed}]") from broken
+    return hand

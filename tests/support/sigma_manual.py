@@ -1,0 +1,62 @@
+"""Sigma and the strawman moved by hand: replica i is at node i, the clients are the nodes after them."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from fairgate.core.message import Message
+from fairgate.core.setup import Setup
+from fairgate.protocols.sigma.protocol import Sigma
+from fairgate.protocols.sigma.strawman import Strawman
+from fairgate.protocols.sigma.votes import Response
+from fairgate.registry import with_layers
+from fairgate.scenario.manual import ManualNetwork
+from tests.support.dht_check import placed
+
+UNTIMED = {"lease": 0, "retry": 0, "resend": 0, "prime": False}
+
+
+def hand_of(
+    replicas: int = 3, clients: int = 3, k: int = 1, protocol: type[Strawman] = Sigma, **options: Any
+) -> ManualNetwork:
+    lives = count(1)
+    setup = Setup(
+        tuple(range(replicas + clients)), k, options={**UNTIMED, "replicas": replicas, "backoff": 1000, **options}
+    )
+    return ManualNetwork(with_layers(placed(protocol)), setup, False, lambda n: next(lives) % n)
+
+
+def node(hand: ManualNetwork, me: int) -> Any:
+    """The protocol's node within the stack."""
+    stack: Any = hand.nodes[me]
+    return stack.upper.at(0)
+
+
+def move(hand: ManualNetwork, src: int, dst: int, kind: type[Message] = Message) -> None:
+    """Deliver the oldest message of that kind between the two."""
+    hand.deliver(
+        next(at for at, f in enumerate(hand.flight) if (f.src, f.dst) == (src, dst) and isinstance(f.msg, kind))
+    )
+
+
+def ask(hand: ManualNetwork, client: int, *replicas: int) -> None:
+    """The client asks; its REQUESTs reach these replicas, and the answers come back."""
+    hand.acquire(client)
+    reach(hand, client, *replicas)
+
+
+def reach(hand: ManualNetwork, client: int, *replicas: int) -> None:
+    for i in replicas:
+        move(hand, client, i)
+        move(hand, i, client, Response)
+
+
+def sent(hand: ManualNetwork) -> list[str]:
+    return [f"{f.src}>{f.dst} {f.msg.tag.removeprefix('sg.')}" for f in hand.flight]
+
+
+def replica(hand: ManualNetwork, i: int) -> tuple[int, list[int]]:
+    """Its owner and its queue."""
+    rep = node(hand, i).replicas[i]
+    return rep.Cowner, [w.client for w in rep.Queue]

@@ -1,0 +1,386 @@
+"""A swarm finds what is wrong, shrinks it to a command that shows it, and finds nothing where nothing is wrong."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import typer
+
+from fairgate.cli.sim.command import sim_command
+from fairgate.cli.swarm.command import exit_code_of, swarm_command
+from fairgate.cli.swarm.command_line import retold, sim_words
+from fairgate.core.mutex import Mutex
+from fairgate.errors import BadInput
+from fairgate.protocols.raymond_fd import RaymondFD, RaymondFDLiteral
+from fairgate.protocols.sigma.strawman import Strawman
+from fairgate.recovery.channel import Channel
+from fairgate.registry import PROTOCOLS, find_protocol
+from fairgate.sim.config import Config
+from fairgate.swarm.marks import marks_of
+from fairgate.swarm.promise import claims, everybody_comes_in, promised
+from fairgate.swarm.random_ring_config import random_config
+from fairgate.swarm.run import Limits, SwarmReport, attempt, property_of, swarm
+from fairgate.swarm.shrink import Shrunk, fit, shrink, simpler
+from fairgate.trace.journal import read
+from tests.mutants.mutate import mutant
+
+LITERAL = "raymond_fd_literal"
+WHOLE = [name for name, kind in PROTOCOLS.items() if "literal" not in name and kind is not Strawman]
+
+
+def smallest(report: SwarmReport, kind: str = "") -> Shrunk:
+    """Of the first failure, or of the first of that kind."""
+    run, broken = next(failure for failure in report.failures if failure[1].startswith(kind))
+    return shrink(random_config(report.protocol, report.seed, run), broken)
+
+
+# What is drawn.
+
+
+@pytest.mark.parametrize("name", ["fair_k", "raymond_fd", "leased"])
+def test_the_same_seed_draws_the_same_configurations(name: str) -> None:
+    assert [random_config(name, 1, run) for run in range(50)] == [random_config(name, 1, run) for run in range(50)]
+    assert random_config(name, 1, 0) != random_config(name, 2, 0)
+    assert random_config(name, 1, 0) != random_config(name, 1, 1)
+
+
+def test_workers_change_nothing_but_the_time() -> None:
+    alone, together = (swarm(LITERAL, 1, Limits(60), workers) for workers in (1, 2))
+    assert (alone.runs, alone.failures, alone.marks) == (together.runs, together.failures, together.marks)
+
+
+def test_what_is_drawn_differs_in_every_respect() -> None:
+    configs = [random_config("raymond_fd", 1, run) for run in range(200)]
+    assert {config.nodes for config in configs} == set(range(2, 9))
+    assert {config.requests for config in configs} == set(range(1, 7))
+    assert {config.workload for config in configs} == {"closed", "open", "rounds"}
+    assert {config.stack for config in configs} == {(), ("channel",)}
+    faults = ",".join(config.faults for config in configs)
+    assert all(f"{kind}:" in faults for kind in ("loss", "dup", "reorder", "partition", "crash", "doubt"))
+
+
+def test_time_ends_a_swarm_too() -> None:
+    assert swarm("fair_k", 1, Limits(None, 0.0)).runs == 0
+
+
+# What is promised.
+
+
+def test_a_holed_version_is_held_to_the_promise_of_the_whole_one() -> None:
+    assert RaymondFDLiteral.about.survives == ()
+    assert claims(RaymondFDLiteral) == claims(RaymondFD) == {"crash"}
+
+
+@pytest.mark.parametrize(
+    ("config", "fine"),
+    [
+        (Config("fair_k", 4, faults="loss:0.1"), False),
+        (Config("fair_k", 4, faults="loss:0.1,dup:0.1,partition:0-1/2-3@5+5", stack=("channel",)), True),
+        (Config("fair_k", 4, faults="partition:0-1/2-3@5", stack=("channel",)), False),  # never heals
+        (Config("fair_k", 4, faults="reorder:0.5"), True),
+        (Config("fair_k", 4, faults="crash:1@50"), False),
+        (Config("fair_k", 4, faults="reset:1@50+1"), False),
+        (Config("leased", 4, faults="crash:1@50"), True),
+        (Config("leased", 4, faults="crash:0@50"), False),  # the root
+        (Config("leased", 4, options={"lease": 2 * 10**9}), False),  # as long as a round trip
+        (Config("raymond_fd", 4, faults="crash:0@50"), True),
+        (Config("raymond_fd", 2, faults="crash:0@50,crash:1@50"), False),  # nobody is left
+        (Config("raymond_fd", 4, faults="crash:*2@50"), False),  # may be drawn again, otherwise
+        (Config("raymond_fd", 4, faults="crash:0@3"), False),  # in the initialization
+        (Config("raymond_fd", 4, faults="crash:0@50,loss:0.1", stack=("channel",)), False),
+    ],
+)
+def test_promises(config: Config, fine: bool) -> None:
+    assert promised(config) == fine
+
+
+# What is found.
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_nothing_is_wrong_with(name: str) -> None:
+    report = swarm(name, 7, Limits(40))
+    assert (report.runs, report.failures) == (40, [])
+
+
+def test_the_paper_to_the_letter_fails_and_shrinks_to_a_command() -> None:
+    shrunk = smallest(swarm(LITERAL, 1, Limits(60)))
+    assert shrunk.plain
+    assert property_of(shrunk.broken) == "liveness"
+    assert shrunk.config.nodes <= 3
+    assert shrunk.config.requests == 1
+    assert promised(shrunk.config)
+    assert exit_code_of(shrunk.config) == 1
+    assert exit_code_of(replace(shrunk.config, protocol="raymond_fd")) == 0
+
+
+MUTANTS = {
+    "keeps its parent when it asks (RQ2)": ("            self.parent = NIL  # FK:RQ2", "            pass"),
+    "the fence stands still": ("        self.fence += 1\n", ""),
+    "fails with an exception": ("        self.fence += 1\n", "        {}[self.me]\n"),
+}
+
+
+@pytest.fixture(params=MUTANTS)
+def mutated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A mutant of Fair-k, among the protocols for as long as the test runs."""
+    protocol: type[Mutex] = mutant("protocols.fair_k", *MUTANTS[request.param]).FairK
+    protocol.about = replace(protocol.about, name="fair_k_mutant")
+    monkeypatch.setitem(PROTOCOLS, "fair_k_mutant", protocol)
+    return "fair_k_mutant"
+
+
+def test_a_mutant_is_found_and_shrunk(mutated: str) -> None:
+    report = swarm(mutated, 1, Limits(40))
+    shrunk = smallest(report)
+    assert shrunk.config.nodes <= 3
+    assert shrunk.plain
+    assert (shrunk.config.faults, shrunk.config.stack, shrunk.config.latency) == ("", (), "1")
+    assert exit_code_of(shrunk.config) == 1
+
+
+# Marks.
+
+
+def test_every_mark_of_fair_k_is_met() -> None:
+    report = swarm("fair_k", 1, Limits(150))
+    assert "child arrived after release" in report.marks
+    assert "a turn came for a cancelled request" in report.marks  # of core/mutex.py
+    assert "a message came again" in report.marks  # of the channel
+    assert report.missed == []
+
+
+def test_a_neighbour_in_the_same_file_has_marks_of_its_own() -> None:
+    only = set(marks_of(RaymondFDLiteral)) - set(marks_of(RaymondFD))
+    assert only == {"the detecting node told itself nothing"}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_whatever_is_noted_was_found_in_the_source(name: str) -> None:
+    met = set(swarm(name, 3, Limits(20)).marks)
+    assert met == set(marks_of(find_protocol(name), Channel))
+
+
+# Shrinking.
+
+
+def test_nothing_that_is_good_shrinks() -> None:
+    config = random_config("fair_k", 1, 0)
+    assert shrink(config, "k: never happened", most=5).config == config
+
+
+def test_every_step_is_another_configuration() -> None:
+    for run in range(100):
+        config = random_config(LITERAL, 1, run)
+        assert config not in list(simpler(config))
+
+
+@pytest.mark.parametrize(
+    ("piece", "fitted"),
+    [
+        ("crash:5@1.5", "crash:2@1.5"),
+        ("reset:1@1+2", "reset:1@1+2"),
+        ("partition:0-3/4-7@2+5", "partition:0-1/2@2+5"),
+        ("partition:0/1-7@2+5", "partition:0/1-2@2+5"),
+        ("loss:0.1", "loss:0.1"),
+    ],
+)
+def test_faults_fit_fewer_nodes(piece: str, fitted: str) -> None:
+    assert fit(piece, 3) == fitted
+
+
+# The command line of a configuration.
+
+
+def read_back(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Config:
+    """What `fairgate sim` would simulate."""
+    asked: list[Config] = []
+    monkeypatch.setattr("fairgate.cli.sim.command.one", lambda config, *_: asked.append(config))
+    app = typer.Typer()
+    app.command()(sim_command)
+    app(args=words, standalone_mode=False)
+    return asked[0]
+
+
+@pytest.mark.parametrize("name", ["bv95", "leased", "raymond_fd"])
+def test_a_retold_configuration_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for run in range(50):
+        config = random_config(name, 1, run)
+        again = read_back(shlex.split(retold(config))[2:], monkeypatch)
+        left_out = {"marks": True, "census_every": 1}
+        if config.workload != "rounds":
+            left_out["askers"] = config.askers
+        if not config.give_up:
+            left_out["give_up_after"] = config.give_up_after
+        assert replace(again, **left_out) == config
+
+
+def test_a_command_that_cannot_be_read_shows_nothing() -> None:
+    assert exit_code_of(Config("fair_k", nodes=0)) == 2
+
+
+def test_a_good_command_shows_nothing() -> None:
+    assert exit_code_of(Config("fair_k", 3, 1, requests=1)) == 0
+
+
+# The command.
+
+
+def swarmed(capsys: pytest.CaptureFixture[str], name: str, **options: object) -> tuple[int, str]:
+    code = swarm_command(name, workers=1, **options)  # type: ignore[arg-type]
+    return code, capsys.readouterr().out
+
+
+def test_json_and_journal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "minimal.ndjson"
+    code, out = swarmed(capsys, LITERAL, runs=40, journal=str(path), as_json=True)
+    said = json.loads(out)
+    assert code == 1
+    assert {"protocol", "runs", "failures", "seed", "marks", "missed", "minimal", "seconds"} <= set(said)
+    assert (said["protocol"], said["runs"], said["seed"]) == (LITERAL, 40, 1)
+    assert said["failures"] > 0
+    assert said["minimal"].startswith("fairgate sim raymond_fd_literal --nodes 2 ")
+    header, steps = read(path)
+    assert header.protocol == LITERAL
+    assert any(step.event == "crash" for step in steps)
+
+
+def test_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out = swarmed(capsys, "leased", runs=40)
+    assert code == 0
+    assert "leased: 40 runs, seed 1" in out
+    assert "the root took a slot back" in out
+    assert "never" in out  # an offer nobody asked for needs a network that doubles messages
+    assert "no failure in 40 runs" in out
+
+
+def test_a_failure_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out = swarmed(capsys, LITERAL, runs=40)
+    assert code == 1
+    assert "the first, run 9: liveness" in out
+    assert [line for line in out.splitlines() if line.startswith("  fairgate sim raymond_fd_literal ")]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"runs": 0}, {"minutes": 0.0}, {"minutes": float("nan")}, {"journal": "no/such/place/run.ndjson"}],
+)
+def test_bad_input(options: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(BadInput):
+        swarmed(capsys, "fair_k", **options)
+
+
+def test_bad_workers() -> None:
+    with pytest.raises(BadInput, match="--workers"):
+        swarm_command("fair_k", workers=0)
+
+
+def interrupted_after(batches: int) -> Iterator[None]:
+    yield from [None] * batches
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_gives_what_was_seen(workers: int) -> None:
+    events = interrupted_after(2)
+    report = swarm("fair_k", 1, Limits(10_000), workers, lambda _: next(events))
+    assert report.interrupted
+    assert report.runs == 60
+
+
+def test_ctrl_c_is_exit_code_130(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: object) -> SwarmReport:
+        report = swarm(LITERAL, 1, Limits(40))
+        report.interrupted = True
+        return report
+
+    monkeypatch.setattr("fairgate.cli.swarm.command.swarm", interrupted)
+    code, out = swarmed(capsys, LITERAL, as_json=True)
+    assert code == 130
+    assert json.loads(out)["interrupted"]
+
+
+# Runs that end badly.
+
+
+def test_an_endless_run_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairgate.swarm.run.MOST_EVENTS", 10)
+    broken, _ = attempt(Config("fair_k", 5, 2, requests=20))
+    assert broken.startswith("liveness: still busy after 10 events")
+
+
+def test_a_timed_run_ends_when_the_last_that_asked_has_crashed() -> None:
+    """Else its survivors would send to the dead, again and again, for ever."""
+    crash = Config("leased", 2, 1, requests=2, cs=100.0, rate=100.0, latency="0.1", faults="crash:1@200")
+    assert attempt(replace(crash, stack=("channel",))) == ("", {})
+
+
+def test_a_cut_ends_where_messages_take_no_time() -> None:
+    cut = Config("fair_k", 4, 1, requests=5, latency="0", faults="partition:0-1/2-3@1+5", stack=("channel",))
+    assert attempt(cut) == ("", {})
+
+
+def test_words_are_plain() -> None:
+    words = sim_words(Config("bv95", 5, 2, rate=10.0, cs=0.1, options={"tree": "last_used"}))
+    assert " ".join(words) == (
+        "bv95 --nodes 5 --k 2 --requests 200 --rate 10 --cs 0.1 --latency 1 --seed 1 --option tree=last_used"
+    )
+
+
+def test_the_strawman_is_refused_in_one_line() -> None:
+    with pytest.raises(BadInput, match="the strawman lets nobody in where many ask"):
+        random_config("strawman", 1, 1)
+
+
+# On a DHT.
+
+
+def test_on_a_dht_overlays_replicas_and_lost_memories_are_drawn() -> None:
+    configs = [random_config("sigma", 1, run) for run in range(200)]
+    assert {config.stack[0] for config in configs} == {"full", "settled_chord", "settled_pastry"}
+    assert {config.k for config in configs} == {1, 2}
+    assert {config.options["replicas"] for config in configs} >= set(range(1, 8))
+    faults = ",".join(config.faults for config in configs)
+    assert all(f"{kind}:" in faults for kind in ("loss", "dup", "reorder", "partition", "crash", "reset"))
+
+
+@pytest.mark.parametrize(
+    ("config", "fine"),
+    [
+        (Config("sigma", 8, 1, faults="reset:2@5+1", options={"replicas": 3}), True),  # owns none
+        (Config("sigma", 8, 1, faults="reset:1@5+1", options={"replicas": 3}), False),  # 2m - n = 1
+        (Config("sigma", 8, 1, faults="reset:2@5+1", options={"replicas": 3, "voting": "zones"}), False),
+        (Config("sigma", 8, 1, faults="crash:1@5", stack=("settled_chord",)), False),  # nobody finds a way round it
+        (Config("non_e2e_faults", 8, 1, faults="loss:0.1", options={"lease": 60 * 10**9, "retry": 5 * 10**9}), True),
+        (Config("sigma", 8, 1, faults="reset:2@5+1", stack=("full", "channel")), False),  # whose numbers begin anew
+        (Config("non_e2e_faults", 8, 1, faults="loss:0.1"), False),  # only with leases
+        (Config("e2e", 8, 1, faults="loss:0.1"), False),
+    ],
+)
+def test_promises_on_a_dht(config: Config, fine: bool) -> None:
+    assert promised(replace(config, latency="0.1")) == fine
+
+
+def test_everybody_comes_in_under_faults_too_but_for_zones_that_lose_messages() -> None:
+    lossy = Config("sigma", 8, 1, faults="loss:0.4")
+    assert everybody_comes_in(lossy)
+    assert not everybody_comes_in(replace(lossy, options={"voting": "zones"}))
+
+
+def test_patience_is_longer_than_what_a_protocol_waits() -> None:
+    """Retries are up to 16 times 99 s apart here; without faults, and nobody hangs."""
+    slow = Config("non_e2e", 6, 1, 100.0, 0.1, "0.3", 6, seed=967_571, workload="open", stack=("settled_pastry",))
+    slow = replace(slow, exponential_cs=True, options={"replicas": 2, "retry": 99_005 * 10**6})
+    assert attempt(slow) == ("", {})
+
+
+def test_a_text_to_the_letter_is_found_and_shrunk_on_a_dht() -> None:
+    """SG's figures let two in, among three nodes or fewer."""
+    shrunk = smallest(swarm("sigma_literal", 1, Limits(40)), "k:")
+    assert shrunk.config.nodes <= 3
+    assert shrunk.plain

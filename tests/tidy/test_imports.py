@@ -1,0 +1,97 @@
+"""Imports between packages point one way, and what must be pure imports no clock, no chance and no world.
+
+docs/architecture.md shows the packages; `python -m tests.tidy.imports` prints the edges as they are.
+"""
+
+from __future__ import annotations
+
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from tests.tidy.imports import PACKAGE, SOURCES, edges, imports, package_of
+
+PURE = {"core", "protocols", "overlay", "recovery"}
+IMPURE = {
+    "asyncio",
+    "datetime",
+    "multiprocessing",
+    "os",
+    "random",
+    "secrets",
+    "select",
+    "signal",
+    "socket",
+    "subprocess",
+    "threading",
+    "time",
+    "uuid",
+}
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "processes": set(),
+    "core": {"errors"},
+    "protocols": {"core", "errors"},
+    "overlay": {"core", "errors"},
+    "recovery": {"core", "errors"},
+    "registry": {"core", "errors", "overlay", "protocols", "recovery"},  # names them all
+    "trace": {"core", "errors"},
+    "scenario": {"core", "errors", "trace"},
+    "sim": {"core", "errors", "overlay", "processes", "protocols", "recovery", "registry", "trace"},
+    "check": {"core", "errors", "processes", "recovery", "registry", "scenario", "trace"},
+    "walks": {"core", "errors", "overlay", "recovery", "registry", "scenario"},
+    "swarm": {"core", "errors", "overlay", "processes", "protocols", "recovery", "registry", "sim"},
+    "mutation": {"check", "core", "errors", "processes", "protocols", "registry", "scenario", "sim", "swarm", "walks"},
+    "net": {"core", "errors"},
+    "live": {"core", "errors", "net", "recovery", "registry", "trace"},
+    "api": {"errors", "live"},
+    "sync": {"errors", "live"},
+    "cli": {
+        "check", "core", "errors", "live", "mutation", "net", "overlay", "processes", "recovery", "registry",
+        "scenario", "sim", "swarm", "sync", "trace",
+    },
+    "_pure": set(),
+    "__init__": {"_pure", "api", "errors"},  # api when it is first used
+    "__main__": {"cli"},
+}  # fmt: skip
+
+NESTED = """
+from fairgate.core import ids
+
+def late():
+    import random
+    from fairgate.sim.run import simulate
+"""
+
+EDGES = edges()
+PURE_FILES = [path for path in SOURCES if package_of(path) in PURE]
+
+
+@pytest.mark.parametrize("path", PURE_FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_what_must_be_pure_imports_no_clock_no_chance_and_no_world(path: Path) -> None:
+    assert {name.partition(".")[0] for name in imports(path)} & IMPURE == set()
+
+
+def test_an_import_is_found_wherever_it_stands(tmp_path: Path) -> None:
+    plain, cython = tmp_path / "nested.py", tmp_path / "nested.pxd"
+    plain.write_text(NESTED)
+    cython.write_text("from libc.stdlib cimport free\nfrom fairgate.core.node cimport Node\n")
+    assert list(imports(plain)) == ["fairgate.core.ids", "random", "fairgate.sim.run.simulate"]
+    assert list(imports(cython)) == ["libc.stdlib", "fairgate.core.node"]
+
+
+@pytest.mark.parametrize("package", sorted(EDGES))
+def test_a_package_imports_only_what_it_may(package: str) -> None:
+    assert package in MAY_IMPORT, f"say in this test what {package} may import"
+    assert EDGES[package] <= MAY_IMPORT[package]
+
+
+@pytest.mark.parametrize("graph", [EDGES, MAY_IMPORT], ids=["as it is", "as it may be"])
+def test_no_cycle(graph: dict[str, set[str]]) -> None:
+    """static_order raises CycleError, which names the packages on the cycle."""
+    assert set(TopologicalSorter(graph).static_order()) == set(graph)
+
+
+def test_no_package_is_allowed_for_in_vain() -> None:
+    assert set(MAY_IMPORT) == set(EDGES)
