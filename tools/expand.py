@@ -25,8 +25,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, get_type_hints
 
-from fairgate.core.declare import DERIVED, FIELDS, HANDLERS, merged_fields, merged_handlers, node_parts
-from fairgate.core.declare import message_parts, named_classes, record_parts
+from fairgate.core.declare import (
+    DERIVED,
+    FIELDS,
+    HANDLERS,
+    merged_fields,
+    merged_handlers,
+    message_parts,
+    named_classes,
+    node_parts,
+    record_parts,
+)
 from fairgate.core.derive import MISSING, Field, Function, assignments, decoder, required
 from fairgate.core.kinds import Kind, kind_of
 from fairgate.core.message import Message
@@ -255,7 +264,9 @@ class Expanded:
         """A function with `if` in it does not fit one line: it stands behind the module, and is called in its place."""
         beside = Function(f"{cls.__name__}_{function.name}", function.parameters, function.body)
         types = f"@cython.locals(self={cls.__name__}, src=cython.longlong, msg=Message)"
-        self.appended.append(f"@cython.cfunc\n@cython.inline\n@cython.returns(cython.int)\n@cython.exceptval(-1)\n{types}")
+        self.appended.append(
+            f"@cython.cfunc\n@cython.inline\n@cython.returns(cython.int)\n@cython.exceptval(-1)\n{types}"
+        )
         self.appended.append(beside.text)
         self.need(Message)
         return Function(function.name, function.parameters, (f"{beside.name}({function.parameters})",))
@@ -328,7 +339,9 @@ class Expanded:
     def class_pxd(self, cls: type, definition: ast.ClassDef) -> None:
         base = cls.__bases__[0]
         self.need(base)
-        lines = [f"cdef class {cls.__name__}({base.__name__}):" if base is not object else f"cdef class {cls.__name__}:"]
+        lines = [
+            f"cdef class {cls.__name__}({base.__name__}):" if base is not object else f"cdef class {cls.__name__}:"
+        ]
         access = "readonly" if issubclass(cls, Message) else "public"
         inherited = {field.name for one in cls.__mro__[1:] for field in FIELDS.get(one, ())}
         for field in FIELDS[cls]:
@@ -383,7 +396,9 @@ class Expanded:
     def pxd_text(self) -> str:
         self.cimports.setdefault("fairgate.core.outside", set()).update(["flag", "place", "shaped", "text", "whole"])
         self.cimports.setdefault("fairgate.core.units", set()).update(["left", "moment"])
-        cimports = [f"from {module} cimport {', '.join(sorted(names))}" for module, names in sorted(self.cimports.items())]
+        cimports = [
+            f"from {module} cimport {', '.join(sorted(names))}" for module, names in sorted(self.cimports.items())
+        ]
         variables = [f"cdef {c} c_{name}" for name, c in self.variables.items()]
         return "\n".join(["cimport cython", *cimports, "", *variables, *self.pxd, ""])
 

@@ -33,7 +33,9 @@ def stage(root: Path, out: Path) -> list[tuple[str, Path]]:
             keep(out / place.with_suffix(".pxd"), path.with_suffix(".pxd").read_text())
             twin = path.with_suffix(".pyx")
             source = twin if twin.exists() else path
-            keep(out / source.relative_to(root), with_results(path.read_text()) if source is path else source.read_text())
+            keep(
+                out / source.relative_to(root), with_results(path.read_text()) if source is path else source.read_text()
+            )
             found.append((name, source.relative_to(root)))
         elif path.name == "__init__.py":
             keep(out / place, path.read_text())

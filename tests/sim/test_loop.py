@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fairgate
-from fairgate.core.kbr import Gated
+from fairgate.core.keyed import Gated
 from fairgate.core.message import Key, Message
 from fairgate.core.node import Node
 from fairgate.core.numbers import COMPILED

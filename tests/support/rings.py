@@ -13,7 +13,8 @@ from heapq import heappop, heappush
 from typing import Any
 
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import Keyed, Rider
+from fairgate.core.kbr import Rider
+from fairgate.core.keyed import Keyed
 from fairgate.core.keyspace import apart, clockwise, place_of
 from fairgate.core.layers import over
 from fairgate.core.message import Key, Message, register

@@ -17,5 +17,7 @@ class About:
     detectors: tuple[str, ...] = ()  # classes of failure detectors it listens to
     literal: bool = False  # the paper's text to the letter: of the declared options only those named here apply
     symmetric: bool = False  # it never asks which id is larger, so peers can change names (check/symmetry.py)
-    ids: dict[str, tuple[int, ...]] = field(default_factory=dict)  # then: where ids stand in a "key" and by tag in a message
+    ids: dict[str, tuple[int, ...]] = field(
+        default_factory=dict
+    )  # then: where ids stand in a "key" and by tag in a message
     options: dict[str, Any] = field(default_factory=dict)  # name -> default, or tuple of choices, first the default

@@ -109,7 +109,9 @@ def is_framework(cls: type) -> bool:
 
 def own_fields(cls: type) -> list[Field]:
     hints = get_type_hints(cls, localns={cls.__name__: cls}, include_extras=True)
-    return [Field(name, kind_of(hints[name]), vars(cls).get(name, MISSING)) for name in vars(cls).get("__annotations__", ())]
+    return [
+        Field(name, kind_of(hints[name]), vars(cls).get(name, MISSING)) for name in vars(cls).get("__annotations__", ())
+    ]
 
 
 def own_handlers(cls: type) -> list[Handler]:
@@ -232,7 +234,9 @@ def describe(cls: Any) -> None:
     fields = merged_fields(cls)
     options = {field.name: field.default for field in fields if field.is_option}
     if not about.literal:
-        about.options.update({name: tuple(default) if isinstance(default, Choices) else default for name, default in options.items()})
+        about.options.update(
+            {name: tuple(default) if isinstance(default, Choices) else default for name, default in options.items()}
+        )
     if about.symmetric:
         named = [field for field in fields if field.is_state]
         about.ids["key"] = tuple(1 + i for i, field in enumerate(named) if field.kind.is_id)
@@ -246,7 +250,9 @@ def describe(cls: Any) -> None:
 # Compiled classes carry their derived methods, and report the rest when their module is imported.
 
 
-def declared(cls: Any, fields: Fields, handlers: Sequence[tuple[str, Any, bool]] = (), derived: Sequence[str] = ()) -> None:
+def declared(
+    cls: Any, fields: Fields, handlers: Sequence[tuple[str, Any, bool]] = (), derived: Sequence[str] = ()
+) -> None:
     """Take note of fields and handlers of a class that no decorator has seen."""
     own = [
         Field(name, kind_of(what[0]), what[1]) if isinstance(what, tuple) else Field(name, kind_of(what))

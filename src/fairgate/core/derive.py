@@ -145,7 +145,9 @@ def set_fields(cls: str, fields: list[Field]) -> Function:
     lines = []
     for field in fields:
         if isinstance(field.default, Choices):
-            lines.append(f"self.{field.name} = chosen({cls!r}, setup.options, {field.name!r}, {tuple(field.default)!r})")
+            lines.append(
+                f"self.{field.name} = chosen({cls!r}, setup.options, {field.name!r}, {tuple(field.default)!r})"
+            )
         elif field.is_option:
             lines.append(f"self.{field.name} = setup.options.get({field.name!r}, {field.first_value})")
         elif field.default is not MISSING:

@@ -1,14 +1,8 @@
 from fairgate.core.layers cimport Through
-from fairgate.core.message cimport Message
+from fairgate.core.keyed cimport Keyed
 from fairgate.core.mutex cimport Mutex
 from fairgate.core.node cimport Node
 from fairgate.core.setup cimport Setup
-
-cdef class Gated(Message):
-    cdef readonly long long gate
-
-cdef class Keyed(Gated):
-    cdef readonly unsigned long long target
 
 cdef class Door(Through):
     cpdef int route(self, Keyed msg) except -1

@@ -12,34 +12,16 @@ A `Routed` protocol is a mutex of one gate. `Gates` (overlay/gates.py) carries o
 with; so all messages of these protocols say the gate that they are about.
 """
 
+from fairgate.core.keyed import Keyed
 from fairgate.core.keyspace import key_of
 from fairgate.core.layers import Through
-from fairgate.core.message import Key, Message
+from fairgate.core.message import Key
 from fairgate.core.mutex import Mutex
 from fairgate.core.node import Node
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 
 REPLICAS = 3  # of a gate with k = 1: the option `replicas`
-
-
-class Gated(Message):
-    """A message about one gate."""
-
-    __slots__ = ("gate",)
-
-    def __init__(self, gate: int) -> None:
-        self.gate = gate
-
-
-class Keyed(Gated):
-    """... that is on its way to the owner of the key `target`."""
-
-    __slots__ = ("target",)
-
-    def __init__(self, gate: int, target: int) -> None:
-        self.gate = gate
-        self.target = target
 
 
 class Door(Through):

@@ -60,7 +60,9 @@ class Kind:
     @property
     def is_plain(self) -> bool:
         """Does a key contain the value as it is?"""
-        return self.base in (int, bool, str, Any) and "moment" not in self.marks or self.base is tuple and self.is_flat
+        return (self.base in (int, bool, str, Any) and "moment" not in self.marks) or (
+            self.base is tuple and self.is_flat
+        )
 
     @property
     def is_flat(self) -> bool:
@@ -108,7 +110,11 @@ class Kind:
         if "moment" in self.marks:
             return f"moment({value}, {now})"
         if self.base is tuple and self.is_flat:
-            return f"tuple({value})" if all(part.base in (int, bool, str) for part in self.parts) else f"as_tuples({value})"
+            return (
+                f"tuple({value})"
+                if all(part.base in (int, bool, str) for part in self.parts)
+                else f"as_tuples({value})"
+            )
         if self.is_plain:
             return value
         if self.base is set:
@@ -126,7 +132,11 @@ class Kind:
         if self.base is tuple:
             return f"({', '.join(part.load(f'{value}[{i}]', now) for i, part in enumerate(self.parts))},)"
         if self.is_record:
-            return f"{self.base.__name__}.from_key({value}, {now})" if self.is_timed else f"{self.base.__name__}.from_key({value})"
+            return (
+                f"{self.base.__name__}.from_key({value}, {now})"
+                if self.is_timed
+                else f"{self.base.__name__}.from_key({value})"
+            )
         return f"decode_as({self.base.__name__}, {value})"
 
     def check(self, value: str) -> str:

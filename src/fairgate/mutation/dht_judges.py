@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from fairgate.check.case import Case
-from fairgate.core.kbr import Keyed, Routed
+from fairgate.core.kbr import Routed
+from fairgate.core.keyed import Keyed
 from fairgate.core.message import Message
 from fairgate.core.mutex import Mutex
 from fairgate.core.units import SECOND

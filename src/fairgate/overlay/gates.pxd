@@ -1,5 +1,6 @@
 cimport cython
-from fairgate.core.kbr cimport Door, Gated, Keyed, Rider, Routed
+from fairgate.core.kbr cimport Door, Rider, Routed
+from fairgate.core.keyed cimport Gated, Keyed
 from fairgate.core.message cimport Message
 
 cdef class GateDoor(Door)

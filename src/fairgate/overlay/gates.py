@@ -6,7 +6,8 @@ node of a gate is made when the first thing happens to it, so a ring of many nod
 
 from collections.abc import Callable
 
-from fairgate.core.kbr import Door, Gated, Keyed, Rider, Routed
+from fairgate.core.kbr import Door, Rider, Routed
+from fairgate.core.keyed import Gated, Keyed
 from fairgate.core.layers import Layer
 from fairgate.core.message import Key, Message
 from fairgate.core.node import Node

@@ -1,5 +1,5 @@
 cimport cython
-from fairgate.core.kbr cimport Keyed
+from fairgate.core.keyed cimport Keyed
 from fairgate.core.keyspace cimport place_of
 from fairgate.core.layers cimport Layer
 from fairgate.overlay.overlay cimport Found, Lookup, Overlay, Upkeep

@@ -10,7 +10,7 @@ tables. Everybody else joins. Whose contact is itself begins a ring.
 """
 
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import Keyed
+from fairgate.core.keyed import Keyed
 from fairgate.core.keyspace import place_of
 from fairgate.core.layers import Layer, MakeNode
 from fairgate.core.message import Key, register

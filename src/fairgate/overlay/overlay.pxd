@@ -1,5 +1,6 @@
 cimport cython
-from fairgate.core.kbr cimport Door, Keyed, Rider
+from fairgate.core.kbr cimport Door, Rider
+from fairgate.core.keyed cimport Keyed
 from fairgate.core.layers cimport Layer
 from fairgate.core.message cimport Message
 

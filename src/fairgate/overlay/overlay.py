@@ -6,7 +6,8 @@ entered while another one of the same node runs, and a key never holds anything 
 """
 
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import Door, Keyed, Rider
+from fairgate.core.kbr import Door, Rider
+from fairgate.core.keyed import Keyed
 from fairgate.core.layers import UP, Layer, MakeNode
 from fairgate.core.message import Key, Message, register
 from fairgate.core.outbox import Outbox

@@ -1,5 +1,5 @@
 cimport cython
-from fairgate.core.kbr cimport Keyed
+from fairgate.core.keyed cimport Keyed
 from fairgate.overlay.overlay cimport Overlay, Upkeep
 
 cdef long long NIL

@@ -13,7 +13,7 @@ was taken for dead, and lives, may serve on as long as it believes to own the ke
 """
 
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import Keyed
+from fairgate.core.keyed import Keyed
 from fairgate.core.layers import MakeNode
 from fairgate.core.message import Key, as_tuples, decode, register
 from fairgate.core.outbox import Outbox

@@ -33,9 +33,7 @@ class FairKBounded(FairK):
     about = About(
         name="fair_k_bounded", paper="FK", kind="token", cost="O(log N), about 8 at N=100", slots=True, symmetric=True
     )
-    shown = (
-        "parent next child token=slot idle inside locations=token_locations counter=counter_number turn reentries"
-    )
+    shown = "parent next child token=slot idle inside locations=token_locations counter=counter_number turn reentries"
 
     # `child`, `slot` and `fence` are those of the token that it waits for or is inside with; `counter_number` is the
     # number of the next turn.

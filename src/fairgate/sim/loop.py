@@ -18,7 +18,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
-from fairgate.core.kbr import Gated
+from fairgate.core.keyed import Gated
 from fairgate.core.message import Message
 from fairgate.core.node import Node
 from fairgate.core.numbers import numbers

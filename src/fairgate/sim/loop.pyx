@@ -8,7 +8,7 @@ from cpython.ref cimport PyObject, Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memset
 
-from fairgate.core.kbr cimport Gated, Keyed
+from fairgate.core.keyed cimport Gated, Keyed
 from fairgate.core.keyspace cimport apart, place_of
 from fairgate.core.message cimport Message
 from fairgate.core.node cimport Node

@@ -7,7 +7,8 @@ from bisect import insort
 from dataclasses import replace
 
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import Door, Keyed
+from fairgate.core.kbr import Door
+from fairgate.core.keyed import Keyed
 from fairgate.core.message import Key
 from fairgate.core.setup import Setup
 from fairgate.protocols.e2e.messages import Enqueue, Release, Request, Response, Token, Yield

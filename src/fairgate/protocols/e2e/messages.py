@@ -7,7 +7,7 @@ to the last of it counts.
 
 from typing import Any
 
-from fairgate.core.kbr import Gated, Keyed
+from fairgate.core.keyed import Gated, Keyed
 from fairgate.core.message import Key, register
 
 Queue = tuple[tuple[int, int], ...]  # requests as (stamp, node), the earliest first

@@ -1,5 +1,6 @@
 cimport cython
-from fairgate.core.kbr cimport Keyed, Routed
+from fairgate.core.kbr cimport Routed
+from fairgate.core.keyed cimport Keyed
 from fairgate.core.queues cimport put
 from fairgate.protocols.e2e.messages cimport Enqueue, IAmWinner, Recall, Release, Request, Response, Stale, Yield, new_enqueue, new_response
 

@@ -6,7 +6,8 @@ meet in a replica whose vote was used before, so the later winner has seen the e
 """
 
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import Keyed, Routed
+from fairgate.core.kbr import Routed
+from fairgate.core.keyed import Keyed
 from fairgate.core.message import Key
 from fairgate.core.outbox import Outbox
 from fairgate.core.queues import put

@@ -25,7 +25,8 @@ from typing import Any
 
 from fairgate.core.about import About
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import Door, Keyed
+from fairgate.core.kbr import Door
+from fairgate.core.keyed import Keyed
 from fairgate.core.keyspace import is_between
 from fairgate.core.message import Key, Message, decode
 from fairgate.core.setup import Setup

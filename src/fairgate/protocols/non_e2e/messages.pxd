@@ -1,5 +1,5 @@
 cimport cython
-from fairgate.core.kbr cimport Gated, Keyed
+from fairgate.core.keyed cimport Gated, Keyed
 
 cdef long long NIL
 

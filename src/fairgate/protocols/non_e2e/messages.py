@@ -3,7 +3,7 @@
 from typing import Any
 
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import Gated, Keyed
+from fairgate.core.keyed import Gated, Keyed
 from fairgate.core.message import Key, register
 
 LIFE = 20  # bits of an attempt's number below those of its node's life

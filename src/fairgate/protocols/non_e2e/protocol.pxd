@@ -1,5 +1,6 @@
 cimport cython
-from fairgate.core.kbr cimport Keyed, Routed
+from fairgate.core.kbr cimport Routed
+from fairgate.core.keyed cimport Keyed
 from fairgate.core.queues cimport is_same, put
 from fairgate.protocols.non_e2e.messages cimport Gathering, GrantReq, Release, Request, Skip, Yield, new_grantreq, new_release, new_request
 from fairgate.protocols.non_e2e.state cimport Ask, Entry, Replica, Terms, find, in_order, is_earlier, is_of, keep_in, load_ask, load_entry, merged, most_held, new_ask, new_entry, skip, terms_of, without

@@ -24,7 +24,8 @@ from typing import Any
 
 from fairgate.core.about import About
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import REPLICAS, Keyed, Routed
+from fairgate.core.kbr import REPLICAS, Routed
+from fairgate.core.keyed import Keyed
 from fairgate.core.keyspace import is_between
 from fairgate.core.message import Key, Message
 from fairgate.core.outbox import Outbox

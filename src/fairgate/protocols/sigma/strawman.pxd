@@ -1,5 +1,5 @@
 cimport cython
-from fairgate.core.kbr cimport Keyed
+from fairgate.core.keyed cimport Keyed
 from fairgate.protocols.sigma.replica cimport Voters
 from fairgate.protocols.sigma.votes cimport Release, Replica, Request, Resp, Response, new_release, new_request, new_resp
 

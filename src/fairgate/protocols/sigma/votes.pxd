@@ -1,5 +1,5 @@
 cimport cython
-from fairgate.core.kbr cimport Keyed
+from fairgate.core.keyed cimport Keyed
 from fairgate.core.keyspace cimport clockwise, place_of
 
 cdef long long NIL, NEVER

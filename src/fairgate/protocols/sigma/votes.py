@@ -23,7 +23,8 @@ there if it is no longer the owner of the key. If an answer fails to come, the r
 """
 
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import Keyed, replica_count, replica_keys
+from fairgate.core.kbr import replica_count, replica_keys
+from fairgate.core.keyed import Keyed
 from fairgate.core.keyspace import clockwise, place_of
 from fairgate.core.message import Key, register
 from fairgate.core.setup import Setup

@@ -1,0 +1,18 @@
+"""What messages of protocols on an overlay have in common (core/kbr.py)."""
+
+from fairgate.core.declare import Place, message
+from fairgate.core.message import Message
+
+
+@message()
+class Gated(Message):
+    """A message about one gate."""
+
+    gate: int
+
+
+@message()
+class Keyed(Gated):
+    """A message about one gate that is on its way to the owner of the key `target`."""
+
+    target: Place
