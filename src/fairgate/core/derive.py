@@ -162,8 +162,7 @@ def key_functions(fields: list[Field], hand_written: set[str], layer: bool, time
     parts = [
         f"self.{field.name}_key()" if field.name in own else field.kind.key(f"self.{field.name}") for field in named
     ]
-    names = {f: f.name if f.name in own or converted(f, "self") else f"self.{f.name}" for f in named}
-    targets = list(names.values())
+    targets = [f.name if f.name in own or converted(f, "self") else f"self.{f.name}" for f in named]
     if not layer:
         parts = ["self.version", *parts, *["self.timers_key()"] * timed]
         targets = ["_", *targets, *["timers"] * timed]
@@ -205,7 +204,7 @@ def dispatch(name: str, handlers: list[Handler], owners: dict[str, str] | None =
 def show(shown: str, fields: list[Field]) -> Function:
     """From a string such as "parent token=slot": a name for people, and the field where that has another one."""
     kinds = {field.name: field.kind.base for field in fields}
-    forms = {list: "tuple({})", set: "sorted({})"}
+    forms: dict[Any, str] = {list: "tuple({})", set: "sorted({})"}
     parts = []
     for word in shown.split():
         name, _, attribute = word.partition("=")
