@@ -203,7 +203,7 @@ def dispatch(name: str, handlers: list[Handler], owners: dict[str, str] | None =
 def show(shown: str, fields: list[Field]) -> Function:
     """From a string such as "parent token=slot": a name for people, and the field where that has another one."""
     kinds = {field.name: field.kind.base for field in fields}
-    forms = {list: "tuple({})", set: "sorted({})"}
+    forms: dict[Any, str] = {list: "tuple({})", set: "sorted({})", dict: "dict({})"}  # none is the node's own object
     parts = []
     for word in shown.split():
         name, _, attribute = word.partition("=")
