@@ -53,8 +53,9 @@ MUTANTS = {
     "coordinator": (
         "fair_k",
         "FairK",
-        "        self.is_coordinator = False\n        self.token_locations = ()  # let go of it first: then `replaced` need not"
-        " copy\n        self.counter_number = NIL\n",
+        "        self.is_coordinator = False\n"
+        "        self.token_locations = ()  # let go of it first: then `replaced` need not copy\n"
+        "        self.counter_number = NIL\n",
         "",
     ),
     "liveness": ("fair_k", "FairK", "            self.send_token(m.r)  # FK:PC2", "            pass"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +18,7 @@ from fairgate.sim.config import Config
 from fairgate.sim.run import simulate
 
 SRC = Path(fairgate.__file__).parents[1]
-ALONE = {  # protocols whose whole code is in one module
+ALONE = {  # protocols with one module each
     "fair_k": "FairK",
     "fair_k_bounded": "FairKBounded",
     "naimi_trehel": "NaimiTrehel",
@@ -66,9 +67,26 @@ def outcome(protocol: str, options: dict[str, Any]) -> Any:
     return result.entries, result.messages, result.wait_mean, result.wait_max, result.violations, result.broken
 
 
+def loaded(expand: ModuleType, protocol: str) -> ModuleType:
+    """The expanded module, run as Python, on the expanded module of its base."""
+    base = PROTOCOLS[protocol].__bases__[0].__module__
+    if not base.startswith("fairgate.protocols."):
+        return load_mutant(expanded(expand, f"fairgate.protocols.{protocol}").py(), "expanded")
+    original = sys.modules[base]
+    sys.modules[base] = loaded(expand, base.rpartition(".")[2])
+    try:
+        return load_mutant(expanded(expand, f"fairgate.protocols.{protocol}").py(), "expanded")
+    finally:
+        sys.modules[base] = original
+
+
+def described(cls: type) -> list[tuple[str, str, tuple[str, ...]]]:
+    return [(field.name, field.kind.c, field.kind.marks) for field in merged_fields(cls)]
+
+
 def other_outcomes(expand: ModuleType, protocol: str) -> list[str]:
     """The expanded text is still Python: run as such, it must do what the source does."""
-    module = load_mutant(expanded(expand, f"fairgate.protocols.{protocol}").py(), "expanded")
+    module = loaded(expand, protocol)
     original = PROTOCOLS[protocol]
     wanted = outcome(protocol, {})
     PROTOCOLS[protocol] = getattr(module, ALONE[protocol])
@@ -87,7 +105,7 @@ def wrong_text(expand: ModuleType, name: str) -> list[str]:
     for one in ast.walk(tree):
         if isinstance(one, ast.ClassDef) and one.decorator_list:
             found.append(f"{name}: class {one.name} is still decorated")
-        if isinstance(one, ast.FunctionDef) and not one.name.startswith("__"):
+        if isinstance(one, ast.FunctionDef) and not one.name.startswith("__") and one.name != "set_fields":
             found += [f"{name}: {one.name}: {line}" for line in wrong_in(one, pxd)]
     return found
 
@@ -116,11 +134,24 @@ def typed(function: ast.FunctionDef) -> dict[str, str]:
     }
 
 
+def wrong_types(expand: ModuleType) -> list[str]:
+    """Of the local variables of one function, and of functions that cannot be C."""
+    tree = ast.parse(expanded(expand, "fairgate.protocols.fair_k").py())
+    assign = next(one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == "assign")
+    found = [] if typed(assign) == {"a": "tuple", "c": "cython.longlong"} else [f"assign: {typed(assign)}"]
+    for body in ("return lambda: 1", "return sum(x for x in y)", "yield 1", "def inner(): pass"):
+        function = ast.parse(f"def f(self):\n    {body}").body[0]
+        found += [f"as C: {body}"] * expand.can_be_c(function)
+    for head in ("def f(self, x=1): pass", "def f(*x): pass", "@property\ndef f(self): pass", "def __f__(self): pass"):
+        found += [f"as C: {head}"] * expand.can_be_c(ast.parse(head).body[0])
+    return found
+
+
 def unreported(expand: ModuleType, protocol: str) -> list[str]:
     """Loaded, it must have told what its decorators would have noted, and must check what it decodes."""
-    module = load_mutant(expanded(expand, f"fairgate.protocols.{protocol}").py(), "expanded")
+    module = loaded(expand, protocol)
     cls = getattr(module, ALONE[protocol])
-    found = [] if merged_fields(cls) == merged_fields(PROTOCOLS[protocol]) else [f"{protocol}: other fields"]
+    found = [] if described(cls) == described(PROTOCOLS[protocol]) else [f"{protocol}: other fields"]
     for tag, kind in module.__dict__["MUTATED_KINDS"].items():
         fields = [field for field in merged_fields(kind) if field.is_state]
         try:
