@@ -60,10 +60,10 @@ def one_of(*choices: str) -> Any:
     return Choices(choices)
 
 
-def chosen(cls: str, options: dict[str, Any], name: str, choices: tuple[str, ...]) -> str:
+def chosen(protocol: str, options: dict[str, Any], name: str, choices: tuple[str, ...]) -> str:
     choice: str = options.get(name, choices[0])
     if choice not in choices:
-        raise ValueError(f"{cls}: {name} must be one of {', '.join(choices)}, not {choice!r}")
+        raise ValueError(f"{protocol}: {name} must be one of {', '.join(choices)}, not {choice!r}")
     return choice
 
 
@@ -140,7 +140,7 @@ def node_parts(cls: type, owners: dict[str, str] | None = None) -> list[Function
     layer = hasattr(cls, "layer_key")
     found: list[Function] = []
     if FIELDS[cls]:
-        found.append(set_fields(cls.__name__, fields))
+        found.append(set_fields(fields))
     if FIELDS[cls] or "timed" in vars(cls):
         found += key_functions(fields, written, layer, bool(cls.timed) and not layer)  # type: ignore[attr-defined]
     if HANDLERS[cls]:

@@ -141,13 +141,12 @@ def converted(field: Field, target: str) -> bool:
 # Nodes.
 
 
-def set_fields(cls: str, fields: list[Field]) -> Function:
+def set_fields(fields: list[Field]) -> Function:
     lines = []
     for field in fields:
         if isinstance(field.default, Choices):
-            lines.append(
-                f"self.{field.name} = chosen({cls!r}, setup.options, {field.name!r}, {tuple(field.default)!r})"
-            )
+            choices = tuple(field.default)
+            lines.append(f"self.{field.name} = chosen(self.about.name, setup.options, {field.name!r}, {choices!r})")
         elif field.is_option:
             lines.append(f"self.{field.name} = setup.options.get({field.name!r}, {field.first_value})")
         elif field.default is not MISSING:
@@ -162,8 +161,7 @@ def key_functions(fields: list[Field], hand_written: set[str], layer: bool, time
     parts = [
         f"self.{field.name}_key()" if field.name in own else field.kind.key(f"self.{field.name}") for field in named
     ]
-    names = {f: f.name if f.name in own or converted(f, "self") else f"self.{f.name}" for f in named}
-    targets = list(names.values())
+    targets = [f.name if f.name in own or converted(f, "self") else f"self.{f.name}" for f in named]
     if not layer:
         parts = ["self.version", *parts, *["self.timers_key()"] * timed]
         targets = ["_", *targets, *["timers"] * timed]

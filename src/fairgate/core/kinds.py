@@ -54,8 +54,9 @@ class Kind:
 
     @property
     def is_id(self) -> bool:
-        """An id, or a tuple of nothing but ids."""
-        return "id" in self.marks or (self.base is tuple and bool(self.parts) and all(p.is_id for p in self.parts))
+        """An id, or a tuple or list of nothing but ids."""
+        contains = self.base in (tuple, list) and bool(self.parts)
+        return "id" in self.marks or (contains and all(part.is_id for part in self.parts))
 
     @property
     def is_plain(self) -> bool:
