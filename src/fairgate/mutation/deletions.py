@@ -36,7 +36,7 @@ UNTOUCHED = frozenset(
         "tokens",
     ]
 )
-STATE = frozenset(["armed", "load_resp", "load_sides", "sides_key"])  # parts of `key` and `load` by other names
+STATE = frozenset(["armed"])  # parts of `key` and `load` by other names
 MOST_TURNS = 10_000  # of one loop in one step
 
 
