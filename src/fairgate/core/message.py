@@ -6,6 +6,7 @@ message again. Tags are for ever: a new meaning gets a new tag.
 """
 
 from collections.abc import Callable
+from reprlib import repr as shorten
 from typing import Any, Self, TypeVar
 
 Key = tuple[Any, ...]
@@ -69,14 +70,14 @@ def decode(key: Key) -> Message:
     try:
         return MAKERS[KINDS[key[0]]](*key[1:])
     except (KeyError, IndexError, TypeError, OverflowError, RecursionError) as wrong:
-        raise ValueError(f"not a message: {key!r}") from wrong
+        raise ValueError(f"not a message: {shorten(key)}") from wrong
 
 
 def decode_as(kind: type[Kind], key: Any) -> Kind:
     """The message whose key this is, which must be of this kind."""
     found = decode(tuple(key))
     if not isinstance(found, kind):
-        raise ValueError(f"a {kind.__name__} was expected: {key!r}")
+        raise ValueError(f"a {kind.__name__} was expected, not {shorten(key)}")
     return found
 
 

@@ -8,33 +8,35 @@ string, "k" anything a key may contain; [x] is a tuple of any length whose items
 these items.
 """
 
+from reprlib import repr as shorten
 from typing import Any
 
+DEEPEST = 50  # a key nests by layers, about 10 deep; compiled, recursion without an end would end the process
 WORD = 1 << 63
 CIRCLE = 1 << 64
 
 
 def whole(value: Any) -> int:
     if type(value) is not int or not -WORD <= value < WORD:
-        raise ValueError(f"not a 64-bit integer: {value!r}")
+        raise ValueError(f"not a 64-bit integer: {shorten(value)}")
     return value
 
 
 def place(value: Any) -> int:
     if type(value) is not int or not 0 <= value < CIRCLE:
-        raise ValueError(f"not a place on the circle of keys: {value!r}")
+        raise ValueError(f"not a place on the circle of keys: {shorten(value)}")
     return value
 
 
 def flag(value: Any) -> bool:
     if type(value) is not bool:
-        raise ValueError(f"not a boolean: {value!r}")
+        raise ValueError(f"not a boolean: {shorten(value)}")
     return value
 
 
 def text(value: Any) -> str:
     if type(value) is not str:
-        raise ValueError(f"not a string: {value!r}")
+        raise ValueError(f"not a string: {shorten(value)}")
     return value
 
 
@@ -44,7 +46,7 @@ def sequence(value: Any) -> tuple[Any, ...]:
         return value
     if type(value) is list:
         return tuple(value)
-    raise ValueError(f"not a tuple: {value!r}")
+    raise ValueError(f"not a tuple: {shorten(value)}")
 
 
 def shaped(value: Any, shape: Any) -> Any:
@@ -55,16 +57,22 @@ def shaped(value: Any, shape: Any) -> Any:
     if type(shape) is list:
         return tuple([shaped(item, shape[0]) for item in items])
     if len(items) != len(shape):
-        raise ValueError(f"a tuple of {len(shape)} was expected, not {value!r}")
+        raise ValueError(f"a tuple of {len(shape)} was expected, not {shorten(value)}")
     return tuple([shaped(item, part) for item, part in zip(items, shape, strict=True)])
 
 
 def part_of_key(value: Any) -> Any:
-    """Integers, booleans, strings, and tuples of these to any depth."""
+    """Integers, booleans, strings, and tuples of these."""
+    return nested(value, DEEPEST)
+
+
+def nested(value: Any, depth: int) -> Any:
     if type(value) is tuple or type(value) is list:
-        return tuple([part_of_key(item) for item in value])
+        if depth == 0:
+            raise ValueError(f"not part of a key: tuples nest more than {DEEPEST} deep")
+        return tuple([nested(item, depth - 1) for item in value])
     if type(value) not in (int, bool, str):
-        raise ValueError(f"not part of a key: {value!r}")
+        raise ValueError(f"not part of a key: {shorten(value)}")
     return value
 
 
