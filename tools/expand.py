@@ -171,6 +171,7 @@ class Expanded:
         self.imports: dict[str, set[str]] = {}  # what the appended text needs: module -> names
         self.cimports: dict[str, set[str]] = {}
         self.variables: dict[str, str] = {}  # C variables for constants, with their types
+        self.taken: set[int] = set()  # lines with the types of a function's local variables
         self.classes = [one for one in self.tree.body if isinstance(one, ast.ClassDef) and self.live(one) in FIELDS]
         self.edit_functions()
         for each in self.classes:
@@ -205,6 +206,7 @@ class Expanded:
             before = self.lines[function.lineno - 2]
             assert not before.strip() or before.strip().startswith(b"#"), f"no blank line before {function.name}"
             self.lines[function.lineno - 2] = b" " * function.col_offset + typed.encode()
+            self.taken.add(function.lineno - 1)
 
     def maker(self, cls: type) -> str:
         name = f"make_{cls.__name__}"
@@ -259,7 +261,9 @@ class Expanded:
         if not is_constructed(cls):
             return []
         self.make_function(cls)
-        return [line for function in record_parts(cls) for line in one_line(function)]
+        lines = [line for function in record_parts(cls) for line in one_line(function)]
+        lines.insert(lines.index("@classmethod"), f"@cython.locals(made={cls.__name__})")  # of `from_key`
+        return lines
 
     def beside(self, cls: type, function: Function) -> Function:
         """A function with `if` in it does not fit one line: it stands behind the module, and is called in its place."""
@@ -293,7 +297,7 @@ class Expanded:
     def place(self, definition: ast.ClassDef, inside: list[str]) -> None:
         """Put these lines where declarations, comments and blank lines leave room at the top of the class."""
         fields = {field.name for field in FIELDS[self.live(definition)]} | {"shown"}
-        kept: set[int] = set()
+        kept = set(self.taken)
         end = (definition.end_lineno or 0) + 2  # two blank lines follow a class
         for one in definition.body:
             first = min([one.lineno, *[each.lineno for each in getattr(one, "decorator_list", ())]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fairgate.core.declare import node
 from fairgate.protocols.sigma.protocol import Sigma
 from fairgate.protocols.sigma.votes import Release, Replica, Request, Resp, Response, Yield
 from fairgate.scenario.manual import ManualNetwork
@@ -34,11 +35,12 @@ class LateResponsesCount(Sigma):
         return False
 
 
+@node  # compiled, only a declared class has its own handlers called
 class ReleaseOfAnyRequest(Sigma):
     """RELEASE without a timestamp."""
 
-    def on_release_message(self, rep: Replica, m: Release) -> None:
-        Sigma.on_release_message(self, rep, Release(m.gate, m.target, m.i, m.client, m.life, 1 << 60))
+    def on_release_message(self, m: Release) -> None:
+        Sigma.on_release_message(self, Release(m.gate, m.target, m.i, m.client, m.life, 1 << 60))
 
 
 class GhostsKeepTheirVotes(Sigma):
@@ -142,8 +144,8 @@ MUTANTS = {
         {"k", "hang", "storm"},
     ),
     "the last in the queue is next": (
-        "        w = rep.Queue[0]\n        rep.remove",
-        "        w = rep.Queue[len(rep.Queue) - 1]\n        rep.remove",
+        "        w: Waiter = rep.Queue[0]\n        rep.remove",
+        "        w: Waiter = rep.Queue[len(rep.Queue) - 1]\n        rep.remove",
         {"hang", "storm"},
     ),
     "who yields is forgotten": (

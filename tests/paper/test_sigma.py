@@ -6,7 +6,7 @@ import pytest
 
 from fairgate.core.setup import Setup
 from fairgate.core.units import SECOND
-from fairgate.protocols.sigma.votes import Ballot, Release, Request, Response, Yield
+from fairgate.protocols.sigma.votes import Release, Request, Response, Yield, ballot_of
 from fairgate.scenario.manual import ManualNetwork
 from fairgate.sim.config import Config
 from fairgate.sim.run import simulate
@@ -203,7 +203,7 @@ def test_k_winners() -> None:
     assert sorted(hand.inside) == [5, 6]
     assert [node(hand, client).votes for client in (5, 6)] == [2, 2]  # what is more is given back
     with pytest.raises(ValueError, match="3 of 5 votes let 1 in"):
-        Ballot(Setup((0, 1), 2, options={"replicas": 5, "quorum": 3}))
+        ballot_of(Setup((0, 1), 2, options={"replicas": 5, "quorum": 3}))
 
 
 def test_a_vote_whose_lease_is_over_is_no_reason_to_give_back_one_that_lasts() -> None:
@@ -262,7 +262,7 @@ def test_nor_is_one_whose_lease_is_about_to_be_over() -> None:
 
 
 def test_section_vii_each_member_votes_with_its_share_of_the_space() -> None:
-    ballot = Ballot(Setup(tuple(range(10)), options={"voting": "zones", "replicas": 4, "quorum": 3}))
+    ballot = ballot_of(Setup(tuple(range(10)), options={"voting": "zones", "replicas": 4, "quorum": 3}))
     assert len(ballot.keys) == 10
     assert abs(ballot.whole - 2**40) < 20
     assert ballot.needed == -(-ballot.whole * 3 // 4)

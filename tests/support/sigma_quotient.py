@@ -35,8 +35,8 @@ from fairgate.core.units import NEVER
 from fairgate.protocols.sigma.votes import Release
 
 REQUEST, RELEASE, YIELD, RESPONSE = "sg.request", "sg.release", "sg.yield", "sg.response"
-# Where things stand in keys (strawman.py) and in messages (votes.py).
-INSIDE, LIFE, CLOCK, TS, RESP, REPLICAS = 3, 4, 5, 6, 9, 10  # of a node
+# Where things stand in keys (replica.py, strawman.py) and in messages (votes.py).
+INSIDE, LIFE, CLOCK, REPLICAS, TS, STARTED, RESP = 3, 4, 5, 7, 8, 9, 10  # of a node
 AT, CLIENT, M_TS = 3, 4, 6  # of every message: the replica's number first
 Y_INC, Y_GRANT = 7, 8
 R_NODE, R_INC, R_SEQ, R_GRANT, R_OWNER, R_OWNER_TS, R_CLOCK = 8, 9, 10, 11, 12, 13, 14
@@ -271,12 +271,12 @@ class Renumber:
         return (
             *gate[:CLOCK],
             self.clock(gate[CLOCK]),
-            self.ts(gate[TS], me),
-            gate[TS + 1],
             TOP,
-            self.resps(me, gate),
             tuple([self.replica(me, gate[LIFE], rep) for rep in gate[REPLICAS]]),
-            *gate[REPLICAS + 1 :],
+            self.ts(gate[TS], me),
+            gate[STARTED],
+            self.resps(me, gate),
+            *gate[RESP + 1 :],
         )
 
     def resps(self, me: int, gate: Key) -> Key:
@@ -284,7 +284,7 @@ class Renumber:
             return ()
         if gate[INSIDE]:  # with all votes: nobody hears how many there are
             return tuple(
-                [(i, NIL, NIL, 0, NIL, me, NIL, 1, NEVER, NEVER, False, 0, False, 0, 0) for i, *_ in gate[RESP]]
+                [(i, NIL, NIL, 0, NIL, me, NIL, 1, NEVER, NEVER, False, 0, False, NEVER, 0) for i, *_ in gate[RESP]]
             )
         return tuple([self.resp(me, r) for r in gate[RESP]])
 

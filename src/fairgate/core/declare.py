@@ -6,8 +6,8 @@
         fence: int
 
 has a constructor, `key()` and a decoder that checks what comes from outside. A `@record` is something a node keeps,
-with a constructor, `key()` (`key_at(now)` if it holds moments) and `from_key`. A `@node` is a protocol, or another
-node of the contract:
+with a constructor, `key()` (`key_at(now)` if it holds moments) and `from_key`; a subclass of Record (core/node.py) also
+has `clear()`. A `@node` is a protocol, or another node of the contract:
 
 - its fields are its state, in the order of the key; `Option[...]` and `Fixed[...]` are not part of the state. A default
   is the value at the start; what depends on the setup is set by `initialize(setup)`, which runs last;
@@ -130,7 +130,8 @@ def message_parts(cls: type, tag: str, tokens: int, coordinators: int) -> list[F
 
 
 def record_parts(cls: type) -> list[Function]:
-    return record_functions(cls.__name__, merged_fields(cls), hasattr(cls, "complete"))
+    clears = hasattr(cls, "clear") and "clear" not in hand_written(cls)
+    return record_functions(cls.__name__, merged_fields(cls), hasattr(cls, "complete"), clears)
 
 
 def node_parts(cls: type, owners: dict[str, str] | None = None) -> list[Function]:

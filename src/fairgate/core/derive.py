@@ -110,18 +110,24 @@ def assignments(target: str, fields: list[Field]) -> tuple[str, ...]:
     )
 
 
-def record_functions(cls: str, fields: list[Field], completes: bool) -> list[Function]:
+def record_functions(cls: str, fields: list[Field], completes: bool, clears: bool) -> list[Function]:
     timed = any(field.kind.is_timed for field in fields)
     now = ", now" * timed
     parts = tuple_of([field.kind.key(f"self.{field.name}", "now") for field in state(fields)])
-    loaded = [f"one = {cls}.__new__({cls})"]
-    loaded += assignments("one", [field for field in fields if not field.is_state])
-    loaded += unpacked("one", state(fields), "key", "now") + ["one.complete()"] * completes + ["return one"]
+    loaded = [f"made = {cls}.__new__({cls})"]  # not `one`: that is a variable of loops in expressions
+    loaded += assignments("made", [field for field in fields if not field.is_state])
+    loaded += unpacked("made", state(fields), "key", "now") + ["made.complete()"] * completes + ["return made"]
     return [
         constructor(fields, completes),
         Function("key_at" if timed else "key", f"self{now}", (f"return {parts}",)),
         Function("from_key", f"cls, key{now}", tuple(loaded), is_classmethod=True),
+        *[clear(fields)] * clears,
     ]
+
+
+def clear(fields: list[Field]) -> Function:
+    defaults = [field for field in state(fields) if field.default is not MISSING]
+    return Function("clear", "self", assignments("self", defaults) or ("pass",))
 
 
 def unpacked(target: str, fields: list[Field], key: str, now: str, before: str = "") -> list[str]:

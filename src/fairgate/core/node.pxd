@@ -2,6 +2,9 @@ from fairgate.core.message cimport Message
 from fairgate.core.outbox cimport Outbox
 from fairgate.core.setup cimport Setup
 
+cdef class Record:
+    cpdef int clear(self) except -1
+
 cdef class Node:
     cdef readonly long long me
     cdef public long long now

@@ -9,11 +9,28 @@ Rules of the contract:
     goes on exactly as the original. Times stand in a key as time left, so a key outlives its clock.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from fairgate.core.message import Key, Message
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
+
+
+class Record:
+    """A base for what a node keeps: its subclasses are declared by `@record` (core/declare.py), which derives these."""
+
+    __slots__ = ()
+
+    def clear(self) -> None:
+        """Give every field that has a default this value again."""
+        raise NotImplementedError
+
+    if TYPE_CHECKING:  # which of the two forms of a key a record has depends on its fields
+
+        def key_at(self, now: int) -> Key: ...
+
+        @classmethod
+        def from_key(cls, key: Key, now: int) -> Self: ...
 
 
 class Node:

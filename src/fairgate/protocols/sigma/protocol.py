@@ -20,31 +20,18 @@ good.
 from typing import Any
 
 from fairgate.core.about import About
+from fairgate.core.declare import Fixed, Id, Moment, Option, node
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import Door
-from fairgate.core.keyed import Keyed
-from fairgate.core.message import Key
-from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.core.units import NEVER
-from fairgate.protocols.sigma.strawman import OPTIONS, RESEND, Strawman
-from fairgate.protocols.sigma.votes import (
-    Release,
-    Replica,
-    Request,
-    Resp,
-    Response,
-    Waiter,
-    Yield,
-    left,
-    moment,
-    new_release,
-    new_waiter,
-)
+from fairgate.protocols.sigma.replica import RESEND
+from fairgate.protocols.sigma.strawman import BALLOT, Strawman
+from fairgate.protocols.sigma.votes import Release, Replica, Request, Resp, Response, Waiter, Yield
 
 RETRY = 100  # percent of Tw
 
 
+@node
 class Sigma(Strawman):
     about = About(
         name="sigma",
@@ -53,17 +40,19 @@ class Sigma(Strawman):
         cost="4n at most loads, and 2n a retry",
         survives=("crash", "reset", "loss", "duplication"),
         open_membership=True,
-        options={**OPTIONS, "retry": RETRY, "prime": True},
+        options={**BALLOT},
     )
 
-    def set_up(self, me: int, setup: Setup, out: Outbox) -> None:
-        Strawman.set_up(self, me, setup, out)
-        self.retry: int = setup.options.get("retry", RETRY)
+    backoff: Fixed[int] = 0  # no round is lost here
+    retry: Option[int] = RETRY
+    prime: Option[bool] = True
+    probing: bool = False  # is the first question out, that tells the time?
+    primed_at: Moment = NEVER  # when the clock last heard of the others
+
+    def initialize(self, setup: Setup) -> None:
+        Strawman.initialize(self, setup)
         if not self.retry:
             self.resend = 0
-        self.prime: bool = setup.options.get("prime", True)
-        self.probing = False  # is the first question out, that tells the time?
-        self.primed_at = NEVER  # when the clock last heard of the others
 
     # The client.
 
@@ -86,6 +75,7 @@ class Sigma(Strawman):
 
     def probed(self, r: Resp, m: Response) -> None:
         """The others are asked now, and if there were later requests than this one, all are, with a new timestamp."""
+        other: Resp
         self.probing = False
         if m.clock > self.ts:
             self.out.note("a clock was behind")
@@ -102,7 +92,7 @@ class Sigma(Strawman):
         if self.probing:
             self.probed(r, m)
             return
-        promoted = m.grant != 0 and r.seq != 0 and r.grant == 0  # not at once, but in its turn
+        promoted: bool = m.grant != 0 and r.seq != 0 and r.grant == 0  # not at once, but in its turn
         self.learn(r, m)
         if m.grant and m.grant == r.yielded:
             self.out.note("a replica has not heard of a yield")
@@ -129,6 +119,7 @@ class Sigma(Strawman):
 
         Whoever voted for them votes for us next, or has lost its memory: then it must be asked, and not after Tw.
         """
+        r: Resp
         for r in self.resp:
             if (
                 r.owner != NIL
@@ -148,12 +139,14 @@ class Sigma(Strawman):
 
     def contend(self) -> None:
         """Not won. Case 2: somebody else has; wait. Case 3: nobody can; yield."""
+        r: Resp
+        weight: int
         if self.votes and self.votes < self.answered:
             self.yield_wanted()
-        unheard = self.whole - self.heard - self.mine
+        unheard: int = self.whole - self.heard - self.mine
         if self.votes == 0 or self.mine + unheard >= self.needed:
             return
-        winners = 0
+        winners: int = 0
         for weight in self.tally.values():
             if weight >= self.needed:
                 winners += 1
@@ -166,6 +159,7 @@ class Sigma(Strawman):
 
     def yield_wanted(self) -> None:
         """Votes that an earlier request waits for, as this one has not got all it asked for."""
+        r: Resp
         for r in self.resp:
             if r.grant and r.wanted:
                 self.out.note("a vote goes to an earlier request")
@@ -202,25 +196,22 @@ class Sigma(Strawman):
 
     def release_votes(self) -> None:
         """Release(CS): all replicas know of this request, or will."""
+        r: Resp
         for r in self.resp:
-            self.reach(r, new_release(self.gate, r.key, r.i, self.me, self.life, self.ts))
+            self.reach(r, Release(self.gate, r.key, r.i, self.me, self.life, self.ts))
         self.end_request()
 
     # A replica.
 
-    def deliver(self, src: int, msg: Keyed) -> None:
-        if isinstance(msg, Yield):
-            self.on_yield(self.replica(msg.i), msg)
-        else:
-            Strawman.deliver(self, src, msg)
-
-    def on_request(self, rep: Replica, m: Request) -> None:
+    def on_request(self, m: Request) -> None:
+        self.hear(m.ts)
+        rep: Replica = self.replica(m.i)
         if self.is_known(rep, m):
             return
         if rep.Cowner == NIL:
             self.vote(rep, m.client, m.life, m.ts, m.age)
             return
-        w = new_waiter(m.ts, m.client, m.life, m.age)
+        w: Waiter = Waiter(m.ts, m.client, m.life, m.age)
         rep.insert(w)
         self.tell_waiter(rep, w)
         if self.is_ahead(rep, w):
@@ -235,7 +226,7 @@ class Sigma(Strawman):
                 return True
             self.out.note("a request overtook the release of the one before it")
             self.free(rep)
-        w = rep.waiting.get(m.client)
+        w: Waiter | None = rep.waiting.get(m.client)
         if w is None:
             return False
         if w.life == m.life and m.ts <= w.ts:
@@ -271,24 +262,25 @@ class Sigma(Strawman):
 
     def tell_waiter(self, rep: Replica, w: Waiter) -> None:
         """With Tw = Tcs (P + 1/2)."""
-        Tcs = rep.Tcs if rep.Tcs else self.resend
-        P = rep.place(w.ts, w.client) if Tcs else 0  # where nothing is asked again it makes no difference
+        Tcs: int = rep.Tcs if rep.Tcs else self.resend
+        P: int = rep.place(w.ts, w.client) if Tcs else 0  # where nothing is asked again it makes no difference
         self.respond(rep, w.client, w.life, w.ts, w.age, Tcs * (2 * P + 1) // 2, False)
 
-    def on_release_message(self, rep: Replica, m: Release) -> None:
+    def on_release_message(self, m: Release) -> None:
+        rep: Replica = self.replica(m.i)
         if m.client == rep.Cowner and m.life == rep.life:
             if m.ts >= rep.Towner:
                 self.observe(rep)
                 self.free(rep)
             return
-        w = rep.waiting.get(m.client)
+        w: Waiter | None = rep.waiting.get(m.client)
         if w is not None and w.life == m.life and w.ts <= m.ts:
             rep.remove(w)
 
     def observe(self, rep: Replica) -> None:
         """Tcs, from release to release."""
         if rep.busy_since != NEVER:
-            took = self.now - rep.busy_since
+            took: int = self.now - rep.busy_since
             rep.Tcs = (7 * rep.Tcs + took) // 8 if rep.Tcs else took
 
     def free(self, rep: Replica) -> None:
@@ -297,22 +289,23 @@ class Sigma(Strawman):
         if rep.Queue:
             self.resp_queue(rep)
 
-    def vote(self, rep: Replica, client: int, life: int, ts: int, age: int) -> None:
+    def vote(self, rep: Replica, client: Id, life: int, ts: int, age: int) -> None:
         if rep.busy_since == NEVER and self.resend:
             rep.busy_since = self.now
         Strawman.vote(self, rep, client, life, ts, age)
 
     def resp_queue(self, rep: Replica) -> None:
         """RespQueue(): the first in the queue is the owner now, and hears of it."""
-        w = rep.Queue[0]
+        w: Waiter = rep.Queue[0]
         rep.remove(w)
         self.vote(rep, w.client, w.life, w.ts, w.age)
 
-    def on_yield(self, rep: Replica, m: Yield) -> None:
+    def on_yield(self, m: Yield) -> None:
+        rep: Replica = self.replica(m.i)
         if not self.is_current(rep, m):
             self.out.note("a yield of a vote that is no more")
             return
-        w = new_waiter(rep.Towner, rep.Cowner, rep.life, rep.age)
+        w: Waiter = Waiter(rep.Towner, rep.Cowner, rep.life, rep.age)
         rep.insert(w)
         self.resp_queue(rep)
         if rep.Cowner != w.client:
@@ -322,21 +315,12 @@ class Sigma(Strawman):
         """Is it the vote that the replica has given, and not one of an earlier time?"""
         return m.client == rep.Cowner and m.life == rep.life and m.inc == self.life and m.grant == rep.grant
 
-    # The state, whole.
-
-    def key(self) -> Key:
-        return (*Strawman.key(self), self.probing, left(self.primed_at, self.now))
-
-    def load(self, key: Key) -> None:
-        Strawman.load(self, key[: len(key) - 2])
-        self.probing = key[len(key) - 2]
-        self.primed_at = moment(key[len(key) - 1], self.now)
-
     def show(self) -> dict[str, Any]:
         queues = {rep.i: tuple([(w.ts, w.client) for w in rep.Queue]) for rep in self.replicas.values()}
         return {**Strawman.show(self), "queues": queues}
 
 
+@node
 class SigmaLiteral(Sigma):
     """Figures 5 and 6 to the letter: no numbers, no leases, no second question. For comparison (papers/sigma.md)."""
 
@@ -345,20 +329,21 @@ class SigmaLiteral(Sigma):
         paper="SG, figures 5 and 6",
         kind="quorum",
         cost="4n and more",
+        literal=True,
         options={"replicas": "2k+1", "quorum": "m = n // (k+1) + 1", "responses": ("direct", "routed")},
     )
 
-    def __init__(self, me: int, setup: Setup, out: Door) -> None:
-        Sigma.__init__(self, me, setup, out)
-        self.lease = 0
-        self.resend = 0
-        self.prime = False
+    lease: Fixed[int] = 0
+    resend: Fixed[int] = 0
+    prime: Fixed[bool] = False
 
     def on_response(self, m: Response) -> None:
+        if m.client != self.me:
+            return
         self.hear(m.clock)
         if self.ts == NIL or self.inside:
             return  # nothing is said of what comes to who wants nothing
-        r = self.resp[m.i]
+        r: Resp = self.resp[m.i]
         self.learn(r, m)
         self.count(r, m.owner, m.owner_ts, int(m.owner == self.me))
         self.judge()
@@ -367,15 +352,19 @@ class SigmaLiteral(Sigma):
         """Whoever yields to itself gets it back at once, and would never come to the end of the step."""
         return r.node != self.me
 
-    def on_request(self, rep: Replica, m: Request) -> None:
+    def on_request(self, m: Request) -> None:
+        self.hear(m.ts)
+        rep: Replica = self.replica(m.i)
         if rep.Cowner == NIL:
             self.vote(rep, m.client, m.life, m.ts, m.age)
         else:
-            w = new_waiter(m.ts, m.client, m.life, m.age)
+            w: Waiter = Waiter(m.ts, m.client, m.life, m.age)
             rep.insert(w)
             self.tell_waiter(rep, w)
 
-    def on_release_message(self, rep: Replica, m: Release) -> None:
+    def on_release_message(self, m: Release) -> None:
+        rep: Replica = self.replica(m.i)
+        w: Waiter
         if m.client == rep.Cowner:
             self.free(rep)
             return

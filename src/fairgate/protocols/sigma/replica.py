@@ -3,38 +3,50 @@
 votes.py says what the fields mean. Whom to vote for is the protocol's own affair: `on_request`, `on_release_message`.
 """
 
+from typing import Any
+
+from fairgate.core.declare import Fixed, Id, Moment, Option, Place, node, one_of
 from fairgate.core.ids import NIL
 from fairgate.core.kbr import Routed
 from fairgate.core.keyspace import is_between, place_of
 from fairgate.core.message import Key
-from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.core.units import NEVER
-from fairgate.protocols.sigma.votes import Replica, Response, ballot_of
+from fairgate.protocols.sigma.votes import Ballot, Replica, Response, ballot_of
 
 LEASE = 10_000_000_000  # ns
 DRIFT = 10_000  # parts per million
-MILLION = 1_000_000
+RESEND = 1_000_000_000  # ns until a question without an answer is asked again; 0: never
 LIVES = 1 << 62
+MILLION = 1_000_000
 
 
+@node
 class Voters(Routed):
+    """A node that plays replicas; the options are those of both sides."""
+
     timed = True
 
-    def set_up(self, me: int, setup: Setup, out: Outbox) -> None:
-        Routed.set_up(self, me, setup, out)
-        options = setup.options
-        self.lease: int = options.get("lease", LEASE)
-        self.hold_time = self.lease + (self.lease // MILLION + 1) * int(options.get("drift", DRIFT))
-        self.lives: int = options.get("lives", LIVES)
-        self.direct: bool = options.get("responses", "direct") == "direct"
+    responses: Option[str] = one_of("direct", "routed")
+    lease: Option[int] = LEASE
+    drift: Option[int] = DRIFT
+    resend: Option[int] = RESEND
+    lives: Option[int] = LIVES
+    direct: Fixed[bool]
+    hold_time: Fixed[int]
+    ballot: Fixed[Ballot]
+    voters: Fixed[tuple[Place, ...]]  # the key of replica i; the places of all members if zones vote
+    life: int = NIL  # drawn when it is first needed
+    clock: int = 0  # Lamport's
+    seq: int = 0  # of the last RESPONSE
+    replicas: dict[int, Replica] = {}  # those that this node plays
+    lease_at: Fixed[Moment] = NEVER  # when the timer `lease` is armed for
+
+    def initialize(self, setup: Setup) -> None:
+        self.direct = self.responses == "direct"
+        self.hold_time = self.lease + (self.lease // MILLION + 1) * self.drift
         self.ballot = ballot_of(setup)
-        self.voters = self.ballot.keys  # the key of replica i; the places of all members if zones vote
-        self.life = NIL  # drawn when it is first needed
-        self.clock = 0  # Lamport's
-        self.replicas: dict[int, Replica] = {}  # those that this node plays
-        self.seq = 0  # of the last RESPONSE
-        self.lease_at = NEVER  # when the timer `lease` is armed for
+        self.voters = self.ballot.keys
 
     def my_life(self) -> int:
         if self.life == NIL:
@@ -46,13 +58,13 @@ class Voters(Routed):
             self.clock = ts
 
     def replica(self, i: int) -> Replica:
-        found = self.replicas.get(i)
+        found: Replica | None = self.replicas.get(i)
         if found is None:
             self.my_life()
             found = self.replicas[i] = Replica(i)
         return found
 
-    def vote(self, rep: Replica, client: int, life: int, ts: int, age: int) -> None:
+    def vote(self, rep: Replica, client: Id, life: int, ts: int, age: int) -> None:
         rep.Cowner = client
         rep.Towner = ts
         rep.life = life
@@ -83,33 +95,20 @@ class Voters(Routed):
         rep.grant = 0
         rep.until = NEVER
 
-    def respond(self, rep: Replica, client: int, life: int, ts: int, age: int, wait: int, wanted: bool) -> None:
+    def respond(self, rep: Replica, client: Id, life: int, ts: int, age: int, wait: int, wanted: bool) -> None:
         """SendResponse(C, Cowner, Towner)."""
         self.seq += 1
-        grant = rep.grant if client == rep.Cowner and ts == rep.Towner and life == rep.life else 0
-        msg = Response.__new__(Response)  # field by field: `Response(...)` boxes them all, compiled, for `__init__`
-        msg.gate = self.gate
-        msg.target = place_of(client)
-        msg.i = rep.i
-        msg.client = client
-        msg.life = life
-        msg.ts = ts
-        msg.age = age
-        msg.node = self.me
-        msg.inc = self.life
-        msg.seq = self.seq
-        msg.grant = grant
-        msg.owner = rep.Cowner
-        msg.owner_ts = rep.Towner
-        msg.clock = self.clock
-        msg.wait = wait
-        msg.wanted = wanted
+        grant: int = rep.grant if client == rep.Cowner and ts == rep.Towner and life == rep.life else 0
+        msg: Response = Response(
+            self.gate, place_of(client), rep.i, client, life, ts, age,
+            self.me, self.life, self.seq, grant, rep.Cowner, rep.Towner, self.clock, wait, wanted,
+        )  # fmt: skip
         if self.direct:
             self.out.send(client, msg)
         else:
             self.door.route(msg)
 
-    def on_range(self, start: int, end: int) -> None:
+    def on_range(self, start: Place, end: Place) -> None:
         """Replicas whose keys are another node's now begin there with nothing in their memory."""
         for i in sorted(self.replicas):
             if not is_between(self.voters[i], start, end):
@@ -119,12 +118,14 @@ class Voters(Routed):
         return [(i, self.voters[i]) for i in sorted(self.replicas)]
 
     def give_replica(self, i: int) -> Key:
-        return self.replicas.pop(i).key_at(self.now)
+        rep: Replica = self.replicas.pop(i)
+        return rep.key_at(self.now)
 
     def take_replica(self, i: int, state: Key) -> None:
         """With its vote, which lasts as long as it did, and by no means less."""
-        rep = self.replica(i)
-        rep.load(state, self.now)
+        self.my_life()
+        rep: Replica = Replica.from_key(state, self.now)
+        self.replicas[i] = rep
         self.hear(rep.Towner)
         self.seq = max(self.seq, rep.grant)  # no vote of this node has the number of that one
         if rep.until < self.lease_at:
@@ -132,7 +133,8 @@ class Voters(Routed):
             self.set_timer("lease", max(rep.until - self.now, 0))
 
     def end_leases(self) -> None:
-        next_end = NEVER
+        rep: Replica
+        next_end: int = NEVER
         for i in sorted(self.replicas):
             rep = self.replicas[i]
             if rep.until <= self.now:
@@ -145,3 +147,9 @@ class Voters(Routed):
 
     def armed(self, name: str) -> int:
         return NEVER if self.timers is None else self.timers.get(name, NEVER)
+
+    def replicas_key(self) -> Key:
+        return tuple([self.replicas[i].key_at(self.now) for i in sorted(self.replicas)])
+
+    def load_replicas(self, key: Any) -> None:
+        self.replicas = {state[0]: Replica.from_key(state, self.now) for state in key}

@@ -11,31 +11,21 @@ here, lending and answering in replica.py.
 from typing import Any
 
 from fairgate.core.about import About
+from fairgate.core.declare import Fixed, Id, Moment, Option, node
 from fairgate.core.ids import NIL
 from fairgate.core.keyed import Keyed
-from fairgate.core.message import Key
-from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.core.units import NEVER
-from fairgate.protocols.sigma.replica import DRIFT, LEASE, LIVES, Voters
-from fairgate.protocols.sigma.votes import Release, Replica, Request, Resp, Response, new_release, new_request, new_resp
+from fairgate.protocols.sigma.replica import Voters
+from fairgate.protocols.sigma.votes import Release, Replica, Request, Resp, Response
 
-RESEND = 1_000_000_000  # ns until a question without an answer is asked again; 0: never
 PATIENCE = 8  # times `resend`: until a silent replica costs the round
 BACKOFF = 2_000_000_000  # ns: SG gives no law, so it is uniform up to this
 
-OPTIONS = {
-    "replicas": "2k+1",
-    "quorum": "m = n // (k+1) + 1",
-    "voting": ("replicas", "zones"),
-    "responses": ("direct", "routed"),
-    "lease": LEASE,
-    "drift": DRIFT,
-    "resend": RESEND,
-    "lives": LIVES,
-}
+BALLOT = {"replicas": "2k+1", "quorum": "m = n // (k+1) + 1", "voting": ("replicas", "zones")}  # options of votes.py
 
 
+@node
 class Strawman(Voters):
     intercepts = False
     about = About(
@@ -45,30 +35,33 @@ class Strawman(Voters):
         cost="3n, and 3n a round that is lost",
         survives=("crash", "reset", "loss", "duplication"),
         open_membership=True,
-        options={**OPTIONS, "backoff": BACKOFF},
+        options={**BALLOT},
     )
 
-    def set_up(self, me: int, setup: Setup, out: Outbox) -> None:
-        Voters.set_up(self, me, setup, out)
-        options = setup.options
-        self.resend: int = options.get("resend", RESEND)
+    backoff: Option[int] = BACKOFF
+    renewal: Fixed[int]
+    whole: Fixed[int]
+    needed: Fixed[int]
+    k: Fixed[int]
+    ts: int = NIL  # of the request that is under way
+    started: Moment = NEVER  # when it began
+    resp: list[Resp] = []  # made for the first request
+    # Counted from `resp`.
+    mine: Fixed[int] = 0  # weight of our votes
+    votes: Fixed[int] = 0  # their number
+    heard: Fixed[int] = 0  # weight of the replicas that others are known to own
+    answered: Fixed[int] = 0  # number of replicas that have answered this request
+    tally: Fixed[dict[int, int]] = {}  # another owner -> weight of its replicas
+    # When the timers are armed for.
+    look_at: Fixed[Moment] = NEVER
+    permit_at: Fixed[Moment] = NEVER
+
+    def initialize(self, setup: Setup) -> None:
+        Voters.initialize(self, setup)
         self.renewal = self.lease // 3 if self.lease else NEVER  # a renewal that gets lost leaves time for another
-        self.backoff: int = options.get("backoff", BACKOFF)
         self.whole = self.ballot.whole
         self.needed = self.ballot.needed
         self.k = setup.k
-        # What follows `resp` is counted from it.
-        self.ts = NIL  # of the request that is under way
-        self.started = 0
-        self.resp: list[Resp] = []  # made for the first request
-        self.mine = 0  # weight of our votes
-        self.votes = 0  # their number
-        self.heard = 0  # weight of the replicas that others are known to own
-        self.answered = 0  # number of replicas that have answered this request
-        self.tally: dict[int, int] = {}  # another owner -> weight of its replicas
-        # When the timers are armed for.
-        self.look_at = NEVER
-        self.permit_at = NEVER
 
     # Asking.
 
@@ -82,10 +75,19 @@ class Strawman(Voters):
         self.started = self.now
         self.my_life()
         if not self.resp:
-            self.resp = [new_resp(i, self.voters[i], self.ballot.weights[i]) for i in range(len(self.voters))]
+            self.resp = [Resp(i, NIL) for i in range(len(self.voters))]
+            self.weigh()
         self.ask_all()
 
+    def weigh(self) -> None:
+        """Each replica's key and weight, as the ballot has them."""
+        r: Resp
+        for r in self.resp:
+            r.key = self.voters[r.i]
+            r.weight = self.ballot.weights[r.i]
+
     def ask_all(self) -> None:
+        r: Resp
         for r in self.resp:
             self.ask(r)
             if self.resend:
@@ -93,7 +95,7 @@ class Strawman(Voters):
 
     def ask(self, r: Resp) -> None:
         r.silent = True
-        self.reach(r, new_request(self.gate, r.key, r.i, self.me, self.life, self.ts, self.now - self.started))
+        self.reach(r, Request(self.gate, r.key, r.i, self.me, self.life, self.ts, self.now - self.started))
 
     def reach(self, r: Resp, msg: Keyed) -> None:
         """Straight to who played the replica last, if that is known; else it is looked up."""
@@ -105,12 +107,14 @@ class Strawman(Voters):
     # Counting.
 
     def on_response(self, m: Response) -> None:
+        if m.client != self.me:
+            return  # it was routed, and its client is gone
         self.hear(m.clock)
         if m.ts != self.ts or m.life != self.life:
             if m.grant:
                 self.refuse(m)
             return
-        r = self.resp[m.i]
+        r: Resp = self.resp[m.i]
         if self.is_old(r, m):
             return
         self.take(r, m)
@@ -132,14 +136,14 @@ class Strawman(Voters):
     def spare(self, r: Resp) -> None:
         """A vote that is not needed: where several may be inside, it is another one's way in."""
         self.out.note("a vote too many")
-        self.reach(r, new_release(self.gate, r.key, r.i, self.me, self.life, self.ts))
+        self.reach(r, Release(self.gate, r.key, r.i, self.me, self.life, self.ts))
         self.uncount(r)
         r.due = NEVER
 
     def refuse(self, m: Response) -> None:
         """A vote for a request that is over, or that a node asked for before it lost its memory."""
         self.out.note("a vote for a request that is over")
-        self.out.send(m.node, new_release(self.gate, self.voters[m.i], m.i, self.me, m.life, m.ts))
+        self.out.send(m.node, Release(self.gate, self.voters[m.i], m.i, self.me, m.life, m.ts))
 
     def is_old(self, r: Resp, m: Response) -> bool:
         """Late, or doubled. Incarnations have no order: who answers the later question is the later one."""
@@ -168,7 +172,7 @@ class Strawman(Voters):
         r.silent = False
         r.due = NEVER
 
-    def count(self, r: Resp, owner: int, owner_ts: int, grant: int) -> None:
+    def count(self, r: Resp, owner: Id, owner_ts: int, grant: int) -> None:
         """resp[i] := owner, timestamp."""
         self.uncount(r)
         r.owner = owner
@@ -193,7 +197,7 @@ class Strawman(Voters):
             self.votes -= 1
         elif r.owner != NIL:
             self.heard -= r.weight
-            rest = self.tally.pop(r.owner) - r.weight
+            rest: int = self.tally.pop(r.owner) - r.weight
             if rest:
                 self.tally[r.owner] = rest
         r.owner = NIL
@@ -231,7 +235,8 @@ class Strawman(Voters):
 
     def valid(self, margin: int) -> int:
         """Weight of the votes whose lease is not over for so long."""
-        weight = 0
+        r: Resp
+        weight: int = 0
         for r in self.resp:
             if r.grant and r.until > self.now + margin:
                 weight += r.weight
@@ -239,7 +244,8 @@ class Strawman(Voters):
 
     def watch(self) -> None:
         """The permit is looked at again when the first of the leases ends that have not yet."""
-        end = NEVER
+        r: Resp
+        end: int = NEVER
         for r in self.resp:
             if r.grant and self.now < r.until < end:
                 end = r.until
@@ -259,13 +265,16 @@ class Strawman(Voters):
 
     def release_votes(self) -> None:
         """Release(CS): all that we have, and what may be on its way to us."""
+        r: Resp
         for r in self.resp:
             if r.grant or r.silent:
-                self.reach(r, new_release(self.gate, r.key, r.i, self.me, self.life, self.ts))
+                self.reach(r, Release(self.gate, r.key, r.i, self.me, self.life, self.ts))
         self.end_request()
 
     def end_request(self) -> None:
+        r: Resp
         self.ts = NIL
+        self.started = NEVER
         self.mine = self.votes = self.heard = self.answered = 0
         self.tally.clear()
         for r in self.resp:
@@ -273,22 +282,10 @@ class Strawman(Voters):
 
     # A replica.
 
-    def deliver(self, src: int, msg: Keyed) -> None:
-        # Compiled, a field is read directly where the message's own class is known: hence a name for each.
-        if isinstance(msg, Response):
-            response: Response = msg
-            if response.client == self.me:
-                self.on_response(response)
-        elif isinstance(msg, Request):
-            request: Request = msg
-            self.hear(request.ts)
-            self.on_request(self.replica(request.i), request)
-        elif isinstance(msg, Release):
-            release: Release = msg
-            self.on_release_message(self.replica(release.i), release)
-
-    def on_request(self, rep: Replica, m: Request) -> None:
+    def on_request(self, m: Request) -> None:
         """A vote if it is free; the owner's name if not."""
+        self.hear(m.ts)
+        rep: Replica = self.replica(m.i)
         if m.client == rep.Cowner and m.life == rep.life:
             if m.ts < rep.Towner:
                 return  # late: that request is over
@@ -302,7 +299,8 @@ class Strawman(Voters):
         else:
             self.respond(rep, m.client, m.life, m.ts, m.age, 0, False)
 
-    def on_release_message(self, rep: Replica, m: Release) -> None:
+    def on_release_message(self, m: Release) -> None:
+        rep: Replica = self.replica(m.i)
         if m.client == rep.Cowner and m.life == rep.life and m.ts >= rep.Towner:
             self.free(rep)
 
@@ -310,7 +308,7 @@ class Strawman(Voters):
 
     def look_later(self, r: Resp, delay: int) -> None:
         """Or earlier, if that was the plan."""
-        due = self.now + delay if delay > 0 else self.now
+        due: int = self.now + delay if delay > 0 else self.now
         if due < r.due:
             r.due = due
         if r.due < self.look_at:
@@ -333,6 +331,7 @@ class Strawman(Voters):
 
     def look(self) -> None:
         """Ask again whom it is time to ask."""
+        r: Resp
         for r in self.resp:
             if r.due <= self.now:
                 r.due = NEVER
@@ -367,53 +366,12 @@ class Strawman(Voters):
 
     # The state, whole.
 
-    def key(self) -> Key:
-        return (
-            self.version,
-            self.request,
-            self.requesting_cs,
-            self.inside,
-            self.life,
-            self.clock,
-            self.ts,
-            self.started - self.now if self.ts != NIL else 0,
-            self.seq,
-            tuple([r.key_at(self.now) for r in self.resp]),
-            tuple([self.replicas[i].key_at(self.now) for i in sorted(self.replicas)]),
-            self.timers_key(),
-        )
-
-    def load(self, key: Key) -> None:
-        self.check_version(key)
-        (
-            _,
-            self.request,
-            self.requesting_cs,
-            self.inside,
-            self.life,
-            self.clock,
-            self.ts,
-            started,
-            self.seq,
-            resp,
-            replicas,
-            timers,
-        ) = key
-        self.started = self.now + started
-        self.load_resp(resp)
-        self.replicas = {}
-        for state in replicas:
-            rep = self.replicas[state[0]] = Replica(state[0])
-            rep.load(state, self.now)
-        self.load_timers(tuple(timers))
-        self.look_at, self.permit_at, self.lease_at = [self.armed(name) for name in ("look", "permit", "lease")]
-
-    def load_resp(self, resp: Key) -> None:
-        self.resp = [new_resp(i, self.voters[i], self.ballot.weights[i]) for i in range(len(resp))]
+    def loaded(self) -> None:
+        r: Resp
+        self.weigh()
         self.mine = self.votes = self.heard = self.answered = 0
         self.tally = {}
-        for r, state in zip(self.resp, resp, strict=True):
-            r.load(tuple(state), self.now)
+        for r in self.resp:
             self.answered += r.seq > 0
             if r.grant:
                 self.mine += r.weight
@@ -421,6 +379,7 @@ class Strawman(Voters):
             elif r.owner != NIL:
                 self.heard += r.weight
                 self.tally[r.owner] = self.tally.get(r.owner, 0) + r.weight
+        self.look_at, self.permit_at, self.lease_at = [self.armed(name) for name in ("look", "permit", "lease")]
 
     def show(self) -> dict[str, Any]:
         resp = {r.i: (r.owner, r.owner_ts) for r in self.resp if r.owner != NIL}
