@@ -18,8 +18,8 @@ OVER_A_CHANNEL = {
         GIVEN_AWAY,
     ),
     "counts the lease from the answer": (
-        "        left = self.until - self.now\n",
-        "        left = self.lease\n",
+        "        left: int = self.until - self.now\n",
+        "        left: int = self.lease\n",
         GIVEN_AWAY,
     ),
     "enters on the offer": (
@@ -27,7 +27,7 @@ OVER_A_CHANNEL = {
         "        else:\n            self.renew()\n            self.enter_cs(m.slot, m.fence)\n",
         GIVEN_AWAY,
     ),
-    "allows for no drift": ("self.lease + (self.lease // MILLION + 1) * drift", "self.lease", GIVEN_AWAY),
+    "allows for no drift": ("self.lease + (self.lease // MILLION + 1) * self.drift", "self.lease", GIVEN_AWAY),
     "stays inside when the lease is over": (
         '            self.forget_slot()\n            self.lose_cs("lease over")\n',
         "            pass\n",

@@ -28,8 +28,8 @@ MUTANTS = {
         {"k", "grant"},
     ),
     "replies again to those it has replied to": (
-        "        self.reply_deferred = set()\n\n    def on_message",
-        "\n    def on_message",
+        "        self.reply_deferred = set()\n",
+        "",
         {"k", "liveness"},
     ),
 }

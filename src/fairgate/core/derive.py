@@ -150,13 +150,12 @@ def converted(field: Field, target: str) -> bool:
 # Nodes.
 
 
-def set_fields(cls: str, fields: list[Field]) -> Function:
+def set_fields(fields: list[Field]) -> Function:
     lines = []
     for field in fields:
         if isinstance(field.default, Choices):
-            lines.append(
-                f"self.{field.name} = chosen({cls!r}, setup.options, {field.name!r}, {tuple(field.default)!r})"
-            )
+            choices = tuple(field.default)
+            lines.append(f"self.{field.name} = chosen(self.about.name, setup.options, {field.name!r}, {choices!r})")
         elif field.is_option:
             lines.append(f"self.{field.name} = setup.options.get({field.name!r}, {field.first_value})")
         elif field.default is not MISSING:
@@ -213,7 +212,7 @@ def dispatch(name: str, handlers: list[Handler], owners: dict[str, str] | None =
 def show(shown: str, fields: list[Field]) -> Function:
     """From a string such as "parent token=slot": a name for people, and the field where that has another one."""
     kinds = {field.name: field.kind.base for field in fields}
-    forms = {list: "tuple({})", set: "sorted({})"}
+    forms: dict[Any, str] = {list: "tuple({})", set: "sorted({})", dict: "dict({})"}  # none is the node's own object
     parts = []
     for word in shown.split():
         name, _, attribute = word.partition("=")

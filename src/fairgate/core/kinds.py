@@ -26,7 +26,7 @@ Fixed = Annotated[T, "fixed"]  # follows from the rest; not part of the state
 Spread = Annotated[T, "spread"]  # a tuple of a message: its items stand in the key one by one
 
 ROLES = ("option", "fixed")
-C_INTEGERS = {"place": "unsigned long long", "small": "int"}
+C_INTEGERS = {"object": "object", "place": "unsigned long long", "small": "int"}  # by mark, the first that applies
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Kind:
     def c(self) -> str:
         """The C type."""
         if self.base is int:
-            return next((C_INTEGERS[mark] for mark in self.marks if mark in C_INTEGERS), "long long")
+            return next((c for mark, c in C_INTEGERS.items() if mark in self.marks), "long long")
         if self.base in (bool, float):
             return "bint" if self.base is bool else "double"
         if self.base in (str, tuple, list, set, dict) or self.is_declared:
@@ -55,8 +55,9 @@ class Kind:
 
     @property
     def is_id(self) -> bool:
-        """An id, or a tuple of nothing but ids."""
-        return "id" in self.marks or (self.base is tuple and bool(self.parts) and all(p.is_id for p in self.parts))
+        """An id, or a tuple or list of nothing but ids."""
+        contains = self.base in (tuple, list) and bool(self.parts)
+        return "id" in self.marks or (contains and all(part.is_id for part in self.parts))
 
     @property
     def is_plain(self) -> bool:

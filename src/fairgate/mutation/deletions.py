@@ -20,21 +20,7 @@ from fairgate.mutation.judges import judge
 from fairgate.processes import in_processes
 
 # Not the algorithm.
-UNTOUCHED = frozenset(
-    [
-        "__init__",
-        "alone",
-        "coordinators",
-        "key",
-        "load",
-        "retaken",
-        "initialize",
-        "set_fields",
-        "set_up",
-        "show",
-        "tokens",
-    ]
-)
+UNTOUCHED = frozenset(["__init__", "alone", "coordinators", "initialize", "loaded", "retaken", "show", "tokens"])
 STATE = frozenset(["armed", "load_resp", "load_sides", "sides_key"])  # parts of `key` and `load` by other names
 MOST_TURNS = 10_000  # of one loop in one step
 
@@ -97,7 +83,7 @@ def places(tree: ast.Module, cls: str) -> Iterator[tuple[str, ast.stmt, list[ast
     for top in tree.body:
         if isinstance(top, ast.ClassDef) and top.name == cls:
             for handler in top.body:
-                if isinstance(handler, ast.FunctionDef) and handler.name not in UNTOUCHED | STATE:
+                if isinstance(handler, ast.FunctionDef) and not is_untouched(handler.name):
                     for owner in ast.walk(handler):
                         for body in (getattr(owner, "body", None), getattr(owner, "orelse", None)):
                             if isinstance(body, list):
@@ -106,9 +92,14 @@ def places(tree: ast.Module, cls: str) -> Iterator[tuple[str, ast.stmt, list[ast
                                         yield handler.name, statement, body, at
 
 
+def is_untouched(name: str) -> bool:
+    """Is the method no part of the algorithm? A field's own form in a key has methods x_key and load_x."""
+    return name in UNTOUCHED | STATE or name.endswith("_key") or name.startswith("load_")
+
+
 def matters(statement: ast.stmt) -> bool:
-    """Docstrings, `pass`, assertions and notes to the observer change nothing by going."""
-    if isinstance(statement, ast.Pass | ast.Assert):
+    """Docstrings, `pass`, assertions, bare declarations and notes to the observer change nothing by going."""
+    if isinstance(statement, ast.Pass | ast.Assert) or (isinstance(statement, ast.AnnAssign) and not statement.value):
         return False
     if isinstance(statement, ast.If) and not statement.orelse:
         return any(matters(inner) for inner in statement.body)

@@ -33,61 +33,36 @@ from operator import itemgetter
 from typing import Any
 
 from fairgate.core.about import About
+from fairgate.core.declare import Fixed, Id, Option, message, node, one_of
 from fairgate.core.ids import NIL, peer_of, seat_of
-from fairgate.core.message import Key, Message, register
+from fairgate.core.message import Message
 from fairgate.core.mutex import Mutex
-from fairgate.core.outbox import Outbox
-from fairgate.core.setup import Options, Setup
-
-TREES = ("random", "round_robin", "last_used", "most_recent", "stalest", "static", "queue_hint")
-CACHES = ("append", "none", "prepend", "sorted")
+from fairgate.core.setup import Setup
 
 Waiting = tuple[int, int]  # (stamp, id)
 STAMP = itemgetter(0)
 
 
+@message("bv.request")
 class Request(Message):
     """r wants token t; stamp is r's clock when it asked."""
 
-    __slots__ = ("r", "stamp", "t")
-    tag = "bv.request"
-
-    def __init__(self, t: int, r: int, stamp: int) -> None:
-        self.t = t
-        self.r = r
-        self.stamp = stamp
-
-    def key(self) -> Key:
-        return (self.tag, self.t, self.r, self.stamp)
+    t: int
+    r: Id
+    stamp: int
 
 
+@message("bv.token", tokens=1)
 class Token(Message):
     """Token t, the last fence it gave, the sender's clock, and who comes after you."""
 
-    __slots__ = ("fence", "queue", "stamp", "t")
-    tag = "bv.token"
-
-    def __init__(self, t: int, fence: int, stamp: int, queue: tuple[Waiting, ...]) -> None:
-        self.t = t
-        self.fence = fence
-        self.stamp = stamp
-        self.queue = queue
-
-    def key(self) -> Key:
-        return (self.tag, self.t, self.fence, self.stamp, self.queue)
-
-    @classmethod
-    def from_fields(cls, *fields: Any) -> "Token":
-        t, fence, stamp, queue = fields
-        return cls(t, fence, stamp, pairs(queue))
-
-    def tokens(self) -> int:
-        return 1
+    t: int
+    fence: int
+    stamp: int
+    queue: tuple[Waiting, ...]
 
 
-register(Request, Token)
-
-
+@node
 class BV95(Mutex):
     about = About(
         name="bv95",
@@ -95,38 +70,44 @@ class BV95(Mutex):
         kind="token",
         cost="O(log N), 0 for an idle holder",
         slots=True,
-        options={"tree": TREES, "cache": CACHES},
     )
 
-    def __init__(self, me: int, setup: Setup, out: Outbox) -> None:
-        Mutex.__init__(self, me, setup, out)
-        self.tree = chosen(setup.options, "tree", TREES)
-        self.cache = chosen(setup.options, "cache", CACHES)
+    tree: Option[str] = one_of("random", "round_robin", "last_used", "most_recent", "stalest", "static", "queue_hint")
+    cache: Option[str] = one_of("append", "none", "prepend", "sorted")
+    k: Fixed[int]
+    parent: list[Id]  # parent[t] leads towards token t
+    token_present: bool
+    slot: int  # never two: a node that has a token asks for none
+    fence: int
+    queue: tuple[Waiting, ...] = ()  # as it came with the token
+    kept: list[Waiting] = []
+    clock: int = 0  # runs only where stamps are read: elsewhere it would tell equal states apart
+    order: list[int]  # trees, the latest touched last
+    hint: list[int]
+
+    def initialize(self, setup: Setup) -> None:
         self.k = setup.k
-        self.parent: list[int] = list(setup.holders)  # parent[t]: where token t starts
-        self.slot = setup.holders.get(me, NIL)  # never two: who has a token asks for none
+        self.parent = list(setup.holders)  # where each token starts
+        self.slot = setup.holders.get(self.me, NIL)
         self.token_present = self.slot != NIL
         self.fence = setup.first_fence if self.token_present else NIL
         if self.token_present:
             self.parent[self.slot] = NIL
-        self.queue: tuple[Waiting, ...] = ()  # as it came with the token
-        self.kept: list[Waiting] = []
-        self.clock = 0  # runs only where stamps are read: elsewhere it would tell equal states apart
-        own = (peer_of(me) + seat_of(me)) % setup.k
-        self.order: list[int] = [(own + i) % setup.k for i in range(setup.k)]  # trees, the latest touched last
-        self.hint: list[int] = [0] * setup.k
+        own = (peer_of(self.me) + seat_of(self.me)) % setup.k
+        self.order = [(own + i) % setup.k for i in range(setup.k)]
+        self.hint = [0] * setup.k
 
     def request_cs(self) -> None:
         if self.token_present:
             self.take_token()
         else:
             self.tick(0)
-            t = self.pick()  # BV:RQ1
+            t: int = self.pick()  # BV:RQ1
             self.out.send(self.parent[t], Request(t, self.me, self.clock))  # BV:RQ2
             self.parent[t] = NIL  # BV:RQ3
 
     def release_cs(self) -> None:
-        waiting = self.merged()  # BV:RL1
+        waiting: tuple[Waiting, ...] = self.merged()  # BV:RL1
         if waiting:
             if self.parent[self.slot] == NIL:
                 # Head or tail: both get the token after this node, so either keeps the tree one. The tail is a
@@ -136,18 +117,12 @@ class BV95(Mutex):
 
     def merged(self) -> tuple[Waiting, ...]:
         """The token's queue with the kept requests in their places."""
-        kept = tuple(self.kept)
+        kept: tuple[Waiting, ...] = tuple(self.kept)
         if self.cache == "prepend":
             return kept + self.queue
         if self.cache == "sorted":
             return tuple(sorted(self.queue + kept, key=STAMP))
         return self.queue + kept
-
-    def on_message(self, src: int, msg: Message) -> None:
-        if isinstance(msg, Request):
-            self.on_request(msg)
-        elif isinstance(msg, Token):
-            self.on_token(msg)
 
     def on_request(self, m: Request) -> None:
         self.tick(m.stamp)
@@ -187,7 +162,7 @@ class BV95(Mutex):
             self.touch(self.slot)
         self.enter_cs(self.slot, self.fence)
 
-    def send_token(self, r: int, rest: tuple[Waiting, ...]) -> None:
+    def send_token(self, r: Id, rest: tuple[Waiting, ...]) -> None:
         self.tick(0)
         self.out.send(r, Token(self.slot, self.fence, self.clock, rest))
         if self.tree == "queue_hint":
@@ -214,14 +189,14 @@ class BV95(Mutex):
             return self.shortest()
         if self.tree in ("last_used", "most_recent"):
             return self.order[self.k - 1]
-        t = self.order[0]
+        t: int = self.order[0]
         if self.tree == "round_robin":
             self.touch(t)
         return t
 
     def shortest(self) -> int:
         least = min(self.hint)
-        trees = [t for t, length in enumerate(self.hint) if length == least]
+        trees: list[int] = [t for t, length in enumerate(self.hint) if length == least]
         return trees[self.out.choose(len(trees))]
 
     def heard(self, t: int) -> None:
@@ -239,46 +214,6 @@ class BV95(Mutex):
     def retaken(self, times: int) -> None:
         self.fence += times
 
-    def key(self) -> Key:
-        return (
-            self.version,
-            self.request,
-            self.requesting_cs,
-            self.inside,
-            tuple(self.parent),
-            self.token_present,
-            self.slot,
-            self.fence,
-            self.queue,
-            tuple(self.kept),
-            self.clock,
-            tuple(self.order),
-            tuple(self.hint),
-        )
-
-    def load(self, key: Key) -> None:
-        self.check_version(key)
-        (
-            _,
-            self.request,
-            self.requesting_cs,
-            self.inside,
-            parent,
-            self.token_present,
-            self.slot,
-            self.fence,
-            queue,
-            kept,
-            self.clock,
-            order,
-            hint,
-        ) = key
-        self.parent = list(parent)
-        self.queue = pairs(queue)
-        self.kept = list(pairs(kept))
-        self.order = list(order)
-        self.hint = list(hint)
-
     def tokens(self) -> int:
         return int(self.token_present)
 
@@ -290,16 +225,3 @@ class BV95(Mutex):
             "queue": tuple([r for _, r in self.queue]),
             "kept": tuple([r for _, r in self.kept]),
         }
-
-
-def chosen(options: Options, name: str, choices: tuple[str, ...]) -> str:
-    """An option's value, or its default, which is the first choice."""
-    choice: str = options.get(name, choices[0])
-    if choice not in choices:
-        raise ValueError(f"bv95: {name} must be one of {', '.join(choices)}, not {choice!r}")
-    return choice
-
-
-def pairs(waiting: Any) -> tuple[Waiting, ...]:
-    """Tuples again, where a round trip through JSON made lists."""
-    return tuple([(stamp, r) for stamp, r in waiting])

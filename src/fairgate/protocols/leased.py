@@ -23,10 +23,10 @@ the root crashes the gate stands still.
 from typing import Any
 
 from fairgate.core.about import About
+from fairgate.core.declare import Fixed, Id, Option, message, node
 from fairgate.core.ids import NIL
-from fairgate.core.message import Key, Message, register
+from fairgate.core.message import Message
 from fairgate.core.mutex import Mutex
-from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 
 LEASE = 10_000_000_000  # ns
@@ -36,91 +36,54 @@ SLOT = "slot:"
 GIVEN_AWAY = "the slot was given away"  # why a permit was lost: a clock ran further apart than `drift`
 
 
+@message("le.request")
 class Request(Message):
     """Put me in the queue."""
 
-    __slots__ = ()
-    tag = "le.request"
 
-    def key(self) -> Key:
-        return (self.tag,)
-
-
+@message("le.grant")
 class Grant(Message):
     """The slot is yours for now, if you ask for its lease."""
 
-    __slots__ = ("fence", "slot")
-    tag = "le.grant"
-
-    def __init__(self, slot: int, fence: int) -> None:
-        self.slot = slot
-        self.fence = fence
-
-    def key(self) -> Key:
-        return (self.tag, self.slot, self.fence)
+    slot: int
+    fence: int
 
 
+@message("le.renew")
 class Renew(Message):
     """Question n: is it still mine? Then a lease, from the moment I ask."""
 
-    __slots__ = ("fence", "n", "slot")
-    tag = "le.renew"
-
-    def __init__(self, slot: int, fence: int, n: int) -> None:
-        self.slot = slot
-        self.fence = fence
-        self.n = n
-
-    def key(self) -> Key:
-        return (self.tag, self.slot, self.fence, self.n)
+    slot: int
+    fence: int
+    n: int
 
 
+@message("le.renewed")
 class Renewed(Message):
     """Question n: yes."""
 
-    __slots__ = ("fence", "n", "slot")
-    tag = "le.renewed"
-
-    def __init__(self, slot: int, fence: int, n: int) -> None:
-        self.slot = slot
-        self.fence = fence
-        self.n = n
-
-    def key(self) -> Key:
-        return (self.tag, self.slot, self.fence, self.n)
+    slot: int
+    fence: int
+    n: int
 
 
+@message("le.gone")
 class Gone(Message):
     """No: that fence is over, whatever the question."""
 
-    __slots__ = ("fence", "slot")
-    tag = "le.gone"
-
-    def __init__(self, slot: int, fence: int) -> None:
-        self.slot = slot
-        self.fence = fence
-
-    def key(self) -> Key:
-        return (self.tag, self.slot, self.fence)
+    slot: int
+    fence: int
 
 
+@message("le.release")
 class Release(Message):
     """I need the slot no more."""
 
-    __slots__ = ("fence", "slot")
-    tag = "le.release"
-
-    def __init__(self, slot: int, fence: int) -> None:
-        self.slot = slot
-        self.fence = fence
-
-    def key(self) -> Key:
-        return (self.tag, self.slot, self.fence)
+    slot: int
+    fence: int
 
 
-register(Request, Grant, Renew, Renewed, Gone, Release)
-
-
+@node
 class Leased(Mutex):
     timed = True
     about = About(
@@ -130,26 +93,28 @@ class Leased(Mutex):
         cost="5, and 2 for every third of a lease inside",
         survives=("crash of a client", "loss over a channel", "duplication over a channel"),
         slots=True,
-        options={"lease": LEASE, "drift": DRIFT},
     )
 
-    def __init__(self, me: int, setup: Setup, out: Outbox) -> None:
-        Mutex.__init__(self, me, setup, out)
-        self.lease: int = setup.options.get("lease", LEASE)
-        drift: int = setup.options.get("drift", DRIFT)
-        self.hold_time = self.lease + (self.lease // MILLION + 1) * drift  # lease * (1 + drift), rounded up
+    lease: Option[int] = LEASE
+    drift: Option[int] = DRIFT
+    hold_time: Fixed[int]  # how long a slot may stay away
+    root: Fixed[Id]
+    # The client's side.
+    slot: int = NIL  # what it was offered, or is in
+    fence: int = NIL  # of its last offer, also when that is over
+    renewing: bool = False  # is question n unanswered?
+    n: int = 0
+    until: int = 0  # the end of the lease, if question n is answered with yes
+    # The root's side.
+    queue: list[Id] = []
+    fences: list[int] = []  # by slot; NIL if it is free
+    last_fence: int
+
+    def initialize(self, setup: Setup) -> None:
+        self.hold_time = self.lease + (self.lease // MILLION + 1) * self.drift  # lease * (1 + drift), rounded up
         self.root = setup.root
-        # The client's side.
-        self.slot = NIL  # what it was offered, or is in
-        self.fence = NIL  # of its last offer, also when that is over
-        self.renewing = False  # is question n unanswered?
-        self.n = 0
-        self.until = 0  # the end of the lease, if question n is answered with yes
-        # The root's side.
-        self.queue: list[int] = []
-        self.fences: list[int] = []  # by slot; NIL if it is free
         self.last_fence = setup.first_fence
-        if me == setup.root:
+        if self.me == setup.root:
             self.fences = [NIL] * setup.k
 
     # The client.
@@ -167,20 +132,6 @@ class Leased(Mutex):
             self.give_back(slot, self.fence)
         else:
             self.out.send(self.root, Release(slot, self.fence))
-
-    def on_message(self, src: int, msg: Message) -> None:
-        if isinstance(msg, Request):
-            self.enqueue(src)
-        elif isinstance(msg, Grant):
-            self.on_grant(msg)
-        elif isinstance(msg, Renew):
-            self.on_renew(src, msg)
-        elif isinstance(msg, Renewed):
-            self.on_renewed(msg)
-        elif isinstance(msg, Gone):
-            self.on_gone(msg)
-        elif isinstance(msg, Release):
-            self.give_back(msg.slot, msg.fence)
 
     def on_grant(self, m: Grant) -> None:
         if not self.requesting_cs or self.slot != NIL or m.fence <= self.fence:
@@ -204,7 +155,7 @@ class Leased(Mutex):
         if not self.renewing or not self.is_mine(m.slot, m.fence) or m.n != self.n:
             return
         self.renewing = False
-        left = self.until - self.now
+        left: int = self.until - self.now
         if left <= 0:
             self.out.note("the answer took longer than the lease")
             self.renew()
@@ -247,7 +198,10 @@ class Leased(Mutex):
 
     # The root.
 
-    def enqueue(self, client: int) -> None:
+    def on_request(self, src: int, m: Request) -> None:
+        self.enqueue(src)
+
+    def enqueue(self, client: Id) -> None:
         self.queue.append(client)
         self.serve()
 
@@ -255,7 +209,7 @@ class Leased(Mutex):
         while self.queue and NIL in self.fences:
             self.offer(self.fences.index(NIL), self.queue.pop(0))
 
-    def offer(self, slot: int, client: int) -> None:
+    def offer(self, slot: int, client: Id) -> None:
         self.last_fence += 1
         self.fences[slot] = self.last_fence
         if client == self.me:
@@ -273,6 +227,9 @@ class Leased(Mutex):
         else:
             self.out.send(src, Gone(m.slot, m.fence))
 
+    def on_release_message(self, m: Release) -> None:
+        self.give_back(m.slot, m.fence)
+
     def give_back(self, slot: int, fence: int) -> None:
         if self.is_current(slot, fence):
             self.cancel_timer(f"{SLOT}{slot}")
@@ -287,44 +244,11 @@ class Leased(Mutex):
 
     # The state.
 
-    def key(self) -> Key:
-        return (
-            self.version,
-            self.request,
-            self.requesting_cs,
-            self.inside,
-            self.slot,
-            self.fence,
-            self.renewing,
-            self.n,
-            self.until - self.now if self.renewing else 0,
-            tuple(self.queue),
-            tuple(self.fences),
-            self.last_fence,
-            self.timers_key(),
-        )
+    def until_key(self) -> int:
+        return self.until - self.now if self.renewing else 0
 
-    def load(self, key: Key) -> None:
-        self.check_version(key)
-        (
-            _,
-            self.request,
-            self.requesting_cs,
-            self.inside,
-            self.slot,
-            self.fence,
-            self.renewing,
-            self.n,
-            left,
-            queue,
-            fences,
-            self.last_fence,
-            timers,
-        ) = key
-        self.until = self.now + left
-        self.queue = list(queue)
-        self.fences = list(fences)
-        self.load_timers(tuple(timers))
+    def load_until(self, key: int) -> None:
+        self.until = self.now + key
 
     def show(self) -> dict[str, Any]:
         mine = {"slot": self.slot, "fence": self.fence, "inside": self.inside, "renewing": self.renewing}

@@ -21,17 +21,16 @@ every handler tells last, when its own state is whole.
 
 from bisect import insort
 from math import isqrt
-from typing import Any
 
 from fairgate.core.about import About
+from fairgate.core.declare import Fixed, Ids, message, node
 from fairgate.core.ids import NIL
-from fairgate.core.message import Key, Message, register
+from fairgate.core.message import Message
 from fairgate.core.mutex import Mutex
-from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 
 
-def quorum_of(me: int, members: tuple[int, ...]) -> tuple[int, ...]:
+def quorum_of(me: int, members: Ids) -> Ids:
     """The row and the column of `me` in the smallest square grid that holds all members, filled row by row.
 
     Any two quorums meet. If two nodes share a row, each is in the quorum of the other. If not, the upper
@@ -42,88 +41,50 @@ def quorum_of(me: int, members: tuple[int, ...]) -> tuple[int, ...]:
     return tuple([j for i, j in enumerate(members) if i // side == place // side or i % side == place % side])
 
 
+@message("mk.request")
 class Request(Message):
     """REQUEST(ts): the sender asks for your lock."""
 
-    __slots__ = ("ts",)
-    tag = "mk.request"
-
-    def __init__(self, ts: int) -> None:
-        self.ts = ts
-
-    def key(self) -> Key:
-        return (self.tag, self.ts)
+    ts: int
 
 
+@message("mk.locked")
 class Locked(Message):
     """LOCKED(ts): the sender is locked for your request. Its clock makes your next one later than all it has seen."""
 
-    __slots__ = ("clock", "ts")
-    tag = "mk.locked"
-
-    def __init__(self, ts: int, clock: int) -> None:
-        self.ts = ts
-        self.clock = clock
-
-    def key(self) -> Key:
-        return (self.tag, self.ts, self.clock)
+    ts: int
+    clock: int
 
 
+@message("mk.failed")
 class Failed(Message):
     """FAILED(ts): a better request than yours is known at the sender."""
 
-    __slots__ = ("ts",)
-    tag = "mk.failed"
-
-    def __init__(self, ts: int) -> None:
-        self.ts = ts
-
-    def key(self) -> Key:
-        return (self.tag, self.ts)
+    ts: int
 
 
+@message("mk.inquire")
 class Inquire(Message):
     """INQUIRE(ts): can you still win with the sender's lock?"""
 
-    __slots__ = ("ts",)
-    tag = "mk.inquire"
-
-    def __init__(self, ts: int) -> None:
-        self.ts = ts
-
-    def key(self) -> Key:
-        return (self.tag, self.ts)
+    ts: int
 
 
+@message("mk.relinquish")
 class Relinquish(Message):
     """RELINQUISH(ts): the sender gives your lock back for now, and stays in your queue."""
 
-    __slots__ = ("ts",)
-    tag = "mk.relinquish"
-
-    def __init__(self, ts: int) -> None:
-        self.ts = ts
-
-    def key(self) -> Key:
-        return (self.tag, self.ts)
+    ts: int
 
 
+@message("mk.release")
 class Release(Message):
     """RELEASE(ts): the sender's request is over."""
 
-    __slots__ = ("ts",)
-    tag = "mk.release"
-
-    def __init__(self, ts: int) -> None:
-        self.ts = ts
-
-    def key(self) -> Key:
-        return (self.tag, self.ts)
+    ts: int
 
 
-register(Request, Locked, Failed, Inquire, Relinquish, Release)
-
-
+@node
 class Maekawa(Mutex):
     about = About(
         name="maekawa",
@@ -132,32 +93,36 @@ class Maekawa(Mutex):
         cost="6(sqrt N-1), about 8(sqrt N-1) under load",
         many=False,
     )
+    shown = "clock ts locked failed inquired inside holder inquiring queue"
 
-    def __init__(self, me: int, setup: Setup, out: Outbox) -> None:
-        Mutex.__init__(self, me, setup, out)
-        self.clock = 0
-        # The requester.
-        self.quorum = quorum_of(me, setup.members)
-        self.ts = NIL  # of the request under way
-        self.locked: set[int] = set()  # arbiters that are locked for it
-        self.failed: set[int] = set()  # arbiters that are not, and said so
-        self.inquired: set[int] = set()  # arbiters that want their lock back
-        # The arbiter. Requests are (timestamp, id).
-        self.holder: tuple[int, ...] = ()  # whom it is locked for
-        self.inquiring = False  # was the holder asked?
-        self.queue: list[tuple[int, ...]] = []  # the best first
+    clock: int = 0
+    # The requester.
+    quorum: Fixed[Ids]
+    ts: int = NIL  # of the request under way
+    locked: set[int] = set()  # arbiters that are locked for it
+    failed: set[int] = set()  # arbiters that are not, and said so
+    inquired: set[int] = set()  # arbiters that want their lock back
+    # The arbiter. Requests are (timestamp, id).
+    holder: tuple[int, ...] = ()  # the request that it is locked for
+    inquiring: bool = False  # was the holder asked?
+    queue: list[tuple[int, ...]] = []  # the best first
+
+    def initialize(self, setup: Setup) -> None:
+        self.quorum = quorum_of(self.me, setup.members)
 
     def request_cs(self) -> None:
         self.clock += 1
         self.ts = self.clock
+        arbiter: int
         for arbiter in self.quorum:
             self.tell(arbiter, Request(self.ts))
 
     def release_cs(self) -> None:
-        ts = self.ts
+        ts: int = self.ts
         self.ts = NIL
         self.locked = set()
         self.inquired = set()
+        arbiter: int
         for arbiter in self.quorum:
             self.tell(arbiter, Release(ts))
 
@@ -166,20 +131,6 @@ class Maekawa(Mutex):
             self.on_message(dst, msg)
         else:
             self.out.send(dst, msg)
-
-    def on_message(self, src: int, msg: Message) -> None:
-        if isinstance(msg, Request):
-            self.on_request(src, msg)
-        elif isinstance(msg, Locked):
-            self.on_locked(src, msg)
-        elif isinstance(msg, Failed):
-            self.on_failed(src, msg)
-        elif isinstance(msg, Inquire):
-            self.on_inquire(src, msg)
-        elif isinstance(msg, Relinquish):
-            self.on_relinquish(src, msg)
-        elif isinstance(msg, Release):
-            self.on_release_message(src, msg)
 
     # The requester.
 
@@ -215,6 +166,7 @@ class Maekawa(Mutex):
         """Locks that are wanted elsewhere go back, if this request has failed somewhere and may not win soon."""
         if not self.failed:
             return
+        arbiter: int
         for arbiter in self.quorum:
             if arbiter in self.inquired and arbiter in self.locked:
                 self.locked.discard(arbiter)
@@ -242,7 +194,7 @@ class Maekawa(Mutex):
 
     def overtake(self, ts: int, src: int) -> None:
         """A request comes that is better than all known: it waits as the first, and gets no FAILED."""
-        was_best = self.best()
+        was_best: tuple[int, ...] = self.best()
         insort(self.queue, (ts, src))
         if was_best != self.holder:
             self.out.note("a waiting best request was overtaken")
@@ -270,56 +222,3 @@ class Maekawa(Mutex):
         self.holder = (ts, src)
         self.inquiring = False
         self.tell(src, Locked(ts, self.clock))
-
-    # The state, whole.
-
-    def key(self) -> Key:
-        return (
-            self.version,
-            self.request,
-            self.requesting_cs,
-            self.inside,
-            self.clock,
-            self.ts,
-            tuple(sorted(self.locked)),
-            tuple(sorted(self.failed)),
-            tuple(sorted(self.inquired)),
-            self.holder,
-            self.inquiring,
-            tuple(self.queue),
-        )
-
-    def load(self, key: Key) -> None:
-        self.check_version(key)
-        (
-            _,
-            self.request,
-            self.requesting_cs,
-            self.inside,
-            self.clock,
-            self.ts,
-            locked,
-            failed,
-            inquired,
-            holder,
-            self.inquiring,
-            queue,
-        ) = key
-        self.locked = set(locked)
-        self.failed = set(failed)
-        self.inquired = set(inquired)
-        self.holder = tuple(holder)
-        self.queue = [tuple(waiting) for waiting in queue]
-
-    def show(self) -> dict[str, Any]:
-        return {
-            "clock": self.clock,
-            "ts": self.ts,
-            "locked": sorted(self.locked),
-            "failed": sorted(self.failed),
-            "inquired": sorted(self.inquired),
-            "inside": self.inside,
-            "holder": self.holder,
-            "inquiring": self.inquiring,
-            "queue": tuple(self.queue),
-        }

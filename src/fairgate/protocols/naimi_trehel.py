@@ -9,50 +9,31 @@ A root that does not want in has the token, idle: only asking makes a root, and 
 is no root any more. The labels are those of papers/naimi_trehel.md.
 """
 
-from typing import Any
-
 from fairgate.core.about import About
+from fairgate.core.declare import Id, message, node
 from fairgate.core.ids import NIL
-from fairgate.core.message import Key, Message, register
+from fairgate.core.message import Message
 from fairgate.core.mutex import Mutex
-from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 
 SLOT = 0  # the only one
 
 
+@message("nt.request")
 class Request(Message):
     """r wants the token."""
 
-    __slots__ = ("r",)
-    tag = "nt.request"
-
-    def __init__(self, r: int) -> None:
-        self.r = r
-
-    def key(self) -> Key:
-        return (self.tag, self.r)
+    r: Id
 
 
+@message("nt.token", tokens=1)
 class Token(Message):
     """The right to be inside, with the last fence it gave."""
 
-    __slots__ = ("fence",)
-    tag = "nt.token"
-
-    def __init__(self, fence: int) -> None:
-        self.fence = fence
-
-    def key(self) -> Key:
-        return (self.tag, self.fence)
-
-    def tokens(self) -> int:
-        return 1
+    fence: int
 
 
-register(Request, Token)
-
-
+@node
 class NaimiTrehel(Mutex):
     about = About(
         name="naimi_trehel",
@@ -61,15 +42,19 @@ class NaimiTrehel(Mutex):
         cost="O(log N), 0 for an idle holder",
         many=False,
         slots=True,
-        ids={"key": (4, 5), "nt.request": (1,)},
+        symmetric=True,
     )
+    shown = "parent next token=token_present inside"
 
-    def __init__(self, me: int, setup: Setup, out: Outbox) -> None:
-        Mutex.__init__(self, me, setup, out)
-        self.token_present = me in setup.holders  # NT:I1
+    parent: Id
+    next: Id = NIL
+    token_present: bool
+    fence: int
+
+    def initialize(self, setup: Setup) -> None:
+        self.token_present = self.me in setup.holders  # NT:I1
         self.fence = setup.first_fence if self.token_present else NIL
         self.parent = NIL if self.token_present else next(iter(setup.holders))  # the root must have the token
-        self.next = NIL
 
     def request_cs(self) -> None:
         if self.token_present:
@@ -82,12 +67,6 @@ class NaimiTrehel(Mutex):
         if self.next != NIL:
             self.send_token(self.next)  # NT:RL1
             self.next = NIL  # NT:RL2
-
-    def on_message(self, src: int, msg: Message) -> None:
-        if isinstance(msg, Request):
-            self.on_request(msg)
-        elif isinstance(msg, Token):
-            self.on_token(msg)
 
     def on_request(self, m: Request) -> None:
         if self.parent != NIL:
@@ -109,7 +88,7 @@ class NaimiTrehel(Mutex):
         self.fence += 1
         self.enter_cs(SLOT, self.fence)
 
-    def send_token(self, r: int) -> None:
+    def send_token(self, r: Id) -> None:
         self.out.send(r, Token(self.fence))
         self.token_present = False
         self.fence = NIL
@@ -120,38 +99,5 @@ class NaimiTrehel(Mutex):
     def retaken(self, times: int) -> None:
         self.fence += times
 
-    def key(self) -> Key:
-        return (
-            self.version,
-            self.request,
-            self.requesting_cs,
-            self.inside,
-            self.parent,
-            self.next,
-            self.token_present,
-            self.fence,
-        )
-
-    def load(self, key: Key) -> None:
-        self.check_version(key)
-        (
-            _,
-            self.request,
-            self.requesting_cs,
-            self.inside,
-            self.parent,
-            self.next,
-            self.token_present,
-            self.fence,
-        ) = key
-
     def tokens(self) -> int:
         return int(self.token_present)
-
-    def show(self) -> dict[str, Any]:
-        return {
-            "parent": self.parent,
-            "next": self.next,
-            "token": SLOT if self.token_present else None,
-            "inside": self.inside,
-        }

@@ -14,10 +14,10 @@ of which this file has the lines for a world without faults and raymond_fd.py th
 from typing import Any
 
 from fairgate.core.about import About
+from fairgate.core.declare import Fixed, Ids, message, node
 from fairgate.core.ids import NIL
-from fairgate.core.message import Key, Message, register
+from fairgate.core.message import Message
 from fairgate.core.mutex import Mutex
-from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 
 NOT_REQUESTING = 0
@@ -26,35 +26,21 @@ CS = 2
 STATES = ("not_requesting", "requesting", "CS")
 
 
+@message("ry.request")
 class Request(Message):
     """REQUEST(i, last_i): the sender, i, asks for one of the k units."""
 
-    __slots__ = ("last",)
-    tag = "ry.request"
-
-    def __init__(self, last: int) -> None:
-        self.last = last
-
-    def key(self) -> Key:
-        return (self.tag, self.last)
+    last: int
 
 
+@message("ry.reply")
 class Reply(Message):
     """REPLY(j, x): x answers of the sender, j, at once."""
 
-    __slots__ = ("x",)
-    tag = "ry.reply"
-
-    def __init__(self, x: int) -> None:
-        self.x = x
-
-    def key(self) -> Key:
-        return (self.tag, self.x)
+    x: int
 
 
-register(Request, Reply)
-
-
+@node
 class Raymond(Mutex):
     about = About(
         name="raymond",
@@ -63,15 +49,20 @@ class Raymond(Mutex):
         cost="2N-k-1 to 2N-2",
     )
 
-    def __init__(self, me: int, setup: Setup, out: Outbox) -> None:
-        Mutex.__init__(self, me, setup, out)
+    k: Fixed[int]
+    others: Fixed[Ids]
+    n: Fixed[int]
+    state: int = NOT_REQUESTING
+    H: int = 0  # RF:2
+    last: int = 0
+    perm_count: int = 0  # RF:3
+    reply_count: dict[int, int]
+    defer_count: dict[int, int]
+
+    def initialize(self, setup: Setup) -> None:
         self.k = setup.k
-        self.others = tuple([j for j in setup.members if j != me])
+        self.others = tuple([j for j in setup.members if j != self.me])
         self.n = setup.n  # RF:1
-        self.state = NOT_REQUESTING
-        self.H = 0  # RF:2
-        self.last = 0
-        self.perm_count = 0  # RF:3
         self.reply_count = dict.fromkeys(self.others, 0)  # RF:4
         self.defer_count = dict.fromkeys(self.others, 0)  # RF:5
 
@@ -97,12 +88,6 @@ class Raymond(Mutex):
                 self.out.send(j, Reply(self.defer_count[j]))  # RF:19
                 self.defer_count[j] = 0  # RF:20
 
-    def on_message(self, src: int, msg: Message) -> None:
-        if isinstance(msg, Request):
-            self.on_request(src, msg)
-        elif isinstance(msg, Reply):
-            self.on_reply(src, msg)
-
     def on_request(self, j: int, m: Request) -> None:
         self.H = max(self.H, m.last)  # RF:22
         if self.state == CS or (self.state == REQUESTING and self.goes_first(j, m.last)):  # RF:24
@@ -126,37 +111,6 @@ class Raymond(Mutex):
         """The condition of lines 32 and 41. In CS no permission counts any more: late replies only settle accounts."""
         settled: bool = self.reply_count[j] == 0
         return self.state == REQUESTING and settled  # RF:32
-
-    def key(self) -> Key:
-        return (
-            self.version,
-            self.request,
-            self.requesting_cs,
-            self.inside,
-            self.state,
-            self.H,
-            self.last,
-            self.perm_count,
-            tuple(self.reply_count.values()),
-            tuple(self.defer_count.values()),
-        )
-
-    def load(self, key: Key) -> None:
-        self.check_version(key)
-        (
-            _,
-            self.request,
-            self.requesting_cs,
-            self.inside,
-            self.state,
-            self.H,
-            self.last,
-            self.perm_count,
-            replies,
-            deferred,
-        ) = key
-        self.reply_count = dict(zip(self.reply_count, replies, strict=True))
-        self.defer_count = dict(zip(self.defer_count, deferred, strict=True))
 
     def show(self) -> dict[str, Any]:
         return {

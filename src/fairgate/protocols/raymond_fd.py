@@ -15,48 +15,30 @@ and the deviations: above all that a detecting node also tells itself.
 from typing import Any
 
 from fairgate.core.about import About
-from fairgate.core.message import Key, Message, register
-from fairgate.core.outbox import Outbox
+from fairgate.core.declare import Id, message, node
+from fairgate.core.message import Message
 from fairgate.core.setup import Setup
 from fairgate.protocols.raymond import Raymond, Reply, Request
 
 
+@message("rf.init")
 class Init(Message):
     """INIT(j): the sender, j, is there."""
 
-    __slots__ = ()
-    tag = "rf.init"
 
-    def key(self) -> Key:
-        return (self.tag,)
-
-
+@message("rf.ack")
 class Ack(Message):
     """ACK(i): the sender, i, trusts you, and will see it if you crash."""
 
-    __slots__ = ()
-    tag = "rf.ack"
 
-    def key(self) -> Key:
-        return (self.tag,)
-
-
+@message("rf.crash")
 class Crash(Message):
     """CRASH(j): j is dead."""
 
-    __slots__ = ("j",)
-    tag = "rf.crash"
-
-    def __init__(self, j: int) -> None:
-        self.j = j
-
-    def key(self) -> Key:
-        return (self.tag, self.j)
+    j: Id
 
 
-register(Init, Ack, Crash)
-
-
+@node
 class RaymondFD(Raymond):
     about = About(
         name="raymond_fd",
@@ -67,15 +49,18 @@ class RaymondFD(Raymond):
         detectors=("T", "S"),
     )
 
-    def __init__(self, me: int, setup: Setup, out: Outbox) -> None:
-        Raymond.__init__(self, me, setup, out)
-        self.T = set(self.others)  # T_i: whom the detector of class T suspects now
-        self.S: set[int] = set()  # S_i: likewise, and of no interest once ready
+    ready: bool = False  # is line 8 behind us?
+    T: set[int]  # T_i: whom the detector of class T suspects now
+    S: set[int] = set()  # S_i: likewise, and of no interest once ready
+    unacked: set[int]
+    init_waits: set[int] = set()  # whose INIT waits at line 35
+    trusted: set[int] = set()  # RF:6
+    crashed: set[int] = set()
+
+    def initialize(self, setup: Setup) -> None:
+        Raymond.initialize(self, setup)
+        self.T = set(self.others)
         self.unacked = set(self.others)
-        self.ready = False  # is line 8 behind us?
-        self.init_waits: set[int] = set()  # whose INIT waits at line 35
-        self.trusted: set[int] = set()  # RF:6
-        self.crashed: set[int] = set()
 
     # Initialization.
 
@@ -98,16 +83,6 @@ class RaymondFD(Raymond):
 
     # Messages.
 
-    def on_message(self, src: int, msg: Message) -> None:
-        if isinstance(msg, Init):
-            self.on_init(src)
-        elif isinstance(msg, Ack):
-            self.on_ack(src)
-        elif isinstance(msg, Crash):
-            self.on_crash_message(msg)
-        else:
-            Raymond.on_message(self, src, msg)
-
     def on_request(self, j: int, m: Request) -> None:
         if j not in self.crashed:  # RF:23
             Raymond.on_request(self, j, m)
@@ -118,7 +93,7 @@ class RaymondFD(Raymond):
         else:
             Raymond.on_reply(self, j, m)
 
-    def on_init(self, j: int) -> None:
+    def on_init(self, j: int, m: Init) -> None:
         if j in self.T:  # RF:35
             self.init_waits.add(j)
         else:
@@ -128,7 +103,7 @@ class RaymondFD(Raymond):
         self.trusted.add(j)  # RF:36
         self.out.send(j, Ack())  # RF:37
 
-    def on_ack(self, j: int) -> None:
+    def on_ack(self, j: int, m: Ack) -> None:
         self.unacked.discard(j)
         self.await_acks()
 
@@ -175,33 +150,11 @@ class RaymondFD(Raymond):
         """Not in the paper, and the last survivor would wait for ever without it."""
         self.learn_crash(j)
 
-    # The state, whole.
+    # The state.
 
-    def key(self) -> Key:
-        return (
-            self.version,
-            Raymond.key(self),
-            self.ready,
-            tuple(sorted(self.T)),
-            tuple(sorted(self.S)),
-            tuple(sorted(self.unacked)),
-            tuple(sorted(self.init_waits)),
-            tuple(sorted(self.trusted)),
-            tuple(sorted(self.crashed)),
-        )
-
-    def load(self, key: Key) -> None:
-        self.check_version(key)
-        _, plain, self.ready, t, s, unacked, init_waits, trusted, crashed = key
-        Raymond.load(self, tuple(plain))
-        self.T = set(t)
-        self.S = set(s)
-        self.unacked = set(unacked)
-        self.init_waits = set(init_waits)
-        self.trusted = set(trusted)
-        self.crashed = set(crashed)
+    def loaded(self) -> None:
         self.n = self.setup.n - len(self.crashed)
-        self.others = tuple([j for j in self.reply_count if j not in self.crashed])
+        self.others = tuple([j for j in self.setup.members if j != self.me and j not in self.crashed])
 
     def show(self) -> dict[str, Any]:
         return {
@@ -214,6 +167,7 @@ class RaymondFD(Raymond):
         }
 
 
+@node
 class RaymondFDLiteral(RaymondFD):
     """The paper to the letter: CRASH goes to others only, and the detecting node's own n stays as it is."""
 

@@ -8,42 +8,27 @@ late message can never be taken for one of the next request: messages may overta
 Names are the paper's; its Requesting_Critical_Section is `requesting_cs`.
 """
 
-from typing import Any
-
 from fairgate.core.about import About
+from fairgate.core.declare import Fixed, Ids, message, node
 from fairgate.core.ids import NIL
-from fairgate.core.message import Key, Message, register
+from fairgate.core.message import Message
 from fairgate.core.mutex import Mutex
-from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 
 
+@message("ra.request")
 class Request(Message):
     """REQUEST(sequence_number): the sender wants in."""
 
-    __slots__ = ("sequence_number",)
-    tag = "ra.request"
-
-    def __init__(self, sequence_number: int) -> None:
-        self.sequence_number = sequence_number
-
-    def key(self) -> Key:
-        return (self.tag, self.sequence_number)
+    sequence_number: int
 
 
+@message("ra.reply")
 class Reply(Message):
     """REPLY: the sender lets you go first."""
 
-    __slots__ = ()
-    tag = "ra.reply"
 
-    def key(self) -> Key:
-        return (self.tag,)
-
-
-register(Request, Reply)
-
-
+@node
 class RicartAgrawala(Mutex):
     about = About(
         name="ricart_agrawala",
@@ -52,18 +37,21 @@ class RicartAgrawala(Mutex):
         cost="2(N-1)",
         many=False,
     )
+    shown = "our_sequence_number highest_sequence_number outstanding_reply_count reply_deferred inside"
 
-    def __init__(self, me: int, setup: Setup, out: Outbox) -> None:
-        Mutex.__init__(self, me, setup, out)
-        self.others = tuple([j for j in setup.members if j != me])
-        self.our_sequence_number = 0
-        self.highest_sequence_number = 0
-        self.outstanding_reply_count = 0
-        self.reply_deferred: set[int] = set()
+    others: Fixed[Ids]
+    our_sequence_number: int = 0
+    highest_sequence_number: int = 0
+    outstanding_reply_count: int = 0
+    reply_deferred: set[int] = set()
+
+    def initialize(self, setup: Setup) -> None:
+        self.others = tuple([j for j in setup.members if j != self.me])
 
     def request_cs(self) -> None:
         self.our_sequence_number = self.highest_sequence_number + 1
         self.outstanding_reply_count = len(self.others)
+        j: int
         for j in self.others:
             self.out.send(j, Request(self.our_sequence_number))
         self.await_replies()
@@ -73,16 +61,11 @@ class RicartAgrawala(Mutex):
             self.enter_cs(NIL, NIL)
 
     def release_cs(self) -> None:
+        j: int
         for j in self.others:  # not over the set: effects keep the members' order
             if j in self.reply_deferred:
                 self.out.send(j, Reply())
         self.reply_deferred = set()
-
-    def on_message(self, src: int, msg: Message) -> None:
-        if isinstance(msg, Request):
-            self.on_request(src, msg)
-        elif isinstance(msg, Reply):
-            self.on_reply(msg)
 
     def on_request(self, j: int, m: Request) -> None:
         self.highest_sequence_number = max(self.highest_sequence_number, m.sequence_number)
@@ -100,38 +83,3 @@ class RicartAgrawala(Mutex):
     def on_reply(self, m: Reply) -> None:
         self.outstanding_reply_count -= 1
         self.await_replies()
-
-    def key(self) -> Key:
-        return (
-            self.version,
-            self.request,
-            self.requesting_cs,
-            self.inside,
-            self.our_sequence_number,
-            self.highest_sequence_number,
-            self.outstanding_reply_count,
-            tuple(sorted(self.reply_deferred)),
-        )
-
-    def load(self, key: Key) -> None:
-        self.check_version(key)
-        (
-            _,
-            self.request,
-            self.requesting_cs,
-            self.inside,
-            self.our_sequence_number,
-            self.highest_sequence_number,
-            self.outstanding_reply_count,
-            deferred,
-        ) = key
-        self.reply_deferred = set(deferred)
-
-    def show(self) -> dict[str, Any]:
-        return {
-            "our_sequence_number": self.our_sequence_number,
-            "highest_sequence_number": self.highest_sequence_number,
-            "outstanding_reply_count": self.outstanding_reply_count,
-            "reply_deferred": sorted(self.reply_deferred),
-            "inside": self.inside,
-        }
