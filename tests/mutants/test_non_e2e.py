@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from fairgate.core.mutex import Mutex
+from fairgate.mutation.deletions import rebased
+from fairgate.protocols.non_e2e.protocol import NonE2E
 from fairgate.walks.dht import MS, SECOND, Conditions, one_run, over_overlay
 from tests.mutants.mutate import caught, mutant
 
@@ -29,11 +31,6 @@ MUTANTS = {
         "ask.heard = ask.wanted = False\n        ask.holder = NIL\n",
         {"k", "liveness"},
     ),
-    "the owner of a vote never hears that an earlier request waits": (
-        "            replica.wanted = True\n",
-        "",
-        {"liveness"},
-    ),
     "only a vote that comes can be wanted": (
         "        if m.wanted:\n            ask.wanted = True\n",
         "",
@@ -49,16 +46,6 @@ MUTANTS = {
         "m.with_queue((), m.keeper)",
         {"liveness"},
     ),
-    "the replica does not merge": (
-        "        replica.queue = merged(replica.queue, m.queue)\n",
-        "",
-        {"liveness"},
-    ),
-    "the replica votes for two": (
-        "        if not replica.owner:\n",
-        "        if replica.queue:\n",
-        {"k"},
-    ),
     "a request is kept, and nobody told": (
         "        keep_in(entry, m.asked)\n",
         "",
@@ -71,8 +58,34 @@ MUTANTS = {
     ),
 }
 
+OF_THE_REPLICA = {
+    "the owner of a vote never hears that an earlier request waits": (
+        "            replica.wanted = True\n",
+        "",
+        {"liveness"},
+    ),
+    "the replica does not merge": (
+        "        replica.queue = merged(replica.queue, m.queue)\n",
+        "",
+        {"liveness"},
+    ),
+    "the replica votes for two": (
+        "        if not replica.owner:\n",
+        "        if replica.queue:\n",
+        {"k"},
+    ),
+}
+
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutant_is_caught(name: str) -> None:
     old, new, expected = MUTANTS[name]
     assert caught(mutant("protocols.non_e2e.protocol", old, new), "NonE2E", seeds=600, walker=walker) in expected
+
+
+@pytest.mark.parametrize("name", OF_THE_REPLICA)
+def test_mutant_of_the_replica_is_caught(name: str) -> None:
+    old, new, expected = OF_THE_REPLICA[name]
+    changed = mutant("protocols.non_e2e.replica", old, new)
+    module = rebased(NonE2E, "fairgate.protocols.non_e2e.replica", changed)
+    assert caught(module, "NonE2E", seeds=600, walker=walker) in expected

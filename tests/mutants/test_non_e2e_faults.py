@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fairgate.core.mutex import Mutex
+from fairgate.mutation.deletions import rebased
 from fairgate.protocols.non_e2e.fault_tolerant import VOTE, NonE2EFaults
 from fairgate.protocols.non_e2e.state import Ask, Replica
 from fairgate.scenario.manual import ManualNetwork, Violation
@@ -61,6 +62,8 @@ MUTANTS = {
         {"k"},
         storm,
     ),
+}
+OF_MENDING = {
     "who waits asks once": (
         "        if self.may_be_lost():\n            self.ask_later()\n",
         "        pass\n",
@@ -83,6 +86,14 @@ def test_mutant_is_caught(name: str) -> None:
         caught(mutant("protocols.non_e2e.fault_tolerant", old, new), "NonE2EFaults", seeds=400, walker=walker)
         in expected
     )
+
+
+@pytest.mark.parametrize("name", OF_MENDING)
+def test_mutant_of_mending_is_caught(name: str) -> None:
+    old, new, expected, walker = OF_MENDING[name]
+    changed = mutant("protocols.non_e2e.mending", old, new)
+    module = rebased(NonE2EFaults, "fairgate.protocols.non_e2e.mending", changed)
+    assert caught(module, "NonE2EFaults", seeds=400, walker=walker) in expected
 
 
 # Two rules of leases, each left out alone in a run by hand: 7 is the replica, 1 and 2 ask.

@@ -17,7 +17,7 @@ from fairgate.overlay.gates import Gates
 from fairgate.protocols.non_e2e.literal import NonE2ELiteral
 from fairgate.protocols.non_e2e.messages import GrantReq, Release, Request, Yield
 from fairgate.protocols.non_e2e.protocol import NonE2E
-from fairgate.protocols.non_e2e.state import find
+from fairgate.protocols.non_e2e.state import find, holder_of
 from fairgate.scenario.manual import ManualNetwork, Violation
 from fairgate.walks.dht import MS, SECOND, Conditions, how_runs_end, one_run, over_overlay
 from tests.support.routes import Drawn
@@ -40,6 +40,10 @@ def at(hand: ManualNetwork, me: int) -> NonE2E:
 
 def entry_at(hand: ManualNetwork, me: int, replica: int) -> Any:
     return find(at(hand, me).first, replica)
+
+
+def entry_shown(hand: ManualNetwork, me: int, replica: int) -> Any:
+    return at(hand, me).show()["replica_list"][replica]
 
 
 def sent(hand: ManualNetwork, kind: type[Message]) -> list[tuple[int, int, Any]]:
@@ -78,8 +82,7 @@ def test_b2_otherwise_the_replica_list_is_updated_and_the_request_routed_on() ->
     hand = drawn()
     hand.acquire(1)
     take(hand, 1, 4)
-    entry = entry_at(hand, 4, 0)
-    assert entry.key() == ((1, 1, 0), (), 1, 7)  # holder, queue, previous, next
+    assert entry_shown(hand, 4, 0) == ((1, 1, 0), (), 1, 7)  # holder, queue, previous, next
     assert [dst for src, dst, _ in sent(hand, Request) if src == 4] == [7]
 
 
@@ -233,7 +236,7 @@ def test_figure_2() -> None:
     hand.deliver_all()
     for i in range(3):  # "... queued by the intermediate nodes of the respective quorum sets"
         entry = entry_at(hand, 4 + i, i)
-        assert (entry.holder, entry.queue) == ((1, 1, 0), [(1, 2, 0), (1, 3, 0)])
+        assert (holder_of(entry), entry.queue) == ((1, 1, 0), [(1, 2, 0), (1, 3, 0)])
         assert at(hand, 7 + i).replicas[i].queue == []
     hand.release(1)
     hand.deliver_all()  # "the partial queues will be merged to form the complete queue of requests at the replicas"
@@ -285,7 +288,7 @@ def without(*flags: str) -> type[NonE2E]:
 
 
 @pytest.mark.parametrize(
-    ("flags", "end", "weather"),
+    ("flags", "end", "conditions"),
     [
         (("from_owner",), "k", Conditions()),  # (1)
         (("replicas_vote",), "k", Conditions()),  # (2)

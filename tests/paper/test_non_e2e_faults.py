@@ -17,7 +17,7 @@ from fairgate.protocols.non_e2e.fault_tolerant import NonE2EFaults
 from fairgate.protocols.non_e2e.messages import CleanUp, Request, Taken
 from fairgate.scenario.manual import ManualNetwork
 from fairgate.walks.dht import SECOND, Conditions, how_runs_end, one_run, over_overlay
-from tests.paper.test_non_e2e import entry_at, sent, take
+from tests.paper.test_non_e2e import entry_at, entry_shown, sent, take
 from tests.support.routes import Drawn
 
 KEYS = replica_keys(Setup((0,), options={"gate": 0, "replicas": 1}))
@@ -65,8 +65,8 @@ def test_f1_its_predecessor_routes_a_new_request_which_makes_a_new_path() -> Non
     crash(hand, 5, 4)
     assert [(src, dst, m.node) for src, dst, m in sent(hand, Request)] == [(4, 8, 1)]
     hand.deliver_all()
-    assert entry_at(hand, 4, 0).key() == ((1, 1, 0), (), 1, 8)
-    assert entry_at(hand, 8, 0).key() == ((1, 1, 0), (), 4, 7)
+    assert entry_shown(hand, 4, 0) == ((1, 1, 0), (), 1, 8)
+    assert entry_shown(hand, 8, 0) == ((1, 1, 0), (), 4, 7)
     assert at(hand, 7).replicas[0].owner == (1, 1, 0)  # and no other
 
 

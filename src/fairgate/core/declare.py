@@ -22,6 +22,7 @@ Fields and handlers of base classes come first. core/kinds.py has the types of f
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar, dataclass_transform, get_type_hints
 
 from fairgate.core import outside
@@ -39,12 +40,13 @@ from fairgate.core.derive import (
     set_fields,
     show,
 )
-from fairgate.core.kinds import Fixed, Id, Ids, Moment, Option, Place, Small, kind_of
+from fairgate.core.kinds import Fixed, Id, Ids, Kind, Moment, Option, Place, Small, Spread, kind_of
 from fairgate.core.message import Message, as_tuples, decode_as, register_decoder
 from fairgate.core.units import left, moment
 
 __all__ = [
-    "Fixed", "Id", "Ids", "Moment", "Option", "Place", "Small", "message", "node", "one_of", "record", "typed",
+    "Fixed", "Id", "Ids", "Moment", "Option", "Place", "Small", "Spread",
+    "message", "node", "one_of", "record", "typed",
 ]  # fmt: skip
 
 Class = TypeVar("Class", bound=type)
@@ -108,9 +110,14 @@ def is_framework(cls: type) -> bool:
 
 
 def own_fields(cls: type) -> list[Field]:
+    kinds = own_kinds(cls)
+    return [Field(name, kinds[name], vars(cls).get(name, MISSING)) for name in vars(cls).get("__annotations__", ())]
+
+
+def own_kinds(cls: type) -> dict[str, Kind]:
+    """Of its fields, of which some may be of the class itself."""
     hints = get_type_hints(cls, localns={cls.__name__: cls}, include_extras=True)
-    names = vars(cls).get("__annotations__", ())
-    return [Field(name, kind_of(hints[name]), vars(cls).get(name, MISSING)) for name in names]
+    return {name: kind_of(hint) for name, hint in hints.items()}
 
 
 def own_handlers(cls: type) -> list[Handler]:
@@ -213,6 +220,8 @@ def record(cls: Class) -> Class:
     """Something that a node keeps."""
     note(cls, own_fields(cls), [])
     made = remade(cls, record_parts(cls))
+    kinds = own_kinds(made)
+    FIELDS[made] = [replace(field, kind=kinds[field.name]) for field in FIELDS[made]]
     return made  # type: ignore[no-any-return]
 
 
@@ -243,8 +252,8 @@ def describe(cls: Any) -> None:
         named = [field for field in fields if field.is_state]
         about.ids["key"] = tuple(1 + i for i, field in enumerate(named) if field.kind.is_id)
         for handler in merged_handlers(cls):
-            parts = [field for field in merged_fields(handler.message) if field.is_state]
-            where = tuple(1 + i for i, field in enumerate(parts) if field.kind.is_id)
+            parts = [part for field in merged_fields(handler.message) if field.is_state for part in field.in_key("")]
+            where = tuple(1 + i for i, (_, kind) in enumerate(parts) if kind.is_id)
             if where:
                 about.ids[handler.message.tag] = where
 

@@ -31,6 +31,12 @@ class Field:
     def is_state(self) -> bool:
         return not any(role in self.kind.marks for role in ROLES)
 
+    def in_key(self, item: str) -> list[tuple[str, Kind]]:
+        """What stands for it in a message's key: itself, or the items of a `Spread` tuple, named by this pattern."""
+        if "spread" not in self.kind.marks:
+            return [(self.name, self.kind)]
+        return [(item.format(self.name, i), kind) for i, kind in enumerate(self.kind.parts)]
+
     @property
     def first_value(self) -> str:
         """The expression for the default: a container is made anew for every object."""
@@ -76,8 +82,8 @@ def message_functions(tag: str, fields: list[Field], tokens: int, coordinators: 
     named = state(fields)
     made = [constructor(fields, completes)] if fields else []
     if tag:
-        parts = [repr(tag), *[field.kind.key(f"self.{field.name}") for field in named]]
-        made.append(Function("key", "self", (f"return {tuple_of(parts)}",)))
+        parts = [kind.key(f"self.{name}") for field in named for name, kind in field.in_key("{}[{}]")]
+        made.append(Function("key", "self", (f"return {tuple_of([repr(tag), *parts])}",)))
     for name, count in (("tokens", tokens), ("coordinators", coordinators)):
         if count:
             made.append(Function(name, "self", (f"return {count}",)))
@@ -87,8 +93,11 @@ def message_functions(tag: str, fields: list[Field], tokens: int, coordinators: 
 def decoder(cls: str, fields: list[Field], make: str = "") -> Function:
     """From the fields of a key that came from outside; `make` is the constructor if it is not the class."""
     named = state(fields)
-    checked = ", ".join(field.kind.check(field.name) for field in named)
-    return Function(f"decode_{cls}", ", ".join(field.name for field in named), (f"return {make or cls}({checked})",))
+    names = [[name for name, _ in field.in_key("{}_{}")] for field in named]
+    values = [each[0] if each == [field.name] else tuple_of(each) for field, each in zip(named, names, strict=True)]
+    checked = ", ".join(field.kind.check(value) for field, value in zip(named, values, strict=True))
+    parameters = ", ".join([name for each in names for name in each])
+    return Function(f"decode_{cls}", parameters, (f"return {make or cls}({checked})",))
 
 
 def constructor(fields: list[Field], completes: bool) -> Function:

@@ -23,6 +23,7 @@ Small = Annotated[int, "small"]  # fits 32 bits, where there are very many
 Moment = Annotated[int, "moment"]  # a time by the node's clock, or NEVER; a key holds the time left until then
 Option = Annotated[T, "option"]  # set by whoever makes the gate; not part of the state
 Fixed = Annotated[T, "fixed"]  # follows from the rest; not part of the state
+Spread = Annotated[T, "spread"]  # a tuple of a message: its items stand in the key one by one
 
 ROLES = ("option", "fixed")
 C_INTEGERS = {"object": "object", "place": "unsigned long long", "small": "int"}  # by mark, the first that applies
@@ -97,6 +98,7 @@ class Kind:
             return f"tuple([(number, {each}) for number, one in sorted({value}.items())])"
         if self.base is list or self.any_length:
             item = self.parts[0]
+            value = f"({value} or ())" if "optional" in self.marks else value
             return f"tuple({value})" if item.is_plain else f"tuple([{item.key('one', now)} for one in {value}])"
         if self.base is tuple:
             return f"({', '.join(part.key(f'{value}[{i}]', now) for i, part in enumerate(self.parts))},)"
@@ -123,7 +125,8 @@ class Kind:
         if self.base is dict:
             item = self.parts[1]
             rest = "*one" if item.is_record else "one"
-            return f"{{number: {item.load('one', now)} for number, {rest} in {value}}}"
+            number = self.parts[0].load("number", now)
+            return f"{{{number}: {item.load('one', now)} for number, {rest} in {value}}}"
         if self.base is list or self.any_length:
             item = self.parts[0]
             items = f"[{item.load('one', now)} for one in {value}]"
@@ -158,7 +161,8 @@ def kind_of(hint: Any) -> Kind:
         return Kind(inner.base, (*inner.marks, *hint.__metadata__), inner.parts, inner.any_length)
     if get_origin(hint) in (Union, UnionType):
         rest = [one for one in get_args(hint) if one is not type(None)]
-        return kind_of(rest[0]) if len(rest) == 1 else Kind(Any)
+        inner = kind_of(rest[0]) if len(rest) == 1 else Kind(Any)
+        return Kind(inner.base, (*inner.marks, "optional"), inner.parts, inner.any_length)
     base, parts = get_origin(hint), get_args(hint)
     if base is tuple and len(parts) == 2 and parts[1] is ...:
         return Kind(tuple, parts=(kind_of(parts[0]),), any_length=True)

@@ -1,9 +1,11 @@
 """Non End-to-End to the letter of EE section IV.B: none of the corrections of protocol.py. For study only."""
 
 from fairgate.core.about import About
+from fairgate.core.declare import node
 from fairgate.protocols.non_e2e.protocol import NonE2E
 
 
+@node
 class NonE2ELiteral(NonE2E):
     """EE section IV.B as printed: it hangs, and lets two in."""
 

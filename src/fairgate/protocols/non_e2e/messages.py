@@ -1,299 +1,156 @@
 """The messages of Non End-to-End (EE): those of section IV.B first, then those of section V.B."""
 
-from typing import Any
-
+from fairgate.core.declare import Fixed, Id, Spread, message
 from fairgate.core.ids import NIL
 from fairgate.core.keyed import Gated, Keyed
-from fairgate.core.message import Key, register
 
 LIFE = 20  # bits of an attempt's number below those of its node's life
 
-Asked = tuple[int, ...]  # (ts, node, attempt): in this order they queue
+Asked = tuple[int, int, int]  # a request: (ts, node, attempt). Requests queue in this order
+Owner = tuple[int, ...]  # the request that has a replica's vote, or () if no request has it
 
 
+@message("ne.request")
 class Request(Keyed):
-    """REQUEST: `node` asks replica `replica` for its vote. `past`: do not keep it on the way.
+    """REQUEST: `node` asks replica `replica` for its vote. `past`: nodes on the way must not keep it.
 
-    `asked`: (ts, node, attempt) as entries and queues have it, the same one wherever it comes.
+    `asked` is the tuple that entries and queues keep, so it is made once per request and not once per message.
     """
 
-    __slots__ = ("asked", "attempt", "node", "past", "replica", "ts")
-    tag = "ne.request"
+    replica: int
+    asked: Spread[Asked]
+    past: bool
+    ts: Fixed[int] = NIL
+    node: Fixed[Id] = NIL
+    attempt: Fixed[int] = NIL
 
-    def __init__(self, gate: int, target: int, replica: int, ts: int, node: int, attempt: int, past: bool) -> None:
-        self.gate = gate
-        self.target = target
-        self.replica = replica
-        self.ts = ts
-        self.node = node
-        self.attempt = attempt
-        self.asked: Asked = (ts, node, attempt)
-        self.past = past
-
-    def key(self) -> Key:
-        return (self.tag, self.gate, self.target, self.replica, self.ts, self.node, self.attempt, self.past)
+    def complete(self) -> None:
+        self.ts, self.node, self.attempt = self.asked
 
 
+@message("ne.grantreq")
 class GrantReq(Gated):
     """GRANTREQ: your request (ts, attempt) is known here, and `holder` has the replica.
 
-    `way`: as far as a node on the way can know. `vote`: you have it, and I am the replica; `wanted`: an earlier
-    request waits for it.
+    `way`: a node on the way says so, as far as it can know. `vote`: the replica says so, and its vote is yours.
+    `wanted`: an earlier request waits for that vote.
     """
 
-    __slots__ = ("attempt", "clock", "holder", "replica", "ts", "vote", "wanted", "way")
-    tag = "ne.grantreq"
-
-    def __init__(
-        self,
-        gate: int,
-        replica: int,
-        ts: int,
-        attempt: int,
-        holder: int,
-        way: bool,
-        vote: bool,
-        wanted: bool,
-        clock: int,
-    ) -> None:
-        self.gate = gate
-        self.replica = replica
-        self.ts = ts
-        self.attempt = attempt
-        self.holder = holder
-        self.way = way
-        self.vote = vote
-        self.wanted = wanted
-        self.clock = clock
-
-    def key(self) -> Key:
-        said = (self.holder, self.way, self.vote, self.wanted, self.clock)
-        return (self.tag, self.gate, self.replica, self.ts, self.attempt, *said)
+    replica: int
+    ts: int
+    attempt: int
+    holder: Id
+    way: bool
+    vote: bool
+    wanted: bool
+    clock: int
 
 
+@message()
 class Gathering(Keyed):
-    """On its way along the entries of the request (ts, node, attempt), which it takes out, with the requests found.
+    """It follows the entries of the request (ts, node, attempt), deletes them and gathers the requests in their queues.
 
-    `keeper`: the last node that keeps a copy until it has arrived, or NIL.
+    `keeper`: the last node that keeps a copy until the message has arrived, or NIL.
     """
 
-    __slots__ = ("attempt", "keeper", "node", "queue", "replica", "ts")
     over = True  # is the request over, and its vote free?
 
-    def __init__(
-        self,
-        gate: int,
-        target: int,
-        replica: int,
-        ts: int,
-        node: int,
-        attempt: int,
-        queue: tuple[Asked, ...],
-        keeper: int,
-    ) -> None:
-        self.gate = gate
-        self.target = target
-        self.replica = replica
-        self.ts = ts
-        self.node = node
-        self.attempt = attempt
-        self.queue = queue
-        self.keeper = keeper
+    replica: int
+    ts: int
+    node: Id
+    attempt: int
+    queue: tuple[Asked, ...]
+    keeper: Id
 
-    def key(self) -> Key:
-        asked = (self.ts, self.node, self.attempt)
-        return (self.tag, self.gate, self.target, self.replica, *asked, self.queue, self.keeper)
-
-    def with_queue(self, queue: tuple[Asked, ...], keeper: int) -> "Gathering":
-        m = self.blank()
-        m.gate = self.gate
-        m.target = self.target
-        m.replica = self.replica
-        m.ts = self.ts
-        m.node = self.node
-        m.attempt = self.attempt
-        m.queue = queue
-        m.keeper = keeper
-        return m
-
-    def blank(self) -> "Gathering":
-        """One of the same class, with nothing in it yet."""
+    def with_queue(self, queue: tuple[Asked, ...], keeper: Id) -> "Gathering":
+        """The same message with another queue and keeper."""
         raise NotImplementedError
 
-    @classmethod
-    def from_fields(cls, *fields: Any) -> "Gathering":
-        gate, target, replica, ts, node, attempt, queue, keeper = fields
-        return cls(gate, target, replica, ts, node, attempt, tuple([tuple(asked) for asked in queue]), keeper)
 
-
+@message("ne.release")
 class Release(Gathering):
-    """RELEASE: that request is over."""
+    """RELEASE: the requester has been inside, and gives the vote back.
 
-    __slots__ = ()
-    tag = "ne.release"
+    Its request is over.
+    """
 
-    def blank(self) -> Gathering:
-        return Release.__new__(Release)
+    def with_queue(self, queue: tuple[Asked, ...], keeper: Id) -> Gathering:
+        return Release(self.gate, self.target, self.replica, self.ts, self.node, self.attempt, queue, keeper)
 
 
+@message("ne.yield")
 class Yield(Gathering):
-    """YIELD: nobody won. This attempt is over; there will be another."""
+    """YIELD: nobody won, and the requester gives the vote back.
 
-    __slots__ = ()
-    tag = "ne.yield"
+    This attempt is over; there will be another.
+    """
 
-    def blank(self) -> Gathering:
-        return Yield.__new__(Yield)
+    def with_queue(self, queue: tuple[Asked, ...], keeper: Id) -> Gathering:
+        return Yield(self.gate, self.target, self.replica, self.ts, self.node, self.attempt, queue, keeper)
 
 
+@message("ne.cleanup")
 class CleanUp(Gathering):
-    """The way of this request was cut behind you: take its entries out. The request goes on, another way."""
+    """The path of this request was cut behind you: delete its entries. The request goes on along another path."""
 
-    __slots__ = ()
-    tag = "ne.cleanup"
     over = False
 
-    def blank(self) -> Gathering:
-        return CleanUp.__new__(CleanUp)
+    def with_queue(self, queue: tuple[Asked, ...], keeper: Id) -> Gathering:
+        return CleanUp(self.gate, self.target, self.replica, self.ts, self.node, self.attempt, queue, keeper)
 
 
+@message("ne.ping")
 class Ping(Keyed):
     """Question n of the request (ts, node, attempt): is the vote of this replica still mine?"""
 
-    __slots__ = ("attempt", "n", "node", "replica", "ts")
-    tag = "ne.ping"
-
-    def __init__(self, gate: int, target: int, replica: int, ts: int, node: int, attempt: int, n: int) -> None:
-        self.gate = gate
-        self.target = target
-        self.replica = replica
-        self.ts = ts
-        self.node = node
-        self.attempt = attempt
-        self.n = n
-
-    def key(self) -> Key:
-        return (self.tag, self.gate, self.target, self.replica, self.ts, self.node, self.attempt, self.n)
+    replica: int
+    ts: int
+    node: Id
+    attempt: int
+    n: int
 
 
+@message("ne.ack")
 class Ack(Gated):
-    """To question n: yes, and for a lease from when you asked; or no."""
+    """The answer to question n. `held`: the vote is yours for one lease, counted from when you asked."""
 
-    __slots__ = ("attempt", "held", "n", "replica", "ts")
-    tag = "ne.ack"
-
-    def __init__(self, gate: int, replica: int, ts: int, attempt: int, n: int, held: bool) -> None:
-        self.gate = gate
-        self.replica = replica
-        self.ts = ts
-        self.attempt = attempt
-        self.n = n
-        self.held = held
-
-    def key(self) -> Key:
-        return (self.tag, self.gate, self.replica, self.ts, self.attempt, self.n, self.held)
+    replica: int
+    ts: int
+    attempt: int
+    n: int
+    held: bool
 
 
+@message("ne.taken")
 class Taken(Gated):
     """The replica has what you passed on for the request (ts, node, attempt): forget your copy."""
 
-    __slots__ = ("attempt", "node", "replica", "ts")
-    tag = "ne.taken"
-
-    def __init__(self, gate: int, replica: int, ts: int, node: int, attempt: int) -> None:
-        self.gate = gate
-        self.replica = replica
-        self.ts = ts
-        self.node = node
-        self.attempt = attempt
-
-    def key(self) -> Key:
-        return (self.tag, self.gate, self.replica, self.ts, self.node, self.attempt)
+    replica: int
+    ts: int
+    node: Id
+    attempt: int
 
 
+@message("ne.skip")
 class Skip(Gated):
-    """I leave: on the way of the request (ts, node, attempt) these two are next to each other now."""
+    """I leave: on the path of the request (ts, node, attempt) these two are neighbours now."""
 
-    __slots__ = ("attempt", "next", "node", "previous", "replica", "ts")
-    tag = "ne.skip"
-
-    def __init__(self, gate: int, replica: int, ts: int, node: int, attempt: int, previous: int, next: int) -> None:
-        self.gate = gate
-        self.replica = replica
-        self.ts = ts
-        self.node = node
-        self.attempt = attempt
-        self.previous = previous
-        self.next = next
-
-    def key(self) -> Key:
-        return (self.tag, self.gate, self.replica, self.ts, self.node, self.attempt, self.previous, self.next)
+    replica: int
+    ts: int
+    node: Id
+    attempt: int
+    previous: Id
+    next: Id
 
 
+@message("ne.handover")
 class HandOver(Keyed):
     """You own the replica's key now: this is its vote and its queue."""
 
-    __slots__ = ("owner", "queue", "replica")
-    tag = "ne.handover"
+    replica: int
+    owner: Owner
+    queue: tuple[Asked, ...]
 
-    def __init__(self, gate: int, target: int, replica: int, owner: Asked, queue: tuple[Asked, ...]) -> None:
-        self.gate = gate
-        self.target = target
-        self.replica = replica
-        self.owner = owner
-        self.queue = queue
-
-    def key(self) -> Key:
-        return (self.tag, self.gate, self.target, self.replica, self.owner, self.queue)
-
-    @classmethod
-    def from_fields(cls, *fields: Any) -> "HandOver":
-        gate, target, replica, owner, queue = fields
-        return cls(gate, target, replica, tuple(owner), tuple([tuple(asked) for asked in queue]))
-
-
-register(Request, GrantReq, Release, Yield, CleanUp, Ping, Ack, Taken, Skip, HandOver)
-
-
-# Messages built field by field. `Request(...)` is the same, but compiled it boxes its arguments for `__init__`
-# (docs/benchmarks.md).
-
-
-def new_request(gate: int, target: int, replica: int, asked: Asked, past: bool) -> Request:
-    m = Request.__new__(Request)
-    m.gate = gate
-    m.target = target
-    m.replica = replica
-    m.ts, m.node, m.attempt = asked
-    m.asked = asked
-    m.past = past
-    return m
-
-
-def new_grantreq(
-    gate: int, replica: int, ts: int, attempt: int, holder: int, way: bool, vote: bool, wanted: bool, clock: int
-) -> GrantReq:
-    m = GrantReq.__new__(GrantReq)
-    m.gate = gate
-    m.replica = replica
-    m.ts = ts
-    m.attempt = attempt
-    m.holder = holder
-    m.way = way
-    m.vote = vote
-    m.wanted = wanted
-    m.clock = clock
-    return m
-
-
-def new_release(gate: int, target: int, replica: int, ts: int, node: int, attempt: int) -> Release:
-    m = Release.__new__(Release)
-    m.gate = gate
-    m.target = target
-    m.replica = replica
-    m.ts = ts
-    m.node = node
-    m.attempt = attempt
-    m.queue = ()
-    m.keeper = NIL
-    return m
+    def complete(self) -> None:
+        if len(self.owner) not in (0, 3):
+            raise ValueError(f"the owner of a vote is a request (ts, node, attempt) or (), not {self.owner!r}")

@@ -1,0 +1,151 @@
+"""Non End-to-End when peers crash (EE, section V.B): paths are mended, and what was gathered is not lost.
+
+A node hears that a peer has crashed (`on_crash`). The node before the peer on a path routes the request anew, which
+makes a new path. The node behind it sends a CLEANUP along the old path, which deletes the entries and brings their
+queues to the replica.
+
+A node that has added to the queue of a RELEASE keeps a copy until the replica has acknowledged it. If that takes too
+long, or the next node has crashed, the keeper routes the copy to the node that owns the key by then: the paper's
+temporary token holder.
+
+Only the news of its owner's crash frees a vote here. So only that news must be true; the rest may be wrong about a peer
+that is alive.
+
+A RELEASE may be lost with the node that it was sent to. So a requester that has heard of a crash asks again, past the
+entries. The replica then tells its owner of the vote once more, and an owner whose request is over answers by RELEASE.
+"""
+
+from fairgate.core.declare import Id, Option, node
+from fairgate.core.ids import NIL
+from fairgate.core.keyed import Keyed
+from fairgate.protocols.non_e2e.messages import LIFE, Asked, CleanUp, Gathering, Owner, Request, Taken
+from fairgate.protocols.non_e2e.protocol import NonE2E
+from fairgate.protocols.non_e2e.state import Entry, Kept, Replica, holder_of, in_order
+
+TRIES = 5  # of a keeper; requesters ask again themselves
+
+
+@node
+class Mending(NonE2E):
+    """Not a protocol of its own: fault_tolerant.py adds the leases of votes."""
+
+    lease: Option[int] = 0  # a copy is sent again after a third of it; copies are kept only where there are leases
+    crashed: set[int] = set()  # as far as this node has heard
+    kept: dict[tuple[int, int, int, int], Kept] = {}  # by (replica, ts, node, attempt)
+
+    def on_timer(self, name: str) -> None:
+        if name == "keep":
+            self.pass_kept_again(NIL)
+        else:
+            NonE2E.on_timer(self, name)
+
+    # The requester asks again where something may be lost.
+
+    def request_cs(self) -> None:
+        NonE2E.request_cs(self)
+        self.wait_for_votes()
+
+    def ask_again(self) -> None:
+        NonE2E.ask_again(self)
+        self.wait_for_votes()
+
+    def wait_for_votes(self) -> None:
+        if self.may_be_lost():
+            self.ask_later()
+
+    def may_be_lost(self) -> bool:
+        return self.lease > 0 or bool(self.crashed)
+
+    # The replica.
+
+    def on_request(self, src: Id, m: Request) -> None:
+        """A YIELD may be lost with a node on its way: the next attempt says as much. Or a RELEASE: ask the owner."""
+        replica = self.replica(m.replica)
+        if replica.owner and self.follows(m.asked, replica.owner):
+            self.out.note("an attempt followed another without a YIELD")
+            replica.owner = ()
+        NonE2E.on_request(self, src, m)
+        if m.past and replica.owner and replica.owner != m.asked:
+            self.tell_owner(m.replica, replica)
+
+    def follows(self, asked: Asked, before: Owner) -> bool:
+        """Is this a later attempt of the same request?"""
+        return asked[:2] == before[:2] and asked > before and asked[2] >> LIFE == before[2] >> LIFE
+
+    def vote(self, number: int, replica: Replica) -> None:
+        if self.crashed and not replica.owner:
+            replica.queue = self.of_the_living(replica.queue)
+        NonE2E.vote(self, number, replica)
+
+    def on_gathering(self, src: Id, m: Gathering) -> None:
+        NonE2E.on_gathering(self, src, m)
+        if m.keeper != NIL:
+            self.out.send(m.keeper, Taken(self.gate, m.replica, m.ts, m.node, m.attempt))
+
+    # On the way.
+
+    def pass_request(self, src: Id, m: Request, next_hop: Id) -> Keyed | None:
+        return None if m.node in self.crashed else NonE2E.pass_request(self, src, m, next_hop)
+
+    def keep(self, onward: Gathering, next_hop: Id) -> Gathering:
+        """EE:F3 An alive predecessor of the replica can rebuild its queue."""
+        if not self.lease or not onward.queue:
+            return onward
+        kept = Kept(onward, onward.keeper, next_hop, TRIES)
+        self.kept[onward.replica, onward.ts, onward.node, onward.attempt] = kept
+        self.set_timer("keep", self.lease // 3)
+        return onward.with_queue(onward.queue, self.me)
+
+    def on_taken(self, m: Taken) -> None:
+        kept = self.kept.pop((m.replica, m.ts, m.node, m.attempt), None)
+        if kept is not None and kept.before != NIL:
+            self.out.send(kept.before, m)
+
+    def pass_kept_again(self, crashed: Id) -> None:
+        """To the node that owns the key now. `crashed`: only what went to this node; NIL: all."""
+        for key in sorted(self.kept):
+            kept = self.kept[key]
+            if crashed in (NIL, kept.next):
+                self.out.note("what a RELEASE had gathered was sent again")
+                self.door.route(kept.msg.with_queue(kept.msg.queue, self.me))
+                kept.tries -= 1
+                if kept.tries == 0:
+                    del self.kept[key]
+        if self.kept:
+            self.set_timer("keep", self.lease // 3)
+
+    # A peer has crashed.
+
+    def on_crash(self, peer: Id) -> None:
+        self.crashed.add(peer)
+        if self.requesting_cs and not self.inside:
+            self.wait_for_votes()
+        for number in sorted(self.replicas):
+            replica = self.replicas[number]
+            if replica.owner and replica.owner[1] == peer:
+                self.out.note("the owner crashed")
+                replica.owner = ()
+                self.vote(number, replica)
+        for entry in in_order(self.first):
+            self.mend(entry, peer)
+        self.pass_kept_again(peer)
+
+    def on_trust(self, peer: Id, detector: str) -> None:
+        """It is back, and remembers nothing."""
+        self.crashed.discard(peer)
+
+    def of_the_living(self, queue: list[Asked]) -> list[Asked]:
+        return [asked for asked in queue if asked[1] not in self.crashed]
+
+    def mend(self, entry: Entry, peer: Id) -> None:
+        entry.queue = self.of_the_living(entry.queue or [])
+        number: int = entry.replica
+        if entry.node == peer:
+            self.dissolve(entry, False)
+        elif entry.next == peer:
+            self.out.note("a request was routed anew")
+            self.route_again(number, holder_of(entry), False)  # EE:F1
+        elif entry.previous == peer:
+            self.out.note("a path was cleaned up")
+            cut = CleanUp(self.gate, self.keys[number], number, entry.ts, entry.node, entry.attempt, (), NIL)
+            self.door.route(cut)  # EE:F2
