@@ -8,7 +8,7 @@ JOBS := $(shell nproc 2>/dev/null || echo 2)
 MUTATED := fair_k fair_k_bounded naimi_trehel bv95 raymond raymond_fd ricart_agrawala suzuki_kasami maekawa centralised leased
 HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd'))
 
-.PHONY: demo test quick lint bench bench-dht bench-net bench-live stress mutants spin build clean help
+.PHONY: demo test quick lint bench bench-dht bench-net bench-live bench-instructions stress mutants spin build clean help
 
 help:
 	@echo "make demo    eight processes share a gate of k=3, before your eyes"
@@ -20,6 +20,7 @@ help:
 	@echo "make bench-dht  EE's rounds on 6,500 nodes, and a ring of a million"
 	@echo "make bench-net  frames and connections of live peers, against a bare echo"
 	@echo "make bench-live live gates beside Redis, ZooKeeper and etcd, where they are installed"
+	@echo "make bench-instructions  machine instructions per event (needs valgrind); AGAINST=PYTHON compares two checkouts"
 	@echo "make spin    Fair-k again, by another checker (needs Debian's package spin)"
 	@echo "make build   compile the hot modules again"
 	@echo "make clean   remove everything that was made"
@@ -57,6 +58,9 @@ bench-net: build
 
 bench-live: build
 	$(BIN)/python -m bench.live
+
+bench-instructions: build
+	$(BIN)/python -m bench.instructions $(if $(AGAINST),--against $(AGAINST))
 
 spin:
 	@src/fairgate/check/spin/run.sh
