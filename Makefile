@@ -1,5 +1,6 @@
 # Everything sets itself up: python3, make and git are all a machine needs.
-# With a C compiler and Python.h the hot modules are compiled; otherwise the pure ones run, and it says so.
+# `make demo` runs the plain Python files, so that nobody waits for a compiler. All other targets compile the hot modules
+# first; without a C compiler and Python.h the plain files run there too, and the build says so.
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +9,7 @@ JOBS := $(shell nproc 2>/dev/null || echo 2)
 MUTATED := fair_k fair_k_bounded naimi_trehel bv95 raymond raymond_fd ricart_agrawala suzuki_kasami maekawa centralised leased
 HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd'))
 
-.PHONY: demo test quick lint bench bench-dht bench-net bench-live stress mutants spin build clean help
+.PHONY: demo test quick lint bench bench-dht bench-net bench-live bench-instructions stress mutants spin install build clean help
 
 help:
 	@echo "make demo    eight processes share a gate of k=3, before your eyes"
@@ -20,11 +21,12 @@ help:
 	@echo "make bench-dht  EE's rounds on 6,500 nodes, and a ring of a million"
 	@echo "make bench-net  frames and connections of live peers, against a bare echo"
 	@echo "make bench-live live gates beside Redis, ZooKeeper and etcd, where they are installed"
+	@echo "make bench-instructions  machine instructions per event (needs valgrind); AGAINST=PYTHON compares two checkouts"
 	@echo "make spin    Fair-k again, by another checker (needs Debian's package spin)"
 	@echo "make build   compile the hot modules again"
 	@echo "make clean   remove everything that was made"
 
-demo: build
+demo: $(if $(wildcard $(VENV)/built),build,install)
 	@$(BIN)/fairgate demo
 
 test: build lint
@@ -58,23 +60,38 @@ bench-net: build
 bench-live: build
 	$(BIN)/python -m bench.live
 
+bench-instructions: build
+	$(BIN)/python -m bench.instructions $(if $(AGAINST),--against $(AGAINST))
+
 spin:
 	@papers/spin/run.sh
 
+# Three stamps: an empty environment; fairgate and what it needs to run, nothing compiled; everything compiled, with what
+# the tests need.
+install: $(VENV)/installed
+
 build: $(VENV)/built
+
+PIP := $(BIN)/pip --quiet --disable-pip-version-check
 
 $(VENV)/made: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "fairgate needs Python 3.11 or newer: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@echo "fairgate: installing what it needs into $(VENV), once"
 	@$(PYTHON) -m venv $(VENV) \
 		|| { echo "$(PYTHON) cannot make a virtual environment: install your system's python3-venv package"; exit 1; }
-	@echo "fairgate: installing what it needs into $(VENV), once"
-	@$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip 'setuptools>=77' 'Cython==3.3.1'
+	@$(PIP) install 'setuptools>=77'
+	@touch $@
+
+$(VENV)/installed: $(VENV)/made setup.py
+	@FAIRGATE_NO_COMPILE=1 $(PIP) install --no-build-isolation --no-compile --editable .
+	@echo "fairgate: nothing is compiled yet, so the plain Python files will run (make build compiles the hot modules)"
 	@touch $@
 
 $(VENV)/built: $(VENV)/made setup.py $(HOT)
-	@echo "fairgate: building (a minute or two, the first time)"
-	@$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[test]'
+	@echo "fairgate: compiling (a minute or two, the first time)"
+	@$(PIP) install 'Cython==3.3.1'
+	@$(PIP) install --no-build-isolation --editable '.[test]'
 	@$(BIN)/python -c 'from fairgate.sim.run import kind_of_build; print("fairgate:", kind_of_build(), "modules will run")'
 	@touch $@
 

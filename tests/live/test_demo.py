@@ -13,6 +13,7 @@ import pytest
 
 from fairgate.live.demo_peers import INSIDE, THINKS, WAITS, DemoPeer, most_at_once, outcome
 from fairgate.net.occupancy import Held, is_populated
+from fairgate.sim.run import kind_of_build
 from tests.live.commands import SOON, line, start, until
 
 # The same with less time to play.
@@ -64,6 +65,7 @@ def test_it_ends_by_itself_and_leaves_nothing(left: Path) -> None:
     out, err = process.communicate(timeout=SOON)
     assert (process.returncode, err) == (0, b"")
     assert b"8 processes share a gate that lets 3 in at a time" in out
+    assert f"fairgate's {kind_of_build()} modules" in " ".join(out.decode().split())
     assert b"no violation: never more than 3 inside" in out
     assert b"Try next:" in out
     assert list(left.iterdir()) == []

@@ -28,6 +28,7 @@ from fairgate.live.demo_peers import INSIDE, JOINS, THINKS, WAITS, DemoOutcome, 
 from fairgate.live.engine import LiveEngine
 from fairgate.live.on_host import HostMembership
 from fairgate.net.access import Access, access
+from fairgate.sim.run import kind_of_build
 
 PEERS, K = 8, 3
 THINKING, STAYING = (0.0, 0.12), (0.05, 0.15)  # seconds, at random
@@ -51,7 +52,8 @@ def live_demo() -> int:
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # until all that is made is known to be ours
     console.print(
         f"{PEERS} processes share a gate that lets {K} in at a time. Each thinks for a moment, asks, stays up to"
-        f" {STAYING[1]:g} s inside, and asks again. There is no server: they meet in a directory of their own.\n"
+        f" {STAYING[1]:g} s inside, and asks again. There is no server: they meet in a directory of their own."
+        f" These are fairgate's {kind_of_build()} modules.\n"
     )
     with TemporaryDirectory(prefix="fairgate") as folder:
         demo = DemoRun(access(Path(folder).resolve()), mask)
