@@ -44,6 +44,7 @@ from fairgate.core.node import Node
 DECLARE = "fairgate.core.declare"
 MARKER = f"from {DECLARE} import "
 LITERALS = 1 << 31  # integers below are C literals to Cython, larger ones would be Python objects
+CHECKS = ("checked_bool", "checked_int", "checked_place", "checked_shape", "checked_str")
 CLOSURES = (ast.Lambda, ast.GeneratorExp, ast.FunctionDef, ast.AsyncFunctionDef, ast.Yield, ast.YieldFrom)
 
 
@@ -344,9 +345,7 @@ class Expanded:
     def class_pxd(self, cls: type, definition: ast.ClassDef) -> None:
         base = cls.__bases__[0]
         self.need(base)
-        lines = [
-            f"cdef class {cls.__name__}({base.__name__}):" if base is not object else f"cdef class {cls.__name__}:"
-        ]
+        lines = [f"cdef class {cls.__name__}{f'({base.__name__})' * (base is not object)}:"]
         access = "readonly" if issubclass(cls, Message) else "public"
         inherited = {field.name for one in cls.__mro__[1:] for field in FIELDS.get(one, ())}
         for field in FIELDS[cls]:
@@ -391,7 +390,7 @@ class Expanded:
         imports = [f"from {module} import {', '.join(sorted(names))}" for module, names in sorted(self.imports.items())]
         imports += [f"from {DECLARE} import HELPERS, declared"]
         imports += ["from fairgate.core.message import as_tuples, decode_as, register_decoder"]
-        imports += ["from fairgate.core.outside import flag, place, shaped, text, whole"]
+        imports += [f"from fairgate.core.outside import {', '.join(CHECKS)}"]
         imports += ["from fairgate.core.units import left, moment", "chosen = HELPERS['chosen']"]
         constants = [f"c_{name} = {name}" for name in self.variables]
         first = next(one for one in self.tree.body if isinstance(one, ast.Import | ast.ImportFrom)).lineno - 1
@@ -399,11 +398,9 @@ class Expanded:
         return "\n".join([*[line.decode() for line in self.lines], *imports, *constants, "", *self.appended])
 
     def pxd_text(self) -> str:
-        self.cimports.setdefault("fairgate.core.outside", set()).update(["flag", "place", "shaped", "text", "whole"])
+        self.cimports.setdefault("fairgate.core.outside", set()).update(CHECKS)
         self.cimports.setdefault("fairgate.core.units", set()).update(["left", "moment"])
-        cimports = [
-            f"from {module} cimport {', '.join(sorted(names))}" for module, names in sorted(self.cimports.items())
-        ]
+        cimports = [f"from {name} cimport {', '.join(sorted(names))}" for name, names in sorted(self.cimports.items())]
         variables = [f"cdef {c} c_{name}" for name, c in self.variables.items()]
         return "\n".join(["cimport cython", *cimports, "", *variables, *self.pxd, ""])
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from fairgate.core.declare import message
 from fairgate.core.layers import over
-from fairgate.core.message import Key, Message, decode, register
+from fairgate.core.message import Key, Message, decode
 from fairgate.core.node import Node
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
@@ -15,18 +16,9 @@ from fairgate.scenario.manual import ManualNetwork
 MS = 1_000_000
 
 
+@message("test.word")
 class Word(Message):
-    __slots__ = ("text",)
-    tag = "test.word"
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def key(self) -> Key:
-        return (self.tag, self.text)
-
-
-register(Word)
+    text: str
 
 
 class Talker(Node):

@@ -12,12 +12,13 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
 
+from fairgate.core.declare import message
 from fairgate.core.ids import NIL
 from fairgate.core.kbr import Rider
 from fairgate.core.keyed import Keyed
 from fairgate.core.keyspace import apart, clockwise, place_of
 from fairgate.core.layers import over
-from fairgate.core.message import Key, Message, register
+from fairgate.core.message import Key, Message
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Options, Setup
 from fairgate.overlay.chord_table import KeptChordTable, SettledChordTable
@@ -30,21 +31,11 @@ PERIOD = 1_000 * MS  # of the upkeep in these tests
 QUICK, SLOW = 5 * MS, 100 * MS  # messages take between the two
 
 
+@message("test.parcel")
 class Parcel(Keyed):
     """Something that is on its way to the owner of a key; it has come so far by these nodes."""
 
-    __slots__ = ("number",)
-    tag = "test.parcel"
-
-    def __init__(self, gate: int, target: int, number: int) -> None:
-        Keyed.__init__(self, gate, target)
-        self.number = number
-
-    def key(self) -> Key:
-        return (self.tag, self.gate, self.target, self.number)
-
-
-register(Parcel)
+    number: int
 
 
 class Witness(Rider):

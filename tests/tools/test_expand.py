@@ -31,7 +31,7 @@ FAIR_K_PXD = """\
 cimport cython
 from fairgate.core.message cimport Message
 from fairgate.core.mutex cimport Mutex
-from fairgate.core.outside cimport flag, place, shaped, text, whole
+from fairgate.core.outside cimport checked_bool, checked_int, checked_place, checked_shape, checked_str
 from fairgate.core.setup cimport Setup
 from fairgate.core.tuples cimport replaced
 from fairgate.core.units cimport left, moment

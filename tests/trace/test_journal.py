@@ -12,8 +12,9 @@ import msgspec
 import pytest
 
 from fairgate.core.choose import from_floats
+from fairgate.core.declare import message
 from fairgate.core.inputs import CALLS
-from fairgate.core.message import Key, Message, register
+from fairgate.core.message import Key, Message
 from fairgate.core.node import Node
 from fairgate.core.outbox import Collected, Outbox
 from fairgate.core.setup import Setup
@@ -39,18 +40,9 @@ from fairgate.walks.walk import walk
 SETUP = Setup((1, 2, 3), k=2)
 
 
+@message("test.ball")
 class Ball(Message):
-    __slots__ = ("throws",)
-    tag = "test.ball"
-
-    def __init__(self, throws: int) -> None:
-        self.throws = throws
-
-    def key(self) -> Key:
-        return (self.tag, self.throws)
-
-
-register(Ball)
+    throws: int
 
 
 class Thrower(Node):

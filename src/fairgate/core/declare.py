@@ -75,7 +75,10 @@ HELPERS = {
     "decode_as": decode_as,
     "left": left,
     "moment": moment,
-    **{name: getattr(outside, name) for name in ("flag", "place", "shaped", "text", "whole")},
+    **{
+        name: getattr(outside, name)
+        for name in ("checked_bool", "checked_int", "checked_place", "checked_shape", "checked_str")
+    },
 }
 
 

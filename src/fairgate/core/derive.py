@@ -38,6 +38,11 @@ class Field:
         return [(item.format(self.name, i), kind) for i, kind in enumerate(self.kind.parts)]
 
     @property
+    def local(self) -> str:
+        """A variable for its part of a key, which must not hide a function by the field's name."""
+        return f"{self.name}_part"
+
+    @property
     def first_value(self) -> str:
         """The expression for the default: a container is made anew for every object."""
         if isinstance(self.default, list | dict | set) and self.default:
@@ -54,7 +59,7 @@ class Handler:
 
 @dataclass(frozen=True)
 class Function:
-    """A derived method, or with `of` a function beside the class that is made from it."""
+    """A derived method, or a function beside the class."""
 
     name: str
     parameters: str
@@ -141,11 +146,11 @@ def clear(fields: list[Field]) -> Function:
 
 def unpacked(target: str, fields: list[Field], key: str, now: str, before: str = "") -> list[str]:
     """Statements that set these fields from a key; `before` names what the key has in front of them."""
-    names = {field.name: field.name if converted(field, target) else f"{target}.{field.name}" for field in fields}
+    names = {field.name: field.local if converted(field, target) else f"{target}.{field.name}" for field in fields}
     targets = before + ", ".join(names.values())
     lines = [f"{targets},  = {key}"] if targets else []
     return lines + [
-        f"{target}.{field.name} = {field.kind.load(field.name, now)}" for field in fields if converted(field, target)
+        f"{target}.{field.name} = {field.kind.load(field.local, now)}" for field in fields if converted(field, target)
     ]
 
 
@@ -176,7 +181,7 @@ def key_functions(fields: list[Field], hand_written: set[str], layer: bool, time
     parts = [
         f"self.{field.name}_key()" if field.name in own else field.kind.key(f"self.{field.name}") for field in named
     ]
-    targets = [f.name if f.name in own or converted(f, "self") else f"self.{f.name}" for f in named]
+    targets = [f.local if f.name in own or converted(f, "self") else f"self.{f.name}" for f in named]
     if not layer:
         parts = ["self.version", *parts, *["self.timers_key()"] * timed]
         targets = ["_", *targets, *["timers"] * timed]
@@ -184,9 +189,9 @@ def key_functions(fields: list[Field], hand_written: set[str], layer: bool, time
     lines += [f"{tuple_of(targets)} = key"] if targets else []
     for field in named:
         if field.name in own:
-            lines.append(f"self.load_{field.name}({field.name})")
+            lines.append(f"self.load_{field.name}({field.local})")
         elif converted(field, "self"):
-            lines.append(f"self.{field.name} = {field.kind.load(field.name)}")
+            lines.append(f"self.{field.name} = {field.kind.load(field.local)}")
     lines += ["self.load_timers(tuple(timers))"] * (timed and not layer)
     lines += ["self.loaded()"] * ("loaded" in hand_written)
     prefix = ("layer_key", "load_layer") if layer else ("key", "load")

@@ -62,9 +62,9 @@ class Kind:
     @property
     def is_plain(self) -> bool:
         """Does a key contain the value as it is?"""
-        return (self.base in (int, bool, str, Any) and "moment" not in self.marks) or (
-            self.base is tuple and self.is_flat
-        )
+        if self.base is tuple:
+            return self.is_flat
+        return self.base in (int, bool, str, Any) and "moment" not in self.marks
 
     @property
     def is_flat(self) -> bool:
@@ -77,7 +77,7 @@ class Kind:
 
     @property
     def shape(self) -> Any:
-        """For `shaped` (core/outside.py)."""
+        """For `checked_shape` (core/outside.py)."""
         if self.base is tuple and self.parts:
             return [self.parts[0].shape] if self.any_length else tuple(part.shape for part in self.parts)
         if self.base is int:
@@ -113,11 +113,8 @@ class Kind:
         if "moment" in self.marks:
             return f"moment({value}, {now})"
         if self.base is tuple and self.is_flat:
-            return (
-                f"tuple({value})"
-                if all(part.base in (int, bool, str) for part in self.parts)
-                else f"as_tuples({value})"
-            )
+            nested = any(part.base not in (int, bool, str) for part in self.parts)
+            return f"as_tuples({value})" if nested else f"tuple({value})"
         if self.is_plain:
             return value
         if self.base is set:
@@ -136,22 +133,18 @@ class Kind:
         if self.base is tuple:
             return f"({', '.join(part.load(f'{value}[{i}]', now) for i, part in enumerate(self.parts))},)"
         if self.is_record:
-            return (
-                f"{self.base.__name__}.from_key({value}, {now})"
-                if self.is_timed
-                else f"{self.base.__name__}.from_key({value})"
-            )
+            return f"{self.base.__name__}.from_key({value}{f', {now}' * self.is_timed})"
         return f"decode_as({self.base.__name__}, {value})"
 
     def check(self, value: str) -> str:
         """The expression for a value that comes from outside: it raises ValueError unless it is of this kind."""
         if self.base is int:
-            return f"{'place' if 'place' in self.marks else 'whole'}({value})"
+            return f"checked_{'place' if 'place' in self.marks else 'int'}({value})"
         if self.base in (bool, str):
-            return f"{'flag' if self.base is bool else 'text'}({value})"
+            return f"checked_{self.base.__name__}({value})"
         if self.is_declared:
             return f"decode_as({self.base.__name__}, {value})"
-        return f"shaped({value}, {self.shape!r})"
+        return f"checked_shape({value}, {self.shape!r})"
 
 
 def kind_of(hint: Any) -> Kind:

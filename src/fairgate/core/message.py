@@ -7,7 +7,7 @@ message again. Tags are for ever: a new meaning gets a new tag.
 
 from collections.abc import Callable
 from reprlib import repr as shorten
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 Key = tuple[Any, ...]
 Kind = TypeVar("Kind", bound="Message")
@@ -20,11 +20,6 @@ class Message:
     def key(self) -> Key:
         """(tag, fields...), nothing but integers, strings, booleans and tuples of those."""
         raise NotImplementedError
-
-    @classmethod
-    def from_fields(cls, *fields: Any) -> Self:
-        """The opposite of `key()`; a message that carries another one overrides it."""
-        return cls(*fields)
 
     def tokens(self) -> int:
         """How many tokens travel in this message: the invariants count them."""
@@ -49,17 +44,8 @@ KINDS: dict[str, type[Message]] = {}
 MAKERS: dict[type[Message], Callable[..., Message]] = {}  # from fields; not by tag, which mutants share with originals
 
 
-def register(*kinds: type[Message]) -> None:
-    """Make messages decodable. Two classes with one tag are a bug that would show only on the wire."""
-    for kind in kinds:
-        if not kind.tag or KINDS.setdefault(kind.tag, kind) is not kind:
-            raise ValueError(f"message tag {kind.tag!r} of {kind.__name__} is missing or taken")
-        own = kind.__mro__[: kind.__mro__.index(Message)]
-        MAKERS[kind] = kind.from_fields if any("from_fields" in vars(one) for one in own) else kind
-
-
 def register_decoder(kind: type[Message], maker: Callable[..., Message]) -> None:
-    """Make a declared message decodable by this function of its fields."""
+    """Make a message decodable by this function of its fields. A tag used twice would show only on the wire."""
     if KINDS.setdefault(kind.tag, kind) is not kind:
         raise ValueError(f"message tag {kind.tag!r} of {kind.__name__} is taken")
     MAKERS[kind] = maker

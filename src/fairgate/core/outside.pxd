@@ -1,8 +1,8 @@
-cpdef long long whole(value) except? -1
-cpdef unsigned long long place(value) except? 0
-cpdef bint flag(value) except -1
-cpdef str text(value)
+cpdef long long checked_int(value) except? -1
+cpdef unsigned long long checked_place(value) except? 0
+cpdef bint checked_bool(value) except -1
+cpdef str checked_str(value)
 cpdef tuple sequence(value)
-cpdef shaped(value, shape)
+cpdef checked_shape(value, shape)
 cpdef part_of_key(value)
 cpdef nested(value, long long depth)

@@ -16,25 +16,25 @@ WORD = 1 << 63
 CIRCLE = 1 << 64
 
 
-def whole(value: Any) -> int:
+def checked_int(value: Any) -> int:
     if type(value) is not int or not -WORD <= value < WORD:
         raise ValueError(f"not a 64-bit integer: {shorten(value)}")
     return value
 
 
-def place(value: Any) -> int:
+def checked_place(value: Any) -> int:
     if type(value) is not int or not 0 <= value < CIRCLE:
         raise ValueError(f"not a place on the circle of keys: {shorten(value)}")
     return value
 
 
-def flag(value: Any) -> bool:
+def checked_bool(value: Any) -> bool:
     if type(value) is not bool:
         raise ValueError(f"not a boolean: {shorten(value)}")
     return value
 
 
-def text(value: Any) -> str:
+def checked_str(value: Any) -> str:
     if type(value) is not str:
         raise ValueError(f"not a string: {shorten(value)}")
     return value
@@ -49,16 +49,16 @@ def sequence(value: Any) -> tuple[Any, ...]:
     raise ValueError(f"not a tuple: {shorten(value)}")
 
 
-def shaped(value: Any, shape: Any) -> Any:
+def checked_shape(value: Any, shape: Any) -> Any:
     """The value, with tuples for lists, if it has this shape."""
     if type(shape) is str:
         return CHECKS[shape](value)
     items = sequence(value)
     if type(shape) is list:
-        return tuple([shaped(item, shape[0]) for item in items])
+        return tuple([checked_shape(item, shape[0]) for item in items])
     if len(items) != len(shape):
         raise ValueError(f"a tuple of {len(shape)} was expected, not {shorten(value)}")
-    return tuple([shaped(item, part) for item, part in zip(items, shape, strict=True)])
+    return tuple([checked_shape(item, part) for item, part in zip(items, shape, strict=True)])
 
 
 def part_of_key(value: Any) -> Any:
@@ -76,4 +76,4 @@ def nested(value: Any, depth: int) -> Any:
     return value
 
 
-CHECKS = {"i": whole, "p": place, "b": flag, "s": text, "k": part_of_key}
+CHECKS = {"i": checked_int, "p": checked_place, "b": checked_bool, "s": checked_str, "k": part_of_key}

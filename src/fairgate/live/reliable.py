@@ -8,9 +8,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
 
-from fairgate.core.message import Key, Message, decode, register
+from fairgate.core.message import Key, Message, decode, register_decoder
 from fairgate.core.node import Node
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
@@ -40,12 +39,8 @@ class Letter(Message):
     def key(self) -> Key:
         return (self.tag, *self.frame)
 
-    @classmethod
-    def from_fields(cls, *fields: Any) -> "Letter":
-        return cls(fields)
 
-
-register(Letter)
+register_decoder(Letter, lambda *fields: Letter(fields))
 
 
 class Desk(Node):
