@@ -41,8 +41,9 @@ def test_importing_one_protocol_loads_no_other() -> None:
     assert loaded_by("import fairgate.protocols.bv95") == {"fairgate.protocols.bv95"}
 
 
-def test_a_live_peer_loads_only_the_protocol_that_it_opens_a_gate_with() -> None:
-    assert not {module for module in loaded_by("import fairgate.sync") if module.startswith("fairgate.protocols.")}
+def test_a_live_peer_loads_the_default_protocols_alone() -> None:
+    found = {module for module in loaded_by("import fairgate.sync") if module.startswith("fairgate.protocols.")}
+    assert found == {"fairgate.protocols.bv95", "fairgate.protocols.centralised"}
 
 
 def test_every_name_leads_to_a_class() -> None:

@@ -28,6 +28,9 @@ import msgspec
 
 import fairgate
 from fairgate import sync
+from fairgate.registry import PROTOCOLS
+
+LOADED = list(PROTOCOLS.values())  # here, and not by every peer
 
 
 class Plan(msgspec.Struct, frozen=True):

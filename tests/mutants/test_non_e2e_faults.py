@@ -110,18 +110,18 @@ class CountsAtOnce(NonE2EFaults):
 
 def late_vote(protocol: type[NonE2EFaults]) -> ManualNetwork:
     """The news of a vote for 1 comes when that vote is over, and 2 is inside by the next one."""
-    hand = drawn({1: 7, 2: 7}, protocol, lease=LEASE)
-    hand.acquire(1)
-    take(hand, 1, 7)
-    late = hand.flight.pop()
-    hand.advance(HOLD)
-    hand.flight.clear()
-    hand.acquire(2)
-    hand.deliver_all()
-    assert list(hand.inside) == [2]
-    hand.flight.append(late)
-    hand.deliver_all()
-    return hand
+    network = drawn({1: 7, 2: 7}, protocol, lease=LEASE)
+    network.acquire(1)
+    take(network, 1, 7)
+    late = network.flight.pop()
+    network.advance(HOLD)
+    network.flight.clear()
+    network.acquire(2)
+    network.deliver_all()
+    assert list(network.inside) == [2]
+    network.flight.append(late)
+    network.deliver_all()
+    return network
 
 
 def test_a_vote_that_counts_before_it_is_confirmed_lets_two_in() -> None:

@@ -11,7 +11,7 @@ from fairgate.scenario.manual import ManualNetwork
 from tests.mutants.dht import CROWDED, DOUBLED, LEASED, REORDER, first_broken, messages
 from tests.mutants.mutate import mutant
 from tests.support.dht_walk import Spec
-from tests.support.sigma_manual import hand_of, reach
+from tests.support.sigma_manual import network_of, reach
 
 SEEDS = 150
 
@@ -115,19 +115,19 @@ class YieldsAtOnce(Sigma):
 
 def split(protocol: type[Sigma]) -> ManualNetwork:
     """Nodes 0, 3 and 4 have a vote each, and 0 the one of the replica that it plays itself. It hears of the others."""
-    hand = hand_of(protocol=protocol, clients=2)
+    network = network_of(protocol=protocol, clients=2)
     for client, i in ((0, 0), (3, 1), (4, 2)):
-        hand.acquire(client)
+        network.acquire(client)
         if client != i:
-            reach(hand, client, i)
-    reach(hand, 0, 1, 2)
-    return hand
+            reach(network, client, i)
+    reach(network, 0, 1, 2)
+    return network
 
 
 def test_without_a_delay_a_vote_goes_to_and_fro_within_one_node_for_ever() -> None:
-    hand = split(Sigma)
-    hand.deliver_all()
-    assert list(hand.inside) == [0]
+    network = split(Sigma)
+    network.deliver_all()
+    assert list(network.inside) == [0]
     with pytest.raises(Endless):
         split(YieldsAtOnce)
 

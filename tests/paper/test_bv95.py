@@ -15,8 +15,8 @@ def gate(
     return ManualNetwork(BV95, setup, slots=True, chooser=scripted(choices))
 
 
-def node(hand: ManualNetwork, me: int) -> BV95:
-    found = hand.nodes[me]
+def node(network: ManualNetwork, me: int) -> BV95:
+    found = network.nodes[me]
     assert isinstance(found, BV95)
     return found
 
@@ -25,87 +25,87 @@ def node(hand: ManualNetwork, me: int) -> BV95:
 
 
 def test_every_tree_starts_with_its_token_at_the_root() -> None:
-    hand = gate(n=3, k=2)
-    assert [node.show()["parent"] for node in hand.nodes.values()] == [(-1, 1), (0, -1), (0, 1)]
+    network = gate(n=3, k=2)
+    assert [node.show()["parent"] for node in network.nodes.values()] == [(-1, 1), (0, -1), (0, 1)]
 
 
 def test_the_holder_of_an_idle_token_enters_without_a_message() -> None:
-    hand = gate()
-    hand.acquire(1)
-    assert hand.inside[1].slot == 1
-    assert hand.flight == []
+    network = gate()
+    network.acquire(1)
+    assert network.inside[1].slot == 1
+    assert network.flight == []
 
 
 def test_a_request_reverses_its_path_in_one_tree_only() -> None:
-    hand = gate()
-    hand.acquire(2)
-    assert hand.flight == [Flight(2, 0, Request(0, 2, 0))]
-    hand.deliver()
-    assert hand.flight == [Flight(0, 2, Token(0, 0, 0, ()))]
-    assert hand.nodes[0].show()["parent"] == (2, 1)
+    network = gate()
+    network.acquire(2)
+    assert network.flight == [Flight(2, 0, Request(0, 2, 0))]
+    network.deliver()
+    assert network.flight == [Flight(0, 2, Token(0, 0, 0, ()))]
+    assert network.nodes[0].show()["parent"] == (2, 1)
 
 
 def test_who_waits_in_one_tree_lets_a_token_of_another_lie_idle() -> None:
-    hand = gate()  # what makes it unfair: 4 waits in tree 0, and token 1 is idle all the time
-    hand.acquire(0)
-    hand.acquire(4)
-    hand.deliver_all()
-    assert hand.waiting == {4: 2}
-    assert hand.nodes[1].show() == {"parent": (0, -1), "token": 1, "inside": False, "queue": (), "kept": ()}
+    network = gate()  # what makes it unfair: 4 waits in tree 0, and token 1 is idle all the time
+    network.acquire(0)
+    network.acquire(4)
+    network.deliver_all()
+    assert network.waiting == {4: 2}
+    assert network.nodes[1].show() == {"parent": (0, -1), "token": 1, "inside": False, "queue": (), "kept": ()}
 
 
 def test_the_releaser_points_at_the_tail() -> None:
-    hand = gate(k=1)
-    hand.acquire(0)
+    network = gate(k=1)
+    network.acquire(0)
     for me in (3, 1, 2):
-        hand.acquire(me)
-        hand.deliver_all()
-    hand.release(0)
-    assert hand.flight == [Flight(0, 3, Token(0, 1, 0, ((0, 1), (0, 2))))]
-    assert hand.nodes[0].show()["parent"] == (2,)
+        network.acquire(me)
+        network.deliver_all()
+    network.release(0)
+    assert network.flight == [Flight(0, 3, Token(0, 1, 0, ((0, 1), (0, 2))))]
+    assert network.nodes[0].show()["parent"] == (2,)
 
 
 # The caches.
 
 
 def test_who_waits_keeps_requests_and_the_token_takes_them_along() -> None:
-    hand = gate(k=1)
-    hand.acquire(0)
-    hand.acquire(1)
-    hand.deliver_all()
-    hand.release(0)
-    hand.acquire(2)
-    hand.deliver(1)
-    hand.deliver(1)  # 0 has sent it after the token, which it overtakes
-    assert hand.nodes[1].show()["kept"] == (2,)
-    hand.deliver_all()
-    hand.release(1)
-    assert hand.flight == [Flight(1, 2, Token(0, 2, 0, ()))]
+    network = gate(k=1)
+    network.acquire(0)
+    network.acquire(1)
+    network.deliver_all()
+    network.release(0)
+    network.acquire(2)
+    network.deliver(1)
+    network.deliver(1)  # 0 has sent it after the token, which it overtakes
+    assert network.nodes[1].show()["kept"] == (2,)
+    network.deliver_all()
+    network.release(1)
+    assert network.flight == [Flight(1, 2, Token(0, 2, 0, ()))]
 
 
 def test_who_is_alone_may_come_again_and_its_fences_go_on() -> None:
-    hand = gate(k=1)
-    hand.acquire(0)
-    first = node(hand, 0)
+    network = gate(k=1)
+    network.acquire(0)
+    first = node(network, 0)
     assert first.alone()
     first.retaken(3)
-    hand.release(0)
-    hand.acquire(0)
-    assert hand.inside[0].fence == 5
+    network.release(0)
+    network.acquire(0)
+    assert network.inside[0].fence == 5
 
 
 def test_nobody_is_alone_whom_others_wait_for() -> None:
-    hand = gate(k=1)
-    hand.acquire(0)
+    network = gate(k=1)
+    network.acquire(0)
     for me in (3, 1):
-        hand.acquire(me)
-        hand.deliver_all()
-    assert not node(hand, 0).alone()  # it keeps them
-    hand.release(0)
-    hand.deliver_all()
-    assert hand.nodes[3].show()["kept"] == ()
-    assert not node(hand, 3).alone()  # they came with the token
-    assert not node(hand, 0).alone()  # it has no token any more
+        network.acquire(me)
+        network.deliver_all()
+    assert not node(network, 0).alone()  # it keeps them
+    network.release(0)
+    network.deliver_all()
+    assert network.nodes[3].show()["kept"] == ()
+    assert not node(network, 3).alone()  # they came with the token
+    assert not node(network, 0).alone()  # it has no token any more
     more = gate(k=2)
     more.acquire(0)
     assert not node(more, 0).alone()  # others may wait for the other token
@@ -131,46 +131,46 @@ def test_equal_stamps_stay_in_the_order_they_came() -> None:
 
 def test_stamps_are_past_all_that_was_seen_and_stand_still_where_nobody_sorts() -> None:
     for cache, stamp in (("sorted", 9), ("append", 0)):
-        hand = gate(cache=cache)
-        node(hand, 2).on_message(5, Request(1, 5, 7))
-        hand.acquire(2)
-        assert hand.flight[1].msg == Request(0, 2, stamp)
+        network = gate(cache=cache)
+        node(network, 2).on_message(5, Request(1, 5, 7))
+        network.acquire(2)
+        assert network.flight[1].msg == Request(0, 2, stamp)
 
 
 def test_a_token_carries_the_clock_of_its_sender() -> None:
-    hand = gate(k=1, cache="sorted")
-    hand.acquire(2)  # 1
-    hand.deliver()  # 2, and 3 as the token goes
-    assert [flight.msg for flight in hand.flight] == [Token(0, 0, 3, ())]
-    hand.deliver()
-    assert node(hand, 2).clock == 4
+    network = gate(k=1, cache="sorted")
+    network.acquire(2)  # 1
+    network.deliver()  # 2, and 3 as the token goes
+    assert [flight.msg for flight in network.flight] == [Token(0, 0, 3, ())]
+    network.deliver()
+    assert node(network, 2).clock == 4
 
 
 def test_without_a_cache_one_request_is_kept_and_the_rest_sent_after_it() -> None:
-    hand = gate(k=1, cache="none")
-    hand.acquire(0)
+    network = gate(k=1, cache="none")
+    network.acquire(0)
     for me in (3, 1, 2):
-        hand.acquire(me)
-        hand.deliver_all()
-    assert [hand.nodes[me].show()["kept"] for me in (0, 3, 1, 2)] == [(3,), (1,), (2,), ()]
+        network.acquire(me)
+        network.deliver_all()
+    assert [network.nodes[me].show()["kept"] for me in (0, 3, 1, 2)] == [(3,), (1,), (2,), ()]
     for me in (0, 3, 1, 2):
-        hand.release(me)
-        hand.deliver_all()
-    assert hand.grants == [0, 3, 1, 2]
+        network.release(me)
+        network.deliver_all()
+    assert network.grants == [0, 3, 1, 2]
 
 
 def test_a_kept_request_outlives_a_cancel_of_its_keeper() -> None:
-    hand = gate(k=1)
-    hand.acquire(0)
-    hand.acquire(1)
-    hand.deliver_all()
-    hand.release(0)
-    hand.acquire(2)
-    hand.deliver(1)
-    hand.deliver(1)
-    hand.cancel(1)
-    hand.deliver_all()
-    assert hand.grants == [0, 2]
+    network = gate(k=1)
+    network.acquire(0)
+    network.acquire(1)
+    network.deliver_all()
+    network.release(0)
+    network.acquire(2)
+    network.deliver(1)
+    network.deliver(1)
+    network.cancel(1)
+    network.deliver_all()
+    assert network.grants == [0, 2]
 
 
 # The heuristics. Node 5 of a gate with three trees has tree 2 for its own.
@@ -181,8 +181,8 @@ def test_random_asks_the_chooser() -> None:
 
 
 def test_static_is_always_the_same_tree() -> None:
-    hand = gate(k=3, tree="static")
-    assert [node(hand, me).pick() for me in (3, 4, 5, 5)] == [0, 1, 2, 2]
+    network = gate(k=3, tree="static")
+    assert [node(network, me).pick() for me in (3, 4, 5, 5)] == [0, 1, 2, 2]
 
 
 def test_round_robin_asks_the_trees_in_turn() -> None:
@@ -191,10 +191,10 @@ def test_round_robin_asks_the_trees_in_turn() -> None:
 
 
 def test_last_used_is_the_tree_of_the_last_token_here() -> None:
-    hand = gate(k=3, tree="last_used")
-    before = node(hand, 1).pick()
-    hand.acquire(1)
-    assert (before, node(hand, 1).pick()) == (0, 1)
+    network = gate(k=3, tree="last_used")
+    before = node(network, 1).pick()
+    network.acquire(1)
+    assert (before, node(network, 1).pick()) == (0, 1)
 
 
 def test_most_recent_and_stalest_are_the_first_and_the_last_tree_heard_of() -> None:
@@ -208,24 +208,24 @@ def test_most_recent_and_stalest_are_the_first_and_the_last_tree_heard_of() -> N
 
 
 def test_a_token_is_heard_of_too() -> None:
-    hand = gate(k=3, tree="stalest")
-    hand.acquire(5)
-    hand.deliver_all()
-    assert node(hand, 5).slot == 2
-    assert node(hand, 5).pick() == 0
+    network = gate(k=3, tree="stalest")
+    network.acquire(5)
+    network.deliver_all()
+    assert node(network, 5).slot == 2
+    assert node(network, 5).pick() == 0
 
 
 def test_queue_hint_is_the_shortest_queue_known() -> None:
-    hand = gate(k=3, tree="queue_hint", choices=(0, 0))
-    hand.acquire(0)
+    network = gate(k=3, tree="queue_hint", choices=(0, 0))
+    network.acquire(0)
     for me in (3, 4):
-        node(hand, 0).on_message(me, Request(0, me, 0))
-    hand.release(0)
-    assert node(hand, 0).hint == [2, 0, 0]
-    assert node(hand, 0).pick() == 1
-    node(hand, 0).on_message(5, Request(1, 5, 0))
-    assert node(hand, 0).hint == [2, 1, 0]
-    assert node(hand, 0).pick() == 2
+        node(network, 0).on_message(me, Request(0, me, 0))
+    network.release(0)
+    assert node(network, 0).hint == [2, 0, 0]
+    assert node(network, 0).pick() == 1
+    node(network, 0).on_message(5, Request(1, 5, 0))
+    assert node(network, 0).hint == [2, 1, 0]
+    assert node(network, 0).pick() == 2
 
 
 # The options.

@@ -10,38 +10,38 @@ from fairgate.protocols.bv95 import BV95
 from fairgate.scenario.manual import ManualNetwork
 
 
-def first_of_each_pair(hand: ManualNetwork) -> list[int]:
+def first_of_each_pair(network: ManualNetwork) -> list[int]:
     """Which messages may come next: each pair's come in their order."""
     pairs: set[tuple[int, int]] = set()
     found = []
-    for index, flight in enumerate(hand.flight):
+    for index, flight in enumerate(network.flight):
         if (flight.src, flight.dst) not in pairs:
             pairs.add((flight.src, flight.dst))
             found.append(index)
     return found
 
 
-def step(hand: ManualNetwork, chance: Random, eager: float) -> None:
-    idle = [me for me in hand.nodes if me not in hand.waiting and me not in hand.inside]
-    if hand.flight and chance.random() < 0.75:
-        hand.deliver(chance.choice(first_of_each_pair(hand)))
-    elif idle and (not hand.inside or chance.random() < eager):
-        hand.acquire(chance.choice(idle))
-    elif hand.inside:
-        hand.release(chance.choice(list(hand.inside)))
+def step(network: ManualNetwork, chance: Random, eager: float) -> None:
+    idle = [me for me in network.nodes if me not in network.waiting and me not in network.inside]
+    if network.flight and chance.random() < 0.75:
+        network.deliver(chance.choice(first_of_each_pair(network)))
+    elif idle and (not network.inside or chance.random() < eager):
+        network.acquire(chance.choice(idle))
+    elif network.inside:
+        network.release(chance.choice(list(network.inside)))
 
 
-def joined(hand: ManualNetwork) -> set[int]:
+def joined(network: ManualNetwork) -> set[int]:
     """Whom the token will come to: who has it, stands in its queue, or is kept by one of these."""
-    found = {flight.dst for flight in hand.flight if flight.msg.tokens()}
-    for flight in hand.flight:
+    found = {flight.dst for flight in network.flight if flight.msg.tokens()}
+    for flight in network.flight:
         found |= {r for _, r in getattr(flight.msg, "queue", ())}
-    for me, node in hand.nodes.items():
+    for me, node in network.nodes.items():
         if node.tokens():
             found |= {me, *node.show()["queue"]}
     todo = list(found)
     while todo:
-        kept = set(hand.nodes[todo.pop()].show()["kept"]) - found
+        kept = set(network.nodes[todo.pop()].show()["kept"]) - found
         found |= kept
         todo += kept
     return found
@@ -50,18 +50,18 @@ def joined(hand: ManualNetwork) -> set[int]:
 def most_entries_by_one(n: int, cache: str, seed: int) -> int:
     """The most that any one other was inside while somebody waited who had joined."""
     chance = Random(seed)
-    hand = ManualNetwork(BV95, Setup(tuple(range(n)), 1, options={"cache": cache}), slots=True)
+    network = ManualNetwork(BV95, Setup(tuple(range(n)), 1, options={"cache": cache}), slots=True)
     before: dict[int, Counter[int]] = {}
     worst = 0
     for _ in range(1_000):
-        known = len(hand.grants)
-        step(hand, chance, eager=seed % 10 / 10)
-        for who in hand.grants[known:]:
+        known = len(network.grants)
+        step(network, chance, eager=seed % 10 / 10)
+        for who in network.grants[known:]:
             before.pop(who, None)
             for entries in before.values():
                 entries[who] += 1
                 worst = max(worst, entries[who])
-        for me in joined(hand) & hand.waiting.keys():
+        for me in joined(network) & network.waiting.keys():
             before.setdefault(me, Counter())
     return worst
 

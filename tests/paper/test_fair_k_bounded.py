@@ -26,117 +26,117 @@ def gate(n: int = 3, k: int = 2, reentry: int = 0) -> ManualNetwork:
     return ManualNetwork(FairKBounded, Setup(tuple(range(n)), k, options={"reentry": reentry}), slots=True)
 
 
-def idle_at(hand: ManualNetwork, me: int) -> tuple[int, ...]:
+def idle_at(network: ManualNetwork, me: int) -> tuple[int, ...]:
     """The slots of the idle tokens there."""
-    return tuple(slot for slot, _ in hand.nodes[me].show()["idle"])
+    return tuple(slot for slot, _ in network.nodes[me].show()["idle"])
 
 
-def come_and_go(hand: ManualNetwork, me: int) -> None:
-    hand.acquire(me)
-    hand.deliver_all()
-    hand.release(me)
-    hand.deliver_all()
+def come_and_go(network: ManualNetwork, me: int) -> None:
+    network.acquire(me)
+    network.deliver_all()
+    network.release(me)
+    network.deliver_all()
 
 
-def deliver(hand: ManualNetwork, dst: int, kind: type) -> None:
+def deliver(network: ManualNetwork, dst: int, kind: type) -> None:
     """The oldest of that kind to that node."""
-    (index, *_) = [at for at, flight in enumerate(hand.flight) if flight.dst == dst and isinstance(flight.msg, kind)]
-    hand.deliver(index)
+    (index, *_) = [at for at, flight in enumerate(network.flight) if flight.dst == dst and isinstance(flight.msg, kind)]
+    network.deliver(index)
 
 
 def test_an_idle_holder_comes_in_again_so_many_times_and_then_asks() -> None:
-    hand = gate(reentry=2)
+    network = gate(reentry=2)
     for _ in range(2):
-        hand.acquire(1)
-        hand.release(1)
-    assert hand.grants == [1, 1]
-    hand.acquire(1)
-    assert hand.grants == [1, 1]
-    assert hand.flight == [Flight(1, 0, Request(1))]
-    hand.deliver_all()  # its turn is number 2, in the queue of token 0
-    assert hand.grants == [1, 1, 1]
-    assert hand.nodes[1].show()["idle"] == ((1, 2),)
-    hand.release(1)
+        network.acquire(1)
+        network.release(1)
+    assert network.grants == [1, 1]
+    network.acquire(1)
+    assert network.grants == [1, 1]
+    assert network.flight == [Flight(1, 0, Request(1))]
+    network.deliver_all()  # its turn is number 2, in the queue of token 0
+    assert network.grants == [1, 1, 1]
+    assert network.nodes[1].show()["idle"] == ((1, 2),)
+    network.release(1)
     for _ in range(2):  # a turn counts anew
-        hand.acquire(1)
-        hand.release(1)
-    assert hand.flight == []
+        network.acquire(1)
+        network.release(1)
+    assert network.flight == []
 
 
 def test_who_is_alone_gathers_all_tokens_and_needs_no_messages_any_more() -> None:
-    hand = gate(n=5, k=3, reentry=1)
+    network = gate(n=5, k=3, reentry=1)
     for _ in range(10):
-        come_and_go(hand, 4)
-    assert idle_at(hand, 4) == (0, 1, 2)
+        come_and_go(network, 4)
+    assert idle_at(network, 4) == (0, 1, 2)
     for _ in range(100):
-        hand.acquire(4)
-        hand.release(4)
-        assert hand.flight == []
-    assert hand.grants == [4] * 110
+        network.acquire(4)
+        network.release(4)
+        assert network.flight == []
+    assert network.grants == [4] * 110
 
 
 def test_one_peer_and_nobody_else() -> None:
-    hand = gate(n=1, k=1)
+    network = gate(n=1, k=1)
     for _ in range(5):
-        hand.acquire(0)
-        hand.release(0)
-    assert hand.grants == [0] * 5
-    assert hand.flight == []
+        network.acquire(0)
+        network.release(0)
+    assert network.grants == [0] * 5
+    assert network.flight == []
 
 
 def test_an_idle_token_is_sent_on_by_one_who_waits_for_another() -> None:
-    hand = gate(n=4)
-    hand.acquire(0)  # the coordinator: turn 2, its own queue
-    hand.acquire(1)  # turn 3 is in the queue of 1, whose token is its own
-    hand.deliver_all()
-    hand.release(1)
-    hand.acquire(1)  # turn 4, behind 0
-    hand.deliver_all()
-    assert hand.grants == [0, 1]
-    assert (hand.nodes[1].show()["turn"], idle_at(hand, 1)) == (4, (1,))
-    hand.acquire(2)  # turn 5, behind 1, which waits
-    hand.deliver_all()
-    assert hand.grants == [0, 1, 2]
-    hand.release(0)
-    hand.deliver_all()
-    assert hand.grants == [0, 1, 2, 1]
+    network = gate(n=4)
+    network.acquire(0)  # the coordinator: turn 2, its own queue
+    network.acquire(1)  # turn 3 is in the queue of 1, whose token is its own
+    network.deliver_all()
+    network.release(1)
+    network.acquire(1)  # turn 4, behind 0
+    network.deliver_all()
+    assert network.grants == [0, 1]
+    assert (network.nodes[1].show()["turn"], idle_at(network, 1)) == (4, (1,))
+    network.acquire(2)  # turn 5, behind 1, which waits
+    network.deliver_all()
+    assert network.grants == [0, 1, 2]
+    network.release(0)
+    network.deliver_all()
+    assert network.grants == [0, 1, 2, 1]
 
 
 def test_children_of_two_places_in_one_queue_are_told_apart_by_their_numbers() -> None:
     """0 has the token, is asked for it, and asks again; then somebody comes behind its new place, and is told first."""
-    hand = gate(k=1)
-    hand.acquire(1)
-    deliver(hand, 0, Request)
-    deliver(hand, 1, TokenLocations)
-    hand.acquire(0)
-    deliver(hand, 1, Request)
-    deliver(hand, 0, TokenLocations)
-    hand.acquire(2)
-    deliver(hand, 0, Request)
+    network = gate(k=1)
+    network.acquire(1)
+    deliver(network, 0, Request)
+    deliver(network, 1, TokenLocations)
+    network.acquire(0)
+    deliver(network, 1, Request)
+    deliver(network, 0, TokenLocations)
+    network.acquire(2)
+    deliver(network, 0, Request)
     old, new = (Flight(0, 0, NumberedChild(1, 1)), Flight(0, 0, NumberedChild(3, 2)))
-    assert [flight for flight in hand.flight if flight.dst == 0] == [old, new]
-    hand.deliver(hand.flight.index(new))
-    assert hand.nodes[0].show()["child"] == 2
-    hand.deliver(hand.flight.index(old))
-    assert Flight(0, 1, Token(0, 0)) in hand.flight
+    assert [flight for flight in network.flight if flight.dst == 0] == [old, new]
+    network.deliver(network.flight.index(new))
+    assert network.nodes[0].show()["child"] == 2
+    network.deliver(network.flight.index(old))
+    assert Flight(0, 1, Token(0, 0)) in network.flight
     for me in (1, 0, 2):
-        hand.deliver_all()
-        hand.release(me)
-    assert hand.grants == [1, 0, 2]
+        network.deliver_all()
+        network.release(me)
+    assert network.grants == [1, 0, 2]
 
 
 def test_who_is_still_to_become_the_coordinator_puts_its_next_request_off() -> None:
-    hand = gate()
-    hand.acquire(2)
-    deliver(hand, 0, Request)
-    deliver(hand, 0, NumberedChild)
-    deliver(hand, 2, Token)
-    hand.release(2)
-    hand.acquire(2)
-    assert [type(flight.msg) for flight in hand.flight] == [TokenLocations]
-    hand.deliver_all()
-    assert hand.grants == [2, 2]
-    assert idle_at(hand, 2) == (0,)  # it is inside with token 1: turn 3 was its own, and so was turn 2
+    network = gate()
+    network.acquire(2)
+    deliver(network, 0, Request)
+    deliver(network, 0, NumberedChild)
+    deliver(network, 2, Token)
+    network.release(2)
+    network.acquire(2)
+    assert [type(flight.msg) for flight in network.flight] == [TokenLocations]
+    network.deliver_all()
+    assert network.grants == [2, 2]
+    assert idle_at(network, 2) == (0,)  # it is inside with token 1: turn 3 was its own, and so was turn 2
 
 
 # The bound.

@@ -21,43 +21,43 @@ class Figure:
     """The eight nodes, and the pointers as {node: pointer} with nil left out."""
 
     def __init__(self) -> None:
-        self.hand = ManualNetwork(FairK, Setup(tuple(range(1, 9)), k=3, root=3), slots=True)
+        self.network = ManualNetwork(FairK, Setup(tuple(range(1, 9)), k=3, root=3), slots=True)
         for me in (1, 2, 3):
-            self.hand.acquire(me)
+            self.network.acquire(me)
 
     def node(self, me: int) -> FairK:
-        return cast(FairK, self.hand.nodes[me])
+        return cast(FairK, self.network.nodes[me])
 
     def pointers(self, name: str) -> dict[int, int]:
-        found = {me: getattr(self.node(me), name) for me in self.hand.nodes}
+        found = {me: getattr(self.node(me), name) for me in self.network.nodes}
         return {me: pointer for me, pointer in found.items() if pointer != NIL}
 
     def tokens(self) -> dict[int, int]:
         """Slot -> holder."""
-        return {self.node(me).slot: me for me in self.hand.nodes if self.node(me).token_present}
+        return {self.node(me).slot: me for me in self.network.nodes if self.node(me).token_present}
 
     def asks(self, me: int) -> list[tuple[int, int, str]]:
         """Let a node ask; the messages (source, destination, text) until all is quiet."""
-        self.hand.acquire(me)
+        self.network.acquire(me)
         return self.settle()
 
     def releases(self, *nodes: int) -> list[tuple[int, int, str]]:
         for me in nodes:
-            self.hand.release(me)
+            self.network.release(me)
         return self.settle()
 
     def settle(self) -> list[tuple[int, int, str]]:
         sent = []
-        while self.hand.flight:
-            flight = self.hand.flight[0]
+        while self.network.flight:
+            flight = self.network.flight[0]
             sent.append((flight.src, flight.dst, repr(flight.msg)))
-            self.hand.deliver()
+            self.network.deliver()
         return sent
 
     def coordinator_is(self, me: int, locations: tuple[int, ...], counter: int) -> None:
         """Root and coordinator are one node in this example, and nobody else knows the locations."""
-        assert [one for one in self.hand.nodes if self.node(one).is_coordinator] == [me]
-        assert [one for one in self.hand.nodes if self.node(one).parent == NIL] == [me]
+        assert [one for one in self.network.nodes if self.node(one).is_coordinator] == [me]
+        assert [one for one in self.network.nodes if self.node(one).parent == NIL] == [me]
         assert self.node(me).token_locations == locations
         assert self.node(me).counter_number == counter
         assert self.pointers("counter_number") == {me: counter}
@@ -73,7 +73,7 @@ def test_figure_1(figure: Figure) -> None:
     assert figure.pointers("parent") == {1: 3, 2: 3, 4: 3, 5: 3, 6: 3, 7: 3, 8: 3}
     assert figure.pointers("child") == {}
     assert figure.tokens() == {0: 1, 1: 2, 2: 3}
-    assert set(figure.hand.inside) == {1, 2, 3}
+    assert set(figure.network.inside) == {1, 2, 3}
     figure.coordinator_is(3, (1, 2, 3), 0)
 
     # (b) 4 asks 3, which sends Message_child to 1 as the counter is 0. The text names: the parent of 3 is
@@ -122,7 +122,7 @@ def test_figure_1(figure: Figure) -> None:
     assert figure.pointers("parent") == {1: 4, 2: 5, 3: 7, 4: 7, 5: 6, 6: 7, 8: 3}
     assert figure.pointers("child") == {1: 4, 2: 5, 3: 6, 4: 7}
     assert figure.tokens() == {0: 1, 1: 2, 2: 3}
-    assert set(figure.hand.inside) == {1, 2, 3}
+    assert set(figure.network.inside) == {1, 2, 3}
     figure.coordinator_is(7, (7, 5, 6), 1)
 
     # (f) 1 sends its token to its child 4 and has no child any more; 4 enters. No parent changes.
@@ -130,7 +130,7 @@ def test_figure_1(figure: Figure) -> None:
     assert figure.pointers("parent") == {1: 4, 2: 5, 3: 7, 4: 7, 5: 6, 6: 7, 8: 3}
     assert figure.pointers("child") == {2: 5, 3: 6, 4: 7}
     assert figure.tokens() == {0: 4, 1: 2, 2: 3}
-    assert set(figure.hand.inside) == {2, 3, 4}
+    assert set(figure.network.inside) == {2, 3, 4}
     figure.coordinator_is(7, (7, 5, 6), 1)
 
     # (g) 8 asks 3, which passes it on to 7. Queue 1 ends with 5, which waits.
@@ -150,7 +150,7 @@ def test_figure_1(figure: Figure) -> None:
     assert figure.pointers("parent") == {1: 4, 2: 5, 3: 8, 4: 7, 5: 8, 6: 7, 7: 8}
     assert figure.pointers("child") == {4: 7, 5: 8}
     assert figure.tokens() == {0: 4, 1: 5, 2: 6}
-    assert set(figure.hand.inside) == {4, 5, 6}
+    assert set(figure.network.inside) == {4, 5, 6}
     figure.coordinator_is(8, (7, 8, 6), 2)
 
     # (i) 2 asks its parent 5, which passes it on to 8 and takes 2 as its parent. Queue 2 ends with 6.
@@ -163,7 +163,7 @@ def test_figure_1(figure: Figure) -> None:
     assert figure.pointers("parent") == {1: 4, 3: 8, 4: 7, 5: 2, 6: 2, 7: 8, 8: 2}
     assert figure.pointers("child") == {4: 7, 5: 8, 6: 2}
     assert figure.tokens() == {0: 4, 1: 5, 2: 6}
-    assert set(figure.hand.inside) == {4, 5, 6}
+    assert set(figure.network.inside) == {4, 5, 6}
     figure.coordinator_is(2, (7, 8, 2), 0)
 
 
@@ -184,4 +184,4 @@ def test_after_figure_1_everybody_gets_in_by_queue_order(figure: Figure) -> None
     figure.asks(2)
     figure.releases(4, 5, 6)
     assert figure.tokens() == {0: 7, 1: 8, 2: 2}
-    assert figure.hand.grants == [1, 2, 3, 4, 5, 6, 7, 8, 2]
+    assert figure.network.grants == [1, 2, 3, 4, 5, 6, 7, 8, 2]

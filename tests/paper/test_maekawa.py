@@ -12,21 +12,21 @@ from fairgate.scenario.manual import ManualNetwork
 from fairgate.walks.walk import walk, walks
 
 
-def hand_of(n: int) -> ManualNetwork:
+def network_of(n: int) -> ManualNetwork:
     return ManualNetwork(Maekawa, Setup(tuple(range(n))), slots=False)
 
 
-def said(hand: ManualNetwork) -> list[tuple[int, Message]]:
+def said(network: ManualNetwork) -> list[tuple[int, Message]]:
     """What has been sent since the last look, and forget it."""
-    effects = [(flight.dst, flight.msg) for flight in hand.flight]
-    hand.flight.clear()
+    effects = [(flight.dst, flight.msg) for flight in network.flight]
+    network.flight.clear()
     return effects
 
 
-def hear(hand: ManualNetwork, me: int, src: int, msg: Message) -> list[tuple[int, Message]]:
+def hear(network: ManualNetwork, me: int, src: int, msg: Message) -> list[tuple[int, Message]]:
     """One message to one node by itself; what it answers."""
-    hand.step(me, "on_message", src, msg)
-    return said(hand)
+    network.step(me, "on_message", src, msg)
+    return said(network)
 
 
 # The quorums.
@@ -51,138 +51,138 @@ def test_a_quorum_is_a_row_and_a_column() -> None:
 
 @pytest.mark.parametrize(("n", "others"), [(1, 0), (4, 2), (9, 4), (100, 18)])
 def test_an_undisputed_entry_costs_three_messages_a_quorum_member(n: int, others: int) -> None:
-    hand = hand_of(n)
-    hand.acquire(0)
-    count = len(hand.flight)
+    network = network_of(n)
+    network.acquire(0)
+    count = len(network.flight)
     for _ in range(count):
-        hand.deliver()
-    count += len(hand.flight)
-    hand.deliver_all()
-    assert list(hand.inside) == [0]
-    hand.release(0)
-    assert count + len(hand.flight) == 3 * others
+        network.deliver()
+    count += len(network.flight)
+    network.deliver_all()
+    assert list(network.inside) == [0]
+    network.release(0)
+    assert count + len(network.flight) == 3 * others
 
 
 def test_nobody_sends_to_itself() -> None:
-    hand = hand_of(7)
+    network = network_of(7)
     rng = random.Random(1)
-    for me in hand.nodes:
-        hand.acquire(me)
-        assert all(flight.src != flight.dst for flight in hand.flight)
-    while hand.flight:
-        hand.deliver(rng.randrange(len(hand.flight)))
-        assert all(flight.src != flight.dst for flight in hand.flight)
+    for me in network.nodes:
+        network.acquire(me)
+        assert all(flight.src != flight.dst for flight in network.flight)
+    while network.flight:
+        network.deliver(rng.randrange(len(network.flight)))
+        assert all(flight.src != flight.dst for flight in network.flight)
 
 
 # The arbiter, node 0 of four; nodes 1 and 2 ask it (3 does in these tests, though it is not of its quorum).
 
 
 def test_the_arbiter_locks_the_first_and_fails_a_worse_one() -> None:
-    hand = hand_of(4)
-    assert hear(hand, 0, 1, Request(5)) == [(1, Locked(5, 5))]
-    assert hear(hand, 0, 2, Request(5)) == [(2, Failed(5))]
-    assert hear(hand, 0, 1, Release(5)) == [(2, Locked(5, 5))]
+    network = network_of(4)
+    assert hear(network, 0, 1, Request(5)) == [(1, Locked(5, 5))]
+    assert hear(network, 0, 2, Request(5)) == [(2, Failed(5))]
+    assert hear(network, 0, 1, Release(5)) == [(2, Locked(5, 5))]
 
 
 def test_the_arbiter_inquires_for_a_better_one_once_a_lock() -> None:
-    hand = hand_of(4)
-    hear(hand, 0, 1, Request(5))
-    assert hear(hand, 0, 2, Request(4)) == [(1, Inquire(5))]
-    assert hear(hand, 0, 3, Request(3)) == [(2, Failed(4))]  # no second INQUIRE; and see below
-    assert hear(hand, 0, 1, Relinquish(5)) == [(3, Locked(3, 5))]
-    assert hear(hand, 0, 3, Release(3)) == [(2, Locked(4, 5))]
-    assert hear(hand, 0, 2, Release(4)) == [(1, Locked(5, 5))]
+    network = network_of(4)
+    hear(network, 0, 1, Request(5))
+    assert hear(network, 0, 2, Request(4)) == [(1, Inquire(5))]
+    assert hear(network, 0, 3, Request(3)) == [(2, Failed(4))]  # no second INQUIRE; and see below
+    assert hear(network, 0, 1, Relinquish(5)) == [(3, Locked(3, 5))]
+    assert hear(network, 0, 3, Release(3)) == [(2, Locked(4, 5))]
+    assert hear(network, 0, 2, Release(4)) == [(1, Locked(5, 5))]
 
 
 def test_sanders_an_overtaken_best_request_is_told_failed() -> None:
-    hand = hand_of(4)
-    hear(hand, 0, 1, Request(5))
-    hear(hand, 0, 2, Request(4))  # the best to wait: not failed
-    assert (2, Failed(4)) in hear(hand, 0, 3, Request(3))
+    network = network_of(4)
+    hear(network, 0, 1, Request(5))
+    hear(network, 0, 2, Request(4))  # the best to wait: not failed
+    assert (2, Failed(4)) in hear(network, 0, 3, Request(3))
 
 
 def test_a_next_request_may_overtake_its_own_release() -> None:
-    hand = hand_of(4)
-    hear(hand, 0, 1, Request(5))
-    assert hear(hand, 0, 1, Request(6)) == [(1, Failed(6))]
-    assert hear(hand, 0, 1, Release(5)) == [(1, Locked(6, 6))]
+    network = network_of(4)
+    hear(network, 0, 1, Request(5))
+    assert hear(network, 0, 1, Request(6)) == [(1, Failed(6))]
+    assert hear(network, 0, 1, Release(5)) == [(1, Locked(6, 6))]
 
 
 # The requester, node 0 of four: its quorum is 0, 1 and 2.
 
 
 def asking() -> ManualNetwork:
-    hand = hand_of(4)
-    hand.acquire(0)
-    assert said(hand) == [(1, Request(1)), (2, Request(1))]
-    return hand
+    network = network_of(4)
+    network.acquire(0)
+    assert said(network) == [(1, Request(1)), (2, Request(1))]
+    return network
 
 
 def test_a_request_that_has_failed_gives_back_what_is_inquired_for() -> None:
-    hand = asking()
-    hear(hand, 0, 1, Locked(1, 1))
-    hear(hand, 0, 2, Failed(1))
-    assert hear(hand, 0, 1, Inquire(1)) == [(1, Relinquish(1))]
+    network = asking()
+    hear(network, 0, 1, Locked(1, 1))
+    hear(network, 0, 2, Failed(1))
+    assert hear(network, 0, 1, Inquire(1)) == [(1, Relinquish(1))]
 
 
 def test_a_request_that_has_not_failed_yet_keeps_the_inquiry_until_it_does() -> None:
-    hand = asking()
-    hear(hand, 0, 1, Locked(1, 1))
-    assert hear(hand, 0, 1, Inquire(1)) == []
-    assert hear(hand, 0, 2, Failed(1)) == [(1, Relinquish(1))]
+    network = asking()
+    hear(network, 0, 1, Locked(1, 1))
+    assert hear(network, 0, 1, Inquire(1)) == []
+    assert hear(network, 0, 2, Failed(1)) == [(1, Relinquish(1))]
 
 
 def test_an_inquiry_that_comes_to_a_winner_has_the_release_for_an_answer() -> None:
-    hand = asking()
-    hear(hand, 0, 1, Locked(1, 1))
-    hear(hand, 0, 2, Locked(1, 1))
-    assert hear(hand, 0, 1, Inquire(1)) == []
-    hand.release(0)
-    assert said(hand) == [(1, Release(1)), (2, Release(1))]
-    assert hear(hand, 0, 2, Inquire(1)) == []  # later still
+    network = asking()
+    hear(network, 0, 1, Locked(1, 1))
+    hear(network, 0, 2, Locked(1, 1))
+    assert hear(network, 0, 1, Inquire(1)) == []
+    network.release(0)
+    assert said(network) == [(1, Release(1)), (2, Release(1))]
+    assert hear(network, 0, 2, Inquire(1)) == []  # later still
 
 
 def test_an_inquire_that_overtakes_its_locked_waits_for_it() -> None:
-    hand = asking()
-    assert hear(hand, 0, 2, Failed(1)) == []
-    assert hear(hand, 0, 1, Inquire(1)) == []
-    assert hear(hand, 0, 1, Locked(1, 1)) == [(1, Relinquish(1))]
-    assert "inquire overtook locked" in hand.marks
+    network = asking()
+    assert hear(network, 0, 2, Failed(1)) == []
+    assert hear(network, 0, 1, Inquire(1)) == []
+    assert hear(network, 0, 1, Locked(1, 1)) == [(1, Relinquish(1))]
+    assert "inquire overtook locked" in network.marks
 
 
 def test_a_failed_that_was_overtaken_by_its_locked_is_void() -> None:
-    hand = asking()
-    hear(hand, 0, 1, Locked(1, 1))
-    hear(hand, 0, 1, Failed(1))
-    hear(hand, 0, 1, Inquire(1))
-    hear(hand, 0, 2, Locked(1, 1))
-    assert list(hand.inside) == [0]
+    network = asking()
+    hear(network, 0, 1, Locked(1, 1))
+    hear(network, 0, 1, Failed(1))
+    hear(network, 0, 1, Inquire(1))
+    hear(network, 0, 2, Locked(1, 1))
+    assert list(network.inside) == [0]
 
 
 def test_a_request_heard_twice_locks_nobody_out() -> None:
-    hand = hand_of(4)
-    hand.acquire(0)
-    hand.duplicate(0)  # REQUEST to 1
-    twice = hand.flight.pop()
-    hand.deliver_all()
-    hand.release(0)
-    hand.deliver_all()
-    hand.flight.append(twice)
-    hand.deliver_all()
-    assert "locked for a request that is over" in hand.marks
-    hand.acquire(1)
-    hand.deliver_all()
-    assert list(hand.inside) == [1]
+    network = network_of(4)
+    network.acquire(0)
+    network.duplicate(0)  # REQUEST to 1
+    twice = network.flight.pop()
+    network.deliver_all()
+    network.release(0)
+    network.deliver_all()
+    network.flight.append(twice)
+    network.deliver_all()
+    assert "locked for a request that is over" in network.marks
+    network.acquire(1)
+    network.deliver_all()
+    assert list(network.inside) == [1]
 
 
 def test_the_clock_of_a_locked_makes_the_next_request_later() -> None:
-    hand = asking()
-    hear(hand, 0, 1, Locked(1, 30))
-    hear(hand, 0, 2, Locked(1, 1))
-    hand.release(0)
-    said(hand)
-    hand.acquire(0)
-    assert said(hand)[0] == (1, Request(31))
+    network = asking()
+    hear(network, 0, 1, Locked(1, 30))
+    hear(network, 0, 2, Locked(1, 1))
+    network.release(0)
+    said(network)
+    network.acquire(0)
+    assert said(network)[0] == (1, Request(31))
 
 
 def test_random_walks_meet_every_branch_but_the_repeated_request() -> None:
@@ -198,4 +198,4 @@ def test_random_walks_meet_every_branch_but_the_repeated_request() -> None:
 @pytest.mark.parametrize("n", [9, 12, 16])
 def test_larger_grids_walk_as_well(n: int) -> None:
     for seed in range(15):
-        walk(hand_of(n), random.Random(seed))
+        walk(network_of(n), random.Random(seed))

@@ -32,43 +32,43 @@ def drawn(protocol: type[NonE2E] = NonE2E, routes: list[dict[int, int]] | None =
     return ManualNetwork(over(Drawn, over(Gates, protocol)), setup, slots=False, chooser=lambda n: n - 1, census=False)
 
 
-def at(hand: ManualNetwork, me: int) -> NonE2E:
-    layer: Any = hand.nodes[me]
+def at(network: ManualNetwork, me: int) -> NonE2E:
+    layer: Any = network.nodes[me]
     node: NonE2E = layer.upper.at(0)
     return node
 
 
-def entry_at(hand: ManualNetwork, me: int, replica: int) -> Any:
-    return find(at(hand, me).first, replica)
+def entry_at(network: ManualNetwork, me: int, replica: int) -> Any:
+    return find(at(network, me).first, replica)
 
 
-def entry_shown(hand: ManualNetwork, me: int, replica: int) -> Any:
-    return at(hand, me).show()["replica_list"][replica]
+def entry_shown(network: ManualNetwork, me: int, replica: int) -> Any:
+    return at(network, me).show()["replica_list"][replica]
 
 
-def sent(hand: ManualNetwork, kind: type[Message]) -> list[tuple[int, int, Any]]:
-    return [(flight.src, flight.dst, flight.msg) for flight in hand.flight if isinstance(flight.msg, kind)]
+def sent(network: ManualNetwork, kind: type[Message]) -> list[tuple[int, int, Any]]:
+    return [(flight.src, flight.dst, flight.msg) for flight in network.flight if isinstance(flight.msg, kind)]
 
 
-def take(hand: ManualNetwork, src: int, dst: int) -> None:
+def take(network: ManualNetwork, src: int, dst: int) -> None:
     """Deliver the oldest message from one to the other."""
-    hand.deliver(next(i for i, flight in enumerate(hand.flight) if (flight.src, flight.dst) == (src, dst)))
+    network.deliver(next(i for i, flight in enumerate(network.flight) if (flight.src, flight.dst) == (src, dst)))
 
 
-def winner(hand: ManualNetwork) -> ManualNetwork:
-    hand.acquire(1)
-    hand.deliver_all()
-    assert list(hand.inside) == [1]
-    return hand
+def winner(network: ManualNetwork) -> ManualNetwork:
+    network.acquire(1)
+    network.deliver_all()
+    assert list(network.inside) == [1]
+    return network
 
 
 # EE:B1 "sends a REQUEST message to all the responsible replicas of that resource"
 
 
 def test_b1_a_request_goes_to_every_replica() -> None:
-    hand = drawn()
-    hand.acquire(1)
-    assert [(dst, m.replica, m.target) for _, dst, m in sent(hand, Request)] == [
+    network = drawn()
+    network.acquire(1)
+    assert [(dst, m.replica, m.target) for _, dst, m in sent(network, Request)] == [
         (4, 0, KEYS[0]),
         (5, 1, KEYS[1]),
         (6, 2, KEYS[2]),
@@ -79,114 +79,114 @@ def test_b1_a_request_goes_to_every_replica() -> None:
 
 
 def test_b2_otherwise_the_replica_list_is_updated_and_the_request_routed_on() -> None:
-    hand = drawn()
-    hand.acquire(1)
-    take(hand, 1, 4)
-    assert entry_shown(hand, 4, 0) == ((1, 1, 0), (), 1, 7)  # holder, queue, previous, next
-    assert [dst for src, dst, _ in sent(hand, Request) if src == 4] == [7]
+    network = drawn()
+    network.acquire(1)
+    take(network, 1, 4)
+    assert entry_shown(network, 4, 0) == ((1, 1, 0), (), 1, 7)  # holder, queue, previous, next
+    assert [dst for src, dst, _ in sent(network, Request) if src == 4] == [7]
 
 
 def test_b2_if_found_the_request_is_queued_and_the_requester_hears_of_the_holder() -> None:
-    hand = drawn()
-    hand.acquire(1)
-    take(hand, 1, 4)
-    hand.acquire(2)
-    take(hand, 2, 4)
-    assert entry_at(hand, 4, 0).queue == [(1, 2, 0)]
-    assert [(dst, m.holder, m.way, m.vote) for _, dst, m in sent(hand, GrantReq)] == [(2, 1, True, False)]
-    assert [m.node for src, _, m in sent(hand, Request) if src == 4] == [1]  # and it goes no further
+    network = drawn()
+    network.acquire(1)
+    take(network, 1, 4)
+    network.acquire(2)
+    take(network, 2, 4)
+    assert entry_at(network, 4, 0).queue == [(1, 2, 0)]
+    assert [(dst, m.holder, m.way, m.vote) for _, dst, m in sent(network, GrantReq)] == [(2, 1, True, False)]
+    assert [m.node for src, _, m in sent(network, Request) if src == 4] == [1]  # and it goes no further
 
 
 def test_b2_the_requester_is_a_member_of_its_own_quorum_sets() -> None:
-    hand = drawn(routes=[{1: 2, 2: 7}, {1: 2, 2: 8}, {1: 2, 2: 9}])
-    hand.acquire(1)
+    network = drawn(routes=[{1: 2, 2: 7}, {1: 2, 2: 8}, {1: 2, 2: 9}])
+    network.acquire(1)
     for _ in range(3):
-        take(hand, 1, 2)
-    hand.acquire(2)  # 1's entries lie at 2: its own requests go nowhere
-    assert [m.node for src, _, m in sent(hand, Request) if src == 2] == [1, 1, 1]
+        take(network, 1, 2)
+    network.acquire(2)  # 1's entries lie at 2: its own requests go nowhere
+    assert [m.node for src, _, m in sent(network, Request) if src == 2] == [1, 1, 1]
 
 
 # EE:B3
 
 
 def test_b3_a_replica_that_has_not_voted_votes_for_the_requester() -> None:
-    hand = drawn()
-    hand.acquire(1)
-    take(hand, 1, 4)
-    take(hand, 4, 7)
-    assert at(hand, 7).replicas[0].owner == (1, 1, 0)
-    assert [(src, dst, m.holder, m.vote) for src, dst, m in sent(hand, GrantReq)] == [(7, 1, 1, True)]  # directly
+    network = drawn()
+    network.acquire(1)
+    take(network, 1, 4)
+    take(network, 4, 7)
+    assert at(network, 7).replicas[0].owner == (1, 1, 0)
+    assert [(src, dst, m.holder, m.vote) for src, dst, m in sent(network, GrantReq)] == [(7, 1, 1, True)]  # directly
 
 
 def test_b3_if_it_has_the_request_is_queued_on_the_replica_itself() -> None:
-    hand = drawn(routes=[{1: 4, 4: 7, 2: 7}, *ROUTES[1:]])
-    hand.acquire(1)
-    take(hand, 1, 4)
-    take(hand, 4, 7)
-    hand.flight.clear()
-    hand.acquire(2)
-    take(hand, 2, 7)
-    assert at(hand, 7).replicas[0].queue == [(1, 2, 0)]
-    assert [(dst, m.holder, m.way, m.vote) for _, dst, m in sent(hand, GrantReq)] == [(2, 1, False, False)]
+    network = drawn(routes=[{1: 4, 4: 7, 2: 7}, *ROUTES[1:]])
+    network.acquire(1)
+    take(network, 1, 4)
+    take(network, 4, 7)
+    network.flight.clear()
+    network.acquire(2)
+    take(network, 2, 7)
+    assert at(network, 7).replicas[0].queue == [(1, 2, 0)]
+    assert [(dst, m.holder, m.way, m.vote) for _, dst, m in sent(network, GrantReq)] == [(2, 1, False, False)]
 
 
 # EE:B4
 
 
 def test_b4_release_deletes_the_entries_gathers_the_queues_and_the_replica_votes_for_the_next() -> None:
-    hand = winner(drawn(routes=[{1: 4, 3: 4, 4: 5, 2: 5, 5: 7}, *ROUTES[1:]]))
+    network = winner(drawn(routes=[{1: 4, 3: 4, 4: 5, 2: 5, 5: 7}, *ROUTES[1:]]))
     for me in (3, 2):  # 3 is kept at node 4, 2 at node 5: both ask by timestamp 1 of their own
-        hand.acquire(me)
-        hand.deliver_all()
-    assert (entry_at(hand, 4, 0).queue, entry_at(hand, 5, 0).queue) == ([(1, 3, 0)], [(1, 2, 0)])
-    hand.release(1)
-    take(hand, 1, 4)
-    assert entry_at(hand, 4, 0) is None
-    assert [m.queue for src, _, m in sent(hand, Release) if src == 4] == [((1, 3, 0),)]
-    take(hand, 4, 5)
-    assert [m.queue for src, _, m in sent(hand, Release) if src == 5] == [((1, 2, 0), (1, 3, 0))]  # sorted
-    take(hand, 5, 7)
-    assert (at(hand, 7).replicas[0].owner, at(hand, 7).replicas[0].queue) == ((1, 2, 0), [(1, 3, 0)])
-    assert [(dst, m.vote) for src, dst, m in sent(hand, GrantReq) if src == 7] == [(2, True)]
+        network.acquire(me)
+        network.deliver_all()
+    assert (entry_at(network, 4, 0).queue, entry_at(network, 5, 0).queue) == ([(1, 3, 0)], [(1, 2, 0)])
+    network.release(1)
+    take(network, 1, 4)
+    assert entry_at(network, 4, 0) is None
+    assert [m.queue for src, _, m in sent(network, Release) if src == 4] == [((1, 3, 0),)]
+    take(network, 4, 5)
+    assert [m.queue for src, _, m in sent(network, Release) if src == 5] == [((1, 2, 0), (1, 3, 0))]  # sorted
+    take(network, 5, 7)
+    assert (at(network, 7).replicas[0].owner, at(network, 7).replicas[0].queue) == ((1, 2, 0), [(1, 3, 0)])
+    assert [(dst, m.vote) for src, dst, m in sent(network, GrantReq) if src == 7] == [(2, True)]
 
 
 def test_b4_release_goes_to_all_replicas_and_along_next() -> None:
-    hand = winner(drawn())
-    hand.setup.options["routes"][0][4] = 6  # the overlay would route otherwise now
+    network = winner(drawn())
+    network.setup.options["routes"][0][4] = 6  # the overlay would route otherwise now
     try:
-        hand.release(1)
-        assert sorted(dst for _, dst, _ in sent(hand, Release)) == [4, 5, 6]
-        take(hand, 1, 4)
-        ways = [dst for src, dst, _ in sent(hand, Release) if src == 4]
+        network.release(1)
+        assert sorted(dst for _, dst, _ in sent(network, Release)) == [4, 5, 6]
+        take(network, 1, 4)
+        ways = [dst for src, dst, _ in sent(network, Release) if src == 4]
         assert sorted(ways) == [6, 7]  # and the new way as well: who was next may have left
     finally:
-        hand.setup.options["routes"][0][4] = 7
+        network.setup.options["routes"][0][4] = 7
 
 
 # EE:B5, B6
 
 
 def test_b5_a_majority_of_the_votes_is_enough_and_less_is_not() -> None:
-    hand = drawn()
-    hand.acquire(1)
+    network = drawn()
+    network.acquire(1)
     for way in ((1, 4), (4, 7), (7, 1)):
-        take(hand, *way)
-    assert not hand.inside
+        take(network, *way)
+    assert not network.inside
     for way in ((1, 5), (5, 8), (8, 1)):
-        take(hand, *way)
-    assert list(hand.inside) == [1]
+        take(network, *way)
+    assert list(network.inside) == [1]
 
 
 def split(protocol: type[NonE2E]) -> ManualNetwork:
     """1, 2 and 3 have one vote each, and know it."""
     routes = [{1: 7 + i, 2: 7 + i, 3: 7 + i} for i in range(3)]
-    hand = drawn(protocol, routes)
+    network = drawn(protocol, routes)
     for me in (1, 2, 3):
-        hand.acquire(me)
+        network.acquire(me)
     for me in (1, 2, 3):
-        take(hand, me, 6 + me)
-    hand.deliver_all()
-    return hand
+        take(network, me, 6 + me)
+    network.deliver_all()
+    return network
 
 
 class AllYield(NonE2E):
@@ -194,70 +194,72 @@ class AllYield(NonE2E):
 
 
 def test_b5_if_nobody_has_a_majority_all_yield() -> None:
-    hand = split(AllYield)
-    yielded = {me for me in (1, 2, 3) if at(hand, me).asks and any(ask.attempt for ask in at(hand, me).asks)}
+    network = split(AllYield)
+    yielded = {me for me in (1, 2, 3) if at(network, me).asks and any(ask.attempt for ask in at(network, me).asks)}
     assert len(yielded) >= 2  # the votes given back may make one of them win at once
-    assert hand.inside or {name for _, name in hand.timers} == {"upper/0/again"}
+    assert network.inside or {name for _, name in network.timers} == {"upper/0/again"}
 
 
 def test_b6_who_yielded_asks_again_after_a_random_time() -> None:
-    hand = drawn(AllYield, [{1: 7 + i, 2: 7 + i, 3: 7 + i} for i in range(3)])
+    network = drawn(AllYield, [{1: 7 + i, 2: 7 + i, 3: 7 + i} for i in range(3)])
     for me in (1, 2, 3):
-        hand.acquire(me)
+        network.acquire(me)
     for me in (1, 2, 3):
-        take(hand, me, 6 + me)
-    while not sent(hand, Yield):
-        hand.deliver(next(i for i, flight in enumerate(hand.flight) if isinstance(flight.msg, (Request, GrantReq))))
-    [(me, dst, yielded)] = sent(hand, Yield)
-    assert hand.timers[me, "upper/0/again"] == SECOND  # the longest of eight delays: `choose` says the last
-    hand.fire(me, "upper/0/again")
-    again = [m for src, to, m in sent(hand, Request) if (src, to) == (me, dst)]
+        take(network, me, 6 + me)
+    while not sent(network, Yield):
+        network.deliver(
+            next(i for i, flight in enumerate(network.flight) if isinstance(flight.msg, (Request, GrantReq)))
+        )
+    [(me, dst, yielded)] = sent(network, Yield)
+    assert network.timers[me, "upper/0/again"] == SECOND  # the longest of eight delays: `choose` says the last
+    network.fire(me, "upper/0/again")
+    again = [m for src, to, m in sent(network, Request) if (src, to) == (me, dst)]
     assert [(m.ts, m.attempt, m.past) for m in again] == [(yielded.ts, yielded.attempt + 1, False)]
 
 
 def test_somebody_comes_in_after_a_split() -> None:
-    hand = split(NonE2E)
+    network = split(NonE2E)
     for _ in range(50):
-        if hand.inside:
+        if network.inside:
             break
-        hand.fire(*min((due, who) for who, due in hand.timers.items())[1])
-        hand.deliver_all()
-    assert hand.inside
+        network.fire(*min((due, who) for who, due in network.timers.items())[1])
+        network.deliver_all()
+    assert network.inside
 
 
 # Figure 2: "Req1 is currently in the critical section. Req2 and Req3 have issued REQUEST messages ..."
 
 
 def test_figure_2() -> None:
-    hand = winner(drawn())
-    hand.acquire(2)
-    hand.deliver_all()
-    hand.acquire(3)
-    hand.deliver_all()
+    network = winner(drawn())
+    network.acquire(2)
+    network.deliver_all()
+    network.acquire(3)
+    network.deliver_all()
     for i in range(3):  # "... queued by the intermediate nodes of the respective quorum sets"
-        entry = entry_at(hand, 4 + i, i)
+        entry = entry_at(network, 4 + i, i)
         assert (holder_of(entry), entry.queue) == ((1, 1, 0), [(1, 2, 0), (1, 3, 0)])
-        assert at(hand, 7 + i).replicas[i].queue == []
-    hand.release(1)
-    hand.deliver_all()  # "the partial queues will be merged to form the complete queue of requests at the replicas"
-    assert list(hand.inside) == [2]
+        assert at(network, 7 + i).replicas[i].queue == []
+    network.release(1)
+    network.deliver_all()  # "the partial queues will be merged to form the complete queue of requests at the replicas"
+    assert list(network.inside) == [2]
     for i in range(3):
-        assert at(hand, 7 + i).replicas[i].key() == ((1, 2, 0), ((1, 3, 0),), False)
-    hand.release(2)
-    hand.deliver_all()
-    assert list(hand.inside) == [3]
+        assert at(network, 7 + i).replicas[i].key() == ((1, 2, 0), ((1, 3, 0),), False)
+    network.release(2)
+    network.deliver_all()
+    assert list(network.inside) == [3]
 
 
 def test_an_entry_alone_costs_two_ways_and_an_answer_for_each_replica() -> None:
-    hand = drawn()
-    hand.acquire(1)
+    network = drawn()
+    network.acquire(1)
     count = 0
-    while hand.flight:
-        hand.deliver()
+    while network.flight:
+        network.deliver()
         count += 1
-    hand.release(1)
-    while hand.flight:
-        hand.deliver()
+    network.release(1)
+    while network.flight:
+        network.deliver()
         count += 1
     assert count == 3 * (2 + 1 + 2)
 
@@ -266,16 +268,16 @@ def test_an_entry_alone_costs_two_ways_and_an_answer_for_each_replica() -> None:
 
 
 def test_a_turn_that_comes_to_nobody_is_released() -> None:
-    hand = winner(drawn())
-    hand.acquire(2)
-    hand.deliver_all()
-    hand.cancel(2)
-    hand.release(1)
-    hand.deliver_all()
-    assert "a turn came for a cancelled request" in hand.marks
-    hand.acquire(3)
-    hand.deliver_all()
-    assert list(hand.inside) == [3]
+    network = winner(drawn())
+    network.acquire(2)
+    network.deliver_all()
+    network.cancel(2)
+    network.release(1)
+    network.deliver_all()
+    assert "a turn came for a cancelled request" in network.marks
+    network.acquire(3)
+    network.deliver_all()
+    assert list(network.inside) == [3]
 
 
 # What was added: each alone is needed. Latencies are random from 0, so messages overtake each other.
@@ -314,18 +316,18 @@ def test_a_yield_that_gathers_nothing_hangs_more_runs() -> None:
 
 def given_back_and_late(protocol: type[NonE2E]) -> ManualNetwork:
     """2 has the vote of 7, yields it to 1, and gets the one of 9; then the first word of 7's vote arrives."""
-    hand = drawn(protocol, [{1: 7 + i, 2: 7 + i, 3: 7 + i} for i in range(3)])
+    network = drawn(protocol, [{1: 7 + i, 2: 7 + i, 3: 7 + i} for i in range(3)])
     for me, replica in ((2, 7), (3, 9), (1, 8)):
-        hand.acquire(me)
-        take(hand, me, replica)
-    late = [flight for flight in hand.flight if (flight.src, flight.dst) in ((7, 2), (1, 9))]
-    hand.flight = [flight for flight in hand.flight if flight not in late]
-    hand.deliver_all()
-    assert [at(hand, 7 + i).replicas[i].owner[1] for i in range(3)] == [1, 1, 2]
-    assert list(hand.inside) == [1]
-    hand.flight = late
-    hand.deliver_all()
-    return hand
+        network.acquire(me)
+        take(network, me, replica)
+    late = [flight for flight in network.flight if (flight.src, flight.dst) in ((7, 2), (1, 9))]
+    network.flight = [flight for flight in network.flight if flight not in late]
+    network.deliver_all()
+    assert [at(network, 7 + i).replicas[i].owner[1] for i in range(3)] == [1, 1, 2]
+    assert list(network.inside) == [1]
+    network.flight = late
+    network.deliver_all()
+    return network
 
 
 def test_6_a_vote_that_was_given_back_and_comes_once_more_does_not_count() -> None:
@@ -335,30 +337,30 @@ def test_6_a_vote_that_was_given_back_and_comes_once_more_does_not_count() -> No
 
 
 def test_7_a_vote_is_given_back_if_an_earlier_request_waits_for_it_and_only_then() -> None:
-    hand = drawn(routes=[{1: 7 + i, 2: 7 + i, 3: 7 + i} for i in range(3)])
+    network = drawn(routes=[{1: 7 + i, 2: 7 + i, 3: 7 + i} for i in range(3)])
     for me, replica in ((1, 7), (2, 8), (3, 9)):
-        hand.acquire(me)
-        take(hand, me, replica)
-    take(hand, 2, 9)  # 3 has the vote: 2 is earlier
-    take(hand, 3, 8)  # 2 has the vote: 3 is later
-    assert [(src, dst) for src, dst, m in sent(hand, GrantReq) if m.wanted] == [(9, 3)]
-    hand.deliver_all()
-    assert [at(hand, me).asks[2].attempt for me in (1, 2, 3)] == [0, 0, 1]
-    assert list(hand.inside) == [1]
+        network.acquire(me)
+        take(network, me, replica)
+    take(network, 2, 9)  # 3 has the vote: 2 is earlier
+    take(network, 3, 8)  # 2 has the vote: 3 is later
+    assert [(src, dst) for src, dst, m in sent(network, GrantReq) if m.wanted] == [(9, 3)]
+    network.deliver_all()
+    assert [at(network, me).asks[2].attempt for me in (1, 2, 3)] == [0, 0, 1]
+    assert list(network.inside) == [1]
 
 
 def test_7_the_owner_hears_of_earlier_requests_once_and_not_while_it_is_inside() -> None:
-    hand = drawn(routes=[{1: 7 + i, 2: 7 + i, 3: 7 + i} for i in range(3)])
-    hand.acquire(3)
-    hand.deliver_all()
-    assert list(hand.inside) == [3]
+    network = drawn(routes=[{1: 7 + i, 2: 7 + i, 3: 7 + i} for i in range(3)])
+    network.acquire(3)
+    network.deliver_all()
+    assert list(network.inside) == [3]
     for me in (2, 1):
-        hand.acquire(me)
-        take(hand, me, 7)
-    assert [(dst, m.vote) for _, dst, m in sent(hand, GrantReq) if m.wanted] == [(3, True)]
-    hand.deliver_all()
-    assert list(hand.inside) == [3]
-    assert not at(hand, 3).asks[0].attempt
+        network.acquire(me)
+        take(network, me, 7)
+    assert [(dst, m.vote) for _, dst, m in sent(network, GrantReq) if m.wanted] == [(3, True)]
+    network.deliver_all()
+    assert list(network.inside) == [3]
+    assert not at(network, 3).asks[0].attempt
 
 
 def test_the_text_as_printed_hangs_and_lets_two_in() -> None:

@@ -32,73 +32,73 @@ def drawn(ways: dict[int, int], protocol: type[NonE2EFaults] = NonE2EFaults, **o
     return ManualNetwork(over(Drawn, over(Gates, protocol)), setup, slots=False, chooser=lambda n: 0, census=False)
 
 
-def at(hand: ManualNetwork, me: int) -> NonE2EFaults:
-    layer: Any = hand.nodes[me]
+def at(network: ManualNetwork, me: int) -> NonE2EFaults:
+    layer: Any = network.nodes[me]
     node: NonE2EFaults = layer.upper.at(0)
     return node
 
 
-def crash(hand: ManualNetwork, me: int, *told: int) -> None:
-    hand.crash(me)
+def crash(network: ManualNetwork, me: int, *told: int) -> None:
+    network.crash(me)
     for peer in told:
-        hand.step(peer, "on_crash", me)
+        network.step(peer, "on_crash", me)
 
 
 def path() -> tuple[ManualNetwork, dict[int, int]]:
     """1 is inside by 4, 5 and 6; node 2 is kept at 6."""
     routes = {1: 4, 4: 5, 5: 6, 6: 7, 2: 6, 3: 4}
-    hand = drawn(routes)
-    hand.acquire(1)
-    hand.deliver_all()
-    hand.acquire(2)
-    hand.deliver_all()
-    assert (list(hand.inside), entry_at(hand, 6, 0).queue) == ([1], [(1, 2, 0)])
-    return hand, routes
+    network = drawn(routes)
+    network.acquire(1)
+    network.deliver_all()
+    network.acquire(2)
+    network.deliver_all()
+    assert (list(network.inside), entry_at(network, 6, 0).queue) == ([1], [(1, 2, 0)])
+    return network, routes
 
 
 # "In case a node in the path fails,"
 
 
 def test_f1_its_predecessor_routes_a_new_request_which_makes_a_new_path() -> None:
-    hand, routes = path()
+    network, routes = path()
     routes.update({4: 8, 8: 7})
-    crash(hand, 5, 4)
-    assert [(src, dst, m.node) for src, dst, m in sent(hand, Request)] == [(4, 8, 1)]
-    hand.deliver_all()
-    assert entry_shown(hand, 4, 0) == ((1, 1, 0), (), 1, 8)
-    assert entry_shown(hand, 8, 0) == ((1, 1, 0), (), 4, 7)
-    assert at(hand, 7).replicas[0].owner == (1, 1, 0)  # and no other
+    crash(network, 5, 4)
+    assert [(src, dst, m.node) for src, dst, m in sent(network, Request)] == [(4, 8, 1)]
+    network.deliver_all()
+    assert entry_shown(network, 4, 0) == ((1, 1, 0), (), 1, 8)
+    assert entry_shown(network, 8, 0) == ((1, 1, 0), (), 4, 7)
+    assert at(network, 7).replicas[0].owner == (1, 1, 0)  # and no other
 
 
 def test_f2_its_successor_directs_a_clean_up_to_the_replica() -> None:
-    hand, routes = path()
+    network, routes = path()
     routes.update({4: 8, 8: 7})
-    crash(hand, 5, 6)
-    assert [(src, dst, m.queue) for src, dst, m in sent(hand, CleanUp)] == [(6, 7, ((1, 2, 0),))]
-    hand.deliver_all()
-    assert entry_at(hand, 6, 0) is None
-    assert at(hand, 7).replicas[0].key() == ((1, 1, 0), ((1, 2, 0),), False)  # the holder keeps the vote
+    crash(network, 5, 6)
+    assert [(src, dst, m.queue) for src, dst, m in sent(network, CleanUp)] == [(6, 7, ((1, 2, 0),))]
+    network.deliver_all()
+    assert entry_at(network, 6, 0) is None
+    assert at(network, 7).replicas[0].key() == ((1, 1, 0), ((1, 2, 0),), False)  # the holder keeps the vote
 
 
 def test_the_release_goes_the_new_way() -> None:
-    hand, routes = path()
+    network, routes = path()
     routes.update({4: 8, 8: 7})
-    crash(hand, 5, 4, 6)
-    hand.deliver_all()
-    hand.release(1)
-    hand.deliver_all()
-    assert list(hand.inside) == [2]
+    crash(network, 5, 4, 6)
+    network.deliver_all()
+    network.release(1)
+    network.deliver_all()
+    assert list(network.inside) == [2]
 
 
 def test_the_entries_of_a_dead_requester_let_go() -> None:
-    hand = drawn({1: 4, 3: 4, 4: 7})
-    hand.acquire(1)
-    hand.deliver_all()
-    hand.acquire(3)
-    hand.deliver_all()
-    crash(hand, 1, 4, 7)
-    hand.deliver_all()
-    assert list(hand.inside) == [3]
+    network = drawn({1: 4, 3: 4, 4: 7})
+    network.acquire(1)
+    network.deliver_all()
+    network.acquire(3)
+    network.deliver_all()
+    crash(network, 1, 4, 7)
+    network.deliver_all()
+    assert list(network.inside) == [3]
 
 
 # "the replica fails after receiving the partially assembled queue from its predecessor"
@@ -106,146 +106,146 @@ def test_the_entries_of_a_dead_requester_let_go() -> None:
 
 def test_f3_an_alive_predecessor_has_the_queue_and_rebuilds_it_at_the_next_owner() -> None:
     routes = {1: 4, 3: 4, 4: 7}
-    hand = drawn(routes, lease=LEASE)
-    hand.acquire(1)
-    hand.deliver_all()
-    hand.acquire(3)
-    hand.deliver_all()
-    hand.release(1)
-    take(hand, 1, 4)
-    hand.flight.pop()  # 7 has it, and fails with it
-    hand.crash(7)
-    assert list(at(hand, 4).kept) == [(0, 1, 1, 1 << 20)]
+    network = drawn(routes, lease=LEASE)
+    network.acquire(1)
+    network.deliver_all()
+    network.acquire(3)
+    network.deliver_all()
+    network.release(1)
+    take(network, 1, 4)
+    network.flight.pop()  # 7 has it, and fails with it
+    network.crash(7)
+    assert list(at(network, 4).kept) == [(0, 1, 1, 1 << 20)]
     routes[4] = 8
-    hand.fire(4, "upper/0/keep")
-    hand.deliver_all()
-    assert list(hand.inside) == [3]
-    assert at(hand, 8).replicas[0].owner[1] == 3
-    assert at(hand, 4).kept == {}  # Ack: TAKEN
+    network.fire(4, "upper/0/keep")
+    network.deliver_all()
+    assert list(network.inside) == [3]
+    assert at(network, 8).replicas[0].owner[1] == 3
+    assert at(network, 4).kept == {}  # Ack: TAKEN
 
 
 def test_f3_what_has_arrived_is_not_kept() -> None:
-    hand = drawn({1: 4, 3: 4, 4: 7}, lease=LEASE)
-    hand.acquire(1)
-    hand.deliver_all()
-    hand.acquire(3)
-    hand.deliver_all()
-    hand.release(1)
-    take(hand, 1, 4)
-    take(hand, 4, 7)
-    assert [(src, dst) for src, dst, _ in sent(hand, Taken)] == [(7, 4)]
-    hand.deliver_all()
-    assert at(hand, 4).kept == {}
+    network = drawn({1: 4, 3: 4, 4: 7}, lease=LEASE)
+    network.acquire(1)
+    network.deliver_all()
+    network.acquire(3)
+    network.deliver_all()
+    network.release(1)
+    take(network, 1, 4)
+    take(network, 4, 7)
+    assert [(src, dst) for src, dst, _ in sent(network, Taken)] == [(7, 4)]
+    network.deliver_all()
+    assert at(network, 4).kept == {}
 
 
 # Leases.
 
 
 def test_a_vote_counts_only_when_its_lease_is_confirmed() -> None:
-    hand = drawn({1: 7}, lease=LEASE)
-    hand.acquire(1)
+    network = drawn({1: 7}, lease=LEASE)
+    network.acquire(1)
     for way in ((1, 7), (7, 1)):
-        take(hand, *way)
-    assert not hand.inside
-    hand.deliver_all()  # Ping, Ack
-    assert list(hand.inside) == [1]
+        take(network, *way)
+    assert not network.inside
+    network.deliver_all()  # Ping, Ack
+    assert list(network.inside) == [1]
 
 
 def test_a_holder_that_died_is_followed_when_its_lease_is_over() -> None:
-    hand = drawn({1: 7, 2: 7}, lease=LEASE)
-    hand.acquire(1)
-    hand.deliver_all()
-    hand.acquire(2)
-    hand.deliver_all()
-    hand.crash(1)
-    while not hand.inside:
-        hand.fire(*min((due, who) for who, due in hand.timers.items())[1])
-        hand.deliver_all()
-    assert list(hand.inside) == [2]
-    assert hand.now >= HOLD
+    network = drawn({1: 7, 2: 7}, lease=LEASE)
+    network.acquire(1)
+    network.deliver_all()
+    network.acquire(2)
+    network.deliver_all()
+    network.crash(1)
+    while not network.inside:
+        network.fire(*min((due, who) for who, due in network.timers.items())[1])
+        network.deliver_all()
+    assert list(network.inside) == [2]
+    assert network.now >= HOLD
 
 
 def test_a_holder_that_hears_nothing_loses_its_permit_before_the_replica_votes_again() -> None:
-    hand = drawn({1: 7, 2: 7}, lease=LEASE)
-    hand.acquire(1)
-    hand.deliver_all()
-    while not hand.lost:
-        hand.fire(*min((due, who) for who, due in hand.timers.items())[1])
-        hand.flight.clear()  # nothing gets through
-    assert [(me, why) for me, _, why in hand.lost] == [(1, "lease over")]
-    assert at(hand, 7).replicas[0].owner  # still
+    network = drawn({1: 7, 2: 7}, lease=LEASE)
+    network.acquire(1)
+    network.deliver_all()
+    while not network.lost:
+        network.fire(*min((due, who) for who, due in network.timers.items())[1])
+        network.flight.clear()  # nothing gets through
+    assert [(me, why) for me, _, why in network.lost] == [(1, "lease over")]
+    assert at(network, 7).replicas[0].owner  # still
 
 
 def test_a_replica_that_knows_nothing_votes_for_nobody_before_a_lease_is_over() -> None:
-    hand = drawn({1: 7}, lease=LEASE, wait=True)
-    hand.acquire(1)
-    hand.deliver_all()
-    assert not hand.inside
-    assert not at(hand, 7).replicas[0].owner
-    hand.fire(7, "upper/0/wait:0")
-    hand.deliver_all()
-    assert list(hand.inside) == [1]
-    assert hand.now == HOLD
+    network = drawn({1: 7}, lease=LEASE, wait=True)
+    network.acquire(1)
+    network.deliver_all()
+    assert not network.inside
+    assert not at(network, 7).replicas[0].owner
+    network.fire(7, "upper/0/wait:0")
+    network.deliver_all()
+    assert list(network.inside) == [1]
+    assert network.now == HOLD
 
 
 def three(**options: Any) -> ManualNetwork:
     """Replicas 0, 1 and 2 at 7, 8 and 9, with nobody on the way: 1 has the vote of 7, and 2 that of 8."""
     keys = replica_keys(Setup((0,), options={"gate": 0, "replicas": 3}))
     routes = [dict.fromkeys(range(1, 7), owner) for owner in (7, 8, 9)]
-    hand = drawn({}, **{"replicas": 3, "keys": keys, "routes": routes, "lease": LEASE, **options})
-    hand.crash(9)
+    network = drawn({}, **{"replicas": 3, "keys": keys, "routes": routes, "lease": LEASE, **options})
+    network.crash(9)
     for me, owner in ((1, 7), (2, 8)):
-        hand.acquire(me)
-        take(hand, me, owner)
-    return hand
+        network.acquire(me)
+        take(network, me, owner)
+    return network
 
 
-def pass_time(hand: ManualNetwork, time: int) -> None:
+def pass_time(network: ManualNetwork, time: int) -> None:
     """Every message arrives before anything else happens."""
     for _ in range(10 * time // SECOND):
-        hand.deliver_all()
-        hand.advance(SECOND // 10)
+        network.deliver_all()
+        network.advance(SECOND // 10)
 
 
 def test_votes_are_yielded_though_a_replica_is_silent() -> None:
     """Else each of the two keeps its vote for ever: it has not heard of all replicas, and never will."""
-    hand = three()
-    pass_time(hand, 5 * LEASE)
-    assert list(hand.inside) == [1]
-    hand.release(1)
-    pass_time(hand, 5 * LEASE)
-    assert list(hand.inside) == [2]
+    network = three()
+    pass_time(network, 5 * LEASE)
+    assert list(network.inside) == [1]
+    network.release(1)
+    pass_time(network, 5 * LEASE)
+    assert list(network.inside) == [2]
 
 
 def test_who_waits_asks_again_within_a_lease_whatever_retry_says() -> None:
     """Votes that have come end while the others are waited for: each must be asked for before."""
-    hand = drawn({1: 7}, lease=LEASE, retry=100 * LEASE)
-    hand.acquire(1)
+    network = drawn({1: 7}, lease=LEASE, retry=100 * LEASE)
+    network.acquire(1)
     for _ in range(20):
-        hand.flight.clear()  # nothing gets through
-        hand.advance(LEASE)
-        assert sent(hand, Request)
-    pass_time(hand, LEASE)
-    assert list(hand.inside) == [1]
+        network.flight.clear()  # nothing gets through
+        network.advance(LEASE)
+        assert sent(network, Request)
+    pass_time(network, LEASE)
+    assert list(network.inside) == [1]
 
 
 def test_a_replica_moves_with_its_vote_and_its_queue() -> None:
     routes = {1: 7, 2: 7}
-    hand = drawn(routes)
-    hand.acquire(1)
-    hand.deliver_all()
-    hand.acquire(2)
-    hand.deliver_all()
+    network = drawn(routes)
+    network.acquire(1)
+    network.deliver_all()
+    network.acquire(2)
+    network.deliver_all()
     routes.update({7: 8})
-    layer: Any = hand.nodes[7]
+    layer: Any = network.nodes[7]
     layer.upper.on_range(KEYS[0], KEYS[0] + 1)  # which leaves the key out
     layer.settle()
-    hand.step(7, "on_start")  # whose effects are carried out as well
-    hand.deliver_all()
-    assert at(hand, 8).replicas[0].key() == ((1, 1, 0), ((1, 2, 0),), False)
-    hand.release(1)
-    hand.deliver_all()
-    assert list(hand.inside) == [2]
+    network.step(7, "on_start")  # whose effects are carried out as well
+    network.deliver_all()
+    assert at(network, 8).replicas[0].key() == ((1, 1, 0), ((1, 2, 0),), False)
+    network.release(1)
+    network.deliver_all()
+    assert list(network.inside) == [2]
 
 
 # Random runs.

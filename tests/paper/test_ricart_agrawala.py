@@ -8,78 +8,78 @@ from fairgate.scenario.manual import ManualNetwork
 from fairgate.walks.walk import walks
 
 
-def hand_of(n: int) -> ManualNetwork:
+def network_of(n: int) -> ManualNetwork:
     return ManualNetwork(RicartAgrawala, Setup(tuple(range(1, n + 1))), slots=False)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_an_entry_costs_2_n_minus_1_messages(n: int) -> None:
-    hand = hand_of(n)
-    hand.acquire(1)
+    network = network_of(n)
+    network.acquire(1)
     sent = 0
-    while hand.flight:
-        hand.deliver()
+    while network.flight:
+        network.deliver()
         sent += 1
-    assert list(hand.inside) == [1]
+    assert list(network.inside) == [1]
     assert sent == 2 * (n - 1)
 
 
 def test_a_node_enters_only_when_all_have_replied() -> None:
-    hand = hand_of(3)
-    hand.acquire(1)
-    hand.deliver(0)  # REQUEST to 2
-    hand.deliver(1)  # REPLY of 2
-    assert not hand.inside
-    hand.deliver_all()
-    assert list(hand.inside) == [1]
+    network = network_of(3)
+    network.acquire(1)
+    network.deliver(0)  # REQUEST to 2
+    network.deliver(1)  # REPLY of 2
+    assert not network.inside
+    network.deliver_all()
+    assert list(network.inside) == [1]
 
 
 def test_a_node_that_is_inside_defers_its_reply() -> None:
-    hand = hand_of(2)
-    hand.acquire(1)
-    hand.deliver_all()
-    hand.acquire(2)
-    hand.deliver_all()
-    assert hand.nodes[1].show()["reply_deferred"] == [2]
-    hand.release(1)
-    assert [flight.msg for flight in hand.flight] == [Reply()]
-    hand.deliver_all()
-    assert list(hand.inside) == [2]
+    network = network_of(2)
+    network.acquire(1)
+    network.deliver_all()
+    network.acquire(2)
+    network.deliver_all()
+    assert network.nodes[1].show()["reply_deferred"] == [2]
+    network.release(1)
+    assert [flight.msg for flight in network.flight] == [Reply()]
+    network.deliver_all()
+    assert list(network.inside) == [2]
 
 
 def test_ids_break_the_tie_of_equal_sequence_numbers() -> None:
-    hand = hand_of(2)
-    hand.acquire(2)
-    hand.acquire(1)
-    assert [flight.msg for flight in hand.flight] == [Request(1), Request(1)]
-    hand.deliver_all()
-    assert list(hand.inside) == [1]
+    network = network_of(2)
+    network.acquire(2)
+    network.acquire(1)
+    assert [flight.msg for flight in network.flight] == [Request(1), Request(1)]
+    network.deliver_all()
+    assert list(network.inside) == [1]
 
 
 def test_the_sequence_number_is_past_the_highest_ever_seen() -> None:
-    hand = hand_of(2)
-    hand.step(2, "on_message", 1, Request(41))
-    hand.acquire(2)
-    assert hand.flight[-1].msg == Request(42)
+    network = network_of(2)
+    network.step(2, "on_message", 1, Request(41))
+    network.acquire(2)
+    assert network.flight[-1].msg == Request(42)
 
 
 def test_a_request_may_overtake_the_reply_to_the_one_before() -> None:
-    hand = hand_of(2)
-    hand.acquire(2)
-    hand.acquire(1)  # same number, smaller id: 1 goes first
-    hand.deliver(0)  # 2's REQUEST, deferred by 1
-    hand.deliver(0)
-    hand.deliver(0)
-    hand.release(1)
-    hand.acquire(1)
-    assert [type(flight.msg) for flight in hand.flight] == [Reply, Request]
-    hand.deliver(1)  # 1's new REQUEST comes before 1's REPLY: 2 asked earlier, so it defers
-    assert not hand.inside
-    hand.deliver_all()
-    assert list(hand.inside) == [2]
-    hand.release(2)
-    hand.deliver_all()
-    assert list(hand.inside) == [1]
+    network = network_of(2)
+    network.acquire(2)
+    network.acquire(1)  # same number, smaller id: 1 goes first
+    network.deliver(0)  # 2's REQUEST, deferred by 1
+    network.deliver(0)
+    network.deliver(0)
+    network.release(1)
+    network.acquire(1)
+    assert [type(flight.msg) for flight in network.flight] == [Reply, Request]
+    network.deliver(1)  # 1's new REQUEST comes before 1's REPLY: 2 asked earlier, so it defers
+    assert not network.inside
+    network.deliver_all()
+    assert list(network.inside) == [2]
+    network.release(2)
+    network.deliver_all()
+    assert list(network.inside) == [1]
 
 
 def test_random_walks_meet_every_branch() -> None:

@@ -31,11 +31,11 @@ MORTAL = Config(
 )
 
 
-def mortal_hand(n: int, k: int, protocol: str = "fair_k") -> Mortal:
+def mortal_network(n: int, k: int, protocol: str = "fair_k") -> Mortal:
     setup = Setup(tuple(range(n)), k, options=options_of(protocol))
-    hand = Mortal(over(Regenerate, find_protocol(protocol)), setup, True, census=False)
-    hand.begin(random.Random(1))
-    return hand
+    network = Mortal(over(Regenerate, find_protocol(protocol)), setup, True, census=False)
+    network.begin(random.Random(1))
+    return network
 
 
 def config(name: str, seed: int, faults: str) -> Config:
@@ -96,51 +96,51 @@ def test_walks_in_which_idle_holders_have_to_ask(reentry: int) -> None:
 @pytest.mark.parametrize("protocol", ["fair_k", "fair_k_bounded", "naimi_trehel", ONE, MANY])
 def test_the_queue_keeps_its_order(protocol: str) -> None:
     """Those who waited longest come in first in the new epoch."""
-    hand = mortal_hand(5, 1, protocol)
-    hand.acquire(1)
-    hand.deliver_all()
+    network = mortal_network(5, 1, protocol)
+    network.acquire(1)
+    network.deliver_all()
     for me in (3, 2, 4):
-        hand.now += 10
-        hand.acquire(me)
-    hand.die(0)  # the root, and with it all that was under way
-    hand.flight.clear()
-    while hand.tell_one():
+        network.now += 10
+        network.acquire(me)
+    network.die(0)  # the root, and with it all that was under way
+    network.flight.clear()
+    while network.tell_one():
         pass
-    hand.deliver_all()
+    network.deliver_all()
     for me in (1, 3, 2, 4):
-        assert set(hand.inside) == {me}
-        hand.release(me)
-        hand.deliver_all()
+        assert set(network.inside) == {me}
+        network.release(me)
+        network.deliver_all()
 
 
 def test_whoever_is_inside_stays_in_its_slot_and_later_fences_are_past_it() -> None:
-    hand = mortal_hand(5, k=2)
+    network = mortal_network(5, k=2)
     for me in (1, 2):
-        hand.acquire(me)
-        hand.deliver_all()
-    before = dict(hand.inside)
-    hand.die(0)
-    while hand.tell_one():
+        network.acquire(me)
+        network.deliver_all()
+    before = dict(network.inside)
+    network.die(0)
+    while network.tell_one():
         pass
-    hand.deliver_all()
-    assert hand.inside == before
+    network.deliver_all()
+    assert network.inside == before
     for old, new in ((1, 3), (2, 4)):
-        hand.release(old)
-        hand.acquire(new)
-        hand.deliver_all()
-    hand.deliver_all()
+        network.release(old)
+        network.acquire(new)
+        network.deliver_all()
+    network.deliver_all()
     fences = {permit.slot: permit.fence for permit in before.values()}
-    assert {permit.slot for permit in hand.inside.values()} == {0, 1}
-    assert all(permit.fence > fences[permit.slot] for permit in hand.inside.values())
+    assert {permit.slot for permit in network.inside.values()} == {0, 1}
+    assert all(permit.fence > fences[permit.slot] for permit in network.inside.values())
 
 
 def test_a_peer_that_is_left_out_is_told_that_its_permit_is_over() -> None:
-    hand = mortal_hand(3, k=1)
-    hand.acquire(2)
-    hand.deliver_all()
-    hand.step(2, "on_view", 1, (0, 1))
-    assert hand.lost == [(2, 1, "this peer was left out of the membership")]
-    assert hand.inside == {}
+    network = mortal_network(3, k=1)
+    network.acquire(2)
+    network.deliver_all()
+    network.step(2, "on_view", 1, (0, 1))
+    assert network.lost == [(2, 1, "this peer was left out of the membership")]
+    assert network.inside == {}
 
 
 def test_an_answer_to_the_next_view_outlasts_the_census_of_this_one() -> None:

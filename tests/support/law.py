@@ -117,8 +117,8 @@ def law_walks(stack: Stack, seeds: range, lossy: bool = False, steps: int = 120)
     for seed in seeds:
         rng = random.Random(seed)
         setup, clocks = random_system(stack, rng)
-        hand = Lawful(stack.make, setup, stack.about.slots, from_floats(rng.random), clocks)
+        network = Lawful(stack.make, setup, stack.about.slots, from_floats(rng.random), clocks)
         left = dict.fromkeys(setup.members, 3)
         with contextlib.suppress(Violation):
             for _ in range(steps):
-                one_move(hand, rng, left, (hand.drop, hand.duplicate) if lossy else ())
+                one_move(network, rng, left, (network.drop, network.duplicate) if lossy else ())

@@ -62,26 +62,26 @@ def mortal_walk(
     setup = Setup(tuple(range(n)), k, epoch=1, options=options)
     chooser = from_floats(rng.random)
     if kind is LawfulMortal:
-        hand = kind(over(layer, protocol), setup, protocol.about.slots, chooser, {})
+        network = kind(over(layer, protocol), setup, protocol.about.slots, chooser, {})
     else:
-        hand = kind(over(layer, protocol), setup, protocol.about.slots, chooser, census=False)
-    hand.begin(rng)
-    left = dict.fromkeys(hand.nodes, 3)
+        network = kind(over(layer, protocol), setup, protocol.about.slots, chooser, census=False)
+    network.begin(rng)
+    left = dict.fromkeys(network.nodes, 3)
     deaths = sorted(rng.sample(range(100), rng.randint(1, n - k - 1) if n - k > 1 else 1))
     for step in range(100):
         if deaths and step == deaths[0]:
             deaths.pop(0)
-            victim = rng.choice([me for me in hand.nodes if me not in hand.crashed])
-            hand.die(victim)
+            victim = rng.choice([me for me in network.nodes if me not in network.crashed])
+            network.die(victim)
             left[victim] = 0
         if rng.random() < 0.2:
-            hand.tell_one()
-        hand.now += rng.randint(0, 5)
-        one_move(hand, rng, left)
-    while hand.tell_one():
-        one_move(hand, rng, left)
+            network.tell_one()
+        network.now += rng.randint(0, 5)
+        one_move(network, rng, left)
+    while network.tell_one():
+        one_move(network, rng, left)
     try:
-        calm_down(hand, rng, left)
+        calm_down(network, rng, left)
     except Violation as broken:
         raise Violation(f"{broken} [seed {seed}]") from broken
-    return hand
+    return network

@@ -17,7 +17,7 @@ from tests.support.dht_check import placed
 UNTIMED = {"lease": 0, "retry": 0, "resend": 0, "prime": False}
 
 
-def hand_of(
+def network_of(
     replicas: int = 3, clients: int = 3, k: int = 1, protocol: type[Strawman] = Sigma, **options: Any
 ) -> ManualNetwork:
     lives = count(1)
@@ -27,36 +27,36 @@ def hand_of(
     return ManualNetwork(with_layers(placed(protocol)), setup, False, lambda n: next(lives) % n)
 
 
-def node(hand: ManualNetwork, me: int) -> Any:
+def node(network: ManualNetwork, me: int) -> Any:
     """The protocol's node within the stack."""
-    stack: Any = hand.nodes[me]
+    stack: Any = network.nodes[me]
     return stack.upper.at(0)
 
 
-def move(hand: ManualNetwork, src: int, dst: int, kind: type[Message] = Message) -> None:
+def move(network: ManualNetwork, src: int, dst: int, kind: type[Message] = Message) -> None:
     """Deliver the oldest message of that kind between the two."""
-    hand.deliver(
-        next(at for at, f in enumerate(hand.flight) if (f.src, f.dst) == (src, dst) and isinstance(f.msg, kind))
+    network.deliver(
+        next(at for at, f in enumerate(network.flight) if (f.src, f.dst) == (src, dst) and isinstance(f.msg, kind))
     )
 
 
-def ask(hand: ManualNetwork, client: int, *replicas: int) -> None:
+def ask(network: ManualNetwork, client: int, *replicas: int) -> None:
     """The client asks; its REQUESTs reach these replicas, and the answers come back."""
-    hand.acquire(client)
-    reach(hand, client, *replicas)
+    network.acquire(client)
+    reach(network, client, *replicas)
 
 
-def reach(hand: ManualNetwork, client: int, *replicas: int) -> None:
+def reach(network: ManualNetwork, client: int, *replicas: int) -> None:
     for i in replicas:
-        move(hand, client, i)
-        move(hand, i, client, Response)
+        move(network, client, i)
+        move(network, i, client, Response)
 
 
-def sent(hand: ManualNetwork) -> list[str]:
-    return [f"{f.src}>{f.dst} {f.msg.tag.removeprefix('sg.')}" for f in hand.flight]
+def sent(network: ManualNetwork) -> list[str]:
+    return [f"{f.src}>{f.dst} {f.msg.tag.removeprefix('sg.')}" for f in network.flight]
 
 
-def replica(hand: ManualNetwork, i: int) -> tuple[int, list[int]]:
+def replica(network: ManualNetwork, i: int) -> tuple[int, list[int]]:
     """Its owner and its queue."""
-    rep = node(hand, i).replicas[i]
+    rep = node(network, i).replicas[i]
     return rep.Cowner, [w.client for w in rep.Queue]

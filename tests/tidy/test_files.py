@@ -9,18 +9,12 @@ from pathlib import Path
 
 import pytest
 
-import fairgate
 from fairgate.registry import PROTOCOLS
+from tests.tidy.imports import PACKAGE, package_of
 
-PACKAGE = Path(fairgate.__file__).parent
 ROOT = PACKAGE.parents[1]
 FILES = sorted(PACKAGE.rglob("*.py"))
 MOST_LINES = 450
-
-
-def part_of(path: Path) -> str:
-    """The folder right below the package, or the module there."""
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
 def module_of(path: Path) -> str:
@@ -58,7 +52,7 @@ def test_every_pyx_has_a_plain_twin_and_a_pxd() -> None:
 
 
 PROTOCOL_FILES = [  # not those that are a part of others: messages, or one side of a protocol
-    path for path in FILES if part_of(path) == "protocols" and "\n    about = " in path.read_text()
+    path for path in FILES if package_of(path) == "protocols" and "\n    about = " in path.read_text()
 ]
 
 

@@ -76,21 +76,21 @@ def record(path: Path, seed: int = 1) -> Path:
     rng = random.Random(seed)
     with JournalWriter(path) as journal:
         journal.header("fair_k", SETUP, "hand", seed=seed)
-        hand = RecordedNetwork(journal, FairK, SETUP, True, from_floats(rng.random))
-        walk(hand, rng)
-        hand.crash(3)
+        network = RecordedNetwork(journal, FairK, SETUP, True, from_floats(rng.random))
+        walk(network, rng)
+        network.crash(3)
     return path
 
 
 def record_throws(path: Path) -> Path:
     with JournalWriter(path) as journal:
         journal.header("thrower", SETUP, "hand")
-        hand = RecordedNetwork(journal, Thrower, SETUP, False, from_floats(random.Random(5).random))
+        network = RecordedNetwork(journal, Thrower, SETUP, False, from_floats(random.Random(5).random))
         for me in (1, 2, 3):
-            hand.acquire(me)
-            hand.advance(400)
-            hand.deliver_all()
-        hand.advance(1000)
+            network.acquire(me)
+            network.advance(400)
+            network.deliver_all()
+        network.advance(1000)
     return path
 
 
@@ -370,8 +370,8 @@ def test_the_step_that_breaks_a_property_is_recorded(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     with JournalWriter(path) as journal:
         journal.header("fair_k", SETUP, "hand")
-        hand = RecordedNetwork(journal, FairK, SETUP, True)
-        hand.nodes[3].load((*hand.nodes[1].key()[:4], 1, *hand.nodes[1].key()[5:]))  # a second token of slot 0
+        network = RecordedNetwork(journal, FairK, SETUP, True)
+        network.nodes[3].load((*network.nodes[1].key()[:4], 1, *network.nodes[1].key()[5:]))  # a second token of slot 0
         with pytest.raises(Violation):
-            hand.acquire(3)
+            network.acquire(3)
     assert steps_of(path)[-1].event == "acquire"

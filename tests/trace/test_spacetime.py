@@ -25,20 +25,20 @@ class Kept:
 def small_run(n: int = 4, make: MakeNode = FairK) -> list[Step]:
     """Two tokens; 3 and 4 want in as well, 3 gives up, 2 crashes."""
     kept = Kept()
-    hand = RecordedNetwork(kept, make, Setup(tuple(range(1, n + 1)), k=2), True)  # type: ignore[arg-type]
-    hand.acquire(1)
-    hand.acquire(2)
-    hand.acquire(4)
+    network = RecordedNetwork(kept, make, Setup(tuple(range(1, n + 1)), k=2), True)  # type: ignore[arg-type]
+    network.acquire(1)
+    network.acquire(2)
+    network.acquire(4)
     for index in (0, 1, 0):
-        hand.now += 3 * MS
-        hand.deliver(index)
-    hand.acquire(3)
-    hand.now += 1500 * MS
-    hand.release(1)
-    hand.now += 2 * MS
-    hand.deliver(1)
-    hand.cancel(3)
-    hand.crash(2)
+        network.now += 3 * MS
+        network.deliver(index)
+    network.acquire(3)
+    network.now += 1500 * MS
+    network.release(1)
+    network.now += 2 * MS
+    network.deliver(1)
+    network.cancel(3)
+    network.crash(2)
     return kept.steps
 
 

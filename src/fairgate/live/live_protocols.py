@@ -10,6 +10,7 @@ from fairgate.errors import BadInput
 from fairgate.registry import PROTOCOLS, find_protocol
 
 ONE, MANY = "bv95", "centralised"
+DEFAULTS = [PROTOCOLS[name] for name in (ONE, MANY)]  # imported with this module, not while somebody waits for a gate
 OPTIONS: dict[str, Options] = {"bv95": {"cache": "sorted"}}  # where the protocol's own default is not for users
 
 
