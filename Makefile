@@ -7,7 +7,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 MUTATED := fair_k fair_k_bounded naimi_trehel bv95 raymond raymond_fd ricart_agrawala suzuki_kasami maekawa centralised leased
-HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd'))
+HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd')) \
+	$(shell grep -rl --include='*.py' 'from fairgate.core.declare import' src) src/fairgate/core/derive.py \
+	src/fairgate/core/kinds.py tools/expand.py tools/stage.py
 
 .PHONY: demo test quick lint bench bench-dht bench-net bench-live bench-instructions stress mutants spin install build clean help
 
@@ -31,7 +33,8 @@ demo: $(if $(wildcard $(VENV)/built),build,install)
 
 test: build lint
 	$(BIN)/python -m pytest -n $(JOBS)
-	FAIRGATE_PURE=1 $(BIN)/python -m pytest -n $(JOBS) tests/generic tests/paper tests/scenarios
+	FAIRGATE_PURE=1 $(BIN)/python -m pytest -n $(JOBS) tests/core tests/generic tests/paper tests/scenarios tests/tools \
+		tests/mutants/test_expand.py
 
 quick:
 	$(BIN)/python -m pytest -n $(JOBS)
