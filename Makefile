@@ -9,7 +9,7 @@ JOBS := $(shell nproc 2>/dev/null || echo 2)
 MUTATED := fair_k fair_k_bounded naimi_trehel bv95 raymond raymond_fd ricart_agrawala suzuki_kasami maekawa centralised leased
 HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd')) \
 	$(shell grep -rl --include='*.py' 'from fairgate.core.declare import' src) src/fairgate/core/derive.py \
-	src/fairgate/core/kinds.py tools/expand.py tools/stage.py
+	src/fairgate/core/kinds.py tools/c_types.py tools/expand.py tools/stage.py
 
 .PHONY: demo test quick lint bench bench-dht bench-net bench-live bench-instructions stress mutants spin install build clean help
 

@@ -20,10 +20,7 @@ function.
 import ast
 import sys
 from collections.abc import Iterator
-from importlib import import_module
-from pathlib import Path
-from types import ModuleType
-from typing import Any, get_type_hints
+from typing import Any
 
 from fairgate.core.declare import (
     DERIVED,
@@ -37,124 +34,14 @@ from fairgate.core.declare import (
     record_parts,
 )
 from fairgate.core.derive import MISSING, Field, Function, assignments, decoder, required
-from fairgate.core.kinds import Kind, kind_of
+from fairgate.core.kinds import kind_of
 from fairgate.core.message import Message
 from fairgate.core.node import Node
+from tools.c_types import Project, c_locals, c_signature, can_be_c, with_results
 
 DECLARE = "fairgate.core.declare"
-MARKER = f"from {DECLARE} import "
 LITERALS = 1 << 31  # integers below are C literals to Cython, larger ones would be Python objects
 CHECKS = ("checked_bool", "checked_int", "checked_place", "checked_shape", "checked_str")
-CLOSURES = (ast.Lambda, ast.GeneratorExp, ast.FunctionDef, ast.AsyncFunctionDef, ast.Yield, ast.YieldFrom)
-
-
-def is_declared(source: str) -> bool:
-    """Does the module declare anything?"""
-    return any(line.startswith(MARKER) for line in source.splitlines())
-
-
-class Project:
-    """The modules that are compiled, and what each offers to C code of the others."""
-
-    def __init__(self, src: Path) -> None:
-        self.src = src
-        self.hand_made: dict[str, set[str]] = {}  # module -> names in its .pxd; methods as Class.method
-        self.declared: list[str] = []
-        for path in sorted(src.rglob("*.py")):
-            name = ".".join(path.relative_to(src).with_suffix("").parts)
-            if path.with_suffix(".pxd").exists():
-                self.hand_made[name] = set(names_in_pxd(path.with_suffix(".pxd").read_text()))
-            elif is_declared(path.read_text()):
-                self.declared.append(name)
-        for name in self.declared:
-            import_module(name)
-
-    def source_of(self, name: str) -> Path:
-        return self.src.joinpath(*name.split(".")).with_suffix(".py")
-
-    def is_compiled(self, thing: Any) -> bool:
-        """A class or function that C code can use."""
-        module, name = getattr(thing, "__module__", ""), getattr(thing, "__qualname__", "")
-        if module in self.hand_made:
-            return name in self.hand_made[module]
-        if module not in self.declared:
-            return False
-        return thing in FIELDS if isinstance(thing, type) else name in c_functions(self, module)
-
-    def c_type(self, kind: Kind) -> str:
-        if kind.c == "object" and isinstance(kind.base, type) and self.is_compiled(kind.base):
-            return kind.base.__name__
-        return kind.c if not kind.is_declared or self.is_compiled(kind.base) else "object"
-
-
-def names_in_pxd(text: str) -> Iterator[str]:
-    cls = ""
-    for line in text.splitlines():
-        words = line.split("(")[0].split()
-        if line.startswith("cdef class"):
-            cls = words[2].rstrip(":")
-            yield cls
-        elif "cpdef" in words:
-            yield f"{cls}.{words[-1]}" if line.startswith(" ") else words[-1]
-
-
-# Types.
-
-
-def can_be_c(function: ast.FunctionDef) -> bool:
-    arguments = function.args
-    special = arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults
-    closure = any(isinstance(inner, CLOSURES) for inner in ast.walk(function) if inner is not function)
-    return not (special or closure or function.decorator_list or function.name.startswith("__"))
-
-
-def c_functions(project: Project, module: str) -> set[str]:
-    tree = ast.parse(project.source_of(module).read_text())
-    return {one.name for one in tree.body if isinstance(one, ast.FunctionDef) and can_be_c(one)}
-
-
-def c_signature(project: Project, function: ast.FunctionDef, live: Any) -> str:
-    """As the .pxd has it. An error is seen by the result: asking Python after every call costs more."""
-    hints = get_type_hints(live, include_extras=True)
-    arguments = []
-    for argument in function.args.args:
-        known = argument.arg in hints
-        arguments.append(f"{project.c_type(kind_of(hints[argument.arg]))} {argument.arg}" if known else argument.arg)
-    result = hints.get("return", Any)
-    c = "int" if result is type(None) else project.c_type(kind_of(result))
-    failure = {"int": " except -1", "bint": " except -1"}  # for numbers Cython's own rule: -1, and then it asks
-    return f"cpdef {c} {function.name}({', '.join(arguments)}){failure.get(c, '')}"
-
-
-def c_locals(project: Project, function: ast.FunctionDef, module: ModuleType) -> str:
-    """The annotated local variables, as a decorator."""
-    found = {}
-    for one in ast.walk(function):
-        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
-            hint = eval(compile(ast.Expression(one.annotation), "", "eval"), vars(module))
-            found[one.target.id] = project.c_type(kind_of(hint))
-    return f"@cython.locals({', '.join(f'{name}={as_cython(c)}' for name, c in found.items())})" if found else ""
-
-
-def as_cython(c: str) -> str:
-    known = {"long long": "cython.longlong", "unsigned long long": "cython.ulonglong", "int": "cython.int"}
-    return (known | {"bint": "cython.bint", "double": "cython.double"}).get(c, c)
-
-
-def with_results(source: str) -> str:
-    """In C a function without a result returns 0, or -1 for an error, so its `return` says 0."""
-    lines = source.splitlines()
-    for function in ast.walk(ast.parse(source)):
-        if isinstance(function, ast.FunctionDef) and not function.name.startswith("__"):
-            for one in ast.walk(function):
-                if isinstance(one, ast.Return) and one.value is None:
-                    line = lines[one.lineno - 1]
-                    assert line.strip().partition("#")[0].rstrip() == "return", f"not alone on its line: {line}"
-                    lines[one.lineno - 1] = line.replace("return", "return 0", 1)
-    return "\n".join([*lines, ""])
-
-
-# One module.
 
 
 class Expanded:
@@ -168,7 +55,8 @@ class Expanded:
         self.tree = ast.parse(source)
         self.lines = [line.encode() for line in with_results(source).splitlines()]  # ast counts columns in bytes
         self.appended: list[str] = []
-        self.pxd: list[str] = []
+        self.class_pxds: list[str] = []
+        self.function_pxds: list[str] = []
         self.imports: dict[str, set[str]] = {}  # what the appended text needs: module -> names
         self.cimports: dict[str, set[str]] = {}
         self.variables: dict[str, str] = {}  # C variables for constants, with their types
@@ -284,7 +172,10 @@ class Expanded:
         names = ", ".join(field.name for field in required(fields))
         self.appended.append(Function(f"make_{cls.__name__}", names, body).text)
         typed = ", ".join(f"{self.project.c_type(field.kind)} {field.name}" for field in required(fields))
-        self.pxd += [f"@cython.locals(m={cls.__name__})", f"cpdef {cls.__name__} make_{cls.__name__}({typed})"]
+        self.function_pxds += [
+            f"@cython.locals(m={cls.__name__})",
+            f"cpdef {cls.__name__} make_{cls.__name__}({typed})",
+        ]
         for needed in named_classes(cls).values():
             self.need(needed)
 
@@ -354,17 +245,8 @@ class Expanded:
         for function in definition.body:
             if isinstance(function, ast.FunctionDef) and can_be_c(function):
                 lines += [f"    {line}" for line in self.method_pxd(cls, function)]
-        if not cls.__subclasses__():
-            lines.insert(0, "@cython.final")
-        self.pxd = [*self.pxd_of_class_first(lines)]
-
-    def pxd_of_class_first(self, lines: list[str]) -> Iterator[str]:
-        yield from self.pxd[: self.classes_end()]
-        yield from [*(lines if len(lines) > 1 + (lines[0][0] == "@") else [*lines, "    pass"]), ""]
-        yield from self.pxd[self.classes_end() :]
-
-    def classes_end(self) -> int:
-        return max([i + 1 for i, line in enumerate(self.pxd) if not line], default=0)
+        final = [] if cls.__subclasses__() else ["@cython.final"]
+        self.class_pxds += [*final, *lines, *["    pass"] * (len(lines) == 1), ""]
 
     def method_pxd(self, cls: type, function: ast.FunctionDef) -> list[str]:
         if any(function.name in vars(base) for base in cls.__mro__[1:]):
@@ -374,7 +256,7 @@ class Expanded:
     def declare_functions(self) -> None:
         for function in self.tree.body:
             if isinstance(function, ast.FunctionDef) and can_be_c(function):
-                self.pxd.append(c_signature(self.project, function, vars(self.module)[function.name]))
+                self.function_pxds.append(c_signature(self.project, function, vars(self.module)[function.name]))
 
     def cimport_names(self) -> None:
         for one in self.tree.body:
@@ -393,16 +275,17 @@ class Expanded:
         imports += [f"from fairgate.core.outside import {', '.join(CHECKS)}"]
         imports += ["from fairgate.core.units import left, moment", "chosen = HELPERS['chosen']"]
         constants = [f"c_{name} = {name}" for name in self.variables]
+        lines = [line.decode() for line in self.lines]
         first = next(one for one in self.tree.body if isinstance(one, ast.Import | ast.ImportFrom)).lineno - 1
-        self.lines[first] = b"import cython; " + self.lines[first]
-        return "\n".join([*[line.decode() for line in self.lines], *imports, *constants, "", *self.appended])
+        lines[first] = f"import cython; {lines[first]}"
+        return "\n".join([*lines, *imports, *constants, "", *self.appended])
 
     def pxd_text(self) -> str:
         self.cimports.setdefault("fairgate.core.outside", set()).update(CHECKS)
         self.cimports.setdefault("fairgate.core.units", set()).update(["left", "moment"])
         cimports = [f"from {name} cimport {', '.join(sorted(names))}" for name, names in sorted(self.cimports.items())]
         variables = [f"cdef {c} c_{name}" for name, c in self.variables.items()]
-        return "\n".join(["cimport cython", *cimports, "", *variables, *self.pxd, ""])
+        return "\n".join(["cimport cython", *cimports, "", *variables, *self.class_pxds, *self.function_pxds, ""])
 
 
 def functions_in(tree: ast.Module) -> Iterator[ast.FunctionDef]:

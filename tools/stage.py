@@ -14,7 +14,8 @@ def stage(root: Path, out: Path) -> list[tuple[str, Path]]:
     sys.path.insert(0, str(root / "src"))
     os.environ["FAIRGATE_PURE"] = "1"
     try:
-        from tools.expand import Expanded, Project, with_results
+        from tools.c_types import Project, with_results
+        from tools.expand import Expanded
 
         project = Project(root / "src")
         expanded = {name: Expanded(project, name) for name in project.declared}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -10,10 +11,11 @@ import pytest
 from fairgate.core.numbers import COMPILED
 from tests.support.expanded import expanded, moved_lines, other_outcomes, unreported, wrong_text, wrong_types
 from tests.tools.test_expand import BOUNDED_CLASS, FAIR_K_PXD
-from tools import expand
+from tools import c_types, expand
 
 pytestmark = pytest.mark.skipif(COMPILED, reason="`make test` runs it with FAIRGATE_PURE=1")
 
+EXPAND, C_TYPES = Path(expand.__file__), Path(c_types.__file__)
 MUTANTS = {
     "decorators stay": ("            self.blank(decorator.lineno", "            (lambda *_: None)(decorator.lineno"),
     "derived methods are put where code is": ("if line not in kept]", "]"),
@@ -27,7 +29,7 @@ MUTANTS = {
     ),
     "edits of a line from the left": ("-edit[0].col_offset", "edit[0].col_offset"),
     "large integers are literals": ("LITERALS = 1 << 31", "LITERALS = 1 << 80"),
-    "every class is final": ("        if not cls.__subclasses__():\n", "        if True:\n"),
+    "every class is final": ("[] if cls.__subclasses__() else [", "[] if False else ["),
     "methods of a base are declared again": (
         "        if any(function.name in vars(base) for base in cls.__mro__[1:]):\n",
         "        if False:\n",
@@ -46,11 +48,21 @@ MUTANTS = {
 
 
 def mutated(old: str, new: str) -> ModuleType:
-    path = Path(expand.__file__)
-    source = path.read_text()
-    assert source.count(old) == 1, f"{old!r} stands {source.count(old)} times"
+    """tools/expand.py, with a change in it or in what it imports from tools/c_types.py."""
+    changed = [path for path in (EXPAND, C_TYPES) if path.read_text().count(old) == 1]
+    assert len(changed) == 1, f"{old!r} must stand once"
+    original = sys.modules["tools.c_types"]
+    try:
+        if changed == [C_TYPES]:
+            sys.modules["tools.c_types"] = executed(C_TYPES, C_TYPES.read_text().replace(old, new))
+        return executed(EXPAND, EXPAND.read_text().replace(old, new))
+    finally:
+        sys.modules["tools.c_types"] = original
+
+
+def executed(path: Path, source: str) -> ModuleType:
     module = ModuleType("mutant")
-    exec(compile(source.replace(old, new), str(path), "exec"), module.__dict__)
+    exec(compile(source, str(path), "exec"), module.__dict__)
     return module
 
 

@@ -18,13 +18,14 @@ from tests.support.expanded import (
     wrong_types,
 )
 from tools import expand
+from tools.c_types import is_declared
 
 pytestmark = pytest.mark.skipif(COMPILED, reason="`make test` runs it with FAIRGATE_PURE=1")
 
 DECLARED = [
     ".".join(path.relative_to(SRC).with_suffix("").parts)
     for path in sorted(SRC.rglob("*.py"))
-    if expand.is_declared(path.read_text()) and not path.with_suffix(".pxd").exists()
+    if is_declared(path.read_text()) and not path.with_suffix(".pxd").exists()
 ]
 
 FAIR_K_PXD = """\

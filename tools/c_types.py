@@ -1,0 +1,121 @@
+"""What is compiled, and with which C types: the part of the build that reads declarations and annotations.
+
+A `Project` knows the modules that are compiled. Those with a .pxd beside them are hand-tuned; those that declare
+something (core/declare.py) are expanded by tools/expand.py.
+"""
+
+import ast
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, get_type_hints
+
+from fairgate.core.declare import FIELDS
+from fairgate.core.kinds import Kind, kind_of
+
+MARKER = "from fairgate.core.declare import "
+CLOSURES = (ast.Lambda, ast.GeneratorExp, ast.FunctionDef, ast.AsyncFunctionDef, ast.Yield, ast.YieldFrom)
+
+
+def is_declared(source: str) -> bool:
+    """Does the module declare anything?"""
+    return any(line.startswith(MARKER) for line in source.splitlines())
+
+
+class Project:
+    """The modules that are compiled, and what each offers to C code of the others."""
+
+    def __init__(self, src: Path) -> None:
+        self.src = src
+        self.hand_made: dict[str, set[str]] = {}  # module -> names in its .pxd; methods as Class.method
+        self.declared: list[str] = []
+        for path in sorted(src.rglob("*.py")):
+            name = ".".join(path.relative_to(src).with_suffix("").parts)
+            if path.with_suffix(".pxd").exists():
+                self.hand_made[name] = set(names_in_pxd(path.with_suffix(".pxd").read_text()))
+            elif is_declared(path.read_text()):
+                self.declared.append(name)
+        for name in self.declared:
+            import_module(name)
+
+    def source_of(self, name: str) -> Path:
+        return self.src.joinpath(*name.split(".")).with_suffix(".py")
+
+    def is_compiled(self, thing: Any) -> bool:
+        """A class or function that C code can use."""
+        module, name = getattr(thing, "__module__", ""), getattr(thing, "__qualname__", "")
+        if module in self.hand_made:
+            return name in self.hand_made[module]
+        if module not in self.declared:
+            return False
+        return thing in FIELDS if isinstance(thing, type) else name in c_functions(self, module)
+
+    def c_type(self, kind: Kind) -> str:
+        if kind.c == "object" and isinstance(kind.base, type) and self.is_compiled(kind.base):
+            return kind.base.__name__
+        return kind.c if not kind.is_declared or self.is_compiled(kind.base) else "object"
+
+
+def names_in_pxd(text: str) -> Iterator[str]:
+    cls = ""
+    for line in text.splitlines():
+        words = line.split("(")[0].split()
+        if line.startswith("cdef class"):
+            cls = words[2].rstrip(":")
+            yield cls
+        elif "cpdef" in words:
+            yield f"{cls}.{words[-1]}" if line.startswith(" ") else words[-1]
+
+
+def can_be_c(function: ast.FunctionDef) -> bool:
+    arguments = function.args
+    special = arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults
+    closure = any(isinstance(inner, CLOSURES) for inner in ast.walk(function) if inner is not function)
+    return not (special or closure or function.decorator_list or function.name.startswith("__"))
+
+
+def c_functions(project: Project, module: str) -> set[str]:
+    tree = ast.parse(project.source_of(module).read_text())
+    return {one.name for one in tree.body if isinstance(one, ast.FunctionDef) and can_be_c(one)}
+
+
+def c_signature(project: Project, function: ast.FunctionDef, live: Any) -> str:
+    """As the .pxd has it. An error is seen by the result: asking Python after every call costs more."""
+    hints = get_type_hints(live, include_extras=True)
+    arguments = []
+    for argument in function.args.args:
+        known = argument.arg in hints
+        arguments.append(f"{project.c_type(kind_of(hints[argument.arg]))} {argument.arg}" if known else argument.arg)
+    result = hints.get("return", Any)
+    c = "int" if result is type(None) else project.c_type(kind_of(result))
+    failure = {"int": " except -1", "bint": " except -1"}  # for numbers Cython's own rule: -1, and then it asks
+    return f"cpdef {c} {function.name}({', '.join(arguments)}){failure.get(c, '')}"
+
+
+def c_locals(project: Project, function: ast.FunctionDef, module: ModuleType) -> str:
+    """The annotated local variables, as a decorator."""
+    found = {}
+    for one in ast.walk(function):
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
+            hint = eval(compile(ast.Expression(one.annotation), "", "eval"), vars(module))
+            found[one.target.id] = project.c_type(kind_of(hint))
+    return f"@cython.locals({', '.join(f'{name}={as_cython(c)}' for name, c in found.items())})" if found else ""
+
+
+def as_cython(c: str) -> str:
+    known = {"long long": "cython.longlong", "unsigned long long": "cython.ulonglong", "int": "cython.int"}
+    return (known | {"bint": "cython.bint", "double": "cython.double"}).get(c, c)
+
+
+def with_results(source: str) -> str:
+    """In C a function without a result returns 0, or -1 for an error, so its `return` says 0."""
+    lines = source.splitlines()
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, ast.FunctionDef) and not function.name.startswith("__"):
+            for one in ast.walk(function):
+                if isinstance(one, ast.Return) and one.value is None:
+                    line = lines[one.lineno - 1]
+                    assert line.strip().partition("#")[0].rstrip() == "return", f"not alone on its line: {line}"
+                    lines[one.lineno - 1] = line.replace("return", "return 0", 1)
+    return "\n".join([*lines, ""])
