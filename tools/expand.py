@@ -12,8 +12,8 @@ where things stand. The expanded .py is the source with these changes, none of w
 
 Everything longer follows after the last line. So a traceback from compiled code names the line of the source.
 
-The .pxd has the C types of fields, from the declaration, and of parameters and results, from their annotations. A class
-without subclasses is final. What Cython cannot turn into a C function (closures, defaults, decorators) stays a Python
+The .pxd has the C types of fields, from the declaration, and of parameters and results, from their annotations. A message
+or record without subclasses is final; a node is not, so that tests may override its methods in Python. What Cython cannot turn into a C function (closures, defaults, decorators) stays a Python
 function.
 """
 
@@ -245,7 +245,7 @@ class Expanded:
         for function in definition.body:
             if isinstance(function, ast.FunctionDef) and can_be_c(function):
                 lines += [f"    {line}" for line in self.method_pxd(cls, function)]
-        final = [] if cls.__subclasses__() else ["@cython.final"]
+        final = [] if cls.__subclasses__() or issubclass(cls, Node) else ["@cython.final"]
         self.class_pxds += [*final, *lines, *["    pass"] * (len(lines) == 1), ""]
 
     def method_pxd(self, cls: type, function: ast.FunctionDef) -> list[str]:

@@ -86,7 +86,6 @@ cpdef TokenLocations make_TokenLocations(tuple a, long long b)
 """
 
 BOUNDED_CLASS = """\
-@cython.final
 cdef class FairKBounded(FairK):
     cdef public long long reentry
     cdef public tuple idle
@@ -111,7 +110,6 @@ def test_the_c_types_of_fair_k() -> None:
 
 
 def test_a_subclass_repeats_neither_fields_nor_methods_of_its_base() -> None:
-    """And it is final if it has no subclass itself."""
     assert BOUNDED_CLASS in expanded(expand, "fairgate.protocols.fair_k_bounded").pxd_text()
 
 

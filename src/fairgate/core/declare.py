@@ -32,6 +32,7 @@ from fairgate.core.derive import (
     Field,
     Function,
     Handler,
+    c_dispatch,
     decoder,
     dispatch,
     key_functions,
@@ -145,7 +146,7 @@ def record_parts(cls: type) -> list[Function]:
 
 
 def node_parts(cls: type, owners: dict[str, str] | None = None) -> list[Function]:
-    """Nothing is derived again that a base already has in the same form. `owners`: see `dispatch`."""
+    """Nothing is derived again that a base already has in the same form. `owners`: see `c_dispatch`."""
     fields, written = merged_fields(cls), hand_written(cls)
     layer = hasattr(cls, "layer_key")
     found: list[Function] = []
@@ -156,8 +157,11 @@ def node_parts(cls: type, owners: dict[str, str] | None = None) -> list[Function
     if HANDLERS[cls]:
         routed = [handler for handler in merged_handlers(cls) if hasattr(handler.message, "target")]
         direct = [handler for handler in merged_handlers(cls) if handler not in routed]
-        found += [dispatch("on_message", direct, owners)] if direct else []
-        found += [dispatch("deliver", routed, owners)] if routed else []
+        for name, handlers in (("on_message", direct), ("deliver", routed)):
+            if handlers and owners is not None:
+                found.append(c_dispatch(name, handlers, cls.__name__, owners))
+            elif handlers:
+                found.append(dispatch(name, handlers))
     if "shown" in vars(cls):
         found.append(show(vars(cls)["shown"], fields))
     return [function for function in found if function.name not in written]

@@ -201,23 +201,38 @@ def key_functions(fields: list[Field], hand_written: set[str], layer: bool, time
     ]
 
 
-def dispatch(name: str, handlers: list[Handler], owners: dict[str, str] | None = None) -> Function:
-    """`on_message` or `deliver`: one handler per message.
+def dispatch(name: str, handlers: list[Handler]) -> Function:
+    """`on_message` or `deliver`: one handler per message."""
+    return Function(name, "self, src, msg", ("kind = type(msg)", *branches(handlers, "kind", "self.{}(", "msg")))
 
-    For Cython `owners` names the class that each handler is from: calls are direct then, without a look for overriding
-    methods, and the message is not checked again. (A variable for the type would be counted as one more reference.)
+
+def c_dispatch(name: str, handlers: list[Handler], cls: str, owners: dict[str, str]) -> Function:
+    """The same for Cython, which takes the class of a message from a cast.
+
+    `owners` names the class that each handler is from. In a node of exactly this class calls are direct; a subclass that
+    is Python may override any handler. (A variable for the type of the message would count one more reference.)
     """
-    lines = [] if owners else ["kind = type(msg)"]
-    kind = "type(msg)" if owners else "kind"
+    direct = {handler.name: f"{owners[handler.name]}.{{}}(self, " for handler in handlers}
+    exact = branches(handlers, "type(msg)", direct, "cython.cast({}, msg)")
+    other = branches(handlers, "type(msg)", "self.{}(", "cython.cast({}, msg)")
+    lines = [
+        f"if type(self) is {cls}:",
+        *[f"    {line}" for line in exact],
+        "else:",
+        *[f"    {line}" for line in other],
+    ]
+    return Function(name, "self, src, msg", tuple(lines))
+
+
+def branches(handlers: list[Handler], kind: str, call: str | dict[str, str], cast: str) -> list[str]:
+    lines = []
     for handler in handlers:
         cls = handler.message.__name__
         test = f"{kind} is {cls}" if handler.message.tag else f"isinstance(msg, {cls})"
-        source = "src, " * handler.takes_source
-        call = f"self.{handler.name}({source}msg)"
-        if owners:
-            call = f"{owners[handler.name]}.{handler.name}(self, {source}cython.cast({cls}, msg))"
-        lines += [f"{'if' if handler is handlers[0] else 'elif'} {test}:", f"    {call}"]
-    return Function(name, "self, src, msg", tuple(lines))
+        begin = (call if isinstance(call, str) else call[handler.name]).format(handler.name)
+        arguments = "src, " * handler.takes_source + cast.format(cls)
+        lines += [f"{'if' if handler is handlers[0] else 'elif'} {test}:", f"    {begin}{arguments})"]
+    return lines
 
 
 def show(shown: str, fields: list[Field]) -> Function:
