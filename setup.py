@@ -1,6 +1,7 @@
 """Builds the hot modules with Cython where that is possible; everywhere else the pure files run.
 
-A module is hot if a .pxd lies beside it, or if it declares messages or nodes (core/declare.py). `FAIRGATE_NO_COMPILE=1` skips the build.
+A module is hot if a .pxd lies beside it, or if it declares messages or nodes (core/declare.py).
+`FAIRGATE_NO_COMPILE=1` skips the build.
 """
 
 import os

@@ -188,8 +188,8 @@ class Expanded:
         edits: list[tuple[ast.Name, str]] = []
         for function in functions_in(self.tree):
             for one in names_in(function):
-                value = vars(self.module).get(one.id)
-                if isinstance(value, type) and value in FIELDS and is_made(function, one):
+                value: Any = vars(self.module).get(one.id)
+                if is_constructed(value) and is_made(function, one):
                     edits.append((one, self.maker(value)))
                 elif one.id.isupper() and isinstance(one.ctx, ast.Load) and one.id in vars(self.module):
                     edits.append((one, self.constant(one.id, value)))
@@ -241,9 +241,8 @@ class Expanded:
             owners = {handler.name: owner_of(cls, handler.name) for handler in merged_handlers(cls)}
             lines = []
             for function in node_parts(cls, {name: owner.__name__ for name, owner in owners.items()}):
-                if any(line.endswith(":") for line in function.body):
-                    function = self.beside(cls, function)
-                lines += one_line(function)
+                long = any(line.endswith(":") for line in function.body)
+                lines += one_line(self.beside(cls, function) if long else function)
             for owner in owners.values():
                 self.need(owner)
             for needed in named_classes(cls).values():
@@ -257,6 +256,8 @@ class Expanded:
                 self.appended.append(decoder(cls.__name__, merged_fields(cls), f"make_{cls.__name__}").text)
                 self.appended.append(f"register_decoder({cls.__name__}, decode_{cls.__name__})\n")
             return [f"tag = {tag!r}", *[line for function in functions for line in one_line(function)]]
+        if not is_constructed(cls):
+            return []
         self.make_function(cls)
         return [line for function in record_parts(cls) for line in one_line(function)]
 
@@ -420,6 +421,11 @@ def names_in(function: ast.FunctionDef) -> Iterator[ast.Name]:
             yield one
         if not isinstance(one, ast.JoinedStr):
             todo += [each for each in ast.iter_child_nodes(one) if each is not getattr(one, "annotation", None)]
+
+
+def is_constructed(thing: Any) -> bool:
+    """A message or a record: other classes write their own `__init__`."""
+    return isinstance(thing, type) and thing in FIELDS and (issubclass(thing, Message) or hasattr(thing, "from_key"))
 
 
 def is_made(function: ast.FunctionDef, name: ast.Name) -> bool:

@@ -21,9 +21,9 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from fairgate.errors import AcquireTimeout, GateClosed, PermitLost
-from fairgate.live.engine import Engine
+from fairgate.live.choose import choose_journals, choose_membership
+from fairgate.live.engine import LiveEngine
 from fairgate.live.gate import LiveGate
-from fairgate.live.grounds import ground_of, journals_of
 from fairgate.live.permit import TRY_SECONDS, BaseLost, BasePermit, BaseSemaphore, nanoseconds
 from fairgate.live.report import Person
 from fairgate.live.ticket import INSIDE, LOST, WAITING, Ticket
@@ -31,7 +31,7 @@ from fairgate.live.ticket import INSIDE, LOST, WAITING, Ticket
 T = TypeVar("T")
 
 
-class Waiter:
+class LoopWaiter:
     """Wakes whoever awaits it, from any thread: first when the request is settled, then when the permit is lost."""
 
     __slots__ = ("cancelled", "future", "loop", "lost", "task", "ticket")
@@ -81,14 +81,14 @@ class Lost(BaseLost["Permit"]):
 class Permit(BasePermit):
     __slots__ = ("waiter",)
 
-    def __init__(self, engine: Engine, gate: LiveGate, ticket: Ticket, waiter: Waiter | None) -> None:
+    def __init__(self, engine: LiveEngine, gate: LiveGate, ticket: Ticket, waiter: LoopWaiter | None) -> None:
         super().__init__(engine, gate, ticket)
         self.waiter = waiter
 
-    def watched(self) -> Waiter:
+    def watched(self) -> LoopWaiter:
         """Who is told when it is lost."""
         if self.waiter is None:
-            self.waiter = Waiter(self.ticket)
+            self.waiter = LoopWaiter(self.ticket)
             with self.engine.user_lock:
                 self.ticket.wake = self.waiter.wake
         return self.waiter
@@ -159,7 +159,7 @@ class Hold:
 class Semaphore(BaseSemaphore):
     """A gate that lets k in. Many tasks of many processes can wait at it; each has its own turn."""
 
-    def __init__(self, engine: Engine, name: str, k: int, protocol: str | None = None) -> None:
+    def __init__(self, engine: LiveEngine, name: str, k: int, protocol: str | None = None) -> None:
         super().__init__(engine, name, k, protocol)
         self.holds: dict[asyncio.Task[Any] | None, list[Hold]] = {}
 
@@ -168,7 +168,7 @@ class Semaphore(BaseSemaphore):
         if lease is None and (again := self.engine.retake(self.gate, note)) is not None:
             return Permit(self.engine, self.gate, again, None)
         ticket = Ticket(lease=nanoseconds(lease, "lease"), note=note)
-        waiter = Waiter(ticket)
+        waiter = LoopWaiter(ticket)
         ticket.wake = waiter.wake
         self.engine.of_user(self.gate, self.gate.acquire, ticket)
         if ticket.state == WAITING:
@@ -179,7 +179,7 @@ class Semaphore(BaseSemaphore):
             raise PermitLost(f"the permit of gate {self.name} was lost at once: {ticket.why}")
         return Permit(self.engine, self.gate, ticket, waiter) if ticket.state == INSIDE else None
 
-    async def wait(self, ticket: Ticket, waiter: Waiter, timeout: float | None) -> None:
+    async def wait(self, ticket: Ticket, waiter: LoopWaiter, timeout: float | None) -> None:
         """Until it is settled or the time is over; no permit is left behind however this ends."""
         try:
             with suppress(TimeoutError):
@@ -240,7 +240,7 @@ class Semaphore(BaseSemaphore):
 class Peer:
     """This process among the others. Made by `fairgate.join`."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: LiveEngine) -> None:
         self.engine = engine
 
     def semaphore(self, name: str, k: int, protocol: str | None = None) -> Semaphore:
@@ -256,7 +256,7 @@ class Peer:
 class Joining:
     """`peer = await join()`, to be closed, or `async with join() as peer`."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: LiveEngine) -> None:
         self.engine = engine
         self.peer = Peer(engine)
 
@@ -285,10 +285,10 @@ class Joining:
 def join(*seeds: str, journal: str | None = None, **network: Any) -> Joining:
     """Become a peer: of this host, or of the cluster in which one of `seeds` (host:port) is. `journal` is a file to
     write every step of this peer to, for `fairgate replay`. The rest is Network's."""
-    return Joining(Engine(ground_of(seeds, network), journals_of(journal)))
+    return Joining(LiveEngine(choose_membership(seeds, network), choose_journals(journal)))
 
 
-async def on_loop(engine: Engine, work: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:
+async def on_loop(engine: LiveEngine, work: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:
     """Work for the engine's own loop, awaited from the user's."""
     future = engine.await_on_loop(work, *args)
     try:

@@ -17,12 +17,12 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from fairgate.errors import AcquireTimeout, GateClosed, PermitLost
-from fairgate.live.engine import Engine
-from fairgate.live.grounds import ground_of, journals_of
+from fairgate.live.choose import choose_journals, choose_membership
+from fairgate.live.engine import LiveEngine
 from fairgate.live.permit import TRY_SECONDS, BaseLost, BasePermit, BaseSemaphore, nanoseconds
 from fairgate.live.report import Person
 from fairgate.live.ticket import INSIDE, LOST, WAITING, Ticket
-from fairgate.live.waiter import Waiter
+from fairgate.live.waiter import ThreadWaiter
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ class Lost(BaseLost["Permit"]):
     """Is the permit lost? `if permit.lost`, or `permit.lost.wait(seconds)`."""
 
     def wait(self, timeout: float | None = None) -> bool:
-        waiter = Waiter()
+        waiter = ThreadWaiter()
         with self.permit.engine.user_lock:
             self.permit.ticket.wake = waiter.wake
         waiter.wait(self, timeout)
@@ -69,7 +69,7 @@ class Permit(BasePermit):
 class Semaphore(BaseSemaphore):
     """A gate that lets k in. Many threads of many processes can wait at it; each has its own turn."""
 
-    def __init__(self, engine: Engine, name: str, k: int, protocol: str | None = None) -> None:
+    def __init__(self, engine: LiveEngine, name: str, k: int, protocol: str | None = None) -> None:
         super().__init__(engine, name, k, protocol)
         self.permits = threading.local()
 
@@ -83,7 +83,7 @@ class Semaphore(BaseSemaphore):
             if again is not None:
                 self.engine.release(self.gate, again)
             raise
-        waiter = Waiter(self.engine.transport.reader)
+        waiter = ThreadWaiter(self.engine.transport.reader)
         ticket = Ticket(waiter.wake, nanoseconds(lease, "lease"), note)
         try:
             permit = Permit(self.engine, self.gate, ticket)
@@ -159,7 +159,7 @@ class Semaphore(BaseSemaphore):
 class Peer:
     """This process among the others, from `join()` until `close()` or the end of `with`."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: LiveEngine) -> None:
         self.engine = engine
 
     def semaphore(self, name: str, k: int, protocol: str | None = None) -> Semaphore:
@@ -180,12 +180,12 @@ class Peer:
 
 def join(*seeds: str, journal: str | None = None, **network: Any) -> Peer:
     """As `fairgate.join`."""
-    engine = Engine(ground_of(seeds, network), journals_of(journal))
+    engine = LiveEngine(choose_membership(seeds, network), choose_journals(journal))
     engine.start()
     return Peer(engine)
 
 
-def on_loop(engine: Engine, work: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:
+def on_loop(engine: LiveEngine, work: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:
     """Work for the engine's own loop, waited for here."""
     future = engine.await_on_loop(work, *args)
     try:

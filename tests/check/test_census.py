@@ -9,7 +9,7 @@ from fairgate.check.census import CensusModel
 from fairgate.check.counterexample import Counterexample
 from fairgate.check.explore import Explorer
 from fairgate.errors import BadInput
-from fairgate.live.kinds import MANY, ONE, live_protocols, options_of
+from fairgate.live.live_protocols import MANY, ONE, live_protocols, options_of
 from fairgate.registry import LAYERS
 from tests.mutants.test_regenerate import MUTANTS, DoesNotFreeze
 

@@ -69,13 +69,20 @@ def test_long(protocol: str, part: int) -> None:
 def test_sigma_needs_no_second_question_where_nothing_is_lost() -> None:
     make = make_stack("sigma")
     for seed in range(60):
-        spec = Spec(nodes=8, apart=True, think=100 * MS, stay=300 * MS, late=0.1, options={"replicas": 5, **REORDERED})
+        spec = Spec(
+            nodes=8,
+            only_clients_ask=True,
+            think=100 * MS,
+            stay=300 * MS,
+            late=0.1,
+            options={"replicas": 5, **REORDERED},
+        )
         outcome = run(make, spec, seed)
         assert not outcome.broken, f"{outcome.broken}: {outcome.why} [seed {seed}]"
 
 
 def literally(seeds: range, fifo: bool) -> list[str]:
-    spec = Spec(nodes=8, apart=True, fifo=fifo)
+    spec = Spec(nodes=8, only_clients_ask=True, fifo=fifo)
     return [run(make_stack("sigma_literal"), spec, seed).broken for seed in seeds]
 
 

@@ -17,7 +17,7 @@ from typing import Self
 import msgspec
 
 from fairgate.net import members as file
-from fairgate.net.roster import Gate
+from fairgate.net.roster import GateRecord
 from tests.live.gates import SOON
 from tests.live.nursery import Plan
 
@@ -111,7 +111,7 @@ class Colony:
                 last[who].left = int(rest[0])
         return found
 
-    def gate(self) -> Gate | None:
+    def gate(self) -> GateRecord | None:
         return file.read(self.folder).gate("gate")
 
     def pid_of(self, peer: int) -> int | None:

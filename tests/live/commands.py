@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fairgate.live.ask import GatePicture, look
-from fairgate.live.asked import Cluster, ThisHost
-from fairgate.live.hosts import Network
+from fairgate.live.directory import ClusterDirectory, HostDirectory
+from fairgate.live.in_cluster import ClusterOptions
+from fairgate.live.inspect import GatePicture, look
 from fairgate.net.runtime import runtime_folder
 
 FAIRGATE = (sys.executable, "-m", "fairgate")
@@ -66,7 +66,7 @@ def end_by(signum: int, process: subprocess.Popen[bytes]) -> tuple[int, str, str
 
 def gate(name: str, seed: str = "") -> GatePicture | None:
     """On this host, or in the cluster of the peer at this address."""
-    return look(Cluster(Network((seed,))) if seed else ThisHost(runtime_folder())).gate(name)
+    return look(ClusterDirectory(ClusterOptions((seed,))) if seed else HostDirectory(runtime_folder())).gate(name)
 
 
 def until(condition: Callable[[], Any]) -> Any:

@@ -12,7 +12,7 @@ import pytest
 
 import fairgate
 from fairgate import sync
-from fairgate.live.kinds import live_protocols
+from fairgate.live.live_protocols import live_protocols
 from fairgate.registry import find_protocol
 
 SOON = 20.0  # seconds: whoever waits as long waits for ever

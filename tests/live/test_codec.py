@@ -124,12 +124,12 @@ def random_frame(rng: random.Random) -> Frame:
 
 
 def random_garbage(rng: random.Random) -> bytes:
-    way = rng.randrange(4)
-    if way == 0:
+    uplink = rng.randrange(4)
+    if uplink == 0:
         return rng.randbytes(rng.randrange(60))
-    if way == 1:  # well formed and not plain
+    if uplink == 1:  # well formed and not plain
         body = msgspec.msgpack.encode([random_value(rng, LEAVES + STRANGE) for _ in range(rng.randrange(5))])
-    elif way == 2:  # garbage in a good envelope, arrays more often than not
+    elif uplink == 2:  # garbage in a good envelope, arrays more often than not
         body = bytes([rng.choice([0x90, 0x91, 0x93, 0xDC, 0xDD, 0xDE, 0xC4, 0xD9])]) + rng.randbytes(rng.randrange(40))
     else:
         data = bytearray(encode(random_frame(rng)) + encode(random_frame(rng)))

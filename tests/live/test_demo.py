@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fairgate.live.rehearsal import INSIDE, THINKS, WAITS, Actor, most_at_once, outcome
+from fairgate.live.demo_peers import INSIDE, THINKS, WAITS, DemoPeer, most_at_once, outcome
 from fairgate.net.occupancy import Held, is_populated
 from tests.live.commands import SOON, line, start, until
 
@@ -40,12 +40,12 @@ def test_most_inside_is_counted_from_the_stays(stays: list[tuple[float, float]],
 
 
 def test_what_processes_tell_is_made_into_entries() -> None:
-    one, two = Actor(1, 0, 0), Actor(2, 0, 0)
-    for actor, shift in ((one, 0.0), (two, 0.5)):
-        actor.told(THINKS, 1.0 + shift)
-        actor.told(WAITS, 2.0 + shift)
-        actor.told(INSIDE, 3.0 + shift, slot=1)
-        actor.told(THINKS, 4.0 + shift, messages=7)
+    one, two = DemoPeer(1, 0, 0), DemoPeer(2, 0, 0)
+    for peer, shift in ((one, 0.0), (two, 0.5)):
+        peer.told(THINKS, 1.0 + shift)
+        peer.told(WAITS, 2.0 + shift)
+        peer.told(INSIDE, 3.0 + shift, slot=1)
+        peer.told(THINKS, 4.0 + shift, messages=7)
     one.told(WAITS, 5.0)
     assert one.entries == [(2.0, 3.0, 4.0)]
     found = outcome([one, two])

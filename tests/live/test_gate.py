@@ -16,7 +16,7 @@ from fairgate import sync
 from fairgate.core.setup import FENCE_COUNT_BITS
 from fairgate.errors import PermitLost
 from fairgate.live.gate import LATE
-from fairgate.live.kinds import live_protocols
+from fairgate.live.live_protocols import live_protocols
 from fairgate.net.transport import Transport
 from tests.live.gates import busy
 

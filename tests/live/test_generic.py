@@ -15,7 +15,7 @@ import pytest
 
 import fairgate
 from fairgate import sync
-from fairgate.live.kinds import default_protocol
+from fairgate.live.live_protocols import default_protocol
 from tests.live.gates import (
     SOON,
     all_are_free,

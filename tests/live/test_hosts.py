@@ -16,7 +16,7 @@ import fairgate
 from fairgate import KMismatch, sync
 from fairgate.core.ids import NIL
 from fairgate.errors import BadInput
-from fairgate.live.hosts import BAD_INPUT, CHANGE, JOIN, REFUSED
+from fairgate.live.in_cluster import BAD_INPUT, CHANGE, JOIN, REFUSED
 from fairgate.live.report import Person, on_our_clock
 from fairgate.live.ticket import NO_DEADLINE
 from fairgate.net import keys
@@ -159,8 +159,8 @@ class Cutter:
             return
         ways = [asyncio.ensure_future(self.pass_on(reader, to)), asyncio.ensure_future(self.pass_on(there, writer))]
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        for way in ways:
-            way.cancel()
+        for uplink in ways:
+            uplink.cancel()
         self.cuts += 1
         to.transport.abort()
         writer.transport.abort()

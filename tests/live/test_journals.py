@@ -19,7 +19,7 @@ from fairgate.core.outbox import Collected
 from fairgate.core.setup import Setup
 from fairgate.live.gate import SeatOutbox
 from fairgate.live.journals import Journal, Recorded
-from fairgate.live.kinds import live_protocols
+from fairgate.live.live_protocols import live_protocols
 from fairgate.protocols.naimi_trehel import NaimiTrehel
 from fairgate.recovery.regenerate import Regenerate
 from fairgate.registry import find_protocol, make_node

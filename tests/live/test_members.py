@@ -22,7 +22,7 @@ from fairgate.net import members as module
 from fairgate.net.access import Access, access
 from fairgate.net.members import FILE, LOCK, PEERS, Joined, here, join, leave, make_change, read, remove_dead
 from fairgate.net.occupancy import Held, occupy
-from fairgate.net.roster import EPOCH_ZERO, Gate, Members, Place, Renew, Rise, Seat, Sit
+from fairgate.net.roster import EPOCH_ZERO, GateRecord, Members, PidNamespace, Renew, Rise, SeatRecord, Sit
 from fairgate.net.watch import start_time
 from tests.live.peers import SOON
 
@@ -129,7 +129,7 @@ def test_a_socket_without_a_peer_is_cleaned_up(rule: Access) -> None:
 # Gates.
 
 
-def sit(rule: Access, name: str, k: int, host: int, *seats: int, protocol: str = "fair_k") -> Gate:
+def sit(rule: Access, name: str, k: int, host: int, *seats: int, protocol: str = "fair_k") -> GateRecord:
     idents = tuple([identity(host, seat) for seat in seats or (0,)])
     gate = make_change(rule, Sit(name, k, protocol, host, idents)).gate(name)
     assert gate is not None
@@ -182,8 +182,8 @@ def test_the_seats_of_the_dead_go_and_of_their_processes_stay(rule: Access, me: 
         found, _ = remove_dead(rule)
         seats = found.gates[0].seats
         assert seats == (
-            Seat(identity(me.me.id, 0), me.me.id),
-            ghost := Seat(identity(victim, 1), me.me.id, False, True, 1),
+            SeatRecord(identity(me.me.id, 0), me.me.id),
+            ghost := SeatRecord(identity(victim, 1), me.me.id, False, True, 1),
         )
         leave(rule, me.me.id)  # nobody is left, but the ghost is still inside
         assert read(rule.folder).gates[0].seats == (msgspec.structs.replace(ghost, host=NIL),)
@@ -229,13 +229,13 @@ def test_views_rise_whatever_the_clock_does(rule: Access, me: Joined, monkeypatc
 # Accidents.
 
 
-def move(rule: Access, place: Place) -> None:
+def move(rule: Access, place: PidNamespace) -> None:
     module.change(rule, lambda found: msgspec.structs.replace(found, place=place))
 
 
 def test_after_a_reboot_everybody_is_dead(rule: Access, me: Joined) -> None:
     place = here()
-    move(rule, Place(place.host, "an earlier boot", place.pids))
+    move(rule, PidNamespace(place.host, "an earlier boot", place.pids))
     joined = join(rule)
     joined.listener.close()
     assert [peer.id for peer in joined.members.peers] == [joined.me.id]
@@ -243,14 +243,14 @@ def test_after_a_reboot_everybody_is_dead(rule: Access, me: Joined) -> None:
 
 
 def test_peers_of_another_host_cannot_be_judged(rule: Access, me: Joined) -> None:
-    move(rule, Place("elsewhere", "its boot", 1))
+    move(rule, PidNamespace("elsewhere", "its boot", 1))
     with pytest.raises(BadInput, match="in use on the host elsewhere"):
         join(rule)
 
 
 def test_peers_of_another_container_cannot_be_judged_while_they_answer(rule: Access, me: Joined) -> None:
     place = here()
-    move(rule, Place(place.host, place.boot, place.pids + 1))
+    move(rule, PidNamespace(place.host, place.boot, place.pids + 1))
     with pytest.raises(BadInput, match="in use in another container"):
         join(rule)
     me.listener.close()

@@ -19,7 +19,7 @@ import pytest
 from fairgate import sync
 from fairgate.errors import GateClosed
 from fairgate.live.gate import RETAKES
-from fairgate.live.host import CLUSTER
+from fairgate.live.on_host import CLUSTER
 from fairgate.live.ticket import INSIDE, Ticket
 from fairgate.net import reader
 from fairgate.net.codec import Frame, encode

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairgate.net.system import Latch, Sight, Wire, clock, headed
+from fairgate.net.system import Latch, Poller, Wire, clock, headed
 
 SOON = 20.0
 Pair = tuple[Wire, socket.socket]
@@ -118,7 +118,7 @@ def test_a_wire_of_no_number_closes_nothing() -> None:
 
 def test_sight_shows_who_can_be_read(pair: Pair) -> None:
     wire, theirs = pair
-    sight = Sight()
+    sight = Poller()
     sight.add(wire.fileno())
     assert sight.wait(0) == []
     theirs.send(b"x")
@@ -138,7 +138,7 @@ def test_sight_shows_who_can_be_read(pair: Pair) -> None:
 def test_sight_within_sight(pair: Pair) -> None:
     """As the loop looks at what a user's thread reads."""
     wire, theirs = pair
-    inner, outer = Sight(), Sight()
+    inner, outer = Poller(), Poller()
     inner.add(wire.fileno())
     outer.add(inner.fileno())
     theirs.send(b"x")
@@ -150,7 +150,7 @@ def test_sight_within_sight(pair: Pair) -> None:
 
 def test_sight_waits_no_longer_than_it_is_told() -> None:
     """The kernel may break one off for reasons of its own: so after uvloop has had a ring of the kernel's."""
-    sight = Sight()
+    sight = Poller()
     took = []
     for _ in range(5):
         begin = time.monotonic()
@@ -161,7 +161,7 @@ def test_sight_waits_no_longer_than_it_is_told() -> None:
 
 def test_what_is_no_number_is_no_time_to_wait() -> None:
     with pytest.raises(ValueError, match="NaN"):
-        Sight().wait(float("nan"))
+        Poller().wait(float("nan"))
 
 
 def test_a_signal_breaks_into_the_waiting() -> None:
@@ -174,7 +174,7 @@ def test_a_signal_breaks_into_the_waiting() -> None:
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
         with pytest.raises(InterruptedError, match="heard"):
-            Sight().wait(SOON)
+            Poller().wait(SOON)
     finally:
         signal.signal(signal.SIGALRM, before)
 

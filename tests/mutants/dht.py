@@ -9,10 +9,10 @@ from fairgate.core.kbr import Routed
 from tests.support.dht_walk import MS, SECOND, Spec, make_stack, run
 
 UNTIMED = {"replicas": 3, "lease": 0, "retry": 0, "prime": False, "backoff": 100 * MS}
-REORDER = Spec(nodes=6, apart=True, requests=4, think=20 * MS, stay=600 * MS, late=0.2, options=UNTIMED)
+REORDER = Spec(nodes=6, only_clients_ask=True, requests=4, think=20 * MS, stay=600 * MS, late=0.2, options=UNTIMED)
 DOUBLED = Spec(
     nodes=6,
-    apart=True,
+    only_clients_ask=True,
     requests=4,
     think=20 * MS,
     stay=600 * MS,
@@ -21,7 +21,7 @@ DOUBLED = Spec(
     faults_until=20 * SECOND,
     options={**UNTIMED, "retry": 100},
 )
-CROWDED = Spec(nodes=24, apart=True, requests=2, stay=0, options={**UNTIMED, "replicas": 8, "quorum": 6})
+CROWDED = Spec(nodes=24, only_clients_ask=True, requests=2, stay=0, options={**UNTIMED, "replicas": 8, "quorum": 6})
 LEASED = Spec(nodes=6, stay=1500 * MS, loss=0.2, late=0.1, options={"replicas": 3, "lease": SECOND, "prime": False})
 SILENT = replace(LEASED, loss=0.4, stay=6 * SECOND, faults_until=30 * SECOND)  # a renewal is lost several times over
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from fairgate.mutation.deletions import rebased
 from fairgate.protocols.e2e.fault_tolerant import E2EFT
 from fairgate.protocols.e2e.protocol import E2E
 from tests.mutants.mutate import mutant
@@ -76,13 +78,11 @@ FAULTY = {
 
 PROMISES = {
     "a promise is shorter than what is counted on": (
-        "promise",
         'self.set_timer(f"{PROMISE}{i}", self.promise_time)',
         'self.set_timer(f"{PROMISE}{i}", self.lease // 4)',
         TWO,
     ),
     "a replica votes though it has promised": (
-        "is_promised",
         'return self.is_armed(f"{PROMISE}{i}")',
         "return False",
         TWO,
@@ -124,17 +124,21 @@ def test_mutant_under_faults_is_caught(name: str) -> None:
     assert found & expected
 
 
+def on_promises(promises: ModuleType) -> Any:
+    """E2EFT on a mutant of its base: compiled it is final, and has no subclasses."""
+    return rebased(E2EFT, "fairgate.protocols.e2e.promises", promises).E2EFT
+
+
 @pytest.mark.parametrize("name", PROMISES)
 def test_mutant_of_a_promise_is_caught(name: str) -> None:
-    method, old, new, expected = PROMISES[name]
-    changed = vars(mutant("protocols.e2e.promises", old, new).Promising)[method]
-    protocol = type("Mutant", (E2EFT,), {method: changed})
+    old, new, expected = PROMISES[name]
+    protocol = on_promises(mutant("protocols.e2e.promises", old, new))
     assert {broken(protocol, faults, range(60)) for faults in ("all", "long stays")} & expected
 
 
 def test_a_replica_that_goes_by_the_latest_stamp_hangs_who_lost_its_memory() -> None:
     """Its stamps have begun anew; two of its votes are another's for ever."""
-    protocol = type("Mutant", (E2EFT,), {"keep": E2E.keep})
+    protocol = on_promises(mutant("protocols.e2e.promises", "    def keep(", "    def unused("))
     assert broken(protocol, "resets", [LOST_MEMORY]) == "hang"
 
 

@@ -32,7 +32,7 @@ MUTANTS = {
         {"liveness"},
     ),
     "the fence stands still": ("        self.fence += 1\n", "", {"fence"}),
-    "tokens lose their number": ("new_token(self.slot, self.fence)", "new_token(0, self.fence)", {"slot", "fence"}),
+    "tokens lose their number": ("Token(self.slot, self.fence)", "Token(0, self.fence)", {"slot", "fence"}),
     "next is never cleared (TL2)": (
         "            self.parent = self.next\n            self.next = NIL\n",
         "            self.parent = self.next\n",

@@ -9,13 +9,13 @@ from tests.support.overtakes import bound, most_past
 
 MUTANTS = {
     "one who waits keeps every Child, also of its idle tokens": (
-        "(self.waits() and m.b - self.k == self.turn)",
+        "(self.waits() and m.b - self.setup.k == self.turn)",
         "self.waits()",
         {"liveness"},
     ),
     "a Child is known by its queue and not by its number": (
-        "m.b - self.k == self.turn)",
-        "c == self.turn % self.k)",
+        "m.b - self.setup.k == self.turn)",
+        "c == self.turn % self.setup.k)",
         {"liveness", "ValueError"},
     ),
     "an old Child makes a circle of parents": (" and m.b > self.turn", "", {"liveness", "RecursionError"}),
@@ -59,10 +59,10 @@ UNFAIR = {
     "re-entries are not counted": (1, "            self.reentries += 1  # FK:BR1", "            pass"),
     "each entry is the first of a turn": (
         1,
-        "        self.fence = fence + 1\n",
-        "        self.fence = fence + 1\n        self.reentries = 0\n",
+        "        self.slot = c\n",
+        "        self.slot = c\n        self.reentries = 0\n",
     ),
-    "one token is taken for all": (2, "count(self.me) == self.k", "count(self.me) >= 1"),
+    "one token is taken for all": (2, "count(self.me) == self.setup.k", "count(self.me) >= 1"),
 }
 
 

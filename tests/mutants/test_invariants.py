@@ -42,7 +42,7 @@ def simulated(make: MakeNode, slots: bool, seed: int, n: int = 6, k: int = 2) ->
 
 MUTANTS = {
     "k": ("raymond", "Raymond", "self.perm_count >= self.n - self.k:", "self.perm_count >= self.n - self.k - 1:"),
-    "slot": ("fair_k", "FairK", "new_token(self.slot, self.fence)", "new_token(0, self.fence)"),
+    "slot": ("fair_k", "FairK", "Token(self.slot, self.fence)", "Token(0, self.fence)"),
     "fence": ("fair_k", "FairK", "        self.fence += 1\n", ""),
     "tokens": (
         "fair_k",
@@ -53,7 +53,9 @@ MUTANTS = {
     "coordinator": (
         "fair_k",
         "FairK",
-        "        self.is_coordinator = False\n        self.token_locations = ()\n        self.counter_number = NIL\n",
+        "        self.is_coordinator = False\n"
+        "        self.token_locations = ()  # let go of it first: then `replaced` need not copy\n"
+        "        self.counter_number = NIL\n",
         "",
     ),
     "liveness": ("fair_k", "FairK", "            self.send_token(m.r)  # FK:PC2", "            pass"),
@@ -110,7 +112,7 @@ def is_fair(result: Result) -> bool:
 
 def test_one_queue_for_all_is_safe_and_live_and_not_fair() -> None:
     original, one_queue = (
-        lan(make) for make in (find_protocol("fair_k"), mutant("protocols.fair_k", "(c + 1) % self.k", "c").FairK)
+        lan(make) for make in (find_protocol("fair_k"), mutant("protocols.fair_k", "(c + 1) % self.setup.k", "c").FairK)
     )
     assert is_fair(original)
     assert original.violations == one_queue.violations == 0

@@ -10,7 +10,7 @@ MUTANTS = {
     # Entering again by the seat that was kept.
     "a node hears a message before it is told who left": Mutant(
         "live/gate.py",
-        "            if self.kept is not None:\n                self.settle()\n",
+        "            if self.kept is not None:\n                self.release_kept()\n",
         "",
         "test_gate.py::test_two_peers_take_turns",
         HANGS,
@@ -83,7 +83,7 @@ MUTANTS = {
     ),
     "after a step that was broken off there is no new view": Mutant(
         "live/gate.py",
-        " if ident not in self.tickets]\n        self.home.renew(self)\n",
+        " if ident not in self.tickets]\n        self.owner.renew(self)\n",
         " if ident not in self.tickets]\n",
         "test_ctrl_c.py::test_ctrl_c_wherever_a_function_begins[None]",
         HANGS,
@@ -242,7 +242,7 @@ MUTANTS = {
     ),
     "a stranger's silence": Mutant(
         "net/connection.py",
-        "        self.timer = self.loop.call_later(self.home.greeting_seconds, self.too_late)\n",
+        "        self.timer = self.loop.call_later(self.owner.greeting_seconds, self.too_late)\n",
         "",
         "test_strangers.py::test_one_line_and_closed[silence-asyncio]",
         HANGS,
@@ -283,21 +283,21 @@ MUTANTS = {
         "net/roster.py", "    if gate.k != change.k:\n", "    if False:\n", "test_gate.py::test_another_k_is_refused"
     ),
     "nobody buries the dead": Mutant(
-        "live/host.py",
+        "live/on_host.py",
         "            await engine.check()\n",
         "            pass\n",
         "test_roster_fails.py::test_a_death_is_told_when_the_lock_is_free_again",
         HANGS,
     ),
     "a connection that breaks is not made good": Mutant(
-        "live/host.py",
+        "live/on_host.py",
         "            await engine.change(Renew(gate))\n",
         "            pass\n",
         "test_gate.py::test_a_connection_that_breaks_between_the_living_is_made_good",
         HANGS,
     ),
     "nobody hears of a change": Mutant(
-        "live/host.py",
+        "live/on_host.py",
         "            self.engine.links.send(other, (NEWS, members.version))\n",
         "            pass\n",
         "test_generic.py::test_close[gate-centralised]",
@@ -422,7 +422,7 @@ MUTANTS = {
         HANGS,
     ),
     "who does not keep the roster changes it": Mutant(
-        "live/hosts.py",
+        "live/in_cluster.py",
         "            if self.keeper != engine.me:\n                raise",
         "            if False:\n                raise",
         "test_hosts.py::test_who_does_not_keep_the_roster_changes_nothing",

@@ -11,7 +11,7 @@ from fairgate.core.kbr import Routed
 from fairgate.core.layers import over
 from fairgate.core.outbox import Collected
 from fairgate.core.setup import Setup
-from fairgate.live.kinds import MANY, ONE, options_of
+from fairgate.live.live_protocols import MANY, ONE, options_of
 from fairgate.protocols.fair_k import FairK
 from fairgate.protocols.fair_k_bounded import FairKBounded
 from fairgate.protocols.naimi_trehel import NaimiTrehel

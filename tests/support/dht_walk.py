@@ -38,7 +38,7 @@ SECOND = 1_000 * MS
 @dataclass(frozen=True)
 class Spec:
     nodes: int = 5
-    apart: bool = False  # only nodes that play no replica ask
+    only_clients_ask: bool = False  # nodes that play a replica do not
     k: int = 1
     requests: int = 2  # of each client
     think: int = 400 * MS  # up to so long before each request
@@ -97,7 +97,7 @@ class World:
         self.requests = 0
         self.waiting: dict[int, tuple[int, int]] = {}  # node -> request, and since when
         self.inside: dict[int, tuple[int, int]] = {}
-        players = {self.ring.successor(key) for key in self.keys} if spec.apart else set()
+        players = {self.ring.successor(key) for key in self.keys} if spec.only_clients_ask else set()
         self.left = {me: spec.requests for me in range(spec.nodes) if me not in players}
         self.down: set[int] = set()
         self.memories_lost: list[int] = []  # when: one entry for each replica

@@ -6,7 +6,7 @@ from fairgate.check.model import Model, State
 from fairgate.core.ids import NIL
 from fairgate.protocols.fair_k import TokenLocations
 
-TURN = 13  # its place in the key
+TURN = 14  # its place in the key
 
 
 def bound(n: int, k: int, reentry: int) -> int:

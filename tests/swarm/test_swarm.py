@@ -13,7 +13,7 @@ import typer
 
 from fairgate.cli.sim.command import sim_command
 from fairgate.cli.swarm.command import exit_code_of, swarm_command
-from fairgate.cli.swarm.command_line import retold, sim_words
+from fairgate.cli.swarm.command_line import command_line_of, sim_arguments
 from fairgate.core.mutex import Mutex
 from fairgate.errors import BadInput
 from fairgate.protocols.raymond_fd import RaymondFD, RaymondFDLiteral
@@ -211,7 +211,7 @@ def read_back(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Config:
 def test_a_retold_configuration_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for run in range(50):
         config = random_config(name, 1, run)
-        again = read_back(shlex.split(retold(config))[2:], monkeypatch)
+        again = read_back(shlex.split(command_line_of(config))[2:], monkeypatch)
         left_out = {"marks": True, "census_every": 1}
         if config.workload != "rounds":
             left_out["askers"] = config.askers
@@ -326,7 +326,7 @@ def test_a_cut_ends_where_messages_take_no_time() -> None:
 
 
 def test_words_are_plain() -> None:
-    words = sim_words(Config("bv95", 5, 2, rate=10.0, cs=0.1, options={"tree": "last_used"}))
+    words = sim_arguments(Config("bv95", 5, 2, rate=10.0, cs=0.1, options={"tree": "last_used"}))
     assert " ".join(words) == (
         "bv95 --nodes 5 --k 2 --requests 200 --rate 10 --cs 0.1 --latency 1 --seed 1 --option tree=last_used"
     )

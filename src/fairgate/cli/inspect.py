@@ -20,14 +20,14 @@ from rich.table import Table
 from rich.text import Text
 
 from fairgate.cli.exits import complain, log_as_complaints
-from fairgate.cli.network.options import TO_ASK
-from fairgate.cli.network.settings import Net
-from fairgate.cli.network.typer_options import net_options
+from fairgate.cli.network.options import INSPECT_OPTIONS
+from fairgate.cli.network.settings import NetworkSettings
+from fairgate.cli.network.typer_options import network_options
 from fairgate.cli.screen import counted, plain_table, seconds, stdout
 from fairgate.errors import BadInput
-from fairgate.live.ask import Asker, GatePicture, Picture, Someone, look, run
-from fairgate.live.asked import Asked
-from fairgate.live.host import HostGround
+from fairgate.live.directory import Directory
+from fairgate.live.inspect import GatePicture, Inspector, ListedPerson, Picture, look, run
+from fairgate.live.on_host import HostMembership
 
 REFRESH_SECONDS = 0.5
 NONE = "-"
@@ -44,9 +44,11 @@ Slot = Annotated[
 # who.
 
 
-@net_options(*TO_ASK)
+@network_options(*INSPECT_OPTIONS)
 def who_command(
-    net: Net, gate: GateName = None, as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False
+    network: NetworkSettings,
+    gate: GateName = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> int:
     """Say who is inside of the gates of this host or of a cluster, and who waits there.
 
@@ -57,12 +59,12 @@ def who_command(
         fairgate who gpu --join 10.0.0.5:7400
     """
     log_as_complaints()
-    asked = net.asked()
-    picture = chosen(look(asked), gate)
+    directory = network.directory()
+    picture = chosen(look(directory), gate)
     if as_json:
-        print(json.dumps(for_programs(picture, asked)))
+        print(json.dumps(for_programs(picture, directory)))
     else:
-        stdout().print(shown(picture, gate, asked))
+        stdout().print(shown(picture, gate, directory))
     return 0
 
 
@@ -70,7 +72,7 @@ def chosen(picture: Picture, gate: str | None) -> Picture:
     return Picture(tuple([one for one in picture.gates if gate in (None, one.name)]), picture.peers)
 
 
-def for_programs(picture: Picture, asked: Asked) -> dict[str, Any]:
+def for_programs(picture: Picture, directory: Directory) -> dict[str, Any]:
     """Times are seconds since 1970. Ids and sockets are fairgate's own affair."""
 
     def plain(one: Any, left_out: tuple[str, ...]) -> dict[str, Any]:
@@ -83,19 +85,19 @@ def for_programs(picture: Picture, asked: Asked) -> dict[str, Any]:
             told[name] = [plain(one, ("ident", "peer")) for one in getattr(gate, name)]
         told["silent"] = [{"pid": peer.pid, "host": peer.host} for peer in gate.silent]
         gates.append(told)
-    return {**asked.named(), "guarantee": asked.guarantee, "peers": picture.peers, "gates": gates}
+    return {**directory.named(), "guarantee": directory.guarantee, "peers": picture.peers, "gates": gates}
 
 
-def shown(picture: Picture, gate: str | None, asked: Asked) -> Group | Text:
-    there = f"{counted(picture.peers, 'peer')} {asked.where()}"
+def shown(picture: Picture, gate: str | None, directory: Directory) -> Group | Text:
+    there = f"{counted(picture.peers, 'peer')} {directory.where()}"
     if not picture.gates:
         open_ones = NOTHING if gate is None else f"no gate {gate} is open here"
         return Text(f"{open_ones} ({there})")
     parts: list[Any] = []
     for one in picture.gates:
         parts += ["", *gate_shown(one)] if parts else gate_shown(one)
-    if asked.guarantee != HostGround.guarantee:
-        parts += ["", Text(f"{there}, guarantee: {asked.guarantee} (a peer that dies is not survived)")]
+    if directory.guarantee != HostMembership.guarantee:
+        parts += ["", Text(f"{there}, guarantee: {directory.guarantee} (a peer that dies is not survived)")]
     return Group(*parts)
 
 
@@ -119,7 +121,7 @@ def gate_shown(gate: GatePicture) -> list[Any]:
     return parts
 
 
-def add_row(table: Table, where: str, one: Someone, now: float) -> None:
+def add_row(table: Table, where: str, one: ListedPerson, now: float) -> None:
     lease = NONE if one.deadline is None else seconds(max(one.deadline - now, 0.0))
     pid = f"group {one.pid}" if one.ghost else str(one.pid)
     fence = NONE if one.fence is None else str(one.fence)
@@ -132,8 +134,8 @@ def add_row(table: Table, where: str, one: Someone, now: float) -> None:
 # top.
 
 
-@net_options(*TO_ASK)
-def top_command(net: Net, gate: GateName = None) -> int:
+@network_options(*INSPECT_OPTIONS)
+def top_command(network: NetworkSettings, gate: GateName = None) -> int:
     """Show who is inside and who waits, as it changes.
 
     q or Ctrl-C ends it.
@@ -143,16 +145,16 @@ def top_command(net: Net, gate: GateName = None) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadInput("top needs a terminal: use fairgate who")
     log_as_complaints()
-    return run(watch(net.asked(), gate))
+    return run(watch(network.directory(), gate))
 
 
-async def watch(asked: Asked, gate: str | None) -> int:
-    async with Asker(asked) as asker:
+async def watch(directory: Directory, gate: str | None) -> int:
+    async with Inspector(directory) as asker:
         picture = await asker.look()  # what is wrong with it is told before there is a screen
         logging.disable(logging.WARNING)
         with keys(), Live(console=stdout(), screen=True, auto_refresh=False) as live:
             while True:
-                live.update(shown(chosen(picture, gate), gate, asked), refresh=True)
+                live.update(shown(chosen(picture, gate), gate, directory), refresh=True)
                 if "q" in pressed(REFRESH_SECONDS):
                     return 0
                 picture = await asker.look()
@@ -178,9 +180,12 @@ def pressed(within: float) -> str:
 # break.
 
 
-@net_options(*TO_ASK)
+@network_options(*INSPECT_OPTIONS)
 def break_command(
-    net: Net, gate: OneGate, slot: Slot, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False
+    network: NetworkSettings,
+    gate: OneGate,
+    slot: Slot,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> int:
     """End the permit of whoever is in this slot: for when nobody else can.
 
@@ -192,11 +197,11 @@ def break_command(
         fairgate break gpu 2 --join 10.0.0.5:7400
     """
     log_as_complaints()
-    return run(broken(net.asked(), gate, slot, yes))
+    return run(broken(network.directory(), gate, slot, yes))
 
 
-async def broken(asked: Asked, name: str, slot: int, yes: bool) -> int:
-    async with Asker(asked) as asker:
+async def broken(directory: Directory, name: str, slot: int, yes: bool) -> int:
+    async with Inspector(directory) as asker:
         gate = (await asker.look()).gate(name)
         if gate is None:
             raise BadInput(f"no gate {name} is open here")
@@ -210,7 +215,7 @@ async def broken(asked: Asked, name: str, slot: int, yes: bool) -> int:
     return 0
 
 
-def find(gate: GatePicture, slot: int) -> Someone:
+def find(gate: GatePicture, slot: int) -> ListedPerson:
     for one in gate.inside:
         if slot == (one.pid if one.slot is None else one.slot):
             return one
@@ -219,13 +224,13 @@ def find(gate: GatePicture, slot: int) -> Someone:
     raise BadInput(f"nobody is in slot {slot} of gate {gate.name}{hint}")
 
 
-def meaning(whom: Someone) -> str:
+def meaning(whom: ListedPerson) -> str:
     if whom.ghost:
         return f"process group {whom.pid} may still be at work, and knows nothing of it (kill -- -{whom.pid} ends it)"
     return f"pid {whom.pid} was told, but may still be at work for a moment"
 
 
-def agreed(gate: GatePicture, whom: Someone, slot: int) -> bool:
+def agreed(gate: GatePicture, whom: ListedPerson, slot: int) -> bool:
     if not sys.stdin.isatty():
         raise BadInput("break asks on a terminal, and this is none: --yes says that you mean it")
     who = "process group" if whom.ghost else "pid"

@@ -6,14 +6,14 @@ from typing import Annotated
 import typer
 
 from fairgate.cli.exits import log_as_complaints
-from fairgate.cli.network.options import TO_CREATE, TO_TELL
-from fairgate.cli.network.settings import Net
-from fairgate.cli.network.typer_options import net_options
-from fairgate.live.engine import Engine
-from fairgate.live.host import HostGround
-from fairgate.live.kinds import default_protocol
+from fairgate.cli.network.options import CREATE_OPTIONS, OBSERVE_OPTIONS
+from fairgate.cli.network.settings import NetworkSettings
+from fairgate.cli.network.typer_options import network_options
+from fairgate.live.engine import LiveEngine
+from fairgate.live.keep_open import keep_open
+from fairgate.live.live_protocols import default_protocol
+from fairgate.live.on_host import HostMembership
 from fairgate.live.signals import Interrupted, Signals
-from fairgate.live.standing import stand
 
 LOOK_SECONDS = 1.0  # whether the others still have us
 NO_GATE = "keeps no gate open"
@@ -23,9 +23,9 @@ Gates = Annotated[
 ]
 
 
-@net_options(*TO_CREATE, *TO_TELL)
+@network_options(*CREATE_OPTIONS, *OBSERVE_OPTIONS)
 def peer_command(
-    net: Net,
+    network: NetworkSettings,
     gates: Gates = None,
     k: Annotated[int, typer.Option("-k", metavar="K", help="How many they let in.")] = 1,
     protocol: Annotated[
@@ -54,12 +54,12 @@ def peer_command(
     signals = Signals()
     try:
         with signals.raised():
-            peer = net.peer()
-        with peer, net.served(peer, say), net.advertised(peer):
+            peer = network.peer()
+        with peer, network.served(peer, say), network.advertised(peer):
             for gate in gates or ():
-                stand(peer.engine, gate, k, protocol or default_protocol(k))
+                keep_open(peer.engine, gate, k, protocol or default_protocol(k))
             kept = f"keeps {', '.join(gates)} open (k={k}, {protocol or default_protocol(k)})" if gates else NO_GATE
-            say(f"pid {peer.engine.pid} is a peer {where(peer.engine, net)} and {kept} until a signal ends it")
+            say(f"pid {peer.engine.pid} is a peer {where(peer.engine, network)} and {kept} until a signal ends it")
             with signals.raised():
                 while not peer.engine.closed:
                     signals.wait(LOOK_SECONDS)
@@ -69,10 +69,10 @@ def peer_command(
     return 1
 
 
-def where(engine: Engine, net: Net) -> str:
-    if isinstance(engine.ground, HostGround):
-        return f"in {engine.ground.rule.folder}"
-    return f"of cluster {net.name} at {engine.identity.socket} (guarantee: {engine.ground.guarantee})"
+def where(engine: LiveEngine, network: NetworkSettings) -> str:
+    if isinstance(engine.membership, HostMembership):
+        return f"in {engine.membership.rule.folder}"
+    return f"of cluster {network.name} at {engine.identity.socket} (guarantee: {engine.membership.guarantee})"
 
 
 def say(what: str) -> None:

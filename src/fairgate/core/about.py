@@ -19,5 +19,5 @@ class About:
     symmetric: bool = False  # it never asks which id is larger, so peers can change names (check/symmetry.py)
     ids: dict[str, tuple[int, ...]] = field(
         default_factory=dict
-    )  # then: where ids stand in a "key" and by tag in a message
+    )  # then: their places in a "key", and in messages by tag
     options: dict[str, Any] = field(default_factory=dict)  # name -> default, or tuple of choices, first the default

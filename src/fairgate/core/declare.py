@@ -9,8 +9,8 @@ has a constructor, `key()` and a decoder that checks what comes from outside. A 
 with a constructor, `key()` (`key_at(now)` if it holds moments) and `from_key`. A `@node` is a protocol, or another
 node of the contract:
 
-- its fields are its state, in the order of the key; `Option[...]` and `Fixed[...]` are not part of the state. A default is
-  the value at the start; what depends on the setup is set by `initialize(setup)`, which runs last;
+- its fields are its state, in the order of the key; `Option[...]` and `Fixed[...]` are not part of the state. A default
+  is the value at the start; what depends on the setup is set by `initialize(setup)`, which runs last;
 - a method `on_...` whose last parameter is a message is the handler of that message, and gets the source first if it
   has two parameters;
 - `shown` says what people see of the state;
@@ -44,7 +44,7 @@ from fairgate.core.message import Message, as_tuples, decode_as, register_decode
 from fairgate.core.units import left, moment
 
 __all__ = [
-    "Fixed", "Id", "Ids", "Moment", "Option", "Place", "Small", "message", "node", "one_of", "record",
+    "Fixed", "Id", "Ids", "Moment", "Option", "Place", "Small", "message", "node", "one_of", "record", "typed",
 ]  # fmt: skip
 
 Class = TypeVar("Class", bound=type)
@@ -109,9 +109,8 @@ def is_framework(cls: type) -> bool:
 
 def own_fields(cls: type) -> list[Field]:
     hints = get_type_hints(cls, localns={cls.__name__: cls}, include_extras=True)
-    return [
-        Field(name, kind_of(hints[name]), vars(cls).get(name, MISSING)) for name in vars(cls).get("__annotations__", ())
-    ]
+    names = vars(cls).get("__annotations__", ())
+    return [Field(name, kind_of(hints[name]), vars(cls).get(name, MISSING)) for name in names]
 
 
 def own_handlers(cls: type) -> list[Handler]:
@@ -160,8 +159,7 @@ def remade(cls: type, functions: list[Function]) -> Any:
     """The class with its derived methods, and slots for its fields."""
     fields = {field.name for field in FIELDS[cls]}
     inherited = {field.name for base in cls.__mro__[1:] for field in FIELDS.get(base, ())}
-    scope = dict(HELPERS)
-    scope.update({name: what for name, what in named_classes(cls).items()})
+    scope = {**HELPERS, **named_classes(cls)}
     for function in functions:
         exec(compile(function.text, f"<derived for {cls.__qualname__}>", "exec"), scope)
     namespace = {name: what for name, what in vars(cls).items() if name not in fields | {"__dict__", "__weakref__"}}
@@ -169,8 +167,7 @@ def remade(cls: type, functions: list[Function]) -> Any:
     namespace["__slots__"] = tuple(sorted(fields - inherited))
     made = type(cls)(cls.__name__, cls.__bases__, namespace)
     scope[cls.__name__] = made
-    for table in (FIELDS, HANDLERS):
-        table[made] = table.pop(cls)  # type: ignore[attr-defined]
+    FIELDS[made], HANDLERS[made] = FIELDS.pop(cls), HANDLERS.pop(cls)
     DERIVED[made] = {function.name for function in functions}
     return made
 
@@ -226,17 +223,21 @@ def node(cls: Class) -> Class:
     return made  # type: ignore[no-any-return]
 
 
+def typed(cls: Class) -> Class:
+    """Fields are declared for the compiler's sake; nothing is derived."""
+    note(cls, own_fields(cls), [])
+    return remade(cls, [])  # type: ignore[no-any-return]
+
+
 def describe(cls: Any) -> None:
     """Complete what a protocol says of itself: its options, and where ids stand in keys and messages."""
     about = vars(cls).get("about")
     if about is None:
         return
     fields = merged_fields(cls)
-    options = {field.name: field.default for field in fields if field.is_option}
-    if not about.literal:
-        about.options.update(
-            {name: tuple(default) if isinstance(default, Choices) else default for name, default in options.items()}
-        )
+    for field in fields:
+        if field.is_option and not about.literal:
+            about.options[field.name] = tuple(field.default) if isinstance(field.default, Choices) else field.default
     if about.symmetric:
         named = [field for field in fields if field.is_state]
         about.ids["key"] = tuple(1 + i for i, field in enumerate(named) if field.kind.is_id)

@@ -25,7 +25,7 @@ Option = Annotated[T, "option"]  # set by whoever makes the gate; not part of th
 Fixed = Annotated[T, "fixed"]  # follows from the rest; not part of the state
 
 ROLES = ("option", "fixed")
-C_INTEGERS = {"place": "unsigned long long", "small": "int"}
+C_INTEGERS = {"object": "object", "place": "unsigned long long", "small": "int"}  # by mark, the first that applies
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Kind:
     def c(self) -> str:
         """The C type."""
         if self.base is int:
-            return next((C_INTEGERS[mark] for mark in self.marks if mark in C_INTEGERS), "long long")
+            return next((c for mark, c in C_INTEGERS.items() if mark in self.marks), "long long")
         if self.base in (bool, float):
             return "bint" if self.base is bool else "double"
         if self.base in (str, tuple, list, set, dict) or self.is_declared:

@@ -21,7 +21,7 @@ class Node:
 
     version = 1  # of the key's layout
     timed = False  # does it read `now` or set timers?
-    apart = False  # of one with many gates: is what happens at one gate nothing to the others?
+    gates_independent = False  # of one with many gates: is what happens at one gate nothing to the others?
 
     def __init__(self, me: int, setup: Setup, out: Outbox) -> None:
         self.set_up(me, setup, out)

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from fairgate.live.signals import Signals
 from fairgate.live.terminal import Terminal
-from fairgate.net.occupancy import Occupancy, is_populated
+from fairgate.net.occupancy import OccupancyFile, is_populated
 
 PR_SET_PDEATHSIG = 1
 KILLED = 128  # and the signal's number: how a shell tells of a command that died of one
@@ -21,7 +21,9 @@ libc = ctypes.CDLL(None)
 
 
 class Command:
-    def __init__(self, words: Sequence[str], environ: Mapping[str, str], occupancy: Occupancy, shared: bool) -> None:
+    def __init__(
+        self, words: Sequence[str], environ: Mapping[str, str], occupancy: OccupancyFile, shared: bool
+    ) -> None:
         self.words = words
         self.environ = environ
         self.occupancy = occupancy

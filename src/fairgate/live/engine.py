@@ -25,19 +25,19 @@ from typing import Any, TypeVar
 from fairgate.core.ids import NIL
 from fairgate.core.message import Message
 from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed, KMismatch
-from fairgate.live.chores import Chores, unforeseen
+from fairgate.live.background import BackgroundTasks, unforeseen
+from fairgate.live.engine_lock import EngineLock
 from fairgate.live.gate import NO_JOURNALS, RETAKES, LiveGate, NoJournals
-from fairgate.live.ground import Ground
-from fairgate.live.kinds import make_of, options_of
 from fairgate.live.links import Links
-from fairgate.live.monitor import Monitor
-from fairgate.live.report import Person, Questions, Report, ghosts, on_our_clock, report
+from fairgate.live.live_protocols import make_of, options_of
+from fairgate.live.membership import Membership
+from fairgate.live.report import PeerReport, Person, Questions, ghosts, on_our_clock, report
 from fairgate.live.report import encode as encode_report
 from fairgate.live.ticket import INSIDE, Ticket
 from fairgate.live.traffic import Traffic
 from fairgate.net.codec import Frame
 from fairgate.net.loop import new_loop
-from fairgate.net.roster import Change, Members, Peer, Renew, Rise, Sit
+from fairgate.net.roster import Change, Members, PeerRecord, Renew, Rise, Sit
 from fairgate.net.system import clock
 from fairgate.net.transport import Transport
 from fairgate.registry import find_protocol
@@ -62,18 +62,18 @@ def forked() -> None:
 os.register_at_fork(after_in_child=forked)
 
 
-class Engine(Chores):
+class LiveEngine(BackgroundTasks):
     me: int
-    identity: Peer
+    identity: PeerRecord
     transport: Transport
     links: Links
 
-    def __init__(self, ground: Callable[["Engine"], Ground], journals: NoJournals = NO_JOURNALS) -> None:
+    def __init__(self, membership: Callable[["LiveEngine"], Membership], journals: NoJournals = NO_JOURNALS) -> None:
         super().__init__()
         self.pid = os.getpid()
-        self.lock = Monitor()
+        self.lock = EngineLock()
         self.user_lock = self.lock.lock  # a bare lock: Ctrl-C cannot come between it and `with`
-        self.ground = ground(self)
+        self.membership = membership(self)
         self.journals = journals
         self.gates: dict[str, LiveGate] = {}
         self.local: deque[tuple[str, int, int, Message]] = deque()  # between seats of this peer
@@ -127,15 +127,15 @@ class Engine(Chores):
         await self.end()
 
     async def begin(self) -> None:
-        members = await self.ground.begin()
+        members = await self.membership.begin()
         with self.step():
             self.adopt(members)
 
     async def end(self) -> None:
         self.end_tasks()
-        self.ground.close()
+        self.membership.close()
         try:
-            await self.announce(await self.ground.leave())
+            await self.announce(await self.membership.leave())
         except (BadInput, TimeoutError) as wrong:
             log.warning("could not leave in order: %s", wrong or "no answer")
         await self.transport.close()
@@ -159,10 +159,10 @@ class Engine(Chores):
             self.closed = self.closed or why
             for gate in self.gates.values():
                 gate.close(why)
-            self.settle()
+            self.deliver_local()
 
-    def becomes(self, identity: Peer, transport: Transport, links: Links) -> None:
-        """The ground says who we are."""
+    def becomes(self, identity: PeerRecord, transport: Transport, links: Links) -> None:
+        """The membership says who we are."""
         self.identity = identity
         self.me = self.traffic.me = identity.id
         self.transport = transport
@@ -175,9 +175,9 @@ class Engine(Chores):
         with self.lock:
             self.traffic.now = clock()
             yield
-            self.settle()
+            self.deliver_local()
 
-    def settle(self) -> None:
+    def deliver_local(self) -> None:
         """What seats of this peer said to each other."""
         while self.local:
             gate, dst, src, msg = self.local.popleft()
@@ -194,7 +194,7 @@ class Engine(Chores):
                 self.traffic.now = clock()
                 work(ticket)
                 if self.local:
-                    self.settle()
+                    self.deliver_local()
             except Exception:
                 raise
             except BaseException:
@@ -298,13 +298,13 @@ class Engine(Chores):
     # The roster.
 
     async def change(self, change: Change) -> None:
-        await self.announce(await self.ground.change(change))
+        await self.announce(await self.membership.change(change))
 
     async def check(self) -> None:
-        await self.announce(await self.ground.check())
+        await self.announce(await self.membership.check())
 
     async def look(self) -> None:
-        members = await self.ground.look()
+        members = await self.membership.look()
         with self.step():
             self.adopt(members)
 
@@ -314,7 +314,7 @@ class Engine(Chores):
             self.announced = members.version
             with self.step():
                 self.adopt(members)  # first, for by it we know where they all are
-                self.ground.spread(members)
+                self.membership.spread(members)
 
     def adopt(self, members: Members) -> None:
         if members.version <= self.members.version:
@@ -330,7 +330,7 @@ class Engine(Chores):
             record = members.gate(gate.name)
             if record is not None:
                 gate.adopt(record)
-        self.ground.adopted(members)
+        self.membership.adopted(members)
 
     def dropped(self) -> None:
         self.shut(DROPPED)
@@ -340,10 +340,10 @@ class Engine(Chores):
 
     def on_up(self, peer: int) -> None:
         self.links.on_up(peer)
-        self.ground.on_up(peer)
+        self.membership.on_up(peer)
 
     def on_down(self, peer: int, why: str) -> None:
-        self.ground.on_down(peer, why)
+        self.membership.on_down(peer, why)
 
     def on_pressure(self, peer: int, full: bool) -> None:
         pass  # a gate's messages are few and small: whoever lets 16 MiB of them pile up is not alive
@@ -359,7 +359,7 @@ class Engine(Chores):
         elif kind == BREAK:
             self.break_in(*frame[1:])
         else:
-            self.ground.on_frame(peer, frame)
+            self.membership.on_frame(peer, frame)
 
     def break_in(self, name: str, ident: int) -> None:
         """A person wants this seat's permit to be over."""
@@ -392,7 +392,7 @@ class Engine(Chores):
         if old is not None:
             old.close(f"gate {name} was opened again")
             gate.seats = old.seats  # its seats may still be about to be given up: ours are others
-        self.loop.call_soon_threadsafe(self.ground.opened, name)
+        self.loop.call_soon_threadsafe(self.membership.opened, name)
         return gate
 
     async def close_gate(self, gate: LiveGate) -> None:
@@ -404,7 +404,7 @@ class Engine(Chores):
             if self.gates.get(gate.name) is gate and not gate.unseated:
                 del self.gates[gate.name]
 
-    async def ask(self, peers: Iterable[int]) -> list[Report]:
+    async def ask(self, peers: Iterable[int]) -> list[PeerReport]:
         """What these peers say of themselves; who does not answer in time is left out."""
         numbers = []
         with self.step():
@@ -441,6 +441,6 @@ class Engine(Chores):
         return future
 
 
-def close_if_open(engine: "weakref.ref[Engine]") -> None:
+def close_if_open(engine: "weakref.ref[LiveEngine]") -> None:
     if (found := engine()) is not None:
         found.close()

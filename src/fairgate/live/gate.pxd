@@ -2,14 +2,14 @@ cimport cython
 from fairgate.core.message cimport Message
 from fairgate.core.outbox cimport Outbox
 from fairgate.live.ticket cimport Ticket
-from fairgate.live.way cimport Way
+from fairgate.live.uplink cimport Uplink
 from fairgate.recovery.regenerate cimport Regenerate
 
 cdef long long NIL
 
 cdef class LiveGate:
-    cdef readonly object home, make, regenerate
-    cdef readonly Way way
+    cdef readonly object owner, make, regenerate
+    cdef readonly Uplink uplink
     cdef readonly str name, protocol
     cdef public object record
     cdef readonly long long k
@@ -31,7 +31,7 @@ cdef class LiveGate:
     @cython.locals(node=Regenerate)
     cpdef leave(self, Ticket ticket)
     @cython.locals(ticket=Ticket)
-    cpdef settle(self)
+    cpdef release_kept(self)
     @cython.locals(ticket=Ticket)
     cpdef granted(self, long long ident, long long request, long long slot, long long fence)
     cpdef on_message(self, long long dst, long long src, Message msg)

@@ -6,8 +6,8 @@ lock; what nodes send goes out through the engine when the step is over.
 
 **The same again.** Whoever leaves while nobody waits anywhere, as far as its node knows (`alone`), keeps its seat: the
 node is not told. The next request here is let in by that, one fence further, and nobody is asked. The moment the node
-hears anything at all, it is told first what it missed (`settle`). So a message that was read is never overtaken; one
-that has arrived and was not read yet could be, so after every `RETAKES` such entries all of it is read.
+hears anything at all, it is told first what it missed (`release_kept`). So a message that was read is never overtaken;
+one that has arrived and was not read yet could be, so after every `RETAKES` such entries all of it is read.
 """
 
 import logging
@@ -22,9 +22,9 @@ from fairgate.core.outbox import Outbox
 from fairgate.core.setup import FENCE_COUNT_BITS, Options, Setup
 from fairgate.errors import BadInput, FairgateError, GateClosed
 from fairgate.live.ticket import INSIDE, NO_DEADLINE, OVER, WAITING, Ticket
-from fairgate.live.way import Way
+from fairgate.live.uplink import Uplink
 from fairgate.net import roster
-from fairgate.net.roster import MOST_K, Seat
+from fairgate.net.roster import MOST_K, SeatRecord
 from fairgate.recovery.regenerate import Regenerate
 
 GHOST_REQUEST = 0  # people's requests begin with 1
@@ -35,13 +35,13 @@ chance = SystemRandom()
 log = logging.getLogger("fairgate.live")
 
 
-class Home(Protocol):
+class GateOwner(Protocol):
     """The engine, as a gate sees it."""
 
     journals: "NoJournals"
 
     @property
-    def traffic(self) -> Way: ...
+    def traffic(self) -> Uplink: ...
 
     def sit(self, gate: "LiveGate") -> None:
         """It has new seats, which the roster should have too."""
@@ -52,16 +52,16 @@ class Home(Protocol):
 
 
 class LiveGate:
-    def __init__(self, home: Home, name: str, k: int, protocol: str, make: MakeNode, options: Options) -> None:
-        self.home = home
-        self.way = home.traffic
+    def __init__(self, owner: GateOwner, name: str, k: int, protocol: str, make: MakeNode, options: Options) -> None:
+        self.owner = owner
+        self.uplink = owner.traffic
         self.name = name
         self.k = k
         self.protocol = protocol
         self.make = make
         self.options = options
-        self.regenerate = home.journals.opened(self)
-        self.record = roster.Gate(name, k, protocol, 0)
+        self.regenerate = owner.journals.opened(self)
+        self.record = roster.GateRecord(name, k, protocol, 0)
         self.hosts: dict[int, int] = {}  # by seat: the peer to send to
         self.nodes: dict[int, Regenerate] = {}  # of all seats that are or were hosted here
         self.seats = 0  # that were ever made here
@@ -84,9 +84,9 @@ class LiveGate:
             self.repair()
         if self.closed:
             raise GateClosed(self.closed)
-        self.settle()
+        self.release_kept()
         ident = self.free.pop() if self.free else self.new_seat()
-        ticket.asked = self.way.now
+        ticket.asked = self.uplink.now
         ticket.state = WAITING
         self.requests += 1
         ticket.number = self.requests
@@ -99,7 +99,7 @@ class LiveGate:
         old = self.kept
         if old is None or self.closed or self.broken is not None or is_late(old.fence):
             return None  # if it is late, the next grant asks for another view
-        self.retaken = ticket = old.again(self.way.now, note)
+        self.retaken = ticket = old.again(self.uplink.now, note)
         self.kept = None
         self.retakes += 1
         self.counts.entries += 1
@@ -109,12 +109,12 @@ class LiveGate:
     def new_seat(self) -> int:
         if self.seats == MOST_K:
             raise BadInput(f"gate {self.name}: {MOST_K} requests of one peer at once are the most")
-        ident = identity(self.way.me, self.seats)
+        ident = identity(self.uplink.me, self.seats)
         self.seats += 1
         self.nodes[ident] = self.new_node(ident)
         self.unseated.add(ident)
         if not self.standing:
-            self.home.sit(self)  # before it stands: if this is broken off in between, somebody looks in vain, no more
+            self.owner.sit(self)  # before it stands: if this is broken off in between, somebody looks in vain, no more
         self.standing.append(ident)
         return ident
 
@@ -153,7 +153,7 @@ class LiveGate:
             node.retaken(ticket.retakes)
         node.on_release(ticket.number)
 
-    def settle(self) -> None:
+    def release_kept(self) -> None:
         """Before a node hears anything: whoever has left is gone."""
         ticket = self.kept
         if ticket is not None:
@@ -190,7 +190,7 @@ class LiveGate:
                 node.ended(node.request)
         seats = [seat.ident for seat in self.record.seats if self.is_own(seat)]
         self.free = [ident for ident in [*seats, *sorted(self.unseated)] if ident not in self.tickets]
-        self.home.renew(self)
+        self.owner.renew(self)
 
     # What nodes say.
 
@@ -198,13 +198,13 @@ class LiveGate:
         ticket = self.tickets.get(ident)
         if ticket is None or ticket.number != request or ticket.state != WAITING:
             return
-        self.counts.entered(self.way.now - ticket.asked)
-        ticket.let_in(self.way.now, slot, fence)
-        self.way.tell(self, ticket)
+        self.counts.entered(self.uplink.now - ticket.asked)
+        ticket.let_in(self.uplink.now, slot, fence)
+        self.uplink.tell(self, ticket)
         if ticket.deadline != NO_DEADLINE:
-            self.home.lease_begins(self, ticket)
+            self.owner.lease_begins(self, ticket)
         if is_late(fence):
-            self.home.renew(self)
+            self.owner.renew(self)
 
     def was_lost(self, ident: int, request: int, why: str) -> None:
         ticket = self.tickets.pop(ident, None)
@@ -219,35 +219,35 @@ class LiveGate:
         if dst in self.nodes:
             self.counts.received += 1
             if self.kept is not None:
-                self.settle()
+                self.release_kept()
             self.node(dst).on_message(src, msg)
 
     def send(self, src: int, dst: int, msg: Message) -> None:
         host = self.hosts.get(dst, NIL)
         if host != NIL:
-            self.counts.sent += host != self.way.me
-            self.way.send(host, self.name, dst, src, msg)
+            self.counts.sent += host != self.uplink.me
+            self.uplink.send(host, self.name, dst, src, msg)
 
     # Views.
 
-    def adopt(self, record: roster.Gate) -> None:
+    def adopt(self, record: roster.GateRecord) -> None:
         """Also when it is closed: until the others know, they count its seats, and a census waits for all."""
         if self.broken is not None:
             self.repair()
         if record.view <= self.record.view:
             return
         log.debug("gate %s is under view %d: %s", self.name, record.view, record.seats)
-        self.settle()
+        self.release_kept()
         self.record = record
         self.counts.views += 1
         self.hosts = {seat.ident: seat.host for seat in record.seats}
         self.unseated -= self.hosts.keys()
         for seat in record.seats:
-            if seat.host == self.way.me and seat.ident not in self.nodes:
+            if seat.host == self.uplink.me and seat.ident not in self.nodes:
                 self.host(seat)
         members = record.idents()
         for ident in list(self.nodes):
-            if ident in self.unseated or self.hosts.get(ident) == self.way.me:
+            if ident in self.unseated or self.hosts.get(ident) == self.uplink.me:
                 self.node(ident).on_view(record.view, members)
             else:
                 self.no_longer_here(ident)
@@ -255,16 +255,16 @@ class LiveGate:
         known = {ident: None for ident in self.free if ident in self.nodes}  # in their order
         self.free = [ident for ident in [*mine, *known] if ident not in known and ident not in self.tickets] + [*known]
 
-    def is_own(self, seat: Seat) -> bool:
+    def is_own(self, seat: SeatRecord) -> bool:
         """One for requests of this peer."""
-        return seat.host == self.way.me and not seat.virtual and not seat.ghost
+        return seat.host == self.uplink.me and not seat.virtual and not seat.ghost
 
     def no_longer_here(self, ident: int) -> None:
         node = self.nodes.pop(ident)
         if node.inside:
             self.was_lost(ident, node.request, "its seat was given up")
 
-    def host(self, seat: Seat) -> None:
+    def host(self, seat: SeatRecord) -> None:
         """One that is nobody's."""
         node = self.nodes[seat.ident] = self.new_node(seat.ident)
         if seat.ghost:
@@ -279,7 +279,7 @@ class LiveGate:
 
     def node(self, ident: int) -> Regenerate:
         node = self.nodes[ident]
-        node.now = self.way.now
+        node.now = self.uplink.now
         return node
 
     # The end.
@@ -294,7 +294,7 @@ class LiveGate:
                 self.tell_lost(ticket, why)
             else:
                 ticket.refuse(GateClosed(why))
-        self.settle()
+        self.release_kept()
 
     def is_unused(self) -> bool:
         """Nobody asked for anything here, or nobody got it: its k and its protocol may have been a mistake."""

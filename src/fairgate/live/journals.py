@@ -26,7 +26,7 @@ from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.errors import BadInput
 from fairgate.live.gate import LiveGate, NoJournals
-from fairgate.live.kinds import options_of
+from fairgate.live.live_protocols import options_of
 from fairgate.recovery.regenerate import Regenerate
 from fairgate.trace.journal import JournalWriter, RecordingOutbox, Step
 

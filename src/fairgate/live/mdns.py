@@ -55,7 +55,7 @@ def advertise(cluster: str, address: str, interfaces: Sequence[str] = ALL) -> Ad
 
 def find(cluster: str, seconds: float = FIND_SECONDS, interfaces: Sequence[str] = ALL) -> list[str]:
     """The address of a peer of this cluster, as a list of seeds for `join`: the first that answers."""
-    found = Found()
+    found = ServiceFinder()
     asking = network(interfaces)
     try:
         ServiceBrowser(asking, KIND, found)
@@ -67,7 +67,7 @@ def find(cluster: str, seconds: float = FIND_SECONDS, interfaces: Sequence[str] 
     return [address]
 
 
-class Found(ServiceListener):
+class ServiceFinder(ServiceListener):
     def __init__(self) -> None:
         self.answers: queue.SimpleQueue[dict[bytes, bytes | None]] = queue.SimpleQueue()
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 from fairgate.core.closing import Closing
 from fairgate.errors import BadInput
-from fairgate.live.engine import Engine
+from fairgate.live.engine import LiveEngine
 from fairgate.live.gate import LiveGate
 from fairgate.live.ticket import INSIDE
 
@@ -47,10 +47,10 @@ MEASURES: tuple[Measure, ...] = (
 )
 
 
-class Gates(Collector):
+class GateCollector(Collector):
     """Asked anew for each scrape, so that entering a gate costs nothing more."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: LiveEngine) -> None:
         self.engine = engine
 
     def collect(self) -> Iterator[Metric]:
@@ -67,9 +67,9 @@ class Gates(Collector):
 
 
 class Served(Closing):
-    def __init__(self, engine: Engine, port: int, host: str) -> None:
+    def __init__(self, engine: LiveEngine, port: int, host: str) -> None:
         registry = CollectorRegistry()
-        registry.register(Gates(engine))
+        registry.register(GateCollector(engine))
         try:
             self.server, self.thread = start_http_server(port, host, registry)
         except (OSError, OverflowError) as wrong:
@@ -83,6 +83,6 @@ class Served(Closing):
         self.thread.join()
 
 
-def serve(engine: Engine, port: int, host: str = LOOPBACK) -> Served:
+def serve(engine: LiveEngine, port: int, host: str = LOOPBACK) -> Served:
     """From now until `close()`. Port 0 is any free one: `served.port`. Whoever can reach it can read it."""
     return Served(engine, port, host)

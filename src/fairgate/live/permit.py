@@ -5,9 +5,9 @@ from typing import Generic, TypeVar
 
 from fairgate.core.ids import NIL
 from fairgate.errors import BadInput, PermitLost
-from fairgate.live.engine import Engine
+from fairgate.live.engine import LiveEngine
 from fairgate.live.gate import LiveGate
-from fairgate.live.kinds import default_protocol
+from fairgate.live.live_protocols import default_protocol
 from fairgate.live.ticket import INSIDE, LOST, NO_DEADLINE, Ticket
 from fairgate.net.system import clock
 
@@ -40,7 +40,7 @@ class BasePermit:
 
     __slots__ = ("engine", "gate", "ticket")
 
-    def __init__(self, engine: Engine, gate: LiveGate, ticket: Ticket) -> None:
+    def __init__(self, engine: LiveEngine, gate: LiveGate, ticket: Ticket) -> None:
         self.engine = engine
         self.gate = gate
         self.ticket = ticket
@@ -111,7 +111,7 @@ class BaseLost(Generic[P]):
 
 
 class BaseSemaphore:
-    def __init__(self, engine: Engine, name: str, k: int, protocol: str | None = None) -> None:
+    def __init__(self, engine: LiveEngine, name: str, k: int, protocol: str | None = None) -> None:
         self.engine = engine
         self.name = name
         self.k = k
@@ -126,7 +126,7 @@ class BaseSemaphore:
                 gate=gate.name,
                 k=gate.k,
                 protocol=gate.protocol,
-                guarantee=self.engine.ground.guarantee,
+                guarantee=self.engine.membership.guarantee,
                 entries=counts.entries,
                 inside=inside,
                 waiting=len(gate.tickets) - inside,

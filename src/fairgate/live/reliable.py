@@ -69,7 +69,7 @@ class ReliableLinks(Links):
     ) -> None:
         super().__init__(transport, lock)
         self.deliver = deliver
-        self.channel = Channel(transport.me, Setup((transport.me,)), Wire(self), Desk)
+        self.channel = Channel(transport.me, Setup((transport.me,)), ChannelOutbox(self), Desk)
         self.timers: dict[str, asyncio.TimerHandle] = {}
         self.missed: set[int] = set()  # is it still so in a moment?
 
@@ -160,7 +160,7 @@ class ReliableLinks(Links):
                 self.channel.timer_due(name)
 
 
-class Wire(Outbox):
+class ChannelOutbox(Outbox):
     """The channel's outbox."""
 
     def __init__(self, links: ReliableLinks) -> None:

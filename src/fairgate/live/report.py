@@ -13,7 +13,7 @@ from fairgate.net.roster import Members
 from fairgate.net.system import clock
 
 if TYPE_CHECKING:
-    from fairgate.live.engine import Engine
+    from fairgate.live.engine import LiveEngine
 
 ANSWER_SECONDS = 2.0
 SAME_CLOCK = int(ANSWER_SECONDS * 1e9)  # two hosts that were started within so short a time are taken for one
@@ -49,7 +49,7 @@ class GateReport(msgspec.Struct, frozen=True):
     views: int
 
 
-class Report(msgspec.Struct, frozen=True):
+class PeerReport(msgspec.Struct, frozen=True):
     peer: int
     pid: int
     host: str
@@ -57,12 +57,12 @@ class Report(msgspec.Struct, frozen=True):
     now: int  # the moment of it, on the same clock as the times of its people
 
 
-def report(engine: "Engine") -> Report:
+def report(engine: "LiveEngine") -> PeerReport:
     gates = tuple([of_gate(engine, gate) for gate in engine.gates.values()])
-    return Report(engine.me, engine.pid, engine.identity.host, gates, clock())
+    return PeerReport(engine.me, engine.pid, engine.identity.host, gates, clock())
 
 
-def of_gate(engine: "Engine", gate: LiveGate) -> GateReport:
+def of_gate(engine: "LiveEngine", gate: LiveGate) -> GateReport:
     people = tuple([person(engine, ticket) for ticket in gate.tickets.values() if ticket.state in (INSIDE, WAITING)])
     counts = gate.counts
     return GateReport(
@@ -71,7 +71,7 @@ def of_gate(engine: "Engine", gate: LiveGate) -> GateReport:
     )  # fmt: skip
 
 
-def person(engine: "Engine", ticket: Ticket) -> Person:
+def person(engine: "LiveEngine", ticket: Ticket) -> Person:
     inside = ticket.state == INSIDE
     since = ticket.entered if inside else ticket.asked
     return Person(
@@ -90,7 +90,7 @@ def on_our_clock(someone: Person, now: int) -> Person:
     return msgspec.structs.replace(someone, since=someone.since + shift, deadline=deadline)
 
 
-def ghosts(gate: roster.Gate, now: int) -> list[Person]:
+def ghosts(gate: roster.GateRecord, now: int) -> list[Person]:
     """Nobody tells of them, but they are inside; their process is not known here, nor since when."""
     return [
         Person(seat.ident, NIL, 0, "", True, now, seat.slot, NIL, NO_DEADLINE, "processes whose peer is gone")
@@ -99,12 +99,12 @@ def ghosts(gate: roster.Gate, now: int) -> list[Person]:
     ]
 
 
-def encode(told: Report) -> bytes:
+def encode(told: PeerReport) -> bytes:
     return msgspec.json.encode(told)
 
 
-def read(data: bytes) -> Report:
-    return msgspec.json.decode(data, type=Report)
+def read(data: bytes) -> PeerReport:
+    return msgspec.json.decode(data, type=PeerReport)
 
 
 class Questions:
@@ -112,7 +112,7 @@ class Questions:
 
     def __init__(self) -> None:
         self.asked = 0
-        self.open: dict[int, tuple[int, asyncio.Future[Report]]] = {}  # to whom, and the answer
+        self.open: dict[int, tuple[int, asyncio.Future[PeerReport]]] = {}  # to whom, and the answer
 
     def new(self, peer: int) -> int:
         self.asked += 1
@@ -122,7 +122,7 @@ class Questions:
     def answered(self, number: int, data: bytes) -> None:
         self.told(number, read(data))
 
-    def told(self, number: int, what: Report) -> None:
+    def told(self, number: int, what: PeerReport) -> None:
         if number in self.open and not self.open[number][1].done():
             self.open[number][1].set_result(what)
 
@@ -132,7 +132,7 @@ class Questions:
             if members.peer(peer) is None:
                 answer.cancel()
 
-    async def answers(self, numbers: list[int]) -> list[Report]:
+    async def answers(self, numbers: list[int]) -> list[PeerReport]:
         """Of those who answer in time."""
         answers = [self.open[number][1] for number in numbers]
         try:

@@ -2,14 +2,14 @@ cimport cython
 from fairgate.core.message cimport Message
 from fairgate.live.gate cimport LiveGate
 from fairgate.live.links cimport Links
-from fairgate.live.monitor cimport Monitor
+from fairgate.live.engine_lock cimport EngineLock
 from fairgate.live.ticket cimport Ticket
-from fairgate.live.way cimport Way
+from fairgate.live.uplink cimport Uplink
 from fairgate.net.system cimport clock
 
-cdef class Traffic(Way):
-    cdef object home, local, others, let_in
-    cdef Monitor lock
+cdef class Traffic(Uplink):
+    cdef object owner, local, others, let_in
+    cdef EngineLock lock
     cdef public Links links
     cdef dict gates
     cdef bint stepping

@@ -11,11 +11,11 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from fairgate.core.message import Message, decode
+from fairgate.live.engine_lock import EngineLock
 from fairgate.live.gate import LiveGate
 from fairgate.live.links import Links
-from fairgate.live.monitor import Monitor
 from fairgate.live.ticket import Ticket
-from fairgate.live.way import Way
+from fairgate.live.uplink import Uplink
 from fairgate.net.codec import CodecError, Frame
 from fairgate.net.system import clock
 
@@ -23,14 +23,14 @@ MESSAGE = "m"
 NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
-class Home(Protocol):
+class TrafficOwner(Protocol):
     """The engine, as it is seen here."""
 
-    lock: Monitor
+    lock: EngineLock
     gates: dict[str, LiveGate]
     local: Any  # what its own seats say to each other
 
-    def settle(self) -> None: ...
+    def deliver_local(self) -> None: ...
 
     def abandoned(self, gate: LiveGate, ticket: Ticket) -> None: ...
 
@@ -39,13 +39,13 @@ class Home(Protocol):
     def repair(self, gate: LiveGate) -> Coroutine[Any, Any, None]: ...
 
 
-class Traffic(Way):
-    def __init__(self, home: Home, others: Callable[[int, Frame], None]) -> None:
+class Traffic(Uplink):
+    def __init__(self, owner: TrafficOwner, others: Callable[[int, Frame], None]) -> None:
         super().__init__()
-        self.home = home
-        self.lock = home.lock
-        self.gates = home.gates
-        self.local = home.local
+        self.owner = owner
+        self.lock = owner.lock
+        self.gates = owner.gates
+        self.local = owner.local
         self.others = others  # takes all other frames
         self.links: Links | None = None  # until it is known who we are
         self.stepping = False
@@ -87,7 +87,7 @@ class Traffic(Way):
                 except BaseException:
                     if gate is not None:
                         gate.broken = Ticket()  # no request in particular
-                        self.home.from_outside(self.home.repair(gate))
+                        self.owner.from_outside(self.owner.repair(gate))
                     raise
         except NONSENSE as wrong:
             raise nothing(frame, wrong) from wrong
@@ -100,7 +100,7 @@ class Traffic(Way):
             if gate is not None:
                 gate.on_message(dst, src, msg)
             if self.local:
-                self.home.settle()
+                self.owner.deliver_local()
         finally:
             self.stepping = False
 
@@ -111,7 +111,7 @@ class Traffic(Way):
         if self.stepping:
             self.let_in.append((gate, ticket))
         elif not ticket.wake():
-            self.home.abandoned(gate, ticket)
+            self.owner.abandoned(gate, ticket)
 
     def on_quiet(self) -> None:
         while self.let_in:
@@ -120,7 +120,7 @@ class Traffic(Way):
             except IndexError:  # two threads read, and the other one has told it
                 return
             if not ticket.wake():
-                self.home.abandoned(gate, ticket)
+                self.owner.abandoned(gate, ticket)
 
     # Out.
 

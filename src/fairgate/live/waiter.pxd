@@ -1,7 +1,7 @@
 from fairgate.net.reader cimport Reader
 from fairgate.net.system cimport heed
 
-cdef class Waiter:
+cdef class ThreadWaiter:
     cdef readonly Reader reader
     cdef readonly object news
 

@@ -10,7 +10,7 @@ from fairgate.net.reader import Reader, Waiting
 from fairgate.net.system import heed
 
 
-class Waiter:
+class ThreadWaiter:
     def __init__(self, reader: Reader | None = None) -> None:
         self.reader = reader
         self.news: threading.Lock | None = None  # for who does not read

@@ -20,22 +20,7 @@ from fairgate.mutation.judges import judge
 from fairgate.processes import in_processes
 
 # Not the algorithm.
-UNTOUCHED = frozenset(
-    [
-        "__init__",
-        "alone",
-        "coordinators",
-        "key",
-        "load",
-        "loaded",
-        "retaken",
-        "initialize",
-        "set_fields",
-        "set_up",
-        "show",
-        "tokens",
-    ]
-)
+UNTOUCHED = frozenset(["__init__", "alone", "coordinators", "initialize", "loaded", "retaken", "show", "tokens"])
 STATE = frozenset(["armed", "load_resp", "load_sides", "sides_key"])  # parts of `key` and `load` by other names
 MOST_TURNS = 10_000  # of one loop in one step
 

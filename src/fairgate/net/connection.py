@@ -2,7 +2,7 @@
 
 Who dialled says `("hello", PROTOCOL, cluster, its id, the id it wants or NIL)`. Who accepted answers the same, or
 `("refused", why)` and closes. Who dialled says `("ready",)`. Now the connection is *up*, and what comes is passed on.
-Whether to accept is for the transport to say (`Home`); this file is about bytes.
+Whether to accept is for the transport to say (`ConnectionOwner`); this file is about bytes.
 
 What is sent by one callback of the loop leaves in one system call: what answers frames right after they were passed on,
 the rest after this turn of the loop. (That an answer does not wait for the turn's end is worth it: docs/benchmarks.md.)
@@ -34,7 +34,7 @@ LOW, HIGH, MOST = 1 << 16, 1 << 18, 1 << 24  # bytes that wait to be read by the
 log = logging.getLogger("fairgate.net")
 
 
-class Home(Protocol):
+class ConnectionOwner(Protocol):
     """The transport, as a connection sees it."""
 
     greeting_seconds: float
@@ -64,12 +64,12 @@ class Home(Protocol):
 
 
 class Connection(Pipe, asyncio.Protocol):
-    home: Home
+    owner: ConnectionOwner
     link: asyncio.Transport
 
-    def __init__(self, home: Home, where: str, dial: Any = None) -> None:
+    def __init__(self, owner: ConnectionOwner, where: str, dial: Any = None) -> None:
         # Who accepted is told no more than a hello before it has answered, so it may be strict until then.
-        super().__init__(home, LIMIT if dial else HELLO_LIMIT)
+        super().__init__(owner, LIMIT if dial else HELLO_LIMIT)
         self.where = where  # for people
         self.dial = dial  # who wanted it; None: the other side
         self.full = False
@@ -87,37 +87,37 @@ class Connection(Pipe, asyncio.Protocol):
         self.link.set_write_buffer_limits(HIGH, LOW)
         if self.link.get_extra_info("sslcontext") is None:
             self.raw = Wire(os.dup(self.link.get_extra_info("socket").fileno()))
-        self.timer = self.loop.call_later(self.home.greeting_seconds, self.too_late)
-        self.home.made(self)
+        self.timer = self.loop.call_later(self.owner.greeting_seconds, self.too_late)
+        self.owner.made(self)
 
     def data_received(self, data: bytes) -> None:
-        home = self.home
-        home.receiving = True
+        owner = self.owner
+        owner.receiving = True
         try:
             for frame in self.decoder.feed(data):
                 if self.up:
-                    home.on_frame(self.peer, frame)
+                    owner.on_frame(self.peer, frame)
                 elif not self.why:
-                    home.greeted(self, frame)
+                    owner.greeted(self, frame)
         except CodecError as wrong:
             self.drop(f"{NO_FRAME}{wrong}", logging.WARNING)
         finally:
-            home.receiving = False
-            home.flush()
-            home.on_quiet()
-        if self.up and self.raw is not None and home.reader is not None:
+            owner.receiving = False
+            owner.flush()
+            owner.on_quiet()
+        if self.up and self.raw is not None and owner.reader is not None:
             self.link.pause_reading()
-            home.reader.add(self, self.raw.fileno())
+            owner.reader.add(self, self.raw.fileno())
 
     def pause_writing(self) -> None:
         self.full = True
         if self.up:
-            self.home.on_pressure(self.peer, True)
+            self.owner.on_pressure(self.peer, True)
 
     def resume_writing(self) -> None:
         self.full = False
         if self.up:
-            self.home.on_pressure(self.peer, False)
+            self.owner.on_pressure(self.peer, False)
 
     def connection_lost(self, error: Exception | None) -> None:
         self.end(CLOSED if error is None else explain(error))
@@ -125,7 +125,7 @@ class Connection(Pipe, asyncio.Protocol):
         if not self.settled.done():
             self.settled.set_result(False)
         self.gone.set_result(None)
-        self.home.lost(self)
+        self.owner.lost(self)
 
     # What the transport calls.
 
@@ -141,7 +141,7 @@ class Connection(Pipe, asyncio.Protocol):
 
     def post(self, data: bytes) -> None:
         if not self.waiting:
-            self.home.unsent(self)
+            self.owner.unsent(self)
         self.waiting.append(data)
         self.size += len(data)
         if self.size > MOST or (self.full and self.size + self.unread() > MOST):
@@ -194,8 +194,8 @@ class Connection(Pipe, asyncio.Protocol):
             self.link.close()
 
     def close_raw(self) -> None:
-        if self.raw is not None and self.home.reader is not None:
-            self.home.reader.remove(self.raw.fileno())
+        if self.raw is not None and self.owner.reader is not None:
+            self.owner.reader.remove(self.raw.fileno())
         with self.writing:
             if self.raw is not None:
                 self.loop.remove_writer(self.raw.fileno())
@@ -224,7 +224,7 @@ class Connection(Pipe, asyncio.Protocol):
             self.timer.cancel()
 
     def too_late(self) -> None:
-        self.drop(f"it said no hello within {self.home.greeting_seconds:g} s", logging.WARNING)
+        self.drop(f"it said no hello within {self.owner.greeting_seconds:g} s", logging.WARNING)
 
     def name(self) -> str:
         return self.where if self.peer == NIL else f"peer {self.peer} at {self.where}"

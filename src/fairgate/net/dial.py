@@ -11,8 +11,7 @@ from typing import Protocol
 
 from fairgate.core.ids import NIL
 from fairgate.net.address import Address, TcpAddress
-from fairgate.net.connection import Connection
-from fairgate.net.connection import Home as ConnectionHome
+from fairgate.net.connection import Connection, ConnectionOwner
 from fairgate.net.tls import CLOSED, Tls, explain
 
 FIRST, SLOWEST = 0.02, 3.0  # seconds between tries
@@ -22,7 +21,7 @@ UNSAID = ", perhaps because it does not accept our certificate"  # with TLS 1.3 
 log = logging.getLogger("fairgate.net")
 
 
-class Home(ConnectionHome, Protocol):
+class DialOwner(ConnectionOwner, Protocol):
     """The transport, as a dial sees it."""
 
     tls: Tls | None
@@ -34,8 +33,8 @@ class Home(ConnectionHome, Protocol):
 class Dial:
     """`peer` is who is there, `NIL` until that is known; `why` is why the last try failed, or nothing."""
 
-    def __init__(self, home: Home, address: Address, peer: int, quiet: bool = False) -> None:
-        self.home = home
+    def __init__(self, owner: DialOwner, address: Address, peer: int, quiet: bool = False) -> None:
+        self.owner = owner
         self.address = address
         self.wanted = peer
         self.peer = peer
@@ -50,7 +49,7 @@ class Dial:
     async def keep(self) -> None:
         delay = FIRST
         while True:
-            while self.home.is_taken(self.peer):
+            while self.owner.is_taken(self.peer):
                 delay = FIRST
                 self.changed.clear()
                 await self.changed.wait()
@@ -63,7 +62,7 @@ class Dial:
     async def attempt(self) -> bool:
         """Whether it came to a connection that is up."""
         self.yielded = False
-        made = Connection(self.home, str(self.address), self)
+        made = Connection(self.owner, str(self.address), self)
         self.connecting = asyncio.get_running_loop().create_task(self.connect(made))
         try:
             done, _ = await asyncio.wait([self.connecting], timeout=CONNECT_SECONDS)
@@ -75,7 +74,7 @@ class Dial:
                 if await made.settled:
                     return True
                 if not self.yielded:
-                    self.failed(made.why + (UNSAID if made.why == CLOSED and self.home.tls is not None else ""))
+                    self.failed(made.why + (UNSAID if made.why == CLOSED and self.owner.tls is not None else ""))
         finally:
             if self.connection is not made:  # else it is done, or will be at once
                 self.connecting.cancel()
@@ -87,7 +86,7 @@ class Dial:
     async def connect(self, made: Connection) -> None:
         loop = asyncio.get_running_loop()
         if isinstance(self.address, TcpAddress):
-            tls = self.home.tls
+            tls = self.owner.tls
             await loop.create_connection(
                 lambda: made, self.address.host, self.address.port, ssl=None if tls is None else tls.client
             )

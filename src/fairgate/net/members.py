@@ -31,7 +31,7 @@ from fairgate.errors import BadInput
 from fairgate.net import occupancy
 from fairgate.net.access import Access, open_shared
 from fairgate.net.address import listen_unix
-from fairgate.net.roster import SCHEMA, At, Change, Go, Members, Peer, Place, Rise, changed, gone
+from fairgate.net.roster import SCHEMA, At, Change, Go, Members, PeerRecord, PidNamespace, Rise, changed, gone
 from fairgate.net.watch import is_alive, start_time
 
 FILE, LOCK, SOCKET = "members.json", "lock", ".sock"
@@ -41,7 +41,7 @@ LOCK_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Joined:
-    me: Peer
+    me: PeerRecord
     members: Members
     listener: socket.socket  # for `Transport.serve`
 
@@ -52,7 +52,7 @@ class Joined:
 def join(rule: Access) -> Joined:
     """This process becomes a peer; the dead are removed on the way."""
     listener: socket.socket | None = None
-    me: Peer | None = None
+    me: PeerRecord | None = None
 
     def step(members: Members) -> Members:
         nonlocal listener, me
@@ -61,7 +61,7 @@ def join(rule: Access) -> Joined:
         path = rule.folder / f"{ident}{SOCKET}"
         listener = listen_unix(path, rule.group is not None)
         pid = os.getpid()
-        me = Peer(ident, pid, start_time(pid), str(path), os.geteuid(), int(time.time()), socket.gethostname())
+        me = PeerRecord(ident, pid, start_time(pid), str(path), os.geteuid(), int(time.time()), socket.gethostname())
         return msgspec.structs.replace(members, peers=(*members.peers, me), place=here())
 
     try:
@@ -80,9 +80,9 @@ def leave(rule: Access, ident: int, ghosts: bool = False) -> Members:
     return change(rule, lambda members: without(rule.folder, members, {ident}, ghosts))
 
 
-def remove_dead(rule: Access) -> tuple[Members, tuple[Peer, ...]]:
+def remove_dead(rule: Access) -> tuple[Members, tuple[PeerRecord, ...]]:
     """The file afterwards, and who was removed now: if two peers ask at once, one of them gets the list."""
-    dead: tuple[Peer, ...] = ()
+    dead: tuple[PeerRecord, ...] = ()
 
     def step(members: Members) -> Members:
         nonlocal dead
@@ -113,12 +113,12 @@ def now() -> At:
     return At(int(time.time()))
 
 
-def here() -> Place:
+def here() -> PidNamespace:
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return Place(socket.gethostname(), boot, Path("/proc/self/ns/pid").stat().st_ino)
+    return PidNamespace(socket.gethostname(), boot, Path("/proc/self/ns/pid").stat().st_ino)
 
 
-def is_dead(peer: Peer, members: Members, place: Place) -> bool:
+def is_dead(peer: PeerRecord, members: Members, place: PidNamespace) -> bool:
     """As seen from this place. BadInput if it cannot be known."""
     if members.place == place:
         return not is_alive(peer.pid, peer.started)

@@ -42,7 +42,7 @@ class Held(msgspec.Struct, frozen=True):
 
 
 @dataclass
-class Occupancy:
+class OccupancyFile:
     path: Path
     held: Held
     file: int
@@ -74,7 +74,7 @@ def path_of(folder: Path, ident: int) -> Path:
     return folder / f"{ident}{HELD}"
 
 
-def occupy(rule: Access, held: Held) -> Occupancy:
+def occupy(rule: Access, held: Held) -> OccupancyFile:
     """BadInput if the directory cannot be written to."""
     held = msgspec.structs.replace(held, boot=boot())
     path = path_of(rule.folder, held.ident)
@@ -84,7 +84,7 @@ def occupy(rule: Access, held: Held) -> Occupancy:
         os.pwrite(file, padded(held), 0)
     except OSError as wrong:
         raise BadInput(f"cannot write {path}: {wrong.strerror}") from wrong
-    return Occupancy(path, held, file)
+    return OccupancyFile(path, held, file)
 
 
 def found(folder: Path) -> list[Held]:

@@ -3,7 +3,7 @@ from fairgate.net.codec cimport Decoder
 from fairgate.net.system cimport Latch, Wire
 
 cdef class Pipe:
-    cdef public object home, loop, link
+    cdef public object owner, loop, link
     cdef public Wire raw
     cdef public Latch writing
     cdef public long long peer

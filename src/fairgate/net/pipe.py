@@ -20,8 +20,8 @@ NO_FRAME = "it sent no frame: "
 
 
 class Pipe:
-    def __init__(self, home: Any, limit: int) -> None:
-        self.home = home
+    def __init__(self, owner: Any, limit: int) -> None:
+        self.owner = owner
         self.peer = NIL  # until the greeting
         self.up = False
         self.loop = asyncio.get_running_loop()
@@ -65,7 +65,7 @@ class Pipe:
                 if not self.up:
                     break
                 if elsewhere is None:
-                    self.home.on_frame(self.peer, frame)
+                    self.owner.on_frame(self.peer, frame)
                 elif not elsewhere(self.peer, frame):
                     self.later(self.pass_on, frame)
         except BlockingIOError:  # somebody else has read it
@@ -85,7 +85,7 @@ class Pipe:
         """In the loop's thread, what was read in another."""
         try:
             if self.up:
-                self.home.on_frame(self.peer, frame)
+                self.owner.on_frame(self.peer, frame)
         except CodecError as wrong:
             self.drop(f"{NO_FRAME}{wrong}", logging.WARNING)
 

@@ -1,11 +1,11 @@
 # Compiled code is not broken off by Ctrl-C either: whoever reads leaves its place as it should.
 cimport cython
 from fairgate.net.pipe cimport Pipe
-from fairgate.net.system cimport Latch, Sight, heed
+from fairgate.net.system cimport Latch, Poller, heed
 
 cdef class Reader:
-    cdef readonly object home, loop, on_quiet, elsewhere, timer
-    cdef readonly Sight sockets, shown
+    cdef readonly object owner, loop, on_quiet, elsewhere, timer
+    cdef readonly Poller sockets, shown
     cdef readonly Latch reading, place
     cdef readonly dict connections
     cdef readonly long long bell, inner

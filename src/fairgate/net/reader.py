@@ -22,14 +22,14 @@ from typing import Protocol
 
 from fairgate.net.codec import Frame
 from fairgate.net.pipe import Pipe
-from fairgate.net.system import Latch, Sight, heed
+from fairgate.net.system import Latch, Poller, heed
 
 LOOK_SECONDS = 0.5
 CLOSE_SECONDS = 1.0  # that the end of a peer waits for a thread which is kept from leaving
 NO_BELL = -1
 
 
-class Home(Protocol):
+class ReaderOwner(Protocol):
     """The transport, as it is seen here."""
 
     loop: asyncio.AbstractEventLoop
@@ -47,17 +47,17 @@ class Waiting(Protocol):
 
 
 class Reader:
-    def __init__(self, home: Home, elsewhere: Callable[[int, Frame], bool]) -> None:
-        self.home = home
-        self.on_quiet = home.on_quiet
+    def __init__(self, owner: ReaderOwner, elsewhere: Callable[[int, Frame], bool]) -> None:
+        self.owner = owner
+        self.on_quiet = owner.on_quiet
         self.elsewhere = elsewhere
-        self.loop = home.loop
+        self.loop = owner.loop
         self.connections: dict[int, Pipe] = {}  # by their sockets' numbers
         self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self.sockets = Sight()
+        self.sockets = Poller()
         self.sockets.add(self.bell)
         self.inner = self.sockets.fileno()
-        self.shown = Sight()
+        self.shown = Poller()
         self.shown.add(self.inner)
         self.reading = Latch()
         self.place = Latch()  # of the one user's thread that reads
@@ -79,12 +79,12 @@ class Reader:
     # In the loop's thread.
 
     def look(self) -> None:
-        self.home.receiving = True
+        self.owner.receiving = True
         try:
             self.take(self.sockets.wait(0), None)
         finally:
-            self.home.receiving = False
-            self.home.flush()
+            self.owner.receiving = False
+            self.owner.flush()
             self.on_quiet()
 
     def look_again(self) -> None:

@@ -26,7 +26,7 @@ LONGEST_NAME = 200
 MOST_K = SEATS // 2  # the other half are people's seats
 
 
-class Place(msgspec.Struct, frozen=True):
+class PidNamespace(msgspec.Struct, frozen=True):
     """Where process numbers mean the same."""
 
     host: str = ""
@@ -34,7 +34,7 @@ class Place(msgspec.Struct, frozen=True):
     pids: int = 0  # the pid namespace
 
 
-class Peer(msgspec.Struct, frozen=True):
+class PeerRecord(msgspec.Struct, frozen=True):
     id: int
     pid: int
     started: int  # clock ticks, see watch.py
@@ -44,7 +44,7 @@ class Peer(msgspec.Struct, frozen=True):
     host: str = ""  # its name, for people
 
 
-class Seat(msgspec.Struct, frozen=True):
+class SeatRecord(msgspec.Struct, frozen=True):
     ident: int
     host: int  # a peer
     virtual: bool = False
@@ -52,12 +52,12 @@ class Seat(msgspec.Struct, frozen=True):
     slot: int = NIL  # where the ghost is, if the protocol has slots
 
 
-class Gate(msgspec.Struct, frozen=True):
+class GateRecord(msgspec.Struct, frozen=True):
     name: str
     k: int
     protocol: str
     view: int  # its number; the fences given under it are above view * 2^32
-    seats: tuple[Seat, ...] = ()  # people's first: who is first leads
+    seats: tuple[SeatRecord, ...] = ()  # people's first: who is first leads
 
     def idents(self) -> tuple[int, ...]:
         return tuple([seat.ident for seat in self.seats])
@@ -67,14 +67,14 @@ class Members(msgspec.Struct, frozen=True):
     schema: int = SCHEMA
     version: int = 0
     epoch: int = 0  # the highest number that was ever given to a view
-    place: Place = Place()
-    peers: tuple[Peer, ...] = ()
-    gates: tuple[Gate, ...] = ()
+    place: PidNamespace = PidNamespace()
+    peers: tuple[PeerRecord, ...] = ()
+    gates: tuple[GateRecord, ...] = ()
 
-    def gate(self, name: str) -> Gate | None:
+    def gate(self, name: str) -> GateRecord | None:
         return next((gate for gate in self.gates if gate.name == name), None)
 
-    def peer(self, ident: int) -> Peer | None:
+    def peer(self, ident: int) -> PeerRecord | None:
         return next((peer for peer in self.peers if peer.id == ident), None)
 
 
@@ -136,12 +136,12 @@ def sat_down(members: Members, change: Sit, at: At) -> Members:
     check_gate(change)
     if members.peer(change.host) is None:
         raise BadInput(f"peer {change.host} is not a member any more: it left, or was taken for dead")
-    gate = members.gate(change.gate) or Gate(change.gate, change.k, change.protocol, 0)
+    gate = members.gate(change.gate) or GateRecord(change.gate, change.k, change.protocol, 0)
     if gate.k != change.k:
         raise KMismatch(gate.name, change.k, gate.k)
     if gate.protocol != change.protocol:
         raise BadInput(f"gate {gate.name} runs {gate.protocol}, and you asked for {change.protocol}")
-    new = tuple(Seat(ident, change.host) for ident in change.idents if ident not in gate.idents())
+    new = tuple(SeatRecord(ident, change.host) for ident in change.idents if ident not in gate.idents())
     return with_gate(members, replace(gate, seats=(*gate.seats, *new)), at) if new else members
 
 
@@ -170,13 +170,13 @@ def gone(members: Members, change: Go, at: At) -> Members:
     return after
 
 
-def with_gate(members: Members, gate: Gate, at: At) -> Members:
+def with_gate(members: Members, gate: GateRecord, at: At) -> Members:
     """With this gate, seats put in order, under a new view; without it if nobody is left there."""
     people = [seat for seat in gate.seats if not seat.ghost and not seat.virtual]
     warden = people[0].host if people else NIL
     ghosts = [replace(seat, host=warden) for seat in gate.seats if seat.ghost]
     missing = gate.k - len(people) - len(ghosts) if people else 0
-    virtual = [Seat(identity(warden, SEATS - 1 - i), warden, virtual=True) for i in range(missing)]
+    virtual = [SeatRecord(identity(warden, SEATS - 1 - i), warden, virtual=True) for i in range(missing)]
     others = tuple(other for other in members.gates if other.name != gate.name)
     if not people and not ghosts:
         return replace(members, gates=others)

@@ -10,7 +10,7 @@ cdef class Wire:
     cpdef bytes take(self)
     cpdef Py_ssize_t give(self, data) except -1
 
-cdef class Sight:
+cdef class Poller:
     cdef readonly int number
     cdef change(self, int what, int number, unsigned int events)
     cpdef hide(self, int number, bint hidden)

@@ -39,7 +39,7 @@ class Wire:
         self.socket.close()
 
 
-class Sight:
+class Poller:
     """Of many sockets, those from which something can be read."""
 
     def __init__(self) -> None:

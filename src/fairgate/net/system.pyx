@@ -135,7 +135,7 @@ cdef class Wire:
             self.number = -1
 
 
-cdef class Sight:
+cdef class Poller:
     def __cinit__(self):
         self.number = epoll_create1(EPOLL_CLOEXEC)
         if self.number < 0:

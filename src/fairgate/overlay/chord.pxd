@@ -1,23 +1,10 @@
 cimport cython
 from fairgate.core.keyspace cimport clockwise, past, place_of, top_bit
 from fairgate.overlay.chord_table cimport KeptChordTable
-from fairgate.overlay.living cimport Ask, Living, Ping
-from fairgate.overlay.overlay cimport Found, Lookup, Upkeep
+from fairgate.overlay.living cimport Living
+from fairgate.overlay.messages cimport Ask, Changed, Found, Lookup, Notify, Ping, Tell, Upkeep
 
 cdef long long NIL
-
-@cython.final
-cdef class Tell(Upkeep):
-    cdef readonly long long predecessor
-    cdef readonly tuple successors
-
-@cython.final
-cdef class Notify(Upkeep):
-    cdef readonly long long behind
-
-@cython.final
-cdef class Changed(Upkeep):
-    pass
 
 cdef class Chord(Living):
     cdef public KeptChordTable table

@@ -19,54 +19,14 @@ missed.
 from fairgate.core.ids import NIL
 from fairgate.core.keyspace import clockwise, past, place_of, top_bit
 from fairgate.core.layers import MakeNode
-from fairgate.core.message import Key, register
+from fairgate.core.message import Key
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.overlay.chord_table import FINGERS, SUCCESSORS, KeptChordTable
-from fairgate.overlay.living import Ask, Living, Ping
-from fairgate.overlay.overlay import Found, Lookup, Upkeep
+from fairgate.overlay.living import Living
+from fairgate.overlay.messages import Ask, Changed, Found, Lookup, Notify, Ping, Tell, Upkeep
 from fairgate.overlay.ring import Ring
 from fairgate.overlay.table import Table
-
-
-class Tell(Upkeep):
-    """My predecessor, and my successors."""
-
-    __slots__ = ("predecessor", "successors")
-    tag = "cd.tell"
-
-    def __init__(self, predecessor: int, successors: tuple[int, ...]) -> None:
-        self.predecessor = predecessor
-        self.successors = tuple(successors)
-
-    def key(self) -> Key:
-        return (self.tag, self.predecessor, self.successors)
-
-
-class Notify(Upkeep):
-    """I think that I am your predecessor; behind me is this one."""
-
-    __slots__ = ("behind",)
-    tag = "cd.notify"
-
-    def __init__(self, behind: int) -> None:
-        self.behind = behind
-
-    def key(self) -> Key:
-        return (self.tag, self.behind)
-
-
-class Changed(Upkeep):
-    """Ask me again."""
-
-    __slots__ = ()
-    tag = "cd.changed"
-
-    def key(self) -> Key:
-        return (self.tag,)
-
-
-register(Tell, Notify, Changed)
 
 
 class Chord(Living):

@@ -2,31 +2,13 @@ cimport cython
 from fairgate.core.keyed cimport Keyed
 from fairgate.core.keyspace cimport place_of
 from fairgate.core.layers cimport Layer
-from fairgate.overlay.overlay cimport Found, Lookup, Overlay, Upkeep
+from fairgate.overlay.overlay cimport Overlay
 from fairgate.overlay.ring cimport Ring
 from fairgate.overlay.table cimport Table
-from fairgate.overlay.titles cimport Estate, Titled
+from fairgate.overlay.titles cimport Titled
+from fairgate.overlay.messages cimport Ask, Estate, Found, Leaving, Lookup, Ping, Pong, Said, Upkeep
 
 cdef long long NIL
-
-cdef class Said(Upkeep):
-    cdef readonly bint member
-
-@cython.final
-cdef class Ping(Said):
-    pass
-
-@cython.final
-cdef class Pong(Said):
-    pass
-
-@cython.final
-cdef class Ask(Said):
-    pass
-
-@cython.final
-cdef class Leaving(Upkeep):
-    pass
 
 cdef class Living(Titled):
     cdef readonly unsigned long long place

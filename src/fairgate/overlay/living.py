@@ -13,62 +13,17 @@ from fairgate.core.ids import NIL
 from fairgate.core.keyed import Keyed
 from fairgate.core.keyspace import place_of
 from fairgate.core.layers import Layer, MakeNode
-from fairgate.core.message import Key, register
+from fairgate.core.message import Key
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
-from fairgate.overlay.overlay import Found, Lookup, Overlay, Upkeep
+from fairgate.overlay.messages import Ask, Estate, Found, Leaving, Lookup, Ping, Pong, Said, Upkeep
+from fairgate.overlay.overlay import Overlay
 from fairgate.overlay.ring import Ring, ring_of
 from fairgate.overlay.spans import spans_between
 from fairgate.overlay.table import Table
-from fairgate.overlay.titles import TITLE, Estate, Titled
+from fairgate.overlay.titles import TITLE, Titled
 
 TICK = "upkeep"
-
-
-class Said(Upkeep):
-    """... and whether who says it is on the ring."""
-
-    __slots__ = ("member",)
-
-    def __init__(self, member: bool) -> None:
-        self.member = member
-
-    def key(self) -> Key:
-        return (self.tag, self.member)
-
-
-class Ping(Said):
-    """Are you there?"""
-
-    __slots__ = ()
-    tag = "ov.ping"
-
-
-class Pong(Said):
-    """I am."""
-
-    __slots__ = ()
-    tag = "ov.pong"
-
-
-class Ask(Said):
-    """Who are your neighbours?"""
-
-    __slots__ = ()
-    tag = "ov.ask"
-
-
-class Leaving(Upkeep):
-    """Forget me."""
-
-    __slots__ = ()
-    tag = "ov.leaving"
-
-    def key(self) -> Key:
-        return (self.tag,)
-
-
-register(Ping, Pong, Ask, Leaving)
 
 
 class Living(Titled):

@@ -3,25 +3,9 @@ from fairgate.core.kbr cimport Door, Rider
 from fairgate.core.keyed cimport Keyed
 from fairgate.core.layers cimport Layer
 from fairgate.core.message cimport Message
+from fairgate.overlay.messages cimport Found, Lookup, Upkeep
 
 cdef long long NIL
-
-cdef class Upkeep(Message):
-    pass
-
-@cython.final
-cdef class Lookup(Upkeep):
-    cdef readonly unsigned long long target
-    cdef readonly long long asker
-    cdef readonly bint upkeep
-    cdef readonly long long hops
-
-@cython.final
-cdef class Found(Upkeep):
-    cdef readonly unsigned long long target
-    cdef readonly bint upkeep
-    cdef readonly long long hops
-    cdef readonly tuple names
 
 cdef class Overlay(Layer):
     cdef public list local

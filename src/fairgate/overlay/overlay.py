@@ -9,52 +9,12 @@ from fairgate.core.ids import NIL
 from fairgate.core.kbr import Door, Rider
 from fairgate.core.keyed import Keyed
 from fairgate.core.layers import UP, Layer, MakeNode
-from fairgate.core.message import Key, Message, register
+from fairgate.core.message import Message
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
+from fairgate.overlay.messages import Found, Lookup, Upkeep
 
 MOST_HOPS = 1_000  # of a lookup: where tables contradict each other it may run in circles
-
-
-class Upkeep(Message):
-    """A message of the overlay itself: about tables, not about gates."""
-
-    __slots__ = ()
-
-
-class Lookup(Upkeep):
-    """Who owns the key `target`? The `asker` wants to know, for its tables (`upkeep`) or for what it carries."""
-
-    __slots__ = ("asker", "hops", "target", "upkeep")
-    tag = "ov.lookup"
-
-    def __init__(self, target: int, asker: int, upkeep: bool, hops: int) -> None:
-        self.target = target
-        self.asker = asker
-        self.upkeep = upkeep
-        self.hops = hops
-
-    def key(self) -> Key:
-        return (self.tag, self.target, self.asker, self.upkeep, self.hops)
-
-
-class Found(Upkeep):
-    """I do. It took so many hops, and these are nodes near me."""
-
-    __slots__ = ("hops", "names", "target", "upkeep")
-    tag = "ov.found"
-
-    def __init__(self, target: int, upkeep: bool, hops: int, names: tuple[int, ...]) -> None:
-        self.target = target
-        self.upkeep = upkeep
-        self.hops = hops
-        self.names = tuple(names)
-
-    def key(self) -> Key:
-        return (self.tag, self.target, self.upkeep, self.hops, self.names)
-
-
-register(Lookup, Found)
 
 
 class Overlay(Layer):

@@ -1,14 +1,11 @@
 cimport cython
 from fairgate.core.keyspace cimport digit, place_of, shared_digits
-from fairgate.overlay.living cimport Ask, Living, Ping
-from fairgate.overlay.overlay cimport Found, Lookup, Overlay, Upkeep
+from fairgate.overlay.living cimport Living
+from fairgate.overlay.overlay cimport Overlay
 from fairgate.overlay.pastry_table cimport KeptPastryTable
+from fairgate.overlay.messages cimport Ask, Found, Lookup, Names, Ping, Upkeep
 
 cdef long long NIL
-
-@cython.final
-cdef class Names(Upkeep):
-    cdef readonly tuple names
 
 cdef class Pastry(Living):
     cdef public KeptPastryTable table

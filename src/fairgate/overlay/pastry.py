@@ -18,32 +18,17 @@ owner of a cell's goal, or one of its two neighbours, is the node that belongs t
 from fairgate.core.ids import NIL
 from fairgate.core.keyspace import digit, place_of, shared_digits
 from fairgate.core.layers import MakeNode
-from fairgate.core.message import Key, register
+from fairgate.core.message import Key
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
-from fairgate.overlay.living import Ask, Living, Ping
-from fairgate.overlay.overlay import Found, Lookup, Overlay, Upkeep
+from fairgate.overlay.living import Living
+from fairgate.overlay.messages import Ask, Found, Lookup, Names, Ping, Upkeep
+from fairgate.overlay.overlay import Overlay
 from fairgate.overlay.pastry_table import BITS, LEAVES, KeptPastryTable
 from fairgate.overlay.ring import Ring
 from fairgate.overlay.table import Table
 
 CELLS = 4  # looked up in a period: the option `pastry_cells`
-
-
-class Names(Upkeep):
-    """These I know."""
-
-    __slots__ = ("names",)
-    tag = "pa.names"
-
-    def __init__(self, names: tuple[int, ...]) -> None:
-        self.names = tuple(names)
-
-    def key(self) -> Key:
-        return (self.tag, self.names)
-
-
-register(Names)
 
 
 class Pastry(Living):

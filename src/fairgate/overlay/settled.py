@@ -15,7 +15,7 @@ from fairgate.overlay.table import Table
 
 
 class Settled(Overlay):
-    apart = True  # nothing is learnt on the way
+    gates_independent = True  # nothing is learnt on the way
 
     def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeNode) -> None:
         self.table = self.make_table(me, setup)

@@ -1,14 +1,9 @@
 cimport cython
 from fairgate.core.keyed cimport Keyed
-from fairgate.overlay.overlay cimport Overlay, Upkeep
+from fairgate.overlay.overlay cimport Overlay
+from fairgate.overlay.messages cimport Estate, Upkeep
 
 cdef long long NIL
-
-@cython.final
-cdef class Estate(Upkeep):
-    cdef readonly long long number
-    cdef readonly object first, last  # past the last may be past 64 bits
-    cdef readonly tuple heirlooms
 
 cdef class Titled(Overlay):
     cdef readonly long long wait, period

@@ -15,35 +15,17 @@ was taken for dead, and lives, may serve on as long as it believes to own the ke
 from fairgate.core.ids import NIL
 from fairgate.core.keyed import Keyed
 from fairgate.core.layers import MakeNode
-from fairgate.core.message import Key, as_tuples, decode, register
+from fairgate.core.message import Key, decode
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
-from fairgate.overlay.overlay import Overlay, Upkeep
+from fairgate.overlay.messages import Estate
+from fairgate.overlay.overlay import Overlay
 from fairgate.overlay.spans import Span, common, holds, spans_between, union, without
 
 UPKEEP = 5_000_000_000  # ns: the option `overlay_upkeep`
 PERIODS = 4  # of upkeep: how long a title is waited for, if the option `overlay_wait` does not say
 REMEMBERED = 32  # estates that came last: links may double them
 TITLE = "title"
-
-
-class Estate(Upkeep):
-    """You own the keys from `first` to `last`: here is their title, and what is in mind for them."""
-
-    __slots__ = ("first", "heirlooms", "last", "number")
-    tag = "ov.estate"
-
-    def __init__(self, number: int, first: int, last: int, heirlooms: Key) -> None:
-        self.number = number  # of those that this node has given
-        self.first = first
-        self.last = last
-        self.heirlooms = as_tuples(heirlooms)
-
-    def key(self) -> Key:
-        return (self.tag, self.number, self.first, self.last, self.heirlooms)
-
-
-register(Estate)
 
 
 class Titled(Overlay):

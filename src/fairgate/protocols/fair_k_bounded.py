@@ -1,4 +1,4 @@
-"""Fair-k with a bound on how often an idle holder overtakes. Labels, reasons and the bound: papers/fair_k.md, "Bounded".
+"""Fair-k with a bound on how often an idle holder overtakes. Labels and reasons: papers/fair_k.md, "Bounded".
 
 In Fair-k the holder of an idle token enters again without a message, as often as it likes, while others wait for other
 tokens. Here it may do so `reentry` times after each turn that the coordinator gave it. After that it asks like everyone

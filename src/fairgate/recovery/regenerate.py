@@ -19,32 +19,22 @@ and so another epoch. Assumed: the channels between members lose nothing, and a 
 from collections import deque
 from typing import Any
 
+from fairgate.core.declare import Fixed, Ids, message, node, typed
 from fairgate.core.ids import NIL
 from fairgate.core.layers import Down, Layer, MakeNode
-from fairgate.core.message import Key, Message, as_tuples, decode, register
+from fairgate.core.message import Key, Message
 from fairgate.core.mutex import Mutex
 from fairgate.core.node import Node
 from fairgate.core.outbox import Collected, Outbox
 from fairgate.core.setup import Setup
 
 
+@message("rg.dated")
 class Dated(Message):
     """A message of the protocol, and the epoch in which it counts."""
 
-    __slots__ = ("epoch", "inner")
-    tag = "rg.dated"
-
-    def __init__(self, epoch: int, inner: Message) -> None:
-        self.epoch = epoch
-        self.inner = inner
-
-    def key(self) -> Key:
-        return (self.tag, self.epoch, self.inner.key())
-
-    @classmethod
-    def from_fields(cls, *fields: Any) -> "Dated":
-        epoch, inner = fields
-        return cls(epoch, decode(tuple(inner)))
+    epoch: int
+    inner: Message
 
     def tokens(self) -> int:
         return self.inner.tokens()
@@ -53,69 +43,57 @@ class Dated(Message):
         return self.inner.coordinators()
 
 
+@message("rg.answer")
 class Answer(Message):
     """In this view: my request is `request` (NIL: none), I am inside in `slot` or not, and have waited so long."""
 
-    __slots__ = ("inside", "request", "slot", "view", "waited")
-    tag = "rg.answer"
-
-    def __init__(self, view: int, request: int, inside: bool, slot: int, waited: int) -> None:
-        self.view = view
-        self.request = request
-        self.inside = inside
-        self.slot = slot
-        self.waited = waited
-
-    def key(self) -> Key:
-        return (self.tag, self.view, self.request, self.inside, self.slot, self.waited)
+    view: int
+    request: int
+    inside: bool
+    slot: int
+    waited: int
 
 
+@message("rg.install")
 class Install(Message):
     """This is your node in the epoch of this view, whose setup has these members; and you may have come in by it."""
 
-    __slots__ = ("fence", "granted", "members", "node", "slot", "view")
-    tag = "rg.install"
+    view: int
+    members: Ids
+    node: Key
+    granted: bool
+    slot: int
+    fence: int
 
-    def __init__(self, view: int, members: tuple[int, ...], node: Key, granted: bool, slot: int, fence: int) -> None:
-        self.view = view
-        self.members = members
-        self.node = node
-        self.granted = granted
-        self.slot = slot
-        self.fence = fence
-
-    def key(self) -> Key:
-        return (self.tag, self.view, self.members, self.node, self.granted, self.slot, self.fence)
-
-    @classmethod
-    def from_fields(cls, *fields: Any) -> "Install":
-        view, members, node, *grant = fields
-        return cls(view, tuple(members), as_tuples(node), *grant)
-
-
-register(Dated, Answer, Install)
 
 PLACE = 0  # a request of the leader's game alone
 
 
+@node
 class Regenerate(Layer):
     """Carries a node of a protocol that knows nothing of dying peers. The protocol must not go by the clock."""
 
+    make: Fixed[Any]  # a MakeNode
+    epoch: int = 0  # the view whose epoch the protocol is in
+    members: Ids  # of that epoch, in the order of its setup
+    view: int = 0  # the last that came; frozen while it is not the epoch
+    view_members: Ids
+    request: int = NIL  # the one that waits or is inside, as people see it
+    asked: int = 0  # when
+    inside: bool = False
+    slot: int = NIL
+    answered: int = NIL  # the request that this view's answer spoke of
+    answers: dict[int, Answer] = {}  # to the leader, by member: of this view or a later one
+    early: list[tuple[int, Dated]] = []  # messages of an epoch that has not come here yet
+
     def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeNode) -> None:
         self.make = upper
-        self.epoch = 0  # the view whose epoch the protocol is in
-        self.members = setup.members  # of that epoch, in the order of its setup
-        self.view = 0  # the last that came; frozen while it is not the epoch
-        self.view_members = setup.members
-        self.request = NIL  # the one that waits or is inside, as people see it
-        self.asked = 0  # when
-        self.inside = False
-        self.slot = NIL
-        self.answered = NIL  # the request that this view's answer spoke of
-        self.answers: dict[int, Answer] = {}  # to the leader, by member: of this view or a later one
-        self.early: list[tuple[int, Dated]] = []  # messages of an epoch that has not come here yet
         Layer.__init__(self, me, setup, out, upper)
         assert not self.upper.timed, "a protocol that goes by the clock cannot be made anew in no time"
+
+    def initialize(self, setup: Setup) -> None:
+        self.members = setup.members
+        self.view_members = setup.members
 
     def door(self) -> Outbox:
         return Followed(self)
@@ -168,14 +146,6 @@ class Regenerate(Layer):
 
     def send_down(self, dst: int, msg: Message) -> None:
         self.out.send(dst, Dated(self.epoch, msg))
-
-    def on_message(self, src: int, msg: Message) -> None:
-        if isinstance(msg, Dated):
-            self.on_dated(src, msg)
-        elif isinstance(msg, Answer):
-            self.on_answer(src, msg)
-        elif isinstance(msg, Install):
-            self.on_install(msg)
 
     def on_dated(self, src: int, m: Dated) -> None:
         if m.epoch > self.epoch:
@@ -258,40 +228,14 @@ class Regenerate(Layer):
 
     # The state.
 
-    def layer_key(self) -> Key:
-        return (
-            self.epoch,
-            self.members,
-            self.view,
-            self.view_members,
-            self.request,
-            self.now - self.asked if self.request != NIL else 0,
-            self.inside,
-            self.slot,
-            self.answered,
-            tuple([(member, answer.key()) for member, answer in sorted(self.answers.items())]),
-            tuple([(src, dated.key()) for src, dated in self.early]),
-        )
+    def asked_key(self) -> int:
+        """How long it has waited: a key outlives its clock."""
+        return self.now - self.asked if self.request != NIL else 0
 
-    def load_layer(self, key: Key) -> None:
-        (
-            self.epoch,
-            members,
-            self.view,
-            view_members,
-            self.request,
-            waited,
-            self.inside,
-            self.slot,
-            self.answered,
-            answers,
-            early,
-        ) = key
-        self.members = tuple(members)
-        self.view_members = tuple(view_members)
+    def load_asked(self, waited: int) -> None:
         self.asked = self.now - waited
-        self.answers = {member: as_answer(answer) for member, answer in answers}
-        self.early = [(src, as_dated(dated)) for src, dated in early]
+
+    def loaded(self) -> None:
         self.upper = self.make(self.me, epoch_setup(self.setup, self.epoch, self.members), self.door())
 
     def tokens(self) -> int:
@@ -302,8 +246,11 @@ class Regenerate(Layer):
         return self.upper.coordinators() if self.epoch == self.view else 0
 
 
+@typed
 class Followed(Down):
     """Grants and losses are noted on their way out."""
+
+    regenerate: Regenerate
 
     def __init__(self, layer: Regenerate) -> None:
         Down.__init__(self, layer)
@@ -322,18 +269,6 @@ def epoch_setup(setup: Setup, epoch: int, members: tuple[int, ...]) -> Setup:
     if epoch == 0:
         return setup
     return Setup(members, setup.k, members[0], setup.epoch + epoch, setup.options)
-
-
-def as_answer(key: Key) -> Answer:
-    answer = decode(tuple(key))
-    assert isinstance(answer, Answer)
-    return answer
-
-
-def as_dated(key: Key) -> Dated:
-    dated = decode(tuple(key))
-    assert isinstance(dated, Dated)
-    return dated
 
 
 class Game:

@@ -90,7 +90,12 @@ def rounds_by_gates(engine: Engine) -> PacedRounds | None:
     process runs it; and it sees what it would have seen.
     """
     rounds = engine.workload
-    alone = engine.nodes[0].apart and engine.network is None and engine.joins is None and engine.latency.fixed > 0
+    alone = (
+        engine.nodes[0].gates_independent
+        and engine.network is None
+        and engine.joins is None
+        and engine.latency.fixed > 0
+    )
     unseen = engine.recorder is None and engine.usage is None  # where all is told in order
     return rounds if isinstance(rounds, PacedRounds) and engine.resources > 1 and alone and unseen else None
 

@@ -24,9 +24,9 @@ from fairgate import sync
 from fairgate.cli.demo.simulated import simulated_demo
 from fairgate.cli.exits import GOOD, INTERRUPTED, WRONG, complain
 from fairgate.cli.screen import number, plain_table, seconds, stdout
-from fairgate.live.engine import Engine
-from fairgate.live.host import HostGround
-from fairgate.live.rehearsal import INSIDE, JOINS, THINKS, WAITS, Actor, Outcome, fork, outcome
+from fairgate.live.demo_peers import INSIDE, JOINS, THINKS, WAITS, DemoOutcome, DemoPeer, fork, outcome
+from fairgate.live.engine import LiveEngine
+from fairgate.live.on_host import HostMembership
 from fairgate.net.access import Access, access
 
 PEERS, K = 8, 3
@@ -54,16 +54,16 @@ def live_demo() -> int:
         f" {STAYING[1]:g} s inside, and asks again. There is no server: they meet in a directory of their own.\n"
     )
     with TemporaryDirectory(prefix="fairgate") as folder:
-        play = Play(access(Path(folder).resolve()), mask)
+        demo = DemoRun(access(Path(folder).resolve()), mask)
         interrupted = False
         try:
-            with shown(console, play) as show:
-                play.watch(show)
+            with shown(console, demo) as show:
+                demo.watch(show)
         except KeyboardInterrupt:
             interrupted = True
         finally:
-            stuck = play.end()
-    found = outcome(play.actors)
+            stuck = demo.end()
+    found = outcome(demo.peers)
     console.print(summary(found), "", verdict(found, interrupted), sep="\n")
     if stuck:
         complain(f"{len(stuck)} of the processes did not end in time, and were killed")
@@ -73,51 +73,51 @@ def live_demo() -> int:
     return WRONG if stuck or not found.total or found.most_inside > K else GOOD
 
 
-class Play:
+class DemoRun:
     def __init__(self, rule: Access, mask: set[int]) -> None:
-        """Ctrl-C waits until `watch`, which brings the mask of signals back: half a cast could not be told to end."""
+        """Ctrl-C waits until `watch`, which brings the mask of signals back: half of them could not be told to end."""
         self.began = time.monotonic()
         self.mask = mask
         self.stop = os.pipe()
-        self.actors = [fork(1 + i, self.stop, lambda *ways: act(rule, *ways)) for i in range(PEERS)]
-        self.open = {actor.file: actor for actor in self.actors}
+        self.peers = [fork(1 + i, self.stop, lambda *ways: use_gate(rule, *ways)) for i in range(PEERS)]
+        self.open = {peer.file: peer for peer in self.peers}
 
     def watch(self, show: Callable[[], None]) -> None:
         """Until it is over, and each has said its last word."""
         signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
-        curtain = self.began + LATEST
+        over_at = self.began + LATEST
         complete = False
-        while self.open and time.monotonic() < curtain:
+        while self.open and time.monotonic() < over_at:
             self.hear(REDRAW)
             show()
-            if not complete and all(actor.state != JOINS for actor in self.actors):
+            if not complete and all(peer.state != JOINS for peer in self.peers):
                 complete = True
-                curtain = min(curtain, time.monotonic() + PLAY)
+                over_at = min(over_at, time.monotonic() + PLAY)
 
     def hear(self, patience: float) -> None:
         for file in select.select(list(self.open), [], [], patience)[0]:
             if not self.open[file].hear():
                 del self.open[file]
 
-    def end(self) -> list[Actor]:
+    def end(self) -> list[DemoPeer]:
         """All of them are told to end, and are gone afterwards. Who had to be killed."""
         os.close(self.stop[1])
         with suppress(KeyboardInterrupt):  # pressed again: then it is to be short
             while self.open and time.monotonic() < self.began + END:
                 self.hear(REDRAW)
         stuck = list(self.open.values())
-        for actor in self.actors:
-            if actor in stuck:
-                os.kill(actor.pid, signal.SIGKILL)
-            os.waitpid(actor.pid, 0)
-            os.close(actor.file)
+        for peer in self.peers:
+            if peer in stuck:
+                os.kill(peer.pid, signal.SIGKILL)
+            os.waitpid(peer.pid, 0)
+            os.close(peer.file)
         os.close(self.stop[0])
         return stuck
 
 
-def act(rule: Access, tell: Callable[..., None], goes_on: Callable[[float], bool]) -> None:
+def use_gate(rule: Access, tell: Callable[..., None], goes_on: Callable[[float], bool]) -> None:
     """What each of the processes does: what it tells of its stay lies within what the gate knows of it."""
-    engine = Engine(partial(HostGround, rule=rule))
+    engine = LiveEngine(partial(HostMembership, rule=rule))
     engine.start()
     with sync.Peer(engine) as peer:
         gate = peer.semaphore("demo", K)
@@ -134,43 +134,43 @@ def act(rule: Access, tell: Callable[..., None], goes_on: Callable[[float], bool
 
 
 @contextmanager
-def shown(console: Console, play: Play) -> Iterator[Callable[[], None]]:
+def shown(console: Console, demo: DemoRun) -> Iterator[Callable[[], None]]:
     """Gives a function that shows how things stand: a table on a terminal, else a line now and then."""
     if sys.stdout.isatty() and not console.is_dumb_terminal:
         with Live(console=console, auto_refresh=False, transient=True) as live:
-            yield lambda: live.update(stage(play), refresh=True)
+            yield lambda: live.update(peers_table(demo), refresh=True)
         return
     last = 0.0
 
     def line() -> None:
         nonlocal last
-        elapsed = time.monotonic() - play.began
+        elapsed = time.monotonic() - demo.began
         if elapsed - last >= TELL:
             last = elapsed
-            states = [f"{state} {', '.join(numbers(play, state)) or '-'}" for state in (INSIDE, WAITS, THINKS)]
+            states = [f"{state} {', '.join(numbers(demo, state)) or '-'}" for state in (INSIDE, WAITS, THINKS)]
             console.print(f"{elapsed:5.1f} s  {'; '.join(states)}", style=None)
 
     yield line
 
 
-def numbers(play: Play, state: str) -> list[str]:
-    return [str(actor.number) for actor in play.actors if actor.state == state]
+def numbers(demo: DemoRun, state: str) -> list[str]:
+    return [str(peer.number) for peer in demo.peers if peer.state == state]
 
 
-def stage(play: Play) -> Table:
+def peers_table(demo: DemoRun) -> Table:
     now = time.monotonic()
-    table = plain_table(f"{len(numbers(play, INSIDE))} of {K} inside, {now - play.began:.1f} s")
+    table = plain_table(f"{len(numbers(demo, INSIDE))} of {K} inside, {now - demo.began:.1f} s")
     for name in ("peer", "pid", "", "slot", "for", "entries"):
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
-    for actor in play.actors:
-        state = Text(actor.state, style=STYLES[actor.state])
-        slot = "" if actor.slot is None else str(actor.slot)
-        since = f"{max(now - actor.since, 0.0):.2f} s"
-        table.add_row(str(actor.number), str(actor.pid), state, slot, since, str(len(actor.entries)))
+    for peer in demo.peers:
+        state = Text(peer.state, style=STYLES[peer.state])
+        slot = "" if peer.slot is None else str(peer.slot)
+        since = f"{max(now - peer.since, 0.0):.2f} s"
+        table.add_row(str(peer.number), str(peer.pid), state, slot, since, str(len(peer.entries)))
     return table
 
 
-def summary(found: Outcome) -> Table:
+def summary(found: DemoOutcome) -> Table:
     table = plain_table(f"{found.total:,} entries of {len(found.entries)} processes")
     table.add_column("")
     table.add_column("", justify="right", no_wrap=True)
@@ -186,7 +186,7 @@ def summary(found: Outcome) -> Table:
     return table
 
 
-def verdict(found: Outcome, interrupted: bool) -> Text:
+def verdict(found: DemoOutcome, interrupted: bool) -> Text:
     until = " until it was interrupted" if interrupted else ""
     if found.most_inside > K:
         return Text(f"violation: {found.most_inside} were inside at once{until}", style="bold red")

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from fairgate import sync
-from fairgate.cli.network.options import TO_JOIN, flag
+from fairgate.cli.network.options import JOIN_OPTIONS, flag
 from fairgate.errors import BadInput
 
 if TYPE_CHECKING:
-    from fairgate.live.asked import Asked
+    from fairgate.live.directory import Directory
     from fairgate.net.address import Address
     from fairgate.net.tls import Tls
 
 
-class Net(msgspec.Struct, frozen=True):
+class NetworkSettings(msgspec.Struct, frozen=True):
     """What was said of them. Nothing at all: the peers of this host."""
 
     join: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class Net(msgspec.Struct, frozen=True):
     journal: str | None = None
 
     @classmethod
-    def of(cls, words: Mapping[str, Any]) -> "Net":
+    def of(cls, words: Mapping[str, Any]) -> "NetworkSettings":
         return cls(**{**words, "join": tuple(words["join"] or ())})
 
     @property
@@ -44,7 +44,7 @@ class Net(msgspec.Struct, frozen=True):
         return bool(self.join or self.mdns or self.create)
 
     def check(self) -> None:
-        idle = [name for name in TO_JOIN if getattr(self, name) != getattr(NOTHING_SAID, name)]
+        idle = [name for name in JOIN_OPTIONS if getattr(self, name) != getattr(NOTHING_SAID, name)]
         if idle and not self.between_hosts:
             raise BadInput(
                 f"{flag(idle[0])} is about peers on several hosts: say --join HOST:PORT, or fairgate peer --create"
@@ -74,20 +74,20 @@ class Net(msgspec.Struct, frozen=True):
         seeds, network = self.network()
         return sync.join(*seeds, journal=self.journal, **network)
 
-    def asked(self) -> "Asked":
+    def directory(self) -> "Directory":
         """Whom to ask about gates."""
-        from fairgate.live.asked import Cluster, ThisHost  # noqa: PLC0415
-        from fairgate.live.hosts import Network  # noqa: PLC0415
+        from fairgate.live.directory import ClusterDirectory, HostDirectory  # noqa: PLC0415
+        from fairgate.live.in_cluster import ClusterOptions  # noqa: PLC0415
         from fairgate.net.runtime import runtime_folder  # noqa: PLC0415
 
         self.check()
         if not self.between_hosts:
-            return ThisHost(runtime_folder())
+            return HostDirectory(runtime_folder())
         seeds, network = self.network()
-        return Cluster(Network(seeds, **network))
+        return ClusterDirectory(ClusterOptions(seeds, **network))
 
     def network(self) -> tuple[tuple[str, ...], dict[str, Any]]:
-        """The seeds and the rest of live/hosts.py's Network; nothing if it is this host."""
+        """The seeds and the rest of live/in_cluster.py's Network; nothing if it is this host."""
         self.check()
         if not self.between_hosts:
             return (), {}
@@ -144,4 +144,4 @@ class Net(msgspec.Struct, frozen=True):
         return advertise(self.name, peer.engine.identity.socket, interfaces_of(self.listen))
 
 
-NOTHING_SAID = Net()
+NOTHING_SAID = NetworkSettings()

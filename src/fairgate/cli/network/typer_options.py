@@ -7,25 +7,25 @@ from typing import Annotated, Any
 
 import typer
 
-from fairgate.cli.network.options import PANEL, TO_TELL, WORDS, Word, flag
-from fairgate.cli.network.settings import Net
+from fairgate.cli.network.options import OBSERVE_OPTIONS, OPTIONS, PANEL, NetworkOption, flag
+from fairgate.cli.network.settings import NetworkSettings
 
 Command = Callable[..., int]
 
 
-def net_options(*names: str) -> Callable[[Command], Command]:
-    """The command's argument `net` is made of these options."""
+def network_options(*names: str) -> Callable[[Command], Command]:
+    """The command's argument `network` is made of these options."""
 
     def decorate(command: Command) -> Command:
         @wraps(command)
         def with_net(**given: Any) -> int:
-            net = Net.of({name: given.pop(name) for name in names})
-            net.check()
-            return command(net=net, **given)
+            network = NetworkSettings.of({name: given.pop(name) for name in names})
+            network.check()
+            return command(network=network, **given)
 
         signature = inspect.signature(command)
-        own = [each for each in signature.parameters.values() if each.name != "net"]
-        parameters = [*own, *[parameter(name, WORDS[name]) for name in names]]
+        own = [each for each in signature.parameters.values() if each.name != "network"]
+        parameters = [*own, *[parameter(name, OPTIONS[name]) for name in names]]
         # Typer goes by both.
         with_net.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         with_net.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": int}
@@ -34,9 +34,9 @@ def net_options(*names: str) -> Callable[[Command], Command]:
     return decorate
 
 
-def parameter(name: str, word: Word) -> inspect.Parameter:
+def parameter(name: str, word: NetworkOption) -> inspect.Parameter:
     kind: Any = {bool: bool, list: list[str] | None}.get(word.kind, word.kind | None)
-    panel = None if name in TO_TELL else PANEL
+    panel = None if name in OBSERVE_OPTIONS else PANEL
     option = typer.Option(
         flag(name), metavar=word.metavar or None, help=word.help, show_default=False, rich_help_panel=panel
     )

@@ -14,10 +14,10 @@ from fairgate.cli.exits import BAD_INPUT, WRONG, complain, log_as_complaints
 from fairgate.cli.run.options import Options, read_options
 from fairgate.errors import BadInput, FairgateError
 from fairgate.live.command import KILLED, Command
-from fairgate.live.haunt import can_haunt, stay_as_ghost
-from fairgate.live.minder import LOOK_SECONDS, Minder, Rule
+from fairgate.live.detach import can_detach, detach
 from fairgate.live.permit import SECOND
 from fairgate.live.signals import FORWARDED, Interrupted, Signals
+from fairgate.live.supervisor import LOOK_SECONDS, LossPolicy, Supervisor
 from fairgate.live.terminal import Terminal, stop_our_group
 from fairgate.net import occupancy
 from fairgate.net.access import Access
@@ -97,9 +97,11 @@ class Inside:
             self.leave()
             return cannot_run(self.options.command[0], wrong)
         threading.Thread(target=self.tell_of_loss, daemon=True).start()
-        rule = Rule(self.options.on_lost, int((self.options.grace or 0) * SECOND))
+        rule = LossPolicy(self.options.on_lost, int((self.options.grace or 0) * SECOND))
         plan = rule.at_lease(self.permit.ticket.deadline) if self.options.lease else []
-        code = Minder(self.command, self.signals, self.terminal, rule, self.is_lost, self.before_stop, plan).mind()
+        code = Supervisor(
+            self.command, self.signals, self.terminal, rule, self.is_lost, self.before_stop, plan
+        ).supervise()
         self.leave()
         return code
 
@@ -119,7 +121,7 @@ class Inside:
         return self.permit.lost.is_set()
 
     def before_stop(self) -> None:
-        if can_haunt(self.permit.engine):
+        if can_detach(self.permit.engine):
             self.stay()
         else:
             complain(f"gate {self.options.gate} may stand still until this is continued: fg")
@@ -127,12 +129,12 @@ class Inside:
     def stay(self) -> None:
         if not self.ghost:
             self.ghost = True
-            stay_as_ghost(self.permit.engine, self.permit.gate, self.permit.ticket)
+            detach(self.permit.engine, self.permit.gate, self.permit.ticket)
 
     def leave(self) -> None:
         """The slot is free, unless something that the command started is still there."""
         os.close(self.held.file)
-        if not can_haunt(self.permit.engine):
+        if not can_detach(self.permit.engine):
             self.outlast()
         if occupancy.read(self.held.path) is None:
             self.permit.release()

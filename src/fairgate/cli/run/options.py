@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from fairgate.cli.exits import WRONG
-from fairgate.cli.network.options import BETWEEN_HOSTS, TO_JOIN, TO_TELL, add_words
-from fairgate.cli.network.settings import Net
+from fairgate.cli.network.options import BETWEEN_HOSTS, JOIN_OPTIONS, OBSERVE_OPTIONS, add_options
+from fairgate.cli.network.settings import NetworkSettings
 from fairgate.errors import BadInput
-from fairgate.live.kinds import MANY, ONE
-from fairgate.live.minder import IGNORE, KILL, TERM
+from fairgate.live.live_protocols import MANY, ONE
+from fairgate.live.supervisor import IGNORE, KILL, TERM
 
 GRACE = 5.0  # seconds
 HELP = "run COMMAND inside of a gate: a better flock(1)"
@@ -59,7 +59,7 @@ class Options(argparse.Namespace):
     on_lost: str
     close: bool
     protocol: str | None
-    net: Net
+    net: NetworkSettings
     command: list[str]
 
 
@@ -87,8 +87,8 @@ def parser() -> Parser:
                         help="what is done to its process group when the lease is about to end, or the permit is lost:"
                              " SIGTERM and, after --grace, SIGKILL (term), SIGKILL (kill), nothing")  # fmt: skip
     parser.add_argument("--protocol", metavar="NAME", help=f"{ONE} for one, {MANY} for more if left out")
-    add_words(parser.add_argument_group("what it tells of itself"), TO_TELL)
-    add_words(parser.add_argument_group("between hosts"), TO_JOIN)
+    add_options(parser.add_argument_group("what it tells of itself"), OBSERVE_OPTIONS)
+    add_options(parser.add_argument_group("between hosts"), JOIN_OPTIONS)
     return parser
 
 
@@ -97,7 +97,7 @@ def read_options(arguments: Sequence[str]) -> Options:
     split = arguments.index("--") if "--" in arguments else len(arguments)
     options = parser().parse_args(arguments[:split], Options())
     options.command = list(arguments[split + 1 :])
-    options.net = Net.of({name: getattr(options, name) for name in (*TO_JOIN, *TO_TELL)})
+    options.net = NetworkSettings.of({name: getattr(options, name) for name in (*JOIN_OPTIONS, *OBSERVE_OPTIONS)})
     options.net.check()
     if not options.command:
         raise BadInput("write the command after --: fairgate run GATE -- COMMAND (see fairgate run --help)")

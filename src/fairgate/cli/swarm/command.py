@@ -15,7 +15,7 @@ from rich.text import Text
 from fairgate.cli import options as args
 from fairgate.cli.screen import counted, number, plain_table, progress_bar, seconds, stdout
 from fairgate.cli.sim.command import errors_explained, sim_command
-from fairgate.cli.swarm.command_line import retold, sim_words
+from fairgate.cli.swarm.command_line import command_line_of, sim_arguments
 from fairgate.errors import BadInput
 from fairgate.processes import processors
 from fairgate.registry import find_protocol
@@ -137,7 +137,9 @@ def smallest(report: SwarmReport, journal: str | None) -> Minimal | None:
     shrunk = shrink(random_config(report.protocol, report.seed, run), broken)
     if journal is not None:
         write_journal(shrunk.config, journal)
-    return Minimal(shrunk, retold(shrunk.config) if shrunk.plain and exit_code_of(shrunk.config) == 1 else None)
+    return Minimal(
+        shrunk, command_line_of(shrunk.config) if shrunk.plain and exit_code_of(shrunk.config) == 1 else None
+    )
 
 
 def write_journal(config: Config, journal: str) -> None:
@@ -156,7 +158,7 @@ def exit_code_of(config: Config) -> int:
     app.command()(sim_command)
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         try:
-            code: int | None = app(args=sim_words(config), standalone_mode=False)
+            code: int | None = app(args=sim_arguments(config), standalone_mode=False)
         except BadInput:
             return 2
         except Exception:  # the interpreter ends with a traceback and this code
@@ -190,7 +192,7 @@ def show(report: SwarmReport, minimal: Minimal | None) -> None:
 
 def unseen(shrunk: Shrunk) -> str:
     why = "but not as the command has it" if shrunk.plain else "seen only where tokens are counted at every event"
-    return f"{retold(shrunk.config)}  ({why})"
+    return f"{command_line_of(shrunk.config)}  ({why})"
 
 
 def marks_table(report: SwarmReport) -> Table:

@@ -11,20 +11,20 @@ from fairgate.sim.config import Config
 DEFAULT = Config()
 
 
-def retold(config: Config) -> str:
+def command_line_of(config: Config) -> str:
     """`fairgate sim ...`, for a person to paste into a shell."""
-    return shlex.join(["fairgate", "sim", *sim_words(config)])
+    return shlex.join(["fairgate", "sim", *sim_arguments(config)])
 
 
-def sim_words(config: Config) -> list[str]:
+def sim_arguments(config: Config) -> list[str]:
     """What says how large the run is stands there always, the rest only where it differs from the default."""
     words = [config.protocol]
     for name in ("nodes", "k", "requests", "rate", "cs", "latency", "seed"):
         words += [f"--{name}", plain(getattr(config, name))]
-    return [*words, *odd_words(config)]
+    return [*words, *unusual_arguments(config)]
 
 
-def odd_words(config: Config) -> Iterator[str]:
+def unusual_arguments(config: Config) -> Iterator[str]:
     if config.workload != DEFAULT.workload:
         yield from ("--workload", config.workload)
     if config.workload == "rounds":

@@ -24,9 +24,9 @@ Here are the client, the owner and the waiters; promises.py has the replicas and
 
 from dataclasses import replace
 
+from fairgate.core.declare import Fixed, Id, Moment, Option, node
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import Door
-from fairgate.core.message import Key, Message
+from fairgate.core.message import Key
 from fairgate.core.setup import Setup
 from fairgate.protocols.e2e.messages import (
     Confirm,
@@ -39,9 +39,8 @@ from fairgate.protocols.e2e.messages import (
     Response,
     SentBack,
     Token,
-    as_queue,
 )
-from fairgate.protocols.e2e.promises import DRIFT, LEASE, PROMISE, Promising
+from fairgate.protocols.e2e.promises import PROMISE, Promising
 from fairgate.protocols.e2e.protocol import E2E
 
 PING = 10_000_000_000  # EE: for example 1 in 10 minutes
@@ -51,33 +50,38 @@ SEQUENCES = 1 << 20
 LINEAGES = 1 << 53
 
 
+@node
 class E2EFT(Promising):
     about = replace(
         E2E.about,
         name="e2e_ft",
         cost="as e2e, and about 6 n routes a lease while inside",
         survives=("crash", "reset of fewer than 2m-n replicas a lease", "loss", "duplication"),
-        options={**E2E.about.options, "tells": True, "lease": LEASE, "drift": DRIFT, "ping": PING, "copies": 2},
+        options=dict(E2E.about.options),
     )
 
-    def __init__(self, me: int, setup: Setup, out: Door) -> None:
-        Promising.__init__(self, me, setup, out)
-        self.every = self.lease // 3  # how often it is said again
-        self.ping: int = setup.options.get("ping", PING)
-        self.copies: int = setup.options.get("copies", 2)
-        # The client and the owner, by replica.
-        self.asked: list[int] = []  # when the last word was said to it
-        self.ends: list[int] = []  # until when its answer lasts
+    tells: Option[bool] = True
+    ping: Option[int] = PING
+    copies: Option[int] = 2
+    every: Fixed[int]  # how often it is said again
+    # The client and the owner, by replica.
+    asked: list[Moment] = []  # when the last word was said to it
+    ends: list[Moment] = []  # until when its answer lasts
+    delay: int
+    sequence: int = 0
+    passed: list[tuple[int, Id]] = []  # on to the heir
+    passed_until: Moment = 0  # when they may be passed on again
+    # The waiter.
+    copy: Queue = ()
+    copy_of: Id = NIL
+    copy_generation: int = 0
+    copy_sequence: int = 0
+    unanswered: int = 0
+
+    def initialize(self, setup: Setup) -> None:
+        Promising.initialize(self, setup)
+        self.every = self.lease // 3
         self.delay = self.every
-        self.sequence = 0
-        self.passed: list[tuple[int, int]] = []  # on to the heir
-        self.passed_until = 0  # when they may be passed on again
-        # The waiter.
-        self.copy: Queue = ()
-        self.copy_of = NIL
-        self.copy_generation = 0
-        self.copy_sequence = 0
-        self.unanswered = 0
 
     # The client.
 
@@ -95,12 +99,9 @@ class E2EFT(Promising):
         self.delay = delay
         self.set_timer("ask", delay)
 
-    def is_asking(self) -> bool:
-        return self.requesting_cs and not self.holding
-
     def on_response(self, m: Response) -> None:
         E2E.on_response(self, m)
-        i = m.replica
+        i: int = m.replica
         if not (m.vote and self.is_asking() and m.stamp == self.stamp and m.round >= self.rounds[i]):
             return
         if m.round > self.rounds[i]:
@@ -175,22 +176,23 @@ class E2EFT(Promising):
         for i, key in enumerate(self.keys):
             self.rounds[i] += 1
             self.asked[i] = self.now
-            word = (self.me, self.stamp, self.generation, self.lineage, self.rounds[i])
-            self.door.route(IAmWinner(self.gate, key, i, *word))
+            self.door.route(
+                IAmWinner(self.gate, key, i, self.me, self.stamp, self.generation, self.lineage, self.rounds[i])
+            )
         self.set_timer("renew", self.every)
 
     def on_confirm(self, m: Confirm) -> None:
-        i = m.replica
+        i: int = m.replica
         if self.holding and (m.lineage, m.generation, m.round) == (self.lineage, self.generation, self.rounds[i]):
             self.ends[i] = self.asked[i] + self.lease
             self.extend()
 
     def extend(self) -> None:
         """It is the owner while a majority's promises last."""
-        left = sorted(self.ends)[len(self.ends) - self.quorum] - self.now
-        if left <= 0:
+        time_left: int = sorted(self.ends)[len(self.ends) - self.quorum] - self.now
+        if time_left <= 0:
             return
-        self.set_timer("lease", left)
+        self.set_timer("lease", time_left)
         if not self.inside:
             self.enter_cs(NIL, NIL)
 
@@ -221,15 +223,15 @@ class E2EFT(Promising):
         else:
             E2E.on_token(self, m)
 
-    def on_early_enqueue(self, m: Enqueue) -> None:
-        fresh = as_queue([request for request in m.requests if request not in self.early])
-        E2E.on_early_enqueue(self, Enqueue(m.gate, m.replica, m.generation, m.via, fresh))
+    def keep_early(self, m: Enqueue) -> None:
+        fresh = tuple([request for request in m.requests if request not in self.early])
+        E2E.keep_early(self, Enqueue(m.gate, m.replica, m.generation, m.via, fresh))
 
     def pass_on(self, replica: int, requests: Queue) -> None:
         """Each once in a while: ENQUEUEs that run after a TOKEN become ever more if they are doubled on the way."""
         if self.now >= self.passed_until:
             self.passed, self.passed_until = [], self.now + self.every
-        fresh = as_queue([request for request in requests if request not in self.passed])
+        fresh = tuple([request for request in requests if request not in self.passed])
         if fresh:
             self.passed.extend(fresh)
             E2E.pass_on(self, replica, fresh)
@@ -245,8 +247,8 @@ class E2EFT(Promising):
     def copy_queue(self) -> None:
         self.sequence += 1
         requests = tuple(self.queue)
-        for _, node in self.queue[: self.copies]:
-            self.out.send(node, Copy(self.gate, self.generation, self.sequence, requests))
+        for _, waiter in self.queue[: self.copies]:
+            self.out.send(waiter, Copy(self.gate, self.generation, self.sequence, requests))
 
     def on_copy(self, src: int, m: Copy) -> None:
         if self.is_asking() and (m.generation, m.sequence) > (self.copy_generation, self.copy_sequence):
@@ -256,6 +258,14 @@ class E2EFT(Promising):
             self.copy_sequence = m.sequence
             self.unanswered = 0
             self.set_timer("ping", self.ping)
+
+    def on_ping(self, src: int, m: Ping) -> None:
+        if self.holding and m.generation == self.generation:
+            self.out.send(src, Pong(self.gate, m.generation))
+
+    def on_pong(self, m: Pong) -> None:
+        if m.generation == self.copy_generation:
+            self.unanswered = 0
 
     def forget_copy(self) -> None:
         self.copy = ()
@@ -289,46 +299,13 @@ class E2EFT(Promising):
         else:
             self.promise_over(int(name.removeprefix(PROMISE)))
 
-    # Every other message.
-
-    def on_message(self, src: int, msg: Message) -> None:
-        if isinstance(msg, Confirm):
-            self.on_confirm(msg)
-        elif isinstance(msg, Copy):
-            self.on_copy(src, msg)
-        elif isinstance(msg, Ping):
-            if self.holding and msg.generation == self.generation:
-                self.out.send(src, Pong(self.gate, msg.generation))
-        elif isinstance(msg, Pong):
-            if msg.generation == self.copy_generation:
-                self.unanswered = 0
-        else:
-            E2E.on_message(self, src, msg)
-
     # The state.
 
-    def key(self) -> Key:
-        return (
-            *E2E.key(self),
-            tuple(self.rounds),
-            tuple([at - self.now for at in self.asked]),
-            tuple([at - self.now for at in self.ends]),
-            (self.delay, self.sequence, tuple(self.passed), max(0, self.passed_until - self.now)),
-            (self.copy, self.copy_of, self.copy_generation, self.copy_sequence, self.unanswered),
-            tuple([(i, tuple(self.handed[i])) for i in sorted(self.handed)]),
-            tuple([(i, self.trusted[i] - self.now) for i in sorted(self.trusted)]),
-            self.timers_key(),
-        )
+    def rounds_key(self) -> Key:
+        return tuple(self.rounds)  # an owner counts them on
 
-    def load(self, key: Key) -> None:
-        E2E.load(self, key[:-8])
-        rounds, asked, ends, (self.delay, self.sequence, passed, left), copy, handed, trusted, timers = key[-8:]
-        self.passed, self.passed_until = list(as_queue(passed)), self.now + left
-        self.rounds = list(rounds)
-        self.asked = [self.now + left for left in asked]
-        self.ends = [self.now + left for left in ends]
-        requests, self.copy_of, self.copy_generation, self.copy_sequence, self.unanswered = copy
-        self.copy = as_queue(requests)
-        self.handed = {i: [(rank, stamp, node, round) for rank, stamp, node, round in told] for i, told in handed}
-        self.trusted = {i: self.now + left for i, left in trusted}
-        self.load_timers(tuple(timers))
+    def passed_until_key(self) -> int:
+        return max(0, self.passed_until - self.now)
+
+    def load_passed_until(self, left: int) -> None:
+        self.passed_until = self.now + left

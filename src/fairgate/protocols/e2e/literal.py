@@ -6,22 +6,22 @@ It hangs, and now and then it lets two in. It is here to show that, and for noth
 from bisect import insort
 from dataclasses import replace
 
+from fairgate.core.declare import Option, node
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import Door
 from fairgate.core.keyed import Keyed
-from fairgate.core.message import Key
-from fairgate.core.setup import Setup
 from fairgate.protocols.e2e.messages import Enqueue, Release, Request, Response, Token, Yield
 from fairgate.protocols.e2e.protocol import E2E
 from fairgate.protocols.e2e.replica import Replica
 
 
+@node
 class E2ELiteral(E2E):
-    about = replace(E2E.about, name="e2e_literal", options={**E2E.about.options, "tells": True})
+    """A client counts whom the replicas voted for, as the text has it."""
 
-    def __init__(self, me: int, setup: Setup, out: Door) -> None:
-        E2E.__init__(self, me, setup, out)
-        self.owners: dict[int, int] = {}  # whom each replica has voted for, as far as it has answered
+    about = replace(E2E.about, name="e2e_literal", options=dict(E2E.about.options))
+
+    tells: Option[bool] = True
+    owners: dict[int, int] = {}  # whom each replica has voted for, as far as it has answered
 
     def request_cs(self) -> None:
         self.owners = {}
@@ -49,10 +49,10 @@ class E2ELiteral(E2E):
     def put(self, asked: tuple[int, int]) -> None:  # without (7)
         insort(self.queue, asked)
 
-    def on_early_enqueue(self, m: Enqueue) -> None:  # without (6)
+    def keep_early(self, m: Enqueue) -> None:  # without (6)
         pass
 
-    def on_late_enqueue(self, m: Enqueue) -> None:  # without (5)
+    def redirect(self, m: Enqueue) -> None:  # without (5)
         pass
 
     def on_token(self, m: Token) -> None:  # without (7): no IAMWINNER, and it is kept
@@ -88,13 +88,6 @@ class E2ELiteral(E2E):
 
     def on_release_message(self, m: Release) -> None:
         """EE:A6 owner information of that replica is reset."""
-        r = self.replica(m.replica)
+        r: Replica = self.replica(m.replica)
         r.vote = NIL
         r.holder = NIL
-
-    def key(self) -> Key:
-        return (*E2E.key(self), tuple(sorted(self.owners.items())))
-
-    def load(self, key: Key) -> None:
-        E2E.load(self, key[:-1])
-        self.owners = dict(key[-1])

@@ -7,8 +7,8 @@ votes come to that one, and stay. A node that lost its memory begins with earlie
 replica went by the highest that it has ever heard, the node would wait for votes that nobody asks back for it.
 """
 
+from fairgate.core.declare import Fixed, Id, Moment, Option, node
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import Door
 from fairgate.core.message import Key
 from fairgate.core.queues import put
 from fairgate.core.setup import Setup
@@ -22,16 +22,19 @@ MILLION = 1_000_000
 PROMISE = "promise:"
 
 
+@node
 class Promising(E2E):
     timed = True
 
-    def __init__(self, me: int, setup: Setup, out: Door) -> None:
-        E2E.__init__(self, me, setup, out)
-        self.lease: int = setup.options.get("lease", LEASE)
-        drift: int = setup.options.get("drift", DRIFT)
-        self.promise_time = self.lease + (self.lease // MILLION + 1) * drift  # lease * (1 + drift), rounded up
-        self.handed: dict[int, list[tuple[int, int, int, int]]] = {}  # by replica: requests the holder was told of
-        self.trusted: dict[int, int] = {}  # until when an entry of the replica list is
+    lease: Option[int] = LEASE
+    drift: Option[int] = DRIFT
+    promise_time: Fixed[int]
+    handed: dict[int, list[tuple[int, int, Id, int]]] = {}  # by replica: requests the holder was told of
+    trusted: dict[int, Moment] = {}  # until when an entry of the replica list is
+
+    def initialize(self, setup: Setup) -> None:
+        E2E.initialize(self, setup)
+        self.promise_time = self.lease + (self.lease // MILLION + 1) * self.drift  # lease * (1 + drift), rounded up
 
     # The replica.
 
@@ -43,16 +46,16 @@ class Promising(E2E):
 
     def promise_over(self, i: int) -> None:
         self.out.note("a promise ended")
-        r = self.replica(i)
+        r: Replica = self.replica(i)
         r.vote = NIL
         self.take_back(i, r)
         self.settle(i, r)
 
     def take_back(self, i: int, r: Replica) -> None:
         """Those whom the holder was told of wait here again."""
-        for rank, stamp, node, round in self.handed.pop(i, []):
-            if all(request[2] != node for request in r.waiting):
-                self.keep(r, node, stamp, round, -rank)
+        for rank, stamp, requester, round in self.handed.pop(i, []):
+            if requester not in [request[2] for request in r.waiting]:
+                self.keep(r, requester, stamp, round, -rank)
 
     def settle(self, i: int, r: Replica) -> None:
         if r.waiting and r.holder != NIL and not self.is_promised(i):
@@ -83,8 +86,8 @@ class Promising(E2E):
         return r.vote != NIL or (r.holder != NIL and r.lineage != lineage and self.is_promised(i))
 
     def on_winner(self, m: IAmWinner) -> None:
-        i = m.replica
-        r = self.replica(i)
+        i: int = m.replica
+        r: Replica = self.replica(i)
         self.use_vote(r, m.node, m.stamp)
         known = (r.holder, r.lineage, r.generation) == (m.node, m.lineage, m.generation)
         if self.is_bound(i, r, m.lineage) or not (known or self.is_news(m.generation, r.generation)):
@@ -95,8 +98,8 @@ class Promising(E2E):
         self.settle(i, r)
 
     def on_release_message(self, m: Release) -> None:
-        i = m.replica
-        r = self.replica(i)
+        i: int = m.replica
+        r: Replica = self.replica(i)
         self.use_vote(r, m.node, m.stamp)
         if self.is_bound(i, r, m.lineage) or not self.is_news(m.generation + 1, r.generation):
             self.refuse(i, r)
@@ -139,7 +142,7 @@ class Promising(E2E):
         return m.round == 0 and self.trusted.get(m.replica, 0) > self.now
 
     def note_owner(self, src: int, m: IAmWinner, next_hop: int) -> None:
-        entry = self.entries.get(m.replica)
+        entry: Entry | None = self.entries.get(m.replica)
         if (
             entry is None
             or self.is_news(m.generation, entry.generation)

@@ -10,9 +10,9 @@ The text leaves holes. What fills them, each as a method that can be left out (p
   (2) `is_news`: generations, one for each owner, order IAMWINNER and RELEASE wherever they pass;
   (3) `keep`: a replica keeps the requests that it cannot vote for, and hands them to the winner;
   (4) `dispossess`: a vote that a winner finds given to another is asked back from that one, not taken;
-  (5) `on_late_enqueue`: who is no longer the owner passes an ENQUEUE on, or back, and mends the quorum set;
-  (6) `on_early_enqueue`: who is not the owner yet keeps it until the token comes;
-  (7) `stops`: only a first REQUEST is intercepted; `put`: nobody is queued twice; `on_unwanted_token`.
+  (5) `redirect`: who is no longer the owner passes an ENQUEUE on, or back, and mends the quorum set;
+  (6) `keep_early`: who is not the owner yet keeps it until the token comes;
+  (7) `stops`: only a first REQUEST is intercepted; `put`: nobody is queued twice; `decline`.
 
 No timer, no random number: an earlier request that comes while a vote is out recalls it, and a client yields what is
 recalled once all replicas have answered and it has not won. So the earliest request gets all the votes in the end.
@@ -21,34 +21,35 @@ Channels must be reliable; they may reorder. What survives crashes, resets and l
 Here are the client and the owner; replica.py has the replicas and the nodes on the way to them.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from fairgate.core.about import About
+from fairgate.core.declare import Fixed, Id, Option, node
 from fairgate.core.ids import NIL
-from fairgate.core.message import Key, Message
-from fairgate.core.outbox import Outbox
+from fairgate.core.kbr import REPLICAS
+from fairgate.core.message import Key
 from fairgate.core.queues import put
 from fairgate.core.setup import Setup
 from fairgate.protocols.e2e.messages import (
     Enqueue,
+    IAmWinner,
     Queue,
     Recall,
+    Release,
+    Request,
     Response,
     SentBack,
     Stale,
     Token,
     Yield,
-    as_queue,
-    new_enqueue,
-    new_release,
-    new_request,
-    new_winner,
 )
 from fairgate.protocols.e2e.replica import Voter
 
 ASKED, OTHER, VOTE, RECALLED = range(4)  # what a client knows of a replica: nothing, not mine, mine, mine but recalled
 
 
+@node
 class E2E(Voter):
     about = About(
         name="e2e",
@@ -57,31 +58,34 @@ class E2E(Voter):
         cost="about 4 n routes of O(log N) hops, n replicas; an intercepted request less",
         many=False,
         open_membership=True,
-        # quorum 0: a majority; tells: RESPONSE also where a winner owns the replica, and gets ENQUEUE (papers/e2e.md)
-        options={"replicas": 3, "quorum": 0, "tells": False},
+        options={"replicas": REPLICAS},
     )
 
-    def set_up(self, me: int, setup: Setup, out: Outbox) -> None:
-        Voter.set_up(self, me, setup, out)
-        self.quorum: int = setup.options.get("quorum", 0) or len(self.keys) // 2 + 1
-        # The client.
-        self.clock = 0  # Lamport's
-        self.stamp = 0  # of the last request
-        self.rounds: list[int] = []  # by replica
-        self.known: list[int] = []
-        self.votes = 0
-        self.missing = 0  # replicas that have not answered
-        self.best = 0  # the highest generation among the answers
-        # The owner.
-        self.holding = False
-        self.generation = 0
-        self.lineage = 0
-        self.queue: list[tuple[int, int]] = []
-        self.early: list[tuple[int, int]] = []  # for a token that has not come yet
-        self.tenure = 0  # the last generation that was this node's and is over
-        self.tenure_lineage = 0
-        self.heir = NIL  # who had the token next
-        self.heir_stamp = 0
+    version = 2
+
+    quorum: Option[int] = 0  # 0: a majority
+    # The client.
+    clock: int = 0  # Lamport's
+    stamp: int = 0  # of the last request
+    rounds: list[int] = []  # by replica, like `known`: they matter while it asks
+    known: list[int] = []
+    votes: Fixed[int] = 0
+    missing: Fixed[int] = 0  # replicas that have not answered
+    best: int = 0  # the highest generation among the answers
+    # The owner.
+    holding: bool = False
+    generation: int = 0
+    lineage: int = 0
+    queue: list[tuple[int, Id]] = []
+    early: list[tuple[int, Id]] = []  # for a token that has not come yet
+    tenure: int = 0  # the last generation that was this node's and is over
+    tenure_lineage: int = 0
+    heir: Id = NIL  # who had the token next
+    heir_stamp: int = 0
+
+    def initialize(self, setup: Setup) -> None:
+        if self.quorum == 0:
+            self.quorum = len(self.keys) // 2 + 1
 
     # The client.
 
@@ -90,7 +94,7 @@ class E2E(Voter):
         self.stamp = self.clock
         self.forget_answers()
         for i, key in enumerate(self.keys):  # EE:A1
-            self.door.route(new_request(self.gate, key, i, self.me, self.stamp, 0, 0, 0))
+            self.door.route(Request(self.gate, key, i, self.me, self.stamp, 0, 0, 0))
 
     def forget_answers(self) -> None:
         self.rounds = [0] * len(self.keys)
@@ -106,7 +110,7 @@ class E2E(Voter):
         self.clock = max(self.clock, m.owner_stamp)
         if not self.requesting_cs or m.stamp != self.stamp:
             if m.vote:
-                self.on_late_vote(m)
+                self.return_vote(m)
             return
         if self.holding or m.round != self.rounds[m.replica]:
             return
@@ -125,6 +129,9 @@ class E2E(Voter):
         self.learn(m.replica, VOTE)
         self.best = max(self.best, m.generation)
 
+    def is_asking(self) -> bool:
+        return self.requesting_cs and not self.holding
+
     def is_mine(self, i: int) -> bool:
         return self.known[i] >= VOTE
 
@@ -134,12 +141,12 @@ class E2E(Voter):
     def has_won(self) -> bool:
         return self.votes >= self.quorum
 
-    def on_late_vote(self, m: Response) -> None:
+    def return_vote(self, m: Response) -> None:
         self.out.note("a vote for a request that is over")
         self.route_release(m.replica, m.stamp)
 
     def learn(self, i: int, news: int) -> None:
-        before = self.known[i]
+        before: int = self.known[i]
         if before == ASKED:
             self.missing -= 1
         elif before != OTHER:
@@ -152,6 +159,7 @@ class E2E(Voter):
 
     def end_round(self) -> None:
         """EE:A4 nobody has a majority, as far as this node knows: it yields votes for which earlier requests wait."""
+        i: int
         for i in range(len(self.keys)):
             if self.is_recalled(i):
                 self.yield_vote(i)
@@ -162,7 +170,7 @@ class E2E(Voter):
         self.door.route(Yield(self.gate, self.keys[i], i, self.me, self.stamp, self.rounds[i], self.rank()))
 
     def on_recall(self, m: Recall) -> None:
-        i = m.replica
+        i: int = m.replica
         if not self.requesting_cs or self.holding or m.stamp != self.stamp or m.round != self.rounds[i]:
             return  # used, or given back
         if m.won or self.missing == 0 or self.known[i] != VOTE:
@@ -171,16 +179,14 @@ class E2E(Voter):
             self.learn(i, RECALLED)
 
     def on_sent_back(self, m: SentBack) -> None:
-        if self.requesting_cs and not self.holding and m.stamp == self.stamp:
+        if self.is_asking() and m.stamp == self.stamp:
             self.ask_again(m.replica, m.generation)
 
     def ask_again(self, i: int, ended: int) -> None:
         if self.known[i] == OTHER:
             self.learn(i, ASKED)
         self.rounds[i] += 1
-        self.door.route(
-            new_request(self.gate, self.keys[i], i, self.me, self.stamp, self.rounds[i], ended, self.rank())
-        )
+        self.door.route(Request(self.gate, self.keys[i], i, self.me, self.stamp, self.rounds[i], ended, self.rank()))
 
     def rank(self) -> int:
         """Of two candidates the one with more goes first, whatever the timestamps; see fault_tolerant.py."""
@@ -199,7 +205,7 @@ class E2E(Voter):
 
     def take_queue(self, requests: Queue) -> None:
         self.holding = True
-        self.votes = 0
+        self.best = 0
         self.queue = []
         for asked in requests:
             self.put(asked)
@@ -208,11 +214,14 @@ class E2E(Voter):
         self.early = []
 
     def route_winner(self) -> None:
+        i: int
         for i, key in enumerate(self.keys):
-            self.door.route(new_winner(self.gate, key, i, self.me, self.stamp, self.generation, self.lineage, 0))
+            self.door.route(IAmWinner(self.gate, key, i, self.me, self.stamp, self.generation, self.lineage, 0))
 
-    def put(self, asked: tuple[int, int]) -> None:
+    def put(self, asked: tuple[int, Id]) -> None:
         """EE:A5 the queue is sorted by timestamps. The same tuple all the way: a new one is three objects more."""
+        stamp: int
+        node: int
         stamp, node = asked
         if stamp > self.clock:
             self.clock = stamp
@@ -224,27 +233,27 @@ class E2E(Voter):
             for asked in m.requests:  # EE:A5
                 self.put(asked)
         elif m.generation > self.tenure:
-            self.on_early_enqueue(m)
+            self.keep_early(m)
         else:
-            self.on_late_enqueue(m)
+            self.redirect(m)
 
-    def on_early_enqueue(self, m: Enqueue) -> None:
+    def keep_early(self, m: Enqueue) -> None:
         self.out.note("an ENQUEUE overtook the TOKEN")
         self.early.extend(m.requests)
 
-    def on_late_enqueue(self, m: Enqueue) -> None:
+    def redirect(self, m: Enqueue) -> None:
         if m.via != NIL:
             self.out.send(m.via, Stale(self.gate, m.replica, self.tenure))
         if self.heir != NIL:
             self.pass_on(m.replica, m.requests)
             return
-        for stamp, node in m.requests:
+        for stamp, requester in m.requests:
             self.out.note("an ENQUEUE was sent back")
-            self.out.send(node, SentBack(self.gate, m.replica, stamp, self.tenure))
+            self.out.send(requester, SentBack(self.gate, m.replica, stamp, self.tenure))
 
     def pass_on(self, replica: int, requests: Queue) -> None:
         self.out.note("an ENQUEUE was passed on to the heir")
-        self.out.send(self.heir, new_enqueue(self.gate, replica, self.tenure + 1, NIL, requests))
+        self.out.send(self.heir, Enqueue(self.gate, replica, self.tenure + 1, NIL, requests))
 
     def release_cs(self) -> None:
         self.holding = False
@@ -263,9 +272,7 @@ class E2E(Voter):
         """That the last tenure is over, and the request of this stamp."""
         heir = self.named_heir()
         self.door.route(
-            new_release(
-                self.gate, self.keys[i], i, self.me, stamp, self.tenure, self.tenure_lineage, heir, self.heir_stamp
-            )
+            Release(self.gate, self.keys[i], i, self.me, stamp, self.tenure, self.tenure_lineage, heir, self.heir_stamp)
         )
 
     def named_heir(self) -> int:
@@ -277,61 +284,29 @@ class E2E(Voter):
         if self.requesting_cs:
             self.hold(m.requests)
         else:
-            self.on_unwanted_token(m)
+            self.decline(m)
 
-    def on_unwanted_token(self, m: Token) -> None:
+    def decline(self, m: Token) -> None:
         """A request that came late into the queue, when it was over."""
         self.out.note("a TOKEN nobody wanted")
         self.take_queue(m.requests)
         self.release_cs()
 
-    # Every message that is not on its way to a key.
-
-    def on_message(self, src: int, msg: Message) -> None:
-        if isinstance(msg, Response):
-            self.on_response(msg)
-        elif isinstance(msg, Enqueue):
-            self.on_enqueue(msg)
-        elif isinstance(msg, Token):
-            self.on_token(msg)
-        elif isinstance(msg, Recall):
-            self.on_recall(msg)
-        elif isinstance(msg, SentBack):
-            self.on_sent_back(msg)
-        elif isinstance(msg, Stale):
-            self.on_stale(msg)
-
     # The state.
 
-    def key(self) -> Key:
-        asking = self.requesting_cs and not self.holding
-        client = (self.votes, self.missing, self.best, tuple(self.rounds), tuple(self.known)) if asking else ()
-        return (
-            self.version,
-            self.request,
-            self.requesting_cs,
-            self.inside,
-            self.clock,
-            self.stamp,
-            client,
-            (self.holding, self.generation, self.lineage, tuple(self.queue), tuple(self.early)),
-            (self.tenure, self.tenure_lineage, self.heir, self.heir_stamp),
-            *self.sides_key(),
-        )
+    def rounds_key(self) -> Key:
+        return tuple(self.rounds) if self.is_asking() else ()
 
-    def load(self, key: Key) -> None:
-        self.check_version(key)
-        _, self.request, self.requesting_cs, self.inside, self.clock, self.stamp, client, owner, over, *others = key
-        self.forget_answers()
-        if client:
-            self.votes, self.missing, self.best, rounds, known = client
-            self.rounds = list(rounds)
-            self.known = list(known)
-        self.holding, self.generation, self.lineage, queue, early = owner
-        self.queue = list(as_queue(queue))
-        self.early = list(as_queue(early))
-        self.tenure, self.tenure_lineage, self.heir, self.heir_stamp = over
-        self.load_sides(others[0], others[1])
+    def load_rounds(self, key: Iterable[int]) -> None:
+        self.rounds = list(key)
+
+    def known_key(self) -> Key:
+        return tuple(self.known) if self.is_asking() else ()
+
+    def load_known(self, key: Iterable[int]) -> None:
+        self.known = list(key)
+        self.votes = len([news for news in self.known if news >= VOTE])
+        self.missing = self.known.count(ASKED)
 
     def show(self) -> dict[str, Any]:
         return {

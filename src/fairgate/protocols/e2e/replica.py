@@ -5,100 +5,52 @@ only when the client has given it back or used it; the holder changes only to a 
 meet in a replica whose vote was used before, so the later winner has seen the earlier generation, and is past it.
 """
 
+from fairgate.core.declare import Id, Option, node, record
 from fairgate.core.ids import NIL
 from fairgate.core.kbr import Routed
 from fairgate.core.keyed import Keyed
 from fairgate.core.message import Key
-from fairgate.core.outbox import Outbox
 from fairgate.core.queues import put
-from fairgate.core.setup import Setup
-from fairgate.protocols.e2e.messages import (
-    IAmWinner,
-    Recall,
-    Release,
-    Request,
-    Stale,
-    Yield,
-    new_enqueue,
-    new_response,
-)
+from fairgate.protocols.e2e.messages import Enqueue, IAmWinner, Recall, Release, Request, Response, Stale, Yield
 
 
+@record
 class Replica:
     """What the owner of a replica's key has in mind for it."""
 
-    __slots__ = (
-        "generation",
-        "holder",
-        "holder_stamp",
-        "lineage",
-        "recalled",
-        "vote",
-        "vote_known",
-        "vote_round",
-        "vote_stamp",
-        "waiting",
-    )
+    vote: Id = NIL  # whom it has voted for, and not yet heard of again
+    vote_stamp: int = 0
+    vote_round: int = 0
+    vote_known: int = 0
+    recalled: bool = False
+    holder: Id = NIL  # who has the token, as far as it knows
+    holder_stamp: int = 0
+    generation: int = 0  # the last one that it has heard of
+    lineage: int = 0
+    waiting: list[tuple[int, int, Id, int]] = []  # (-known, stamp, node, round): whom to vote for, best first
 
-    def __init__(self) -> None:
-        self.vote = NIL  # whom it has voted for, and not yet heard of again
-        self.vote_stamp = 0
-        self.vote_round = 0
-        self.vote_known = 0
-        self.recalled = False
-        self.holder = NIL  # who has the token, as far as it knows
-        self.holder_stamp = 0
-        self.generation = 0  # the last one that it has heard of
-        self.lineage = 0
-        self.waiting: list[tuple[int, int, int, int]] = []  # (-known, stamp, node, round): whom to vote for, best first
-
-    def key(self) -> Key:
-        vote = (self.vote, self.vote_stamp, self.vote_round, self.vote_known, self.recalled)
-        return (*vote, self.holder, self.holder_stamp, self.generation, self.lineage, tuple(self.waiting))
-
-    def load(self, key: Key) -> None:
-        self.vote, self.vote_stamp, self.vote_round, self.vote_known, self.recalled = key[:5]
-        self.holder, self.holder_stamp, self.generation, self.lineage = key[5:9]
-        self.waiting = [(rank, stamp, node, round) for rank, stamp, node, round in key[9]]
-
-    def is_better(self, known: int, stamp: int, node: int) -> bool:
+    def is_better(self, known: int, stamp: int, node: Id) -> bool:
         """... than the request that the vote is out for."""
         return (-known, stamp, node) < (-self.vote_known, self.vote_stamp, self.vote)
 
 
+@record
 class Entry:
     """A line of the replica list: this node is in a quorum set. Clean-up leaves the generation, and no owner."""
 
-    __slots__ = ("generation", "next", "owner", "previous")
-
-    def __init__(self, owner: int, generation: int, next: int, previous: int) -> None:
-        self.owner = owner
-        self.generation = generation
-        self.next = next
-        self.previous = previous
-
-    def key(self) -> Key:
-        return (self.owner, self.generation, self.next, self.previous)
+    owner: Id
+    generation: int
+    next: Id
+    previous: Id
 
 
-def new_entry(owner: int, generation: int, next: int, previous: int) -> Entry:
-    """As Entry(...), without boxing four numbers for `__init__`."""
-    entry = Entry.__new__(Entry)
-    entry.owner = owner
-    entry.generation = generation
-    entry.next = next
-    entry.previous = previous
-    return entry
-
-
+@node
 class Voter(Routed):
     passes = Request  # without an entry it is not intercepted
 
-    def set_up(self, me: int, setup: Setup, out: Outbox) -> None:
-        Routed.set_up(self, me, setup, out)
-        self.tells: bool = setup.options.get("tells", self.about.options["tells"])
-        self.replicas: dict[int, Replica] = {}  # those whose keys this node owns, as far as anybody asked
-        self.entries: dict[int, Entry] = {}  # EE's replica list
+    tells: Option[bool] = False  # RESPONSE also where a winner owns the replica, and gets ENQUEUE (papers/e2e.md)
+    replicas: dict[int, Replica] = {}  # those whose keys this node owns, as far as anybody asked
+    entries: dict[int, Entry] = {}  # EE's replica list
 
     # Nodes on the way.
 
@@ -116,30 +68,30 @@ class Voter(Routed):
 
     def intercept(self, msg: Request) -> bool:
         """EE:A2 is there an entry in the replica list?"""
-        entry = self.entries.get(msg.replica)
+        entry: Entry | None = self.entries.get(msg.replica)
         if entry is None or entry.owner in (NIL, msg.node):
             return False
         self.out.note("a REQUEST was intercepted")
         request = ((msg.stamp, msg.node),)
-        self.out.send(entry.owner, new_enqueue(self.gate, msg.replica, entry.generation, self.me, request))
+        self.out.send(entry.owner, Enqueue(self.gate, msg.replica, entry.generation, self.me, request))
         return True
 
     def note_owner(self, src: int, m: IAmWinner, next_hop: int) -> None:
         """EE:A4 Next and Previous are updated as IAMWINNER is routed."""
-        entry = self.entries.get(m.replica)
+        entry: Entry | None = self.entries.get(m.replica)
         if entry is None or self.is_news(m.generation, entry.generation):
-            self.entries[m.replica] = new_entry(m.node, m.generation, next_hop, src)
+            self.entries[m.replica] = Entry(m.node, m.generation, next_hop, src)
 
     def clean_up(self, m: Release, next_hop: int) -> Keyed | None:
         """EE:A6 RELEASE goes along the Next pointers, and cleans up."""
-        entry = self.entries.get(m.replica)
+        entry: Entry | None = self.entries.get(m.replica)
         if entry is None:
-            self.entries[m.replica] = new_entry(NIL, m.generation, NIL, NIL)  # its IAMWINNER may still come
+            self.entries[m.replica] = Entry(NIL, m.generation, NIL, NIL)  # its IAMWINNER may still come
             return m
         if not self.is_news(m.generation + 1, entry.generation):
             return m
-        onward = entry.next
-        self.entries[m.replica] = new_entry(NIL, m.generation, NIL, NIL)
+        onward: int = entry.next
+        self.entries[m.replica] = Entry(NIL, m.generation, NIL, NIL)
         if onward not in (NIL, next_hop):  # who was next may have left since: it goes where the overlay leads as well
             self.out.note("a RELEASE went both ways")
             self.out.send(onward, m)
@@ -149,30 +101,20 @@ class Voter(Routed):
         return generation > known
 
     def on_stale(self, m: Stale) -> None:
-        entry = self.entries.get(m.replica)
+        entry: Entry | None = self.entries.get(m.replica)
         if entry is not None and entry.generation <= m.generation:
-            self.entries[m.replica] = new_entry(NIL, m.generation, NIL, NIL)
+            self.entries[m.replica] = Entry(NIL, m.generation, NIL, NIL)
 
     # The replica.
 
     def replica(self, i: int) -> Replica:
-        replica = self.replicas.get(i)
+        replica: Replica | None = self.replicas.get(i)
         if replica is None:
             replica = self.replicas[i] = Replica()
         return replica
 
-    def deliver(self, src: int, msg: Keyed) -> None:
-        if isinstance(msg, Request):
-            self.on_request(msg)
-        elif isinstance(msg, IAmWinner):
-            self.on_winner(msg)
-        elif isinstance(msg, Release):
-            self.on_release_message(msg)
-        elif isinstance(msg, Yield):
-            self.on_yield(msg)
-
     def on_request(self, m: Request) -> None:
-        r = self.replica(m.replica)
+        r: Replica = self.replica(m.replica)
         if m.ended >= r.generation and r.holder != NIL:  # what RELEASE is on its way to say
             r.generation = m.ended
             r.holder = NIL
@@ -190,7 +132,7 @@ class Voter(Routed):
             self.recall(i, r, False)
 
     def on_yield(self, m: Yield) -> None:
-        r = self.replica(m.replica)
+        r: Replica = self.replica(m.replica)
         if r.vote == m.node and r.vote_stamp == m.stamp:
             if r.vote_round >= m.round:
                 self.vote_again(m.replica, r, m.round, m.known)
@@ -211,6 +153,9 @@ class Voter(Routed):
 
     def keep(self, r: Replica, node: int, stamp: int, round: int, known: int) -> None:
         """One of each node, its latest: a REQUEST that comes late is of a request that is over."""
+        at: int
+        other_stamp: int
+        other: int
         for at in range(len(r.waiting)):
             _, other_stamp, other, _ = r.waiting[at]
             if other == node and other_stamp > stamp:
@@ -233,7 +178,7 @@ class Voter(Routed):
     def hand_over(self, i: int, r: Replica) -> None:
         requests = tuple([(stamp, node) for _, stamp, node, _ in r.waiting])
         r.waiting = []
-        self.out.send(r.holder, new_enqueue(self.gate, i, r.generation, NIL, requests))
+        self.out.send(r.holder, Enqueue(self.gate, i, r.generation, NIL, requests))
 
     def cast(self, i: int, r: Replica) -> None:
         rank, r.vote_stamp, r.vote, r.vote_round = r.waiting.pop(0)
@@ -242,25 +187,26 @@ class Voter(Routed):
         self.respond(i, r, r.vote, r.vote_stamp, r.vote_round, True)
 
     def respond(self, i: int, r: Replica, node: int, stamp: int, round: int, vote: bool) -> None:
+        owner: int = r.vote
+        owner_stamp: int = r.vote_stamp
         if r.holder != NIL:
-            owner, owner_stamp = r.holder, r.holder_stamp
-        else:
-            owner, owner_stamp = r.vote, r.vote_stamp
-        self.out.send(node, new_response(self.gate, i, stamp, round, vote, owner, owner_stamp, r.generation))
+            owner = r.holder
+            owner_stamp = r.holder_stamp
+        self.out.send(node, Response(self.gate, i, stamp, round, vote, owner, owner_stamp, r.generation))
 
     def recall(self, i: int, r: Replica, won: bool) -> None:
         r.recalled = True
         self.out.send(r.vote, Recall(self.gate, i, r.vote_stamp, r.vote_round, won))
 
     def on_winner(self, m: IAmWinner) -> None:
-        r = self.replica(m.replica)
+        r: Replica = self.replica(m.replica)
         self.use_vote(r, m.node, m.stamp)
         if self.is_news(m.generation, r.generation):
             self.set_holder(m.replica, r, m.node, m.stamp, m.generation, m.lineage)
         self.settle(m.replica, r)
 
     def on_release_message(self, m: Release) -> None:
-        r = self.replica(m.replica)
+        r: Replica = self.replica(m.replica)
         self.use_vote(r, m.node, m.stamp)
         if self.is_news(m.generation + 1, r.generation):
             if m.heir == NIL:
@@ -297,20 +243,8 @@ class Voter(Routed):
                 self.out.send(entry.previous, Stale(self.gate, i, entry.generation))
 
     def give_replica(self, i: int) -> Key:
-        replica: Replica = self.replicas.pop(i)
-        return replica.key()
+        state: Key = self.replicas.pop(i).key()  # type: ignore[attr-defined]  # derived
+        return state
 
     def take_replica(self, i: int, state: Key) -> None:
-        self.replica(i).load(state)
-
-    # The state.
-
-    def sides_key(self) -> Key:
-        replicas = tuple([(i, self.replicas[i].key()) for i in sorted(self.replicas)])
-        return (replicas, tuple([(i, self.entries[i].key()) for i in sorted(self.entries)]))
-
-    def load_sides(self, replicas: Key, entries: Key) -> None:
-        self.replicas = {}
-        for i, replica in replicas:
-            self.replica(i).load(tuple(replica))
-        self.entries = {i: Entry(*entry) for i, entry in entries}
+        self.replicas[i] = Replica.from_key(state)  # type: ignore[attr-defined]

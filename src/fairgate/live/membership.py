@@ -1,7 +1,7 @@
 """Where the peers of a cluster meet, and where they agree on who is there: the engine's view of it.
 
-host.py is one host: a runtime directory. hosts.py is several: one of them keeps the roster. Agreed views, without a
-keeper that must live, would be another one.
+on_host.py is one host: a runtime directory. in_cluster.py is several: one of them keeps the roster. Agreed views,
+without a keeper that must live, would be another one.
 """
 
 from typing import Protocol
@@ -10,7 +10,7 @@ from fairgate.net.codec import Frame
 from fairgate.net.roster import Change, Members
 
 
-class Ground(Protocol):
+class Membership(Protocol):
     guarantee: str  # what becomes of a gate when a peer dies, in one word: Statistics has it
 
     async def begin(self) -> Members:

@@ -6,7 +6,7 @@
     member -> keeper     ("change", number, change)
     keeper -> member     ("changed", number, version, roster)      and ("members", ...) to everybody else
                          ("refused", number, kind, gate, asked, found, why)
-    anybody -> member    ("look",)                                 and ("members", ...) is the answer: see asked.py
+    anybody -> member    ("look",)                                 and ("members", ...) is the answer: see directory.py
 
 Rosters and changes travel as JSON in bytes. All of it but the first question goes over the reliable channel, so a
 connection that breaks delays it and loses nothing. A peer that dies is not survived: whatever it had is lost to the
@@ -31,13 +31,13 @@ from fairgate.net.address import Address, TcpAddress, UnixAddress, check_secure,
 from fairgate.net.codec import CodecError, Frame
 from fairgate.net.dial import Dial
 from fairgate.net.members import PEERS
-from fairgate.net.roster import At, Change, Go, Members, Peer, changed
+from fairgate.net.roster import At, Change, Go, Members, PeerRecord, changed
 from fairgate.net.tls import Tls
 from fairgate.net.transport import Transport
 from fairgate.net.watch import start_time
 
 if TYPE_CHECKING:
-    from fairgate.live.engine import Engine
+    from fairgate.live.engine import LiveEngine
 
 JOIN, KEEPER, MEMBERS, CHANGE, CHANGED, REFUSED = "join", "keeper", "members", "change", "changed", "refused"
 LOOK = "look"
@@ -50,7 +50,7 @@ log = logging.getLogger("fairgate.live")
 
 
 @dataclass(frozen=True)
-class Network:
+class ClusterOptions:
     """How to be a peer between hosts. Without seeds this peer makes the cluster, and must be told where to listen."""
 
     seeds: tuple[str, ...] = ()
@@ -62,10 +62,10 @@ class Network:
     join_timeout: float = 30.0
 
 
-class HostsGround:
+class ClusterMembership:
     guarantee = "none"
 
-    def __init__(self, engine: "Engine", network: Network) -> None:
+    def __init__(self, engine: "LiveEngine", network: ClusterOptions) -> None:
         self.engine = engine
         self.network = network
         self.addresses = [parse_address(seed) for seed in network.seeds]
@@ -120,14 +120,14 @@ class HostsGround:
         for peer in list(transport.up):
             transport.send(peer, (CHANGE, 0, msgspec.json.encode(Go((me,)))))
 
-    def describe(self, me: int, bound: Address, asked: Address) -> Peer:
+    def describe(self, me: int, bound: Address, asked: Address) -> PeerRecord:
         assert isinstance(bound, TcpAddress)
         assert isinstance(asked, TcpAddress)
         if self.told is None and asked.host in ANY:
             raise BadInput(f"{asked} is no address for others to dial: say --advertise HOST:{bound.port} too")
         at = self.told or TcpAddress(asked.host, bound.port)
         pid = os.getpid()
-        return Peer(me, pid, start_time(pid), str(at), os.geteuid(), int(time.time()), socket.gethostname())
+        return PeerRecord(me, pid, start_time(pid), str(at), os.geteuid(), int(time.time()), socket.gethostname())
 
     def on_up(self, peer: int) -> None:
         """Whoever it is that we reached first: may we join?"""
@@ -213,7 +213,7 @@ class HostsGround:
         elif kind == CHANGE:
             self.on_change(peer, frame[1], frame[2])
         elif kind == CHANGED:
-            self.settle(frame[1], msgspec.json.decode(frame[3], type=Members))
+            self.answered(frame[1], msgspec.json.decode(frame[3], type=Members))
         elif kind == REFUSED:
             self.on_refused(*frame[1:])
         else:
@@ -229,7 +229,7 @@ class HostsGround:
                 engine.transport.send(peer, (REFUSED, 0, BAD_INPUT, "", 0, 0, NO_KEEPER))
             return
         if self.members.peer(peer) is None:
-            new = Peer(*msgspec.convert((peer, *fields_of(frame)), type=tuple[int, int, int, str, int, int, str]))
+            new = PeerRecord(*msgspec.convert((peer, *fields_of(frame)), type=tuple[int, int, int, str, int, int, str]))
             try:
                 self.check_secure(parse_address(new.socket))
             except BadInput as wrong:
@@ -279,7 +279,7 @@ class HostsGround:
         with engine.lock:
             engine.links.send(peer, answer)
 
-    def settle(self, number: int, members: Members) -> None:
+    def answered(self, number: int, members: Members) -> None:
         question = self.questions.pop(number, None)
         if question is not None and not question.done():
             question.set_result(members)

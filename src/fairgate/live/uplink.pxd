@@ -1,6 +1,6 @@
 from fairgate.core.message cimport Message
 
-cdef class Way:
+cdef class Uplink:
     cdef public long long me, now
     cpdef send(self, long long host, str gate, long long dst, long long src, Message msg)
     cpdef tell(self, gate, ticket)

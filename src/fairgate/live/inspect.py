@@ -1,6 +1,6 @@
 """Asking peers what they know, without being one of them: for `fairgate who`, `top` and `break`.
 
-Who there is on this host or in a cluster is found out by asked.py. Each peer says for itself who is inside and who
+Who there is on this host or in a cluster is found out by directory.py. Each peer says for itself who is inside and who
 waits by it; the ghosts, whose peers are dead, are known by their files (net/occupancy.py).
 """
 
@@ -12,25 +12,25 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 from fairgate.core.ids import NIL
-from fairgate.live.asked import Asked
+from fairgate.live.directory import Directory
 from fairgate.live.engine import ASK, BREAK, TELL
-from fairgate.live.host import NEWS, beside
+from fairgate.live.on_host import NEWS, beside
 from fairgate.live.permit import SECOND
-from fairgate.live.report import ANSWER_SECONDS, Person, Report
+from fairgate.live.report import ANSWER_SECONDS, PeerReport, Person
 from fairgate.live.report import read as read_report
 from fairgate.live.ticket import NO_DEADLINE
 from fairgate.net import occupancy
 from fairgate.net.codec import CodecError, Frame
 from fairgate.net.loop import new_loop
 from fairgate.net.members import PEERS
-from fairgate.net.roster import Gate, Members, Peer, Seat
+from fairgate.net.roster import GateRecord, Members, PeerRecord, SeatRecord
 from fairgate.net.system import clock
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Someone:
+class ListedPerson:
     """Who is inside of a gate, or waits at it. Times are seconds since 1970."""
 
     pid: int  # of a ghost: its process group
@@ -50,9 +50,9 @@ class GatePicture:
     name: str
     k: int
     protocol: str
-    inside: tuple[Someone, ...]  # by slot
-    waiting: tuple[Someone, ...]  # the longest first
-    silent: tuple[Peer, ...]  # peers at this gate that do not answer: what they hold is not known
+    inside: tuple[ListedPerson, ...]  # by slot
+    waiting: tuple[ListedPerson, ...]  # the longest first
+    silent: tuple[PeerRecord, ...]  # peers at this gate that do not answer: what they hold is not known
     entries: int  # through the peers that are there now
     longest: float  # wait of those entries, in seconds
 
@@ -66,13 +66,13 @@ class Picture:
         return next((gate for gate in self.gates if gate.name == name), None)
 
 
-class Asker:
-    """`async with Asker(asked) as asker`, then `await asker.look()` as often as wanted."""
+class Inspector:
+    """`async with Inspector(asked) as asker`, then `await asker.look()` as often as wanted."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: Directory) -> None:
         self.asked = asked
         self.number = 0
-        self.answers: dict[int, asyncio.Future[Report]] = {}
+        self.answers: dict[int, asyncio.Future[PeerReport]] = {}
         self.dialled: set[int] = set()
         self.news: dict[int, Frame] = {}  # for those that are not up yet
 
@@ -91,7 +91,7 @@ class Asker:
         gates = [picture(gate, members, reports, ghosts) for gate in members.gates]
         return Picture(tuple(sorted(gates, key=lambda gate: gate.name)), len(members.peers))
 
-    async def ask(self, members: Members) -> dict[int, Report]:
+    async def ask(self, members: Members) -> dict[int, PeerReport]:
         self.number += 1
         loop = asyncio.get_running_loop()
         self.answers = {peer.id: loop.create_future() for peer in members.peers}
@@ -104,7 +104,7 @@ class Asker:
             await asyncio.wait(self.answers.values(), timeout=ANSWER_SECONDS)
         return {peer: answer.result() for peer, answer in self.answers.items() if answer.done()}
 
-    def send(self, peer: Peer, frame: Frame) -> None:
+    def send(self, peer: PeerRecord, frame: Frame) -> None:
         if self.transport.send(peer.id, frame):
             return
         self.news[peer.id] = frame
@@ -112,7 +112,7 @@ class Asker:
             self.dialled.add(peer.id)
             self.transport.dial(self.asked.address(peer), peer.id, quiet=True)
 
-    async def break_in(self, gate: GatePicture, whom: Someone) -> bool:
+    async def break_in(self, gate: GatePicture, whom: ListedPerson) -> bool:
         """Whoever has this permit has it no longer. False: its peer did not do it in time."""
         if whom.ghost:
             members = await self.asked.end_ghost(gate.name, whom.ident)
@@ -122,7 +122,7 @@ class Asker:
             self.transport.send(whom.peer, (BREAK, gate.name, whom.ident))
         return await self.is_out(gate.name, whom)
 
-    async def is_out(self, name: str, whom: Someone) -> bool:
+    async def is_out(self, name: str, whom: ListedPerson) -> bool:
         """Asked until it is, for a while: a peer does what it is told after it has answered what it was asked."""
         deadline = clock() + int(ANSWER_SECONDS * SECOND)
         while clock() < deadline:
@@ -170,7 +170,7 @@ class Asker:
 Ghosts = dict[int, tuple[occupancy.Held, float]]
 
 
-def picture(gate: Gate, members: Members, reports: dict[int, Report], ghosts: Ghosts) -> GatePicture:
+def picture(gate: GateRecord, members: Members, reports: dict[int, PeerReport], ghosts: Ghosts) -> GatePicture:
     told = [(one, report.now) for report in reports.values() for one in report.gates if one.name == gate.name]
     people = [(person, now) for one, now in told for person in one.people]
     inside = [someone(person, now) for person, now in people if person.inside]
@@ -189,18 +189,18 @@ def picture(gate: Gate, members: Members, reports: dict[int, Report], ghosts: Gh
     )
 
 
-def ghost(seat: Seat, members: Members, ghosts: Ghosts) -> Someone:
+def ghost(seat: SeatRecord, members: Members, ghosts: Ghosts) -> ListedPerson:
     held, since = ghosts.get(seat.ident, (None, time.time()))
     deadline = None if held is None else on_calendar(held.deadline, clock())
     pid = occupancy.NO_GROUP if held is None else held.group
     note = "its fairgate is gone or stopped, processes are left"
-    return Someone(pid, members.place.host, known(seat.slot), None, since, deadline, note, True, seat.ident)
+    return ListedPerson(pid, members.place.host, known(seat.slot), None, since, deadline, note, True, seat.ident)
 
 
-def someone(person: Person, now: int) -> Someone:
+def someone(person: Person, now: int) -> ListedPerson:
     since = on_calendar(person.since, now) or 0.0
     slot, fence, deadline = known(person.slot), known(person.fence), on_calendar(person.deadline, now)
-    return Someone(
+    return ListedPerson(
         person.pid, person.host, slot, fence, since, deadline, person.note, ident=person.ident, peer=person.peer
     )
 
@@ -214,11 +214,11 @@ def on_calendar(moment: int, now: int) -> float | None:
     return None if moment == NO_DEADLINE else time.time() - (now - moment) / SECOND
 
 
-def look(asked: Asked) -> Picture:
+def look(asked: Directory) -> Picture:
     """Once, for who has no loop."""
 
     async def main() -> Picture:
-        async with Asker(asked) as asker:
+        async with Inspector(asked) as asker:
             return await asker.look()
 
     return run(main())

@@ -1,6 +1,6 @@
 from fairgate.net.system cimport Latch
 
-cdef class Monitor:
+cdef class EngineLock:
     cdef readonly Latch lock, turnstile
     cdef readonly bint wanted
     cpdef take(self)

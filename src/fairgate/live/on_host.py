@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from fairgate.core.ids import NIL
 from fairgate.errors import BadInput
-from fairgate.live.chores import RETRY_SECONDS
+from fairgate.live.background import RETRY_SECONDS
 from fairgate.live.ghosts import Ghosts
 from fairgate.live.links import Links
 from fairgate.net import members as file
@@ -20,7 +20,7 @@ from fairgate.net.transport import Transport
 from fairgate.net.watch import Watch, is_alive
 
 if TYPE_CHECKING:
-    from fairgate.live.engine import Engine
+    from fairgate.live.engine import LiveEngine
 
 NEWS = "news"
 TURN_SECONDS = 0.02
@@ -30,10 +30,10 @@ T = TypeVar("T")
 log = logging.getLogger("fairgate.live")
 
 
-class HostGround:
+class HostMembership:
     guarantee = "host"  # what the dead had is free at once, and nothing is lost
 
-    def __init__(self, engine: "Engine", rule: Access | None = None) -> None:
+    def __init__(self, engine: "LiveEngine", rule: Access | None = None) -> None:
         self.engine = engine
         self.rule = runtime_folder() if rule is None else rule
         self.dying: set[int] = set()  # they are dead, and still in the roster

@@ -18,7 +18,7 @@ JOINS, THINKS, WAITS, INSIDE = "joins", "thinks", "waits", "inside"
 
 
 @dataclass
-class Actor:
+class DemoPeer:
     """One of the processes, as the one that watches them knows it. Times are seconds on CLOCK_MONOTONIC."""
 
     number: int
@@ -48,11 +48,11 @@ class Actor:
         self.state, self.since, self.slot, self.messages = state, at, slot, messages or self.messages
 
 
-Act = Callable[[Callable[..., None], Callable[[float], bool]], None]
+Work = Callable[[Callable[..., None], Callable[[float], bool]], None]
 
 
-def fork(number: int, stop: tuple[int, int], act: Act) -> Actor:
-    """A process that acts: it is given a way to tell, and one to wait that says whether the play goes on.
+def fork(number: int, stop: tuple[int, int], work: Work) -> DemoPeer:
+    """A process that does this work: it is given a way to tell, and one to wait that says whether the demo goes on.
 
     That is over when the writing end of the pipe `stop` is closed: also if who has it is killed.
     """
@@ -60,12 +60,12 @@ def fork(number: int, stop: tuple[int, int], act: Act) -> Actor:
     pid = os.fork()
     if pid:
         os.close(writer)
-        return Actor(number, pid, reader)
+        return DemoPeer(number, pid, reader)
     code = 1
     try:
         os.close(reader)
         os.close(stop[1])
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # who watches gets it too, and ends the play
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # who watches gets it too, and ends the demo
         random.seed(number)
 
         def tell(state: str, **more: Any) -> None:
@@ -75,14 +75,14 @@ def fork(number: int, stop: tuple[int, int], act: Act) -> Actor:
         def goes_on(seconds: float) -> bool:
             return not select.select([stop[0]], [], [], seconds)[0]
 
-        act(tell, goes_on)
+        work(tell, goes_on)
         code = 0
     finally:
         os._exit(code)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DemoOutcome:
     """What the processes did, from their own reports."""
 
     entries: list[int]  # of each
@@ -95,11 +95,11 @@ class Outcome:
         return sum(self.entries)
 
 
-def outcome(actors: list[Actor]) -> Outcome:
-    stays = [(entered, left) for actor in actors for _, entered, left in actor.entries]
-    waits = [entered - asked for actor in actors for asked, entered, _ in actor.entries]
-    counts = [len(actor.entries) for actor in actors]
-    return Outcome(counts, most_at_once(stays), waits, sum(actor.messages for actor in actors))
+def outcome(peers: list[DemoPeer]) -> DemoOutcome:
+    stays = [(entered, left) for peer in peers for _, entered, left in peer.entries]
+    waits = [entered - asked for peer in peers for asked, entered, _ in peer.entries]
+    counts = [len(peer.entries) for peer in peers]
+    return DemoOutcome(counts, most_at_once(stays), waits, sum(peer.messages for peer in peers))
 
 
 def most_at_once(stays: list[tuple[float, float]]) -> int:

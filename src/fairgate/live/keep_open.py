@@ -2,11 +2,11 @@
 
 import asyncio
 
-from fairgate.live.engine import Engine
+from fairgate.live.engine import LiveEngine
 from fairgate.net.roster import Sit
 
 
-def stand(engine: Engine, name: str, k: int, protocol: str) -> None:
+def keep_open(engine: LiveEngine, name: str, k: int, protocol: str) -> None:
     """A seat at this gate, from which nobody asks. BadInput if it is open with another k or protocol."""
     gate = engine.gate(name, k, protocol)
     with engine.user_lock:

@@ -10,8 +10,8 @@ between the lock and the body, and one of a class like this can, for the signal 
 from fairgate.net.system import Latch
 
 
-class Monitor:
-    """`with monitor` in the engine's thread; in any other `step_aside` while it is wanted, then `with monitor.lock`."""
+class EngineLock:
+    """`with lock` in the engine's thread; in any other `step_aside` while it is wanted, then `with lock.lock`."""
 
     def __init__(self) -> None:
         self.lock = Latch()

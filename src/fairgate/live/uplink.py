@@ -9,7 +9,7 @@ from fairgate.core.ids import NIL
 from fairgate.core.message import Message
 
 
-class Way:
+class Uplink:
     def __init__(self) -> None:
         self.me = NIL  # until it is known
         self.now = 0  # ns, of the step that is being taken

@@ -16,7 +16,7 @@ Work = Coroutine[Any, Any, None]
 log = logging.getLogger("fairgate.live")
 
 
-class Chores:
+class BackgroundTasks:
     loop: asyncio.AbstractEventLoop
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ Plan = list[tuple[int, signal.Signals]]
 
 
 @dataclass(frozen=True)
-class Rule:
+class LossPolicy:
     """What is done to the command when its permit is lost."""
 
     on_lost: str
@@ -42,18 +42,18 @@ class Rule:
 
 
 @dataclass
-class Minder:
+class Supervisor:
     command: Command
     signals: Signals
     terminal: Terminal
-    rule: Rule
+    rule: LossPolicy
     is_lost: Callable[[], bool]
     before_stop: Callable[[], None]  # we are about to be stopped, and the gate is to go on without us
     plan: Plan = field(default_factory=list)
     lost: bool = False
     ghost: bool = False  # stopped once: no peer any more, but still inside
 
-    def mind(self) -> int:
+    def supervise(self) -> int:
         """Until the command has ended, and what it started if that is to be ended too; its exit code."""
         while self.command.status is None or (self.plan and self.command.is_alive()):
             self.signals.wait(self.patience())

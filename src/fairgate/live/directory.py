@@ -1,4 +1,4 @@
-"""Whom to ask: the peers of this host, or those of a cluster between hosts (ask.py asks them).
+"""Whom to ask: the peers of this host, or those of a cluster between hosts (inspect.py asks them).
 
 On one host the members file says who there is. Of a cluster any of its peers does: who asks for the roster (`look`)
 need not be a member, so looking changes nothing, and goes on when the peer that keeps the roster is gone. Who may ask
@@ -11,18 +11,18 @@ from typing import Protocol
 import msgspec
 
 from fairgate.errors import BadInput
-from fairgate.live.host import CLUSTER, NEWS, HostGround, beside
-from fairgate.live.hosts import LOOK, MEMBERS, HostsGround, Network, check_tcp, why_not
+from fairgate.live.in_cluster import LOOK, MEMBERS, ClusterMembership, ClusterOptions, check_tcp, why_not
+from fairgate.live.on_host import CLUSTER, NEWS, HostMembership, beside
 from fairgate.net import occupancy
 from fairgate.net.access import Access
 from fairgate.net.address import Address, UnixAddress, parse_address
 from fairgate.net.codec import CodecError, Frame
 from fairgate.net.members import make_change, remove_dead
-from fairgate.net.roster import Members, Peer, Rise
+from fairgate.net.roster import Members, PeerRecord, Rise
 from fairgate.net.transport import Handler, Transport
 
 
-class Asked(Protocol):
+class Directory(Protocol):
     guarantee: str
 
     def where(self) -> str:
@@ -36,7 +36,7 @@ class Asked(Protocol):
     async def members(self) -> Members:
         """BadInput if nobody can say."""
 
-    def address(self, peer: Peer) -> Address: ...
+    def address(self, peer: PeerRecord) -> Address: ...
 
     def ghosts(self) -> dict[int, tuple[occupancy.Held, float]]:
         """What outlived its peer, by its seat, and since when. It reads files."""
@@ -51,8 +51,8 @@ class Asked(Protocol):
         """No answer to what peers are asked. CodecError if it is nothing at all."""
 
 
-class ThisHost:
-    guarantee = HostGround.guarantee
+class HostDirectory:
+    guarantee = HostMembership.guarantee
 
     def __init__(self, rule: Access) -> None:
         self.rule = rule
@@ -70,7 +70,7 @@ class ThisHost:
         members, _ = await beside(lambda: remove_dead(self.rule))
         return members
 
-    def address(self, peer: Peer) -> Address:
+    def address(self, peer: PeerRecord) -> Address:
         return UnixAddress(peer.socket)
 
     def ghosts(self) -> dict[int, tuple[occupancy.Held, float]]:
@@ -95,10 +95,10 @@ class ThisHost:
             raise CodecError(f"{frame[0]!r:.20} is no answer")
 
 
-class Cluster:
-    guarantee = HostsGround.guarantee
+class ClusterDirectory:
+    guarantee = ClusterMembership.guarantee
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: ClusterOptions) -> None:
         self.network = network
         self.seeds = [parse_address(seed) for seed in network.seeds]
         check_tcp(*self.seeds)
@@ -129,7 +129,7 @@ class Cluster:
             name = self.network.cluster
             raise BadInput(f"no peer of cluster {name} answered within {seconds:g} s: {why_not(self.dials)}") from None
 
-    def address(self, peer: Peer) -> Address:
+    def address(self, peer: PeerRecord) -> Address:
         return parse_address(peer.socket)
 
     def ghosts(self) -> dict[int, tuple[occupancy.Held, float]]:

@@ -1,0 +1,79 @@
+"""Mutants of the build step: each makes another module, or one whose lines have moved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from fairgate.core.numbers import COMPILED
+from tests.support.expanded import expanded, moved_lines, other_outcomes, unreported, wrong_text, wrong_types
+from tests.tools.test_expand import BOUNDED_CLASS, FAIR_K_PXD
+from tools import expand
+
+pytestmark = pytest.mark.skipif(COMPILED, reason="`make test` runs it with FAIRGATE_PURE=1")
+
+MUTANTS = {
+    "decorators stay": ("            self.blank(decorator.lineno", "            (lambda *_: None)(decorator.lineno"),
+    "derived methods are put where code is": ("if line not in kept]", "]"),
+    "an inserted line moves the rest": (
+        '            self.lines[line - 1] = f"    {text}".encode()',
+        '            self.lines[line - 1] = f"    {text}\\n".encode()',
+    ),
+    "columns are counted in characters": (
+        "line[: one.col_offset] + text.encode()",
+        "line[: one.col_offset + 1] + text.encode()",
+    ),
+    "edits of a line from the left": ("-edit[0].col_offset", "edit[0].col_offset"),
+    "large integers are literals": ("LITERALS = 1 << 31", "LITERALS = 1 << 80"),
+    "every class is final": ("        if not cls.__subclasses__():\n", "        if True:\n"),
+    "methods of a base are declared again": (
+        "        if any(function.name in vars(base) for base in cls.__mro__[1:]):\n",
+        "        if False:\n",
+    ),
+    "closures become C functions": ("return not (special or closure or ", "return not (special or "),
+    "a message is decoded with no check": (
+        'decoder(cls.__name__, merged_fields(cls), f"make_{cls.__name__}").text',
+        'f"decode_{cls.__name__} = make_{cls.__name__}\\n"',
+    ),
+    "handlers of a base are not dispatched": ("for handler in merged_handlers(cls)}", "for handler in HANDLERS[cls]}"),
+    "results of functions without one stay empty": ('line.replace("return", "return 0", 1)', "line"),
+    "locals stay Python objects": ("            self.type_locals(function)\n", ""),
+    "ids are 32 bits": ('known = {"long long": "cython.longlong"', 'known = {"long long": "cython.int"'),
+    "nothing is reported at import": ("        self.report(cls, definition)\n", ""),
+}
+
+
+def mutated(old: str, new: str) -> ModuleType:
+    path = Path(expand.__file__)
+    source = path.read_text()
+    assert source.count(old) == 1, f"{old!r} stands {source.count(old)} times"
+    module = ModuleType("mutant")
+    exec(compile(source.replace(old, new), str(path), "exec"), module.__dict__)
+    return module
+
+
+def problems(module: ModuleType) -> list[str]:
+    """Found by the checks of tests/tools/test_expand.py."""
+    names = ("fair_k", "fair_k_bounded", "leased", "bv95")
+    modules = [f"fairgate.protocols.{name}" for name in names]
+    found = [line for name in modules for line in (*moved_lines(module, name), *wrong_text(module, name))]
+    found += [line for name in names for line in (*other_outcomes(module, name), *unreported(module, name))]
+    found += ["fair_k.pxd"] * (expanded(module, modules[0]).pxd_text() != FAIR_K_PXD)
+    found += ["fair_k_bounded.pxd"] * (BOUNDED_CLASS not in expanded(module, modules[1]).pxd_text())
+    return found + wrong_types(module)
+
+
+def test_the_original_has_none() -> None:
+    assert problems(expand) == []
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutant_is_caught(name: str) -> None:
+    module = mutated(*MUTANTS[name])
+    try:
+        found = problems(module)
+    except Exception as error:  # the text is no Python any more, or does not run
+        found = [repr(error)]
+    assert found

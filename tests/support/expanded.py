@@ -1,0 +1,163 @@
+"""What must hold of an expanded module (tools/expand.py). Each check answers one line for each thing that is wrong."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import fairgate
+from fairgate.core.declare import merged_fields
+from fairgate.core.message import MAKERS
+from fairgate.mutation.deletions import load_mutant
+from fairgate.registry import PROTOCOLS
+from fairgate.sim.config import Config
+from fairgate.sim.run import simulate
+
+SRC = Path(fairgate.__file__).parents[1]
+ALONE = {  # protocols with one module each
+    "fair_k": "FairK",
+    "fair_k_bounded": "FairKBounded",
+    "naimi_trehel": "NaimiTrehel",
+    "bv95": "BV95",
+    "raymond": "Raymond",
+    "suzuki_kasami": "SuzukiKasami",
+    "maekawa": "Maekawa",
+    "leased": "Leased",
+}
+
+
+@cache
+def project(expand: ModuleType) -> Any:
+    return expand.Project(SRC)
+
+
+def expanded(expand: ModuleType, name: str) -> Any:
+    return expand.Expanded(project(expand), name)
+
+
+def functions(tree: ast.Module) -> set[tuple[int, str]]:
+    return {(one.lineno, one.name) for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)}
+
+
+def statements(tree: ast.Module) -> set[tuple[int, type]]:
+    """Inside of functions: where they are, and what kind they are."""
+    found = set()
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            found |= {(one.lineno, type(one)) for one in ast.walk(function) if isinstance(one, ast.stmt)}
+    return found
+
+
+def moved_lines(expand: ModuleType, name: str) -> list[str]:
+    """A traceback must name the line of the source."""
+    before = ast.parse(project(expand).source_of(name).read_text())
+    after = ast.parse(expanded(expand, name).py())
+    lost = sorted(functions(before) - functions(after)) + sorted(map(str, statements(before) - statements(after)))
+    return [f"{name}: {one} is not where it was" for one in lost]
+
+
+def outcome(protocol: str, options: dict[str, Any]) -> Any:
+    k = 2 if PROTOCOLS[protocol].about.many else 1
+    config = Config(protocol, nodes=7, k=k, requests=30, cs=0.5, seed=3, latency="uniform:0.1,2", options=options)
+    result = simulate(config)
+    return result.entries, result.messages, result.wait_mean, result.wait_max, result.violations, result.broken
+
+
+def loaded(expand: ModuleType, protocol: str) -> ModuleType:
+    """The expanded module, run as Python, on the expanded module of its base."""
+    base = PROTOCOLS[protocol].__bases__[0].__module__
+    if not base.startswith("fairgate.protocols."):
+        return load_mutant(expanded(expand, f"fairgate.protocols.{protocol}").py(), "expanded")
+    original = sys.modules[base]
+    sys.modules[base] = loaded(expand, base.rpartition(".")[2])
+    try:
+        return load_mutant(expanded(expand, f"fairgate.protocols.{protocol}").py(), "expanded")
+    finally:
+        sys.modules[base] = original
+
+
+def described(cls: type) -> list[tuple[str, str, tuple[str, ...]]]:
+    return [(field.name, field.kind.c, field.kind.marks) for field in merged_fields(cls)]
+
+
+def other_outcomes(expand: ModuleType, protocol: str) -> list[str]:
+    """The expanded text is still Python: run as such, it must do what the source does."""
+    module = loaded(expand, protocol)
+    original = PROTOCOLS[protocol]
+    wanted = outcome(protocol, {})
+    PROTOCOLS[protocol] = getattr(module, ALONE[protocol])
+    try:
+        found = outcome(protocol, {})
+    finally:
+        PROTOCOLS[protocol] = original
+    return [] if found == wanted else [f"{protocol}: {found} instead of {wanted}"]
+
+
+def wrong_text(expand: ModuleType, name: str) -> list[str]:
+    """What a reader of the expanded module and its .pxd would object to."""
+    module = expanded(expand, name)
+    tree, pxd = ast.parse(module.py()), module.pxd_text()
+    found = []
+    for one in ast.walk(tree):
+        if isinstance(one, ast.ClassDef) and one.decorator_list:
+            found.append(f"{name}: class {one.name} is still decorated")
+        if isinstance(one, ast.FunctionDef) and not one.name.startswith("__") and one.name != "set_fields":
+            found += [f"{name}: {one.name}: {line}" for line in wrong_in(one, pxd)]
+    return found
+
+
+def wrong_in(function: ast.FunctionDef, pxd: str) -> list[str]:
+    found = []
+    for one in ast.walk(function):
+        if isinstance(one, ast.Return) and one.value is None:
+            found.append("returns nothing, and C wants a number")
+        if isinstance(one, ast.Constant) and type(one.value) is int and abs(one.value) >= 1 << 31:
+            found.append("has a literal that Cython takes for a Python object")
+        if isinstance(one, ast.Lambda | ast.GeneratorExp) and f" {function.name}(" in pxd:
+            found.append("is a closure, and the .pxd says it is C")
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and one.target.id not in typed(function):
+            found.append(f"{one.target.id} is annotated and has no C type")
+    return found
+
+
+def typed(function: ast.FunctionDef) -> dict[str, str]:
+    """Of its decorator `cython.locals`."""
+    return {
+        keyword.arg or "": ast.unparse(keyword.value)
+        for decorator in function.decorator_list
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "cython.locals"
+        for keyword in decorator.keywords
+    }
+
+
+def wrong_types(expand: ModuleType) -> list[str]:
+    """Of the local variables of one function, and of functions that cannot be C."""
+    tree = ast.parse(expanded(expand, "fairgate.protocols.fair_k").py())
+    assign = next(one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == "assign")
+    found = [] if typed(assign) == {"a": "tuple", "c": "cython.longlong"} else [f"assign: {typed(assign)}"]
+    for body in ("return lambda: 1", "return sum(x for x in y)", "yield 1", "def inner(): pass"):
+        function = ast.parse(f"def f(self):\n    {body}").body[0]
+        found += [f"as C: {body}"] * expand.can_be_c(function)
+    for head in ("def f(self, x=1): pass", "def f(*x): pass", "@property\ndef f(self): pass", "def __f__(self): pass"):
+        found += [f"as C: {head}"] * expand.can_be_c(ast.parse(head).body[0])
+    return found
+
+
+def unreported(expand: ModuleType, protocol: str) -> list[str]:
+    """Loaded, it must have told what its decorators would have noted, and must check what it decodes."""
+    module = loaded(expand, protocol)
+    cls = getattr(module, ALONE[protocol])
+    found = [] if described(cls) == described(PROTOCOLS[protocol]) else [f"{protocol}: other fields"]
+    for tag, kind in module.__dict__["MUTATED_KINDS"].items():
+        fields = [field for field in merged_fields(kind) if field.is_state]
+        try:
+            MAKERS[kind](*["nonsense" for _ in fields])
+        except ValueError:
+            continue
+        if fields:
+            found.append(f"{tag}: nonsense was decoded")
+    return found

@@ -1,0 +1,163 @@
+"""The build step that expands declarations for Cython. It reads plain classes, so it is tested where they run."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from fairgate.core.numbers import COMPILED
+from tests.support.expanded import (
+    ALONE,
+    SRC,
+    expanded,
+    moved_lines,
+    other_outcomes,
+    unreported,
+    wrong_text,
+    wrong_types,
+)
+from tools import expand
+
+pytestmark = pytest.mark.skipif(COMPILED, reason="`make test` runs it with FAIRGATE_PURE=1")
+
+DECLARED = [
+    ".".join(path.relative_to(SRC).with_suffix("").parts)
+    for path in sorted(SRC.rglob("*.py"))
+    if expand.is_declared(path.read_text()) and not path.with_suffix(".pxd").exists()
+]
+
+FAIR_K_PXD = """\
+cimport cython
+from fairgate.core.message cimport Message
+from fairgate.core.mutex cimport Mutex
+from fairgate.core.outside cimport flag, place, shaped, text, whole
+from fairgate.core.setup cimport Setup
+from fairgate.core.tuples cimport replaced
+from fairgate.core.units cimport left, moment
+
+@cython.final
+cdef class Request(Message):
+    cdef readonly long long r
+
+@cython.final
+cdef class Token(Message):
+    cdef readonly long long slot
+    cdef readonly long long fence
+
+@cython.final
+cdef class Child(Message):
+    cdef readonly long long r
+
+@cython.final
+cdef class TokenLocations(Message):
+    cdef readonly tuple a
+    cdef readonly long long b
+
+cdef class FairK(Mutex):
+    cdef public bint parent_on_child
+    cdef public Request my_request
+    cdef public long long parent
+    cdef public long long next
+    cdef public long long child
+    cdef public bint token_present
+    cdef public long long slot
+    cdef public long long fence
+    cdef public bint is_coordinator
+    cdef public tuple token_locations
+    cdef public long long counter_number
+    cpdef int on_request(self, Request m) except -1
+    cpdef int on_token(self, Token m) except -1
+    cpdef int on_child(self, Child m) except -1
+    cpdef int on_token_locations(self, TokenLocations m) except -1
+    cpdef int assign(self, long long r) except -1
+    cpdef int take_token(self) except -1
+    cpdef int send_token(self, long long r) except -1
+
+@cython.locals(m=Request)
+cpdef Request make_Request(long long r)
+@cython.locals(m=Token)
+cpdef Token make_Token(long long slot, long long fence)
+@cython.locals(m=Child)
+cpdef Child make_Child(long long r)
+@cython.locals(m=TokenLocations)
+cpdef TokenLocations make_TokenLocations(tuple a, long long b)
+"""
+
+BOUNDED_CLASS = """\
+@cython.final
+cdef class FairKBounded(FairK):
+    cdef public long long reentry
+    cdef public tuple idle
+    cdef public long long turn
+    cdef public long long reentries
+    cdef public bint deferred
+    cpdef int ask(self) except -1
+    cpdef int assign_itself(self) except -1
+    cpdef int on_numbered_child(self, NumberedChild m) except -1
+    cpdef bint waits(self) except -1
+    cpdef bint nobody_waits(self) except -1
+    cpdef int begin_turn(self, long long c) except -1
+    cpdef int take_up(self, long long c) except -1
+    cpdef int put_aside(self) except -1
+    cpdef long long take_idle(self, long long c)
+
+"""
+
+
+def test_the_c_types_of_fair_k() -> None:
+    assert expanded(expand, "fairgate.protocols.fair_k").pxd_text() == FAIR_K_PXD
+
+
+def test_a_subclass_repeats_neither_fields_nor_methods_of_its_base() -> None:
+    """And it is final if it has no subclass itself."""
+    assert BOUNDED_CLASS in expanded(expand, "fairgate.protocols.fair_k_bounded").pxd_text()
+
+
+def test_locals_are_typed_by_annotations_and_what_cython_cannot_do_stays_python() -> None:
+    assert wrong_types(expand) == []
+
+
+def test_constructors_and_constants_in_functions_become_c() -> None:
+    text = expanded(expand, "fairgate.protocols.fair_k").py()
+    assert "self.out.send(r, make_Token(self.slot, self.fence))" in text
+    assert "if self.parent != (-1):" in text
+
+
+def test_derived_methods_stand_where_the_declaration_was() -> None:
+    text = expanded(expand, "fairgate.protocols.fair_k").py()
+    tree = ast.parse(text)
+    token = next(one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == "Token")
+    assert [ast.unparse(one).splitlines()[0] for one in token.body] == [
+        "tag = 'fk.token'",
+        "def __init__(self, slot, fence):",
+        "def key(self):",
+        "def tokens(self):",
+    ]
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_no_statement_moves_to_another_line(name: str) -> None:
+    assert moved_lines(expand, name) == []
+
+
+@pytest.mark.parametrize("protocol", ALONE)
+def test_the_expanded_text_run_as_python_does_the_same(protocol: str) -> None:
+    assert other_outcomes(expand, protocol) == []
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_the_text_is_fit_for_cython(name: str) -> None:
+    assert wrong_text(expand, name) == []
+
+
+@pytest.mark.parametrize("protocol", ALONE)
+def test_an_expanded_class_reports_its_fields_and_checks_what_it_decodes(protocol: str) -> None:
+    assert unreported(expand, protocol) == []
+
+
+def test_a_class_without_room_for_its_methods_is_refused() -> None:
+    module = expanded(expand, "fairgate.protocols.fair_k")
+    definition = next(one for one in module.tree.body if isinstance(one, ast.ClassDef) and one.name == "Request")
+    with pytest.raises(ValueError, match="derived lines need room"):
+        module.place(definition, ["pass"] * 50)
