@@ -12,9 +12,9 @@ where things stand. The expanded .py is the source with these changes, none of w
 
 Everything longer follows after the last line. So a traceback from compiled code names the line of the source.
 
-The .pxd has the C types of fields, from the declaration, and of parameters and results, from their annotations. A message
-or record without subclasses is final; a node is not, so that tests may override its methods in Python. What Cython cannot turn into a C function (closures, defaults, decorators) stays a Python
-function.
+The .pxd has the C types of fields, from the declaration, and of parameters and results, from their annotations. A
+message or record without subclasses is final; a node is not, so that tests may override its methods in Python. What
+Cython cannot turn into a C function (closures, defaults, decorators) stays a Python function.
 """
 
 import ast

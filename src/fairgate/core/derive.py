@@ -209,19 +209,18 @@ def dispatch(name: str, handlers: list[Handler]) -> Function:
 def c_dispatch(name: str, handlers: list[Handler], cls: str, owners: dict[str, str]) -> Function:
     """The same for Cython, which takes the class of a message from a cast.
 
-    `owners` names the class that each handler is from. In a node of exactly this class calls are direct; a subclass that
-    is Python may override any handler. (A variable for the type of the message would count one more reference.)
+    `owners` names the class that each handler is from. In a node of exactly this class calls are direct; a subclass in
+    Python may override any handler. (A variable for the type of the message would count one more reference.)
     """
     direct = {handler.name: f"{owners[handler.name]}.{{}}(self, " for handler in handlers}
     exact = branches(handlers, "type(msg)", direct, "cython.cast({}, msg)")
     other = branches(handlers, "type(msg)", "self.{}(", "cython.cast({}, msg)")
-    lines = [
-        f"if type(self) is {cls}:",
-        *[f"    {line}" for line in exact],
-        "else:",
-        *[f"    {line}" for line in other],
-    ]
-    return Function(name, "self, src, msg", tuple(lines))
+    choice = [f"if type(self) is {cls}:", *indented(exact), "else:", *indented(other)]
+    return Function(name, "self, src, msg", tuple(choice))
+
+
+def indented(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
 
 
 def branches(handlers: list[Handler], kind: str, call: str | dict[str, str], cast: str) -> list[str]:
