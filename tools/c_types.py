@@ -88,9 +88,9 @@ def c_signature(project: Project, function: ast.FunctionDef, live: Any) -> str:
         known = argument.arg in hints
         arguments.append(f"{project.c_type(kind_of(hints[argument.arg]))} {argument.arg}" if known else argument.arg)
     result = hints.get("return", Any)
-    c = "int" if result is type(None) else project.c_type(kind_of(result))
-    failure = {"int": " except -1", "bint": " except -1"}  # for numbers Cython's own rule: -1, and then it asks
-    return f"cpdef {c} {function.name}({', '.join(arguments)}){failure.get(c, '')}"
+    c = "bint" if result is type(None) else project.c_type(kind_of(result))  # a bint, as None of a Python method is 0
+    failure = " except -1" if c == "bint" else ""  # for numbers Cython's own rule: -1, and then it asks
+    return f"cpdef {c} {function.name}({', '.join(arguments)}){failure}"
 
 
 def c_locals(project: Project, function: ast.FunctionDef, module: ModuleType) -> str:

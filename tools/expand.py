@@ -159,7 +159,7 @@ class Expanded:
         beside = Function(f"{cls.__name__}_{function.name}", function.parameters, function.body)
         types = f"@cython.locals(self={cls.__name__}, src=cython.longlong, msg=Message)"
         self.appended.append(
-            f"@cython.cfunc\n@cython.inline\n@cython.returns(cython.int)\n@cython.exceptval(-1)\n{types}"
+            f"@cython.cfunc\n@cython.inline\n@cython.returns(cython.int)\n@cython.exceptval(-1, check=False)\n{types}"
         )
         self.appended.append(beside.text)
         self.need(Message)

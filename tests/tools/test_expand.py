@@ -67,13 +67,13 @@ cdef class FairK(Mutex):
     cdef public bint is_coordinator
     cdef public tuple token_locations
     cdef public long long counter_number
-    cpdef int on_request(self, Request m) except -1
-    cpdef int on_token(self, Token m) except -1
-    cpdef int on_child(self, Child m) except -1
-    cpdef int on_token_locations(self, TokenLocations m) except -1
-    cpdef int assign(self, long long r) except -1
-    cpdef int take_token(self) except -1
-    cpdef int send_token(self, long long r) except -1
+    cpdef bint on_request(self, Request m) except -1
+    cpdef bint on_token(self, Token m) except -1
+    cpdef bint on_child(self, Child m) except -1
+    cpdef bint on_token_locations(self, TokenLocations m) except -1
+    cpdef bint assign(self, long long r) except -1
+    cpdef bint take_token(self) except -1
+    cpdef bint send_token(self, long long r) except -1
 
 @cython.locals(m=Request)
 cpdef Request make_Request(long long r)
@@ -92,14 +92,14 @@ cdef class FairKBounded(FairK):
     cdef public long long turn
     cdef public long long reentries
     cdef public bint deferred
-    cpdef int ask(self) except -1
-    cpdef int assign_itself(self) except -1
-    cpdef int on_numbered_child(self, NumberedChild m) except -1
+    cpdef bint ask(self) except -1
+    cpdef bint assign_itself(self) except -1
+    cpdef bint on_numbered_child(self, NumberedChild m) except -1
     cpdef bint waits(self) except -1
     cpdef bint nobody_waits(self) except -1
-    cpdef int begin_turn(self, long long c) except -1
-    cpdef int take_up(self, long long c) except -1
-    cpdef int put_aside(self) except -1
+    cpdef bint begin_turn(self, long long c) except -1
+    cpdef bint take_up(self, long long c) except -1
+    cpdef bint put_aside(self) except -1
     cpdef long long take_idle(self, long long c)
 
 """

@@ -17,5 +17,5 @@ cdef class Covered:
         flag=cython.longlong, length=cython.longlong, targets=list, ends=list,
     )
     cpdef bint add(self, Batch batch, long long finder, long long most_states) except *
-    cpdef int keep(self, state) except -1
-    cpdef int close_batch(self) except -1
+    cpdef bint keep(self, state) except -1
+    cpdef bint close_batch(self) except -1

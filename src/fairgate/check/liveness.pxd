@@ -3,7 +3,7 @@ from fairgate.check.expand cimport ints
 
 cdef class Graph:
     cdef public object starts, targets, waiting
-    cpdef int extend(self, list ends, targets, waiting) except -1
+    cpdef bint extend(self, list ends, targets, waiting) except -1
     @cython.locals(state=cython.longlong, at=cython.longlong, starts='int[::1]', targets='int[::1]')
     cpdef bint leads_back(self) except *
     @cython.locals(

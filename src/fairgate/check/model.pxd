@@ -19,17 +19,17 @@ cdef class Model:
         before=cython.longlong, order=cython.longlong, place=cython.longlong, message=cython.longlong,
         dst=cython.longlong, rest=list,
     )
-    cpdef int deliveries(self, list found, tuple state) except -1
+    cpdef bint deliveries(self, list found, tuple state) except -1
     @cython.locals(me=cython.longlong, number=cython.longlong, left=cython.longlong, made=cython.longlong, phase=str)
-    cpdef int inputs(self, list found, tuple state) except -1
+    cpdef bint inputs(self, list found, tuple state) except -1
     @cython.locals(asking=list)
-    cpdef int ask(self, list found, tuple state, long long me, long long left, long long made) except -1
-    cpdef int leave(self, list found, list state, long long me, str event) except -1
+    cpdef bint ask(self, list found, tuple state, long long me, long long left, long long made) except -1
+    cpdef bint leave(self, list found, list state, long long me, str event) except -1
     @cython.locals(outcome=StepOutcome, changed=list, broken=str, wrong=str)
-    cpdef int after(self, list found, list state, long long me, tuple outcomes, tuple what) except -1
+    cpdef bint after(self, list found, list state, long long me, tuple outcomes, tuple what) except -1
     cpdef long long order(self, long long message) except *
     @cython.locals(dst=cython.longlong, number=cython.longlong, order=cython.longlong, place=cython.longlong)
-    cpdef int send(self, list state, long long message) except -1
+    cpdef bint send(self, list state, long long message) except -1
     @cython.locals(
         other=cython.longlong, number=cython.longlong, slot=cython.longlong, fence=cython.longlong, status=tuple,
         taken=list,

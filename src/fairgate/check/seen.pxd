@@ -5,7 +5,7 @@ cdef class Seen:
     cdef int* parents
     cpdef long long add(self, long long fingerprint, long long parent) except? -1
     cpdef long long find(self, long long fingerprint) except? -2
-    cpdef int rest(self) except -1
+    cpdef bint rest(self) except -1
     cdef long long place(self, long long fingerprint) noexcept
-    cdef int grow(self) except -1
+    cdef bint grow(self) except -1
     cdef int lay_out(self, long long slots) except -1

@@ -32,7 +32,7 @@ cdef class Seen:
             at = (at + 1) & self.mask
         return at
 
-    cpdef int rest(self) except -1:
+    cpdef bint rest(self) except -1:
         free(self.table)
         self.table = NULL
 
@@ -59,7 +59,7 @@ cdef class Seen:
         self.used += 1
         return self.used - 1
 
-    cdef int grow(self) except -1:
+    cdef bint grow(self) except -1:
         if self.capacity > 1 << 29:
             raise MemoryError("more states than have a number")
         cdef long long* fingerprints = <long long*>realloc(self.fingerprints, 2 * self.capacity * sizeof(long long))

@@ -5,11 +5,11 @@ from fairgate.core.outbox cimport Outbox
 cdef class Layer(Node):
     cdef public Node upper
     cpdef Outbox door(self)
-    cpdef int send_down(self, long long dst, Message msg) except -1
-    cpdef int on_layer_timer(self, str name) except -1
+    cpdef bint send_down(self, long long dst, Message msg) except -1
+    cpdef bint on_layer_timer(self, str name) except -1
     cpdef tuple layer_key(self)
     cpdef load_layer(self, tuple key)
-    cpdef int settle(self) except -1
+    cpdef bint settle(self) except -1
     cpdef Node lift(self)
 
 cdef class Through(Outbox):

@@ -5,10 +5,10 @@ cdef long long NIL
 cdef class Mutex(Node):
     cdef public long long request
     cdef public bint requesting_cs, inside
-    cpdef int request_cs(self) except -1
-    cpdef int release_cs(self) except -1
-    cpdef int enter_cs(self, long long slot, long long fence) except -1
-    cpdef int leave_cs(self) except -1
-    cpdef int lose_cs(self, str why) except -1
+    cpdef bint request_cs(self) except -1
+    cpdef bint release_cs(self) except -1
+    cpdef bint enter_cs(self, long long slot, long long fence) except -1
+    cpdef bint leave_cs(self) except -1
+    cpdef bint lose_cs(self, str why) except -1
     cpdef bint alone(self) except *
-    cpdef int retaken(self, long long times) except -1
+    cpdef bint retaken(self, long long times) except -1

@@ -3,7 +3,7 @@ from fairgate.core.outbox cimport Outbox
 from fairgate.core.setup cimport Setup
 
 cdef class Record:
-    cpdef int clear(self) except -1
+    cpdef bint clear(self) except -1
 
 cdef class Node:
     cdef readonly long long me
@@ -11,24 +11,24 @@ cdef class Node:
     cdef readonly Setup setup
     cdef public Outbox out
     cdef public dict timers
-    cpdef int set_up(self, long long me, Setup setup, Outbox out) except -1
-    cpdef int set_fields(self, Setup setup) except -1
-    cpdef int initialize(self, Setup setup) except -1
-    cpdef int on_start(self) except -1
-    cpdef int on_acquire(self, long long request) except -1
-    cpdef int on_release(self, long long request) except -1
-    cpdef int on_cancel(self, long long request) except -1
-    cpdef int on_message(self, long long src, Message msg) except -1
-    cpdef int on_timer(self, str name) except -1
-    cpdef int on_view(self, long long number, tuple members) except -1
-    cpdef int on_suspect(self, long long peer, str detector) except -1
-    cpdef int on_trust(self, long long peer, str detector) except -1
-    cpdef int on_crash(self, long long peer) except -1
-    cpdef int on_join(self, long long contact) except -1
-    cpdef int on_leave(self) except -1
-    cpdef int timer_due(self, str name) except -1
-    cpdef int set_timer(self, str name, long long delay) except -1
-    cpdef int cancel_timer(self, str name) except -1
+    cpdef bint set_up(self, long long me, Setup setup, Outbox out) except -1
+    cpdef bint set_fields(self, Setup setup) except -1
+    cpdef bint initialize(self, Setup setup) except -1
+    cpdef bint on_start(self) except -1
+    cpdef bint on_acquire(self, long long request) except -1
+    cpdef bint on_release(self, long long request) except -1
+    cpdef bint on_cancel(self, long long request) except -1
+    cpdef bint on_message(self, long long src, Message msg) except -1
+    cpdef bint on_timer(self, str name) except -1
+    cpdef bint on_view(self, long long number, tuple members) except -1
+    cpdef bint on_suspect(self, long long peer, str detector) except -1
+    cpdef bint on_trust(self, long long peer, str detector) except -1
+    cpdef bint on_crash(self, long long peer) except -1
+    cpdef bint on_join(self, long long contact) except -1
+    cpdef bint on_leave(self) except -1
+    cpdef bint timer_due(self, str name) except -1
+    cpdef bint set_timer(self, str name, long long delay) except -1
+    cpdef bint cancel_timer(self, str name) except -1
     cpdef bint is_armed(self, str name) except -1
     cpdef tuple key(self)
     cpdef load(self, tuple key)

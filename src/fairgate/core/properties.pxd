@@ -10,4 +10,4 @@ cdef class Occupancy:
     cdef long long[::1] last_fence
     @cython.locals(inside=cython.longlong, other=cython.longlong, before=cython.longlong)
     cpdef str enter(self, long long who, long long slot, long long fence)
-    cpdef int leave(self, long long who, long long slot) except -1
+    cpdef bint leave(self, long long who, long long slot) except -1

@@ -7,4 +7,4 @@ cpdef bint is_same(tuple a, tuple b) except -1
 @cython.locals(low=cython.longlong, high=cython.longlong, middle=cython.longlong)
 cpdef long long place_in(list queue, tuple asked) except -1
 @cython.locals(at=cython.longlong)
-cpdef int put(list queue, tuple asked) except -1
+cpdef bint put(list queue, tuple asked) except -1

@@ -4,7 +4,7 @@ from fairgate.net.system cimport headed
 cdef long long HEAD_BYTES, LENGTH_BYTES
 
 cpdef bytes encode(object frame, long long limit=*)
-cpdef int check(object value, int depth) except -1
+cpdef bint check(object value, int depth) except -1
 cpdef object decode_body(bytes body)
 
 cdef class Decoder:
@@ -14,4 +14,4 @@ cdef class Decoder:
 
     @cython.locals(start=cython.Py_ssize_t, end=cython.Py_ssize_t, stop=cython.Py_ssize_t, length="long long")
     cpdef list feed(self, bytes data)
-    cpdef int check_head(self, long long length, long long version) except -1
+    cpdef bint check_head(self, long long length, long long version) except -1

@@ -38,13 +38,13 @@ cdef class KeptChordTable(ChordTable):
     cdef public list successors
     cdef public list fingers
     cpdef long long lowest_needed(self) except -2
-    cpdef int begin(self, Ring ring) except -1
-    cpdef int set_predecessor(self, long long peer, long long behind) except -1
-    cpdef int stand_alone(self) except -1
+    cpdef bint begin(self, Ring ring) except -1
+    cpdef bint set_predecessor(self, long long peer, long long behind) except -1
+    cpdef bint stand_alone(self) except -1
     @cython.locals(reached=cython.ulonglong, away=cython.ulonglong, peer=cython.longlong)
     cpdef bint take_list(self, long long first, list rest) except -1
-    cpdef int set_finger(self, long long i, long long peer) except -1
+    cpdef bint set_finger(self, long long i, long long peer) except -1
     @cython.locals(i=cython.longlong)
-    cpdef int drop_finger(self, long long peer) except -1
+    cpdef bint drop_finger(self, long long peer) except -1
     cpdef tuple key(self)
     cpdef load(self, tuple key)

@@ -14,7 +14,7 @@ cdef class Gates(Rider):
     cdef public list gates
     cdef public set crashed
     @cython.locals(gated=Gated)
-    cpdef int on_message(self, long long src, Message msg) except -1
+    cpdef bint on_message(self, long long src, Message msg) except -1
     @cython.locals(node=Routed)
     cpdef Routed at(self, long long gate)
     @cython.locals(node=Routed)

@@ -18,22 +18,22 @@ cdef class Living(Titled):
     cdef public dict awaited
     cdef public tuple told
     cpdef Table tables(self)
-    cpdef int begin(self, Ring ring) except -1
-    cpdef int upkeep(self) except -1
-    cpdef int answer(self, long long src) except -1
-    cpdef int heard(self, long long src) except -1
-    cpdef int forget(self, long long peer) except -1
+    cpdef bint begin(self, Ring ring) except -1
+    cpdef bint upkeep(self) except -1
+    cpdef bint answer(self, long long src) except -1
+    cpdef bint heard(self, long long src) except -1
+    cpdef bint forget(self, long long peer) except -1
     cpdef list acquainted(self)
-    cpdef int on_news(self, long long src, Upkeep msg) except -1
-    cpdef int begin_ring(self, Ring ring) except -1
-    cpdef int start_ticking(self) except -1
-    cpdef int seek(self) except -1
-    cpdef int enter_ring(self) except -1
-    cpdef int pass_to_neighbour(self) except -1
-    cpdef int on_leaving(self, long long src) except -1
-    cpdef int probe(self, long long peer, Upkeep msg) except -1
-    cpdef int on_said(self, long long src, Said m) except -1
-    cpdef int see_range(self) except -1
-    cpdef int lost(self, long long peer) except -1
+    cpdef bint on_news(self, long long src, Upkeep msg) except -1
+    cpdef bint begin_ring(self, Ring ring) except -1
+    cpdef bint start_ticking(self) except -1
+    cpdef bint seek(self) except -1
+    cpdef bint enter_ring(self) except -1
+    cpdef bint pass_to_neighbour(self) except -1
+    cpdef bint on_leaving(self, long long src) except -1
+    cpdef bint probe(self, long long peer, Upkeep msg) except -1
+    cpdef bint on_said(self, long long src, Said m) except -1
+    cpdef bint see_range(self) except -1
+    cpdef bint lost(self, long long peer) except -1
     cpdef tuple living_key(self)
     cpdef load_living(self, tuple key)

@@ -14,17 +14,17 @@ cdef class Overlay(Layer):
     cpdef long long next_hop(self, unsigned long long key) except -2
     cpdef tuple neighbours(self, long long count)
     cpdef tuple names_for(self, Lookup m)
-    cpdef int lookup(self, unsigned long long key) except -1
-    cpdef int on_upkeep(self, long long src, Upkeep msg) except -1
+    cpdef bint lookup(self, unsigned long long key) except -1
+    cpdef bint on_upkeep(self, long long src, Upkeep msg) except -1
     @cython.locals(next_hop=cython.longlong)
-    cpdef int on_lookup(self, long long src, Lookup m) except -1
-    cpdef int on_found(self, long long src, Found m) except -1
-    cpdef int later(self, Message msg) except -1
+    cpdef bint on_lookup(self, long long src, Lookup m) except -1
+    cpdef bint on_found(self, long long src, Found m) except -1
+    cpdef bint later(self, Message msg) except -1
     @cython.locals(waiting=list)
-    cpdef int settle(self) except -1
-    cpdef int take(self, long long src, Message msg) except -1
+    cpdef bint settle(self) except -1
+    cpdef bint take(self, long long src, Message msg) except -1
     @cython.locals(next_hop=cython.longlong, onward=Keyed)
-    cpdef int arrive(self, long long src, Keyed msg) except -1
+    cpdef bint arrive(self, long long src, Keyed msg) except -1
 
 cdef class OverlayDoor(Door):
     cdef public Overlay overlay

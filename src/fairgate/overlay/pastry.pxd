@@ -14,10 +14,10 @@ cdef class Pastry(Living):
     cdef public bint welcomed
     @cython.locals(row=cython.longlong, column=cython.longlong)
     cpdef tuple row_for(self, unsigned long long place)
-    cpdef int enter_if_ready(self) except -1
+    cpdef bint enter_if_ready(self) except -1
     @cython.locals(peer=cython.longlong)
-    cpdef int consider(self, tuple names) except -1
+    cpdef bint consider(self, tuple names) except -1
     cpdef bint is_neighbour(self, long long peer) except -1
     @cython.locals(row=cython.longlong, column=cython.longlong, present=cython.longlong)
-    cpdef int fix_next_cell(self) except -1
-    cpdef int look_up_cell(self, long long row, long long column) except -1
+    cpdef bint fix_next_cell(self) except -1
+    cpdef bint look_up_cell(self, long long row, long long column) except -1

@@ -38,7 +38,7 @@ cdef class SettledPastryTable(PastryTable):
     cdef long long version, here
     cdef unsigned long long after, before
     @cython.locals(ring=Ring, count=cython.longlong)
-    cpdef int look_around(self) except -1
+    cpdef bint look_around(self) except -1
     @cython.locals(others=cython.longlong)
     cpdef long long count(self, long long side) except -2
     @cython.locals(ring=Ring, rank=cython.longlong)
@@ -52,7 +52,7 @@ cdef class KeptPastryTable(PastryTable):
     cdef public dict cells
     cpdef list leaves(self)
     cpdef list known(self)
-    cpdef int begin(self, Ring ring) except -1
+    cpdef bint begin(self, Ring ring) except -1
     @cython.locals(far=cython.ulonglong, leaves=list, at=cython.longlong)
     cpdef long long at(self, long long peer, long long side) except -2
     @cython.locals(place=cython.ulonglong)
@@ -61,7 +61,7 @@ cdef class KeptPastryTable(PastryTable):
     @cython.locals(place=cython.ulonglong, row=cython.longlong, column=cython.longlong, present=cython.longlong)
     cpdef bint fits_cell(self, long long peer) except -1
     @cython.locals(place=cython.ulonglong, row=cython.longlong, side=cython.longlong, leaves=list)
-    cpdef int learn(self, long long peer) except -1
-    cpdef int forget(self, long long peer) except -1
+    cpdef bint learn(self, long long peer) except -1
+    cpdef bint forget(self, long long peer) except -1
     cpdef tuple key(self)
     cpdef load(self, tuple key)

@@ -22,30 +22,30 @@ cdef class Engine(Invariants):
     cdef readonly long long warm_at, warm_entries, warm_sent
     cdef bint impatient
     cdef long long hold
-    cpdef int begin(self) except -1
+    cpdef bint begin(self) except -1
     @cython.locals(end=cython.longlong, every=cython.longlong, more=bint)
     cpdef bint run(self, long long most) except -1
-    cpdef int handle(self, long long kind, long long dst, long long src, Message msg) except -1
-    cpdef int carry(self, long long dst, Message msg) except -1
+    cpdef bint handle(self, long long kind, long long dst, long long src, Message msg) except -1
+    cpdef bint carry(self, long long dst, Message msg) except -1
     @cython.locals(patience=cython.longlong)
     cdef int maybe_give_up(self, long long number, long long request) except -1
     cdef int give_up(self, Seat seat) except -1
     @cython.locals(node=Node)
-    cdef int deliver(self, long long dst, long long src, Message msg) except -1
+    cdef bint deliver(self, long long dst, long long src, Message msg) except -1
     @cython.locals(node=Node, request=cython.longlong, seat=Seat)
     cdef int acquire(self, long long number, long long asked) except -1
     @cython.locals(node=Node, seat=Seat)
-    cpdef int release(self, long long number, long long request) except -1
+    cpdef bint release(self, long long number, long long request) except -1
     @cython.locals(seat=Seat)
     cdef int cancel(self, long long number, long long request) except -1
     cdef int timer(self, long long me, long long number) except -1
     cdef int vacate(self, Seat seat) except -1
-    cdef int over(self, long long number) except -1
+    cdef bint over(self, long long number) except -1
     @cython.locals(stay=cython.longlong)
     cdef int draw_stay(self, Seat seat) except -1
     @cython.locals(seat=Seat, now=cython.longlong)
-    cpdef int granted(self, long long request, long long slot, long long fence) except -1
+    cpdef bint granted(self, long long request, long long slot, long long fence) except -1
     @cython.locals(number=cython.longlong, seat=Seat)
-    cpdef int crash(self, long long me) except -1
+    cpdef bint crash(self, long long me) except -1
     @cython.locals(number=cython.longlong, seat=Seat)
-    cpdef int reset(self, long long me) except -1
+    cpdef bint reset(self, long long me) except -1

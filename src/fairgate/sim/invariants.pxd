@@ -18,9 +18,9 @@ cdef class Invariants(Seats):
     cdef long long most_idle_events, entries_seen, events_seen
     cpdef long long waiting(self)
     cdef bint idle(self) except -1
-    cdef int watch(self) except -1
-    cpdef int lose(self, Message msg) except -1
+    cdef bint watch(self) except -1
+    cpdef bint lose(self, Message msg) except -1
     @cython.locals(node=Node, msg=Message, tokens=cython.longlong, coordinators=cython.longlong)
-    cpdef int census(self) except -1
-    cpdef int stray(self, long long dst, Message msg) except -1
-    cpdef int violate(self, str what) except -1
+    cpdef bint census(self) except -1
+    cpdef bint stray(self, long long dst, Message msg) except -1
+    cpdef bint violate(self, str what) except -1

@@ -49,27 +49,27 @@ cdef class Loop(Outbox):
     cdef bint asks
     cdef unsigned long long near
     cdef int kinds_used
-    cpdef int take_turns(self, long long gates, long long first, long long every) except -1
+    cpdef bint take_turns(self, long long gates, long long first, long long every) except -1
     cdef int add_queues(self, long long count) except -1
     cdef void give_turn(self, long long turn) noexcept
     cdef Queue* queue_at(self, long long kind, long long seat) noexcept
     cdef long long first_of_all(self, long long* order) noexcept
     cdef long long stretch(self, long long until, long long order, long long most) except -1
     cpdef long long size(self)
-    cpdef int place(self, long long me, Node node) except -1
-    cpdef int push(self, long long time, long long kind, long long dst, long long src, Message msg) except -1
-    cpdef int push_exit(self, long long time, long long seat, long long request) except -1
-    cpdef int release(self, long long seat, long long request) except -1
+    cpdef bint place(self, long long me, Node node) except -1
+    cpdef bint push(self, long long time, long long kind, long long dst, long long src, Message msg) except -1
+    cpdef bint push_exit(self, long long time, long long seat, long long request) except -1
+    cpdef bint release(self, long long seat, long long request) except -1
     cpdef bint run(self, long long most) except -1
-    cpdef int stray(self, long long dst, Message msg) except -1
-    cpdef int carry(self, long long dst, Message msg) except -1
-    cpdef int handle(self, long long kind, long long dst, long long src, Message msg) except -1
-    cpdef int clear(self) except -1
+    cpdef bint stray(self, long long dst, Message msg) except -1
+    cpdef bint carry(self, long long dst, Message msg) except -1
+    cpdef bint handle(self, long long kind, long long dst, long long src, Message msg) except -1
+    cpdef bint clear(self) except -1
     cdef void forget(self) noexcept
-    cdef int count(self, PyObject* kind) except -1
+    cdef bint count(self, PyObject* kind) except -1
     cdef int gate_for(self, long long dst, Message msg, int kind) noexcept
     cdef int post(self, long long dst, Message msg, int kind) except -1
-    cdef int reach(self, long long dst, long long src, Message msg) except -1
+    cdef bint reach(self, long long dst, long long src, Message msg) except -1
     cdef int append(self, Lane* lane, long long time, long long dst, long long src, PyObject* msg, int kind) except -1
     cdef int push_heap(self, Queue* queue, Event* event) except -1
     cdef void pop_heap(self, Queue* queue) noexcept

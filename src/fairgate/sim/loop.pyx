@@ -77,14 +77,14 @@ cdef class Loop(Outbox):
         self.queue = self.queues
         return 0
 
-    cpdef int take_turns(self, long long gates, long long first, long long every) except -1:
+    cpdef bint take_turns(self, long long gates, long long first, long long every) except -1:
         self.add_queues(gates)
         self.turns = gates
         self.first_turn = first + 1
         self.next_turn = every
         self.moved = True
 
-    cpdef int place(self, long long me, Node node) except -1:
+    cpdef bint place(self, long long me, Node node) except -1:
         if me == len(self.nodes):
             self.nodes.append(node)
         else:
@@ -95,7 +95,7 @@ cdef class Loop(Outbox):
             self.asks = (<Overlay>node).asks
             self.near = 2 * (<unsigned long long>-1 // self.n)
 
-    cpdef int push(self, long long time, long long kind, long long dst, long long src, Message msg) except -1:
+    cpdef bint push(self, long long time, long long kind, long long dst, long long src, Message msg) except -1:
         cdef Event event
         cdef Queue* queue = self.queue
         if self.turns > 0:
@@ -120,7 +120,7 @@ cdef class Loop(Outbox):
             return &self.queues[1 + seat % self.turns]
         return self.queue
 
-    cpdef int push_exit(self, long long time, long long seat, long long request) except -1:
+    cpdef bint push_exit(self, long long time, long long seat, long long request) except -1:
         cdef Lane* lane = &self.queue.exits if self.turns == 0 else &self.queues[1 + seat % self.turns].exits
         if lane.size > 0 and lane.last_time > time:
             self.push(time, RELEASE, seat, request, None)
@@ -200,12 +200,12 @@ cdef class Loop(Outbox):
             i = child
         heap[i] = last[0]
 
-    cpdef int send(self, long long dst, Message msg) except -1:
+    cpdef bint send(self, long long dst, Message msg) except -1:
         cdef int kind = self.count(<PyObject*>Py_TYPE(msg))
         self.counts[kind] += 1
         self.post(dst, msg, kind)
 
-    cpdef int pass_on(self, long long dst, Message msg) except -1:
+    cpdef bint pass_on(self, long long dst, Message msg) except -1:
         cdef int kind = self.count(<PyObject*>Py_TYPE(msg))
         self.passed[kind] += 1
         self.post(dst, msg, kind)
@@ -231,7 +231,7 @@ cdef class Loop(Outbox):
             return -1
         return <int>(<Gated>msg).gate
 
-    cdef int count(self, PyObject* kind) except -1:
+    cdef bint count(self, PyObject* kind) except -1:
         """Where this kind is counted. A protocol has a handful of them, so a short scan beats a dict."""
         cdef int i
         for i in range(self.kinds_used):
@@ -345,7 +345,7 @@ cdef class Loop(Outbox):
                     self.handle(other.kind, other.dst, other.src, msg)
         return most
 
-    cdef inline int reach(self, long long dst, long long src, Message msg) except -1:
+    cdef inline bint reach(self, long long dst, long long src, Message msg) except -1:
         """A plain delivery."""
         cdef Node node = <Node>(<PyObject*>self.nodes[dst])
         self.acting = dst
@@ -354,7 +354,7 @@ cdef class Loop(Outbox):
         node.on_message(src, msg)
         return 0
 
-    cpdef int clear(self) except -1:
+    cpdef bint clear(self) except -1:
         self.forget()
 
     cdef void forget(self) noexcept:
@@ -368,16 +368,16 @@ cdef class Loop(Outbox):
                 Py_XDECREF(queue.messages.ring[(queue.messages.first + i) & queue.messages.mask].msg)
             queue.in_heap = queue.messages.size = queue.exits.size = 0
 
-    cpdef int stray(self, long long dst, Message msg) except -1:
+    cpdef bint stray(self, long long dst, Message msg) except -1:
         raise NotImplementedError
 
-    cpdef int carry(self, long long dst, Message msg) except -1:
+    cpdef bint carry(self, long long dst, Message msg) except -1:
         raise NotImplementedError
 
-    cpdef int release(self, long long seat, long long request) except -1:
+    cpdef bint release(self, long long seat, long long request) except -1:
         raise NotImplementedError
 
-    cpdef int handle(self, long long kind, long long dst, long long src, Message msg) except -1:
+    cpdef bint handle(self, long long kind, long long dst, long long src, Message msg) except -1:
         raise NotImplementedError
 
     cpdef long long size(self):

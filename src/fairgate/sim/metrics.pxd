@@ -7,5 +7,5 @@ cdef class Metrics:
     cdef long long[::1] waits
     cdef long long[::1] node_entries
     cdef long long[::1] node_max
-    cpdef int entered(self, long long node, long long wait) except -1
-    cpdef int grow(self) except -1
+    cpdef bint entered(self, long long node, long long wait) except -1
+    cpdef bint grow(self) except -1

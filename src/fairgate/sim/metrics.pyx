@@ -18,7 +18,7 @@ cdef class Metrics:
         self.node_entries = numbers(n)
         self.node_max = numbers(n)  # longest wait of each node
 
-    cpdef int entered(self, long long node, long long wait) except -1:
+    cpdef bint entered(self, long long node, long long wait) except -1:
         self.entries += 1
         self.node_entries[node] += 1
         if self.node_entries[node] > self.warmup:
@@ -40,7 +40,7 @@ cdef class Metrics:
         for node in range(len(self.node_max)):
             self.node_max[node] = 0
 
-    cpdef int grow(self) except -1:
+    cpdef bint grow(self) except -1:
         cdef long long[::1] more = numbers(2 * self.counted)
         more[: self.counted] = self.waits
         self.waits = more

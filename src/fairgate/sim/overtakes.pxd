@@ -13,8 +13,8 @@ cdef class Waiters:
     cdef long long most
     cdef readonly long long overtakes, max_displacement, max_overtaken
     @cython.locals(end=PlaceInLine, last=PlaceInLine)
-    cpdef int join(self, PlaceInLine place) except -1
-    cpdef int enter(self, PlaceInLine place) except -1
+    cpdef bint join(self, PlaceInLine place) except -1
+    cpdef bint enter(self, PlaceInLine place) except -1
     @cython.locals(displacement=cython.longlong, other=PlaceInLine, end=PlaceInLine)
-    cdef int overtake(self, PlaceInLine place) except -1
-    cpdef int drop(self, PlaceInLine place) except -1
+    cdef bint overtake(self, PlaceInLine place) except -1
+    cpdef bint drop(self, PlaceInLine place) except -1

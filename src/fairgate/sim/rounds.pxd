@@ -11,10 +11,10 @@ cdef class PacedRounds(Workload):
     cdef set asking_now, staying
     cdef list requesters, passers_by
     cpdef Engine engine(self)
-    cpdef int round(self, Engine engine) except -1
+    cpdef bint round(self, Engine engine) except -1
     @cython.locals(inside=list, held=dict, seats=list, seat=cython.longlong)
-    cpdef int some_leave(self, Engine engine) except -1
+    cpdef bint some_leave(self, Engine engine) except -1
     @cython.locals(gate=cython.longlong, node=cython.longlong)
-    cpdef int some_ask(self, Engine engine) except -1
-    cpdef int ask(self, Engine engine, long long seat) except -1
-    cpdef int churn(self, Engine engine) except -1
+    cpdef bint some_ask(self, Engine engine) except -1
+    cpdef bint ask(self, Engine engine, long long seat) except -1
+    cpdef bint churn(self, Engine engine) except -1
