@@ -278,6 +278,13 @@ def test_a_message_without_a_handler_is_passed_over() -> None:
     assert sample.key() == before
 
 
+def test_two_handlers_of_one_message_are_refused() -> None:
+    def on_another(self: Any, m: Plain) -> None: ...
+
+    with pytest.raises(TypeError, match="on_plain and on_another both handle Plain"):
+        node(type("Torn", (Sample,), {"on_another": on_another, "__annotations__": {}}))
+
+
 def test_people_see_copies() -> None:
     sample = filled()
     assert sample.show() == {"here": 2, "seen": [2, 5], "queue": ((9, 8),)}

@@ -23,6 +23,7 @@ Fields and handlers of base classes come first. core/kinds.py has the types of f
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any, TypeVar, dataclass_transform, get_type_hints
 
 from fairgate.core import outside
@@ -97,6 +98,9 @@ def merged_handlers(cls: type) -> list[Handler]:
     found: dict[str, Handler] = {}
     for base in reversed(cls.__mro__):
         found.update({handler.name: handler for handler in HANDLERS.get(base, ())})
+    for one, other in combinations(found.values(), 2):
+        if one.message is other.message:
+            raise TypeError(f"{cls.__name__}: {one.name} and {other.name} both handle {one.message.__name__}")
     return list(found.values())
 
 
