@@ -237,7 +237,8 @@ class Expanded:
         base = cls.__bases__[0]
         self.need(base)
         lines = [f"cdef class {cls.__name__}{f'({base.__name__})' * (base is not object)}:"]
-        access = "readonly" if issubclass(cls, Message) else "public"
+        final = not cls.__subclasses__() and not issubclass(cls, Node)
+        access = "readonly" if final and issubclass(cls, Message) else "public"  # a subclass in Python sets its fields
         inherited = {field.name for one in cls.__mro__[1:] for field in FIELDS.get(one, ())}
         for field in FIELDS[cls]:
             if field.name not in inherited:
@@ -245,8 +246,7 @@ class Expanded:
         for function in definition.body:
             if isinstance(function, ast.FunctionDef) and can_be_c(function):
                 lines += [f"    {line}" for line in self.method_pxd(cls, function)]
-        final = [] if cls.__subclasses__() or issubclass(cls, Node) else ["@cython.final"]
-        self.class_pxds += [*final, *lines, *["    pass"] * (len(lines) == 1), ""]
+        self.class_pxds += [*["@cython.final"] * final, *lines, *["    pass"] * (len(lines) == 1), ""]
 
     def method_pxd(self, cls: type, function: ast.FunctionDef) -> list[str]:
         if any(function.name in vars(base) for base in cls.__mro__[1:]):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fairgate.core.setup import Setup
 from fairgate.protocols.fair_k import FairK
 from fairgate.protocols.ricart_agrawala import RicartAgrawala
-from fairgate.recovery import regenerate
-from fairgate.recovery.regenerate import Answer, Dated, Install, Regenerate, epoch_setup
+from fairgate.recovery.regenerate import Answer, Dated, Install, Regenerate
 from fairgate.scenario.manual import Violation
+from tests.mutants.mutate import mutant, speak
 from tests.support.regenerate_walk import mortal_walk
 
 WALKS = 600
@@ -82,17 +81,14 @@ MUTANTS = (
 )
 
 
-@pytest.mark.parametrize("mutant", MUTANTS)
-def test_a_mutant_is_caught(mutant: type[Regenerate]) -> None:
+@pytest.mark.parametrize("layer", MUTANTS)
+def test_a_mutant_is_caught(layer: type[Regenerate]) -> None:
     with pytest.raises((Violation, AssertionError, RuntimeError)):
-        walks(mutant)
+        walks(layer)
 
 
 def test_an_epoch_whose_fences_start_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def same_fences(setup: Setup, epoch: int, members: tuple[int, ...]) -> Setup:
-        made = epoch_setup(setup, epoch, members)
-        return Setup(made.members, made.k, made.root, setup.epoch, made.options)
-
-    monkeypatch.setattr(regenerate, "epoch_setup", same_fences)
+    module = mutant("recovery.regenerate", "setup.epoch + epoch", "setup.epoch")
+    speak(module, monkeypatch)
     with pytest.raises(Violation, match="fence"):
-        walks(Regenerate)
+        walks(module.Regenerate)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -11,8 +12,8 @@ from typing import Any
 
 import fairgate
 from fairgate.core.declare import merged_fields
-from fairgate.core.message import MAKERS
-from fairgate.mutation.deletions import load_mutant
+from fairgate.core.message import decode
+from fairgate.mutation.deletions import load_mutant, speaking
 from fairgate.registry import PROTOCOLS
 from fairgate.sim.config import Config
 from fairgate.sim.run import simulate
@@ -155,10 +156,7 @@ def unreported(expand: ModuleType, protocol: str) -> list[str]:
     found = [] if described(cls) == described(PROTOCOLS[protocol]) else [f"{protocol}: other fields"]
     for tag, kind in module.__dict__["MUTATED_KINDS"].items():
         fields = [field for field in merged_fields(kind) if field.is_state]
-        try:
-            MAKERS[kind](*["nonsense" for _ in fields])
-        except ValueError:
-            continue
-        if fields:
-            found.append(f"{tag}: nonsense was decoded")
+        with speaking(module), suppress(ValueError):
+            decode((tag, *["nonsense" for _ in fields]))
+            found += [f"{tag}: nonsense was decoded"] * bool(fields)
     return found

@@ -189,7 +189,7 @@ def key_functions(fields: list[Field], hand_written: set[str], layer: bool, time
     lines += [f"{tuple_of(targets)} = key"] if targets else []
     for field in named:
         if field.name in own:
-            lines.append(f"self.load_{field.name}({field.local})")
+            lines.append(f"self.load_{field.name}(as_tuples({field.local}))")
         elif converted(field, "self"):
             lines.append(f"self.{field.name} = {field.kind.load(field.local)}")
     lines += ["self.load_timers(tuple(timers))"] * (timed and not layer)
