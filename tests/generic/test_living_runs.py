@@ -56,7 +56,7 @@ def test_crashes(protocol: str, overlay: str) -> None:
 
 
 @pytest.mark.stress
-@pytest.mark.parametrize("weather", WEATHERS)
+@pytest.mark.parametrize("conditions", WEATHERS)
 @pytest.mark.parametrize("overlay", LIVING)
 @pytest.mark.parametrize("protocol", OPTIONS)
 def test_many(protocol: str, overlay: str, conditions: str) -> None:

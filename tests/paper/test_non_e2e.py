@@ -287,7 +287,7 @@ def without(*flags: str) -> type[NonE2E]:
 
 
 @pytest.mark.parametrize(
-    ("flags", "end", "weather"),
+    ("flags", "end", "conditions"),
     [
         (("from_owner",), "k", Conditions()),  # (1)
         (("replicas_vote",), "k", Conditions()),  # (2)
