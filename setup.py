@@ -4,6 +4,7 @@ A module is hot if a .pxd lies beside it. `FAIRGATE_NO_COMPILE=1` skips the buil
 """
 
 import os
+import shutil
 import sys
 import sysconfig
 import tempfile
@@ -12,7 +13,9 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 SRC = Path("src")
-FLAGS = ["-O3", "-ffp-contract=off", "-fno-math-errno"]  # no fused multiply-add: same floats as interpreted
+FLAGS = ["-O2", "-g0", "-ffp-contract=off", "-fno-math-errno"]  # no fused multiply-add: same floats as interpreted
+TUNED = [*FLAGS, "-O3"]  # for .pyx files alone: elsewhere it takes longer and gains nothing (docs/notes/setup-time.md)
+UTILITY = "fairgate._cyutility"  # Cython's own helpers, in one module instead of a copy in each
 DIRECTIVES = {
     "language_level": 3,
     "boundscheck": False,
@@ -21,6 +24,7 @@ DIRECTIVES = {
     "cdivision": True,
     "annotation_typing": False,
     "auto_pickle": False,
+    "show_performance_hints": False,
 }
 CHECKED = DIRECTIVES | {"boundscheck": True, "wraparound": True}  # for what strangers may have sent
 OUTSIDE = (
@@ -58,6 +62,13 @@ def why_not() -> str:
     return ""
 
 
+def use_ccache() -> None:
+    """Where it is installed, what another checkout has compiled is not compiled again."""
+    compiler = sysconfig.get_config_var("CC")
+    if compiler and shutil.which("ccache"):
+        os.environ.setdefault("CC", f"ccache {compiler}")
+
+
 def extensions() -> list[Extension]:
     reason = why_not()
     if reason:
@@ -65,20 +76,25 @@ def extensions() -> list[Extension]:
         return []
     from Cython.Build import cythonize
 
-    pure: list[Extension] = []
+    use_ccache()
+    pure: list[Extension] = [Extension(UTILITY, ["src/fairgate/_cyutility.c"], extra_compile_args=FLAGS)]
     outside: list[Extension] = []
     for pxd in sorted(SRC.rglob("*.pxd")):
         pyx = pxd.with_suffix(".pyx")
         source = pyx if pyx.exists() else pxd.with_suffix(".py")
         name = ".".join(pxd.relative_to(SRC).with_suffix("").parts)
         kind = outside if name.startswith(OUTSIDE) else pure
-        kind.append(Extension(name, [str(source)], extra_compile_args=FLAGS))
+        kind.append(Extension(name, [str(source)], extra_compile_args=TUNED if source == pyx else FLAGS))
     made: list[Extension] = []
     for extensions, directives in ((pure, DIRECTIVES), (outside, CHECKED)):
         made += cythonize(
-            extensions, nthreads=os.cpu_count() or 1, compiler_directives=directives, build_dir="build/cython"
+            extensions,
+            nthreads=os.cpu_count() or 1,
+            compiler_directives=directives,
+            build_dir="build/cython",
+            shared_utility_qualified_name=UTILITY,
         )
-    return made
+    return sorted(made, key=lambda each: Path(each.sources[0]).stat().st_size, reverse=True)  # the longest first
 
 
 if __name__ == "__main__":
