@@ -91,10 +91,13 @@ $(VENV)/installed: $(VENV)/made setup.py
 	@echo "fairgate: nothing is compiled yet, so the plain Python files will run (make build compiles the hot modules)"
 	@touch $@
 
+# Only what has changed is compiled again, but everything if setup.py has: it may hold other flags.
 $(VENV)/built: $(VENV)/made setup.py $(HOT)
 	@echo "fairgate: compiling (a minute or two, the first time)"
 	@$(PIP) install 'Cython==3.3.1'
-	@$(PIP) install --no-build-isolation --editable '.[test]'
+	@FAIRGATE_NO_COMPILE=1 $(PIP) install --no-build-isolation --editable '.[test]'
+	@$(if $(filter setup.py,$?),CYTHON_FORCE_REGEN=1) $(BIN)/python setup.py --quiet build_ext --inplace \
+		$(if $(filter setup.py,$?),--force) > /dev/null
 	@$(BIN)/python -c 'from fairgate.sim.run import kind_of_build; print("fairgate:", kind_of_build(), "modules will run")'
 	@touch $@
 

@@ -5,6 +5,7 @@ A module is hot if a .pxd lies beside it, or if it declares messages or nodes (c
 """
 
 import os
+import shutil
 import sys
 import sysconfig
 import tempfile
@@ -17,13 +18,16 @@ from setuptools import Extension, setup
 ROOT = Path(__file__).resolve().parent
 STAGED = ROOT / "build" / "staged"  # what Cython compiles: tools/stage.py
 sys.path.insert(0, str(ROOT))
-FLAGS = ["-O3", "-ffp-contract=off", "-fno-math-errno"]  # no fused multiply-add: same floats as interpreted
+FLAGS = ["-O2", "-g0", "-ffp-contract=off", "-fno-math-errno"]  # no fused multiply-add: same floats as interpreted
+TUNED = [*FLAGS, "-O3"]  # for .pyx files alone: elsewhere it takes longer and gains nothing (docs/notes/setup-time.md)
+UTILITY = "fairgate._cyutility"  # Cython's own helpers, in one module instead of a copy in each
 DIRECTIVES = {
     "language_level": 3,
     "initializedcheck": False,
     "cdivision": True,
     "annotation_typing": False,
     "auto_pickle": False,
+    "show_performance_hints": False,
 }
 UNCHECKED = DIRECTIVES | {"boundscheck": False, "wraparound": False}
 INSIDE = ("fairgate.sim.", "fairgate.check.", "fairgate.overlay.")  # nothing that a stranger sends reaches these
@@ -54,6 +58,13 @@ def why_not() -> str:
     return ""
 
 
+def use_ccache() -> None:
+    """Where it is installed, what another checkout has compiled is not compiled again."""
+    compiler = sysconfig.get_config_var("CC")
+    if compiler and shutil.which("ccache"):
+        os.environ.setdefault("CC", f"ccache {compiler}")
+
+
 def extensions() -> list[Extension]:
     reason = why_not()
     if reason:
@@ -63,23 +74,27 @@ def extensions() -> list[Extension]:
 
     from tools.stage import stage
 
+    use_ccache()
     made: list[Extension] = []
     with working_in(STAGED):
         modules = stage(ROOT, STAGED)
         for inside, directives in ((False, DIRECTIVES), (True, UNCHECKED)):
             extensions = [
-                Extension(name, [str(source)], extra_compile_args=FLAGS)
+                Extension(name, [str(source)], extra_compile_args=TUNED if source.suffix == ".pyx" else FLAGS)
                 for name, source in modules
                 if name.startswith(INSIDE) == inside
             ]
+            if not inside:
+                extensions.append(Extension(UTILITY, ["src/fairgate/_cyutility.c"], extra_compile_args=FLAGS))
             made += cythonize(
                 extensions,
                 nthreads=os.cpu_count() or 1,
                 compiler_directives=directives,
                 include_path=["src"],
                 build_dir=str(ROOT / "build" / "cython"),
+                shared_utility_qualified_name=UTILITY,
             )
-    return made
+        return sorted(made, key=lambda each: Path(each.sources[0]).stat().st_size, reverse=True)  # the longest first
 
 
 @contextmanager
