@@ -18,7 +18,7 @@ from setuptools import Extension, setup
 ROOT = Path(__file__).resolve().parent
 STAGED = ROOT / "build" / "staged"  # what Cython compiles: tools/stage.py
 sys.path.insert(0, str(ROOT))
-FLAGS = ["-O2", "-g0", "-ffp-contract=off", "-fno-math-errno"]  # no fused multiply-add: same floats as interpreted
+FLAGS = ["-O2", "-g0", "-w", "-ffp-contract=off", "-fno-math-errno"]  # no fused multiply-add: floats as interpreted
 TUNED = [*FLAGS, "-O3"]  # for .pyx files alone: elsewhere it takes longer and gains nothing (docs/notes/setup-time.md)
 UTILITY = "fairgate._cyutility"  # Cython's own helpers, in one module instead of a copy in each
 DIRECTIVES = {
