@@ -58,6 +58,7 @@ class Expanded:
         self.class_pxds: list[str] = []
         self.function_pxds: list[str] = []
         self.imports: dict[str, set[str]] = {}  # what the appended text needs: module -> names
+        self.makers: dict[str, set[str]] = {}
         self.cimports: dict[str, set[str]] = {}
         self.variables: dict[str, str] = {}  # C variables for constants, with their types
         self.taken: set[int] = set()  # lines with the types of a function's local variables
@@ -100,7 +101,7 @@ class Expanded:
     def maker(self, cls: type) -> str:
         name = f"make_{cls.__name__}"
         if cls.__module__ != self.name and cls.__module__ in self.project.declared:
-            self.imports.setdefault(cls.__module__, set()).add(name)
+            self.makers.setdefault(cls.__module__, set()).add(name)
             self.cimports.setdefault(cls.__module__, set()).add(name)
         return name if cls.__module__ in self.project.declared else cls.__name__
 
@@ -174,7 +175,7 @@ class Expanded:
         typed = ", ".join(f"{self.project.c_type(field.kind)} {field.name}" for field in required(fields))
         self.function_pxds += [
             f"@cython.locals(m={cls.__name__})",
-            f"cpdef {cls.__name__} make_{cls.__name__}({typed})",
+            f"cdef {cls.__name__} make_{cls.__name__}({typed})",
         ]
         for needed in named_classes(cls).values():
             self.need(needed)
@@ -270,6 +271,8 @@ class Expanded:
 
     def py(self) -> str:
         imports = [f"from {module} import {', '.join(sorted(names))}" for module, names in sorted(self.imports.items())]
+        for module, names in sorted(self.makers.items()):  # C functions; run as Python, the text must find them too
+            imports.append(f"if not cython.compiled: from {module} import {', '.join(sorted(names))}")
         imports += [f"from {DECLARE} import HELPERS, declared"]
         imports += ["from fairgate.core.message import as_tuples, decode_as, register_decoder"]
         imports += [f"from fairgate.core.outside import {', '.join(CHECKS)}"]

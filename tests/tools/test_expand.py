@@ -76,13 +76,13 @@ cdef class FairK(Mutex):
     cpdef bint send_token(self, long long r) except -1
 
 @cython.locals(m=Request)
-cpdef Request make_Request(long long r)
+cdef Request make_Request(long long r)
 @cython.locals(m=Token)
-cpdef Token make_Token(long long slot, long long fence)
+cdef Token make_Token(long long slot, long long fence)
 @cython.locals(m=Child)
-cpdef Child make_Child(long long r)
+cdef Child make_Child(long long r)
 @cython.locals(m=TokenLocations)
-cpdef TokenLocations make_TokenLocations(tuple a, long long b)
+cdef TokenLocations make_TokenLocations(tuple a, long long b)
 """
 
 BOUNDED_CLASS = """\
