@@ -11,7 +11,7 @@ HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(
 	$(shell grep -rl --include='*.py' 'from fairgate.core.declare import' src) src/fairgate/core/derive.py \
 	src/fairgate/core/kinds.py tools/c_types.py tools/expand.py tools/stage.py
 
-.PHONY: demo test quick lint bench bench-dht bench-net bench-live bench-instructions stress mutants spin install build clean help
+.PHONY: demo test quick lint bench bench-dht bench-net bench-live bench-instructions stress mutants spin install build wheel try-wheel clean help
 
 help:
 	@echo "make demo    eight processes share a gate of k=3, before your eyes"
@@ -26,6 +26,8 @@ help:
 	@echo "make bench-instructions  machine instructions per event (needs valgrind); AGAINST=PYTHON compares two checkouts"
 	@echo "make spin    Fair-k again, by another checker (needs Debian's package spin)"
 	@echo "make build   compile the hot modules again"
+	@echo "make wheel   a wheel in dist/ that needs no compiler where it is installed, and a source distribution"
+	@echo "make try-wheel  install that wheel into a fresh environment without a compiler, and run it"
 	@echo "make clean   remove everything that was made"
 
 demo: $(if $(wildcard $(VENV)/built),build,install)
@@ -101,6 +103,19 @@ $(VENV)/built: $(VENV)/made setup.py $(HOT)
 	@$(BIN)/python -c 'from fairgate.sim.run import kind_of_build; print("fairgate:", kind_of_build(), "modules will run")'
 	@touch $@
 
+# By way of the source distribution, in a directory of its own: build/ may hold modules that no longer exist.
+wheel: $(VENV)/made
+	@rm -f dist/fairgate-*
+	@mkdir -p build
+	@$(PIP) install 'Cython==3.3.1'
+	@FAIRGATE_NO_COMPILE=1 $(BIN)/python setup.py --quiet sdist > build/sdist.log 2>&1 || { cat build/sdist.log; exit 1; }
+	@echo "fairgate: compiling a wheel (a minute or two)"
+	@$(PIP) wheel --no-build-isolation --no-deps --wheel-dir dist dist/fairgate-*.tar.gz
+	@ls dist/*
+
+try-wheel: build wheel
+	$(BIN)/python -m pytest -m stress tests/tidy/test_wheel.py
+
 clean:
-	rm -rf $(VENV) build src/*.egg-info
+	rm -rf $(VENV) build dist src/*.egg-info
 	find src -name '*.so' -delete
