@@ -132,7 +132,7 @@ def test_fences_that_run_out_are_those_of_another_view() -> None:
             gate.hold(30).release()
         permit = gate.hold(30)
         assert permit.fence is not None
-        assert permit.fence >> FENCE_COUNT_BITS == gate.gate.record.view > view
+        assert view < permit.fence >> FENCE_COUNT_BITS <= gate.gate.record.view  # another view may have come since
 
 
 def test_fences_rise_past_entries_that_nobody_else_heard_of() -> None:
