@@ -42,7 +42,7 @@ CLIENTS = {
 
 REPLICAS = {
     "a replica votes twice": (
-        "settle",
+        "serve_waiting",
         "        elif r.vote == NIL:\n            self.cast",
         "        else:\n            self.cast",
         TWO,

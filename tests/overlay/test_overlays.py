@@ -95,7 +95,7 @@ def test_every_overlay_routes_and_looks_up(name: str) -> None:
         nodes[me].on_start()
         nodes[me].on_acquire(~6 & 0xFFFF)
         nodes[me].lookup(place_of(6))
-        nodes[me].settle()
+        nodes[me].finish_step()
         collect(me)
     nodes[6].on_start()
     while flight:

@@ -239,7 +239,7 @@ def test_a_replica_moves_with_its_vote_and_its_queue() -> None:
     routes.update({7: 8})
     layer: Any = network.nodes[7]
     layer.upper.on_range(KEYS[0], KEYS[0] + 1)  # which leaves the key out
-    layer.settle()
+    layer.finish_step()
     network.step(7, "on_start")  # whose effects are carried out as well
     network.deliver_all()
     assert at(network, 8).replicas[0].key() == ((1, 1, 0), ((1, 2, 0),), False)

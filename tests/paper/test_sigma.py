@@ -102,7 +102,7 @@ def test_who_is_not_the_owner_is_removed_from_the_queue() -> None:
     ask(network, 3, 0, 1, 2)
     ask(network, 4, 0, 1, 2)
     node(network, 4).release_votes()
-    network.nodes[4].settle()
+    network.nodes[4].finish_step()
     network.step(4, "on_start")
     move(network, 4, 0, Release)
     assert replica(network, 0) == (3, [])
@@ -176,7 +176,7 @@ def test_informed_backoff_tw_is_tcs_times_position_and_a_half() -> None:
     rep = node(network, 0).replicas[0]
     rep.Tcs = 400 * MS
     node(network, 0).tell_waiter(rep, rep.Queue[1])
-    network.nodes[0].settle()
+    network.nodes[0].finish_step()
     network.step(0, "on_start")
     waits = [f.msg.wait for f in network.flight if isinstance(f.msg, Response) and f.dst == 5]
     assert waits[-1] == 400 * MS * 3 // 2

@@ -208,14 +208,14 @@ class World:
         node = self.nodes[me]
         node.now = self.now
         node.rider.out.route(Parcel(0, key, number))
-        node.settle()
+        node.finish_step()
         return number
 
     def lookup(self, me: int, key: int) -> None:
         node = self.nodes[me]
         node.now = self.now
         node.lookup(key)
-        node.settle()
+        node.finish_step()
 
     def delivered(self) -> dict[int, list[int]]:
         """Number of a parcel -> the nodes that got it."""

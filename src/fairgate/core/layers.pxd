@@ -9,7 +9,7 @@ cdef class Layer(Node):
     cpdef bint on_layer_timer(self, str name) except -1
     cpdef tuple layer_key(self)
     cpdef load_layer(self, tuple key)
-    cpdef bint settle(self) except -1
+    cpdef bint finish_step(self) except -1
     cpdef Node lift(self)
 
 cdef class Through(Outbox):

@@ -52,7 +52,7 @@ class Layer(Node):
     def load_layer(self, key: Key) -> None:
         raise NotImplementedError
 
-    def settle(self) -> None:
+    def finish_step(self) -> None:
         """After every input: what the layer put off until the upper node's handler was over."""
 
     # The upper node's inputs pass through.
@@ -64,50 +64,50 @@ class Layer(Node):
 
     def on_start(self) -> None:
         self.lift().on_start()
-        self.settle()
+        self.finish_step()
 
     def on_acquire(self, request: int) -> None:
         self.lift().on_acquire(request)
-        self.settle()
+        self.finish_step()
 
     def on_release(self, request: int) -> None:
         self.lift().on_release(request)
-        self.settle()
+        self.finish_step()
 
     def on_cancel(self, request: int) -> None:
         self.lift().on_cancel(request)
-        self.settle()
+        self.finish_step()
 
     def on_view(self, number: int, members: tuple[int, ...]) -> None:
         self.lift().on_view(number, members)
-        self.settle()
+        self.finish_step()
 
     def on_suspect(self, peer: int, detector: str) -> None:
         self.lift().on_suspect(peer, detector)
-        self.settle()
+        self.finish_step()
 
     def on_trust(self, peer: int, detector: str) -> None:
         self.lift().on_trust(peer, detector)
-        self.settle()
+        self.finish_step()
 
     def on_crash(self, peer: int) -> None:
         self.lift().on_crash(peer)
-        self.settle()
+        self.finish_step()
 
     def on_join(self, contact: int) -> None:
         self.lift().on_join(contact)
-        self.settle()
+        self.finish_step()
 
     def on_leave(self) -> None:
         self.lift().on_leave()
-        self.settle()
+        self.finish_step()
 
     def on_timer(self, name: str) -> None:
         if name.startswith(UP):
             self.lift().timer_due(name.removeprefix(UP))
         else:
             self.on_layer_timer(name)
-        self.settle()
+        self.finish_step()
 
     # Keys nest. The timers of each part stand in its own key, under their short names.
 

@@ -140,12 +140,12 @@ class Living(Titled):
         self.told = self.own_range()
         start, end = self.told
         self.rider.on_range(start, end)
-        self.settle_titles()
+        self.update_titles()
 
     def on_leave(self) -> None:
         """What still comes goes to a neighbour, and first of all the titles of its keys."""
         self.lift().on_leave()
-        self.settle()
+        self.finish_step()
         if self.joined:
             for peer in self.acquainted():
                 self.out.send(peer, Leaving())
@@ -154,8 +154,8 @@ class Living(Titled):
         self.seeking = False
         self.awaited.clear()
         self.cancel_timer(TICK)
-        self.settle_titles()
-        self.settle()
+        self.update_titles()
+        self.finish_step()
 
     def pass_to_neighbour(self) -> None:
         self.contact = ([*self.tables().neighbours(1), NIL])[0]
@@ -221,7 +221,7 @@ class Living(Titled):
             owned = self.own_range()
             if owned != self.told:
                 self.told = owned
-                self.settle_titles()
+                self.update_titles()
                 self.rider.on_range(owned[0], owned[1])
 
     # What a driver's detectors say.

@@ -21,7 +21,7 @@ cdef class Overlay(Layer):
     cpdef bint on_found(self, long long src, Found m) except -1
     cpdef bint later(self, Message msg) except -1
     @cython.locals(waiting=list)
-    cpdef bint settle(self) except -1
+    cpdef bint finish_step(self) except -1
     cpdef bint take(self, long long src, Message msg) except -1
     @cython.locals(next_hop=cython.longlong, onward=Keyed)
     cpdef bint arrive(self, long long src, Keyed msg) except -1

@@ -51,14 +51,14 @@ class Overlay(Layer):
         self.rider.now = self.now
         start, end = self.own_range()
         self.rider.on_range(start, end)
-        self.settle()
+        self.finish_step()
 
     # Routing.
 
     def on_message(self, src: int, msg: Message) -> None:
         self.take(src, msg)
         if self.local is not None:
-            self.settle()
+            self.finish_step()
 
     def take(self, src: int, msg: Message) -> None:
         if isinstance(msg, Keyed):
@@ -128,7 +128,7 @@ class Overlay(Layer):
         else:
             self.local.append(msg)
 
-    def settle(self) -> None:
+    def finish_step(self) -> None:
         while self.local is not None:
             waiting = self.local
             self.local = None

@@ -11,6 +11,6 @@ cdef class Titled(Overlay):
     cdef public list titles, missing, held, taken
     cpdef bint is_there(self) except -1
     cpdef long long heir(self, unsigned long long key) except -2
-    cpdef bint settle_titles(self) except -1
+    cpdef bint update_titles(self) except -1
     cpdef bint on_estate(self, long long src, Estate m) except -1
     cpdef bint title_due(self) except -1

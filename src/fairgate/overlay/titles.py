@@ -60,7 +60,7 @@ class Titled(Overlay):
         start, end = self.own_range()
         return spans_between(start, end)
 
-    def settle_titles(self) -> None:
+    def update_titles(self) -> None:
         """Whenever the range or the titles are others."""
         self.rider.now = self.now
         owned = self.owned()
@@ -87,7 +87,7 @@ class Titled(Overlay):
         new = without([(m.first, m.last + 1)], self.titles)
         self.titles = union(self.titles, new)
         self.rider.take_keys(tuple([heirloom for heirloom in m.heirlooms if holds(new, heirloom[0])]))
-        self.settle_titles()
+        self.update_titles()
 
     def await_titles(self, missing: list[Span]) -> None:
         if not missing:
@@ -102,7 +102,7 @@ class Titled(Overlay):
         if lost:
             self.out.note("a title was made anew")
             self.titles = union(self.titles, lost)
-        self.settle_titles()
+        self.update_titles()
 
     # The state.
 

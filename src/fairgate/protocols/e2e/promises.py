@@ -49,7 +49,7 @@ class Promising(E2E):
         r: Replica = self.replica(i)
         r.vote = NIL
         self.take_back(i, r)
-        self.settle(i, r)
+        self.serve_waiting(i, r)
 
     def take_back(self, i: int, r: Replica) -> None:
         """Those whom the holder was told of wait here again."""
@@ -57,10 +57,10 @@ class Promising(E2E):
             if requester not in [request[2] for request in r.waiting]:
                 self.keep(r, requester, stamp, round, -rank)
 
-    def settle(self, i: int, r: Replica) -> None:
+    def serve_waiting(self, i: int, r: Replica) -> None:
         if r.waiting and r.holder != NIL and not self.is_promised(i):
             r.holder = NIL
-        E2E.settle(self, i, r)
+        E2E.serve_waiting(self, i, r)
 
     def hand_over(self, i: int, r: Replica) -> None:
         nodes = [request[2] for request in r.waiting]
@@ -95,7 +95,7 @@ class Promising(E2E):
             return
         self.set_holder(i, r, m.node, m.stamp, m.generation, m.lineage)
         self.out.send(m.node, Confirm(self.gate, i, m.lineage, m.generation, m.round))
-        self.settle(i, r)
+        self.serve_waiting(i, r)
 
     def on_release_message(self, m: Release) -> None:
         i: int = m.replica
@@ -110,13 +110,13 @@ class Promising(E2E):
             r.holder = NIL
             self.cancel_timer(f"{PROMISE}{i}")
             self.take_back(i, r)
-            self.settle(i, r)
+            self.serve_waiting(i, r)
 
     def refuse(self, i: int, r: Replica) -> None:
         if r.vote != NIL:
             self.recall(i, r, True)
         else:
-            self.settle(i, r)  # a vote may have been used
+            self.serve_waiting(i, r)  # a vote may have been used
 
     def set_holder(self, i: int, r: Replica, node: int, stamp: int, generation: int, lineage: int) -> None:
         if (r.holder, r.lineage, r.generation) != (node, lineage, generation):

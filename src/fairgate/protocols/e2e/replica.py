@@ -143,7 +143,7 @@ class Voter(Routed):
     def consider(self, i: int, r: Replica, node: int, stamp: int, round: int, known: int) -> None:
         """EE:A3 has it voted already? The requester is told whose the replica is."""
         self.keep(r, node, stamp, round, known)
-        self.settle(i, r)
+        self.serve_waiting(i, r)
         if r.vote == node and r.vote_stamp == stamp:
             return
         if self.tells or r.holder == NIL:  # else ENQUEUE is on its way to the owner, and no answer is needed
@@ -166,7 +166,7 @@ class Voter(Routed):
                 break
         put(r.waiting, (-known, stamp, node, round))
 
-    def settle(self, i: int, r: Replica) -> None:
+    def serve_waiting(self, i: int, r: Replica) -> None:
         """Whoever waits here is handed to the holder; if there is none, the best one gets the vote once it is free."""
         if not r.waiting:
             return
@@ -203,7 +203,7 @@ class Voter(Routed):
         self.use_vote(r, m.node, m.stamp)
         if self.is_news(m.generation, r.generation):
             self.set_holder(m.replica, r, m.node, m.stamp, m.generation, m.lineage)
-        self.settle(m.replica, r)
+        self.serve_waiting(m.replica, r)
 
     def on_release_message(self, m: Release) -> None:
         r: Replica = self.replica(m.replica)
@@ -214,7 +214,7 @@ class Voter(Routed):
                 r.holder = NIL
             else:
                 self.set_holder(m.replica, r, m.heir, m.heir_stamp, m.generation + 1, m.lineage)
-        self.settle(m.replica, r)
+        self.serve_waiting(m.replica, r)
 
     def use_vote(self, r: Replica, node: int, stamp: int) -> None:
         """Whoever was the owner, or is, has used its vote, or will never use it."""
