@@ -18,8 +18,16 @@ from setuptools import Extension, setup
 ROOT = Path(__file__).resolve().parent
 STAGED = ROOT / "build" / "staged"  # what Cython compiles: tools/stage.py
 sys.path.insert(0, str(ROOT))
-FLAGS = ["-O2", "-g0", "-w", "-ffp-contract=off", "-fno-math-errno"]  # no fused multiply-add: floats as interpreted
-TUNED = [*FLAGS, "-O3"]  # for .pyx files alone: elsewhere it takes longer and gains nothing (docs/notes/setup-time.md)
+FLAGS = ["-g0", "-w", "-ffp-contract=off", "-fno-math-errno"]  # no fused multiply-add: floats as interpreted
+# What runs in the simulator's inner loop. -O1 everywhere else takes two thirds of the time to compile, and the
+# instructions per event hardly rise (docs/notes/setup-time.md).
+HOT = (
+    "fairgate.core.",
+    "fairgate.sim.",
+    "fairgate.overlay.",
+    "fairgate.protocols.e2e.",
+    "fairgate.protocols.non_e2e.",
+)
 UTILITY = "fairgate._cyutility"  # Cython's own helpers, in one module instead of a copy in each
 DIRECTIVES = {
     "language_level": 3,
@@ -65,6 +73,12 @@ def use_ccache() -> None:
         os.environ.setdefault("CC", f"ccache {compiler}")
 
 
+def optimisation(module: str, source: Path) -> str:
+    if source.suffix == ".pyx":
+        return "-O3"
+    return "-O2" if module.startswith(HOT) else "-O1"
+
+
 def extensions() -> list[Extension]:
     reason = why_not()
     if reason:
@@ -80,12 +94,12 @@ def extensions() -> list[Extension]:
         modules = stage(ROOT, STAGED)
         for inside, directives in ((False, DIRECTIVES), (True, UNCHECKED)):
             extensions = [
-                Extension(name, [str(source)], extra_compile_args=TUNED if source.suffix == ".pyx" else FLAGS)
+                Extension(name, [str(source)], extra_compile_args=[*FLAGS, optimisation(name, source)])
                 for name, source in modules
                 if name.startswith(INSIDE) == inside
             ]
             if not inside:
-                extensions.append(Extension(UTILITY, ["src/fairgate/_cyutility.c"], extra_compile_args=FLAGS))
+                extensions.append(Extension(UTILITY, ["src/fairgate/_cyutility.c"], extra_compile_args=[*FLAGS, "-O1"]))
             made += cythonize(
                 extensions,
                 nthreads=os.cpu_count() or 1,
