@@ -167,5 +167,5 @@ def with_layers(protocol: type[Mutex], stack: Sequence[str] = ()) -> MakeNode:
     make: MakeNode = protocol
     for layer in stack:
         if layer not in LAYERS:
-            raise BadInput(f"there is no layer {layer!r}: known are {', '.join(LAYERS)}")
+            raise BadInput(f"there is no layer {layer!r}: choose from {', '.join(LAYERS)}")
     return reduce(lambda upper, layer: over(LAYERS[layer], upper), whole_stack(protocol, stack), make)

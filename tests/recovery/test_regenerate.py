@@ -139,7 +139,7 @@ def test_an_excluded_peer_is_told_that_its_permit_is_lost() -> None:
     network.acquire(2)
     network.deliver_all()
     network.step(2, "on_view", 1, (0, 1))
-    assert network.lost == [(2, 1, "this peer was left out of the membership")]
+    assert network.lost == [(2, 1, "this peer was excluded from the membership")]
     assert network.inside == {}
 
 

@@ -5,7 +5,7 @@ Rules of the contract:
   - Time is in integer nanoseconds. The driver sets `node.now` before each call to a `timed` node; other nodes must not
     read it. Timers are relative, and setting a timer again replaces it.
   - Randomness comes only from `self.out.choose(n)`. The iteration order of a set must never determine effects.
-  - `key()` is the whole state, with a version. A fresh node of the same setup that was given `load(key())` continues
+  - `key()` is the whole state, with a version. A fresh node of the same setup that has loaded this key continues
     exactly as the original would. A key contains times as time left, so it is valid on any clock.
 """
 

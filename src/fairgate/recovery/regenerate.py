@@ -174,7 +174,7 @@ class Regenerate(Layer):
         elif self.inside:
             request = self.request
             self.ended(request)
-            self.out.lost(request, "this peer was left out of the membership")
+            self.out.lost(request, "this peer was excluded from the membership")
 
     def leader(self) -> int:
         return self.view_members[0]

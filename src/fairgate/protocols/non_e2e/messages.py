@@ -71,7 +71,10 @@ class Gathering(Keyed):
 
 @message("ne.release")
 class Release(Gathering):
-    """RELEASE: the requester gives the vote back because its request is over."""
+    """RELEASE: the requester gives the vote back.
+
+    Its request is over; there will be no further attempt.
+    """
 
     def with_queue(self, queue: tuple[Asked, ...], keeper: Id) -> Gathering:
         return Release(self.gate, self.target, self.replica, self.ts, self.node, self.attempt, queue, keeper)

@@ -107,7 +107,7 @@ class NonE2E(ReplicaSide):
         ask.heard = False
         self.door.route(Request(self.gate, self.keys[replica], replica, asked, past))
 
-    def release_cs(self) -> None:  # EE:B4, where it begins
+    def release_cs(self) -> None:  # EE:B4, at the requester
         ts: int = self.ts
         asks: list[Ask] = self.asks
         self.forget()

@@ -65,7 +65,7 @@ class ReplicaSide(Routed):
         ts, node, attempt = replica.owner
         self.out.send(node, GrantReq(self.gate, number, ts, attempt, node, False, True, replica.wanted, self.clock))
 
-    def on_gathering(self, src: Id, m: Gathering) -> None:  # EE:B4, where it ends
+    def on_gathering(self, src: Id, m: Gathering) -> None:  # EE:B4, at the replica
         replica: Replica = self.replica(m.replica)
         replica.queue = merged(replica.queue, m.queue)
         if m.over:

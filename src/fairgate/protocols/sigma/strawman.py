@@ -327,7 +327,7 @@ class Strawman(Voters):
         elif name == "lease":
             self.lease_at = NEVER
             self.end_leases()
-        elif self.requesting_cs and self.ts == NIL:  # again
+        elif self.requesting_cs and self.ts == NIL:  # the timer is `again`
             self.begin()
 
     def look(self) -> None:
