@@ -1,4 +1,4 @@
-"""Imports fairgate's .py files even where a compiled module of the same name lies beside them."""
+"""An import hook that loads fairgate's .py files and ignores compiled modules of the same name."""
 
 import sys
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from types import ModuleType
 
 
 class SourceOnly:
-    """A meta path finder that knows source files only, and answers for fairgate's modules only."""
+    """A meta path finder that finds only source files, and only for fairgate's modules."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
@@ -21,5 +21,6 @@ class SourceOnly:
 
 
 def prefer_source() -> None:
+    """Install the hook. Calling this again is a no-op. Modules that are already imported stay as they are."""
     if not any(isinstance(finder, SourceOnly) for finder in sys.meta_path):
         sys.meta_path.insert(0, SourceOnly())

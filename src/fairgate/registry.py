@@ -1,7 +1,7 @@
-"""All protocols and layers by name, and how to make a node of them.
+"""The registry of protocols and layers by name, and functions that build nodes from them.
 
-The tables hold where each class is. A class is imported when it is first asked for, so that whoever needs one protocol
-does not load all of them.
+The tables say which module each class is in. A class is imported when it is first looked up, so a program that uses one
+protocol does not load all of them.
 """
 
 from collections.abc import Iterator, MutableMapping, Sequence
@@ -23,7 +23,7 @@ C = TypeVar("C", bound=Node)
 
 
 class ClassTable(MutableMapping[str, type[C]]):
-    """Classes by name: each is given as "module:Class", and is the class itself once it was asked for."""
+    """A mapping from names to classes. Each entry starts as "module:Class" and is imported on first access."""
 
     def __init__(self, places: dict[str, str | type[C]]) -> None:
         self.places = places
@@ -96,7 +96,10 @@ LAYERS: ClassTable[Node] = ClassTable(
 
 
 def find_protocol(name: str) -> type[Mutex]:
-    """By name, forgiving about dashes and case; the nearest name is offered where there is none."""
+    """The protocol with this name; case does not matter, and dashes count as underscores.
+
+    Raises BadInput, with the closest known name as a hint, if there is no such protocol.
+    """
     wanted = name.lower().replace("-", "_")
     if wanted in PROTOCOLS:
         return PROTOCOLS[wanted]
@@ -106,7 +109,7 @@ def find_protocol(name: str) -> type[Mutex]:
 
 
 def check_size(protocol: type[Mutex], nodes: int, k: int) -> None:
-    """One clear line where a gate of this size makes no sense for the protocol."""
+    """Raise BadInput, with a one-line explanation, if the protocol cannot run with this many nodes and this k."""
     if nodes < 1:
         raise BadInput(f"--nodes must be at least 1, not {nodes}")
     if not 1 <= k <= nodes:
@@ -117,7 +120,10 @@ def check_size(protocol: type[Mutex], nodes: int, k: int) -> None:
 
 
 def check_votes(protocol: type[Mutex], nodes: int, k: int, options: dict[str, Any]) -> None:
-    """One clear line where replicas and quorum, if somebody sets them, make no gate of k."""
+    """Raise BadInput, with a one-line explanation, if the options `replicas` and `quorum` do not fit k.
+
+    They fit if there are enough replicas for exactly k disjoint quorums. Only DHT protocols have these options.
+    """
     if not issubclass(protocol, Routed):
         return
     given: int | None = options.get("replicas")
@@ -135,12 +141,12 @@ def check_votes(protocol: type[Mutex], nodes: int, k: int, options: dict[str, An
             else f"use other --replicas, such as {2 * k + 1}"
         )
         raise BadInput(
-            f"--quorum {quorum} of {replicas} replicas would let {replicas // quorum} in, and k is {k}: {hint}"
+            f"--quorum {quorum} of {replicas} replicas would let {replicas // quorum} in, but k is {k}: {hint}"
         )
 
 
 def whole_stack(protocol: type[Mutex], stack: Sequence[str]) -> tuple[str, ...]:
-    """The layers below a protocol, the uppermost first: one on a DHT stands on gates and an overlay, also unsaid."""
+    """The layers below a protocol, uppermost first. For a DHT protocol, `gates` and an overlay are added if missing."""
     if not issubclass(protocol, Routed):
         return tuple(stack)
     if any(layer in OVERLAYS for layer in stack):
@@ -149,13 +155,17 @@ def whole_stack(protocol: type[Mutex], stack: Sequence[str]) -> tuple[str, ...]:
 
 
 def make_node(name: str, stack: Sequence[str] = ()) -> MakeNode:
-    """A protocol above the layers of `stack`, the uppermost first."""
+    """A function that creates nodes: the protocol `name` above the layers of `stack`, uppermost first.
+
+    Raises BadInput for an unknown protocol or layer.
+    """
     return with_layers(find_protocol(name), stack)
 
 
 def with_layers(protocol: type[Mutex], stack: Sequence[str] = ()) -> MakeNode:
+    """Like `make_node`, for a protocol class."""
     make: MakeNode = protocol
     for layer in stack:
         if layer not in LAYERS:
-            raise BadInput(f"there is no layer {layer!r}: known are {', '.join(LAYERS)}")
+            raise BadInput(f"there is no layer {layer!r}: choose from {', '.join(LAYERS)}")
     return reduce(lambda upper, layer: over(LAYERS[layer], upper), whole_stack(protocol, stack), make)

@@ -1,4 +1,4 @@
-"""Declarations: what is derived for messages, records and nodes, and what is refused."""
+"""Declarations: what is derived for messages, records and nodes, and which declarations are refused."""
 
 from typing import Any
 
@@ -156,20 +156,20 @@ def test_a_fixed_field_is_completed_and_is_not_in_the_key() -> None:
         ("nothing",),
     ],
 )
-def test_what_no_message_ever_said_is_refused(key: Key) -> None:
+def test_an_invalid_message_key_is_refused(key: Key) -> None:
     with pytest.raises(ValueError, match=r"not |expected"):
         decode(key)
 
 
 def test_two_messages_with_one_tag_are_refused() -> None:
-    with pytest.raises(ValueError, match="taken"):
+    with pytest.raises(ValueError, match="already in use"):
         message("test.plain")(type("Other", (Message,), {}))
 
 
 # Records.
 
 
-def test_a_record_takes_what_has_no_default_and_keeps_moments_as_time_left() -> None:
+def test_a_record_key_contains_moments_as_time_left() -> None:
     lease = Lease(4)
     assert (lease.until, lease.waiting) == (NEVER, [])
     lease.until = 1_000
@@ -197,22 +197,22 @@ def test_an_option_is_one_of_its_choices() -> None:
 
 def test_declared_options_are_described_with_the_documented_ones() -> None:
     assert Sample.about.options == {"documented": "somewhere else", "pace": 7, "order": ("fifo", "lifo")}
-    assert Richer.about.options == {}  # literal: those of the base do not apply
+    assert Richer.about.options == {}  # literal: the options of the base class do not apply
 
 
-def test_places_of_ids_follow_from_the_declaration() -> None:
+def test_the_positions_of_ids_follow_from_the_declaration() -> None:
     assert Sample.about.ids == {"key": (4, 5), "test.plain": (1,)}
 
 
-def test_containers_are_made_anew_for_every_node() -> None:
+def test_every_node_gets_its_own_containers() -> None:
     one, other = made(), made()
     one.queue.append((1, 1))
     one.seen.add(4)
     assert (other.queue, other.seen) == ([], set())
 
 
-def test_a_container_with_something_in_it_is_no_default() -> None:
-    with pytest.raises(TypeError, match="no default"):
+def test_a_default_container_must_be_empty() -> None:
+    with pytest.raises(TypeError, match="must be empty"):
         record(type("Bad", (), {"__annotations__": {"x": list[int]}, "x": [1]}))
 
 
@@ -238,11 +238,11 @@ KEY = (
 )
 
 
-def test_a_key_has_all_of_the_state_in_the_order_of_the_declaration() -> None:
+def test_a_key_contains_the_whole_state_in_the_order_of_the_declaration() -> None:
     assert filled().key() == KEY
 
 
-def test_load_is_the_opposite_also_of_a_key_that_went_through_json() -> None:
+def test_load_restores_the_state_even_from_a_key_that_went_through_json() -> None:
     again = made()
     again.now = 1_000
     again.load(as_lists(KEY))
@@ -264,14 +264,14 @@ def test_a_key_of_another_version_or_length_is_refused() -> None:
         made().load(KEY[:-1])
 
 
-def test_a_message_goes_to_its_handler_with_the_source_if_it_wants_it() -> None:
+def test_a_handler_with_two_parameters_gets_the_source_too() -> None:
     sample = made()
     sample.on_message(3, Plain(8, ()))
     sample.on_message(3, Below(7, "", Plain(8, ())))
     assert (sample.queue, sample.parent) == ([(3, 8)], 7)
 
 
-def test_a_message_without_a_handler_is_passed_over() -> None:
+def test_a_message_without_a_handler_is_ignored() -> None:
     sample = made()
     before = sample.key()
     sample.on_message(3, Sum(1, 2))
@@ -285,12 +285,12 @@ def test_two_handlers_of_one_message_are_refused() -> None:
         node(type("Torn", (Sample,), {"on_another": on_another, "__annotations__": {}}))
 
 
-def test_people_see_copies() -> None:
+def test_show_returns_copies() -> None:
     sample = filled()
     assert sample.show() == {"here": 2, "seen": [2, 5], "queue": ((9, 8),)}
 
 
-def test_a_subclass_adds_fields_and_handlers_and_overrides() -> None:
+def test_a_subclass_adds_fields_and_handlers_and_overrides_handlers() -> None:
     richer = made(Richer)
     richer.on_message(2, Plain(8, ()))
     richer.on_message(2, Below(7, "", Plain(8, ())))
@@ -299,10 +299,10 @@ def test_a_subclass_adds_fields_and_handlers_and_overrides() -> None:
     assert len(richer.key()) == len(made().key()) + 1
 
 
-def test_what_a_class_writes_itself_is_not_derived_for_it_or_its_subclasses() -> None:
+def test_a_hand_written_method_is_not_derived_for_the_class_or_its_subclasses() -> None:
     assert made(Richer).show() == made(Richest).show() == {"more": 3}
 
 
-def test_a_field_has_a_slot() -> None:
+def test_an_undeclared_attribute_cannot_be_set() -> None:
     with pytest.raises(AttributeError):
         Plain(1, ()).other = 3  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What comes from outside: nonsense is refused with ValueError, for every message, and never ends the process."""
+"""Untrusted input: for every message, decoding an invalid key raises ValueError and never crashes the process."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from fairgate.core.message import KINDS, Message, decode
 from fairgate.core.outside import checked_shape
 from fairgate.registry import LAYERS, PROTOCOLS
 
-_ = [dict(PROTOCOLS), dict(LAYERS)]  # all of them, so that all messages are known
+_ = [dict(PROTOCOLS), dict(LAYERS)]  # imports all of them, which registers all messages
 TAGS = sorted(tag for tag, kind in KINDS.items() if kind.__module__.startswith("fairgate.") and merged_fields(kind))
 
 anything = st.recursive(
@@ -28,7 +28,7 @@ def parts(tag: str) -> list[Field]:
 
 
 def valid(kind: Kind) -> st.SearchStrategy[Any]:
-    """Values that such a field may have."""
+    """Valid values for a field of this kind."""
     if kind.base is tuple and kind.parts:
         if kind.any_length:
             return st.lists(valid(kind.parts[0]), max_size=4).map(tuple)
@@ -45,7 +45,7 @@ def valid(kind: Kind) -> st.SearchStrategy[Any]:
 @pytest.mark.parametrize("tag", TAGS)
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
-def test_nonsense_in_one_field_is_refused_or_is_a_message(tag: str, data: st.DataObject) -> None:
+def test_an_arbitrary_value_in_one_field_is_refused_or_makes_a_valid_message(tag: str, data: st.DataObject) -> None:
     fields = [data.draw(valid(field.kind)) for field in parts(tag)]
     fields[data.draw(st.integers(0, len(fields) - 1))] = data.draw(anything)
     try:
@@ -58,11 +58,11 @@ def test_nonsense_in_one_field_is_refused_or_is_a_message(tag: str, data: st.Dat
 @pytest.mark.parametrize("tag", TAGS)
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
-def test_what_a_message_says_it_says_again(tag: str, data: st.DataObject) -> None:
+def test_decoding_a_valid_key_gives_a_message_with_that_key(tag: str, data: st.DataObject) -> None:
     fields = [data.draw(valid(field.kind)) for field in parts(tag)]
     try:
         message = decode((tag, *fields))
-    except ValueError:  # it carries one of another kind than an Ack, or a rule of its own is broken
+    except ValueError:  # it must contain a message other than an Ack, or its `complete()` has refused the fields
         assert any(field.kind.is_declared for field in parts(tag)) or hasattr(KINDS[tag], "complete")
         return
     assert message.key() == (tag, *fields)
@@ -81,7 +81,7 @@ def test_too_few_or_too_many_fields_are_refused(tag: str, change: int) -> None:
 
 
 @given(anything)
-def test_a_shape_of_any_key_takes_nothing_but_keys(value: Any) -> None:
+def test_the_shape_of_any_key_accepts_only_keys(value: Any) -> None:
     try:
         taken = checked_shape(value, "k")
     except ValueError:
@@ -89,7 +89,7 @@ def test_a_shape_of_any_key_takes_nothing_but_keys(value: Any) -> None:
     assert hash(taken) == hash(checked_shape(as_lists(value), "k"))
 
 
-def test_deep_nonsense_is_refused() -> None:
+def test_a_deeply_nested_key_is_refused() -> None:
     deep: Any = 1
     for _ in range(100_000):
         deep = [deep]

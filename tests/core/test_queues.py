@@ -1,4 +1,4 @@
-"""Sorted queues of requests, against `bisect` and `sorted`."""
+"""Sorted queues of requests, compared with `bisect` and `sorted`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ ASKED = st.tuples(NUMBERS, NUMBERS, NUMBERS)
 
 
 @given(ASKED, ASKED)
-def test_one_is_before_another_as_tuples_are(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+def test_is_before_orders_like_tuples(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     assert is_before(a, b) == (a < b)
 
 
 @given(st.lists(ASKED), ASKED)
-def test_a_place_is_where_bisect_says(queue: list[tuple[int, ...]], asked: tuple[int, ...]) -> None:
+def test_place_in_agrees_with_bisect(queue: list[tuple[int, ...]], asked: tuple[int, ...]) -> None:
     queue.sort()
     assert place_in(queue, asked) == bisect_left(queue, asked)
 
 
 @given(st.lists(ASKED))
-def test_a_queue_is_sorted_and_has_everyone_once(asked: list[tuple[int, ...]]) -> None:
+def test_a_queue_is_sorted_and_contains_each_request_once(asked: list[tuple[int, ...]]) -> None:
     queue: list[tuple[int, ...]] = []
     for one in asked:
         put(queue, one)

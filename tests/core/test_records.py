@@ -1,4 +1,4 @@
-"""What is derived for a record (core/declare.py)."""
+"""The methods that are derived for a record (core/declare.py)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def changed() -> Resp:
     return r
 
 
-def test_clear_gives_every_field_with_a_default_this_value_again() -> None:
+def test_clear_resets_every_field_that_has_a_default() -> None:
     r = changed()
     r.clear()
     assert r.key_at(0) == Resp(3, 7).key_at(0)
@@ -29,7 +29,7 @@ def test_clear_leaves_the_other_fields_alone() -> None:
     assert (r.i, r.node, r.key, r.weight) == (3, 7, 99, 5)
 
 
-def test_a_key_has_the_time_left_and_outlives_its_clock() -> None:
+def test_a_key_contains_the_time_left_and_is_valid_on_another_clock() -> None:
     r = changed()
     later = Resp.from_key(r.key_at(1_000), 5_000)
     assert (later.until, later.due) == (5_500, NEVER)
@@ -37,7 +37,7 @@ def test_a_key_has_the_time_left_and_outlives_its_clock() -> None:
 
 
 @pytest.mark.parametrize("form", [tuple, list])
-def test_what_follows_from_the_key_is_there_when_it_is_loaded(form: type) -> None:
+def test_derived_fields_are_complete_after_loading(form: type) -> None:
     rep = Replica(2)
     for client in (5, 4):
         rep.insert(Waiter(1, client, 0, 0))
@@ -46,5 +46,5 @@ def test_what_follows_from_the_key_is_there_when_it_is_loaded(form: type) -> Non
     assert all(loaded.waiting[w.client] is w for w in loaded.Queue)
 
 
-def test_containers_are_made_anew_for_every_record() -> None:
+def test_every_record_gets_its_own_containers() -> None:
     assert Replica(0).waiting is not Replica(0).waiting

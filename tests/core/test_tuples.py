@@ -1,11 +1,11 @@
-"""A tuple changed in one place: the compiled twin may change a tuple that nobody else holds, and only that."""
+"""`replaced`: the compiled version may change a tuple in place, but only if there is no other reference to it."""
 
 import pytest
 
 from fairgate.core.tuples import replaced
 
 
-def test_who_holds_a_tuple_keeps_it_as_it_is() -> None:
+def test_a_tuple_that_is_referenced_elsewhere_stays_unchanged() -> None:
     held = tuple(range(5))
     others = [held]
     assert replaced(held, 3, 9) == (0, 1, 2, 9, 4)
@@ -13,6 +13,6 @@ def test_who_holds_a_tuple_keeps_it_as_it_is() -> None:
     assert replaced(tuple(range(3)), 0, 7) == (7, 1, 2)
 
 
-def test_a_place_that_is_not_there_is_refused() -> None:
+def test_an_index_out_of_range_is_refused() -> None:
     with pytest.raises(IndexError):
         replaced((1, 2), 2, 3)

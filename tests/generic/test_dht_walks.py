@@ -1,6 +1,6 @@
-"""Sigma and the strawman in random runs (tests/support/dht_walk.py): only resets break anything, and nobody hangs.
+"""Sigma and the strawman in random runs (tests/support/dht_walk.py): safe except after resets, and never stuck.
 
-`make test` takes a sample, `make stress` 1,200 runs of each.
+`make test` runs a sample, `make stress` 1,200 runs of each.
 """
 
 import random
@@ -12,7 +12,7 @@ from tests.support.dht_walk import MS, SECOND, Outcome, Spec, make_stack, run
 PROTOCOLS = ("sigma", "strawman")
 GROUPS = ({"replicas": 3}, {"replicas": 4, "quorum": 3}, {"replicas": 5}, {"replicas": 5, "voting": "zones"})
 SHORT, LONG = 40, 1_200
-REORDERED = {"lease": 0, "retry": 0, "prime": False}  # nothing but Sigma's own messages
+REORDERED = {"lease": 0, "retry": 0, "prime": False}  # only the messages of the paper
 
 
 def random_spec(rng: random.Random) -> Spec:
@@ -66,7 +66,7 @@ def test_long(protocol: str, part: int) -> None:
     assert sum(outcome.excused for outcome in outcomes) < LONG // 100
 
 
-def test_sigma_needs_no_second_question_where_nothing_is_lost() -> None:
+def test_sigma_needs_no_repeated_questions_if_nothing_is_lost() -> None:
     make = make_stack("sigma")
     for seed in range(60):
         spec = Spec(

@@ -1,6 +1,6 @@
-"""`load(key())` goes on exactly as the original: held after every step of every protocol.
+"""After `load(key())` a node behaves exactly like the original: checked after every step of every protocol.
 
-The checker, the journal, backups, pickling and upgrades all stand on it; tests/support/law.py says what it means.
+The checker, the journal, backups, pickling and upgrades rely on this law; tests/support/law.py defines it.
 """
 
 import pytest
@@ -16,5 +16,5 @@ def test_a_node_loaded_from_its_key_goes_on_as_the_original(stack: Stack) -> Non
 
 
 @pytest.mark.parametrize("stack", CARRIED, ids=lambda stack: stack.name)
-def test_over_a_bad_network_too(stack: Stack) -> None:
+def test_the_same_over_a_lossy_network(stack: Stack) -> None:
     law_walks(stack, range(20), lossy=True)

@@ -1,6 +1,6 @@
-"""The protocols for DHTs on rings that learn: small random runs with joins, orderly leaves and crashes.
+"""DHT protocols on overlays that maintain themselves: small random runs with joins, orderly leaves and crashes.
 
-At most one inside (with leases: of those whose permit was not lost), and everybody alive comes in.
+At most one node is inside (with leases, not counting lost permits), and every live node gets in.
 """
 
 from collections.abc import Iterable
@@ -16,8 +16,8 @@ from tests.support.living_runs import LEASE, LIVING, UNTITLED, one_run
 CALM = Conditions(requests=5, joins=2, leaves=2, until=5 * SECOND)
 CRASHES = Conditions(requests=5, joins=1, leaves=1, crashes=1, until=5 * SECOND)
 WORSE = Conditions(requests=5, joins=1, crashes=1, resets=1, loss=0.05, dup=0.05, until=5 * SECOND)
-LENT = {"lease": LEASE, "overlay_wait": LEASE + LEASE // 50}  # drift and all
-KEPT = {"overlay_wait": 60 * SECOND}  # no leases: who is not dead is waited for
+LENT = {"lease": LEASE, "overlay_wait": LEASE + LEASE // 50}  # a lease, plus a margin for drift
+KEPT = {"overlay_wait": 60 * SECOND}  # no leases: the overlay waits for any node that may be alive
 OPTIONS: dict[str, dict[str, Any]] = {
     "sigma": {**LENT, "retry": 100},
     "strawman": LENT,
@@ -45,7 +45,7 @@ def all_is_well(overlay: str, protocol: str, conditions: Conditions, seeds: Iter
 def test_joins_and_leaves(protocol: str, overlay: str) -> None:
     marks = all_is_well(overlay, protocol, CALM, range(SHORT))
     assert "a message waited for the title of its key" in marks
-    if OPTIONS[protocol] is KEPT:  # with leases three periods are waited, and on Chord a change may take longer
+    if OPTIONS[protocol] is KEPT:  # with leases the wait is three periods, and on Chord a change may take longer
         assert "a title was made anew" not in marks
 
 
@@ -65,8 +65,8 @@ def test_many(protocol: str, overlay: str, conditions: str) -> None:
 
 
 @pytest.mark.parametrize(("overlay", "seed"), [("chord", 190), ("pastry", 102)])
-def test_without_titles_two_come_in(overlay: str, seed: int) -> None:
-    """Two nodes both believe to own a key, and what the first had in mind is lost on the second."""
+def test_without_titles_two_are_inside(overlay: str, seed: int) -> None:
+    """Two nodes both believe that they own a key, and the second does not have the first one's state."""
     with pytest.raises(Violation, match="2 inside"):
         one_run(UNTITLED[overlay], PROTOCOLS["e2e"], seed, CALM, KEPT)
     one_run(LIVING[overlay], PROTOCOLS["e2e"], seed, CALM, KEPT)

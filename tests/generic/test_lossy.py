@@ -1,4 +1,4 @@
-"""Over a channel, a bad network changes nothing but the time it takes."""
+"""Over a channel, a lossy network only makes a protocol slower."""
 
 import pytest
 
@@ -18,10 +18,10 @@ def test_leased_over_a_channel() -> None:
     marks = lossy_walks(over_channel(Leased), range(300))
     assert {"lease over", "the root took a slot back", "an offer ran out on its way"} <= marks
     assert {"the answer took longer than the lease", "an offer came for a cancelled request"} <= marks
-    assert "the slot was given away" not in marks  # that would take clocks further apart than they are
+    assert "the slot was given away" not in marks  # only possible if clocks drift by more than `drift`
 
 
-def test_leased_survives_a_client_that_crashes() -> None:
+def test_leased_survives_the_crash_of_a_client() -> None:
     lossy_walks(over_channel(Leased), range(150), crash=True)
 
 
@@ -31,5 +31,5 @@ def test_leased_is_safe_even_without_a_channel() -> None:
 
 
 @pytest.mark.parametrize("protocol", [FairK, Leased])
-def test_each_message_is_taken_once_and_in_order(protocol: type) -> None:
+def test_each_message_is_delivered_once_and_in_order(protocol: type) -> None:
     lossy_walks(witnessed(plain(protocol)), range(100))

@@ -1,4 +1,4 @@
-"""Nobody starves: one waits while all others ask without a pause."""
+"""No starvation: one node waits while all others request without a pause."""
 
 import pytest
 

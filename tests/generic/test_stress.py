@@ -1,8 +1,8 @@
-"""Random small systems of every protocol in the simulator: nothing breaks, and everybody gets in.
+"""Random small systems of every protocol in the simulator: no property breaks, and every request is granted.
 
-Latencies are uniform from 0, so messages overtake each other all the time; tokens are counted after every event.
-`make test` takes the first 60 runs of each protocol and wants every branch that it marks to be met in them;
-`make stress` takes 2,000. A failure names its configuration: `simulate` it to see it again.
+Most latencies are uniform from 0, so messages overtake each other all the time; tokens are counted after every event.
+`make test` takes the first 60 runs of each protocol, in which every branch with a `note` must be reached. `make stress`
+takes 2,000. A failure prints its configuration: pass it to `simulate` to reproduce the failure.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.support.stacks import protocols
 
 SHORT, LONG = 60, 2_000
 MS = 1_000_000
-LEASES = {  # in ms, by latency: one that is always over before its answer comes lets nobody in
+LEASES = {  # in ms, by latency: a lease that always ends before its answer arrives would let nobody in
     "uniform:0,0.1": (150, 1_000),
     "uniform:0,1": (1_000, 5_000),
     "uniform:0,3": (4_000, 10_000),
@@ -47,7 +47,7 @@ UNSAFE = (
     SigmaLiteral,
     NonE2ELiteral,
     E2ELiteral,
-)  # tests/generic/test_dht_walks.py and tests/paper/test_non_e2e.py show how
+)  # tests/generic/test_dht_walks.py and tests/paper/test_non_e2e.py show what goes wrong
 
 STACKS: dict[str, tuple[type[Mutex], tuple[str, ...]]] = {
     **{protocol.about.name: (protocol, ()) for protocol in protocols() if protocol not in UNSAFE},
@@ -76,7 +76,7 @@ def plain_config(protocol: type[Mutex], rng: random.Random) -> dict[str, Any]:
 
 
 def random_config(name: str, rng: random.Random) -> Config:
-    """With what this protocol is made to survive, and the options it has."""
+    """A random system, with faults that this protocol survives, and random values for its options."""
     protocol, stack = STACKS[name]
     made = plain_config(protocol, rng)
     options = {key: rng.choice(given) for key, given in protocol.about.options.items() if isinstance(given, tuple)}
@@ -87,7 +87,7 @@ def random_config(name: str, rng: random.Random) -> Config:
         options = {"parent_on_child": rng.random() < 0.5, "reentry": rng.choice([0, 0, 1, 2])}
     elif protocol is Leased:
         options = {"lease": rng.choice(LEASES[made["latency"]]) * MS}
-        faults = rng.choice(["", "reorder:0.3", "dup:0.2"])  # what comes twice is never given twice
+        faults = rng.choice(["", "reorder:0.3", "dup:0.2"])  # a duplicated message must not grant a slot twice
     elif issubclass(protocol, Strawman):
         options["lease"] = rng.choice(LEASES[made["latency"]]) * MS
         faults = rng.choice(["", "reorder:0.3", "dup:0.2", "loss:0.1,dup:0.1,reorder:0.3"])
@@ -103,7 +103,7 @@ def random_config(name: str, rng: random.Random) -> Config:
 
 
 def detected_crashes(made: dict[str, Any], rng: random.Random) -> str:
-    """RF's theorem wants nobody to crash before the initialization: trust within 1 s, INIT and ACK 3 s each."""
+    """RF's theorem forbids crashes before the initialization is over: 1 s until trust, 3 s each for INIT and ACK."""
     made["requests"] = rng.randint(6, 12)
     words = [f"trust:1,doubt:{rng.choice([0, 0.3])},detect:{rng.choice([0.01, 0.5, 2])}"]
     many = rng.randint(0, made["nodes"] - 1)
@@ -113,26 +113,26 @@ def detected_crashes(made: dict[str, Any], rng: random.Random) -> str:
 
 
 def stress(name: str, runs: range) -> set[str]:
-    """Many runs; the marks that they met."""
+    """Simulate many runs, and return the marks that they reached."""
     protocol, _ = STACKS[name]
     marks: set[str] = set()
     for number in runs:
         config = random_config(name, random.Random(f"{name} {number}"))
         result = simulate(config)
-        if protocol is RaymondFDLiteral:  # it hangs, as its paper has it, and must not do worse
+        if protocol is RaymondFDLiteral:  # the paper's version can hang, but must not break anything else
             broken = [line for line in result.broken if not line.startswith("liveness")]
         else:
             broken = list(result.broken)
         assert not broken, f"{broken[0]} in {config}"
         if "crash" not in config.faults:
-            assert result.entries + result.cancelled == config.total, f"somebody was forgotten in {config}"
+            assert result.entries + result.cancelled == config.total, f"a request was lost in {config}"
         assert result.max_inside <= config.k
         marks |= set(result.marks)
     return marks
 
 
 def notes(*classes: type) -> Iterator[str]:
-    """Every branch that these classes, or those they are made from, mark by `note("...")` in their source."""
+    """Every mark that these classes or their base classes pass to `note("...")` in their source."""
     for cls in {base for each in classes for base in each.__mro__ if base.__module__.startswith("fairgate.")}:
         path = ROOT / (cls.__module__.removeprefix("fairgate.").replace(".", "/") + ".py")
         for found in ast.walk(ast.parse(path.read_text())):
@@ -146,23 +146,23 @@ def marks_in(source: ast.ClassDef) -> Iterator[str]:
             yield from (str(mark.value) for mark in call.args if isinstance(mark, ast.Constant))
 
 
-# These are met in tests/support/dht_walk.py.
+# Reached in tests/support/dht_walk.py.
 MEMORY_LOST = {"a replica has lost its memory", "two incarnations answer one question"}
-OTHER_WAYS = {"a RELEASE went both ways"}  # only where the ring has changed meanwhile
+OTHER_WAYS = {"a RELEASE went both ways"}  # only if the ring has changed in the meantime
 UNREACHED = {
     "e2e": OTHER_WAYS,
     "e2e_ft": {
         *OTHER_WAYS,
         "a TOKEN came again",
-        "a vote from before this node lost its memory",  # nobody does here
-        "a REQUEST came after a later one of the same node",  # in e2e, whose `keep` is another
+        "a vote from before this node lost its memory",  # there are no resets here
+        "a REQUEST came after a later one of the same node",  # in `keep` of e2e, which e2e_ft overrides
     },
-    "fair_k_bounded": {"child arrived after release"},  # in fair_k: here a Child is numbered
-    "maekawa": {"locked for a request that is over"},  # a request ends with all its locks: kept against the impossible
+    "fair_k_bounded": {"child arrived after release"},  # in `on_child` of fair_k, which fair_k_bounded does not use
+    "maekawa": {"locked for a request that is over"},  # needs a duplicated REQUEST
     "strawman": MEMORY_LOST,
-    "sigma": {*MEMORY_LOST, "a round is lost", "a round is lost to a silent replica"},  # the strawman's
+    "sigma": {*MEMORY_LOST, "a round is lost", "a round is lost to a silent replica"},  # only the strawman has rounds
     "non_e2e_faults": set(notes(NonE2EFaults)) - set(notes(NonE2E)) - {"an attempt followed another without a YIELD"},
-    "leased over a channel": {"an offer nobody asked for"},  # takes a request that comes twice
+    "leased over a channel": {"an offer nobody asked for"},  # needs a duplicated Request
 }
 
 
@@ -178,5 +178,5 @@ def test_short(name: str) -> None:
 @pytest.mark.parametrize("part", range(4))
 @pytest.mark.parametrize("name", STACKS)
 def test_long(name: str, part: int) -> None:
-    """In parts, so that all cores have something to do."""
+    """In four parts, so that several cores can run them in parallel."""
     stress(name, range(part * LONG // 4, (part + 1) * LONG // 4))

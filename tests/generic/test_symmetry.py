@@ -1,6 +1,6 @@
-"""Peers can change names where a protocol says so: every step of every state, under every renaming.
+"""Protocols that claim symmetry allow peers to be renamed: tested for every step of many states, under every renaming.
 
-And what the checker finds with symmetry is what it finds without: the same verdict at the same depth.
+The checker must also give the same verdict, at the same depth, with symmetry as without.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ CIRCUMSTANCES: tuple[dict[str, Any], ...] = (
 
 
 def states_of(model: Model) -> list[State]:
-    """Breadth first, up to a limit."""
+    """The reachable states, breadth first, up to a limit."""
     found = [model.first()]
     seen = set(found)
-    for state in found:  # grows meanwhile
+    for state in found:  # the list grows during the loop
         for _, after, _ in model.successors(state):
             if after not in seen and len(found) < MOST_STATES:
                 seen.add(after)
@@ -59,7 +59,7 @@ def renamed_state(model: Model, state: State, names: Names, ids: Ids) -> State:
 
 
 def differences(model: Model, ids: Ids) -> int:
-    """In how many states something can happen that cannot happen to the renamed, or the other way round."""
+    """For how many states and renamings the renamed successors are not the successors of the renamed state."""
     found = 0
     for state in states_of(model):
         after = [successor for _, successor, _ in model.successors(state)]
@@ -81,7 +81,7 @@ def test_some_protocols_are_symmetric() -> None:
 
 
 @pytest.mark.parametrize("name", SYMMETRIC)
-def test_whatever_can_happen_can_happen_to_the_renamed(name: str) -> None:
+def test_a_renamed_state_has_the_renamed_successors(name: str) -> None:
     ids = PROTOCOLS[name].about.ids
     tried = 0
     for case in cases(name):
@@ -91,7 +91,7 @@ def test_whatever_can_happen_can_happen_to_the_renamed(name: str) -> None:
     assert tried > 0
 
 
-def test_a_protocol_that_asks_which_id_is_larger_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_protocol_that_compares_ids_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     line = "        self.parent = m.r  # FK:PR4"
     module = mutant("protocols.fair_k", line, "        self.parent = max(self.me, m.r)")
     speak(module, monkeypatch)
@@ -100,20 +100,20 @@ def test_a_protocol_that_asks_which_id_is_larger_is_found_out(monkeypatch: pytes
 
 
 @pytest.mark.parametrize("forgotten", [("key", 5), ("key", 6), ("fk.request", 1), ("fk.token_locations", 1)])
-def test_a_forgotten_place_is_found_out(forgotten: tuple[str, int]) -> None:
+def test_a_missing_position_of_an_id_is_detected(forgotten: tuple[str, int]) -> None:
     kind, place = forgotten
     ids = FairK.about.ids
     poorer = {**ids, kind: tuple(each for each in ids[kind] if each != place)}
     assert differences(Model(Case("fair_k")), poorer) > 0
 
 
-# The checker with symmetry. (case, states without it, states with it)
+# The checker with symmetry: (case, states without symmetry, states with it).
 
 COUNTS = (
     (Case("fair_k", requests=2), 10_806, 5_414),
     (Case("fair_k", nodes=4), 34_298, 5_798),
     (Case("fair_k", nodes=4, k=2), 10_552, 5_289),
-    (Case("fair_k", k=2, requests=2, network="fifo"), 1_542, 1_542),  # only one who is neither root nor holder
+    (Case("fair_k", k=2, requests=2, network="fifo"), 1_542, 1_542),  # only one node is neither root nor holder
     (Case("naimi_trehel", nodes=4), 1_476, 269),
     (Case("centralised", requests=2), 869, 447),
     (Case("centralised", nodes=4, k=2), 2_104, 426),
@@ -121,7 +121,7 @@ COUNTS = (
 
 
 @pytest.mark.parametrize(("case", "without", "with_it"), COUNTS)
-def test_fewer_states_the_same_verdict(case: Case, without: int, with_it: int) -> None:
+def test_symmetry_gives_fewer_states_and_the_same_verdict(case: Case, without: int, with_it: int) -> None:
     plain, fewer = explore(case), Explorer(case, Model(case, symmetry=True)).run()
     assert (plain.states, fewer.states) == (without, with_it)
     for report in (plain, fewer):
@@ -138,7 +138,7 @@ LARGE = (
 @pytest.mark.stress
 @pytest.mark.skipif(not COMPILED, reason="too long for plain Python")
 @pytest.mark.parametrize(("case", "states"), LARGE)
-def test_larger_cases_too(case: Case, states: int) -> None:
+def test_symmetry_in_larger_cases(case: Case, states: int) -> None:
     report = Explorer(case, Model(case, symmetry=True)).run()
     assert (report.complete, report.violations, report.states) == (True, (), states)
 
@@ -166,7 +166,7 @@ def test_a_violation_is_found_at_the_same_depth(case: Case) -> None:
     assert [what for what, *_ in fewer.path] == [what for what, *_ in together.path]
 
 
-def test_circles_are_not_judged_with_symmetry(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fair_cycles_cannot_be_checked_with_symmetry(monkeypatch: pytest.MonkeyPatch) -> None:
     module = mutant("protocols.centralised", HANDLER, CHATTER)
     speak(module, monkeypatch)
     case = Case("centralised")

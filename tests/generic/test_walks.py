@@ -1,4 +1,4 @@
-"""Every protocol, walked at random: what the mutants fail, the originals pass, on the same seeds."""
+"""Random walks of every protocol: the originals pass on the same seeds on which mutants fail."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from fairgate.walks.walk import walks
 SEEDS = range(300)
 
 
-SOUND = [  # a text to the letter may break what it likes: its own tests say how
+SOUND = [  # without the literal versions of the papers, which may break; their own tests say how
     p for p in PROTOCOLS.values() if not p.about.detectors and not p.timed and not p.about.name.endswith("_literal")
 ]
 
@@ -21,6 +21,6 @@ def test_no_walk_breaks_a_property(protocol: type[Mutex]) -> None:
 
 
 @pytest.mark.parametrize("reentry", [0, 1])
-def test_no_walk_in_which_idle_holders_have_to_ask(reentry: int) -> None:
+def test_no_walk_breaks_a_property_if_idle_holders_must_request(reentry: int) -> None:
     walks(FairKBounded, range(1_000), {"reentry": reentry})
     walks(FairKBounded, SEEDS, {"reentry": reentry, "parent_on_child": False})

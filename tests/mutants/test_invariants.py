@@ -54,7 +54,7 @@ MUTANTS = {
         "fair_k",
         "FairK",
         "        self.is_coordinator = False\n"
-        "        self.token_locations = ()  # let go of it first: then `replaced` need not copy\n"
+        "        self.token_locations = ()  # drop this reference first, so that `replaced` need not copy\n"
         "        self.counter_number = NIL\n",
         "",
     ),

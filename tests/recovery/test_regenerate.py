@@ -1,4 +1,4 @@
-"""A gate above `regenerate` goes on when peers die, whatever its protocol (recovery/regenerate.py)."""
+"""A gate on the `regenerate` layer survives crashes, whatever its protocol (recovery/regenerate.py)."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def test_the_living_are_all_served_when_others_die(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", UNTIMED)
-def test_crashes_at_once_and_of_the_leader(name: str) -> None:
-    """Views that follow each other before the first census is over."""
+def test_several_crashes_in_quick_succession_including_the_leaders(name: str) -> None:
+    """The next view arrives before the census of the previous one is complete."""
     for seed in range(1, 16):
         result = simulate(config(name, seed, "crash:0@5,crash:1@5.5,crash:2@6,crash:3@6.1,detect:1"))
         assert result.broken == (), seed
@@ -61,8 +61,8 @@ def test_crashes_at_once_and_of_the_leader(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", UNTIMED)
-def test_without_it_the_same_crashes_stop_the_gate(name: str) -> None:
-    """Else the tests above would show nothing."""
+def test_without_regenerate_the_same_crashes_stop_the_gate(name: str) -> None:
+    """A control: otherwise the tests above would prove nothing."""
     stopped = 0
     for seed in range(1, 6):
         plain = config(name, seed, "crash:*4@5+7")
@@ -85,8 +85,8 @@ def test_a_node_loaded_from_its_key_goes_on_as_the_original() -> None:
 
 
 @pytest.mark.parametrize("reentry", [0, 1])
-def test_walks_in_which_idle_holders_have_to_ask(reentry: int) -> None:
-    """Also in the game: its places are turns, and each must be in the slot of who is inside."""
+def test_walks_in_which_idle_holders_must_request(reentry: int) -> None:
+    """In the leader's simulation too: each placeholder is a turn, and each holder must get its own slot."""
     for seed in range(150):
         mortal_walk(FairKBounded, seed, options={"reentry": reentry})
     for seed in range(30):
@@ -95,14 +95,14 @@ def test_walks_in_which_idle_holders_have_to_ask(reentry: int) -> None:
 
 @pytest.mark.parametrize("protocol", ["fair_k", "fair_k_bounded", "naimi_trehel", ONE, MANY])
 def test_the_queue_keeps_its_order(protocol: str) -> None:
-    """Those who waited longest come in first in the new epoch."""
+    """In the new epoch, those who have waited longest enter first."""
     network = mortal_network(5, 1, protocol)
     network.acquire(1)
     network.deliver_all()
     for me in (3, 2, 4):
         network.now += 10
         network.acquire(me)
-    network.die(0)  # the root, and with it all that was under way
+    network.die(0)  # the root; all messages in flight are lost too
     network.flight.clear()
     while network.tell_one():
         pass
@@ -113,7 +113,7 @@ def test_the_queue_keeps_its_order(protocol: str) -> None:
         network.deliver_all()
 
 
-def test_whoever_is_inside_stays_in_its_slot_and_later_fences_are_past_it() -> None:
+def test_a_holder_keeps_its_slot_and_later_fences_are_higher() -> None:
     network = mortal_network(5, k=2)
     for me in (1, 2):
         network.acquire(me)
@@ -134,17 +134,17 @@ def test_whoever_is_inside_stays_in_its_slot_and_later_fences_are_past_it() -> N
     assert all(permit.fence > fences[permit.slot] for permit in network.inside.values())
 
 
-def test_a_peer_that_is_left_out_is_told_that_its_permit_is_over() -> None:
+def test_an_excluded_peer_is_told_that_its_permit_is_lost() -> None:
     network = mortal_network(3, k=1)
     network.acquire(2)
     network.deliver_all()
     network.step(2, "on_view", 1, (0, 1))
-    assert network.lost == [(2, 1, "this peer was left out of the membership")]
+    assert network.lost == [(2, 1, "this peer was excluded from the membership")]
     assert network.inside == {}
 
 
-def test_an_answer_to_the_next_view_outlasts_the_census_of_this_one() -> None:
-    """A newcomer knows its view before the leader does, and answers once."""
+def test_an_answer_to_the_next_view_is_kept_during_the_census_of_this_one() -> None:
+    """A newcomer may learn of its view before the leader does, and sends its answer only once."""
     out = Collected()
     leader = Regenerate(1, Setup((1,)), out, NaimiTrehel)
     leader.wait_for_view()

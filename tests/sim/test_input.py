@@ -63,7 +63,7 @@ def test_faults_that_make_no_sense_are_told_in_one_line(text: str, line: str) ->
         ({"protocol": "zzz"}, "there is no protocol 'zzz': `fairgate protocols` lists them"),
         (
             {"stack": ("tin can",)},
-            f"there is no layer 'tin can': known are {', '.join(LAYERS)}",
+            f"there is no layer 'tin can': choose from {', '.join(LAYERS)}",
         ),
         ({"nodes": 0}, "--nodes must be at least 1, not 0"),
         ({"k": 6}, "--k must be 1..5 (the number of nodes), not 6"),

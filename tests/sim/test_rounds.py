@@ -87,7 +87,7 @@ def test_a_replica_that_loses_its_memory_is_the_owner_of_its_key() -> None:
         ({"options": {"replicas": 5, "quorum": 6}}, "--quorum must be 1..5 (the number of replicas), not 6"),
         (
             {"options": {"replicas": 6, "quorum": 3}},
-            "--quorum 3 of 6 replicas would let 2 in, and k is 1: use 4 to 6",
+            "--quorum 3 of 6 replicas would let 2 in, but k is 1: use 4 to 6",
         ),
         ({"options": {"replicas": 61}}, "--replicas must be 1..60 (the number of nodes), not 61"),
         ({"resources": 0}, "--resources must be at least 1, not 0"),

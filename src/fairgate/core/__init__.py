@@ -1,1 +1,1 @@
-"""The contract every protocol is written against. Pure: no clock, no socket, no random number."""
+"""The contract between protocols and drivers. This package is pure: it uses no clock, no socket and no randomness."""

@@ -1,4 +1,4 @@
-"""Choosers: where the `choose(n)` of an outbox comes from. A node never knows which."""
+"""Choosers: the functions behind an outbox's `choose(n)`. A node cannot tell which one its driver uses."""
 
 from collections.abc import Callable, Iterable
 
@@ -6,18 +6,21 @@ Chooser = Callable[[int], int]
 
 
 def scripted(choices: Iterable[int]) -> Chooser:
-    """Gives recorded choices again, as replay does; one too many or out of range is an error."""
+    """A chooser that repeats recorded choices, for replay.
+
+    It raises ValueError when no recorded choice is left, or when the next one is not in 0..n-1.
+    """
     left = iter(choices)
 
     def choose(n: int) -> int:
         choice = next(left, None)
         if choice is None or not 0 <= choice < n:
-            raise ValueError(f"recorded choice {choice} does not answer choose({n})")
+            raise ValueError(f"recorded choice {choice} does not fit choose({n})")
         return choice
 
     return choose
 
 
 def from_floats(random: Callable[[], float]) -> Chooser:
-    """Uniform choices out of a source of floats in [0, 1), such as a seeded `Random().random`."""
+    """A chooser that draws uniformly, from a source of floats in [0, 1) such as a seeded `Random().random`."""
     return lambda n: int(random() * n)

@@ -1,4 +1,4 @@
-"""What can be closed, at the end of `with`."""
+"""A base class for objects that `with` closes."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType

@@ -1,24 +1,25 @@
-"""Declarations: a message, a record or a node names its fields once, with types, and the rest is derived.
+"""Declarations: a message, record or node lists its typed fields once, and the rest is derived.
 
     @message("fk.token", tokens=1)
     class Token(Message):
         slot: int
         fence: int
 
-has a constructor, `key()` and a decoder that checks what comes from outside. A `@record` is something a node keeps,
-with a constructor, `key()` (`key_at(now)` if it holds moments) and `from_key`; a subclass of Record (core/node.py) also
-has `clear()`. A `@node` is a protocol, or another node of the contract:
+gets a constructor, `key()`, and a decoder that validates untrusted input. A `@record` is a part of a node's state. It
+gets a constructor, `from_key`, and `key()`, or `key_at(now)` if any field is a moment. Subclasses of Record
+(core/node.py) also get `clear()`. A `@node` is a protocol, a layer or another Node:
 
-- its fields are its state, in the order of the key; `Option[...]` and `Fixed[...]` are not part of the state. A default
-  is the value at the start; what depends on the setup is set by `initialize(setup)`, which runs last;
-- a method `on_...` whose last parameter is a message is the handler of that message, and gets the source first if it
-  has two parameters;
-- `shown` says what people see of the state;
-- a field x whose form in a key is its own affair has the methods `x_key()` and `load_x(key)`; `loaded()` runs at the
-  end of `load`;
-- what a class writes itself (`show`, `deliver`, ...) is not derived, for it or its subclasses.
+- Its fields are its state, in the order in which they appear in the key. `Option[...]` and `Fixed[...]` fields are not
+  part of the state. A default is the initial value. `initialize(setup)` runs last and sets what depends on the setup.
+- A method `on_...` whose last parameter is a message handles that message. If it has two parameters, the first is the
+  sender's id.
+- `shown` lists the fields that `show()` returns for people to read.
+- A field x with its own representation in a key has the methods `x_key()` and `load_x(key)`. If `loaded()` exists, it
+  runs at the end of `load`.
+- A method that the class or a base class defines by hand (`show`, `deliver`, ...) is not derived.
 
-Fields and handlers of base classes come first. core/kinds.py has the types of fields, core/derive.py the derived text.
+Fields and handlers of base classes come first. core/kinds.py defines the types of fields, core/derive.py the generated
+code.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,17 +55,18 @@ __all__ = [
 Class = TypeVar("Class", bound=type)
 Fields = dict[str, Any]  # name -> annotation, or (annotation, default)
 
-FIELDS: dict[type, list[Field]] = {}  # those that a class itself declares
+FIELDS: dict[type, list[Field]] = {}  # those that a class declares itself, without its bases
 HANDLERS: dict[type, list[Handler]] = {}
-DERIVED: dict[type, set[str]] = {}  # methods that were derived, not written by hand
+DERIVED: dict[type, set[str]] = {}  # names of methods that were generated, not written by hand
 
 
 def one_of(*choices: str) -> Any:
-    """The default of an option that is one of these words: the first."""
+    """Declare an option with these allowed values; the first is the default."""
     return Choices(choices)
 
 
 def chosen(protocol: str, options: dict[str, Any], name: str, choices: tuple[str, ...]) -> str:
+    """The value of the option `name`, the first choice if it is not set. Raises ValueError for any other value."""
     choice: str = options.get(name, choices[0])
     if choice not in choices:
         raise ValueError(f"{protocol}: {name} must be one of {', '.join(choices)}, not {choice!r}")
@@ -84,7 +86,7 @@ HELPERS = {
 }
 
 
-# What a class has declared, with its bases.
+# What a class and its bases declare.
 
 
 def merged_fields(cls: type) -> list[Field]:
@@ -105,7 +107,7 @@ def merged_handlers(cls: type) -> list[Handler]:
 
 
 def hand_written(cls: type) -> set[str]:
-    """Methods that the class or a base wrote for itself, the framework's own classes apart."""
+    """Names of methods that the class or one of its bases defines by hand; the framework's base classes don't count."""
     found: set[str] = set()
     for base in reversed(cls.__mro__):
         if not is_framework(base):
@@ -123,7 +125,7 @@ def own_fields(cls: type) -> list[Field]:
 
 
 def own_kinds(cls: type) -> dict[str, Kind]:
-    """Of its fields, of which some may be of the class itself."""
+    """The kind of each field, by name. A field may refer to the class that is being declared."""
     hints = get_type_hints(cls, localns={cls.__name__: cls}, include_extras=True)
     return {name: kind_of(hint) for name, hint in hints.items()}
 
@@ -150,7 +152,10 @@ def record_parts(cls: type) -> list[Function]:
 
 
 def node_parts(cls: type, owners: dict[str, str] | None = None) -> list[Function]:
-    """Nothing is derived again that a base already has in the same form. `owners`: see `c_dispatch`."""
+    """The methods to derive, without those that a base class already has in the same form.
+
+    For `owners`, see `c_dispatch`.
+    """
     fields, written = merged_fields(cls), hand_written(cls)
     layer = hasattr(cls, "layer_key")
     found: list[Function] = []
@@ -171,11 +176,11 @@ def node_parts(cls: type, owners: dict[str, str] | None = None) -> list[Function
     return [function for function in found if function.name not in written]
 
 
-# The decorators of plain classes.
+# The decorators, for classes that are not compiled.
 
 
 def remade(cls: type, functions: list[Function]) -> Any:
-    """The class with its derived methods, and slots for its fields."""
+    """A new class with the derived methods, and `__slots__` for the fields."""
     fields = {field.name for field in FIELDS[cls]}
     inherited = {field.name for base in cls.__mro__[1:] for field in FIELDS.get(base, ())}
     scope = {**HELPERS, **named_classes(cls)}
@@ -192,7 +197,7 @@ def remade(cls: type, functions: list[Function]) -> Any:
 
 
 def named_classes(cls: type) -> dict[str, type]:
-    """The classes that derived text may name."""
+    """The classes that generated code may refer to, by name."""
     found: dict[str, type] = {handler.message.__name__: handler.message for handler in merged_handlers(cls)}
     todo = [field.kind for field in merged_fields(cls)]
     while todo:
@@ -210,7 +215,10 @@ def note(cls: type, own: list[Field], handlers: list[Handler]) -> None:
 
 @dataclass_transform()
 def message(tag: str = "", *, tokens: int = 0, coordinators: int = 0) -> Callable[[Class], Class]:
-    """A message with this tag; without one, what several messages have in common."""
+    """Declare a message class with this tag. Without a tag, it is a base class of several messages.
+
+    `tokens` and `coordinators` say how many tokens and coordinator roles travel in each message.
+    """
 
     def decorated(cls: Class) -> Class:
         note(cls, own_fields(cls), [])
@@ -228,7 +236,7 @@ def message(tag: str = "", *, tokens: int = 0, coordinators: int = 0) -> Callabl
 
 @dataclass_transform()
 def record(cls: Class) -> Class:
-    """Something that a node keeps."""
+    """Declare a record, a part of a node's state."""
     note(cls, own_fields(cls), [])
     made = remade(cls, record_parts(cls))
     kinds = own_kinds(made)
@@ -237,7 +245,7 @@ def record(cls: Class) -> Class:
 
 
 def node(cls: Class) -> Class:
-    """A node of the contract: a protocol, a layer, or what several of them have in common."""
+    """Declare a node: a protocol, a layer, or a base class of several of them."""
     note(cls, own_fields(cls), own_handlers(cls))
     made = remade(cls, node_parts(cls))
     describe(made)
@@ -245,13 +253,13 @@ def node(cls: Class) -> Class:
 
 
 def typed(cls: Class) -> Class:
-    """Fields are declared for the compiler's sake; nothing is derived."""
+    """Declare the types of the fields for the compiler. No method is derived."""
     note(cls, own_fields(cls), [])
     return remade(cls, [])  # type: ignore[no-any-return]
 
 
 def describe(cls: Any) -> None:
-    """Complete what a protocol says of itself: its options, and where ids stand in keys and messages."""
+    """Complete a protocol's `about`: its options, and the positions of ids in keys and messages."""
     about = vars(cls).get("about")
     if about is None:
         return
@@ -269,13 +277,13 @@ def describe(cls: Any) -> None:
                 about.ids[handler.message.tag] = where
 
 
-# Compiled classes carry their derived methods, and report the rest when their module is imported.
+# Compiled classes already contain their derived methods. Their modules call this on import to register the rest.
 
 
 def declared(
     cls: Any, fields: Fields, handlers: Sequence[tuple[str, Any, bool]] = (), derived: Sequence[str] = ()
 ) -> None:
-    """Take note of fields and handlers of a class that no decorator has seen."""
+    """Register the fields and handlers of a class that was made without a decorator."""
     own = [
         Field(name, kind_of(what[0]), what[1]) if isinstance(what, tuple) else Field(name, kind_of(what))
         for name, what in fields.items()

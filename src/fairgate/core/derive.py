@@ -1,7 +1,7 @@
-"""What follows from a declaration, as text: constructors, keys and their opposites, dispatch.
+"""The code generator for declarations: constructors, keys, loaders, decoders and dispatch, as source text.
 
-The plain classes execute this text when they are made (core/declare.py); the build pastes the same text into what
-Cython compiles (tools/expand.py). So there is one definition of what, say, a key contains.
+core/declare.py executes this text when it makes a plain Python class. The build inserts the same text into the sources
+that Cython compiles (tools/expand.py). So both builds share one definition of, say, what a key contains.
 """
 
 from dataclasses import dataclass
@@ -32,21 +32,24 @@ class Field:
         return not any(role in self.kind.marks for role in ROLES)
 
     def in_key(self, item: str) -> list[tuple[str, Kind]]:
-        """What stands for it in a message's key: itself, or the items of a `Spread` tuple, named by this pattern."""
+        """The parts of a message's key for this field, each with its kind.
+
+        That is the field itself, or the items of a `Spread` tuple, which are named by the pattern `item`.
+        """
         if "spread" not in self.kind.marks:
             return [(self.name, self.kind)]
         return [(item.format(self.name, i), kind) for i, kind in enumerate(self.kind.parts)]
 
     @property
     def local(self) -> str:
-        """A variable for its part of a key, which must not hide a function by the field's name."""
+        """The name of a local variable for its part of a key. The field's own name might hide a function."""
         return f"{self.name}_part"
 
     @property
     def first_value(self) -> str:
-        """The expression for the default: a container is made anew for every object."""
+        """The expression for the default. An empty container is created anew for every object."""
         if isinstance(self.default, list | dict | set) and self.default:
-            raise TypeError(f"{self.name}: a container with something in it is no default, set it in `initialize`")
+            raise TypeError(f"{self.name}: a default container must be empty, fill it in `initialize`")
         return repr(self.default)
 
 
@@ -59,7 +62,7 @@ class Handler:
 
 @dataclass(frozen=True)
 class Function:
-    """A derived method, or a function beside the class."""
+    """A generated method, or a generated function at module level."""
 
     name: str
     parameters: str
@@ -96,7 +99,10 @@ def message_functions(tag: str, fields: list[Field], tokens: int, coordinators: 
 
 
 def decoder(cls: str, fields: list[Field], make: str = "") -> Function:
-    """From the fields of a key that came from outside; `make` is the constructor if it is not the class."""
+    """A function that validates the fields of an untrusted key and makes the message.
+
+    `make` names the constructor to call if it is not the class itself.
+    """
     named = state(fields)
     names = [[name for name, _ in field.in_key("{}_{}")] for field in named]
     values = [each[0] if each == [field.name] else tuple_of(each) for field, each in zip(named, names, strict=True)]
@@ -115,7 +121,10 @@ def required(fields: list[Field]) -> list[Field]:
 
 
 def assignments(target: str, fields: list[Field]) -> tuple[str, ...]:
-    """The fields of a new object: what was given, and defaults. A fixed field without either is left to `complete`."""
+    """Statements that set the fields of a new object, from arguments or defaults.
+
+    A `Fixed` field without a default is left to the class's `complete()`.
+    """
     given = {field.name for field in required(fields)}
     return tuple(
         f"{target}.{field.name} = {field.name if field.name in given else field.first_value}"
@@ -128,7 +137,7 @@ def record_functions(cls: str, fields: list[Field], completes: bool, clears: boo
     timed = any(field.kind.is_timed for field in fields)
     now = ", now" * timed
     parts = tuple_of([field.kind.key(f"self.{field.name}", "now") for field in state(fields)])
-    loaded = [f"made = {cls}.__new__({cls})"]  # not `one`: that is a variable of loops in expressions
+    loaded = [f"made = {cls}.__new__({cls})"]  # not `one`: the generated comprehensions use that name
     loaded += assignments("made", [field for field in fields if not field.is_state])
     loaded += unpacked("made", state(fields), "key", "now") + ["made.complete()"] * completes + ["return made"]
     return [
@@ -145,7 +154,7 @@ def clear(fields: list[Field]) -> Function:
 
 
 def unpacked(target: str, fields: list[Field], key: str, now: str, before: str = "") -> list[str]:
-    """Statements that set these fields from a key; `before` names what the key has in front of them."""
+    """Statements that set these fields from a key. `before` has the targets for the parts in front of them."""
     names = {field.name: field.local if converted(field, target) else f"{target}.{field.name}" for field in fields}
     targets = before + ", ".join(names.values())
     lines = [f"{targets},  = {key}"] if targets else []
@@ -175,7 +184,10 @@ def set_fields(fields: list[Field]) -> Function:
 
 
 def key_functions(fields: list[Field], hand_written: set[str], layer: bool, timed: bool) -> list[Function]:
-    """`key` and `load` of a node, or a layer's part of them. A field x with its own form has x_key and load_x."""
+    """`key` and `load` of a node, or `layer_key` and `load_layer` of a layer.
+
+    A field x with a hand-written `x_key` is written by that method and read by `load_x`.
+    """
     named = state(fields)
     own = {field.name for field in named if f"{field.name}_key" in hand_written}
     parts = [
@@ -202,15 +214,16 @@ def key_functions(fields: list[Field], hand_written: set[str], layer: bool, time
 
 
 def dispatch(name: str, handlers: list[Handler]) -> Function:
-    """`on_message` or `deliver`: one handler per message."""
+    """`on_message` or `deliver`, which calls the handler for the type of the message."""
     return Function(name, "self, src, msg", ("kind = type(msg)", *branches(handlers, "kind", "self.{}(", "msg")))
 
 
 def c_dispatch(name: str, handlers: list[Handler], cls: str, owners: dict[str, str]) -> Function:
-    """The same for Cython, which takes the class of a message from a cast.
+    """`dispatch` for Cython, with casts that tell the compiler each message's class.
 
-    `owners` names the class that each handler is from. In a node of exactly this class calls are direct; a subclass in
-    Python may override any handler. (A variable for the type of the message would count one more reference.)
+    `owners` maps each handler to the class that defines it. If the node is of exactly this class, the calls are direct;
+    a subclass written in Python may override any handler. `type(msg)` is repeated because a variable for it would cost
+    reference counting.
     """
     direct = {handler.name: f"{owners[handler.name]}.{{}}(self, " for handler in handlers}
     exact = branches(handlers, "type(msg)", direct, "cython.cast({}, msg)")
@@ -235,9 +248,9 @@ def branches(handlers: list[Handler], kind: str, call: str | dict[str, str], cas
 
 
 def show(shown: str, fields: list[Field]) -> Function:
-    """From a string such as "parent token=slot": a name for people, and the field where that has another one."""
+    """`show`, from a string such as "parent token=slot": the displayed name, and after "=" the field if it differs."""
     kinds = {field.name: field.kind.base for field in fields}
-    forms: dict[Any, str] = {list: "tuple({})", set: "sorted({})", dict: "dict({})"}  # none is the node's own object
+    forms: dict[Any, str] = {list: "tuple({})", set: "sorted({})", dict: "dict({})"}  # copies, not the node's own
     parts = []
     for word in shown.split():
         name, _, attribute = word.partition("=")

@@ -1,6 +1,6 @@
-"""The inputs of a node by the names that drivers, journals and scenarios use for them."""
+"""A node's inputs, by the names that drivers, journals and scenarios use for them."""
 
-CALLS = {  # event -> the node's method. A step's arguments are the method's.
+CALLS = {  # event -> the node's method, which takes the step's arguments
     "start": "on_start",
     "acquire": "on_acquire",
     "release": "on_release",
@@ -9,7 +9,7 @@ CALLS = {  # event -> the node's method. A step's arguments are the method's.
     "timer": "timer_due",
     "suspect": "on_suspect",
     "trust": "on_trust",
-    "dead": "on_crash",  # it is told of a peer's crash
+    "dead": "on_crash",  # the node learns that a peer has crashed
     "join": "on_join",
     "leave": "on_leave",
     "view": "on_view",

@@ -1,15 +1,16 @@
-"""Key-based routing: what an overlay offers to the protocols above it, and what it asks of them.
+"""Key-based routing: the interface between an overlay and the protocols above it.
 
-A `Keyed` message is on its way to whoever owns the key `target`. `door.route(msg)` starts it here; at every node on
-the way that is not the owner, the first one included, the overlay asks the protocol (`forward`), which may let it
-pass, rewrite it or keep it; at the owner it is delivered (`deliver`). A Keyed message may also be *sent*, straight
-to a node that is believed to be the owner: where that is right it saves the way, where it is wrong the message is
-routed on from there. Messages that are not Keyed go from node to node and come by `on_message`.
+A `Keyed` message travels to the node that owns the key `target`. `door.route(msg)` starts it. At every node on the
+path that is not the owner, including the first, the overlay calls the protocol's `forward`, which may pass the message
+on, replace it or absorb it. The owner gets it by `deliver`. A Keyed message may also be *sent* directly to a node that
+is believed to be the owner. If the belief is right, this saves the hops; if not, the message is routed on from there.
+Messages that are not Keyed go directly from node to node and arrive by `on_message`.
 
-What a node routes or sends to itself takes no message: it comes after the handler that sent it, within the same step.
+A message that a node routes or sends to itself never reaches the network: it is handled within the same step, after
+the handler that sent it.
 
-A `Routed` protocol is a mutex of one gate. `Gates` (overlay/gates.py) carries one for each gate that a node has to do
-with; so all messages of these protocols say the gate that they are about.
+A `Routed` protocol is a mutex for one gate. `Gates` (overlay/gates.py) carries one instance for each gate that the node
+is involved in, so every message of these protocols names its gate.
 """
 
 from fairgate.core.keyed import Keyed
@@ -21,77 +22,80 @@ from fairgate.core.node import Node
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 
-REPLICAS = 3  # of a gate with k = 1: the option `replicas`
+REPLICAS = 3  # default of the option `replicas` at k = 1
 
 
 class Door(Through):
-    """The outbox of what an overlay carries."""
+    """The outbox that an overlay gives to the node above it."""
 
     def route(self, msg: Keyed) -> None:
-        """On its way to the owner of its target."""
+        """Route the message to the owner of its target."""
         raise NotImplementedError
 
     def lookup(self, key: int) -> None:
-        """Ask who owns this key: the answer comes by `on_found`, or never."""
+        """Look up the owner of this key. The answer arrives by `on_found`, or never."""
         raise NotImplementedError
 
     def next_hop(self, key: int) -> int:
-        """Where a message to this key goes from here; NIL: nowhere, this node is the owner."""
+        """The next node on the path to this key, or NIL if this node owns it."""
         raise NotImplementedError
 
     def neighbours(self, count: int) -> tuple[int, ...]:
-        """Up to so many nodes that come next: they own this node's keys if it fails."""
+        """Up to `count` nodes that follow this one: they take over its keys if it fails."""
         raise NotImplementedError
 
 
 class Rider(Node):
-    """What an overlay can carry."""
+    """A node that an overlay can carry."""
 
-    intercepts = True  # does it look at what passes? If not, `forward` is not asked
+    intercepts = True  # does it inspect messages in transit? If not, `forward` is never called
 
     def forward(self, src: int, msg: Keyed, next_hop: int) -> Keyed | None:
-        """The message came from `src` (from this node itself, if it starts here) and would go on to `next_hop`.
+        """Called when a message from `src` (this node itself, if it starts here) is about to go on to `next_hop`.
 
-        Answer what goes on in its place: the message, another one, or None for nothing.
+        Returns the message to send on: the same one, another one, or None to stop it here.
         """
         return msg
 
     def deliver(self, src: int, msg: Keyed) -> None:
-        """This node owns the target; `src` was the last hop."""
+        """Called with a message whose target this node owns; `src` was the last hop."""
         raise NotImplementedError
 
     def on_found(self, key: int, owner: int) -> None:
-        """This node owns the key that was looked up, or did when it said so."""
+        """The answer to `lookup`: `owner` owns the key, or did when it answered."""
 
     def on_range(self, start: int, end: int) -> None:
-        """From now on this node owns the keys in (start, end], all where they are the same: it gained or lost some."""
+        """Called when this node has gained or lost keys. It now owns (start, end]; all keys if start == end."""
 
     def give_keys(self, first: int, last: int) -> Key:
-        """These keys go to another node: what is in mind for them, each as (key, ...), and is here no more."""
+        """Called when the keys in the given range move to another node.
+
+        Returns the state stored for them, each item as (key, ...), and removes it here.
+        """
         return ()
 
     def take_keys(self, heirlooms: Key) -> None:
-        """What another node had in mind for keys that are this node's now."""
+        """Called with the state that the previous owner stored for keys that this node owns now."""
 
 
 class Routed(Mutex):
-    """A mutex on an overlay: one gate, with replicas whose names are hashed onto the circle.
+    """A mutex on an overlay, for one gate. The names of the gate's replicas are hashed onto the circle of keys.
 
-    `passes`, if its class has that: the kind of message that a node with nothing in mind lets pass, and has nothing in
-    mind then. So `Gates` makes no node for it.
+    A class may have an attribute `passes`: a type of message that a node without any state for the gate forwards
+    unchanged, and without acquiring state. `Gates` creates no instance for such a message.
     """
 
-    overlay = "full"  # the layer it stands on if nobody says another one
+    overlay = "full"  # the overlay to use if none is named
     intercepts = True  # see Rider
 
     def set_up(self, me: int, setup: Setup, out: Outbox) -> None:
-        assert isinstance(out, Door), "a protocol on a DHT stands on gates"
+        assert isinstance(out, Door), "a DHT protocol needs the `gates` layer below it"
         self.door = out
         self.gate: int = setup.options.get("gate", 0)
-        self.keys = replica_keys(setup)  # key of replica i
+        self.keys = replica_keys(setup)  # keys[i] is the key of replica i
         Mutex.set_up(self, me, setup, out)
 
-    # What the protocol writes besides; see Rider.
+    # What a protocol implements in addition to a Mutex; see Rider.
 
     def forward(self, src: int, msg: Keyed, next_hop: int) -> Keyed | None:
         return msg
@@ -106,20 +110,20 @@ class Routed(Mutex):
         pass
 
     def played(self) -> list[tuple[int, int]]:
-        """The replicas that it plays, each with its key."""
+        """The replicas that this node serves, each as (number, key)."""
         raise NotImplementedError
 
     def give_replica(self, i: int) -> Key:
-        """Another node plays this replica now, and goes on from here."""
+        """Hand replica i over to another node: returns its state, from which the other node continues."""
         raise NotImplementedError
 
     def take_replica(self, i: int, state: Key) -> None:
-        """This node plays it now."""
+        """Serve replica i from now on, starting from the state that `give_replica` returned elsewhere."""
         raise NotImplementedError
 
 
 def replica_keys(setup: Setup) -> tuple[int, ...]:
-    """SG section II: the replicas of a resource are names, `resource:i`."""
+    """The keys of the gate's replicas. SG section II: the replicas of a resource are named `resource:i`."""
     keys: tuple[int, ...] | None = setup.shared.get("replica_keys")
     if keys is None:
         gate = setup.options.get("gate", 0)
@@ -129,6 +133,6 @@ def replica_keys(setup: Setup) -> tuple[int, ...]:
 
 
 def replica_count(setup: Setup) -> int:
-    """Where nothing is said, so many that quorums of two let k in, and no more."""
+    """The number of replicas. By default 2k + 1, so that quorums of two let at most k nodes in."""
     count: int = setup.options.get("replicas", 2 * setup.k + 1)
     return count

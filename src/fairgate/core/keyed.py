@@ -1,4 +1,4 @@
-"""What messages of protocols on an overlay have in common (core/kbr.py)."""
+"""Base classes for the messages of protocols on an overlay (core/kbr.py)."""
 
 from fairgate.core.declare import Place, message
 from fairgate.core.message import Message
@@ -13,6 +13,6 @@ class Gated(Message):
 
 @message()
 class Keyed(Gated):
-    """A message about one gate that is on its way to the owner of the key `target`."""
+    """A message about one gate, addressed to the owner of the key `target`."""
 
     target: Place

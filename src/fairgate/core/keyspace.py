@@ -1,19 +1,19 @@
-"""The circle of keys: 2^64 places, on which the nodes of an overlay and the names of replicas lie.
+"""The circle of keys: 2^64 places for the nodes of an overlay and the names of replicas.
 
-A node's place is a one-to-one mixing of its id, so two nodes never share one, and whoever knows an id knows
-the place: tables and messages hold ids only.
+A node's place is computed from its id by a one-to-one mixing function. So two nodes never share a place, and tables and
+messages need to contain ids only.
 """
 
 from hashlib import blake2b
 
 MASK = (1 << 64) - 1
-STEP = 0x9E3779B97F4A7C15  # these three: the mixer of splitmix64
+STEP = 0x9E3779B97F4A7C15  # this and the next two: the constants of splitmix64
 MIX_1 = 0xBF58476D1CE4E5B9
 MIX_2 = 0x94D049BB133111EB
 
 
 def place_of(ident: int) -> int:
-    """Where a node lies on the circle."""
+    """The place of a node on the circle."""
     z = (ident + STEP) & MASK
     z = ((z ^ (z >> 30)) * MIX_1) & MASK
     z = ((z ^ (z >> 27)) * MIX_2) & MASK
@@ -21,12 +21,12 @@ def place_of(ident: int) -> int:
 
 
 def key_of(name: str) -> int:
-    """Where a name lies on the circle."""
+    """The place of a name on the circle."""
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big")
 
 
 def clockwise(start: int, end: int) -> int:
-    """How far it is from one place to another, clockwise."""
+    """The clockwise distance from `start` to `end`."""
     return (end - start) & MASK
 
 
@@ -38,31 +38,34 @@ def past(place: int, i: int) -> int:
 
 
 def apart(a: int, b: int) -> int:
-    """How far two places are from each other, the shorter way round."""
+    """The distance between two places, the shorter way round."""
     there = (b - a) & MASK
     back = (a - b) & MASK
     return there if there < back else back
 
 
 def is_between(key: int, start: int, end: int) -> bool:
-    """In (start, end], clockwise; all of the circle where start is end."""
+    """Is the key in (start, end], clockwise? If start == end, that is the whole circle."""
     return start == end or 0 < clockwise(start, key) <= clockwise(start, end)
 
 
 def is_closer(key: int, a: int, b: int) -> bool:
-    """Is place a nearer to the key than place b? Of two that are as far, the one that comes after the key is."""
+    """Is place a nearer to the key than place b? In a tie, the one clockwise of the key counts as nearer."""
     to_a = apart(key, a)
     to_b = apart(key, b)
     return to_a < to_b or (to_a == to_b and clockwise(key, a) < clockwise(key, b))
 
 
 def middle(before: int, after: int) -> int:
-    """The last key from one place clockwise to another that is closer to the first of the two."""
+    """The last key, clockwise from `before` to `after`, that is closer to `before`."""
     return (before + ((clockwise(before, after) - 1) >> 1)) & MASK
 
 
 def top_bit(value: int) -> int:
-    """The number of the highest bit that is set, by halves: one source for both builds. The value is not 0."""
+    """The number of the highest set bit of a value, which must not be 0.
+
+    A binary search instead of `int.bit_length`, so that it compiles to C.
+    """
     bit = 0
     half = 32
     while half:
@@ -74,22 +77,22 @@ def top_bit(value: int) -> int:
 
 
 def shared_digits(a: int, b: int, bits: int) -> int:
-    """How many digits, of so many bits each, two places have in common from the left."""
+    """How many leading digits of `bits` bits each two places have in common."""
     different = a ^ b
     below = 64 - bits
     count = 0
-    while below >= 0 and different >> below == 0:  # mostly few, so this is shorter than a division
+    while below >= 0 and different >> below == 0:  # usually few iterations, which is faster than a division
         below -= bits
         count += 1
     return count
 
 
 def digit(place: int, row: int, bits: int) -> int:
-    """The digit number `row` from the left."""
+    """Digit number `row`, counted from the left, from 0."""
     return (place >> (64 - bits * (row + 1))) & ((1 << bits) - 1)
 
 
 def with_digit(place: int, row: int, column: int, bits: int) -> int:
-    """The place with `column` for its digit number `row`."""
+    """The place with digit number `row` replaced by `column`."""
     change = digit(place, row, bits) ^ column
     return place ^ (change << (64 - bits * (row + 1)))

@@ -1,10 +1,10 @@
-"""Kinds of fields: how a value of each declared type is kept in C, written into a key and read back.
+"""Kinds of fields: how a value of each declared type is stored in C, written into a key and read back.
 
-The vocabulary of declarations (core/declare.py) starts here. A plain type says most: int, bool, str, tuple, list,
-set, dict, a message or a record. The names below say what a type alone cannot.
+These are the types that declarations use (core/declare.py). Usually a plain type is enough: int, bool, str, tuple,
+list, set, dict, a message or a record. The annotated types below add what a plain type cannot express.
 
-Conversions are given as text, because they end up in generated methods: `kind.key("self.queue")` is the expression
-that stands for this field in a key.
+Conversions are source text, because they become part of generated methods: `kind.key("self.queue")` is the expression
+that computes this field's part of a key.
 """
 
 from collections.abc import Sequence
@@ -16,22 +16,22 @@ from fairgate.core.message import Message
 
 T = TypeVar("T")
 
-Id = Annotated[int, "id"]  # names a peer, or NIL: the checker may rename it
+Id = Annotated[int, "id"]  # a peer's id, or NIL; the checker may rename it
 Ids = tuple[Id, ...]
-Place = Annotated[int, "place"]  # on the circle of keys: 0 to 2^64 - 1
-Small = Annotated[int, "small"]  # fits 32 bits, where there are very many
-Moment = Annotated[int, "moment"]  # a time by the node's clock, or NEVER; a key holds the time left until then
-Option = Annotated[T, "option"]  # set by whoever makes the gate; not part of the state
-Fixed = Annotated[T, "fixed"]  # follows from the rest; not part of the state
-Spread = Annotated[T, "spread"]  # a tuple of a message: its items stand in the key one by one
+Place = Annotated[int, "place"]  # a place on the circle of keys: 0 to 2^64 - 1
+Small = Annotated[int, "small"]  # fits in 32 bits; saves memory where there are very many
+Moment = Annotated[int, "moment"]  # a time on the node's clock, or NEVER; the key contains the time left until then
+Option = Annotated[T, "option"]  # an option of the gate, set at its creation; not part of the state
+Fixed = Annotated[T, "fixed"]  # computed from the setup or other fields; not part of the state
+Spread = Annotated[T, "spread"]  # a tuple in a message whose items appear in the key one by one, not nested
 
 ROLES = ("option", "fixed")
-C_INTEGERS = {"object": "object", "place": "unsigned long long", "small": "int"}  # by mark, the first that applies
+C_INTEGERS = {"object": "object", "place": "unsigned long long", "small": "int"}  # mark -> C type; first match wins
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A type with the marks of its annotation; `parts` are the kinds of what it contains."""
+    """A type with the marks of its annotation. `parts` are the kinds of its items, if it is a container."""
 
     base: Any
     marks: tuple[str, ...] = ()
@@ -55,13 +55,13 @@ class Kind:
 
     @property
     def is_id(self) -> bool:
-        """An id, or a tuple or list of nothing but ids."""
+        """Is it an id, or a tuple or list that contains only ids?"""
         contains = self.base in (tuple, list) and bool(self.parts)
         return "id" in self.marks or (contains and all(part.is_id for part in self.parts))
 
     @property
     def is_plain(self) -> bool:
-        """Does a key contain the value as it is?"""
+        """Does a key contain the value unconverted?"""
         if self.base is tuple:
             return self.is_flat
         return self.base in (int, bool, str, Any) and "moment" not in self.marks
@@ -72,12 +72,12 @@ class Kind:
 
     @property
     def is_timed(self) -> bool:
-        """Does it hold moments?"""
+        """Does it contain moments?"""
         return "moment" in self.marks or hasattr(self.base, "key_at") or any(p.is_timed for p in self.parts)
 
     @property
     def shape(self) -> Any:
-        """For `checked_shape` (core/outside.py)."""
+        """The shape to pass to `checked_shape` (core/outside.py)."""
         if self.base is tuple and self.parts:
             return [self.parts[0].shape] if self.any_length else tuple(part.shape for part in self.parts)
         if self.base is int:
@@ -85,7 +85,7 @@ class Kind:
         return {bool: "b", str: "s"}.get(self.base, "k")
 
     def key(self, value: str, now: str = "self.now") -> str:
-        """The expression for this value in a key."""
+        """An expression that converts the value into its part of a key."""
         if "moment" in self.marks:
             return f"left({value}, {now})"
         if self.is_plain:
@@ -109,7 +109,7 @@ class Kind:
         return self.is_declared and not issubclass(self.base, Message)
 
     def load(self, value: str, now: str = "self.now") -> str:
-        """The expression for the value that this part of a key stands for."""
+        """An expression that converts a part of a key back into the value."""
         if "moment" in self.marks:
             return f"moment({value}, {now})"
         if self.base is tuple and self.is_flat:
@@ -137,7 +137,7 @@ class Kind:
         return f"decode_as({self.base.__name__}, {value})"
 
     def check(self, value: str) -> str:
-        """The expression for a value that comes from outside: it raises ValueError unless it is of this kind."""
+        """An expression that validates an untrusted value: it raises ValueError unless the value is of this kind."""
         if self.base is int:
             return f"checked_{'place' if 'place' in self.marks else 'int'}({value})"
         if self.base in (bool, str):

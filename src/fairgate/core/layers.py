@@ -1,14 +1,14 @@
-"""Layers: a protocol above an overlay above a channel is one composite node.
+"""Layers: a stack of nodes, such as a protocol above an overlay above a channel, that is driven as one node.
 
-A `Layer` is a node that carries another node, its `upper`. The upper node speaks to its outbox, which
-is the layer's `door`: messages go down through `send_down`, the rest straight on. What comes for the
-upper node goes up by a plain call on `lift()`. All of it happens inside one atomic step of the
-composite. Messages nest (a layer's message carries the upper one), keys nest (a layer's key ends with
-the upper key), and a timer of the upper node carries its way up in its name: "upper/retry".
+A `Layer` is a node that carries another node, its `upper`. The upper node's outbox is the layer's `door`. Messages
+sent through it go down by `send_down`; all other effects pass straight through. Inputs for the upper node go up by
+plain method calls on `lift()`. All of this happens within one atomic step of the composite node.
 
-A layer that offers more than sending (an overlay: `route(msg)`, core/kbr.py) gives its upper node a door with
-those calls; what it asks of its upper node (`forward`, `deliver`) are methods of
-the kind of node that it carries.
+Messages nest: a layer's message contains the upper node's message. Keys nest: a layer's key ends with the upper node's
+key. A timer of the upper node has a prefix in its name for each layer below it: "upper/retry".
+
+A layer that offers more than sending, such as an overlay with `route(msg)` (core/kbr.py), gives its upper node a door
+with additional methods. What it calls on the upper node (`forward`, `deliver`) is declared by that node's base class.
 """
 
 from collections.abc import Callable
@@ -26,18 +26,18 @@ UP = "upper/"
 
 
 class Layer(Node):
-    """Owns `upper`, drives it as a driver would, and is driven as one node itself."""
+    """A node that owns and drives another node, `upper`."""
 
-    timed = True  # the upper node may be, and a layer passes its time on
+    timed = True  # because the upper node may be: the layer passes its clock on
 
     def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeNode) -> None:
         Node.__init__(self, me, setup, out)
         self.upper = upper(me, setup, self.door())
 
-    # What a layer writes, besides `on_message`.
+    # What a layer implements, in addition to `on_message`.
 
     def door(self) -> Outbox:
-        """The outbox of the upper node. What it holds back or adds is the layer's choice."""
+        """Create the outbox of the upper node. A layer may override this to withhold or add effects."""
         return Down(self)
 
     def send_down(self, dst: int, msg: Message) -> None:
@@ -53,12 +53,12 @@ class Layer(Node):
         raise NotImplementedError
 
     def finish_step(self) -> None:
-        """After every input: what the layer put off until the upper node's handler was over."""
+        """Called after every input, for work that had to wait until the upper node's handler returned."""
 
-    # The upper node's inputs pass through.
+    # Inputs are passed up.
 
     def lift(self) -> Node:
-        """The upper node, with its clock set: how every input goes up."""
+        """Set the upper node's clock and return the node. Every input to the upper node goes through here."""
         self.upper.now = self.now
         return self.upper
 
@@ -109,7 +109,7 @@ class Layer(Node):
             self.on_layer_timer(name)
         self.finish_step()
 
-    # Keys nest. The timers of each part stand in its own key, under their short names.
+    # Keys nest. Each node's timers are in its own part of the key, without the prefix.
 
     def key(self) -> Key:
         return (self.version, self.layer_key(), self.timers_key(), self.lift().key())
@@ -121,7 +121,8 @@ class Layer(Node):
         self.load_timers(tuple(timers))
         self.lift().load(tuple(upper))
 
-    # What the upper node itself has: a layer that keeps messages of its own cannot say whether they count.
+    # Counts for the invariants. They cover the upper node only: a layer that stores messages cannot know whether the
+    # tokens in them have arrived elsewhere.
 
     def tokens(self) -> int:
         return self.upper.tokens()
@@ -134,7 +135,7 @@ class Layer(Node):
 
 
 class Through(Outbox):
-    """The outbox of a node within another one: all goes on through its owner's outbox, timers under a longer name."""
+    """The outbox of a node inside another node: it forwards all effects to the owner's outbox, and prefixes timers."""
 
     def __init__(self, owner: Node, prefix: str) -> None:
         self.owner = owner
@@ -163,7 +164,7 @@ class Through(Outbox):
 
 
 class Down(Through):
-    """The outbox of what a layer carries: messages go through the layer."""
+    """The outbox of a layer's upper node: messages go through the layer."""
 
     def __init__(self, layer: Layer) -> None:
         Through.__init__(self, layer, UP)
@@ -174,5 +175,5 @@ class Down(Through):
 
 
 def over(layer: Callable[..., Node], upper: MakeNode) -> MakeNode:
-    """How to make `upper` over `layer`: itself a MakeNode, so stacks are built from the top down."""
+    """A function that creates `upper` on top of `layer`. The result is a MakeNode, so a stack is built top down."""
     return partial(layer, upper=upper)

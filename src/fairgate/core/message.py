@@ -1,8 +1,8 @@
-"""Messages: what nodes say to each other.
+"""Messages that nodes send to each other.
 
-A message is a plain, final, immutable class. Its `key()` tuple (tag, fields...) is at once its
-equality, its hash, its canonical order, its wire form and its journal form; `decode(key)` makes the
-message again. Tags are for ever: a new meaning gets a new tag.
+A message class is plain, final and immutable. Its `key()` tuple (tag, fields...) determines its
+equality, hash and canonical order, and is also its form on the wire and in the journal. `decode(key)`
+makes the message again. Tags are never reused: a new meaning gets a new tag.
 """
 
 from collections.abc import Callable
@@ -18,11 +18,11 @@ class Message:
     tag = ""
 
     def key(self) -> Key:
-        """(tag, fields...), nothing but integers, strings, booleans and tuples of those."""
+        """(tag, fields...), made only of integers, strings, booleans and tuples of these."""
         raise NotImplementedError
 
     def tokens(self) -> int:
-        """How many tokens travel in this message: the invariants count them."""
+        """How many tokens travel in this message; the invariants count them."""
         return 0
 
     def coordinators(self) -> int:
@@ -41,18 +41,21 @@ class Message:
 
 
 KINDS: dict[str, type[Message]] = {}
-MAKERS: dict[type[Message], Callable[..., Message]] = {}  # from fields; not by tag, which mutants share with originals
+MAKERS: dict[type[Message], Callable[..., Message]] = {}  # decoders; by type, as a mutant's messages reuse the tags
 
 
 def register_decoder(kind: type[Message], maker: Callable[..., Message]) -> None:
-    """Make a message decodable by this function of its fields. A tag used twice would show only on the wire."""
+    """Register the function that decodes messages of this kind from their fields.
+
+    Raises ValueError if another class has the same tag: otherwise, this would only show on the wire.
+    """
     if KINDS.setdefault(kind.tag, kind) is not kind:
-        raise ValueError(f"message tag {kind.tag!r} of {kind.__name__} is taken")
+        raise ValueError(f"message tag {kind.tag!r} of {kind.__name__} is already in use")
     MAKERS[kind] = maker
 
 
 def decode(key: Key) -> Message:
-    """The message whose `key()` this is. Raises ValueError for what no message ever said."""
+    """The message with this `key()`. Raises ValueError if the key is not that of a valid message."""
     try:
         return MAKERS[KINDS[key[0]]](*key[1:])
     except (KeyError, IndexError, TypeError, OverflowError, RecursionError) as wrong:
@@ -60,13 +63,13 @@ def decode(key: Key) -> Message:
 
 
 def decode_as(kind: type[Kind], key: Any) -> Kind:
-    """The message whose key this is, which must be of this kind."""
+    """The message with this key. Raises ValueError if it is not valid, or not of this kind."""
     found = decode(tuple(key))
     if not isinstance(found, kind):
-        raise ValueError(f"a {kind.__name__} was expected, not {shorten(key)}")
+        raise ValueError(f"expected a {kind.__name__}, not {shorten(key)}")
     return found
 
 
 def as_tuples(value: Any) -> Any:
-    """Lists, as a journal gives them back, made tuples again."""
+    """The value with all lists replaced by tuples, at any depth: a journal returns tuples as lists."""
     return tuple([as_tuples(part) for part in value]) if isinstance(value, list | tuple) else value

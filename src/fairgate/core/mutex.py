@@ -1,12 +1,12 @@
-"""The part that every mutual exclusion protocol shares: numbered requests, and cancelling them.
+"""The base class of all mutual exclusion protocols: numbered requests, and how to cancel them.
 
-The papers speak of Request_CS, Release_CS and of entering. A protocol writes just those three, as
-`request_cs`, `release_cs` and a call of `enter_cs`; here they meet the numbered requests of the
+The papers define Request_CS, Release_CS and entering the critical section. A protocol implements `request_cs` and
+`release_cs`, and calls `enter_cs` when its turn has come. This class connects them to the numbered requests of the
 contract. `requesting_cs` is FK's variable: true from Request_CS to Release_CS.
 
-A cancelled request leaves its turn where it is in the queues: the next request of the same node takes
-the turn over, and a turn that comes with nobody to use it is released at once. So cancelling works in
-every protocol alike, sends nothing, and can leak nothing.
+A cancelled request keeps its place in the protocol's queues. If the same node makes another request before the turn
+comes, that request takes over the place. Otherwise the turn is released as soon as it comes. So cancelling works the
+same way in every protocol, sends no message, and cannot leak a permit.
 """
 
 from fairgate.core.about import About
@@ -20,17 +20,17 @@ from fairgate.core.setup import Setup
 class Mutex(Node):
     __slots__ = ("inside", "request", "requesting_cs")
 
-    about = About(name="", paper="", kind="", cost="")  # every protocol says its own
+    about = About(name="", paper="", kind="", cost="")  # every protocol defines its own
 
     def set_up(self, me: int, setup: Setup, out: Outbox) -> None:
         if setup.k > 1 and not self.about.many:
             raise ValueError(f"{self.about.name} lets one in at a time: k must be 1, not {setup.k}")
-        self.request = NIL  # the number of the request that waits or is inside
+        self.request = NIL  # number of the request that is waiting or inside
         self.requesting_cs = False
         self.inside = False
         Node.set_up(self, me, setup, out)
 
-    # What the protocol writes.
+    # What a protocol implements.
 
     def request_cs(self) -> None:
         raise NotImplementedError
@@ -38,9 +38,10 @@ class Mutex(Node):
     def release_cs(self) -> None:
         raise NotImplementedError
 
-    # What it calls when the turn has come.
+    # What a protocol calls.
 
     def enter_cs(self, slot: int, fence: int) -> None:
+        """This node's turn has come: grant the request, or release the turn if the request was cancelled."""
         assert self.requesting_cs, "a turn came to a node that never asked for one"
         if self.request == NIL:
             self.out.note("a turn came for a cancelled request")
@@ -56,28 +57,28 @@ class Mutex(Node):
         self.release_cs()
 
     def lose_cs(self, why: str) -> None:
-        """The permit of whoever is inside is over, and not by a release: the protocol has nothing left to give back."""
+        """End a permit that was lost instead of released: the protocol has nothing left to give back."""
         request = self.request
         self.request = NIL
         self.inside = False
         self.requesting_cs = False
         self.out.lost(request, why)
 
-    # For a driver that lets a user in again by itself, where that is certain to be right (live/gate.py).
+    # For a driver that lets a user re-enter without asking the node, where that is certainly safe (live/gate.py).
 
     def alone(self) -> bool:
-        """Whoever is inside here could come again at once, for nobody waits anywhere as far as this node knows."""
+        """Could the user inside leave and re-enter at once? True only if this node knows of no waiter anywhere."""
         return False
 
     def retaken(self, times: int) -> None:
-        """It did, so often: the fences go on from there."""
+        """The user has re-entered this many times, each time with the next fence: continue after those."""
         raise NotImplementedError
 
-    # What the driver calls.
+    # What a driver calls.
 
     def on_acquire(self, request: int) -> None:
         if self.request != NIL:
-            raise RuntimeError(f"request {request} while {self.request} is under way: a seat has one at a time")
+            raise RuntimeError(f"request {request} while {self.request} is pending: a seat has one request at a time")
         self.request = request
         if self.requesting_cs:
             self.out.note("a request took over a cancelled turn")
@@ -92,9 +93,9 @@ class Mutex(Node):
     def on_cancel(self, request: int) -> None:
         if request == self.request:
             if self.inside:
-                self.leave_cs()  # a cancel after granted is a release
+                self.leave_cs()  # cancelling a granted request releases it
             else:
                 self.request = NIL
 
 
-declared(Mutex, {"request": int, "requesting_cs": bool, "inside": bool})  # the state that every protocol has
+declared(Mutex, {"request": int, "requesting_cs": bool, "inside": bool})  # part of every protocol's state

@@ -1,12 +1,12 @@
-"""A node: a deterministic state machine, and the same one under every driver.
+"""The Node class: a deterministic state machine that behaves the same under every driver.
 
 Rules of the contract:
-  - each `on_...` call is atomic; effects leave only through `self.out`;
-  - time is integer nanoseconds, set by the driver as `node.now` before a call to a `timed` node, and
-    no other node reads it; timers are relative, and setting one again replaces it;
-  - randomness comes only from `self.out.choose(n)`; no set is ever iterated into effects;
-  - `key()` is the whole state, with a version, and `load(key())` on a fresh node of the same setup
-    goes on exactly as the original. Times stand in a key as time left, so a key outlives its clock.
+  - Each `on_...` call is atomic. Effects leave the node only through `self.out`.
+  - Time is in integer nanoseconds. The driver sets `node.now` before each call to a `timed` node; other nodes must not
+    read it. Timers are relative, and setting a timer again replaces it.
+  - Randomness comes only from `self.out.choose(n)`. The iteration order of a set must never determine effects.
+  - `key()` is the whole state, with a version. A fresh node of the same setup that has loaded this key continues
+    exactly as the original would. A key contains times as time left, so it is valid on any clock.
 """
 
 from typing import TYPE_CHECKING, Any, Self
@@ -17,15 +17,15 @@ from fairgate.core.setup import Setup
 
 
 class Record:
-    """A base for what a node keeps: its subclasses are declared by `@record` (core/declare.py), which derives these."""
+    """A base class for parts of a node's state. `@record` (core/declare.py) derives the methods of its subclasses."""
 
     __slots__ = ()
 
     def clear(self) -> None:
-        """Give every field that has a default this value again."""
+        """Reset every field that has a default to that default."""
         raise NotImplementedError
 
-    if TYPE_CHECKING:  # which of the two forms of a key a record has depends on its fields
+    if TYPE_CHECKING:  # whether a record has `key` or `key_at` depends on its fields
 
         def key_at(self, now: int) -> Key: ...
 
@@ -38,31 +38,32 @@ class Node:
 
     version = 1  # of the key's layout
     timed = False  # does it read `now` or set timers?
-    gates_independent = False  # of one with many gates: is what happens at one gate nothing to the others?
+    gates_independent = False  # for a node with many gates: are they independent of each other?
 
     def __init__(self, me: int, setup: Setup, out: Outbox) -> None:
         self.set_up(me, setup, out)
 
     def set_up(self, me: int, setup: Setup, out: Outbox) -> None:
-        """What `__init__` does; a class of which many nodes are made while a run goes on adds its own here.
+        """The work of `__init__`. A class that is instantiated often during a run extends this method instead.
 
-        Compiled, these are C calls from class to class; a chain of `__init__` packs its arguments anew in each.
+        Compiled, calls from class to class are C calls, whereas each `__init__` in a chain would pack its arguments
+        again.
         """
         self.me = me
         self.setup = setup
         self.out = out
         self.now = 0
-        self.timers: dict[str, int] | None = None  # name -> when it is due; made for the first one
+        self.timers: dict[str, int] | None = None  # name -> due time; created with the first timer
         self.set_fields(setup)
         self.initialize(setup)
 
     def set_fields(self, setup: Setup) -> None:
-        """Derived from the declaration: options as the setup has them, and the first values of fields."""
+        """Derived from the declaration: set the options from the setup, and other fields to their defaults."""
 
     def initialize(self, setup: Setup) -> None:
-        """What depends on the setup: it runs last, when all declared fields have their first values."""
+        """Set what depends on the setup. This runs last, after all declared fields have their defaults."""
 
-    # What a driver calls. A node overrides what concerns it.
+    # Inputs, called by a driver. A node overrides those it handles.
 
     def on_start(self) -> None:
         pass
@@ -98,15 +99,15 @@ class Node:
         pass
 
     def on_leave(self) -> None:
-        """It is about to be stopped, and may say so to the others."""
+        """The node is about to be stopped, and may tell the others."""
 
     def timer_due(self, name: str) -> None:
-        """How a driver fires a timer: it is forgotten first, so that the handler may set it again."""
+        """Fire a timer. Drivers call this, not `on_timer`. It disarms the timer first: the handler may set it again."""
         if self.timers is not None:
             self.timers.pop(name, None)
         self.on_timer(name)
 
-    # What a node's own handlers call to keep time.
+    # Timers, for a node's own handlers.
 
     def set_timer(self, name: str, delay: int) -> None:
         if self.timers is None:
@@ -122,7 +123,7 @@ class Node:
     def is_armed(self, name: str) -> bool:
         return self.timers is not None and name in self.timers
 
-    # The state, whole.
+    # The whole state.
 
     def key(self) -> Key:
         raise NotImplementedError
@@ -137,15 +138,15 @@ class Node:
         return tuple(sorted([(name, due - self.now) for name, due in self.timers.items()]))
 
     def load_timers(self, key: Key) -> None:
-        """Arm the timers of a key again, at a takeover or in a clone."""
+        """Arm the timers of a key again, after a takeover or in a clone."""
         for name, left in key:
             self.set_timer(name, left)
 
     def check_version(self, key: Key) -> None:
         if key[0] != self.version:
-            raise ValueError(f"key of version {key[0]}, this node reads version {self.version}")
+            raise ValueError(f"key has version {key[0]}, but this node reads version {self.version}")
 
-    # What the invariants count.
+    # Counts for the invariants.
 
     def tokens(self) -> int:
         return 0
@@ -154,5 +155,5 @@ class Node:
         return 0
 
     def show(self) -> dict[str, Any]:
-        """The state by the paper's names, for scenario files and people."""
+        """The state under the paper's names, for scenario files and for people to read."""
         return {}

@@ -1,6 +1,6 @@
-"""Rows of integers, one for each node or slot.
+"""Arrays of integers, with one entry per node or slot.
 
-Compiled modules read them as C arrays. The interpreter gets lists: an array makes a Python number anew at
+Compiled modules access them as C arrays. Interpreted code gets lists, because an array creates a new Python integer at
 every access, which takes twice as long.
 """
 
@@ -12,6 +12,7 @@ COMPILED = not message.__file__.endswith(".py")
 
 
 def numbers(n: int, value: int = 0) -> list[int]:
+    """An array of n entries, or a list if fairgate is not compiled, each with this value."""
     if COMPILED:
         return array("q", [value]) * n  # type: ignore[return-value]
     return [value] * n

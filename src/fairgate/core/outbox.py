@@ -1,8 +1,8 @@
-"""The outbox: a node's only door to whatever drives it.
+"""The outbox: a node's only way to have an effect.
 
-A handler changes its node and says here what it wants done. No driver calls back into a node from
-inside one of these calls, so a step is atomic under every driver. The simulator's outbox pushes
-straight into its event queue; the others collect.
+A handler changes the state of its node and calls these methods for everything else. No driver calls back into a node
+from within one of them, so a step is atomic under every driver. The simulator's outbox pushes directly into the event
+queue; the other drivers collect the effects.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ class Outbox:
         raise NotImplementedError
 
     def pass_on(self, dst: int, msg: Message) -> None:
-        """Send on what came from elsewhere: a hop of a message on its way, and so counted, not a message of its own."""
+        """Forward a message that came from elsewhere. It counts as a further hop, not as another message."""
         self.send(dst, msg)
 
     def set_timer(self, name: str, delay: int) -> None:
@@ -28,23 +28,23 @@ class Outbox:
         raise NotImplementedError
 
     def granted(self, request: int, slot: int, fence: int) -> None:
-        """The request is inside. Protocols without tokens say NIL for slot and fence."""
+        """The request is granted. Protocols without tokens pass NIL for slot and fence."""
         raise NotImplementedError
 
     def lost(self, request: int, why: str) -> None:
-        """The permit of this request is no longer good: whoever uses it must stop."""
+        """The permit of this request is no longer valid: its user must stop."""
         raise NotImplementedError
 
     def note(self, mark: str) -> None:
-        """An interesting branch was taken; coverage and traces listen, nothing else may."""
+        """Mark that an interesting branch was taken. For coverage and traces only; nothing may depend on it."""
 
     def choose(self, n: int) -> int:
-        """A number in 0..n-1: seeded, from the system, recorded or enumerated, as the driver likes."""
+        """A number in 0..n-1. The driver decides whether it is seeded, truly random, recorded or enumerated."""
         raise NotImplementedError
 
 
 class Collected(Outbox):
-    """An outbox that keeps what was said, as tuples, until `drain()`."""
+    """An outbox that collects effects as tuples until `drain()` returns them."""
 
     def __init__(self, chooser: Any = None) -> None:
         self.effects: list[tuple[Any, ...]] = []
@@ -70,11 +70,12 @@ class Collected(Outbox):
 
     def choose(self, n: int) -> int:
         if self.chooser is None:
-            raise RuntimeError("this node asked for a choice, and its driver gave it no chooser")
+            raise RuntimeError("this node called choose(), but its driver has set no chooser")
         choice: int = self.chooser(n)
         return choice
 
     def drain(self) -> list[tuple[Any, ...]]:
+        """The effects since the last call, in order."""
         effects = self.effects
         self.effects = []
         return effects

@@ -1,17 +1,17 @@
-"""Checks of values that come from outside: the network, a journal, another peer's copy of a node.
+"""Validation of untrusted values: from the network, a journal, or another peer's copy of a node.
 
 Each check returns the value or raises ValueError. Compiled protocols index arrays and store machine words without
-looking, so a message is checked once, when it is decoded, and trusted afterwards.
+further checks, so a message is checked once, when it is decoded, and trusted afterwards.
 
-A shape describes nested tuples: "i" is a 64-bit integer, "p" a place on the circle of keys, "b" a boolean, "s" a
-string, "k" anything a key may contain; [x] is a tuple of any length whose items are x; (x, y) is a tuple of exactly
-these items.
+A shape describes nested tuples. "i" is a 64-bit integer, "p" a place on the circle of keys, "b" a boolean, "s" a
+string, and "k" anything that a key may contain. [x] is a tuple of any length whose items have shape x. (x, y) is a
+tuple of exactly two items, of shapes x and y.
 """
 
 from reprlib import repr as shorten
 from typing import Any
 
-DEEPEST = 50  # a key nests by layers, about 10 deep; compiled, recursion without an end would end the process
+DEEPEST = 50  # keys nest about 10 deep, by layers; in compiled code, unbounded recursion would crash the process
 WORD = 1 << 63
 CIRCLE = 1 << 64
 
@@ -41,7 +41,7 @@ def checked_str(value: Any) -> str:
 
 
 def sequence(value: Any) -> tuple[Any, ...]:
-    """A tuple, or the list that a journal or the network makes of one."""
+    """The value as a tuple. Lists are accepted, because a journal and the network turn tuples into lists."""
     if type(value) is tuple:
         return value
     if type(value) is list:
@@ -50,19 +50,19 @@ def sequence(value: Any) -> tuple[Any, ...]:
 
 
 def checked_shape(value: Any, shape: Any) -> Any:
-    """The value, with tuples for lists, if it has this shape."""
+    """The value with lists replaced by tuples. Raises ValueError unless it has this shape."""
     if type(shape) is str:
         return CHECKS[shape](value)
     items = sequence(value)
     if type(shape) is list:
         return tuple([checked_shape(item, shape[0]) for item in items])
     if len(items) != len(shape):
-        raise ValueError(f"a tuple of {len(shape)} was expected, not {shorten(value)}")
+        raise ValueError(f"expected a tuple of {len(shape)}, not {shorten(value)}")
     return tuple([checked_shape(item, part) for item, part in zip(items, shape, strict=True)])
 
 
 def part_of_key(value: Any) -> Any:
-    """Integers, booleans, strings, and tuples of these."""
+    """The value, if it consists only of integers, booleans, strings and tuples. Otherwise raises ValueError."""
     return nested(value, DEEPEST)
 
 

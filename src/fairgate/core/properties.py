@@ -1,8 +1,8 @@
-"""What must always hold, as one small machine that every driver feeds with entries and exits.
+"""The safety invariants of a gate, checked at every entry and exit under every driver.
 
-At most k are inside; where a protocol has slots, no slot has two holders and its fences strictly
-rise. `enter` answers "" or one line that says what broke. Where there are several gates each has one of these; who
-goes through gate g of so many is a seat, number `node * gates + g`.
+At most k are inside. If the protocol has slots, no slot has two holders, and the fences of each slot strictly rise.
+`enter` returns "" or one line that says which invariant broke. With several gates, each has its own `Occupancy`, and a
+user is identified by the seat number `node * gates + gate`.
 """
 
 from fairgate.core.ids import NIL
@@ -19,10 +19,11 @@ class Occupancy:
         self.gates = gates
         self.inside = 0
         self.max_inside = 0
-        self.holder = numbers(k, NIL)  # slot -> who is in it
+        self.holder = numbers(k, NIL)  # by slot
         self.last_fence = numbers(k, NIL)
 
     def enter(self, who: int, slot: int, fence: int) -> str:
+        """Record an entry. Returns "", or one line that names the broken invariant and says how it broke."""
         inside = self.inside + 1
         self.inside = inside
         if inside > self.max_inside:

@@ -1,6 +1,6 @@
-"""Sorted queues of requests, each a tuple of whole numbers, all as long.
+"""Sorted queues of requests. Requests are tuples of integers of equal length.
 
-`bisect` would do; but it compares tuples as Python objects, and compiled that is three times the work.
+`bisect` would work too, but it compares tuples as Python objects, which takes three times as long when compiled.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ Asked = tuple[Any, ...]
 def is_before(a: Asked, b: Asked) -> bool:
     """a < b."""
     for i in range(len(b)):
-        if a[i] is not b[i]:  # mostly the same small timestamp, and then the same object
+        if a[i] is not b[i]:  # timestamps are usually equal and small, and then they are the same object
             one: int = a[i]
             other: int = b[i]
             if one != other:
@@ -20,7 +20,7 @@ def is_before(a: Asked, b: Asked) -> bool:
 
 
 def is_same(a: Asked, b: Asked) -> bool:
-    """a == b; one may be empty."""
+    """a == b. Either may be empty."""
     if len(a) != len(b):
         return False
     for i in range(len(b)):
@@ -33,7 +33,10 @@ def is_same(a: Asked, b: Asked) -> bool:
 
 
 def place_in(queue: list[Any], asked: Asked) -> int:
-    """Where it stands, or would: mostly at the end, since who asks later has a later timestamp."""
+    """The index at which the request is in the queue, or would be inserted.
+
+    Usually that is the end, because later requests have later timestamps; so the end is tried first.
+    """
     low, high = 0, len(queue)
     if high and is_before(queue[high - 1], asked):
         return high
@@ -47,7 +50,7 @@ def place_in(queue: list[Any], asked: Asked) -> int:
 
 
 def put(queue: list[Any], asked: Asked) -> None:
-    """Into its place; once."""
+    """Insert the request at its place, unless it is already in the queue."""
     at = place_in(queue, asked)
     if at == len(queue) or is_before(asked, queue[at]):
         queue.insert(at, asked)

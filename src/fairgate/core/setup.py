@@ -1,4 +1,4 @@
-"""What every node of a gate knows before it starts."""
+"""The configuration that all nodes of a gate share from the start."""
 
 from typing import Any
 
@@ -8,9 +8,11 @@ FENCE_COUNT_BITS = 32
 
 
 class Setup:
-    """Members, k, who is the root, the epoch of the fences, and the protocol's own options.
+    """The members, k, the root, the epoch of the fences, and the protocol's options.
 
-    One object serves all nodes of a run. It never changes, so it is not part of a node's key.
+    All nodes of a run share one object. It never changes, so it is not part of a node's key.
+
+    Raises ValueError if there are no members, if k is not in 1..len(members), or if the root is not a member.
     """
 
     def __init__(
@@ -30,7 +32,7 @@ class Setup:
         self.root = members[0] if root is None else root
         self.epoch = epoch
         self.options = dict(options or {})
-        self.shared: dict[Any, Any] = {}  # what nodes would all work out alike from the rest, kept once for all of them
+        self.shared: dict[Any, Any] = {}  # a cache for values derived from the setup, which are the same at all nodes
         self.holders = {member: slot for slot, member in enumerate(members[:k])}  # where the tokens start
         if self.root not in members:
             raise ValueError(f"the root {root} is not a member")
@@ -41,11 +43,11 @@ class Setup:
 
     @property
     def first_fence(self) -> int:
-        """Fences are epoch above, count below: a new epoch is past every fence of the old one."""
+        """The fence before the first. The epoch is in the high bits, so fences of a new epoch exceed all older ones."""
         return self.epoch << FENCE_COUNT_BITS
 
     def describe(self) -> dict[str, Any]:
-        """For a journal's header; `Setup.of` reads it back."""
+        """The setup as JSON-compatible data for a journal's header. `Setup.of` is the inverse."""
         first, last = self.members[0], self.members[len(self.members) - 1]
         dense = self.members == tuple(range(first, last + 1))
         return {

@@ -1,11 +1,11 @@
-"""The twin of tuples.py. A tuple that only its caller holds, and lets go by calling, is changed as it is."""
+"""The compiled twin of tuples.py. A tuple to which the caller passes the only reference is changed in place."""
 
 from cpython.ref cimport PyObject
 
 cdef extern from "Python.h":
     tuple PyTuple_New(Py_ssize_t n)
     PyObject* PyTuple_GET_ITEM(tuple a, Py_ssize_t at)
-    void PyTuple_SET_ITEM(tuple a, Py_ssize_t at, PyObject* item)  # takes a reference over
+    void PyTuple_SET_ITEM(tuple a, Py_ssize_t at, PyObject* item)  # steals a reference to the item
     void Py_INCREF(PyObject* item)
     void Py_DECREF(PyObject* item)
     Py_ssize_t Py_REFCNT(tuple a)
@@ -16,8 +16,8 @@ cpdef tuple replaced(tuple a, Py_ssize_t at, value):
     cdef PyObject* item
     cdef tuple b
     if not 0 <= at < n:
-        raise IndexError(f"place {at} of a tuple of {n}")
-    if Py_REFCNT(a) == 1:  # a caller that is not compiled holds it as well
+        raise IndexError(f"index {at} is out of range for a tuple of {n}")
+    if Py_REFCNT(a) == 1:  # never true for interpreted callers, which hold a reference of their own
         item = PyTuple_GET_ITEM(a, at)
         Py_INCREF(<PyObject*>value)
         PyTuple_SET_ITEM(a, at, <PyObject*>value)

@@ -1,4 +1,4 @@
-"""People speak of seconds; the code of integer nanoseconds."""
+"""Units of time. Users give seconds; the code computes with integer nanoseconds."""
 
 SECOND = 1_000_000_000
 
@@ -7,14 +7,14 @@ def seconds_to_ns(seconds: float) -> int:
     return round(seconds * SECOND)
 
 
-NEVER = 1 << 62  # a moment that does not come
+NEVER = 1 << 62  # later than any moment
 
 
 def left(at: int, now: int) -> int:
-    """A moment as a key has it: how far away it is."""
+    """The time left until a moment, which is how a key contains it. NEVER stays NEVER."""
     return NEVER if at == NEVER else at - now
 
 
 def moment(left: int, now: int) -> int:
-    """The opposite of `left`."""
+    """The inverse of `left`."""
     return NEVER if left == NEVER else now + left

@@ -1,1 +1,1 @@
-"""The algorithms: one file each, or one subpackage, named and ordered as in its paper."""
+"""The protocols. Each is one file or subpackage that follows the names and the order of its paper."""

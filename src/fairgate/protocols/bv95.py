@@ -1,32 +1,33 @@
 """BV95: Bulgannawar and Vaidya's k-mutual exclusion, as far as Fair-k's paper describes it.
 
-Theory of operation. There are k tokens and k trees, one a token, each a path-reversal tree of its own
-(see naimi_trehel.py): `parent[t]` leads towards token t. A node with an idle token uses it; another picks
-one tree by a heuristic and asks there, and there only, which is what makes the algorithm unfair. A node
-that waits for token t, or is inside with it, is a sink of tree t: requests that reach it are `kept`. The
-token itself carries the `queue` of those known to wait. When it leaves, the two are merged. Labels: papers/bv95.md.
+Theory of operation. There are k tokens, and for each a path-reversal tree (see naimi_trehel.py): `parent[t]` leads
+towards token t. A node that holds an idle token uses it. Any other node picks one tree by a heuristic and requests that
+tree's token only, which is what makes the algorithm unfair. A node that waits for token t, or is inside with it, is a
+sink of tree t: it stores requests that reach it in `kept`. The token carries a `queue` of known waiters. When a node
+passes the token on, it merges the two. Labels: papers/bv95.md.
 
-The heuristics and the caching are ours: the original's are not in our papers. Option `tree`:
-  - random: any tree, each as likely;
-  - round_robin: every node asks the trees in turn, beginning with its own;
-  - last_used: the tree whose token this node was inside with last;
-  - most_recent: the tree from which this node had a message last;
-  - stalest: the tree from which this node has had no message for the longest time;
-  - static: always the node's own tree, which its id decides;
-  - queue_hint: the tree with the shortest queue when its token left this node last, counting one more for
-    every request passed on since; equals are drawn from.
-Option `cache`, where kept requests go in the token's queue:
-  - append: behind it, in the order they came;
-  - none: nothing is kept but one `next`, later requests are sent after it: plain path reversal;
-  - prepend: before it, in the order they came, so that newcomers may overtake;
-  - sorted: all by stamp, a Lamport clock that both messages carry; equals in the order they came. (By id the
-    queue would lose its order in a census, where nobody has heard of anybody and all stamps are equal.)
+The heuristics and the cache policies are ours, because we do not have the original paper. Option `tree` selects the
+tree to ask:
+  - random: any tree, with equal probability;
+  - round_robin: the trees in turn, starting with the node's own;
+  - last_used: the tree whose token this node used last;
+  - most_recent: the tree from which this node received a message most recently;
+  - stalest: the tree from which this node has received no message for the longest time;
+  - static: always the node's own tree, which is determined by its id;
+  - queue_hint: the tree with the shortest estimated queue: its length when the token last left this node, plus one
+    for every request forwarded since; ties are broken at random.
+Option `cache` selects where kept requests go in the token's queue:
+  - append: at the end, in order of arrival;
+  - none: a node keeps one request only, and forwards later ones to that requester: plain path reversal;
+  - prepend: at the front, in order of arrival, so newcomers may overtake;
+  - sorted: by stamp, a Lamport clock that both messages carry; ties in order of arrival. (Breaking ties by id would
+    reorder the queue in a census, where no node has heard from any other and all stamps are equal.)
 
-Why it is live. Draw an arrow from each node to its `parent[t]`, or, if it waits, to where its request is:
-the node it flies to, the node that keeps it, or the node that has or is sent the token in whose queue it
-stands. That is one arrow a node, and a tree whose root has the token or is sent it; every step keeps it one:
-forwarding hangs the forwarder under the requester, and releasing hangs the releaser under one who waits in
-the queue. So no request goes round in a circle.
+Why it is live. For tree t, draw one arrow from each node: to its `parent[t]`, or, if it waits for token t, to where its
+request is. That is the node to which the request is in flight, the node that keeps it, or the node that holds (or is
+being sent) the token whose queue contains it. The arrows form a tree whose root holds the token or is being sent it,
+and every step preserves this: forwarding a request puts the forwarder below the requester, and releasing puts the
+releaser below a node in the queue. So no request travels in a circle.
 """
 
 from operator import itemgetter
@@ -45,7 +46,7 @@ STAMP = itemgetter(0)
 
 @message("bv.request")
 class Request(Message):
-    """r wants token t; stamp is r's clock when it asked."""
+    """Node r wants token t; `stamp` is r's clock at the time of the request."""
 
     t: int
     r: Id
@@ -54,7 +55,7 @@ class Request(Message):
 
 @message("bv.token", tokens=1)
 class Token(Message):
-    """Token t, the last fence it gave, the sender's clock, and who comes after you."""
+    """Token t, the fence of the last entry with it, the sender's clock, and the nodes waiting behind the receiver."""
 
     t: int
     fence: int
@@ -77,13 +78,13 @@ class BV95(Mutex):
     k: Fixed[int]
     parent: list[Id]  # parent[t] leads towards token t
     token_present: bool
-    slot: int  # never two: a node that has a token asks for none
+    slot: int  # of its token; never two, because a node that has a token does not request another
     fence: int
-    queue: tuple[Waiting, ...] = ()  # as it came with the token
+    queue: tuple[Waiting, ...] = ()  # as received with the token
     kept: list[Waiting] = []
-    clock: int = 0  # runs only where stamps are read: elsewhere it would tell equal states apart
-    order: list[int]  # trees, the latest touched last
-    hint: list[int]
+    clock: int = 0  # advances only if the cache is sorted; otherwise it would make equal states differ
+    order: list[int]  # trees, most recently touched last
+    hint: list[int]  # by tree, an estimate of its queue's length
 
     def initialize(self, setup: Setup) -> None:
         self.k = setup.k
@@ -110,13 +111,14 @@ class BV95(Mutex):
         waiting: tuple[Waiting, ...] = self.merged()  # BV:RL1
         if waiting:
             if self.parent[self.slot] == NIL:
-                # Head or tail: both get the token after this node, so either keeps the tree one. The tail is a
-                # sink for longest: what is sent there stays there, where by the heads it would run after the token.
+                # The head and the tail both get the token after this node, so either would preserve the tree. The tail
+                # remains a sink for longest: a request sent there stays there, while one sent to the head would have
+                # to follow the token.
                 self.parent[self.slot] = waiting[len(waiting) - 1][1]  # BV:RL2
             self.send_token(waiting[0][1], waiting[1:])  # BV:RL3
 
     def merged(self) -> tuple[Waiting, ...]:
-        """The token's queue with the kept requests in their places."""
+        """The token's queue and the kept requests, merged by the cache policy."""
         kept: tuple[Waiting, ...] = tuple(self.kept)
         if self.cache == "prepend":
             return kept + self.queue
@@ -142,7 +144,7 @@ class BV95(Mutex):
     def keep(self, m: Request) -> None:
         self.kept.append((m.stamp, m.r))
         if self.cache == "none":
-            self.parent[m.t] = m.r  # BV:PR5: no sink any more, there is room for one
+            self.parent[m.t] = m.r  # BV:PR5: it keeps one request only, so it is no longer a sink
 
     def on_token(self, m: Token) -> None:
         self.tick(m.stamp)
@@ -156,7 +158,7 @@ class BV95(Mutex):
         self.take_token()
 
     def take_token(self) -> None:
-        """Enter with the token that is here: each entry is one fence further."""
+        """Enter with the token that is here. Each entry raises the fence by one."""
         self.fence += 1
         if self.tree == "last_used":
             self.touch(self.slot)
@@ -174,15 +176,15 @@ class BV95(Mutex):
         self.kept = []
 
     def tick(self, stamp: int) -> None:
-        """Lamport's clock: past all that was seen."""
+        """Advance the Lamport clock past the given stamp."""
         if self.cache == "sorted":
             self.clock = max(self.clock, stamp) + 1
 
-    # Which tree to ask. `order` is all that most heuristics need: they differ in what touches a tree.
+    # The heuristics. Most of them use only `order`, and differ in which events touch a tree.
 
     def pick(self) -> int:
         if self.k == 1:
-            return 0  # chance costs a live peer as much as a message
+            return 0  # for a live peer, a random choice costs as much as a message
         if self.tree == "random":
             return self.out.choose(self.k)
         if self.tree == "queue_hint":
@@ -208,7 +210,7 @@ class BV95(Mutex):
         self.order.append(t)
 
     def alone(self) -> bool:
-        """With more tokens than one, others may wait for those."""
+        """With several tokens, others may be waiting for a token that is not here."""
         return self.k == 1 and self.token_present and not self.queue and not self.kept
 
     def retaken(self, times: int) -> None:

@@ -1,11 +1,11 @@
-"""The centralised gate: one server, one queue. Not fault tolerant, and hard to beat on anything else.
+"""The centralised gate: one server with one queue. It is not fault tolerant, but hard to beat on anything else.
 
-Theory of operation. The root keeps the k tokens that are free, the last fence of each, and the queue of
-those who wait. REQUEST asks, GRANT lends a token, RELEASE brings it back. RELEASE names its slot, because
-a client's next REQUEST may overtake it: the server then simply has a client that holds one token and
-waits for another, and never has to guess which one came back.
+Theory of operation. The root is the server. It keeps the free ones of the k tokens, the last fence of each token, and a
+queue of waiting clients. A client asks with REQUEST, the server lends it a token with GRANT, and RELEASE returns it.
+RELEASE names the slot, because the client's next REQUEST may overtake it. Then, to the server, the client
+holds one token and waits for another, and the slot tells which of the two comes back.
 
-The root may be a client too; it asks, enters and leaves without a message.
+The root may be a client too; its own requests need no messages.
 """
 
 from fairgate.core.about import About
@@ -18,14 +18,14 @@ from fairgate.core.setup import Setup
 
 @message("ce.request")
 class Request(Message):
-    """r wants in."""
+    """Client r wants to enter."""
 
     r: Id
 
 
 @message("ce.grant", tokens=1)
 class Grant(Message):
-    """You are inside, in this slot, with this fence."""
+    """The receiver may enter, with this slot and this fence."""
 
     slot: int
     fence: int
@@ -33,7 +33,7 @@ class Grant(Message):
 
 @message("ce.release", tokens=1)
 class Release(Message):
-    """The token of this slot comes back."""
+    """The sender returns the token of this slot."""
 
     slot: int
 
@@ -42,7 +42,7 @@ class Release(Message):
 class Centralised(Mutex):
     about = About(
         name="centralised",
-        paper="none: the textbook's server",
+        paper="none (textbook)",
         kind="token",
         cost="3, or 0 at the server",
         slots=True,
@@ -52,7 +52,7 @@ class Centralised(Mutex):
 
     root: Fixed[Id]
     slot: int = NIL  # the token this client holds
-    # The rest is the server's.
+    # The remaining fields are used by the server only.
     free: list[int]
     fences: list[int]
     queue: list[Id] = []
@@ -104,7 +104,7 @@ class Centralised(Mutex):
             self.free.append(slot)
 
     def lend(self, slot: int, r: Id) -> None:
-        """Each loan of a slot is one fence further."""
+        """Lend the slot to client r. Each loan raises the slot's fence by one."""
         self.fences[slot] += 1
         if r == self.me:
             self.slot = slot
@@ -116,7 +116,7 @@ class Centralised(Mutex):
         return self.me == self.root and self.slot != NIL and not self.queue
 
     def retaken(self, times: int) -> None:
-        if self.me == self.root:  # else a census has moved the server since, and its fences are past all of those
+        if self.me == self.root:  # otherwise a census has moved the server, and started a higher epoch of fences
             self.fences[self.slot] += times
 
     def tokens(self) -> int:

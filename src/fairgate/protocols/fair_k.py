@@ -1,11 +1,12 @@
 """Fair-k: Reddy, Mittal and Gupta, "Fair K Mutual Exclusion Algorithm for Peer To Peer Systems".
 
-Every node that wants in first becomes the coordinator, for a moment. `parent` pointers lead to the last node that asked
-(path reversal). From there `next` pointers form the privileged queue, along which the coordinator's knowledge travels:
-`token_locations`, the tails of the k token queues, and `counter_number`, the queue whose turn it is. A coordinator
-appends its successor to that queue and hands the knowledge on. Tokens run along the `child` pointers.
+A node that wants to enter first becomes the coordinator, briefly. A request follows the `parent` pointers, which lead
+to the node that asked last (path reversal). The `next` pointers form the privileged queue: the nodes waiting to become
+the coordinator. Along it travels the coordinator's state: `token_locations`, the tails of the k token queues, and
+`counter_number`, the queue that gets the next request. A coordinator appends its successor to that token queue and
+passes its state on to it. Tokens travel along the `child` pointers.
 
-Names, order and labels (FK:RQ1) are those of papers/fair_k.md, which also says why a token has a slot and a fence.
+Names, order and labels (FK:RQ1) follow papers/fair_k.md, which also explains why a token has a slot and a fence.
 """
 
 from fairgate.core.about import About
@@ -19,14 +20,14 @@ from fairgate.core.tuples import replaced
 
 @message("fk.request")
 class Request(Message):
-    """r wants to become the coordinator."""
+    """Node r wants to enter, and so to become the coordinator."""
 
     r: Id
 
 
 @message("fk.token", tokens=1)
 class Token(Message):
-    """The right to be inside: its slot, and the last fence it gave."""
+    """The right to enter: the token's slot, and the fence of the last entry with it."""
 
     slot: int
     fence: int
@@ -34,14 +35,14 @@ class Token(Message):
 
 @message("fk.child")
 class Child(Message):
-    """r comes after you in your token's queue."""
+    """Node r is behind the receiver in its token queue: pass the token on to r."""
 
     r: Id
 
 
 @message("fk.token_locations", coordinators=1)
 class TokenLocations(Message):
-    """You are the coordinator now: the tail of each queue, and whose turn it is."""
+    """The receiver is now the coordinator: a is token_locations, b is counter_number."""
 
     a: Ids
     b: int
@@ -55,7 +56,7 @@ class FairK(Mutex):
     shown = "parent next child token=slot inside locations=token_locations counter=counter_number"
 
     parent_on_child: Option[bool] = True
-    my_request: Fixed[Request]  # always the same, so it is made once
+    my_request: Fixed[Request]  # always the same, so created once
     parent: Id
     next: Id = NIL
     child: Id = NIL
@@ -125,17 +126,17 @@ class FairK(Mutex):
             self.next = NIL
 
     def assign(self, r: Id) -> None:
-        """Put r at the end of the queue whose turn it is, and make r the coordinator."""
+        """Append r to the token queue that is next, and make r the coordinator."""
         a: Ids = self.token_locations
         c: int = self.counter_number
         self.is_coordinator = False
-        self.token_locations = ()  # let go of it first: then `replaced` need not copy
+        self.token_locations = ()  # drop this reference first, so that `replaced` need not copy
         self.counter_number = NIL
         self.out.send(a[c], Child(r))  # FK:AS1
         self.out.send(r, TokenLocations(replaced(a, c, r), (c + 1) % self.setup.k))  # FK:AS2, FK:AS3
 
     def take_token(self) -> None:
-        """Enter with the token that is here: each entry is one fence further."""
+        """Enter with the token that is here. Each entry raises the fence by one."""
         self.fence += 1
         self.enter_cs(self.slot, self.fence)
 

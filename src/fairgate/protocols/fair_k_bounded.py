@@ -1,14 +1,14 @@
 """Fair-k with a bound on how often an idle holder overtakes. Labels and reasons: papers/fair_k.md, "Bounded".
 
-In Fair-k the holder of an idle token enters again without a message, as often as it likes, while others wait for other
-tokens. Here it may do so `reentry` times after each turn that the coordinator gave it. After that it asks like everyone
-else, and gets a turn in the queue that is next; its idle token stays where it is, for the next node of that token's
-queue. So a node may have several idle tokens, being the tail of their queues, while it waits or is inside in another
-one. A coordinator that is the tail of all queues has all tokens, and nobody waits: it enters without a limit and
-without a message.
+In Fair-k the holder of an idle token re-enters without a message, as often as it likes, while others wait for other
+tokens. Here it may do so at most `reentry` times after each turn that the coordinator gave it. After that it requests
+like everyone else, and gets a turn in the token queue that is next. Its idle token stays where it is, for the next node
+in that token's queue. So a node may hold several idle tokens, as the tail of their queues, while it waits in another
+queue or is inside with another token. A coordinator that is the tail of all queues holds all tokens, and nobody waits:
+it enters without a message and without a limit.
 
-Turns are numbered, and turn b belongs to queue b mod k, behind turn b - k. A NumberedChild says its turn, so its
-receiver knows which of its places is meant, in whatever order messages arrive.
+Turns are numbered: turn b is in queue b mod k, behind turn b - k. A NumberedChild carries its turn number, so the
+receiver knows which of its own turns it follows, in whatever order messages arrive.
 """
 
 from fairgate.core.about import About
@@ -22,7 +22,7 @@ from fairgate.protocols.fair_k import FairK, Token, TokenLocations
 
 @message("fb.child")
 class NumberedChild(Message):
-    """r has turn b, and comes after turn b - k, which was given to you."""
+    """Node r has turn b, and so follows turn b - k, which is the receiver's."""
 
     b: int
     r: Id
@@ -35,13 +35,13 @@ class FairKBounded(FairK):
     )
     shown = "parent next child token=slot idle inside locations=token_locations counter=counter_number turn reentries"
 
-    # `child`, `slot` and `fence` are those of the token that it waits for or is inside with; `counter_number` is the
-    # number of the next turn.
+    # `child`, `slot` and `fence` belong to the token that this node waits for or is inside with. `counter_number` is
+    # the number of the next turn.
     reentry: Option[int] = 8
     idle: tuple[tuple[int, int], ...] = ()  # (slot, fence) of the other tokens that are here
-    turn: int  # the last one; NIL from asking until TokenLocations says it
+    turn: int  # number of its last turn; NIL from a request until TokenLocations arrives
     reentries: int = 0  # since the last turn began
-    deferred: bool = False  # is a request to be made when TokenLocations has come?
+    deferred: bool = False  # should it request as soon as TokenLocations arrives?
 
     def initialize(self, setup: Setup) -> None:
         FairK.initialize(self, setup)
@@ -89,7 +89,7 @@ class FairKBounded(FairK):
         self.out.send(r, TokenLocations(replaced(a, c, r), b + 1))  # FK:AS3
 
     def assign_itself(self) -> None:
-        """The coordinator takes the next turn, and stays the coordinator."""
+        """Take the next turn, as the coordinator, and stay the coordinator."""
         a: Ids = self.token_locations
         b: int = self.counter_number
         c: int = b % self.setup.k
@@ -137,30 +137,30 @@ class FairKBounded(FairK):
         return self.requesting_cs and not self.inside
 
     def nobody_waits(self) -> bool:
-        """Anywhere: all queues end here."""
+        """Is there no waiter anywhere? That is so if all queues end here."""
         return self.is_coordinator and self.token_locations.count(self.me) == self.setup.k
 
     def begin_turn(self, c: int) -> None:
-        """Its turn is the next of queue c, whose token is idle here."""
+        """Start a turn in queue c, whose token is idle here."""
         self.reentries = 0
         self.take_up(c)
 
     def take_up(self, c: int) -> None:
-        """Enter with idle token c."""
+        """Enter with the idle token c."""
         self.fence = self.take_idle(c)
         self.slot = c
         self.token_present = True
         self.take_token()
 
     def put_aside(self) -> None:
-        """The token that it was inside with is idle now."""
+        """Keep the token that was in use, as an idle one."""
         self.idle = tuple(sorted([*self.idle, (self.slot, self.fence)]))
         self.token_present = False
         self.slot = NIL
         self.fence = NIL
 
     def take_idle(self, c: int) -> int:
-        """The fence of the idle token c, which is idle no longer."""
+        """Remove token c from the idle ones, and return its fence."""
         (fence,) = [fence for slot, fence in self.idle if slot == c]
         self.idle = tuple([token for token in self.idle if token[0] != c])
         return fence

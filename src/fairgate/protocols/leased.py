@@ -1,23 +1,23 @@
 """A lock service with leases, after Gray and Cheriton, "Leases: An Efficient Fault-Tolerant Mechanism" (1989).
 
-Theory of operation. The root has k slots and a queue. A free slot is offered to the next in the queue
-with a new fence (Grant), and a timer at the root limits how long the slot can stay away. An offer lets
-nobody in, for nobody knows how long it was under way. The client asks for the lease instead (Renew),
-notes its own time as it asks, and is inside once the root has confirmed (Renewed), until one `lease`
-after *asking*. The root's timer starts later, when the question comes, and runs longer, by the bound on
-how far two clocks can run apart (`drift`). So however long messages take, the client is out before
-the root gives the slot away, and no clock is ever compared with another one, only rates are.
+Theory of operation. The root has k slots and a queue. It offers a free slot, with a new fence, to the first client in
+the queue (Grant), and starts a timer that limits how long the slot can stay away. The offer alone does not let the
+client in, because the client cannot know how long the message was in transit. Instead, it asks for a lease (Renew) and
+notes its own time. It is inside once the root has confirmed (Renewed), until one `lease` after it *asked*. The root
+restarts its timer later, when the Renew arrives, and for longer: the bound on clock drift (`drift`) is added. So
+however long messages take, the client's lease ends before the root gives the slot away. Clock readings are never
+compared, only clock rates matter.
 
-The client renews at a third of its lease. If the lease is over first, its permit is lost. It tells the
-root nothing then: the time until the root's own timer is over is left for whoever was inside to stop.
-A Renew with an old fence is answered Gone; a client that still wants in asks again.
+The client renews after a third of its lease. If the lease expires first, its permit is lost. It does not tell the root:
+the remaining time on the root's timer is for the user to stop. The root answers a Renew with an old fence with Gone;
+then a client that still wants to enter requests again.
 
-At most one Renew of a client is unanswered, and only the answer to that one (`n`) counts. With offers
-taken in rising order of fences, this keeps two out of one slot whatever the network loses,
-duplicates or reorders. That everybody gets in needs messages that arrive: over a lossy network, a channel.
+A client has at most one unanswered Renew, and accepts the answer to that one only (number `n`). It accepts offers only
+in rising order of fences. Together this keeps two clients out of one slot, whatever the network loses, duplicates or
+reorders. Liveness needs reliable messages: on a lossy network, add a channel.
 
-The root is a client without a lease: it gives the slots, so it knows that its own is not given away. If
-the root crashes the gate stands still.
+The root itself may be a client. It needs no lease, because it knows that it has not given its own slot away. If the
+root crashes, the gate grants nothing more.
 """
 
 from typing import Any
@@ -33,17 +33,17 @@ LEASE = 10_000_000_000  # ns
 DRIFT = 10_000  # parts per million
 MILLION = 1_000_000
 SLOT = "slot:"
-GIVEN_AWAY = "the slot was given away"  # why a permit was lost: a clock ran further apart than `drift`
+GIVEN_AWAY = "the slot was given away"  # reason of a loss that only happens if clocks drift by more than `drift`
 
 
 @message("le.request")
 class Request(Message):
-    """Put me in the queue."""
+    """The sender asks to be put into the queue."""
 
 
 @message("le.grant")
 class Grant(Message):
-    """The slot is yours for now, if you ask for its lease."""
+    """The root offers the slot: the receiver may ask for its lease."""
 
     slot: int
     fence: int
@@ -51,7 +51,7 @@ class Grant(Message):
 
 @message("le.renew")
 class Renew(Message):
-    """Question n: is it still mine? Then a lease, from the moment I ask."""
+    """Question n: is the slot still the sender's? If so, the lease starts from the moment of asking."""
 
     slot: int
     fence: int
@@ -60,7 +60,7 @@ class Renew(Message):
 
 @message("le.renewed")
 class Renewed(Message):
-    """Question n: yes."""
+    """The answer to question n: yes."""
 
     slot: int
     fence: int
@@ -69,7 +69,7 @@ class Renewed(Message):
 
 @message("le.gone")
 class Gone(Message):
-    """No: that fence is over, whatever the question."""
+    """The receiver no longer has the slot with this fence. This answers any Renew with that fence."""
 
     slot: int
     fence: int
@@ -77,7 +77,7 @@ class Gone(Message):
 
 @message("le.release")
 class Release(Message):
-    """I need the slot no more."""
+    """The sender no longer needs the slot."""
 
     slot: int
     fence: int
@@ -90,24 +90,24 @@ class Leased(Mutex):
         name="leased",
         paper="Gray and Cheriton 1989 (leases)",
         kind="token",
-        cost="5, and 2 for every third of a lease inside",
+        cost="5, and 2 per third of a lease inside",
         survives=("crash of a client", "loss over a channel", "duplication over a channel"),
         slots=True,
     )
 
     lease: Option[int] = LEASE
     drift: Option[int] = DRIFT
-    hold_time: Fixed[int]  # how long a slot may stay away
+    hold_time: Fixed[int]  # how long a slot may stay away from the root
     root: Fixed[Id]
-    # The client's side.
-    slot: int = NIL  # what it was offered, or is in
-    fence: int = NIL  # of its last offer, also when that is over
+    # Client.
+    slot: int = NIL  # the slot it was offered or is in
+    fence: int = NIL  # of its last offer, even if that is over
     renewing: bool = False  # is question n unanswered?
     n: int = 0
-    until: int = 0  # the end of the lease, if question n is answered with yes
-    # The root's side.
+    until: int = 0  # end of the lease if the answer to question n is yes
+    # Root.
     queue: list[Id] = []
-    fences: list[int] = []  # by slot; NIL if it is free
+    fences: list[int] = []  # by slot; NIL if the slot is free
     last_fence: int
 
     def initialize(self, setup: Setup) -> None:
@@ -135,7 +135,7 @@ class Leased(Mutex):
 
     def on_grant(self, m: Grant) -> None:
         if not self.requesting_cs or self.slot != NIL or m.fence <= self.fence:
-            self.out.note("an offer nobody asked for")  # its time at the root will run out
+            self.out.note("an offer nobody asked for")  # the root takes the slot back when its timer expires
             return
         self.slot = m.slot
         self.fence = m.fence
@@ -148,7 +148,7 @@ class Leased(Mutex):
     def renew(self) -> None:
         self.renewing = True
         self.n += 1
-        self.until = self.now + self.lease  # counted from asking: the root's timer starts later
+        self.until = self.now + self.lease  # counted from the question; the root's timer starts later
         self.out.send(self.root, Renew(self.slot, self.fence, self.n))
 
     def on_renewed(self, m: Renewed) -> None:

@@ -1,22 +1,22 @@
 """Maekawa, "A sqrt(N) Algorithm for Mutual Exclusion in Decentralized Systems" (1985), on a grid.
 
-Theory of operation. Every node asks only its quorum, and any two quorums share a member. As an arbiter
-each node is locked for one request at a time and keeps the others in order of (timestamp, id). Locks
-taken piecemeal can wait for each other in a circle, so an arbiter that gets a better request than the
-one it is locked for INQUIREs there, and a requester that has FAILED anywhere gives such a lock back
-(RELINQUISH). One that has not failed keeps it: either it will win, or it will learn that it fails.
+Theory of operation. A node asks only the members of its quorum, and any two quorums share a member. As an arbiter, each
+node is locked for one request at a time and queues the others by (timestamp, id); the smallest is the best. Acquiring
+locks one by one can deadlock. So an arbiter that receives a better request than the one it is locked for sends INQUIRE
+to the lock's holder. A requester that has FAILED at any arbiter gives such a lock back (RELINQUISH). A requester that
+has not failed keeps it: it will either win or receive a FAILED.
 
-That last promise is Sanders' correction (1987): a request that was the best to wait at an arbiter, and
-was therefore not told FAILED, must be told when a better one comes.
+That last guarantee is Sanders' correction (1987). The best waiting request at an arbiter is not told FAILED at first;
+it must be told when a better one arrives.
 
-Messages may overtake each other, so each names the request that it concerns by its timestamp:
-  - an INQUIRE that overtakes its LOCKED waits for it; there is one at most for each lock, so it is
-    never a matter of which;
-  - a FAILED that its LOCKED has overtaken is void;
-  - a LOCKED for a request that is over, which comes of a REQUEST heard twice, is answered by RELEASE.
+Messages may overtake each other, so each one names the request that it concerns by its timestamp:
+  - An INQUIRE that overtakes its LOCKED waits for it. There is at most one INQUIRE per lock, so they cannot be
+    confused.
+  - A FAILED that was overtaken by its LOCKED is ignored.
+  - A LOCKED for a request that is over, the result of a duplicated REQUEST, is answered with RELEASE.
 
-A node is an arbiter of its own requests too. It tells itself by a plain call inside the same step; so
-every handler tells last, when its own state is whole.
+A node is an arbiter for its own requests too. It delivers messages to itself by a plain call within the same step.
+So every handler sends last, when its own state is consistent.
 """
 
 from bisect import insort
@@ -33,8 +33,8 @@ from fairgate.core.setup import Setup
 def quorum_of(me: int, members: Ids) -> Ids:
     """The row and the column of `me` in the smallest square grid that holds all members, filled row by row.
 
-    Any two quorums meet. If two nodes share a row, each is in the quorum of the other. If not, the upper
-    one's row is not the last row in use, hence full: it has a member in the lower one's column.
+    Any two quorums intersect. If two nodes share a row, each is in the other's quorum. If not, the row of the upper
+    one is not the last row in use, so it is full and contains a member in the column of the lower one.
     """
     side = isqrt(len(members) - 1) + 1
     place = members.index(me)
@@ -43,14 +43,17 @@ def quorum_of(me: int, members: Ids) -> Ids:
 
 @message("mk.request")
 class Request(Message):
-    """REQUEST(ts): the sender asks for your lock."""
+    """REQUEST(ts): the sender asks for the receiver's lock."""
 
     ts: int
 
 
 @message("mk.locked")
 class Locked(Message):
-    """LOCKED(ts): the sender is locked for your request. Its clock makes your next one later than all it has seen."""
+    """LOCKED(ts): the sender is locked for the receiver's request.
+
+    `clock` makes the receiver's next request later than any the sender has seen.
+    """
 
     ts: int
     clock: int
@@ -58,21 +61,21 @@ class Locked(Message):
 
 @message("mk.failed")
 class Failed(Message):
-    """FAILED(ts): a better request than yours is known at the sender."""
+    """FAILED(ts): the sender knows a better request than the receiver's."""
 
     ts: int
 
 
 @message("mk.inquire")
 class Inquire(Message):
-    """INQUIRE(ts): can you still win with the sender's lock?"""
+    """INQUIRE(ts): the sender wants its lock back, unless the receiver can still win."""
 
     ts: int
 
 
 @message("mk.relinquish")
 class Relinquish(Message):
-    """RELINQUISH(ts): the sender gives your lock back for now, and stays in your queue."""
+    """RELINQUISH(ts): the sender gives the receiver's lock back for now, and stays in its queue."""
 
     ts: int
 
@@ -96,15 +99,15 @@ class Maekawa(Mutex):
     shown = "clock ts locked failed inquired inside holder inquiring queue"
 
     clock: int = 0
-    # The requester.
+    # Requester.
     quorum: Fixed[Ids]
-    ts: int = NIL  # of the request under way
+    ts: int = NIL  # of the current request
     locked: set[int] = set()  # arbiters that are locked for it
-    failed: set[int] = set()  # arbiters that are not, and said so
+    failed: set[int] = set()  # arbiters that sent FAILED, or whose lock was given back
     inquired: set[int] = set()  # arbiters that want their lock back
-    # The arbiter. Requests are (timestamp, id).
+    # Arbiter. Requests are (timestamp, id).
     holder: tuple[int, ...] = ()  # the request that it is locked for
-    inquiring: bool = False  # was the holder asked?
+    inquiring: bool = False  # was INQUIRE sent to the holder?
     queue: list[tuple[int, ...]] = []  # the best first
 
     def initialize(self, setup: Setup) -> None:
@@ -156,14 +159,14 @@ class Maekawa(Mutex):
 
     def on_inquire(self, arbiter: int, m: Inquire) -> None:
         if m.ts != self.ts:
-            return  # it has the RELEASE for an answer
+            return  # the RELEASE of that request is the answer
         if arbiter not in self.locked:
             self.out.note("inquire overtook locked")
         self.inquired.add(arbiter)
         self.give_back()
 
     def give_back(self) -> None:
-        """Locks that are wanted elsewhere go back, if this request has failed somewhere and may not win soon."""
+        """If this request has failed anywhere, it may not win soon: relinquish the locks that arbiters want back."""
         if not self.failed:
             return
         arbiter: int
@@ -187,13 +190,13 @@ class Maekawa(Mutex):
             self.tell(src, Failed(m.ts))
 
     def best(self) -> tuple[int, ...]:
-        """The best request known here."""
+        """The best request known to this arbiter."""
         if self.queue and self.queue[0] < self.holder:
             return self.queue[0]
         return self.holder
 
     def overtake(self, ts: int, src: int) -> None:
-        """A request comes that is better than all known: it waits as the first, and gets no FAILED."""
+        """Queue a request that is better than all known ones. It becomes the first, and is not told FAILED."""
         was_best: tuple[int, ...] = self.best()
         insort(self.queue, (ts, src))
         if was_best != self.holder:

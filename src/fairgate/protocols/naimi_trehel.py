@@ -1,12 +1,12 @@
 """Naimi, Trehel and Arnold's mutual exclusion by path reversal: the tree that Fair-k and BV95 are built on.
 
-Theory of operation. `parent` pointers lead to the node that asked last; it alone has none. A request
-climbs them, and everybody it passes, knowing that r is now the last to have asked, takes r as its
-parent: the path is reversed, and the tree stays flat by use. The last node to have asked keeps the next
-one in `next`, so the `next` pointers are the queue, and the single token runs along them.
+Theory of operation. The `parent` pointers lead to the root, the node that requested last. A request from r climbs
+them. Every node that it passes takes r as its new parent, because r is now the last to have requested: the path is
+reversed, and use keeps the tree flat. The old root stores r in `next`. So the `next` pointers form the queue, and the
+single token travels along them.
 
-A root that does not want in has the token, idle: only asking makes a root, and a root that has a `next`
-is no root any more. The labels are those of papers/naimi_trehel.md.
+A root that is not requesting has the token, idle: a node becomes a root only by requesting, and stops being one when it
+sets `next`. The labels are those of papers/naimi_trehel.md.
 """
 
 from fairgate.core.about import About
@@ -16,19 +16,19 @@ from fairgate.core.message import Message
 from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
 
-SLOT = 0  # the only one
+SLOT = 0  # k is 1, so there is only one
 
 
 @message("nt.request")
 class Request(Message):
-    """r wants the token."""
+    """Node r wants the token."""
 
     r: Id
 
 
 @message("nt.token", tokens=1)
 class Token(Message):
-    """The right to be inside, with the last fence it gave."""
+    """The right to enter, with the fence of the last entry."""
 
     fence: int
 
@@ -84,7 +84,7 @@ class NaimiTrehel(Mutex):
         self.take_token()
 
     def take_token(self) -> None:
-        """Enter with the token that is here: each entry is one fence further."""
+        """Enter with the token that is here. Each entry raises the fence by one."""
         self.fence += 1
         self.enter_cs(SLOT, self.fence)
 

@@ -1,14 +1,14 @@
-"""Raymond's k-mutual exclusion [Ray89], as section 4 of RF tells it.
+"""Raymond's k-mutual exclusion [Ray89], as described in section 4 of RF.
 
-Theory of operation. As in Ricart and Agrawala's, whoever wants in asks all the others, and a node that
-is inside or asked earlier keeps its answer back. But N-k permissions are enough: at most k-1 others can
-then be inside. So a request may be over while answers to it are still to come. `reply_count[j]` says
-how many are to come from j, and only the one that brings it to zero is a permission for the request of
-now; answers that j kept back meanwhile come together, as one REPLY with their number.
+Theory of operation. As in Ricart and Agrawala's algorithm, a node that wants to enter asks all others, and a node that
+is inside, or whose own request is earlier, defers its reply. But N-k permissions are enough: then at most k-1 others
+can be inside. So a request may end while replies to it are still outstanding. `reply_count[j]` is the number of
+outstanding replies from j. Only the reply that brings it to zero is a permission for the current request. Replies that
+j has deferred arrive together, as one REPLY with their number.
 
-Names and order are the paper's; the labels are the line numbers of its Algorithm 1 (papers/raymond_fd.md),
-of which this file has the lines for a world without faults and raymond_fd.py the others. That is why
-`n` and `others` are fields: they never change here.
+Names and order are the paper's. The labels are the line numbers of its Algorithm 1 (papers/raymond_fd.md). This file
+contains the lines for the case without faults, and raymond_fd.py those that handle crashes. That is why `n` and
+`others` are fields although they never change here.
 """
 
 from typing import Any
@@ -28,14 +28,14 @@ STATES = ("not_requesting", "requesting", "CS")
 
 @message("ry.request")
 class Request(Message):
-    """REQUEST(i, last_i): the sender, i, asks for one of the k units."""
+    """REQUEST(i, last_i): the sender, i, requests one of the k units."""
 
     last: int
 
 
 @message("ry.reply")
 class Reply(Message):
-    """REPLY(j, x): x answers of the sender, j, at once."""
+    """REPLY(j, x): x replies of the sender, j, in one message."""
 
     x: int
 
@@ -76,7 +76,7 @@ class Raymond(Mutex):
         self.await_permissions()
 
     def await_permissions(self) -> None:
-        """The wait of line 15: looked at again whenever perm_count or n has changed."""
+        """The wait in line 15. It is evaluated again whenever perm_count or n has changed."""
         if self.state == REQUESTING and self.perm_count >= self.n - self.k:  # RF:15
             self.state = CS  # RF:16
             self.enter_cs(NIL, NIL)
@@ -96,7 +96,7 @@ class Raymond(Mutex):
             self.out.send(j, Reply(1))  # RF:28
 
     def goes_first(self, j: int, last: int) -> bool:
-        """Line 25, (last_i, i) < (last_j, j): the paper's last_j can only be the message's own timestamp."""
+        """Line 25, (last_i, i) < (last_j, j). The paper's last_j can only mean the timestamp in the message."""
         if self.last == last:
             return self.me < j
         return self.last < last  # RF:25
@@ -108,7 +108,7 @@ class Raymond(Mutex):
             self.await_permissions()
 
     def permitted_by(self, j: int) -> bool:
-        """The condition of lines 32 and 41. In CS no permission counts any more: late replies only settle accounts."""
+        """The condition in lines 32 and 41. In CS, further replies are no permissions; they only reduce reply_count."""
         settled: bool = self.reply_count[j] == 0
         return self.state == REQUESTING and settled  # RF:32
 

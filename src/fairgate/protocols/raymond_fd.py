@@ -1,15 +1,15 @@
 """Raymond's algorithm with failure detectors: RF, Algorithm 1.
 
-Theory of operation. Plain Raymond waits for N-k permissions even when some of the N are dead. Here
-every node counts `n`, those it does not know to be dead, and waits for n-k. A detector of class T may
-at first suspect anybody, but whom it suspects again after having trusted it is dead: whoever sees that
-tells all the others (CRASH). So that somebody sees it, everybody first makes itself known (INIT, ACK) and
-asks for nothing before all whom a detector of class S does not suspect have answered: one of those
-lives on, and has it in `trusted`.
+Theory of operation. Plain Raymond waits for N-k permissions even if some of the N nodes have crashed. Here `n` is the
+number of nodes not known to have crashed, and a node waits for n-k permissions. A failure detector of class T may
+suspect any node at first, but a node that it suspects after having trusted it has crashed. A node that observes this
+tells all others (CRASH). To make sure that somebody observes it, each node first announces itself (INIT), and makes no
+request until it has an ACK from every node that a detector of class S does not suspect. At least one of those survives,
+and has the sender of the INIT in `trusted`.
 
-The lines that plain Raymond has are in raymond.py; here are those that differ. `others` shrinks to the
-j not in crashed, which is what lines 13 and 18 range over. papers/raymond_fd.md has the lines, the names
-and the deviations: above all that a detecting node also tells itself.
+raymond.py contains the lines of plain Raymond, this file those that differ. Crashed nodes are removed from `others`,
+so lines 13 and 18 range over it. papers/raymond_fd.md has the lines, the names and the deviations. The most
+important deviation: a node that detects a crash also tells itself.
 """
 
 from typing import Any
@@ -23,17 +23,17 @@ from fairgate.protocols.raymond import Raymond, Reply, Request
 
 @message("rf.init")
 class Init(Message):
-    """INIT(j): the sender, j, is there."""
+    """INIT(j): the sender, j, announces itself."""
 
 
 @message("rf.ack")
 class Ack(Message):
-    """ACK(i): the sender, i, trusts you, and will see it if you crash."""
+    """ACK(i): the sender, i, trusts the receiver, and will detect its crash."""
 
 
 @message("rf.crash")
 class Crash(Message):
-    """CRASH(j): j is dead."""
+    """CRASH(j): node j has crashed."""
 
     j: Id
 
@@ -44,16 +44,16 @@ class RaymondFD(Raymond):
         name="raymond_fd",
         paper="RF",
         kind="permission",
-        cost="2N-k-1 to 2N-2, N-2 more a crash and truster",
+        cost="2N-k-1 to 2N-2, N-2 more per crash and truster",
         survives=("crash",),
         detectors=("T", "S"),
     )
 
-    ready: bool = False  # is line 8 behind us?
-    T: set[int]  # T_i: whom the detector of class T suspects now
-    S: set[int] = set()  # S_i: likewise, and of no interest once ready
+    ready: bool = False  # has it passed the wait in line 8?
+    T: set[int]  # T_i: nodes that the detector of class T suspects now
+    S: set[int] = set()  # S_i: the same for class S; not updated once ready
     unacked: set[int]
-    init_waits: set[int] = set()  # whose INIT waits at line 35
+    init_waits: set[int] = set()  # nodes whose INIT is waiting in line 35
     trusted: set[int] = set()  # RF:6
     crashed: set[int] = set()
 
@@ -70,7 +70,7 @@ class RaymondFD(Raymond):
         self.await_acks()
 
     def await_acks(self) -> None:
-        """The wait of line 8: looked at again whenever an ACK comes or S changes its mind."""
+        """The wait in line 8. It is evaluated again whenever an ACK arrives or S suspects another node."""
         if not self.ready and self.unacked <= self.S:  # RF:8
             self.ready = True
             if self.requesting_cs:
@@ -78,7 +78,7 @@ class RaymondFD(Raymond):
                 Raymond.request_cs(self)
 
     def request_cs(self) -> None:
-        if self.ready:  # else await_acks goes on with it
+        if self.ready:  # otherwise await_acks makes the request later
             Raymond.request_cs(self)
 
     # Messages.
@@ -147,7 +147,7 @@ class RaymondFD(Raymond):
             self.out.send(i, Crash(j))  # RF:48
 
     def tell_itself(self, j: int) -> None:
-        """Not in the paper, and the last survivor would wait for ever without it."""
+        """Not in the paper. Without this, the last survivor would wait forever."""
         self.learn_crash(j)
 
     # The state.
@@ -169,13 +169,13 @@ class RaymondFD(Raymond):
 
 @node
 class RaymondFDLiteral(RaymondFD):
-    """The paper to the letter: CRASH goes to others only, and the detecting node's own n stays as it is."""
+    """The paper to the letter: CRASH goes to the others only, so the detecting node does not reduce its own n."""
 
     about = About(
         name="raymond_fd_literal",
         paper="RF",
         kind="permission",
-        cost="2N-k-1 to 2N-2, N-1 more a crash and truster",
+        cost="2N-k-1 to 2N-2, N-1 more per crash and truster",
         detectors=("T", "S"),
     )
 

@@ -1,9 +1,9 @@
 """Ricart and Agrawala, "An Optimal Algorithm for Mutual Exclusion in Computer Networks" (1981).
 
-Theory of operation. Whoever wants in asks all the others and enters when all have answered. A node
-that wants in as well, or is inside, keeps its answer back from requests later than its own; the order
-is that of Lamport's clock, then of the ids. No request ends before every answer to it has come, so a
-late message can never be taken for one of the next request: messages may overtake each other.
+Theory of operation. A node that wants to enter asks all others, and enters when all have replied. A node that is
+requesting or inside defers its replies to requests later than its own. Requests are ordered by Lamport timestamp, then
+by id. A request does not end before all replies to it have arrived, so a late reply cannot be mistaken for one to the
+next request, and messages may overtake each other.
 
 Names are the paper's; its Requesting_Critical_Section is `requesting_cs`.
 """
@@ -18,14 +18,14 @@ from fairgate.core.setup import Setup
 
 @message("ra.request")
 class Request(Message):
-    """REQUEST(sequence_number): the sender wants in."""
+    """REQUEST(sequence_number): the sender wants to enter."""
 
     sequence_number: int
 
 
 @message("ra.reply")
 class Reply(Message):
-    """REPLY: the sender lets you go first."""
+    """REPLY: the sender permits the receiver to enter."""
 
 
 @node
@@ -62,7 +62,7 @@ class RicartAgrawala(Mutex):
 
     def release_cs(self) -> None:
         j: int
-        for j in self.others:  # not over the set: effects keep the members' order
+        for j in self.others:  # not over the set, whose order is arbitrary
             if j in self.reply_deferred:
                 self.out.send(j, Reply())
         self.reply_deferred = set()

@@ -1,10 +1,10 @@
-"""Suzuki and Kasami's mutual exclusion by broadcast: ask everybody, and whoever has the token answers.
+"""Suzuki and Kasami's mutual exclusion by broadcast: requests go to all nodes, and the token holder answers.
 
-Theory of operation. Every request of a node has a number, one more than its last. `RN[j]` is the highest
-number heard from j; `LN[j]`, which travels in the token, is the number of j's request that was served
-last. So j waits exactly if RN[j] = LN[j] + 1, whatever was overtaken on the way: an old request changes
-nothing, because RN takes the larger number. Who leaves appends to the token's queue `Q` everybody it
-knows to wait and who is not in it yet, and sends the token to the head.
+Theory of operation. Each node numbers its requests. `RN[j]` is the highest request number received from j. `LN[j]`,
+which travels in the token, is the number of j's last request that was served. So j is waiting exactly if
+RN[j] = LN[j] + 1. Messages may overtake each other: an old request changes nothing, because RN keeps the maximum. A
+node that leaves appends all nodes that it knows to be waiting to the token's queue `Q`, unless they are already in it,
+and sends the token to the head.
 
 Names are the paper's. A token carries LN in the order of `setup.members`.
 """
@@ -16,12 +16,12 @@ from fairgate.core.message import Message
 from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
 
-SLOT = 0  # the only one
+SLOT = 0  # k is 1, so there is only one
 
 
 @message("sk.request")
 class Request(Message):
-    """REQUEST(j, n): j asks for the n-th time."""
+    """REQUEST(j, n): request number n of node j."""
 
     j: Id
     n: int
@@ -29,7 +29,7 @@ class Request(Message):
 
 @message("sk.token", tokens=1)
 class Token(Message):
-    """PRIVILEGE(Q, LN): the right to be inside, who comes next, what was served, and the last fence."""
+    """PRIVILEGE(Q, LN): the right to enter, the queue, the last request served of each node, and the last fence."""
 
     fence: int
     Q: Ids
@@ -79,7 +79,7 @@ class SuzukiKasami(Mutex):
             self.send_token(self.Q[0], self.Q[1:])
 
     def newcomers(self) -> Ids:
-        """Those that wait and are not in the queue yet."""
+        """The nodes that are waiting but not in the queue yet."""
         queued = set(self.Q)
         return tuple([j for j in self.setup.members if self.RN[j] == self.LN[j] + 1 and j not in queued])
 
@@ -98,7 +98,7 @@ class SuzukiKasami(Mutex):
         self.take_token()
 
     def take_token(self) -> None:
-        """Enter with the token that is here: each entry is one fence further."""
+        """Enter with the token that is here. Each entry raises the fence by one."""
         self.fence += 1
         self.enter_cs(SLOT, self.fence)
 

@@ -1,1 +1,1 @@
-"""What makes a protocol survive: channels over lossy networks, and what is built on them. Pure, like the protocols."""
+"""Layers that let a protocol survive lossy networks and crashes. They are pure, like the protocols."""

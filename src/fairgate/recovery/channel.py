@@ -1,35 +1,33 @@
-"""The papers' reliable channel: between two identities each message is taken once, and in order.
+"""The reliable channel that the papers assume: each message is delivered exactly once, and in order.
 
-Theory of operation. Every message to a peer gets the next number and is kept until it is
-acknowledged; while anything to a peer is unacknowledged, one timer for that peer runs, and sends all
-of it again. The delay doubles from time to time until a cap, and starts afresh when an acknowledgement
-brings news. The receiver takes numbers one by one, keeps those that come early, and answers every
-message, old or new, with the last number that it took: an `Ack` covers all before it, so the next one
-makes up for one that was lost.
+Theory of operation. Messages to a peer are numbered, and each is kept until it is acknowledged. While any message to a
+peer is unacknowledged, a timer for that peer runs; when it fires, all of them are sent again. The delay doubles each
+time, up to a cap, and is reset when an acknowledgement makes progress. The receiver delivers messages in the order of
+their numbers and stores those that arrive early. It answers every message, old or new, with the number of the last one
+delivered. An `Ack` is cumulative, so a later one makes up for one that was lost.
 
-An acknowledgement is an output of the step that took the message. Whoever holds a step's outputs back
-until the step is safe (backups) holds the acknowledgement back with them; until then the message is
-still the sender's.
+An acknowledgement is an effect of the step that delivered the message. A driver that withholds a step's effects until
+the step is backed up withholds the acknowledgement with them; until then the sender keeps the message.
 
-Ids are fresh at every start: a restarted peer is another identity, and its channels begin with number
-1 on both sides. So numbers need no incarnation.
+Ids are fresh at every start: a restarted peer is another identity, and its channels start at number 1 on both sides. So
+the numbers need no incarnation.
 """
 
 from fairgate.core.declare import Option, message, node, record
 from fairgate.core.layers import Layer
 from fairgate.core.message import Message
 
-RESEND = 200_000_000  # ns until the first resend: the option `channel_resend`
-CAP = 16  # times the first delay
+RESEND = 200_000_000  # default of the option `channel_resend`: ns until the first resend
+CAP = 16  # the longest delay, as a multiple of the first
 TIMER = "resend:"
 
 
 @message("ch.data")
 class Data(Message):
-    """Message number `number` from you to me, and what it says.
+    """Message number `number` from the sender to the receiver, with its content.
 
-    It counts no tokens, whatever it carries: it is one of many copies of a message that its sender
-    keeps until it is acknowledged, and that the receiver may have taken long before.
+    It counts no tokens, whatever its content: it is only a copy of a message that the sender keeps until it is
+    acknowledged, and that the receiver may already have delivered.
     """
 
     number: int
@@ -38,7 +36,7 @@ class Data(Message):
 
 @message("ch.ack")
 class Ack(Message):
-    """I have taken everything from you up to this number."""
+    """The sender has delivered all messages from the receiver up to this number."""
 
     number: int
 
@@ -47,20 +45,20 @@ class Ack(Message):
 class Link:
     """One end of the channel to one peer."""
 
-    delay: int  # of the next resend
+    delay: int  # until the next resend
     sent: int = 0  # number of the last message sent
-    unacknowledged: dict[int, Message] = {}  # by number, and in that order
-    taken: int = 0  # every number up to this one was taken
-    early: dict[int, Message] = {}  # came before their turn
+    unacknowledged: dict[int, Message] = {}  # by number, in ascending order
+    taken: int = 0  # every message up to this number was delivered
+    early: dict[int, Message] = {}  # arrived out of order, by number
 
 
 @node
 class Channel(Layer):
-    """Carries one node over a network that loses, duplicates and reorders.
+    """A layer that carries a node over a network that loses, duplicates and reorders messages.
 
-    Tokens cannot be counted node by node under a channel: one that is unacknowledged at its sender may
-    have been taken as well. A census needs both ends: a kept message counts while its number is past
-    what the receiver has taken (`untaken`).
+    Tokens cannot be counted node by node under a channel: a token in an unacknowledged message may also have been
+    delivered. A census needs both ends: an unacknowledged message counts only if its number is higher than the last
+    one that the receiver has delivered (`untaken`).
     """
 
     channel_resend: Option[int] = RESEND
@@ -113,7 +111,7 @@ class Channel(Layer):
         self.set_timer(name, link.delay)
 
     def on_crash(self, peer: int) -> None:
-        """What waits for a dead peer is dropped. What was taken is not forgotten: a copy may still come."""
+        """Drop messages to the dead peer. Remember what it has sent, because late copies may still arrive."""
         link = self.link(peer)
         link.unacknowledged.clear()
         link.delay = self.channel_resend
@@ -121,5 +119,5 @@ class Channel(Layer):
         self.lift().on_crash(peer)
 
     def untaken(self, peer: int, taken: int) -> list[Message]:
-        """What is still this side's, given the last number that the peer took: for a census."""
+        """Messages to the peer that it has not delivered, given the number of the last one it did. For a census."""
         return [msg for number, msg in self.links[peer].unacknowledged.items() if number > taken]

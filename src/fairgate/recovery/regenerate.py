@@ -1,19 +1,20 @@
-"""A gate that goes on when peers die: a census under a new epoch (FK section 5, made simple).
+"""A layer that rebuilds a gate when the membership changes: a census under a new epoch (a simpler FK section 5).
 
-Theory of operation. Whoever drives the nodes tells all members of every change of the membership, as numbered
-views in one agreed order (`on_view`). A new view freezes the gate: nobody is let in, and what was under way is
-forgotten, tokens and all. Every member tells the *leader*, the first of the view, where it stands: inside and in
-which slot, or waiting and since how long by its own clock, or neither. When the leader has heard from all, it makes the
-protocol anew, under an epoch that is the view's number: it plays a whole gate by itself, with a fresh node for each
-member. Those inside ask first and get their slots, then those who wait ask, the longest waiting first, and
-every message is delivered until all is quiet. What comes out is a state that the protocol itself might have reached,
-with the same people inside and the queue in its old order. Each member is sent its node of that game (`Install`) and
-goes on from there. So nothing here knows any one protocol, and no protocol knows of this.
+Theory of operation. The driver reports every membership change to all members, as numbered views in one agreed order
+(`on_view`). A new view freezes the gate: nobody is let in, and the protocol's state is discarded, including tokens and
+messages in flight. Every member tells the *leader*, the first member of the view, its situation: inside and in which
+slot, waiting and for how long by its own clock, or neither. When the leader has heard from all, it rebuilds the
+protocol under a new epoch, the number of the view. It simulates a whole gate by itself, with a fresh node for each
+member. First those inside request, and get their slots. Then those waiting request, longest waiting first. Every
+message is delivered until none is left. The result is a state that the protocol could have reached by itself, with the
+same members inside and the queue in the same order. The leader sends each member its node from that simulation
+(`Install`), and the member continues from there. So this layer works with any protocol, and no protocol knows about it.
 
-Safety. Old messages carry their epoch and are refused. Whoever is inside stays inside, in its slot, and every later
-grant of that slot has a fence of the new epoch, past all older ones. A member that is not in the new view has lost its
-permit; views leave nobody out before that is over (the driver's part). A leader that dies midway leaves another view,
-and so another epoch. Assumed: the channels between members lose nothing, and a view has at least k members.
+Safety. Messages carry their epoch, and old ones are refused. A member that is inside stays inside, in its slot, and
+every later grant of that slot has a fence of the new epoch, higher than all older ones. A member that is missing from
+the new view has lost its permit: the driver must not exclude a member before that permit is over. If the leader dies
+during a census, another view follows, and so another epoch. Assumptions: the channels between members are reliable, and
+a view has at least k members.
 """
 
 from collections import deque
@@ -31,7 +32,7 @@ from fairgate.core.setup import Setup
 
 @message("rg.dated")
 class Dated(Message):
-    """A message of the protocol, and the epoch in which it counts."""
+    """A message of the protocol, with the epoch in which it is valid."""
 
     epoch: int
     inner: Message
@@ -45,7 +46,7 @@ class Dated(Message):
 
 @message("rg.answer")
 class Answer(Message):
-    """In this view: my request is `request` (NIL: none), I am inside in `slot` or not, and have waited so long."""
+    """The sender's situation in this view: its request (NIL: none), whether it is inside, its slot and waiting time."""
 
     view: int
     request: int
@@ -56,7 +57,10 @@ class Answer(Message):
 
 @message("rg.install")
 class Install(Message):
-    """This is your node in the epoch of this view, whose setup has these members; and you may have come in by it."""
+    """The receiver's node in the epoch of this view, whose setup has these members.
+
+    `granted` says whether the census has granted the receiver's request, with `slot` and `fence`.
+    """
 
     view: int
     members: Ids
@@ -66,30 +70,30 @@ class Install(Message):
     fence: int
 
 
-PLACE = 0  # a request of the leader's game alone
+PLACE = 0  # number of a placeholder request, which exists only in the leader's simulation
 
 
 @node
 class Regenerate(Layer):
-    """Carries a node of a protocol that knows nothing of dying peers. The protocol must not go by the clock."""
+    """Carries a node of a protocol that cannot handle crashes. The protocol must not be timed."""
 
     make: Fixed[Any]  # a MakeNode
-    epoch: int = 0  # the view whose epoch the protocol is in
+    epoch: int = 0  # the epoch of the protocol's node: the number of its view
     members: Ids  # of that epoch, in the order of its setup
-    view: int = 0  # the last that came; frozen while it is not the epoch
+    view: int = 0  # the latest view; the gate is frozen while it differs from the epoch
     view_members: Ids
-    request: int = NIL  # the one that waits or is inside, as people see it
-    asked: int = 0  # when
+    request: int = NIL  # the user's request that is waiting or inside
+    asked: int = 0  # time of that request
     inside: bool = False
     slot: int = NIL
-    answered: int = NIL  # the request that this view's answer spoke of
-    answers: dict[int, Answer] = {}  # to the leader, by member: of this view or a later one
-    early: list[tuple[int, Dated]] = []  # messages of an epoch that has not come here yet
+    answered: int = NIL  # the request reported in this view's Answer
+    answers: dict[int, Answer] = {}  # received as the leader, by member: of this view or a later one
+    early: list[tuple[int, Dated]] = []  # messages of an epoch that has not started here yet
 
     def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeNode) -> None:
         self.make = upper
         Layer.__init__(self, me, setup, out, upper)
-        assert not self.upper.timed, "a protocol that goes by the clock cannot be made anew in no time"
+        assert not self.upper.timed, "a timed protocol cannot be rebuilt: the simulation takes no time"
 
     def initialize(self, setup: Setup) -> None:
         self.members = setup.members
@@ -98,14 +102,14 @@ class Regenerate(Layer):
     def door(self) -> Outbox:
         return Followed(self)
 
-    # For a driver whose gates have been open before.
+    # For a driver that adds a node to a gate which is already open.
 
     def wait_for_view(self) -> None:
-        """A member that comes later: nothing it was made with counts before its first view."""
+        """Start frozen: this member joins later, so its initial state is not valid before its first view."""
         self.epoch = NIL
 
     def is_inside(self, request: int, slot: int) -> None:
-        """A member that stands for one that was let in elsewhere."""
+        """Start inside: this member takes the place of one that was let in elsewhere."""
         self.request = request
         self.inside = True
         self.slot = slot
@@ -118,7 +122,7 @@ class Regenerate(Layer):
         if isinstance(self.upper, Mutex) and self.upper.inside:
             self.upper.retaken(times)
 
-    # What people do. While the gate is frozen it is only noted, and made up for afterwards.
+    # Requests of the user. While the gate is frozen they are only recorded; `catch_up` passes them on.
 
     def on_acquire(self, request: int) -> None:
         self.request = request
@@ -170,13 +174,13 @@ class Regenerate(Layer):
         elif self.inside:
             request = self.request
             self.ended(request)
-            self.out.lost(request, "this peer was left out of the membership")
+            self.out.lost(request, "this peer was excluded from the membership")
 
     def leader(self) -> int:
         return self.view_members[0]
 
     def tell(self, member: int, msg: Message) -> None:
-        """Also oneself, without a message."""
+        """Send, or deliver at once if the receiver is this node itself."""
         if member == self.me:
             self.on_message(self.me, msg)
         else:
@@ -187,14 +191,14 @@ class Regenerate(Layer):
         if m.view < self.view or (known is not None and known.view > m.view):
             self.out.note("an answer came too late")
             return
-        self.answers[src] = m  # if it is of a later view, this one will never be complete
+        self.answers[src] = m  # if it belongs to a later view, this view will never be complete
         if all(member in self.answers and self.answers[member].view == self.view for member in self.view_members):
             self.regenerate()
 
     def regenerate(self) -> None:
         answers = {member: self.answers[member] for member in self.view_members}
         game = Game(self.make, self.setup, self.view, answers)
-        # One who comes in the next view may have answered already, and will not do so again.
+        # Keep answers to later views: their senders will not send them again.
         self.answers = {member: answer for member, answer in self.answers.items() if answer.view > self.view}
         for member in self.view_members:
             self.tell(member, game.install(member))
@@ -213,9 +217,9 @@ class Regenerate(Layer):
             self.on_dated(src, dated)
 
     def catch_up(self, m: Install) -> None:
-        """What people did since the answer."""
+        """Apply what the user did since the Answer was sent."""
         if self.answered not in (NIL, self.request):
-            self.lift().on_cancel(self.answered)  # which is a release, if it is inside
+            self.lift().on_cancel(self.answered)  # if it is inside, this releases it
         elif m.granted:
             self.let_in(m.slot, m.fence)
         if self.request not in (NIL, self.answered):
@@ -229,7 +233,7 @@ class Regenerate(Layer):
     # The state.
 
     def asked_key(self) -> int:
-        """How long it has waited: a key outlives its clock."""
+        """The waiting time so far, because a key must be valid on any clock."""
         return self.now - self.asked if self.request != NIL else 0
 
     def load_asked(self, waited: int) -> None:
@@ -239,7 +243,7 @@ class Regenerate(Layer):
         self.upper = self.make(self.me, epoch_setup(self.setup, self.epoch, self.members), self.door())
 
     def tokens(self) -> int:
-        """Of a frozen gate none are left: they will be made anew."""
+        """A frozen gate has no tokens: the census creates new ones."""
         return self.upper.tokens() if self.epoch == self.view else 0
 
     def coordinators(self) -> int:
@@ -248,7 +252,7 @@ class Regenerate(Layer):
 
 @typed
 class Followed(Down):
-    """Grants and losses are noted on their way out."""
+    """The upper node's outbox: it keeps track of grants and losses."""
 
     regenerate: Regenerate
 
@@ -265,14 +269,14 @@ class Followed(Down):
 
 
 def epoch_setup(setup: Setup, epoch: int, members: tuple[int, ...]) -> Setup:
-    """The setup of this epoch: its fences are past those of all earlier ones."""
+    """The setup of this epoch. Its fences are higher than those of all earlier epochs."""
     if epoch == 0:
         return setup
     return Setup(members, setup.k, members[0], setup.epoch + epoch, setup.options)
 
 
 class Game:
-    """The leader's game: a whole gate in one place, played until all is quiet."""
+    """The leader's simulation of a whole gate, run until no message is in flight."""
 
     def __init__(self, make: MakeNode, setup: Setup, view: int, answers: dict[int, Answer]) -> None:
         self.view = view
@@ -303,11 +307,12 @@ class Game:
         return max([answer.slot for answer in answers.values() if answer.inside], default=NIL)
 
     def take_place(self, member: int, answer: Answer) -> None:
-        """Slots are given in their order; so where one is free below one that is not, its place is taken meanwhile."""
+        """Let the member enter its slot. Slots are granted in order, so a free slot below an occupied one gets a
+        placeholder, which `play` releases afterwards."""
         self.do(member, "on_acquire", answer.request if answer.inside else PLACE)
         slot, _ = self.grants.pop(member, (NIL, NIL))
         if answer.inside:
-            assert slot == answer.slot, f"{member} is in slot {answer.slot}, and was given {slot}"
+            assert slot == answer.slot, f"{member} is in slot {answer.slot}, but was given {slot}"
 
     def do(self, member: int, call: str, request: int) -> None:
         getattr(self.nodes[member], call)(request)
@@ -330,12 +335,12 @@ class Game:
 
 
 def first(n: int) -> int:
-    """Any choice is as good as another in a game."""
+    """A chooser for the simulation, where any choice will do."""
     return 0
 
 
 def in_slot_order(k: int, answers: dict[int, Answer]) -> tuple[int, ...]:
-    """Tokens start at the first k members: whoever is inside in slot s comes at place s."""
+    """The members in an order that puts the holder of slot s at index s, because token s starts at member s."""
     holders = {answer.slot: member for member, answer in answers.items() if answer.inside and answer.slot != NIL}
     others = deque([member for member in sorted(answers) if member not in holders.values()])
     ordered = [holders[slot] if slot in holders else others.popleft() for slot in range(k)]

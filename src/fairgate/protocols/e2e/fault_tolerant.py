@@ -1,25 +1,31 @@
 """The End-to-End protocol under failures: EE section V.A, made safe by leases.
 
-EE: the queue is copied to the first `copies` waiters, with sequence numbers; they ping the owner; when it is silent,
-the one whose copy is the newest takes over. The text trusts the silence. Here a takeover is an ordinary vote, in which
-the best-informed goes first (`rank`), and all that a replica says is a promise that ends:
-  - a replica's vote, and its word that somebody is the owner, last for `lease`, and a little longer by the replica's
-    clock than by the asker's, who counts from asking (`drift` bounds how far the clocks' rates are apart);
-  - a client wins with a majority of promises that last; an owner says IAMWINNER again and again, and is the
-    owner while a majority has confirmed. When it is not, its permit is lost, before any replica breaks a promise;
-  - who gets the TOKEN is inside when a majority has confirmed, not before;
-  - a replica under a promise takes no other owner, but the next one of the same lineage: who got the token from it.
-    A lineage begins with a vote and has a random number, so late words of another one never count for it.
-What is promised. At most one is inside, whatever is lost, doubled, late or suspected without cause, as long as
-  (a) rates of clocks differ by at most `drift`,
-  (b) fewer than 2m-n of n replicas lose their memory within a lease (m is the quorum): by a reset, or because churn
-      gave their key to another node,
-  (c) nobody comes back without memory while messages of its former life are under way.
-Once the faults are over and messages take less than a third of a lease, everybody gets in.
-All is said again until it is answered, and may be heard twice: links may lose, double and reorder, and no channel is
-needed. The nodes on the way trust their replica list for a lease only; IAMWINNER goes by the overlay's new ways.
+EE copies the queue to the first `copies` waiters, with sequence numbers. They ping the owner; if it is silent, the
+waiter with the newest copy takes over. The paper assumes that a silent owner has failed. Here, a takeover is an
+ordinary vote, in which the waiter with the newest copy goes first (`rank`), and every statement of a replica is a
+promise that expires:
+  - A replica's vote, and its confirmation of an owner, last for `lease`. The client counts from when it asked, the
+    replica from when it received the question, and a little longer (`drift` bounds how far clock rates differ).
+  - A client wins with a majority of unexpired promises. An owner repeats IAMWINNER, and stays the owner while a
+    majority has confirmed it. Otherwise its permit is lost, before any replica's promise expires.
+  - The receiver of a TOKEN enters only when a majority has confirmed it.
+  - A replica under a promise accepts no other owner, except the next one of the same lineage, which got the token from
+    the current one. A lineage begins with a won vote and has a random number, so late messages of one lineage never
+    count for another.
 
-Here are the client, the owner and the waiters; promises.py has the replicas and the nodes on the way to them.
+Guarantee. At most one node is inside, whatever is lost, duplicated, delayed or wrongly suspected, as long as
+  (a) clock rates differ by at most `drift`,
+  (b) fewer than 2m-n of n replicas lose their memory within a lease (m is the quorum), by a reset or because churn
+      gave their key to another node,
+  (c) no node restarts without memory while messages of its former life are in transit.
+Once the faults are over and messages take less than a third of a lease, every request is granted.
+
+All messages are repeated until answered, and handling them twice is harmless: links may lose, duplicate and reorder,
+and no channel is needed. Nodes on the path trust their replica list for one lease only; a repeated IAMWINNER follows
+the overlay's current path.
+
+This file contains the client, the owner and the waiters; promises.py has the replicas and the nodes on the path to
+them.
 """
 
 from dataclasses import replace
@@ -43,9 +49,9 @@ from fairgate.protocols.e2e.messages import (
 from fairgate.protocols.e2e.promises import PROMISE, Promising
 from fairgate.protocols.e2e.protocol import E2E
 
-PING = 10_000_000_000  # EE: for example 1 in 10 minutes
-MISSES = 2  # pings without an answer that make a waiter act
-SLOWEST = 8  # times the first delay: how seldom a waiting client asks again
+PING = 10_000_000_000  # ns; EE suggests, for example, one in 10 minutes
+MISSES = 2  # unanswered pings after which a waiter acts
+SLOWEST = 8  # the longest delay between a waiting client's repetitions, as a multiple of the first
 SEQUENCES = 1 << 20
 LINEAGES = 1 << 53
 
@@ -55,23 +61,23 @@ class E2EFT(Promising):
     about = replace(
         E2E.about,
         name="e2e_ft",
-        cost="as e2e, and about 6 n routes a lease while inside",
-        survives=("crash", "reset of fewer than 2m-n replicas a lease", "loss", "duplication"),
+        cost="as e2e, and about 6n routes per lease while inside",
+        survives=("crash", "reset of fewer than 2m-n replicas per lease", "loss", "duplication"),
         options=dict(E2E.about.options),
     )
 
     tells: Option[bool] = True
     ping: Option[int] = PING
     copies: Option[int] = 2
-    every: Fixed[int]  # how often it is said again
-    # The client and the owner, by replica.
-    asked: list[Moment] = []  # when the last word was said to it
-    ends: list[Moment] = []  # until when its answer lasts
+    every: Fixed[int]  # interval between repetitions
+    # Client and owner; `asked` and `ends` are by replica.
+    asked: list[Moment] = []  # when it was last sent a message
+    ends: list[Moment] = []  # when its promise expires
     delay: int
     sequence: int = 0
-    passed: list[tuple[int, Id]] = []  # on to the heir
+    passed: list[tuple[int, Id]] = []  # requests that were passed on to the heir
     passed_until: Moment = 0  # when they may be passed on again
-    # The waiter.
+    # Waiter.
     copy: Queue = ()
     copy_of: Id = NIL
     copy_generation: int = 0
@@ -116,7 +122,7 @@ class E2EFT(Promising):
         E2E.learn_vote(self, m)
         self.ends[m.replica] = self.asked[m.replica] + self.lease
         if self.delay > self.every:
-            self.ask_later(self.every)  # or the vote ends before it is asked for again
+            self.ask_later(self.every)  # otherwise the vote would expire before it is renewed
 
     def has_won(self) -> bool:
         lasting = [i for i in range(len(self.keys)) if self.is_mine(i) and self.ends[i] > self.now]
@@ -128,14 +134,14 @@ class E2EFT(Promising):
 
     def ask_again(self, i: int, ended: int) -> None:
         self.asked[i] = self.now
-        E2E.ask_again(self, i, 0)  # what is over in another lineage says nothing of this one
+        E2E.ask_again(self, i, 0)  # `ended` may belong to another lineage, so it is not passed on
 
     def on_sent_back(self, m: SentBack) -> None:
         if self.is_asking() and m.stamp == self.stamp and self.rounds[m.replica] == 0:
-            self.ask_again(m.replica, 0)  # later ones reach the replica, and wait there
+            self.ask_again(m.replica, 0)  # only after round 0: later requests reach the replica and wait there
 
     def ask_all_again(self) -> None:
-        """But votes that an earlier request waits for are yielded: `missing` is never 0 if a replica stays silent."""
+        """Ask all replicas again, but yield recalled votes: if a replica stays silent, `missing` never becomes 0."""
         for i in range(len(self.keys)):
             if self.is_recalled(i):
                 self.out.note("a vote was yielded though a replica was silent")
@@ -159,7 +165,7 @@ class E2EFT(Promising):
         self.extend()
 
     def hold(self, requests: Queue) -> None:
-        """The TOKEN is here; inside is who is confirmed."""
+        """The TOKEN has arrived. The node enters when a majority has confirmed it."""
         self.ends = [self.now] * len(self.keys)
         self.begin(requests)
         self.set_timer("lease", self.lease)
@@ -188,7 +194,7 @@ class E2EFT(Promising):
             self.extend()
 
     def extend(self) -> None:
-        """It is the owner while a majority's promises last."""
+        """Extend the tenure for as long as the promises of a majority last, and enter if that is not yet done."""
         time_left: int = sorted(self.ends)[len(self.ends) - self.quorum] - self.now
         if time_left <= 0:
             return
@@ -202,7 +208,7 @@ class E2EFT(Promising):
         E2E.release_cs(self)
 
     def lease_over(self) -> None:
-        """Nothing is given back: until the replicas' promises end is the time for whoever is inside to stop."""
+        """Give up the tenure without a RELEASE: until the replicas' promises expire, the user has time to stop."""
         self.cancel_timer("renew")
         self.holding = False
         self.tenure = self.generation
@@ -228,7 +234,7 @@ class E2EFT(Promising):
         E2E.keep_early(self, Enqueue(m.gate, m.replica, m.generation, m.via, fresh))
 
     def pass_on(self, replica: int, requests: Queue) -> None:
-        """Each once in a while: ENQUEUEs that run after a TOKEN become ever more if they are doubled on the way."""
+        """Pass each request on once per interval: ENQUEUEs that follow a TOKEN would multiply if links duplicate."""
         if self.now >= self.passed_until:
             self.passed, self.passed_until = [], self.now + self.every
         fresh = tuple([request for request in requests if request not in self.passed])
@@ -302,7 +308,7 @@ class E2EFT(Promising):
     # The state.
 
     def rounds_key(self) -> Key:
-        return tuple(self.rounds)  # an owner counts them on
+        return tuple(self.rounds)  # always, because an owner uses them too
 
     def passed_until_key(self) -> int:
         return max(0, self.passed_until - self.now)

@@ -1,6 +1,6 @@
-"""The End-to-End protocol to the letter of EE section IV.A: without the corrections of protocol.py, one method each.
+"""The End-to-End protocol to the letter of EE section IV.A: each method here disables a correction of protocol.py.
 
-It hangs, and now and then it lets two in. It is here to show that, and for nothing else.
+It hangs, and sometimes lets two in. It exists only to demonstrate that.
 """
 
 from bisect import insort
@@ -16,12 +16,12 @@ from fairgate.protocols.e2e.replica import Replica
 
 @node
 class E2ELiteral(E2E):
-    """A client counts whom the replicas voted for, as the text has it."""
+    """The client counts which nodes the replicas have voted for, as in the paper."""
 
     about = replace(E2E.about, name="e2e_literal", options=dict(E2E.about.options))
 
     tells: Option[bool] = True
-    owners: dict[int, int] = {}  # whom each replica has voted for, as far as it has answered
+    owners: dict[int, int] = {}  # the node that each replica has voted for, if it has answered
 
     def request_cs(self) -> None:
         self.owners = {}
@@ -43,7 +43,7 @@ class E2ELiteral(E2E):
                 self.yield_vote(i)
 
     def is_elsewhere(self, i: int) -> bool:
-        """A YIELD to a replica of its own would come round for ever within one step."""
+        """A YIELD to the node's own replica would be answered with the vote, forever, within one step."""
         return self.door.next_hop(self.keys[i]) != NIL
 
     def put(self, asked: tuple[int, int]) -> None:  # without (7)
@@ -55,7 +55,7 @@ class E2ELiteral(E2E):
     def redirect(self, m: Enqueue) -> None:  # without (5)
         pass
 
-    def on_token(self, m: Token) -> None:  # without (7): no IAMWINNER, and it is kept
+    def on_token(self, m: Token) -> None:  # without (7): sends no IAMWINNER, and keeps an unwanted token
         self.generation = m.generation
         self.take_queue(m.requests)
         if self.requesting_cs:
@@ -87,7 +87,7 @@ class E2ELiteral(E2E):
         r.vote = NIL
 
     def on_release_message(self, m: Release) -> None:
-        """EE:A6 owner information of that replica is reset."""
+        """EE:A6 The replica's owner is reset."""
         r: Replica = self.replica(m.replica)
         r.vote = NIL
         r.holder = NIL

@@ -1,8 +1,8 @@
-"""What the nodes of the End-to-End protocol say to each other.
+"""Messages of the End-to-End protocol.
 
-The names are EE's; RECALL, SENT_BACK, STALE and CONFIRM are ours. `replica` is a replica's number; `node` and `stamp`,
-a Lamport timestamp, are a request. `round` numbers what a client says to one replica about one request: only the answer
-to the last of it counts.
+The names are EE's; RECALL, SENT_BACK, STALE and CONFIRM are ours. `replica` is a replica's number. `node` and `stamp`,
+a Lamport timestamp, identify a request. `round` numbers the messages of one client to one replica about one request:
+only the answer to the last of them counts.
 """
 
 from fairgate.core.declare import Id, message
@@ -13,9 +13,10 @@ Queue = tuple[tuple[int, Id], ...]  # requests as (stamp, node), the earliest fi
 
 @message("e2e.request")
 class Request(Keyed):
-    """REQUEST. `ended`: a generation that is known to be over, with those before it; such a request was sent again.
+    """REQUEST: the node asks the replica for its vote.
 
-    `known`: how much of the queue the requester has a copy of (fault_tolerant.py).
+    `ended` is not 0 in a request that was sent again: all generations up to this one are known to be over.
+    `known` is the requester's rank, by how recent its copy of the queue is (fault_tolerant.py).
     """
 
     replica: int
@@ -28,7 +29,7 @@ class Request(Keyed):
 
 @message("e2e.yield")
 class Yield(Keyed):
-    """YIELD, that is RELEASE and REQUEST: all votes before this round are given back, and asked for again."""
+    """YIELD, that is RELEASE and REQUEST: the node gives back all votes before this round, and asks again."""
 
     replica: int
     node: Id
@@ -39,7 +40,7 @@ class Yield(Keyed):
 
 @message("e2e.response")
 class Response(Gated):
-    """RESPONSE: the replica's owner, and whether this is a vote for you."""
+    """RESPONSE: the replica's owner, and whether this is a vote for the receiver."""
 
     replica: int
     stamp: int
@@ -52,7 +53,10 @@ class Response(Gated):
 
 @message("e2e.enqueue")
 class Enqueue(Gated):
-    """ENQUEUE: these want in after you, the owner of this generation. `via` took you for the owner."""
+    """ENQUEUE: requests to queue behind the receiver, the owner of this generation.
+
+    `via` is the node whose replica list named the receiver as the owner, or NIL.
+    """
 
     replica: int
     generation: int
@@ -62,7 +66,7 @@ class Enqueue(Gated):
 
 @message("e2e.winner")
 class IAmWinner(Keyed):
-    """IAMWINNER: the node is the owner, of this generation. `round`: fault_tolerant.py says it again and again."""
+    """IAMWINNER: the node is the owner of this generation. `round` numbers repetitions (fault_tolerant.py)."""
 
     replica: int
     node: Id
@@ -74,7 +78,7 @@ class IAmWinner(Keyed):
 
 @message("e2e.release")
 class Release(Keyed):
-    """RELEASE: the generation is over, and with it the node's requests up to this stamp. The token went to `heir`."""
+    """RELEASE: the generation is over, and so are the node's requests up to this stamp. The token went to `heir`."""
 
     replica: int
     node: Id
@@ -87,7 +91,7 @@ class Release(Keyed):
 
 @message("e2e.token")
 class Token(Gated):
-    """TOKEN: you are the owner, of this generation, and these come after you."""
+    """TOKEN: the receiver is the owner of this generation, with these requests queued behind it."""
 
     generation: int
     lineage: int
@@ -96,7 +100,7 @@ class Token(Gated):
 
 @message("e2e.recall")
 class Recall(Gated):
-    """Give the vote back if you have not won: an earlier request came, or (`won`) somebody has won."""
+    """RECALL: give the vote back unless you have won. An earlier request has arrived, or (`won`) somebody has won."""
 
     replica: int
     stamp: int
@@ -106,7 +110,7 @@ class Recall(Gated):
 
 @message("e2e.sent_back")
 class SentBack(Gated):
-    """Your request came for a generation that is over, and no other one followed: ask that replica again."""
+    """SENT_BACK: the receiver's request reached a former owner that has no heir. Ask that replica again."""
 
     replica: int
     stamp: int
@@ -115,7 +119,7 @@ class SentBack(Gated):
 
 @message("e2e.stale")
 class Stale(Gated):
-    """Your replica list is out of date: generations up to this one are over."""
+    """STALE: the receiver's replica list is out of date. Generations up to this one are over."""
 
     replica: int
     generation: int
@@ -123,7 +127,7 @@ class Stale(Gated):
 
 @message("e2e.confirm")
 class Confirm(Gated):
-    """The replica takes you for the owner, for a lease from when you asked."""
+    """CONFIRM: the replica accepts the receiver as the owner, for one lease from when the receiver asked."""
 
     replica: int
     lineage: int
@@ -133,7 +137,7 @@ class Confirm(Gated):
 
 @message("e2e.copy")
 class Copy(Gated):
-    """The owner's queue, for one of the first waiters. `sequence` orders the copies of one owner."""
+    """A copy of the owner's queue, sent to the first waiters. `sequence` orders the copies of one owner."""
 
     generation: int
     sequence: int
@@ -142,13 +146,13 @@ class Copy(Gated):
 
 @message("e2e.ping")
 class Ping(Gated):
-    """Are you there, and still the owner of this generation?"""
+    """A waiter asks whether the receiver is alive and still the owner of this generation."""
 
     generation: int
 
 
 @message("e2e.pong")
 class Pong(Gated):
-    """I am."""
+    """The answer to a Ping: yes."""
 
     generation: int

@@ -1,10 +1,11 @@
-"""The other sides of End-to-End under failures: every vote of a replica, and every holder, is a promise that ends.
+"""The other sides of End-to-End under failures: replicas whose votes and holders are promises that expire.
 
-fault_tolerant.py says what is promised, and why that is safe; here is what makes it live. Nobody waits for a replica
-for ever: a promise that is not renewed ends, and what was said to a holder that is gone is taken back. And replicas
-agree on who is the best of those who wait, since they go by what each of them said last (`keep`, `vote_again`): so all
-votes come to that one, and stay. A node that lost its memory begins with earlier stamps, lower rounds and no rank; if a
-replica went by the highest that it has ever heard, the node would wait for votes that nobody asks back for it.
+fault_tolerant.py explains what is promised, and why that is safe. This file makes it live. Nobody waits forever for a
+replica: a promise that is not renewed expires, and requests that were handed to a vanished holder are taken back.
+Replicas agree on the best waiting request, because they go by what each client said last (`keep`, `vote_again`). So
+that request eventually gets all votes, and keeps them. A node that lost its memory restarts with earlier stamps, lower
+rounds and no rank. If replicas went by the highest values they had ever received, that node would wait for votes that
+nobody recalls on its behalf.
 """
 
 from fairgate.core.declare import Fixed, Id, Moment, Option, node
@@ -29,8 +30,8 @@ class Promising(E2E):
     lease: Option[int] = LEASE
     drift: Option[int] = DRIFT
     promise_time: Fixed[int]
-    handed: dict[int, list[tuple[int, int, Id, int]]] = {}  # by replica: requests the holder was told of
-    trusted: dict[int, Moment] = {}  # until when an entry of the replica list is
+    handed: dict[int, list[tuple[int, int, Id, int]]] = {}  # by replica: requests that were handed to the holder
+    trusted: dict[int, Moment] = {}  # by replica: until when its entry in the replica list is trusted
 
     def initialize(self, setup: Setup) -> None:
         E2E.initialize(self, setup)
@@ -52,7 +53,7 @@ class Promising(E2E):
         self.serve_waiting(i, r)
 
     def take_back(self, i: int, r: Replica) -> None:
-        """Those whom the holder was told of wait here again."""
+        """Put the requests that were handed to the holder back into the replica's own queue."""
         for rank, stamp, requester, round in self.handed.pop(i, []):
             if requester not in [request[2] for request in r.waiting]:
                 self.keep(r, requester, stamp, round, -rank)
@@ -73,7 +74,10 @@ class Promising(E2E):
         self.promise(i)
 
     def keep(self, r: Replica, node: int, stamp: int, round: int, known: int) -> None:
-        """Its last word counts, be the stamp earlier: it may have lost its memory. If this is late, it asks again."""
+        """Keep what each node said last, even with an earlier stamp: the node may have lost its memory.
+
+        If this message was merely late, the node will ask again.
+        """
         r.waiting = [request for request in r.waiting if request[2] != node]
         put(r.waiting, (-known, stamp, node, round))
 
@@ -82,7 +86,7 @@ class Promising(E2E):
         self.promise(i)
 
     def is_bound(self, i: int, r: Replica, lineage: int) -> bool:
-        """Under a promise that an owner of this lineage must not break?"""
+        """Is the replica bound by a promise that excludes an owner of this lineage?"""
         return r.vote != NIL or (r.holder != NIL and r.lineage != lineage and self.is_promised(i))
 
     def on_winner(self, m: IAmWinner) -> None:
@@ -120,7 +124,7 @@ class Promising(E2E):
 
     def set_holder(self, i: int, r: Replica, node: int, stamp: int, generation: int, lineage: int) -> None:
         if (r.holder, r.lineage, r.generation) != (node, lineage, generation):
-            self.handed.pop(i, None)  # they travel with the token
+            self.handed.pop(i, None)  # the token carries them to the new holder
             E2E.set_holder(self, i, r, node, stamp, generation, lineage)
         self.promise(i)
 
@@ -134,9 +138,9 @@ class Promising(E2E):
         E2E.take_replica(self, i, replica)
         self.handed[i] = list(handed)
         if promised:
-            self.promise(i)  # longer than it was: the safe side
+            self.promise(i)  # the full time again, which is longer than before, and safe
 
-    # Nodes on the way.
+    # Nodes on the path.
 
     def stops(self, m: Request) -> bool:
         return m.round == 0 and self.trusted.get(m.replica, 0) > self.now

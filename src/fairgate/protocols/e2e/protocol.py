@@ -1,24 +1,27 @@
 """The End-to-End protocol: "Efficient Mutual Exclusion in Peer-to-Peer Systems", EE section IV.A, on any DHT.
 
-Theory of operation. Replicas vote, each for one request at a time. Who has a majority is the owner and says so to all
-replicas (IAMWINNER); on the way every node notes who owns that replica, and from whom and to whom the message went:
-the *quorum set* of the replica. A REQUEST that meets such a node goes no further: it is put into the owner's queue
-(ENQUEUE). The queue stays with the owner and travels on with the token; RELEASE takes the quorum sets away.
+Theory of operation. Each replica votes for one request at a time. A client with a majority of votes is the owner, and
+tells all replicas (IAMWINNER). Every node on the path to a replica records the owner and the message's previous and
+next hop; these nodes are the replica's *quorum set*. A REQUEST that reaches a node of a quorum set goes no further: the
+node sends it to the owner's queue (ENQUEUE). The queue travels from owner to owner with the token. RELEASE removes the
+quorum sets.
 
-The text leaves holes. What fills them, each as a method that can be left out (papers/e2e.md has the ledger):
-  (1) `named_heir`: RELEASE names who has the token now, so a replica stays owned while the token travels;
-  (2) `is_news`: generations, one for each owner, order IAMWINNER and RELEASE wherever they pass;
-  (3) `keep`: a replica keeps the requests that it cannot vote for, and hands them to the winner;
-  (4) `dispossess`: a vote that a winner finds given to another is asked back from that one, not taken;
-  (5) `redirect`: who is no longer the owner passes an ENQUEUE on, or back, and mends the quorum set;
-  (6) `keep_early`: who is not the owner yet keeps it until the token comes;
-  (7) `stops`: only a first REQUEST is intercepted; `put`: nobody is queued twice; `decline`.
+The paper leaves holes. Each correction is a method that can be disabled (papers/e2e.md lists what happens then):
+  (1) `named_heir`: RELEASE names the next owner, so a replica has an owner even while the token is in transit.
+  (2) `is_news`: each owner has a higher generation number, which orders IAMWINNER and RELEASE wherever they pass.
+  (3) `keep`: a replica keeps the requests that it cannot vote for, and hands them to the winner.
+  (4) `dispossess`: if a replica that has voted learns of another winner, it asks for the vote back first.
+  (5) `redirect`: a former owner passes an ENQUEUE on to its heir, or sends it back, and corrects the quorum set.
+  (6) `keep_early`: a node that is not the owner yet keeps an ENQUEUE until the token arrives.
+  (7) `stops`: only a first REQUEST is intercepted. `put`: a request is queued only once. `decline`: a token that is no
+      longer wanted is passed on.
 
-No timer, no random number: an earlier request that comes while a vote is out recalls it, and a client yields what is
-recalled once all replicas have answered and it has not won. So the earliest request gets all the votes in the end.
-Channels must be reliable; they may reorder. What survives crashes, resets and loss is fault_tolerant.py.
+There are no timers and no random numbers. When an earlier request arrives at a replica whose vote is out, the replica
+recalls the vote; a client yields recalled votes once all replicas have answered and it has not won. So the earliest
+request eventually gets all votes. Channels must be reliable, but may reorder. fault_tolerant.py has the version that
+survives crashes, resets and loss.
 
-Here are the client and the owner; replica.py has the replicas and the nodes on the way to them.
+This file contains the client and the owner; replica.py has the replicas and the nodes on the path to them.
 """
 
 from collections.abc import Iterable
@@ -46,7 +49,8 @@ from fairgate.protocols.e2e.messages import (
 )
 from fairgate.protocols.e2e.replica import Voter
 
-ASKED, OTHER, VOTE, RECALLED = range(4)  # what a client knows of a replica: nothing, not mine, mine, mine but recalled
+# What a client knows about a replica's vote: nothing yet, it is not ours, it is ours, it is ours but recalled.
+ASKED, OTHER, VOTE, RECALLED = range(4)
 
 
 @node
@@ -55,7 +59,7 @@ class E2E(Voter):
         name="e2e",
         paper="EE",
         kind="quorum",
-        cost="about 4 n routes of O(log N) hops, n replicas; an intercepted request less",
+        cost="about 4n routes of O(log N) hops (n replicas), fewer if a request is intercepted",
         many=False,
         open_membership=True,
         options={"replicas": REPLICAS},
@@ -64,23 +68,23 @@ class E2E(Voter):
     version = 2
 
     quorum: Option[int] = 0  # 0: a majority
-    # The client.
-    clock: int = 0  # Lamport's
+    # Client.
+    clock: int = 0  # Lamport clock
     stamp: int = 0  # of the last request
-    rounds: list[int] = []  # by replica, like `known`: they matter while it asks
+    rounds: list[int] = []  # by replica, like `known`; used only while a request is waiting
     known: list[int] = []
     votes: Fixed[int] = 0
-    missing: Fixed[int] = 0  # replicas that have not answered
+    missing: Fixed[int] = 0  # number of replicas that have not answered
     best: int = 0  # the highest generation among the answers
-    # The owner.
+    # Owner.
     holding: bool = False
     generation: int = 0
     lineage: int = 0
     queue: list[tuple[int, Id]] = []
-    early: list[tuple[int, Id]] = []  # for a token that has not come yet
-    tenure: int = 0  # the last generation that was this node's and is over
+    early: list[tuple[int, Id]] = []  # requests that arrived before the token
+    tenure: int = 0  # this node's last generation that is over
     tenure_lineage: int = 0
-    heir: Id = NIL  # who had the token next
+    heir: Id = NIL  # the node that got the token after that
     heir_stamp: int = 0
 
     def initialize(self, setup: Setup) -> None:
@@ -115,7 +119,7 @@ class E2E(Voter):
         if self.holding or m.round != self.rounds[m.replica]:
             return
         if not m.vote and self.is_mine(m.replica):
-            return  # the vote came later in the same round, and overtook this
+            return  # the replica voted later in the same round, and that RESPONSE overtook this one
         if m.vote:
             self.learn_vote(m)
         else:
@@ -158,7 +162,7 @@ class E2E(Voter):
         self.known[i] = news
 
     def end_round(self) -> None:
-        """EE:A4 nobody has a majority, as far as this node knows: it yields votes for which earlier requests wait."""
+        """EE:A4 As far as this node knows, nobody has a majority: it yields votes that earlier requests wait for."""
         i: int
         for i in range(len(self.keys)):
             if self.is_recalled(i):
@@ -172,7 +176,7 @@ class E2E(Voter):
     def on_recall(self, m: Recall) -> None:
         i: int = m.replica
         if not self.requesting_cs or self.holding or m.stamp != self.stamp or m.round != self.rounds[i]:
-            return  # used, or given back
+            return  # the vote was used, or given back
         if m.won or self.missing == 0 or self.known[i] != VOTE:
             self.yield_vote(i)
         else:
@@ -189,7 +193,7 @@ class E2E(Voter):
         self.door.route(Request(self.gate, self.keys[i], i, self.me, self.stamp, self.rounds[i], ended, self.rank()))
 
     def rank(self) -> int:
-        """Of two candidates the one with more goes first, whatever the timestamps; see fault_tolerant.py."""
+        """A candidate with a higher rank goes first, whatever its timestamp; see fault_tolerant.py."""
         return 0
 
     # The owner.
@@ -219,7 +223,7 @@ class E2E(Voter):
             self.door.route(IAmWinner(self.gate, key, i, self.me, self.stamp, self.generation, self.lineage, 0))
 
     def put(self, asked: tuple[int, Id]) -> None:
-        """EE:A5 the queue is sorted by timestamps. The same tuple all the way: a new one is three objects more."""
+        """EE:A5 The queue is sorted by timestamp. The tuple is passed on as it is: a new one would be three objects."""
         stamp: int
         node: int
         stamp, node = asked
@@ -269,7 +273,7 @@ class E2E(Voter):
             self.route_release(i, self.stamp)  # EE:A6
 
     def route_release(self, i: int, stamp: int) -> None:
-        """That the last tenure is over, and the request of this stamp."""
+        """Tell replica i that the last tenure, and the request with this stamp, are over."""
         heir = self.named_heir()
         self.door.route(
             Release(self.gate, self.keys[i], i, self.me, stamp, self.tenure, self.tenure_lineage, heir, self.heir_stamp)
@@ -287,7 +291,7 @@ class E2E(Voter):
             self.decline(m)
 
     def decline(self, m: Token) -> None:
-        """A request that came late into the queue, when it was over."""
+        """Pass on a token that came for a request which was already over when it was queued."""
         self.out.note("a TOKEN nobody wanted")
         self.take_queue(m.requests)
         self.release_cs()

@@ -1,8 +1,9 @@
-"""The other sides of the End-to-End protocol: replicas that vote, and nodes on the way to them.
+"""The other sides of the End-to-End protocol: replicas that vote, and nodes on the path to them.
 
-Two registers make a replica safe: the vote that is out, and the holder. It votes only if both are empty; a vote is over
-only when the client has given it back or used it; the holder changes only to a newer generation. Any two majorities
-meet in a replica whose vote was used before, so the later winner has seen the earlier generation, and is past it.
+Two registers make a replica safe: the vote that is out, and the holder. A replica votes only if both are empty. A vote
+ends only when the client has given it back or used it. The holder changes only to a newer generation. Any two
+majorities share a replica; its vote for the earlier winner was used before it voted for the later one. So the later
+winner has seen the earlier generation, and takes a higher one.
 """
 
 from fairgate.core.declare import Id, Option, node, record
@@ -16,27 +17,30 @@ from fairgate.protocols.e2e.messages import Enqueue, IAmWinner, Recall, Release,
 
 @record
 class Replica:
-    """What the owner of a replica's key has in mind for it."""
+    """The state of a replica, stored at the node that owns its key."""
 
-    vote: Id = NIL  # whom it has voted for, and not yet heard of again
+    vote: Id = NIL  # the client whose vote is out: not yet used or given back
     vote_stamp: int = 0
     vote_round: int = 0
     vote_known: int = 0
     recalled: bool = False
-    holder: Id = NIL  # who has the token, as far as it knows
+    holder: Id = NIL  # the node that has the token, as far as the replica knows
     holder_stamp: int = 0
-    generation: int = 0  # the last one that it has heard of
+    generation: int = 0  # the latest that it knows of
     lineage: int = 0
-    waiting: list[tuple[int, int, Id, int]] = []  # (-known, stamp, node, round): whom to vote for, best first
+    waiting: list[tuple[int, int, Id, int]] = []  # requests as (-known, stamp, node, round), best first
 
     def is_better(self, known: int, stamp: int, node: Id) -> bool:
-        """... than the request that the vote is out for."""
+        """Is this request better than the one that the vote is out for?"""
         return (-known, stamp, node) < (-self.vote_known, self.vote_stamp, self.vote)
 
 
 @record
 class Entry:
-    """A line of the replica list: this node is in a quorum set. Clean-up leaves the generation, and no owner."""
+    """An entry of the replica list: this node is in the replica's quorum set.
+
+    RELEASE leaves an entry with the generation, but without an owner.
+    """
 
     owner: Id
     generation: int
@@ -46,13 +50,13 @@ class Entry:
 
 @node
 class Voter(Routed):
-    passes = Request  # without an entry it is not intercepted
+    passes = Request  # a node without an entry does not intercept it
 
-    tells: Option[bool] = False  # RESPONSE also where a winner owns the replica, and gets ENQUEUE (papers/e2e.md)
-    replicas: dict[int, Replica] = {}  # those whose keys this node owns, as far as anybody asked
+    tells: Option[bool] = False  # send RESPONSE even if the request was handed to the replica's owner (papers/e2e.md)
+    replicas: dict[int, Replica] = {}  # those whose keys this node owns, created on first use
     entries: dict[int, Entry] = {}  # EE's replica list
 
-    # Nodes on the way.
+    # Nodes on the path.
 
     def forward(self, src: int, msg: Keyed, next_hop: int) -> Keyed | None:
         if isinstance(msg, IAmWinner):
@@ -67,7 +71,7 @@ class Voter(Routed):
         return m.ended == 0
 
     def intercept(self, msg: Request) -> bool:
-        """EE:A2 is there an entry in the replica list?"""
+        """EE:A2 If the replica list has an entry, send ENQUEUE to the owner and return True."""
         entry: Entry | None = self.entries.get(msg.replica)
         if entry is None or entry.owner in (NIL, msg.node):
             return False
@@ -77,22 +81,22 @@ class Voter(Routed):
         return True
 
     def note_owner(self, src: int, m: IAmWinner, next_hop: int) -> None:
-        """EE:A4 Next and Previous are updated as IAMWINNER is routed."""
+        """EE:A4 Next and Previous are updated while IAMWINNER is routed."""
         entry: Entry | None = self.entries.get(m.replica)
         if entry is None or self.is_news(m.generation, entry.generation):
             self.entries[m.replica] = Entry(m.node, m.generation, next_hop, src)
 
     def clean_up(self, m: Release, next_hop: int) -> Keyed | None:
-        """EE:A6 RELEASE goes along the Next pointers, and cleans up."""
+        """EE:A6 RELEASE follows the Next pointers and removes the entries."""
         entry: Entry | None = self.entries.get(m.replica)
         if entry is None:
-            self.entries[m.replica] = Entry(NIL, m.generation, NIL, NIL)  # its IAMWINNER may still come
+            self.entries[m.replica] = Entry(NIL, m.generation, NIL, NIL)  # its IAMWINNER may still arrive
             return m
         if not self.is_news(m.generation + 1, entry.generation):
             return m
         onward: int = entry.next
         self.entries[m.replica] = Entry(NIL, m.generation, NIL, NIL)
-        if onward not in (NIL, next_hop):  # who was next may have left since: it goes where the overlay leads as well
+        if onward not in (NIL, next_hop):  # that node may have left since, so RELEASE also takes the overlay's path
             self.out.note("a RELEASE went both ways")
             self.out.send(onward, m)
         return m
@@ -115,7 +119,7 @@ class Voter(Routed):
 
     def on_request(self, m: Request) -> None:
         r: Replica = self.replica(m.replica)
-        if m.ended >= r.generation and r.holder != NIL:  # what RELEASE is on its way to say
+        if m.ended >= r.generation and r.holder != NIL:  # the RELEASE that says the same is still in transit
             r.generation = m.ended
             r.holder = NIL
         if r.vote == m.node and r.vote_stamp == m.stamp:
@@ -141,18 +145,18 @@ class Voter(Routed):
         self.consider(m.replica, r, m.node, m.stamp, m.round, m.known)
 
     def consider(self, i: int, r: Replica, node: int, stamp: int, round: int, known: int) -> None:
-        """EE:A3 has it voted already? The requester is told whose the replica is."""
+        """EE:A3 Vote for the requester, if possible; otherwise tell it the replica's owner."""
         self.keep(r, node, stamp, round, known)
         self.serve_waiting(i, r)
         if r.vote == node and r.vote_stamp == stamp:
             return
-        if self.tells or r.holder == NIL:  # else ENQUEUE is on its way to the owner, and no answer is needed
+        if self.tells or r.holder == NIL:  # otherwise an ENQUEUE went to the owner, and no answer is needed
             self.respond(i, r, node, stamp, round, False)
         if r.vote != NIL and r.holder == NIL and not r.recalled and r.is_better(known, stamp, node):
             self.recall(i, r, False)
 
     def keep(self, r: Replica, node: int, stamp: int, round: int, known: int) -> None:
-        """One of each node, its latest: a REQUEST that comes late is of a request that is over."""
+        """Keep the latest request of each node: an earlier one that arrives late is over."""
         at: int
         other_stamp: int
         other: int
@@ -167,7 +171,7 @@ class Voter(Routed):
         put(r.waiting, (-known, stamp, node, round))
 
     def serve_waiting(self, i: int, r: Replica) -> None:
-        """Whoever waits here is handed to the holder; if there is none, the best one gets the vote once it is free."""
+        """Hand all waiting requests to the holder. If there is none and the vote is free, vote for the best one."""
         if not r.waiting:
             return
         if r.holder != NIL:
@@ -210,14 +214,14 @@ class Voter(Routed):
         self.use_vote(r, m.node, m.stamp)
         if self.is_news(m.generation + 1, r.generation):
             if m.heir == NIL:
-                r.generation = m.generation  # EE:A6 the owner is reset
+                r.generation = m.generation  # EE:A6 reset the owner
                 r.holder = NIL
             else:
                 self.set_holder(m.replica, r, m.heir, m.heir_stamp, m.generation + 1, m.lineage)
         self.serve_waiting(m.replica, r)
 
     def use_vote(self, r: Replica, node: int, stamp: int) -> None:
-        """Whoever was the owner, or is, has used its vote, or will never use it."""
+        """A node that is or was the owner has used its vote, or will never use it: the vote is no longer out."""
         if r.vote == node and r.vote_stamp <= stamp:
             r.vote = NIL
 
@@ -236,7 +240,7 @@ class Voter(Routed):
         return [(i, self.keys[i]) for i in sorted(self.replicas)]
 
     def on_leave(self) -> None:
-        """A RELEASE may come along Next long after this node has stopped: who is before it trusts the overlay."""
+        """Remove the Next pointers to this node: a RELEASE might follow them long after the node has stopped."""
         for i in sorted(self.entries):
             entry: Entry = self.entries[i]
             if entry.owner != NIL and entry.previous not in (NIL, self.me):

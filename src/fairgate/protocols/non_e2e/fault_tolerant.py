@@ -1,17 +1,17 @@
-"""Non End-to-End under failures: paths are mended (mending.py), and votes are leased for what the paper leaves open.
+"""Non End-to-End under failures: path repair (mending.py), plus leases on votes for cases that the paper leaves open.
 
-With leases (`lease` > 0) nobody need hear of crashes. Messages may be lost or come twice; nodes may lose their memory,
-and leave. A vote is the requester's for one lease, counted from a question (Ping) that the replica has answered (Ack).
-The replica counts longer, by `drift`, and from a later time. A holder asks every third of a lease, and loses its permit
-when fewer than a quorum of its votes are left. An entry lives as long as a vote; then the requests that it keeps go on.
-All requesters ask again, past the entries.
+With leases (`lease` > 0), no crash notifications are needed. Messages may be lost or duplicated, and nodes may lose
+their memory or leave. A requester has a vote for one lease, counted from when it sent a question (Ping) that the
+replica has answered (Ack). The replica counts from a later time, and longer, to allow for `drift`. A holder asks every
+third of a lease, and loses its permit when it has less than a quorum of valid votes. An entry lasts as long as a vote;
+then the requests in its queue are routed on. All requesters ask again, bypassing the entries.
 
-A replica that knows nothing, because it is new to the key or has lost its memory, votes for nobody before a lease is
-over. So no vote is ever given twice at once (`wait`; without it a replica votes at once, as in SG, and resets can let
-two in).
+A replica without state, because its node is new to the key or has lost its memory, does not vote until one lease has
+passed. So no vote is ever given twice at once. Without the option `wait`, such a replica votes at once, as in SG, and
+resets can let two in.
 
-Without leases (`lease` = 0, the default) no message is sent that section IV.B does not send, until something fails.
-Links must be reliable then, and everybody must hear of every crash.
+Without leases (`lease` = 0, the default), until something fails, only the messages of section IV.B are sent. Then links
+must be reliable, and every node must be notified of every crash.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ from fairgate.protocols.non_e2e.messages import Ack, HandOver, Ping
 from fairgate.protocols.non_e2e.protocol import NonE2E
 from fairgate.protocols.non_e2e.state import Ask, Entry, Lease, Replica, find, merged
 
-DRIFT = 10_000  # parts per million by which two clocks may run apart
+DRIFT = 10_000  # parts per million by which two clock rates may differ
 MILLION = 1_000_000
 LIVES = 1 << 20
 VOTE, WAIT, ENTRY = "vote:", "wait:", "entry:"
@@ -39,7 +39,7 @@ class NonE2EFaults(Mending):
         name="non_e2e_faults",
         paper="EE",
         kind="quorum",
-        cost="as non_e2e; with leases 2n more, and 2n for every third of a lease",
+        cost="as non_e2e; with leases 2n more, and 2n per third of a lease",
         survives=("crash with leases", "reset with leases", "loss with leases", "duplication with leases"),
         many=False,
         options=dict(NonE2E.about.options),
@@ -47,14 +47,14 @@ class NonE2EFaults(Mending):
 
     drift: Option[int] = DRIFT
     wait: Option[bool] = True
-    hold: Fixed[int]  # how long a replica counts a vote
+    hold: Fixed[int]  # how long a vote lasts at the replica
     leases: dict[int, Lease] = {}  # the requester's, by replica
-    pings: int = 0  # the last question's number
+    pings: int = 0  # number of the last question
 
     def initialize(self, setup: Setup) -> None:
         Mending.initialize(self, setup)
         self.hold = self.lease + (self.lease // MILLION + 1) * self.drift if self.lease else 0
-        if self.lease:  # a requester that asks more seldom loses one vote before it has the next
+        if self.lease:  # a requester that asked less often would lose one vote before it gets the next
             self.terms.retry = min(self.terms.retry, self.lease // 3)
             self.terms.longest = min(self.terms.longest, self.lease)
 
@@ -74,7 +74,7 @@ class NonE2EFaults(Mending):
         if kind == ENTRY:
             self.out.note("an entry ran out")
             entry = find(self.first, number)
-            assert entry is not None, "its timer goes with it"
+            assert entry is not None, "dropping an entry cancels its timer"
             self.dissolve(entry, False)
         else:
             replica = self.replicas[number]
@@ -111,7 +111,7 @@ class NonE2EFaults(Mending):
         for n in [n for n, sent in lease.questions.items() if sent + self.lease <= self.now]:
             del lease.questions[n]
         msg = Ping(self.gate, self.keys[replica], replica, self.ts, self.me, self.asks[replica].attempt, self.pings)
-        if lease.questions:  # the last one is not answered: perhaps another node has the replica now
+        if lease.questions:  # the last one is unanswered: perhaps another node serves the replica now
             self.door.route(msg)
         else:
             self.out.send(lease.at, msg)
@@ -137,7 +137,7 @@ class NonE2EFaults(Mending):
             self.count_votes()
 
     def lose_vote(self, replica: int) -> None:
-        """It is asked for again, past the entries, under the same number: it was not given back."""
+        """Forget a vote. It will be asked for again, bypassing entries, under the same number: no YIELD was sent."""
         del self.leases[replica]
         ask = self.asks[replica]
         self.voted -= ask.vote
@@ -150,7 +150,10 @@ class NonE2EFaults(Mending):
         return len([lease for lease in self.leases.values() if lease.until > self.now])
 
     def all_heard(self) -> bool:
-        """And has every vote that was offered been confirmed? Who has asked twice waits for the silent no longer."""
+        """Has every replica answered, and is every offered vote confirmed?
+
+        A requester that has asked twice no longer waits for replicas that are silent.
+        """
         for replica in self.leases:
             if not self.asks[replica].vote:
                 return False
@@ -162,7 +165,7 @@ class NonE2EFaults(Mending):
             self.watch()
 
     def watch(self) -> None:
-        """The permit is good as long as a quorum of votes is."""
+        """Set the timer to when less than a quorum of votes is valid: the permit ends then."""
         if self.votes() < self.terms.quorum:
             self.lose("votes were gone")
             return
@@ -170,7 +173,7 @@ class NonE2EFaults(Mending):
         self.set_timer("lease", ends[self.terms.quorum - 1] - self.now)
 
     def lose(self, why: str) -> None:
-        """Nobody is told: the time until the replicas' own leases are over is for whoever was inside to stop."""
+        """Give up the permit without telling anyone: until the replicas' leases end, the user has time to stop."""
         self.forget()
         self.lose_cs(why)
 
@@ -184,7 +187,7 @@ class NonE2EFaults(Mending):
         self.leases.pop(replica, None)
         Mending.give_vote_back(self, replica, ask)
 
-    # The replica: what it votes for is leased, and it can move.
+    # The replica: its votes are leased, and it can move to another node.
 
     def replica(self, number: int) -> Replica:
         if self.lease and self.wait and number not in self.replicas:
@@ -225,7 +228,7 @@ class NonE2EFaults(Mending):
         return (Mending.give_replica(self, i), waits)
 
     def take_replica(self, i: int, state: Key) -> None:
-        """Its leases begin anew: the safe side."""
+        """Take over a replica. Its timers start again with the full time, which is safe."""
         replica, waits = state
         Mending.take_replica(self, i, replica)
         if waits:
@@ -242,17 +245,20 @@ class NonE2EFaults(Mending):
             self.door.route(HandOver(self.gate, self.keys[number], number, replica.owner, tuple(replica.queue)))
 
     def on_handover(self, m: HandOver) -> None:
-        """What was decided here meanwhile stands, even if it was a RELEASE that was faster."""
+        """Take over a replica's vote and queue, unless this node has already decided otherwise.
+
+        A RELEASE that overtook the HandOver counts as such a decision.
+        """
         is_new = m.replica not in self.replicas
         replica = self.replica(m.replica)
         if m.owner and not replica.owner and (is_new or self.is_waiting(m.replica)):
             replica.owner = m.owner
             if self.lease:
-                self.set_timer(f"{VOTE}{m.replica}", self.hold)  # longer than it had: the safe side
+                self.set_timer(f"{VOTE}{m.replica}", self.hold)  # the full time again, which is safe
         replica.queue = merged(replica.queue, m.queue)
         self.vote(m.replica, replica)
 
-    # On the way.
+    # Nodes on the path.
 
     def make_entry(self, entry: Entry) -> None:
         Mending.make_entry(self, entry)
@@ -263,10 +269,10 @@ class NonE2EFaults(Mending):
         Mending.drop_entry(self, replica)
         self.cancel_timer(f"{ENTRY}{replica}")
 
-    # The state, whole.
+    # The whole state.
 
     def leases_key(self) -> Key:
-        """How long ago a lease ended makes no difference."""
+        """An ended lease has 0 time left: how long ago it ended makes no difference."""
         found = [
             (replica, *lease.key_at(self.now))  # type: ignore[attr-defined]  # derived
             for replica, lease in sorted(self.leases.items())

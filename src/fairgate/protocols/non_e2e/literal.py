@@ -1,4 +1,4 @@
-"""Non End-to-End to the letter of EE section IV.B: none of the corrections of protocol.py. For study only."""
+"""Non End-to-End to the letter of EE section IV.B, without the corrections of protocol.py. For study only."""
 
 from fairgate.core.about import About
 from fairgate.core.declare import node
@@ -7,7 +7,7 @@ from fairgate.protocols.non_e2e.protocol import NonE2E
 
 @node
 class NonE2ELiteral(NonE2E):
-    """EE section IV.B as printed: it hangs, and lets two in."""
+    """EE section IV.B as printed. It can hang, and it can let two in."""
 
     about = About(
         name="non_e2e_literal",

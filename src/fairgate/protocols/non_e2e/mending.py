@@ -1,18 +1,19 @@
-"""Non End-to-End when peers crash (EE, section V.B): paths are mended, and what was gathered is not lost.
+"""Non End-to-End with crashes (EE, section V.B): paths are repaired, and gathered queues are not lost.
 
-A node hears that a peer has crashed (`on_crash`). The node before the peer on a path routes the request anew, which
-makes a new path. The node behind it sends a CLEANUP along the old path, which deletes the entries and brings their
-queues to the replica.
+Nodes are notified when a peer has crashed (`on_crash`). On each path through the crashed peer, the node before it
+routes the request again, which makes a new path. The node behind it sends a CLEANUP along the old path, which deletes
+the entries and brings their queues to the replica.
 
-A node that has added to the queue of a RELEASE keeps a copy until the replica has acknowledged it. If that takes too
-long, or the next node has crashed, the keeper routes the copy to the node that owns the key by then: the paper's
-temporary token holder.
+A node that has added requests to the queue of a RELEASE keeps a copy until the replica has acknowledged it. If that
+takes too long, or the next node has crashed, the keeper routes the copy to the node that owns the key by then. The
+paper calls this node the temporary token holder.
 
-Only the news of its owner's crash frees a vote here. So only that news must be true; the rest may be wrong about a peer
-that is alive.
+A vote is freed only when its owner is reported to have crashed. So only those reports must be true; other false reports
+do no harm.
 
-A RELEASE may be lost with the node that it was sent to. So a requester that has heard of a crash asks again, past the
-entries. The replica then tells its owner of the vote once more, and an owner whose request is over answers by RELEASE.
+A RELEASE may be lost with the node that it was sent to. So a requester that has heard of a crash asks again, bypassing
+the entries. The replica then notifies the owner of its vote again, and an owner whose request is over answers with
+RELEASE.
 """
 
 from fairgate.core.declare import Id, Option, node
@@ -22,15 +23,15 @@ from fairgate.protocols.non_e2e.messages import LIFE, Asked, CleanUp, Gathering,
 from fairgate.protocols.non_e2e.protocol import NonE2E
 from fairgate.protocols.non_e2e.state import Entry, Kept, Replica, holder_of, in_order
 
-TRIES = 5  # of a keeper; requesters ask again themselves
+TRIES = 5  # how often a keeper sends its copy; after that, it relies on requesters, which ask again themselves
 
 
 @node
 class Mending(NonE2E):
-    """Not a protocol of its own: fault_tolerant.py adds the leases of votes."""
+    """Not a protocol of its own: fault_tolerant.py adds leases for votes."""
 
-    lease: Option[int] = 0  # a copy is sent again after a third of it; copies are kept only where there are leases
-    crashed: set[int] = set()  # as far as this node has heard
+    lease: Option[int] = 0  # a copy is sent again after a third of it; without leases no copies are kept
+    crashed: set[int] = set()  # peers that this node was told have crashed
     kept: dict[tuple[int, int, int, int], Kept] = {}  # by (replica, ts, node, attempt)
 
     def on_timer(self, name: str) -> None:
@@ -39,7 +40,7 @@ class Mending(NonE2E):
         else:
             NonE2E.on_timer(self, name)
 
-    # The requester asks again where something may be lost.
+    # The requester asks again if a message may be lost.
 
     def request_cs(self) -> None:
         NonE2E.request_cs(self)
@@ -59,7 +60,11 @@ class Mending(NonE2E):
     # The replica.
 
     def on_request(self, src: Id, m: Request) -> None:
-        """A YIELD may be lost with a node on its way: the next attempt says as much. Or a RELEASE: ask the owner."""
+        """Make up for messages that were lost in a crash.
+
+        A later attempt of the owner implies a lost YIELD. A request that bypassed entries suggests a lost RELEASE, so
+        the owner is notified again.
+        """
         replica = self.replica(m.replica)
         if replica.owner and self.follows(m.asked, replica.owner):
             self.out.note("an attempt followed another without a YIELD")
@@ -82,7 +87,7 @@ class Mending(NonE2E):
         if m.keeper != NIL:
             self.out.send(m.keeper, Taken(self.gate, m.replica, m.ts, m.node, m.attempt))
 
-    # On the way.
+    # Nodes on the path.
 
     def pass_request(self, src: Id, m: Request, next_hop: Id) -> Keyed | None:
         return None if m.node in self.crashed else NonE2E.pass_request(self, src, m, next_hop)
@@ -102,7 +107,7 @@ class Mending(NonE2E):
             self.out.send(kept.before, m)
 
     def pass_kept_again(self, crashed: Id) -> None:
-        """To the node that owns the key now. `crashed`: only what went to this node; NIL: all."""
+        """Route copies to the nodes that own the keys now: those that went to the node `crashed`, or all if NIL."""
         for key in sorted(self.kept):
             kept = self.kept[key]
             if crashed in (NIL, kept.next):
@@ -131,7 +136,7 @@ class Mending(NonE2E):
         self.pass_kept_again(peer)
 
     def on_trust(self, peer: Id, detector: str) -> None:
-        """It is back, and remembers nothing."""
+        """The peer is back, without its memory."""
         self.crashed.discard(peer)
 
     def of_the_living(self, queue: list[Asked]) -> list[Asked]:

@@ -4,17 +4,18 @@ from fairgate.core.declare import Fixed, Id, Spread, message
 from fairgate.core.ids import NIL
 from fairgate.core.keyed import Gated, Keyed
 
-LIFE = 20  # bits of an attempt's number below those of its node's life
+LIFE = 20  # an attempt's number has this many bits below those of its node's life
 
-Asked = tuple[int, int, int]  # a request: (ts, node, attempt). Requests queue in this order
+Asked = tuple[int, int, int]  # a request, as (ts, node, attempt). Queues are sorted in this order
 Owner = tuple[int, ...]  # the request that has a replica's vote, or () if no request has it
 
 
 @message("ne.request")
 class Request(Keyed):
-    """REQUEST: `node` asks replica `replica` for its vote. `past`: nodes on the way must not keep it.
+    """REQUEST: `node` asks replica `replica` for its vote.
 
-    `asked` is the tuple that entries and queues keep, so it is made once per request and not once per message.
+    `past` means that nodes on the path must pass it on even if they have an entry. `asked` is the tuple that entries
+    and queues store, so that it is created once per request and not once per message.
     """
 
     replica: int
@@ -30,10 +31,10 @@ class Request(Keyed):
 
 @message("ne.grantreq")
 class GrantReq(Gated):
-    """GRANTREQ: your request (ts, attempt) is known here, and `holder` has the replica.
+    """GRANTREQ: the sender knows the receiver's request (ts, attempt), and `holder` has the replica's vote.
 
-    `way`: a node on the way says so, as far as it can know. `vote`: the replica says so, and its vote is yours.
-    `wanted`: an earlier request waits for that vote.
+    `way`: the sender is a node on the path, and `holder` may be out of date. `vote`: the sender is the replica, and
+    its vote is the receiver's. `wanted`: an earlier request is waiting for that vote.
     """
 
     replica: int
@@ -48,9 +49,10 @@ class GrantReq(Gated):
 
 @message()
 class Gathering(Keyed):
-    """It follows the entries of the request (ts, node, attempt), deletes them and gathers the requests in their queues.
+    """A message that follows the entries of a request, deletes them and gathers the requests in their queues.
 
-    `keeper`: the last node that keeps a copy until the message has arrived, or NIL.
+    The request is (ts, node, attempt). `keeper` is the last node that keeps a copy until the message has arrived, or
+    NIL.
     """
 
     over = True  # is the request over, and its vote free?
@@ -69,9 +71,9 @@ class Gathering(Keyed):
 
 @message("ne.release")
 class Release(Gathering):
-    """RELEASE: the requester has been inside, and gives the vote back.
+    """RELEASE: the requester gives the vote back.
 
-    Its request is over.
+    Its request is over; there will be no further attempt.
     """
 
     def with_queue(self, queue: tuple[Asked, ...], keeper: Id) -> Gathering:
@@ -80,9 +82,9 @@ class Release(Gathering):
 
 @message("ne.yield")
 class Yield(Gathering):
-    """YIELD: nobody won, and the requester gives the vote back.
+    """YIELD: the requester gives the vote back because it has not won.
 
-    This attempt is over; there will be another.
+    This attempt is over; another will follow.
     """
 
     def with_queue(self, queue: tuple[Asked, ...], keeper: Id) -> Gathering:
@@ -91,7 +93,7 @@ class Yield(Gathering):
 
 @message("ne.cleanup")
 class CleanUp(Gathering):
-    """The path of this request was cut behind you: delete its entries. The request goes on along another path."""
+    """The path of this request was cut: delete its entries from here on. The request has taken another path."""
 
     over = False
 
@@ -101,7 +103,7 @@ class CleanUp(Gathering):
 
 @message("ne.ping")
 class Ping(Keyed):
-    """Question n of the request (ts, node, attempt): is the vote of this replica still mine?"""
+    """Question n of the request (ts, node, attempt): does it still have the vote of this replica?"""
 
     replica: int
     ts: int
@@ -112,7 +114,7 @@ class Ping(Keyed):
 
 @message("ne.ack")
 class Ack(Gated):
-    """The answer to question n. `held`: the vote is yours for one lease, counted from when you asked."""
+    """The answer to question n. If `held`, the receiver has the vote for one lease from when it asked."""
 
     replica: int
     ts: int
@@ -123,7 +125,7 @@ class Ack(Gated):
 
 @message("ne.taken")
 class Taken(Gated):
-    """The replica has what you passed on for the request (ts, node, attempt): forget your copy."""
+    """The replica has received what was gathered for the request (ts, node, attempt): drop the copy."""
 
     replica: int
     ts: int
@@ -133,7 +135,7 @@ class Taken(Gated):
 
 @message("ne.skip")
 class Skip(Gated):
-    """I leave: on the path of the request (ts, node, attempt) these two are neighbours now."""
+    """The sender leaves: `previous` and `next` are now neighbours on the path of the request (ts, node, attempt)."""
 
     replica: int
     ts: int
@@ -145,7 +147,7 @@ class Skip(Gated):
 
 @message("ne.handover")
 class HandOver(Keyed):
-    """You own the replica's key now: this is its vote and its queue."""
+    """The vote and the queue of a replica, for the node that owns its key now."""
 
     replica: int
     owner: Owner
@@ -153,4 +155,4 @@ class HandOver(Keyed):
 
     def complete(self) -> None:
         if len(self.owner) not in (0, 3):
-            raise ValueError(f"the owner of a vote is a request (ts, node, attempt) or (), not {self.owner!r}")
+            raise ValueError(f"the owner of a vote must be (ts, node, attempt) or (), not {self.owner!r}")

@@ -1,24 +1,25 @@
-"""Non End-to-End (EE, section IV.B): a quorum of replicas, with partial queues on the way to them.
+"""Non End-to-End (EE, section IV.B): a quorum of replicas, with partial queues on the paths to them.
 
 Theory of operation. Every replica of a gate has one vote, and a node with a majority of the votes is inside. A REQUEST
 is routed to each replica. The nodes that it passes make an entry for that replica in their replica list, and keep every
-later request for it in the entry's own queue instead of passing it on. So few requests reach a replica. The RELEASE of
-the entry's holder goes the same way, deletes the entries and gathers their queues. The replica merges what comes with
-its own queue and votes for the first request.
+later request for it in the entry's queue instead of passing it on. So few requests reach a replica. The RELEASE of the
+request that made the entries follows the same path, deletes them and gathers their queues. The replica merges these
+with its own queue and votes for the first request.
 
-A request is (ts, node, attempt). Each of its votes can be given back by YIELD, and the next attempt asks for it again
-under a higher number: a vote that comes late, or for the second time, is never taken for one that was not given back.
-An entry, a queue and a vote name the request that they are about. If it is over, so are all its earlier attempts.
+A request is (ts, node, attempt). Each of its votes can be given back by YIELD. The next attempt asks for it again under
+a higher number, so a late or duplicated vote is never mistaken for a current one. Entries, queues and votes all name
+their request. If an attempt is over, so are all earlier attempts of the same request.
 
-An entry says who once passed, not who has the vote. It may also be a ghost, made by a REQUEST that its own RELEASE has
-overtaken. So only a replica votes. A node that hears of a request of its own that is over sends the RELEASE again. A
-node that holds votes but does not win asks those replicas that have not answered themselves, past the entries, and then
-stands in all their queues. A replica tells the owner of its vote that an earlier request waits, and an owner that has
-not won gives such votes back. So the earliest of those that hold votes gets them all.
+An entry records a request that passed, not the one that has the vote. It may even be a ghost, made by a REQUEST that
+was overtaken by its own RELEASE. So only a replica votes. A node that hears of a request of its own that is over sends
+the RELEASE again. A node that holds votes but does not win asks the replicas that have not answered again, this time
+bypassing the entries, so that it gets into all their queues. A replica tells the owner of its vote if an earlier
+request is waiting, and an owner that has not won gives such votes back. So the earliest of those that hold votes
+eventually gets them all.
 
-The paper leaves holes here; papers/non_e2e.md lists them, with the tests that fall into them. Each of the class's flags
-mends one. The replica's side is in replica.py, and literal.py is the text as printed. Section V.B, failures, is in
-mending.py and fault_tolerant.py.
+The paper leaves holes; papers/non_e2e.md lists them, with the tests that demonstrate them. Each flag of the class
+enables one correction. The replica's side is in replica.py, and literal.py is the paper as printed. mending.py and
+fault_tolerant.py implement section V.B, failures.
 """
 
 from typing import Any
@@ -48,8 +49,8 @@ from fairgate.protocols.non_e2e.state import (
     without,
 )
 
-SHARES = 8  # a random delay is one to so many eighths
-NO_ASKS: list[Ask] = []  # shared by all nodes that ask for nothing: nearly all, where there are many; so never changed
+SHARES = 8  # a random delay is 1 to 8 eighths of `delay`
+NO_ASKS: list[Ask] = []  # shared by all nodes without a request, to save memory; never modified
 
 
 @node
@@ -65,24 +66,24 @@ class NonE2E(ReplicaSide):
         options={"replicas": REPLICAS, "quorum": 0, "retry": RETRY},
     )
 
-    # What was added to the text. A test leaves each out alone.
-    from_owner = True  # (1) only a RELEASE of its owner frees a replica
-    replicas_vote = True  # (2) a GRANTREQ from the way is information: no vote, and no reason to give votes back
-    asks_again = True  # (3) a node that holds votes and does not win asks the replicas themselves, past the entries
+    # Corrections of the paper. Tests disable each one alone.
+    from_owner = True  # (1) only a RELEASE from its owner frees a replica
+    replicas_vote = True  # (2) a GRANTREQ from a node on the path is no vote, and no reason to give votes back
+    asks_again = True  # (3) a node that holds votes but does not win asks the replicas again, bypassing the entries
     yield_gathers = True  # (4) YIELD deletes entries and gathers queues as RELEASE does,
-    by_number = True  # and both delete their own request only, not all of the node's
-    answers_late = True  # (5) a GRANTREQ for a request that is over is answered by RELEASE
+    by_number = True  # and both delete their own request only, not all requests of the node
+    answers_late = True  # (5) a GRANTREQ for a request that is over is answered with RELEASE
     attempts = True  # (6) a vote that was given back is asked for under a new number
-    earliest_keeps = True  # (7) a vote is given back only if an earlier request waits for it
+    earliest_keeps = True  # (7) a vote is given back only if an earlier request is waiting for it
 
-    life: int = 0  # drawn by a node that may have lost its memory: its requests are not those from before
-    # The requester.
+    life: int = 0  # random if the node may have lost its memory, to tell its requests from those before
+    # Requester.
     ts: int = NIL
     delay: int = 0  # before asking again
-    asks: list[Ask]  # by replica, while a request is under way
-    voted: Fixed[int] = 0  # how many of them have voted: to count ten is to look into memory ten times
-    # On the way.
-    first: Entry | None = None  # of the replica list, which is linked: most nodes have one entry or none
+    asks: list[Ask]  # by replica, while there is a request
+    voted: Fixed[int] = 0  # how many of them have voted; counting them each time would cost many memory accesses
+    # Node on the path.
+    first: Entry | None = None  # of the replica list, a linked list: most nodes have one entry or none
 
     def initialize(self, setup: Setup) -> None:
         ReplicaSide.initialize(self, setup)
@@ -106,7 +107,7 @@ class NonE2E(ReplicaSide):
         ask.heard = False
         self.door.route(Request(self.gate, self.keys[replica], replica, asked, past))
 
-    def release_cs(self) -> None:  # EE:B4, where it begins
+    def release_cs(self) -> None:  # EE:B4, at the requester
         ts: int = self.ts
         asks: list[Ask] = self.asks
         self.forget()
@@ -163,10 +164,10 @@ class NonE2E(ReplicaSide):
             self.ask_later()
 
     def wait_for_votes(self) -> None:
-        """The requests before this one will be released: nothing is to be done."""
+        """Nothing to do: this request gets its votes when the earlier ones are released."""
 
     def all_heard(self) -> bool:
-        """Has every GRANTREQ of this round reached its destination?"""
+        """Has every replica answered in this round?"""
         heard: int = 0
         ask: Ask
         for ask in self.asks:
@@ -174,11 +175,11 @@ class NonE2E(ReplicaSide):
         return heard == len(self.asks)
 
     def somebody_wins(self) -> bool:
-        """By what was heard in this round, does another node have a majority?"""
+        """Does another node have a majority, by the answers of this round?"""
         return most_held(self.asks, self.me) >= self.terms.quorum
 
     def yield_votes(self) -> None:  # EE:B5, B6
-        """Those that an earlier request waits for."""
+        """Give back the votes that earlier requests are waiting for."""
         given: bool = False
         for replica in range(len(self.asks)):
             ask: Ask = self.asks[replica]
@@ -207,7 +208,8 @@ class NonE2E(ReplicaSide):
             self.ask_again()
 
     def ask_again(self) -> None:
-        """EE:B6 for the votes that were given back. If it has others, it asks for those it lacks, past the entries."""
+        """EE:B6 Ask for the votes that were given back. If it has other votes, ask for all missing ones, bypassing the
+        entries."""
         self.delay = min(2 * self.delay, self.terms.longest)
         all_once_more: bool = self.may_be_lost()
         past: bool = self.terms.asks_again and (all_once_more or self.votes() > 0)
@@ -220,10 +222,10 @@ class NonE2E(ReplicaSide):
                 self.ask(replica, asked, True)
 
     def may_be_lost(self) -> bool:
-        """May a replica that has answered not know this request any more?"""
+        """Could a replica that has answered have forgotten this request since?"""
         return False
 
-    # On the way.
+    # Nodes on the path.
 
     def forward(self, src: Id, msg: Keyed, next_hop: Id) -> Keyed | None:
         if isinstance(msg, Request):
@@ -241,7 +243,7 @@ class NonE2E(ReplicaSide):
         if entry is None:
             self.make_entry(Entry(m.replica, m.node, m.ts, m.attempt, src, next_hop))
             return m
-        if is_of(entry, m) and self.terms.attempts:  # it comes again; its entry is no reason to keep it
+        if is_of(entry, m) and self.terms.attempts:  # the entry's own request comes again: pass it on
             entry.next = next_hop
             if src != self.me:
                 entry.previous = src
@@ -264,34 +266,34 @@ class NonE2E(ReplicaSide):
             return m
         self.drop_entry(m.replica)
         onward: Gathering = self.keep(m.with_queue(tuple(merged(entry.queue, m.queue)), m.keeper), entry.next)
-        if entry.next != next_hop:  # the quorum set is where the REQUEST went, but that node may have left since
+        if entry.next != next_hop:  # follow the REQUEST's path too; not only that, as the node may have left
             self.out.send(entry.next, onward)
         return onward
 
     def keep(self, onward: Gathering, next_hop: Id) -> Gathering:
-        """A subclass keeps a copy, in case the message gets lost on its way."""
+        """A hook for a subclass that keeps a copy, in case the message gets lost."""
         return onward
 
     def drop_entry(self, replica: int) -> None:
         self.first = without(self.first, replica)
 
-    # A key gets another owner.
+    # Keys change owners.
 
     def on_range(self, start: Place, end: Place) -> None:
-        """A node that plays a replica is not on the way to it."""
+        """Drop entries of replicas that this node serves now: it is no longer on the path to them."""
         entry: Entry
         for entry in in_order(self.first):
             if is_between(self.keys[entry.replica], start, end):
                 self.dissolve(entry, False)
 
     def on_leave(self) -> None:
-        """Its quorum sets close up: a RELEASE may come long after this node has stopped."""
+        """Connect its neighbours on each path: a RELEASE may arrive long after this node has stopped."""
         entry: Entry
         for entry in in_order(self.first):
             for peer in sorted({entry.previous, entry.next} - {self.me}):
                 news = Skip(self.gate, entry.replica, entry.ts, entry.node, entry.attempt, entry.previous, entry.next)
                 self.out.send(peer, news)
-            self.dissolve(entry, True)  # past the entries, or this node would make one again
+            self.dissolve(entry, True)  # bypassing entries, or this node would make one again
 
     def on_skip(self, src: Id, m: Skip) -> None:
         entry = find(self.first, m.replica)
@@ -299,7 +301,7 @@ class NonE2E(ReplicaSide):
             skip(entry, src, m)
 
     def dissolve(self, entry: Entry, past: bool) -> None:
-        """The entry has no use any more: the requests that it keeps go on."""
+        """Delete an entry, and route the requests in its queue on to the replica."""
         self.drop_entry(entry.replica)
         for asked in entry.queue or ():
             self.route_again(entry.replica, asked, past)
@@ -307,7 +309,7 @@ class NonE2E(ReplicaSide):
     def route_again(self, number: int, asked: Asked, past: bool) -> None:
         self.door.route(Request(self.gate, self.keys[number], number, asked, past))
 
-    # The state, whole.
+    # The whole state.
 
     def first_key(self) -> Key:
         return tuple([entry.key() for entry in in_order(self.first)])  # type: ignore[attr-defined]  # derived

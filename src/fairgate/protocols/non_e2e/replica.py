@@ -1,4 +1,4 @@
-"""The replica's side of Non End-to-End (EE:B3, and B4 where it ends): its vote, its queue, and how it moves."""
+"""The replica's side of Non End-to-End: its vote, its queue, and how it moves (EE:B3, and the end of B4)."""
 
 from fairgate.core.declare import Fixed, Id, node
 from fairgate.core.kbr import Routed
@@ -8,7 +8,7 @@ from fairgate.core.setup import Setup
 from fairgate.protocols.non_e2e.messages import LIFE, Asked, Gathering, GrantReq, Owner, Request
 from fairgate.protocols.non_e2e.state import Replica, Terms, is_earlier, merged, terms_of
 
-NO_REPLICAS: dict[int, Replica] = {}  # shared by all nodes that play no replica: nearly all, so it is never changed
+NO_REPLICAS: dict[int, Replica] = {}  # shared by all nodes that serve no replica, to save memory; never modified
 
 
 @node
@@ -44,7 +44,10 @@ class ReplicaSide(Routed):
             self.inform(m, replica.owner[1], False)
 
     def vote(self, number: int, replica: Replica) -> None:
-        """For the first in the queue, if the vote is free. If not, its owner hears once that an earlier one waits."""
+        """Vote for the first request in the queue, if the vote is free.
+
+        If it is not, tell its owner, once, that an earlier request is waiting.
+        """
         if not replica.queue:
             return
         if not replica.owner:
@@ -62,7 +65,7 @@ class ReplicaSide(Routed):
         ts, node, attempt = replica.owner
         self.out.send(node, GrantReq(self.gate, number, ts, attempt, node, False, True, replica.wanted, self.clock))
 
-    def on_gathering(self, src: Id, m: Gathering) -> None:  # EE:B4, where it ends
+    def on_gathering(self, src: Id, m: Gathering) -> None:  # EE:B4, at the replica
         replica: Replica = self.replica(m.replica)
         replica.queue = merged(replica.queue, m.queue)
         if m.over:
@@ -76,7 +79,7 @@ class ReplicaSide(Routed):
         self.out.send(m.node, news)
 
     def is_own(self, m: Gathering, asked: Owner) -> bool:
-        """Is this the request that the message is about? Its earlier attempts are over as well."""
+        """Is this the message's request? Its earlier attempts count too, because they are over as well."""
         node: int = asked[1]
         if node != m.node or not self.terms.by_number:
             return node == m.node
@@ -90,7 +93,7 @@ class ReplicaSide(Routed):
             if self.is_own(m, queue[at]):
                 del queue[at]
 
-    # A key gets another owner.
+    # Keys change owners.
 
     def played(self) -> list[tuple[int, int]]:
         return [(number, self.keys[number]) for number in sorted(self.replicas)]

@@ -1,4 +1,4 @@
-"""What nodes of Non End-to-End keep: the replica list, the role of a replica, and what a requester knows of each."""
+"""The state of Non End-to-End nodes: the replica list, replicas, and what a requester knows about each replica."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from fairgate.core.setup import Setup
 from fairgate.protocols.non_e2e.messages import Asked, Gathering, Owner, Request, Skip
 
 RETRY = 2_000_000_000  # ns: the first delay before asking again
-CAP = 16  # times that
+CAP = 16  # the longest delay, as a multiple of the first
 
 
 @record
 class Terms:
-    """What all nodes of a gate have in common: numbers from the setup, and their class's corrections of the text."""
+    """What all nodes of a gate share: parameters from the setup, and which corrections of the paper are enabled."""
 
     quorum: int
     retry: int
@@ -30,7 +30,7 @@ class Terms:
 
 
 def terms_of(kind: Any, setup: Setup, replicas: int) -> Terms:
-    """One object for all nodes of a gate: a run makes a hundred thousand of them."""
+    """The Terms of a gate. All its nodes share one object, because a run may have a hundred thousand nodes."""
     terms: Terms | None = setup.shared.get(kind)
     if terms is None:
         quorum: int = setup.options.get("quorum", 0) or replicas // 2 + 1
@@ -52,24 +52,25 @@ def terms_of(kind: Any, setup: Setup, replicas: int) -> Terms:
     return terms
 
 
-# On the way.
+# Nodes on the path.
 
 
 @record
 class Entry:
-    """Of the replica list: (Replica Id, Node Id, Next, Previous, Replica Request Queue).
+    """An entry of the replica list: (Replica Id, Node Id, Next, Previous, Replica Request Queue).
 
-    There are very many: the ids of simulated nodes are small, and it has no methods, so no pointer to them.
+    There are very many, so it is compact: ids are 32-bit (those of simulated nodes are small), and it has no methods,
+    which saves the pointer to a method table.
     """
 
     replica: Small
-    node: Small  # Node Id, with the number of its request
+    node: Small  # Node Id; with ts and attempt, the request that made the entry
     ts: int
     attempt: int
     previous: Small
     next: Small
-    queue: list[Asked] | None = None  # made for the first request: most entries keep none
-    after: "Fixed[Entry | None]" = None  # in the list
+    queue: list[Asked] | None = None  # created with its first request, as most entries have none
+    after: "Fixed[Entry | None]" = None  # the next entry in the list
 
 
 def holder_of(entry: Entry) -> Asked:
@@ -89,7 +90,7 @@ def keep_in(entry: Entry, asked: Asked) -> None:
 
 
 def skip(entry: Entry, gone: Id, m: Skip) -> None:
-    """A neighbour of this node on the path has left it."""
+    """Update the pointers of an entry after the neighbour `gone` has left the path."""
     if entry.next == gone:
         entry.next = m.next
     if entry.previous == gone:
@@ -97,14 +98,14 @@ def skip(entry: Entry, gone: Id, m: Skip) -> None:
 
 
 def find(entry: Entry | None, replica: int) -> Entry | None:
-    """The replica's entry, in the list that starts with this one."""
+    """The replica's entry in the list that starts with this one, or None."""
     while entry is not None and entry.replica != replica:
         entry = entry.after
     return entry
 
 
 def without(entry: Entry | None, replica: int) -> Entry | None:
-    """The list that starts with this entry, and the replica's entry no longer in it."""
+    """The list that starts with this entry, without the replica's entry."""
     if entry is None or entry.replica == replica:
         return None if entry is None else entry.after
     entry.after = without(entry.after, replica)
@@ -112,7 +113,7 @@ def without(entry: Entry | None, replica: int) -> Entry | None:
 
 
 def in_order(entry: Entry | None) -> list[Entry]:
-    """The list that starts with this entry, by Replica Id."""
+    """The list that starts with this entry, sorted by Replica Id."""
     found: dict[int, Entry] = {}
     while entry is not None:
         found[entry.replica] = entry
@@ -122,7 +123,7 @@ def in_order(entry: Entry | None) -> list[Entry]:
 
 @record
 class Kept:
-    """What was passed on and has not arrived yet."""
+    """A copy of a message that was passed on and has not arrived yet."""
 
     msg: Gathering
     before: Id  # the keeper before this one
@@ -135,15 +136,15 @@ class Kept:
 
 @record
 class Replica:
-    """The role of a replica: its vote and its queue."""
+    """The state of a replica: its vote and its queue."""
 
     owner: Owner = ()
     queue: list[Asked] = []
-    wanted: bool = False  # does the owner know that an earlier request waits?
+    wanted: bool = False  # was the owner told that an earlier request is waiting?
 
 
 def merged(one: list[Asked] | None, other: tuple[Asked, ...]) -> list[Asked]:
-    """The first queue, with what the other has besides."""
+    """The first queue, with the requests of the second added in order. The first one may be changed in place."""
     if not one:
         return list(other)
     asked: Asked
@@ -153,7 +154,7 @@ def merged(one: list[Asked] | None, other: tuple[Asked, ...]) -> list[Asked]:
 
 
 def is_earlier(a: Owner, b: Owner) -> bool:
-    """Was the one request made before the other? The attempts make no difference."""
+    """Was request a made before request b? Attempts are ignored."""
     ts: int = a[0]
     other: int = b[0]
     return ts < other or (ts == other and a[1] < b[1])
@@ -164,18 +165,18 @@ def is_earlier(a: Owner, b: Owner) -> bool:
 
 @record
 class Ask:
-    """What a requester knows of one replica."""
+    """What a requester knows about one replica."""
 
     attempt: int
-    asked: bool = False  # is this attempt under way?
-    heard: bool = False  # did the replica answer in this round?
+    asked: bool = False  # was a REQUEST with this attempt sent?
+    heard: bool = False  # has the replica answered in this round?
     holder: Id = NIL
     vote: bool = False
-    wanted: bool = False  # by an earlier request
+    wanted: bool = False  # is an earlier request waiting for the vote?
 
 
 def most_held(asks: list[Ask], me: Id) -> int:
-    """By what was heard, so many replicas have voted for the same other node."""
+    """The largest number of replicas that, by their answers, have voted for the same other node."""
     counts: dict[int, int] = {}
     ask: Ask
     for ask in asks:
@@ -186,7 +187,7 @@ def most_held(asks: list[Ask], me: Id) -> int:
 
 @record
 class Lease:
-    """Of a vote that was offered: the node that has the replica, the end, and the questions under way."""
+    """The lease of a vote that was offered: the node that serves the replica, the end, and unanswered questions."""
 
     at: Id
     until: Moment

@@ -1,1 +1,1 @@
-"""Sigma (SG) and the strawman that it improves on: replicas with one vote each."""
+"""Sigma (SG) and the strawman that it improves on: mutual exclusion by the votes of replicas."""

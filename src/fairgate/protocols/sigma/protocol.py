@@ -1,20 +1,22 @@
 """Sigma: SG section IV, figures 5 and 6, with what they leave out.
 
-Theory of operation. As in the strawman a client asks all replicas for their votes and is inside with m of them; but a
-replica that has voted puts the request into its queue, by timestamp, and votes for the next one when its owner
-releases. Requests reach the replicas in different orders, so the votes may be split and nobody has m. A client that
-sees that (nobody can have m) yields: it gives its votes back and goes into the queues, and the replicas vote again, for
-the earliest request each of them knows. In the end they all know the same ones, and the earliest wins.
+Theory of operation. As in the strawman, a client asks all replicas for their votes and enters with m of them. But a
+replica that has already voted queues the request by timestamp, and votes for the next one when its owner releases.
+Requests reach the replicas in different orders, so the votes may be split such that nobody can get m. A client that
+detects this yields: it gives its votes back and joins the queues, and each replica votes again, for the earliest
+request it knows. Eventually all replicas know the same requests, and the earliest one wins.
 
-What the figures need besides, to be safe and live where messages overtake each other (papers/sigma.md has the ledger,
-and what happens without each): numbers on everything (votes.py); YIELD names the vote that it gives back; a request
-that is known is not queued twice (`is_known`); a vote for a request that is over is released (`refuse`); a client whom
-a replica promotes forgets the owners before it (`forget_served`), whose releases are on their way; a vote that came
-straight back is kept for a while (`may_yield`); a replica tells its owner that an earlier request waits (`inquire`).
+The figures need several additions to be safe and live when messages overtake each other. papers/sigma.md lists them,
+with what happens without each:
+  - requests, responses and votes are numbered (votes.py), and YIELD names the vote that it gives back;
+  - a known request is not queued twice (`is_known`);
+  - a vote for a request that is over is released (`refuse`);
+  - a client that gets a vote in its turn forgets earlier owners, whose releases are on their way (`forget_served`);
+  - a vote that came straight back after a yield is kept for a while (`may_yield`);
+  - a replica tells its owner that an earlier request is waiting (`inquire`).
 
-Informed backoff: a RESPONSE says after what time to ask again, Tw = Tcs (P + 1/2), and the client does, after `retry`
-percent of that (0: never). So a replica that lost its memory gets its queue back, and what the network loses is made
-good.
+Informed backoff: a RESPONSE says when to ask again, Tw = Tcs (P + 1/2), and the client does so after `retry` percent of
+that time (0: never). This restores the queue of a replica that has lost its memory, and makes up for lost messages.
 """
 
 from typing import Any
@@ -37,17 +39,17 @@ class Sigma(Strawman):
         name="sigma",
         paper="SG",
         kind="quorum",
-        cost="4n at most loads, and 2n a retry",
+        cost="4n at most loads, and 2n per retry",
         survives=("crash", "reset", "loss", "duplication"),
         open_membership=True,
         options={**BALLOT},
     )
 
-    backoff: Fixed[int] = 0  # no round is lost here
+    backoff: Fixed[int] = 0  # unused: Sigma has no rounds to lose
     retry: Option[int] = RETRY
     prime: Option[bool] = True
-    probing: bool = False  # is the first question out, that tells the time?
-    primed_at: Moment = NEVER  # when the clock last heard of the others
+    probing: bool = False  # is the first question, which updates the clock, unanswered?
+    primed_at: Moment = NEVER  # when this node last received another node's clock
 
     def initialize(self, setup: Setup) -> None:
         Strawman.initialize(self, setup)
@@ -57,7 +59,7 @@ class Sigma(Strawman):
     # The client.
 
     def request_cs(self) -> None:
-        """Who has not heard of this gate for long asks one replica first: an old clock would jump the queues."""
+        """A client that has not heard from the gate lately asks one replica first: an old clock would jump queues."""
         self.probing = self.prime and (self.primed_at == NEVER or self.now - self.primed_at > RESEND)
         self.begin()
 
@@ -74,7 +76,7 @@ class Sigma(Strawman):
             Strawman.ask_all(self)
 
     def probed(self, r: Resp, m: Response) -> None:
-        """The others are asked now, and if there were later requests than this one, all are, with a new timestamp."""
+        """The first replica has answered: ask the others too. If our clock was behind, start again with a new one."""
         other: Resp
         self.probing = False
         if m.clock > self.ts:
@@ -92,7 +94,7 @@ class Sigma(Strawman):
         if self.probing:
             self.probed(r, m)
             return
-        promoted: bool = m.grant != 0 and r.seq != 0 and r.grant == 0  # not at once, but in its turn
+        promoted: bool = m.grant != 0 and r.seq != 0 and r.grant == 0  # a vote after waiting, not the first answer
         self.learn(r, m)
         if m.grant and m.grant == r.yielded:
             self.out.note("a replica has not heard of a yield")
@@ -110,14 +112,15 @@ class Sigma(Strawman):
                 self.keep_a_while(r)
 
     def retry_later(self, r: Resp, wait: int) -> None:
-        """Informed backoff."""
+        """Informed backoff: ask again after `retry` percent of Tw."""
         if self.resend:
             self.look_later(r, max(wait * self.retry // 100, self.resend // 100))
 
     def forget_served(self) -> None:
-        """Replicas vote in the order of timestamps: owners before us that we heard of elsewhere have left by now.
+        """Forget owners with earlier requests than ours: replicas vote by timestamp, so those owners have left by now.
 
-        Whoever voted for them votes for us next, or has lost its memory: then it must be asked, and not after Tw.
+        The replicas that we last saw voting for them will vote for us next, unless they have lost their memory. So ask
+        them again soon, instead of after Tw.
         """
         r: Resp
         for r in self.resp:
@@ -131,14 +134,14 @@ class Sigma(Strawman):
                     self.look_later(r, self.resend)
 
     def keep_a_while(self, r: Resp) -> None:
-        """This vote came back: twice as long each time before it is yielded again, or it would go back and forth."""
+        """Keep a vote that came back after a yield, for twice as long each time. Else it would go back and forth."""
         r.delay = min(r.delay * 2, self.resend * 16 + 1) if r.delay else self.resend // 8 + 1
         r.hold = self.now + r.delay
         if self.resend:
             self.look_later(r, r.delay)
 
     def contend(self) -> None:
-        """Not won. Case 2: somebody else has; wait. Case 3: nobody can; yield."""
+        """Not won. Case 2: others have won, so wait. Case 3: nobody can win, so yield."""
         r: Resp
         weight: int
         if self.votes and self.votes < self.answered:
@@ -158,7 +161,7 @@ class Sigma(Strawman):
                     self.give_back(r)
 
     def yield_wanted(self) -> None:
-        """Votes that an earlier request waits for, as this one has not got all it asked for."""
+        """Give back votes that an earlier request is waiting for."""
         r: Resp
         for r in self.resp:
             if r.grant and r.wanted:
@@ -195,7 +198,7 @@ class Sigma(Strawman):
             self.contend()
 
     def release_votes(self) -> None:
-        """Release(CS): all replicas know of this request, or will."""
+        """Release(CS), to all replicas: each of them knows of this request, or will."""
         r: Resp
         for r in self.resp:
             self.reach(r, Release(self.gate, r.key, r.i, self.me, self.life, self.ts))
@@ -218,7 +221,10 @@ class Sigma(Strawman):
             self.inquire(rep)
 
     def is_known(self, rep: Replica, m: Request) -> bool:
-        """A request that comes again is answered again; a later one of the same client ends the one before."""
+        """Handle repeated and outdated requests. A later request of the same client ends its previous one.
+
+        Returns False if the request is new.
+        """
         if m.client == rep.Cowner and m.life == rep.life:
             if m.ts == rep.Towner:
                 self.renew(rep, m.age)
@@ -248,22 +254,22 @@ class Sigma(Strawman):
         return w.ts < rep.Towner or (w.ts == rep.Towner and w.client < rep.Cowner)
 
     def is_overdue(self, rep: Replica) -> bool:
-        """The owner has taken longer than two usually do: its RELEASE may be lost, and it says so if it is asked."""
+        """Has the owner taken more than twice the usual time? Then its RELEASE may be lost; an inquiry will show it."""
         return self.now - rep.busy_since > 2 * (rep.Tcs if rep.Tcs else self.resend)
 
     def inquire(self, rep: Replica) -> None:
-        """As Maekawa's INQUIRE."""
+        """Like Maekawa's INQUIRE."""
         self.tell_owner(rep)
 
     def tell_owner(self, rep: Replica) -> None:
-        """That it is the owner, and whether an earlier request waits."""
+        """Tell the owner that it has the vote, and whether an earlier request is waiting for it."""
         wanted = bool(rep.Queue) and self.is_ahead(rep, rep.Queue[0])
         self.respond(rep, rep.Cowner, rep.life, rep.Towner, rep.age, 0, wanted)
 
     def tell_waiter(self, rep: Replica, w: Waiter) -> None:
-        """With Tw = Tcs (P + 1/2)."""
+        """Answer a waiting client, with Tw = Tcs (P + 1/2)."""
         Tcs: int = rep.Tcs if rep.Tcs else self.resend
-        P: int = rep.place(w.ts, w.client) if Tcs else 0  # where nothing is asked again it makes no difference
+        P: int = rep.place(w.ts, w.client) if Tcs else 0  # irrelevant if Tcs is 0
         self.respond(rep, w.client, w.life, w.ts, w.age, Tcs * (2 * P + 1) // 2, False)
 
     def on_release_message(self, m: Release) -> None:
@@ -278,7 +284,7 @@ class Sigma(Strawman):
             rep.remove(w)
 
     def observe(self, rep: Replica) -> None:
-        """Tcs, from release to release."""
+        """Update Tcs, the average time from release to release."""
         if rep.busy_since != NEVER:
             took: int = self.now - rep.busy_since
             rep.Tcs = (7 * rep.Tcs + took) // 8 if rep.Tcs else took
@@ -295,7 +301,7 @@ class Sigma(Strawman):
         Strawman.vote(self, rep, client, life, ts, age)
 
     def resp_queue(self, rep: Replica) -> None:
-        """RespQueue(): the first in the queue is the owner now, and hears of it."""
+        """RespQueue(): vote for the first request in the queue."""
         w: Waiter = rep.Queue[0]
         rep.remove(w)
         self.vote(rep, w.client, w.life, w.ts, w.age)
@@ -312,7 +318,7 @@ class Sigma(Strawman):
             self.tell_waiter(rep, w)
 
     def is_current(self, rep: Replica, m: Yield) -> bool:
-        """Is it the vote that the replica has given, and not one of an earlier time?"""
+        """Does the YIELD name the vote that the replica has given now, not an earlier one?"""
         return m.client == rep.Cowner and m.life == rep.life and m.inc == self.life and m.grant == rep.grant
 
     def show(self) -> dict[str, Any]:
@@ -322,7 +328,7 @@ class Sigma(Strawman):
 
 @node
 class SigmaLiteral(Sigma):
-    """Figures 5 and 6 to the letter: no numbers, no leases, no second question. For comparison (papers/sigma.md)."""
+    """Figures 5 and 6 to the letter: no numbers, no leases, no repeated questions. For comparison (papers/sigma.md)."""
 
     about = About(
         name="sigma_literal",
@@ -342,14 +348,14 @@ class SigmaLiteral(Sigma):
             return
         self.hear(m.clock)
         if self.ts == NIL or self.inside:
-            return  # nothing is said of what comes to who wants nothing
+            return  # the paper does not say what to do with a response that nobody waits for
         r: Resp = self.resp[m.i]
         self.learn(r, m)
         self.count(r, m.owner, m.owner_ts, int(m.owner == self.me))
         self.judge()
 
     def may_yield(self, r: Resp) -> bool:
-        """Whoever yields to itself gets it back at once, and would never come to the end of the step."""
+        """A node that yields to its own replica would get the vote back at once, and loop forever within one step."""
         return r.node != self.me
 
     def on_request(self, m: Request) -> None:
@@ -368,7 +374,7 @@ class SigmaLiteral(Sigma):
         if m.client == rep.Cowner:
             self.free(rep)
             return
-        for w in rep.Queue:  # where it may stand twice
+        for w in rep.Queue:  # which may contain the client twice
             if w.client == m.client:
                 rep.remove(w)
                 return

@@ -1,6 +1,7 @@
-"""The side of the replicas that the strawman and Sigma share: lending the vote, and answering.
+"""The replica's side of the strawman and Sigma: lending the vote, and answering.
 
-votes.py says what the fields mean. Whom to vote for is the protocol's own affair: `on_request`, `on_release_message`.
+votes.py explains the fields. Each protocol decides for itself which request to vote for (`on_request`,
+`on_release_message`).
 """
 
 from typing import Any
@@ -16,14 +17,14 @@ from fairgate.protocols.sigma.votes import Ballot, Replica, Response, ballot_of
 
 LEASE = 10_000_000_000  # ns
 DRIFT = 10_000  # parts per million
-RESEND = 1_000_000_000  # ns until a question without an answer is asked again; 0: never
+RESEND = 1_000_000_000  # ns until an unanswered question is repeated; 0: never
 LIVES = 1 << 62
 MILLION = 1_000_000
 
 
 @node
 class Voters(Routed):
-    """A node that plays replicas; the options are those of both sides."""
+    """A node that serves replicas. It declares the options of both the replica's and the client's side."""
 
     timed = True
 
@@ -36,11 +37,11 @@ class Voters(Routed):
     hold_time: Fixed[int]
     ballot: Fixed[Ballot]
     voters: Fixed[tuple[Place, ...]]  # the key of replica i; the places of all members if zones vote
-    life: int = NIL  # drawn when it is first needed
-    clock: int = 0  # Lamport's
+    life: int = NIL  # drawn at random on first use
+    clock: int = 0  # Lamport clock
     seq: int = 0  # of the last RESPONSE
-    replicas: dict[int, Replica] = {}  # those that this node plays
-    lease_at: Fixed[Moment] = NEVER  # when the timer `lease` is armed for
+    replicas: dict[int, Replica] = {}  # those that this node serves, by number
+    lease_at: Fixed[Moment] = NEVER  # when the timer `lease` is due
 
     def initialize(self, setup: Setup) -> None:
         self.direct = self.responses == "direct"
@@ -69,12 +70,12 @@ class Voters(Routed):
         rep.Towner = ts
         rep.life = life
         rep.age = age
-        rep.grant = self.seq + 1  # the number of the RESPONSE that tells of it
+        rep.grant = self.seq + 1  # the number of the RESPONSE that announces it
         self.lend(rep)
         self.tell_owner(rep)
 
     def renew(self, rep: Replica, age: int) -> None:
-        """The owner asks again."""
+        """The owner has asked again: extend its lease."""
         if age > rep.age:
             rep.age = age
         self.lend(rep)
@@ -109,7 +110,7 @@ class Voters(Routed):
             self.door.route(msg)
 
     def on_range(self, start: Place, end: Place) -> None:
-        """Replicas whose keys are another node's now begin there with nothing in their memory."""
+        """Drop replicas whose keys another node owns now. They start there with an empty memory."""
         for i in sorted(self.replicas):
             if not is_between(self.voters[i], start, end):
                 del self.replicas[i]
@@ -122,12 +123,12 @@ class Voters(Routed):
         return rep.key_at(self.now)
 
     def take_replica(self, i: int, state: Key) -> None:
-        """With its vote, which lasts as long as it did, and by no means less."""
+        """Take over a replica with its vote. The vote's lease lasts at least as long as before."""
         self.my_life()
         rep: Replica = Replica.from_key(state, self.now)
         self.replicas[i] = rep
         self.hear(rep.Towner)
-        self.seq = max(self.seq, rep.grant)  # no vote of this node has the number of that one
+        self.seq = max(self.seq, rep.grant)  # so that no later vote of this node gets the same number
         if rep.until < self.lease_at:
             self.lease_at = rep.until
             self.set_timer("lease", max(rep.until - self.now, 0))

@@ -1,11 +1,12 @@
-"""The strawman of SG section III: ask all replicas for their votes, and whoever fails to get m gives back what it got.
+"""The strawman of SG section III: ask all replicas for their votes, and release them all if m are out of reach.
 
-Theory of operation. As in ALOHA, nobody waits in a queue: a replica that has voted says no, and who can no longer have
-m votes releases those it has and asks again after a random time. It works while few want in, and not at all when many
-do. votes.py says what a vote is, and why it is worth something on a network that loses and reorders.
+Theory of operation. As in ALOHA, there are no queues: a replica that has voted refuses other requests, and a client
+that can no longer get m votes releases those it has and asks again after a random time. This works under light load,
+and not at all under heavy load. votes.py explains what a vote is, and why votes are safe on a network that loses and
+reorders messages.
 
-Sigma (protocol.py) is built on this class: the client's count of votes, its leases and its finding of replicas are
-here, lending and answering in replica.py.
+Sigma (protocol.py) extends this class. The client's counting of votes, its leases and its addressing of replicas are
+here; lending votes and answering are in replica.py.
 """
 
 from typing import Any
@@ -19,8 +20,8 @@ from fairgate.core.units import NEVER
 from fairgate.protocols.sigma.replica import Voters
 from fairgate.protocols.sigma.votes import Release, Replica, Request, Resp, Response
 
-PATIENCE = 8  # times `resend`: until a silent replica costs the round
-BACKOFF = 2_000_000_000  # ns: SG gives no law, so it is uniform up to this
+PATIENCE = 8  # multiple of `resend` after which a silent replica makes the client give up the round
+BACKOFF = 2_000_000_000  # ns: SG gives no distribution, so it is uniform up to this
 
 BALLOT = {"replicas": "2k+1", "quorum": "m = n // (k+1) + 1", "voting": ("replicas", "zones")}  # options of votes.py
 
@@ -32,7 +33,7 @@ class Strawman(Voters):
         name="strawman",
         paper="SG",
         kind="quorum",
-        cost="3n, and 3n a round that is lost",
+        cost="3n, and 3n per lost round",
         survives=("crash", "reset", "loss", "duplication"),
         open_membership=True,
         options={**BALLOT},
@@ -43,22 +44,22 @@ class Strawman(Voters):
     whole: Fixed[int]
     needed: Fixed[int]
     k: Fixed[int]
-    ts: int = NIL  # of the request that is under way
+    ts: int = NIL  # timestamp of the current request
     started: Moment = NEVER  # when it began
-    resp: list[Resp] = []  # made for the first request
-    # Counted from `resp`.
+    resp: list[Resp] = []  # created with the first request
+    # Totals over `resp`.
     mine: Fixed[int] = 0  # weight of our votes
     votes: Fixed[int] = 0  # their number
-    heard: Fixed[int] = 0  # weight of the replicas that others are known to own
+    heard: Fixed[int] = 0  # weight of the replicas that are known to have voted for others
     answered: Fixed[int] = 0  # number of replicas that have answered this request
-    tally: Fixed[dict[int, int]] = {}  # another owner -> weight of its replicas
-    # When the timers are armed for.
+    tally: Fixed[dict[int, int]] = {}  # other owner -> weight of the replicas that voted for it
+    # When the timers `look` and `permit` are due.
     look_at: Fixed[Moment] = NEVER
     permit_at: Fixed[Moment] = NEVER
 
     def initialize(self, setup: Setup) -> None:
         Voters.initialize(self, setup)
-        self.renewal = self.lease // 3 if self.lease else NEVER  # a renewal that gets lost leaves time for another
+        self.renewal = self.lease // 3 if self.lease else NEVER  # if one renewal is lost, there is time for another
         self.whole = self.ballot.whole
         self.needed = self.ballot.needed
         self.k = setup.k
@@ -69,7 +70,7 @@ class Strawman(Voters):
         self.begin()
 
     def begin(self) -> None:
-        """Request(CS) in SG's figure 5: a new timestamp, and everybody is asked."""
+        """Request(CS) in SG's figure 5: take a new timestamp and ask all replicas."""
         self.clock += 1
         self.ts = self.clock
         self.started = self.now
@@ -80,7 +81,7 @@ class Strawman(Voters):
         self.ask_all()
 
     def weigh(self) -> None:
-        """Each replica's key and weight, as the ballot has them."""
+        """Set each replica's key and weight from the ballot."""
         r: Resp
         for r in self.resp:
             r.key = self.voters[r.i]
@@ -98,7 +99,7 @@ class Strawman(Voters):
         self.reach(r, Request(self.gate, r.key, r.i, self.me, self.life, self.ts, self.now - self.started))
 
     def reach(self, r: Resp, msg: Keyed) -> None:
-        """Straight to who played the replica last, if that is known; else it is looked up."""
+        """Send directly to the node that last served the replica, if known; otherwise route by key."""
         if r.node == NIL:
             self.door.route(msg)
         else:
@@ -108,7 +109,7 @@ class Strawman(Voters):
 
     def on_response(self, m: Response) -> None:
         if m.client != self.me:
-            return  # it was routed, and its client is gone
+            return  # it was routed by the client's place, and that client has left
         self.hear(m.clock)
         if m.ts != self.ts or m.life != self.life:
             if m.grant:
@@ -127,26 +128,26 @@ class Strawman(Voters):
         self.count(r, m.owner, m.owner_ts, m.grant)
 
     def can_spare(self, r: Resp) -> bool:
-        """Are the others enough? Only those count that one may come in by: of the rest the lease may be over soon, or
-        is, and somebody else has them."""
+        """Are the other votes enough? Only those with a long enough lease count: another lease may have ended, and that
+        vote may already be somebody else's."""
         if not self.lease:
             return self.mine - r.weight >= self.needed
         return self.valid(self.renewal) - (r.weight if r.until > self.now + self.renewal else 0) >= self.needed
 
     def spare(self, r: Resp) -> None:
-        """A vote that is not needed: where several may be inside, it is another one's way in."""
+        """Release a vote that is not needed: if k > 1, another client may need it to enter."""
         self.out.note("a vote too many")
         self.reach(r, Release(self.gate, r.key, r.i, self.me, self.life, self.ts))
         self.uncount(r)
         r.due = NEVER
 
     def refuse(self, m: Response) -> None:
-        """A vote for a request that is over, or that a node asked for before it lost its memory."""
+        """Release a vote for a request that is over, or that this node made before it lost its memory."""
         self.out.note("a vote for a request that is over")
         self.out.send(m.node, Release(self.gate, self.voters[m.i], m.i, self.me, m.life, m.ts))
 
     def is_old(self, r: Resp, m: Response) -> bool:
-        """Late, or doubled. Incarnations have no order: who answers the later question is the later one."""
+        """Is this RESPONSE late or duplicated? Incarnations have no order: the answer to a later question is newer."""
         if r.inc in (NIL, m.inc):
             return m.seq <= r.seq
         if m.age > r.age:
@@ -155,14 +156,14 @@ class Strawman(Voters):
             return False
         if m.age == r.age:
             self.out.note("two incarnations answer one question")
-            self.uncount(r)  # nobody knows whose vote it is: our question is open again
+            self.uncount(r)  # it is not clear which of them has the vote, so treat the question as unanswered
             r.silent = True
             if self.resend:
                 self.look_later(r, self.resend)
         return True
 
     def learn(self, r: Resp, m: Response) -> None:
-        """What every RESPONSE tells, whoever is the owner."""
+        """Record what every RESPONSE contains, whoever the owner is."""
         if r.seq == 0:
             self.answered += 1
         r.node = m.node
@@ -182,7 +183,7 @@ class Strawman(Voters):
             self.mine += r.weight
             self.votes += 1
             if self.lease:
-                r.until = self.started + r.age + self.lease  # counted from asking
+                r.until = self.started + r.age + self.lease  # counted from when the question was sent
                 self.look_later(r, r.until - self.now - self.lease * 2 // 3)
         else:
             self.tally[owner] = self.tally.get(owner, 0) + r.weight
@@ -204,7 +205,7 @@ class Strawman(Voters):
         r.owner_ts = NIL
 
     def judge(self) -> None:
-        """Won, or not yet?"""
+        """Enter if we have won, lose the permit if we no longer have enough votes, else `contend`."""
         if self.inside:
             if self.mine < self.needed:
                 self.lose("votes lost")
@@ -214,7 +215,7 @@ class Strawman(Voters):
             self.contend()
 
     def contend(self) -> None:
-        """Whoever can no longer win releases what it has and backs off."""
+        """If we can no longer win, release our votes and back off."""
         if self.whole - self.heard < self.needed:
             self.out.note("a round is lost")
             self.lose_round()
@@ -223,18 +224,18 @@ class Strawman(Voters):
         self.release_votes()
         self.set_timer("again", 1 + self.out.choose(self.backoff))
 
-    # Inside, and out again.
+    # Entering and leaving.
 
     def win(self) -> None:
         if self.lease and self.valid(self.renewal) < self.needed:
-            self.out.note("votes that must be renewed before they count")  # which `look` does, as soon as they come
+            self.out.note("votes that must be renewed before they count")  # `look` does that as soon as they arrive
             return
         self.enter_cs(NIL, NIL)
         if self.inside and self.lease:
             self.watch()
 
     def valid(self, margin: int) -> int:
-        """Weight of the votes whose lease is not over for so long."""
+        """The weight of our votes whose leases last longer than `margin` from now."""
         r: Resp
         weight: int = 0
         for r in self.resp:
@@ -243,7 +244,7 @@ class Strawman(Voters):
         return weight
 
     def watch(self) -> None:
-        """The permit is looked at again when the first of the leases ends that have not yet."""
+        """Set the timer that checks the permit again when the next lease ends."""
         r: Resp
         end: int = NEVER
         for r in self.resp:
@@ -255,7 +256,7 @@ class Strawman(Voters):
 
     def lose(self, why: str) -> None:
         if self.lease:
-            self.end_request()  # the votes run out by themselves: until then whoever was inside has time to stop
+            self.end_request()  # the votes' leases expire by themselves; until then, the user has time to stop
         else:
             self.release_votes()
         self.lose_cs(why)
@@ -264,7 +265,7 @@ class Strawman(Voters):
         self.release_votes()
 
     def release_votes(self) -> None:
-        """Release(CS): all that we have, and what may be on its way to us."""
+        """Release(CS): the votes that we have, and those that may be in transit to us."""
         r: Resp
         for r in self.resp:
             if r.grant or r.silent:
@@ -283,12 +284,12 @@ class Strawman(Voters):
     # A replica.
 
     def on_request(self, m: Request) -> None:
-        """A vote if it is free; the owner's name if not."""
+        """Vote for the client if the replica is free; otherwise answer with the owner's id."""
         self.hear(m.ts)
         rep: Replica = self.replica(m.i)
         if m.client == rep.Cowner and m.life == rep.life:
             if m.ts < rep.Towner:
-                return  # late: that request is over
+                return  # a late message of a request that is over
             if m.ts == rep.Towner:
                 self.renew(rep, m.age)
                 return
@@ -304,10 +305,10 @@ class Strawman(Voters):
         if m.client == rep.Cowner and m.life == rep.life and m.ts >= rep.Towner:
             self.free(rep)
 
-    # Time.
+    # Timers.
 
     def look_later(self, r: Resp, delay: int) -> None:
-        """Or earlier, if that was the plan."""
+        """Look at this replica again after the delay, or earlier if that is already planned."""
         due: int = self.now + delay if delay > 0 else self.now
         if due < r.due:
             r.due = due
@@ -326,11 +327,11 @@ class Strawman(Voters):
         elif name == "lease":
             self.lease_at = NEVER
             self.end_leases()
-        elif self.requesting_cs and self.ts == NIL:  # again
+        elif self.requesting_cs and self.ts == NIL:  # the timer is `again`
             self.begin()
 
     def look(self) -> None:
-        """Ask again whom it is time to ask."""
+        """Deal with all replicas that are due."""
         r: Resp
         for r in self.resp:
             if r.due <= self.now:
@@ -341,8 +342,11 @@ class Strawman(Voters):
                 self.look_later(r, r.due - self.now)
 
     def look_at_one(self, r: Resp) -> None:
-        """Nobody waits for the silent for ever: others that said no may be free by now, and hear of it in the next
-        round. Not sooner, though: a message may take longer than `resend`, and then all rounds would be lost."""
+        """Ask the replica again, or give up the round if it has been silent for too long.
+
+        A client must not wait forever for a silent replica: others that refused may be free by now, and are asked in
+        the next round. But giving up after one `resend` would lose every round if messages take longer than that.
+        """
         if r.grant or (r.silent and self.now - self.started < PATIENCE * self.resend):
             self.ask_again(r)
         elif r.silent and not self.inside:
@@ -364,7 +368,7 @@ class Strawman(Voters):
         else:
             self.watch()
 
-    # The state, whole.
+    # The whole state.
 
     def loaded(self) -> None:
         r: Resp

@@ -1,25 +1,27 @@
-"""What the strawman and Sigma share: replicas with one vote each, and what a client knows of them (SG sections II-III).
+"""Messages and records of the strawman and Sigma: replicas with one vote each (SG sections II-III).
 
-Theory of operation. A gate has n replicas. They are names on the circle of keys; whoever owns the key of a name plays
-the replica. A replica votes for one request at a time, its owner. A client that has m votes is inside. Two winners need
-2m votes of n replicas: one of them would have had to vote twice, which only a replica that lost its memory does.
+Theory of operation. A gate has n replicas. They are names on the circle of keys; the node that owns the key of a name
+serves that replica. A replica votes for one request at a time; that client is its owner. A client with m votes is
+inside. Two winners would need 2m votes of n replicas, so some replica would have voted twice. That only happens if a
+replica loses its memory.
 
-All that has to hold while messages are lost, doubled and overtaken, so everything has a number:
+This must hold while messages are lost, duplicated and reordered, so everything is numbered:
 
-- A request is (client, life, ts). `ts` is a Lamport clock's, `life` a number drawn by a node that knows nothing yet: a
-  node that lost its memory is never taken for what it was before.
-- A RESPONSE has its replica's incarnation `inc` (the life of the node that plays it) and a number `seq`, by which late
-  ones are dropped. `grant` is the number of the vote: that of the RESPONSE that first told of it; 0 if the vote is
-  somebody else's.
-- A vote is lent (`lease`, 0: for good). The replica counts from the moment it votes, and a little longer, by what
-  clocks may run apart (`drift`); the client from the moment it asked. No clock is compared with another one: a REQUEST
-  says its `age`, how long after the start of the request it was sent, and the RESPONSE says it again. Asking again
-  renews.
+- A request is (client, life, ts). `ts` is a Lamport timestamp. `life` is a random number that a node draws when it has
+  no memory yet, so a node that lost its memory is not mistaken for its former self.
+- A RESPONSE carries the replica's incarnation `inc` (the life of the node that serves it) and a number `seq`, by which
+  late ones are recognised and dropped. `grant` is the number of the vote: the `seq` of the RESPONSE that first
+  announced it, or 0 if the vote is not the receiver's.
+- A vote is lent for the time `lease` (0: without limit). The replica counts it from the moment it votes, plus a margin
+  for clock drift (`drift`); the client counts it from the moment it asked. Clock readings are never compared: a REQUEST
+  contains its `age`, the time from the start of the request until it was sent, and the RESPONSE repeats it. Asking
+  again renews the lease.
 
-A client's record of a replica (`Resp`) keeps the node that plays it: later messages are sent there, and routed on from
-there if it is no longer the owner of the key. If an answer fails to come, the replica is looked up again.
+A client's record of a replica (`Resp`) contains the node that serves it. Later messages are sent directly to that node,
+which routes them on if it no longer owns the key. If no answer arrives, the replica is looked up again by routing.
 
-`voting` = "zones" is SG section VII: every member votes, with its share of the circle, and m/n of the circle wins.
+`voting` = "zones" is SG section VII: every member votes with the weight of its share of the circle, and m/n of the
+circle wins.
 """
 
 from fairgate.core.declare import Fixed, Id, Moment, Place, message, record
@@ -31,12 +33,12 @@ from fairgate.core.node import Record
 from fairgate.core.setup import Setup
 from fairgate.core.units import NEVER
 
-ZONE_BITS = 24  # shares of the circle are counted without so many of their last bits, so that sums stay below 2^63
+ZONE_BITS = 24  # low bits dropped from shares of the circle, so that their sums stay below 2^63
 
 
 @message("sg.request")
 class Request(Keyed):
-    """REQUEST(R[i], id, timestamp): vote for me."""
+    """REQUEST(R[i], id, timestamp): the client asks replica i for its vote."""
 
     i: int
     client: Id
@@ -47,7 +49,7 @@ class Request(Keyed):
 
 @message("sg.release")
 class Release(Keyed):
-    """RELEASE(R[i], id): this request needs your vote no more, whether it has it or not."""
+    """RELEASE(R[i], id): the request no longer needs the vote of replica i, whether it has it or not."""
 
     i: int
     client: Id
@@ -57,7 +59,7 @@ class Release(Keyed):
 
 @message("sg.yield")
 class Yield(Keyed):
-    """YIELD(R[i], id): RELEASE and REQUEST in one, of the vote `grant` of the incarnation `inc`."""
+    """YIELD(R[i], id): RELEASE and REQUEST in one, for the vote `grant` of the incarnation `inc`."""
 
     i: int
     client: Id
@@ -69,45 +71,45 @@ class Yield(Keyed):
 
 @message("sg.response")
 class Response(Keyed):
-    """RESPONSE(R[i], owner, timestamp), to the request (client, life, ts)."""
+    """RESPONSE(R[i], owner, timestamp): replica i's answer to the request (client, life, ts)."""
 
     i: int
     client: Id
     life: int
     ts: int
-    age: int  # of the last question that the replica had from this request
-    node: Id  # who plays the replica
+    age: int  # of the latest question that the replica received from this request
+    node: Id  # the node that serves the replica
     inc: int
     seq: int
     grant: int
     owner: Id
     owner_ts: int
-    clock: int  # the replica's: the latest timestamp it has seen
-    wait: int  # Tw: ask again after that time
-    wanted: bool  # somebody with an earlier request waits for this vote of yours
+    clock: int  # the replica's clock: the latest timestamp it has seen
+    wait: int  # Tw: ask again after this time
+    wanted: bool  # is an earlier request waiting for this vote?
 
 
 @record
 class Resp(Record):
-    """resp[i]: what a client knows of replica i. Only the node outlives a request: `clear` forgets the rest."""
+    """resp[i]: what a client knows about replica i. Only the node outlives a request; `clear` resets the rest."""
 
     i: int
-    node: Id  # who played the replica last; NIL: not known
-    key: Fixed[Place] = 0  # the ballot's
+    node: Id  # the node that last served the replica; NIL: not known
+    key: Fixed[Place] = 0  # from the ballot
     weight: Fixed[int] = 0
     inc: int = NIL
-    seq: int = 0  # of the last RESPONSE that counted; 0: none has come
+    seq: int = 0  # of the last RESPONSE that was accepted; 0: none yet
     age: int = NIL  # of the last question that was answered
     owner: Id = NIL  # NIL: not known
     owner_ts: int = NIL
-    grant: int = 0  # the vote that we have
-    until: Moment = NEVER  # when its lease is over
+    grant: int = 0  # the number of our vote; 0: none
+    until: Moment = NEVER  # when its lease ends
     due: Moment = NEVER  # when to look at this replica again
-    silent: bool = False  # did it leave our last question unanswered, so far?
-    yielded: int = 0  # the last vote that we gave back (Sigma)
-    wanted: bool = False  # does an earlier request wait for our vote? (Sigma)
-    hold: Moment = NEVER  # until when a vote that came straight back is kept (Sigma)
-    delay: int = 0  # and for how long that is (Sigma)
+    silent: bool = False  # is our last question still unanswered?
+    yielded: int = 0  # number of the last vote that we gave back (Sigma)
+    wanted: bool = False  # is an earlier request waiting for our vote? (Sigma)
+    hold: Moment = NEVER  # keep a vote that came straight back until then (Sigma)
+    delay: int = 0  # how long that is (Sigma)
 
 
 @record
@@ -125,9 +127,9 @@ class Waiter:
 
 @record
 class Replica(Record):
-    """A replica's state, in SG's names, and of its owner's request besides `life`, `age` and the vote's number.
+    """A replica's state in SG's names, plus `life` and `age` of its owner's request and the number of its vote.
 
-    The strawman's has no queue. Of one client at most one request is in the queue: `waiting` finds it.
+    In the strawman, the queue stays empty. It contains at most one request per client, which `waiting` finds.
     """
 
     i: int
@@ -136,11 +138,11 @@ class Replica(Record):
     life: int = NIL
     age: int = NIL
     grant: int = 0
-    until: Moment = NEVER  # when the owner's lease is over
+    until: Moment = NEVER  # when the owner's lease ends
     Queue: list[Waiter] = []  # by timestamp and client
     waiting: Fixed[dict[int, Waiter]] = {}
     Tcs: int = 0  # SG section IV: the average time from release to release; 0: not known yet
-    busy_since: Moment = NEVER  # the last release, or the vote that followed a time without an owner
+    busy_since: Moment = NEVER  # time of the last release, or of the first vote after a time without an owner
 
     def complete(self) -> None:
         w: Waiter
@@ -148,7 +150,10 @@ class Replica(Record):
             self.waiting[w.client] = w
 
     def place(self, ts: int, client: Id) -> int:
-        """Where such a request stands in the queue, or would: mostly at the end, as its timestamp is the latest."""
+        """The index of this request in the queue, or where it would be inserted.
+
+        Usually that is the end, because its timestamp is the latest; so the end is tried first.
+        """
         w: Waiter
         low: int = 0
         high: int = len(self.Queue)
@@ -172,12 +177,12 @@ class Replica(Record):
 
     def remove(self, w: Waiter) -> None:
         self.Queue.pop(self.place(w.ts, w.client))
-        self.waiting.pop(w.client, None)  # gone already if it was there twice, as in the literal Sigma
+        self.waiting.pop(w.client, None)  # may be gone already: in SigmaLiteral a client can be in the queue twice
 
 
 @record
 class Ballot:
-    """Who votes, with what weight, and how much of it all is needed: the same for all nodes of a gate."""
+    """The voters, their weights, and the weight needed to win. All nodes of a gate share one ballot."""
 
     keys: tuple[Place, ...]
     weights: tuple[int, ...]
@@ -186,7 +191,7 @@ class Ballot:
 
 
 def ballot_of(setup: Setup) -> Ballot:
-    """The one ballot of all nodes of this setup."""
+    """The ballot that all nodes of this setup share."""
     ballot: Ballot | None = setup.shared.get("ballot")
     if ballot is None:
         ballot = setup.shared["ballot"] = make_ballot(setup)
@@ -194,7 +199,7 @@ def ballot_of(setup: Setup) -> Ballot:
 
 
 def make_ballot(setup: Setup) -> Ballot:
-    """Raises ValueError where so many votes would not let k in."""
+    """Compute the ballot. Raises ValueError if replicas and quorum do not let exactly k in."""
     n = replica_count(setup)
     m: int = setup.options.get("quorum", n // (setup.k + 1) + 1)
     if setup.options.get("voting", "replicas") == "zones":
@@ -205,13 +210,13 @@ def make_ballot(setup: Setup) -> Ballot:
     needed = -(-whole * m // n)  # m/n of it, rounded up
     if not 1 <= m <= n or whole // needed != setup.k:
         raise ValueError(
-            f"{m} of {n} votes let {n // max(m, 1)} in, and k is {setup.k}: choose other replicas or quorum"
+            f"{m} of {n} votes let {n // max(m, 1)} in, but k is {setup.k}: change the number of replicas or the quorum"
         )
     return Ballot(keys, weights, whole, needed)
 
 
 def zones(members: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """SG section VII: each member, found at its own place, with its share of the circle: from its predecessor on."""
+    """SG section VII: the place of each member, and its share of the circle, which starts after its predecessor."""
     places = sorted([place_of(member) for member in members])
     if len(places) == 1:
         return tuple(places), (1,)
