@@ -84,9 +84,9 @@ def test_the_words_for_the_models(text: str, expected: type) -> None:
         ("uniform:1", "cannot read --latency uniform:1: write it as uniform:0.02,0.18"),
         ("uniform:1,2,3", "cannot read --latency uniform:1,2,3: write it as uniform:0.02,0.18"),
         ("uniform:a,b", "cannot read --latency uniform:a,b: write it as uniform:0.02,0.18"),
-        ("uniform:2,1", "--latency uniform:2,1: the bounds must be 0 or more and in order"),
-        ("uniform:-1,1", "--latency uniform:-1,1: the bounds must be 0 or more and in order"),
-        ("uniform:0,inf", "--latency uniform:0,inf: the bounds must be 0 or more and in order"),
+        ("uniform:2,1", "--latency uniform:2,1: the bounds must be at least 0, the lower one first"),
+        ("uniform:-1,1", "--latency uniform:-1,1: the bounds must be at least 0, the lower one first"),
+        ("uniform:0,inf", "--latency uniform:0,inf: the bounds must be at least 0, the lower one first"),
         ("no/such/file", "cannot read the latency file no/such/file: No such file or directory"),
     ],
 )
@@ -144,15 +144,15 @@ def test_a_file_is_a_latency_of_the_command_line(tmp_path: Path) -> None:
 GZIPPED = gzip.compress(b"0,10\n10,0\n" * 100, mtime=0)
 
 ERRORS: dict[str, tuple[str | bytes, str]] = {
-    "empty": ("", "{} has 0 nodes, 3 were asked for: use a larger file or fewer --nodes"),
-    "too small": ("0,10\n10,0\n", "{} has 2 nodes, 3 were asked for: use a larger file or fewer --nodes"),
-    "ragged": ("0,10,20\n10,0\n20,40,0\n", "{}: row 2 has 2 entries, the matrix has 3 rows"),
-    "not square": ("0,1,2,3\n" * 3, "{}: row 1 has 4 entries, the matrix has 3 rows"),
+    "empty": ("", "{} has 0 nodes, but --nodes is 3: use a larger file or fewer nodes"),
+    "too small": ("0,10\n10,0\n", "{} has 2 nodes, but --nodes is 3: use a larger file or fewer nodes"),
+    "ragged": ("0,10,20\n10,0\n20,40,0\n", "{}: row 2 has 2 entries, but the matrix has 3 rows"),
+    "not square": ("0,1,2,3\n" * 3, "{}: row 1 has 4 entries, but the matrix has 3 rows"),
     "words": ("0,10,20\n10,far,40\n20,40,0\n", "{}: row 2 is not a row of numbers: '10,far,40'"),
     "not a number": ("0,nan,20\n" * 3, "{}: row 1 is not a row of numbers: '0,nan,20'"),
     "infinite": ("0,inf,20\n" * 3, "{}: row 1 is not a row of numbers: '0,inf,20'"),
-    "below zero": ("0,10,20\n10,0,-1\n20,40,0\n", "{}: row 2 has no latencies, or one below zero"),
-    "a name alone": ("a;\nb;\nc;\n", "{}: row 1 has no latencies, or one below zero"),
+    "below zero": ("0,10,20\n10,0,-1\n20,40,0\n", "{}: row 2 is empty or has a negative latency"),
+    "a name alone": ("a;\nb;\nc;\n", "{}: row 1 is empty or has a negative latency"),
     "a pair is missing": (
         "node 1\nnode 2\nnode 3\n1,2 10000\n1,3 20000\n",
         "{} has no latency between its nodes 2 and 3",

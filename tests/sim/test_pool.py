@@ -83,10 +83,10 @@ def test_a_client_that_is_gone_is_never_asked() -> None:
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"warmup_seconds": 600.0}, "--warmup-seconds must be 0 or more, and less than --seconds"),
-        ({"warmup_seconds": 500.0}, "--warmup-seconds 500 leaves nothing of --seconds 500"),
-        ({"rounds": 3}, "--rounds N is for --workload rounds, and at least 1"),
-        ({"churn": 3}, "--churn is an even number of nodes that come or go in each of --rounds"),
+        ({"warmup_seconds": 600.0}, "--warmup-seconds must be at least 0 and less than --seconds"),
+        ({"warmup_seconds": 500.0}, "--warmup-seconds 500 leaves nothing to measure of --seconds 500"),
+        ({"rounds": 3}, "--rounds must be at least 1, and needs --workload rounds"),
+        ({"churn": 3}, "--churn must be an even number of nodes, and needs --rounds"),
         ({"resources": 0}, "--resources must be at least 1, not 0"),
         ({"requesters": 51}, "--requesters must be 0..50 (the number of nodes), not 51"),
     ],

@@ -91,10 +91,10 @@ def test_a_replica_that_loses_its_memory_is_the_owner_of_its_key() -> None:
         ),
         ({"options": {"replicas": 61}}, "--replicas must be 1..60 (the number of nodes), not 61"),
         ({"resources": 0}, "--resources must be at least 1, not 0"),
-        ({"churn": 3}, "--churn is an even number of nodes that come or go in each of --rounds"),
-        ({"requests": 61}, "--requests 61 for each resource, but only 60 nodes ask"),
+        ({"churn": 3}, "--churn must be an even number of nodes, and needs --rounds"),
+        ({"requests": 61}, "--requests must be at most 60 per resource (the number of requesters), not 61"),
         ({"requesters": 61}, "--requesters must be 0..60 (the number of nodes), not 61"),
-        ({"workload": "closed"}, "--rounds N is for --workload rounds, and at least 1"),
+        ({"workload": "closed"}, "--rounds must be at least 1, and needs --workload rounds"),
     ],
 )
 def test_a_config_that_makes_no_sense_is_told_in_one_line(change: dict[str, object], line: str) -> None:
