@@ -1,4 +1,4 @@
-"""What a person asks the simulator for: faults and configurations, read or refused in one line."""
+"""Input of the simulator: faults and configurations, parsed or refused in one line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairgate.sim.config import Config
 from fairgate.sim.faults import Faults, parse_faults
 
 
-def test_faults_are_read() -> None:
+def test_faults_are_parsed() -> None:
     text = "crash:3@100, crash:*2@10+5, reset:1@7+2, loss:0.05, dup:.01, reorder:0.2, partition:0-1.5/2@60+30, detect:3"
     faults = parse_faults(text, 6)
     assert faults.crashes == [(3, 100 * SECOND)]
@@ -53,7 +53,7 @@ def test_faults_are_read() -> None:
         ("trust:inf", "trust must be a time in seconds, not 'inf'"),
     ],
 )
-def test_faults_that_make_no_sense_are_told_in_one_line(text: str, line: str) -> None:
+def test_nonsensical_faults_are_refused_in_one_line(text: str, line: str) -> None:
     with pytest.raises(BadInput) as wrong:
         parse_faults(text, 5)
     assert str(wrong.value) == line
@@ -85,7 +85,7 @@ def test_faults_that_make_no_sense_are_told_in_one_line(text: str, line: str) ->
         ({"workload": "rounds", "askers": 6}, "--askers must be 1..5 (the number of nodes), not 6"),
     ],
 )
-def test_a_config_that_makes_no_sense_is_told_in_one_line(change: dict[str, Any], line: str) -> None:
+def test_a_nonsensical_config_is_refused_in_one_line(change: dict[str, Any], line: str) -> None:
     with pytest.raises(BadInput) as wrong:
         build(replace(Config(nodes=5, k=2), **change))
     assert str(wrong.value) == line

@@ -1,4 +1,4 @@
-"""How long messages are under way: the models, and the files that a matrix can be read from."""
+"""Latency models, and the files that a matrix can be read from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairgate.sim.latency_files import read_matrix
 from fairgate.sim.stream import Stream
 
 MS = 1_000_000
-THREE_MS = [[0, 5 * MS, 10 * MS], [5 * MS, 0, 20 * MS], [10 * MS, 20 * MS, 0]]  # one way, of 10, 20 and 40 ms
+THREE_MS = [[0, 5 * MS, 10 * MS], [5 * MS, 0, 20 * MS], [10 * MS, 20 * MS, 0]]  # half of 10, 20 and 40 ms
 
 
 # The models.
@@ -52,7 +52,7 @@ def round_trips(seed: int, n: int = 200) -> list[int]:
     return [2 * latency.delay(i, j) for i, j in combinations(range(n), 2)]
 
 
-def test_the_wide_area_is_kings_as_the_paper_quotes_it() -> None:
+def test_the_wide_area_matches_king_as_the_paper_quotes_it() -> None:
     """A mean round trip around 182 ms, at most around 800 ms, highly heterogeneous."""
     seeds = [round_trips(seed) for seed in range(30)]
     assert fmean(map(fmean, seeds)) == pytest.approx(182 * MS, rel=0.03)
@@ -65,13 +65,13 @@ def test_the_wide_area_of_a_seed_is_always_the_same() -> None:
     assert round_trips(1, 20) == round_trips(1, 20) != round_trips(2, 20)
 
 
-# What a person writes.
+# The notation of --latency.
 
 
 @pytest.mark.parametrize(
     ("text", "expected"), [("1", Latency), ("0", Latency), ("uniform:0.02,0.18", Uniform), ("wan", WideArea)]
 )
-def test_the_words_for_the_models(text: str, expected: type) -> None:
+def test_each_model_has_its_notation(text: str, expected: type) -> None:
     assert type(make_latency(Config(latency=text))) is expected
 
 
@@ -90,13 +90,13 @@ def test_the_words_for_the_models(text: str, expected: type) -> None:
         ("no/such/file", "cannot read the latency file no/such/file: No such file or directory"),
     ],
 )
-def test_what_makes_no_sense_is_told_in_one_line(text: str, line: str) -> None:
+def test_a_nonsensical_latency_is_refused_in_one_line(text: str, line: str) -> None:
     with pytest.raises(BadInput) as wrong:
         make_latency(Config(latency=text))
     assert str(wrong.value) == line
 
 
-# Files: the same three nodes in every form.
+# Files: the same three nodes in every format.
 
 FORMS = {
     "csv": "0,10,20\n10,0,40\n20,40,0\n",
@@ -118,12 +118,12 @@ def file(folder: Path, text: str | bytes) -> str:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_is_read(tmp_path: Path, form: str) -> None:
+def test_every_format_is_read(tmp_path: Path, form: str) -> None:
     assert read_matrix(file(tmp_path, FORMS[form]), 3) == THREE_MS
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_may_be_gzipped(tmp_path: Path, form: str) -> None:
+def test_every_format_may_be_gzipped(tmp_path: Path, form: str) -> None:
     assert read_matrix(file(tmp_path, gzip.compress(FORMS[form].encode())), 3) == THREE_MS
 
 
@@ -136,7 +136,7 @@ def test_directions_may_differ(tmp_path: Path) -> None:
     assert read_matrix(file(tmp_path, "node x\nnode y\nx,y 10000\ny,x 30000\n"), 2) == [[0, 5 * MS], [15 * MS, 0]]
 
 
-def test_a_file_is_a_latency_of_the_command_line(tmp_path: Path) -> None:
+def test_a_file_may_be_given_as_the_latency(tmp_path: Path) -> None:
     latency = make_latency(Config(nodes=3, k=1, latency=file(tmp_path, FORMS["csv"])))
     assert [latency.delay(1, other) for other in range(3)] == THREE_MS[1]
 
@@ -171,7 +171,7 @@ ERRORS: dict[str, tuple[str | bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_a_bad_file_is_told_in_one_line(tmp_path: Path, name: str) -> None:
+def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, name: str) -> None:
     content, line = ERRORS[name]
     path = file(tmp_path, content)
     with pytest.raises(BadInput) as wrong:
@@ -179,6 +179,6 @@ def test_a_bad_file_is_told_in_one_line(tmp_path: Path, name: str) -> None:
     assert str(wrong.value) == line.format(path)
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
+def test_a_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="Is a directory"):
         read_matrix(str(tmp_path), 3)
