@@ -62,8 +62,8 @@ def build(config: Config) -> Engine:
         options.setdefault("channel_resend", 3 * latency.longest or RESEND)
     if config.resources > 1:
         options["resources"] = config.resources
-    learns = any(issubclass(OVERLAYS[layer], Living) for layer in config.stack if layer in OVERLAYS)
-    if learns:
+    dynamic = any(issubclass(OVERLAYS[layer], Living) for layer in config.stack if layer in OVERLAYS)
+    if dynamic:
         options = {**ring_options(protocol, options, latency), **options}
     setup = Setup(tuple(range(config.nodes)), config.k, options=options)
     engine = Engine(
@@ -80,7 +80,7 @@ def build(config: Config) -> Engine:
     if config.resources > 1:
         engine.chooser = chooser_of_gates(engine, config.seed)
     plan = partial(plan_work, config=config, faults=faults, listens=bool(protocol.about.detectors))
-    if learns:
+    if dynamic:
         engine.mortal = True
         engine.joins = Joins(options["overlay_upkeep"], Stream(f"{config.seed}:joins"), plan)
     else:

@@ -229,7 +229,7 @@ class Engine(Invariants):
         else:
             getattr(node, CALLS[event])(*arguments)
 
-    # Who is inside.
+    # Exits.
 
     def vacate(self, seat: Seat) -> None:
         """Record that the seat's occupant is no longer inside."""
