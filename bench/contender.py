@@ -1,7 +1,7 @@
-"""`python -m bench.contender KIND K PORT INSIDE SECONDS FILE`: one process that contends, over and over.
+"""One process that repeatedly contends for a gate: `python -m bench.contender KIND K PORT INSIDE SECONDS FILE`.
 
-It says "ready" when it has been inside once, waits for a line with the moment to begin (monotonic ns), and writes
-(asked, entered, left) for each entry, as 64-bit integers.
+It prints "ready" after it has been inside once, and then reads a line with the start time (monotonic ns). For each
+entry it writes (asked, entered, left) to FILE, as 64-bit integers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def contend(kind: str, k: int, port: int, inside: float, seconds: float) -> arra
         gate.release()
         times.extend((asked, entered, left))
     print(gate.messages() - before, time.process_time_ns() - spent, flush=True)
-    sys.stdin.readline()  # nobody leaves while others still contend
+    sys.stdin.readline()  # stay until the others have finished too
     gate.close()
     return times
 

@@ -1,4 +1,4 @@
-"""EE's experiment at its full size, and a ring of a million nodes: hops, loads and speed."""
+"""EE's experiment at full size, and a ring of a million nodes: hops, loads and speed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def costs(console: Console, found: Series) -> None:
 
 
 def speeds(console: Console, series: list[Series]) -> None:
-    table = Table(f"M events/s, {SERIES} series: median, best", "one process, CPU time", "all processors, by the clock")
+    table = Table(f"M events/s, {SERIES} series: median, best", "one process, CPU time", "all processors, real time")
     for name in PROTOCOLS:
         runs = [each[name] for each in series]
         table.add_row(
@@ -63,7 +63,7 @@ def million(console: Console) -> None:
     hops = found["hops"] / found["messages"]
     console.print(
         f"1,000,000 nodes: built in {found['built']:.1f} s, with a run of {found['entries']:,} requests"
-        f" {found['seconds']:.1f} s and {found['gigabytes']:.2f} GB; {hops:.2f} hops a message"
+        f" {found['seconds']:.1f} s and {found['gigabytes']:.2f} GB; {hops:.2f} hops per message"
     )
 
 

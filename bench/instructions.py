@@ -1,9 +1,9 @@
-"""Machine instructions per simulated event, counted by valgrind: repeatable where seconds are not.
+"""Machine instructions per simulated event, counted by valgrind: repeatable, unlike seconds.
 
-Each protocol runs twice, once short and once long. The difference in instructions divided by the difference in events
-leaves start-up out. Seeds, hashes and addresses are fixed, so two measurements agree to one part in ten thousand.
-`--against PYTHON` also measures the fairgate that another interpreter imports, such as an older checkout's. Only the
-command line of fairgate is used, so the two may differ in everything else.
+Each protocol runs twice, once short and once long. Dividing the difference in instructions by the difference in events
+leaves out start-up. Seeds, hashes and addresses are fixed, so two measurements agree to one part in ten thousand.
+`--against PYTHON` also measures the fairgate that another interpreter imports, such as an older checkout's. Only
+fairgate's command line is used, so the two may differ in everything else.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-LONGEST = 600  # seconds for one run under valgrind; it takes about 20
-MOST = 1.03  # times the instructions of the other interpreter
+LONGEST = 600  # timeout in seconds of one run under valgrind; it takes about 20
+MOST = 1.03  # allowed ratio to the instructions of the other interpreter
 FAIR_K = "--nodes 100 --k 3 --rate 0.5 --cs 10 --latency 1 --warmup 5"
 ROUNDS = "--nodes 1000 --k 1 --resources 10 --replicas 10 --workload rounds --requests 20 --per-resource --latency 0.05"
 DHT = f"{ROUNDS} --overlay pastry"
@@ -36,7 +36,7 @@ CASES = {  # protocol -> (its options, the option that sets the length of a run,
 
 
 class CannotMeasure(Exception):
-    """Says in one line what is missing."""
+    """The measurement is impossible; the message says in one line what is missing."""
 
 
 @dataclass(frozen=True)
@@ -46,25 +46,25 @@ class Count:
 
 
 def environment() -> dict[str, str]:
-    """Ours, without what would choose other modules, and with hashes that are the same in every run."""
+    """This process's environment, without variables that select modules, and with a fixed hash seed."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "FAIRGATE"))} | {
         "PYTHONHASHSEED": "0"
     }
 
 
 def fairgate(python: str, *arguments: str, under: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    """`fairgate ARGUMENTS` by that interpreter. `-P`: whatever directory this is, its files are not imported."""
+    """Run `fairgate ARGUMENTS` with that interpreter. `-P` keeps it from importing files of the current directory."""
     command = [*under, python, "-P", "-m", "fairgate", *arguments]
     return subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=LONGEST, check=False)
 
 
 def callgrind() -> tuple[str, ...]:
-    """The command in front of the one to be counted, with addresses that are the same in every run where possible."""
+    """The prefix of a command that counts its instructions; it also fixes addresses, where that is possible."""
     if shutil.which("valgrind") is None:
         raise CannotMeasure("valgrind is not installed: install your system's valgrind package")
     fixed: tuple[str, ...] = ("setarch", "-R")
     if shutil.which("setarch") is None or subprocess.run([*fixed, "true"], capture_output=True, check=False).returncode:
-        fixed = ()  # not here, or not allowed in this container
+        fixed = ()  # not installed, or not allowed in this container
     return (*fixed, "valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null")
 
 
@@ -97,7 +97,7 @@ Runs = dict[tuple[str, str, int], Count]  # by interpreter, protocol and length
 
 
 def measure(pythons: list[str], protocols: list[str]) -> Runs:
-    """As many runs at once as there are processors: what is counted does not depend on the load."""
+    """Count all runs, one per processor at a time: the counts do not depend on the load."""
     under = callgrind()
     for python in pythons:
         check_compiled(python)
@@ -107,7 +107,7 @@ def measure(pythons: list[str], protocols: list[str]) -> Runs:
 
 
 def report(console: Console, runs: Runs, pythons: list[str], protocols: list[str]) -> bool:
-    """Prints a table. Are all protocols within the limit, with the same events in every run?"""
+    """Print a table; return whether all protocols are within the limit and both interpreters had the same events."""
     table = Table("instructions per event", *(["here", "other", "ratio"] if len(pythons) > 1 else ["here"]), "events")
     good = True
     for name in protocols:
@@ -129,12 +129,12 @@ def report(console: Console, runs: Runs, pythons: list[str], protocols: list[str
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.instructions", description=__doc__.partition("\n")[0])
-    parser.add_argument("protocols", nargs="*", metavar="PROTOCOL", help=f"of {', '.join(CASES)}; all if left out")
+    parser.add_argument("protocols", nargs="*", metavar="PROTOCOL", help=f"any of {', '.join(CASES)}; default: all")
     parser.add_argument(
         "--against",
         metavar="PYTHON",
-        help="the interpreter of another checkout, such as ../old/.venv/bin/python. The exit code is 1 if a protocol"
-        f" takes more than {MOST:g} times its instructions, or has other events",
+        help="the interpreter of another checkout to compare with, such as ../old/.venv/bin/python. The exit code is 1"
+        f" if a protocol takes more than {MOST:g} times as many instructions here, or has different events",
     )
     given = parser.parse_args()
     protocols = given.protocols or list(CASES)
@@ -142,7 +142,7 @@ def main() -> int:
     if unknown:
         parser.error(f"no measurement for {unknown[0]!r}: choose from {', '.join(CASES)}")
     pythons = [sys.executable]
-    if given.against:  # absolute, but with its links: by them a virtual environment is found
+    if given.against:  # absolute, but with symbolic links: Python finds its virtual environment by them
         pythons.append(str(Path(given.against).absolute()))
     console = Console()
     try:
@@ -152,7 +152,7 @@ def main() -> int:
         return 2
     good = report(console, runs, pythons, protocols)
     if not good:
-        console.print(f"More than {MOST:g} times the instructions of {pythons[1]}, or other events.")
+        console.print(f"More than {MOST:g} times the instructions of {pythons[1]}, or different events.")
     return 0 if good else 1
 
 

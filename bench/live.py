@@ -1,11 +1,11 @@
-"""Live gates beside the alternatives, all in one run: `make bench-live`.
+"""Live gates compared with alternatives, all in one run: `make bench-live`.
 
 1. one lock, nothing done inside          3. k = 3, 2 ms inside
-2. one lock, 2 ms inside                  4. one process alone, entering again and again
-5. hand-over between two processes, beside a bare ping
+2. one lock, 2 ms inside                  4. one process alone, entering repeatedly
+5. hand-over between two processes, compared with a bare ping
 
-Eight processes contend for five seconds in each of the first three. An *overtake* is somebody who asked earlier and
-was inside later, counted for each entry.
+In each of the first three, eight processes contend for five seconds. For each entry, the *overtakes* are the later
+requests that entered before it.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ class Outcome:
     wait_p99: float
     wait_max: float
     jain: float
-    overtakes: float  # an entry
-    worst: int  # the most that one entry was overtaken
+    overtakes: float  # per entry
+    worst: int  # the most times that one request was overtaken
     most_inside: int
-    messages: float  # an entry
-    cpu: float  # seconds an entry, of the contending processes alone
-    fewest: int
+    messages: float  # per entry
+    cpu: float  # seconds per entry, of the contending processes only
+    fewest: int  # entries of the process that had the fewest
     most: int
-    hand_over: float  # seconds from one who leaves to the next who waited and enters, the median
+    hand_over: float  # median seconds from a process leaving until the next waiting one enters
 
 
 def run(kind: str, k: int, inside: float, processes: int = PROCESSES, seconds: float = SECONDS) -> Outcome:
@@ -87,7 +87,7 @@ def contend(kind: str, k: int, port: int, inside: float, processes: int, seconds
 
 
 def conduct(workers: list[subprocess.Popen[str]]) -> tuple[int, int]:
-    """Messages and ns of CPU time, of all together."""
+    """Run the workers; return their total messages and ns of CPU time."""
     for worker in workers:
         hear(worker)
     begin = time.monotonic_ns() + int(START_SECONDS * 1e9)
@@ -145,7 +145,7 @@ def outcome(by_process: list[list[Entry]], messages: int, cpu: int, seconds: flo
 
 
 def overtakes(entries: list[Entry]) -> list[int]:
-    """For each entry, how many who asked later had been let in before it: those in the order of entering."""
+    """For each entry, how many later requests entered before it; `entries` are in the order of entering."""
     asked: list[int] = []
     found = []
     for entry in entries:
@@ -155,13 +155,16 @@ def overtakes(entries: list[Entry]) -> list[int]:
 
 
 def hand_over(entries: list[Entry]) -> float:
-    """Of one lock. Who came back itself, or asked only after the other had left, was handed nothing."""
+    """Median ns from leaving to the next entry, of one lock.
+
+    Only entries of another process that was already waiting count as hand-overs.
+    """
     taken = [new.entered - old.left for old, new in pairwise(entries) if new.who != old.who and new.asked < old.left]
     return median(taken) if taken else 0.0
 
 
 def most_inside(entries: list[Entry]) -> int:
-    """Who leaves and who enters in the same nanosecond were not together."""
+    """The most entries at the same time; leaving and entering in the same nanosecond do not overlap."""
     changes = sorted([(entry.entered, 1) for entry in entries] + [(entry.left, -1) for entry in entries])
     now = most = 0
     for _, change in changes:
@@ -195,7 +198,7 @@ def there(console: Console, kinds: tuple[str, ...]) -> list[str]:
     for kind in kinds:
         how = missing(kind) if kind in INSTALL else ""
         if how:
-            console.print(f"{kind} is left out: {how}")
+            console.print(f"{kind} is skipped; to include it: {how}")
         else:
             found.append(kind)
     return found
@@ -214,17 +217,17 @@ def main() -> None:
 
 
 def show_hand_over(console: Console) -> None:
-    """Rounds alternate, as the machine's speed does."""
+    """Compare with a bare ping. Rounds alternate, because the machine's speed varies."""
     ours, pings = [], []
     for _ in range(HAND_OVERS):
         ours.append(run("fairgate", 1, 0.001, processes=2, seconds=2.0).hand_over)
         with TemporaryDirectory(prefix="fgbench") as folder:
             pings.append(bare_round_trip(Path(folder)))
     table = Table("5. hand-over between two processes", "median of the rounds", title_justify="left")
-    table.add_row("from leaving to the other's entering", f"{median(ours) * 1e6:.0f} us")
-    table.add_row("a bare ping there and back, on the same loop and kind of socket", f"{median(pings) * 1e6:.0f} us")
+    table.add_row("from one process leaving to the other entering", f"{median(ours) * 1e6:.0f} us")
+    table.add_row("a bare round trip, on the same event loop and kind of socket", f"{median(pings) * 1e6:.0f} us")
     ratio = median([own / ping for own, ping in zip(ours, pings, strict=True)])
-    table.add_row("times a ping", f"{ratio:.2f}")
+    table.add_row("ratio", f"{ratio:.2f}")
     console.print(table)
 
 

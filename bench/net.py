@@ -1,7 +1,7 @@
-"""What a frame costs: nanoseconds to encode and decode, and a round trip between two processes over a Unix socket.
+"""The cost of a frame: ns to encode and decode it, and its round trip between two processes over a Unix socket.
 
-The round trip is put beside a bare echo on the same loop: an asyncio.Protocol that writes back what it reads, with no
-framing at all. Rounds are short and alternate, so that what slows the machine down slows all of them.
+The round trip is compared with a bare echo on the same event loop: an asyncio.Protocol that writes back what it reads,
+with no framing at all. Rounds are short and alternate, so that anything that slows the machine down affects all alike.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class BarePing(BareEcho):
 
 
 class Peer:
-    """Sends every frame back, or counts how often it came back."""
+    """The server sends every frame back; the client sends each again until it came back `count` times."""
 
     def __init__(self, me: int, count: int = 0) -> None:
         self.up, self.done = asyncio.Event(), asyncio.Event()
@@ -140,7 +140,7 @@ def round_trips(folder: Path) -> dict[tuple[str, bool], list[float]]:
 
 
 def bare_round_trip(folder: Path) -> float:
-    """Seconds, the median of some rounds: what nothing that answers can be quicker than."""
+    """Median seconds of some bare round trips: a lower bound for anything that needs an answer."""
     path = str(folder / "bare.sock")
     server = start_server("bare", HAS_UVLOOP, path)
     try:
@@ -158,7 +158,7 @@ def start_server(kind: str, fast: bool, path: str) -> subprocess.Popen[str]:
 
 
 def nanoseconds(step: Callable[[], object]) -> float:
-    """CPU time, the best of the rounds."""
+    """CPU time of one call in ns, the best of several rounds."""
     best = float("inf")
     for _ in range(ROUNDS):
         start = time.process_time_ns()
@@ -186,7 +186,7 @@ def main() -> None:
     codec_costs(console)
     with TemporaryDirectory() as folder:
         taken = round_trips(Path(folder))
-    heads = ("bare echo, µs", "peers, µs", "peers / bare", "quickest: bare", "peers", "ratio")
+    heads = ("bare echo, µs", "peers, µs", "peers / bare", "fastest: bare", "peers", "ratio")
     table = Table(f"round trip: {ROUNDS} rounds, medians", *heads)
     for fast in (False, True):
         if ("bare", fast) in taken:

@@ -1,4 +1,4 @@
-"""One measurement in a process of its own: prints JSON. bench/speed.py runs many, side by side."""
+"""One measurement, in its own process: prints JSON. bench/speed.py runs many of these, interleaved."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairgate.sim.summary import summarise
 
 
 def fairgate(requests: int) -> dict[str, Any]:
-    """FK's LAN at saturation, with metrics and invariants; compiled, or pure by FAIRGATE_PURE=1."""
+    """FK's LAN at saturation, with metrics and invariants; compiled, or pure Python with FAIRGATE_PURE=1."""
     config = Config(protocol="fair_k", nodes=100, k=3, rate=0.5, cs=10.0, latency="1", requests=requests, warmup=5)
     started = time.process_time()
     result = simulate(config)
@@ -28,8 +28,8 @@ def fairgate(requests: int) -> dict[str, Any]:
 
 
 def simpy(requests: int, measured: bool = False) -> dict[str, Any]:
-    """The same by SimPy, with the collector off as in our own loop."""
-    from bench.simpy_fair_k import MeasuredFairK, SimpyFairK  # noqa: PLC0415 (SimPy is wanted here only)
+    """The same with SimPy, and with the garbage collector off as in our own loop."""
+    from bench.simpy_fair_k import MeasuredFairK, SimpyFairK  # noqa: PLC0415 (only this measurement needs SimPy)
 
     kind = MeasuredFairK if measured else SimpyFairK
     port = kind(n=100, k=3, rate=0.5, requests=requests, cs=10.0, latency=1.0, seed=1)
@@ -51,7 +51,7 @@ def simpy_measured(requests: int) -> dict[str, Any]:
 
 
 def large(nodes: int) -> dict[str, Any]:
-    """Many nodes, k a hundredth of them, 20 requests each, latency 1 ms (see docs/benchmarks.md for why)."""
+    """Many nodes, k one hundredth of them, 20 requests each, latency 1 ms (docs/benchmarks.md says why)."""
     config = Config(
         protocol="fair_k", nodes=nodes, k=nodes // 100, rate=0.5, cs=10.0, latency="0.001", requests=20, warmup=5
     )
@@ -76,7 +76,7 @@ def large(nodes: int) -> dict[str, Any]:
 
 @no_collections()
 def ee_rounds(nodes: int, protocol: str, options: dict[str, Any]) -> dict[str, Any]:
-    """EE's experiment: a resource for 100 nodes, 10 replicas, 20 rounds of 20 requests for each resource."""
+    """EE's experiment: one resource per 100 nodes, 10 replicas, 20 rounds of 20 requests per resource."""
     config = Config(
         protocol=protocol,
         nodes=nodes,
@@ -98,14 +98,14 @@ def ee_rounds(nodes: int, protocol: str, options: dict[str, Any]) -> dict[str, A
     assert result.violations == 0, result.broken
     found = {"hops": result.hops, "events": result.events, "seconds": seconds, "load": result.load}
     del engine
-    shared = simulate(config, workers=processors())  # by the clock: it is done when the last process is
+    shared = simulate(config, workers=processors())  # measured in real time, until the last process is done
     assert (shared.hops, shared.events, shared.load) == (result.hops, result.events, result.load)
     return {**found, "shared_seconds": shared.seconds}
 
 
 @no_collections()
 def million(nodes: int) -> dict[str, Any]:
-    """A settled Pastry of so many nodes, and a thousand requests on it."""
+    """A settled Pastry ring of this many nodes, and a thousand requests on it."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.process_time()
     config = Config(
@@ -135,7 +135,7 @@ def million(nodes: int) -> dict[str, Any]:
     }
 
 
-SIGMA_ALONE = {"retry": 0, "lease": 0}  # as in EE: nothing is asked twice, nothing is lent
+SIGMA_ALONE = {"retry": 0, "lease": 0}  # as in EE: no retries, no leases
 
 MEASURES: dict[str, Callable[[int], dict[str, Any]]] = {
     "fairgate": fairgate,

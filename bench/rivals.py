@@ -1,4 +1,4 @@
-"""Other people's locks and semaphores, each behind the same two calls, with the server that it needs."""
+"""Alternative locks and semaphores behind one interface, and the servers that they need."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ READY_SECONDS = 60.0
 
 
 class Gate:
-    """What a worker contends for."""
+    """A lock or semaphore that a process contends for."""
 
     @abstractmethod
     def acquire(self) -> None: ...
@@ -39,7 +39,7 @@ class Gate:
 
 class Fairgate(Gate):
     def __init__(self, k: int, protocol: str | None) -> None:
-        from fairgate import sync  # noqa: PLC0415 (each worker needs one of these only)
+        from fairgate import sync  # noqa: PLC0415 (each worker needs only one of these)
 
         self.peer = sync.join()
         self.gate = self.peer.semaphore("bench", k, protocol)
@@ -60,7 +60,7 @@ class Fairgate(Gate):
 
 
 class RedisPy(Gate):
-    """redis-py's Lock, asking again every millisecond."""
+    """redis-py's Lock, which polls every millisecond."""
 
     def __init__(self, port: int) -> None:
         import redis  # noqa: PLC0415
@@ -76,7 +76,7 @@ class RedisPy(Gate):
 
 
 class RedisLock(RedisPy):
-    """python-redis-lock, woken by a list."""
+    """python-redis-lock, which waits on a Redis list."""
 
     def __init__(self, port: int) -> None:
         import redis  # noqa: PLC0415
@@ -104,7 +104,7 @@ class Kazoo(Gate):
 
 
 class Etcd(Gate):
-    """etcd's own lock service, by its JSON gateway."""
+    """etcd's own lock service, through its JSON gateway."""
 
     def __init__(self, port: int) -> None:
         self.link = http.client.HTTPConnection(HERE, port)
@@ -136,7 +136,7 @@ def open_gate(kind: str, k: int, port: int) -> Gate:
     return Fairgate(k, None if kind == "fairgate" else kind)
 
 
-# Their servers.
+# The servers.
 
 INSTALL = {
     "redis-py": ("redis-server", "redis", "apt install redis-server; pip install redis"),
@@ -148,7 +148,7 @@ ZOOKEEPER_JARS = "/usr/share/java/*"
 
 
 def missing(kind: str) -> str:
-    """How to install what it needs; nothing if it is there."""
+    """How to install what this kind needs; empty if it is installed."""
     program, module, how = INSTALL[kind]
     return "" if shutil.which(program) and find_spec(module) else how
 
@@ -162,7 +162,7 @@ def free_port() -> int:
 
 @contextmanager
 def server(kind: str, folder: Path) -> Iterator[int]:
-    """The port of a server of its own, ended afterwards; 0 if none is needed."""
+    """Start the server that this kind needs and yield its port, or 0 if it needs none."""
     if kind not in INSTALL:
         yield 0
         return
@@ -202,4 +202,4 @@ def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
             if probe.connect_ex((HERE, port)) == 0:
                 return
         time.sleep(0.05)
-    raise RuntimeError("a server did not start")
+    raise RuntimeError(f"the server on port {port} did not start")

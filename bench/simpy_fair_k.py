@@ -1,7 +1,7 @@
-"""Fair-k on SimPy, as well as SimPy allows: a Timeout with a callback for every message, no processes.
+"""Fair-k on SimPy, written for speed: a Timeout with a callback for every message, no processes.
 
-The measure that bench/speed.py holds our simulator against. Same algorithm, same workload, the plainest
-metrics (mean and maximum wait, messages), no invariants: every doubt in SimPy's favour.
+bench/speed.py compares our simulator with this. It has the same algorithm and workload, only the simplest metrics (mean
+and maximum wait, messages) and no invariants: every doubt is resolved in SimPy's favour.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class SimpyFairK:
 
 
 class MeasuredFairK(SimpyFairK):
-    """With the measurements and the invariants that fairgate's own runs make, on top of the bare port."""
+    """The bare port, plus the measurements and invariants of fairgate's own runs."""
 
     def __init__(self, n: int, k: int, rate: float, requests: int, cs: float, latency: float, seed: int) -> None:
         super().__init__(n, k, rate, requests, cs, latency, seed)
@@ -133,7 +133,7 @@ class MeasuredFairK(SimpyFairK):
         self.waits: list[float] = []
         self.node_max = [0.0] * n
         self.node_entries = [0] * n
-        self.line: dict[int, None] = {}  # who waits, in the order of asking
+        self.line: dict[int, None] = {}  # waiting nodes, in the order of their requests
         self.overtakes = 0
         self.inside = 0
         self.broken = 0

@@ -1,6 +1,6 @@
-"""Speed as ratios, measured side by side in one run: medians of 5, interleaved, each in its own process.
+"""Speed as ratios, measured together in one run: medians of 5, interleaved, each in its own process.
 
-The machine may be shared, so an absolute time means little, and CPU time is taken rather than the clock's.
+The machine may be shared, so absolute times mean little, and CPU time is measured rather than real time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rich.progress import track
 from rich.table import Table
 
 ROUNDS = 5
-RUNS = {  # name -> (measure, requests a node, pure?)
+RUNS = {  # name -> (measurement, requests per node, pure Python?)
     "SimPy": ("simpy", 400, False),
     "SimPy, same metrics": ("simpy_measured", 400, False),
     "fairgate, interpreted": ("fairgate", 400, True),
@@ -52,12 +52,12 @@ def against_simpy(console: Console) -> None:
 
 
 def ratio(own: list[float], other: list[float]) -> float:
-    """The median of the rounds' ratios: what slows the machine down for a while slows both."""
+    """The median of the ratios of each round: whatever slows the machine down for a while affects both."""
     return median(a / b for a, b in zip(own, other, strict=True))
 
 
 def large(console: Console) -> None:
-    table = Table("nodes", "k", "events/s", "entries/s", "messages/entry", "bytes/node", "mean wait", "the law says")
+    table = Table("nodes", "k", "events/s", "entries/s", "messages/entry", "bytes/node", "mean wait", "predicted wait")
     for nodes in track(SIZES, description="large systems", console=console, transient=True):
         found = measure("large", nodes, False)
         table.add_row(

@@ -1,1 +1,1 @@
-"""Tools for building and looking after the project; none of them is installed."""
+"""Build and maintenance tools of the project; they are not installed."""

@@ -1,7 +1,7 @@
-"""What is compiled, and with which C types: the part of the build that reads declarations and annotations.
+"""Decides what is compiled and with which C types, from declarations and annotations.
 
 A `Project` knows the modules that are compiled. Those with a .pxd beside them are hand-tuned; those that declare
-something (core/declare.py) are expanded by tools/expand.py.
+messages, records or nodes (core/declare.py) are expanded by tools/expand.py.
 """
 
 import ast
@@ -19,12 +19,12 @@ CLOSURES = (ast.Lambda, ast.GeneratorExp, ast.FunctionDef, ast.AsyncFunctionDef,
 
 
 def is_declared(source: str) -> bool:
-    """Does the module declare anything?"""
+    """Does a module with this source declare anything?"""
     return any(line.startswith(MARKER) for line in source.splitlines())
 
 
 class Project:
-    """The modules that are compiled, and what each offers to C code of the others."""
+    """The modules that are compiled, and the names that each offers to the C code of the others."""
 
     def __init__(self, src: Path) -> None:
         self.src = src
@@ -43,7 +43,7 @@ class Project:
         return self.src.joinpath(*name.split(".")).with_suffix(".py")
 
     def is_compiled(self, thing: Any) -> bool:
-        """A class or function that C code can use."""
+        """Is this a class or function that C code can use directly?"""
         module, name = getattr(thing, "__module__", ""), getattr(thing, "__qualname__", "")
         if module in self.hand_made:
             return name in self.hand_made[module]
@@ -81,20 +81,20 @@ def c_functions(project: Project, module: str) -> set[str]:
 
 
 def c_signature(project: Project, function: ast.FunctionDef, live: Any) -> str:
-    """As the .pxd has it. An error is seen by the result: asking Python after every call costs more."""
+    """The function's line in the .pxd. Errors show in the result, since asking Python after every call costs more."""
     hints = get_type_hints(live, include_extras=True)
     arguments = []
     for argument in function.args.args:
         known = argument.arg in hints
         arguments.append(f"{project.c_type(kind_of(hints[argument.arg]))} {argument.arg}" if known else argument.arg)
     result = hints.get("return", Any)
-    c = "bint" if result is type(None) else project.c_type(kind_of(result))  # a bint, as None of a Python method is 0
-    failure = " except -1" if c == "bint" else ""  # for numbers Cython's own rule: -1, and then it asks
+    c = "bint" if result is type(None) else project.c_type(kind_of(result))  # None becomes 0
+    failure = " except -1" if c == "bint" else ""  # for numbers Cython's default: after -1 it asks Python
     return f"cpdef {c} {function.name}({', '.join(arguments)}){failure}"
 
 
 def c_locals(project: Project, function: ast.FunctionDef, module: ModuleType) -> str:
-    """The annotated local variables, as a decorator."""
+    """A decorator with the C types of the annotated local variables; empty if there are none."""
     found = {}
     for one in ast.walk(function):
         if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
@@ -109,7 +109,7 @@ def as_cython(c: str) -> str:
 
 
 def with_results(source: str) -> str:
-    """In C a function without a result returns 0, or -1 for an error, so its `return` says 0."""
+    """The source with each bare `return` replaced by `return 0`: in C, 0 means success and -1 an error."""
     lines = source.splitlines()
     for function in ast.walk(ast.parse(source)):
         if isinstance(function, ast.FunctionDef) and not function.name.startswith("__"):

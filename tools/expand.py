@@ -1,20 +1,20 @@
 """Expands declared modules (core/declare.py) into what Cython compiles: a plain .py and an augmenting .pxd.
 
-The module is imported as plain Python, so its classes know their fields, handlers and bases; its source is parsed for
-where things stand. The expanded .py is the source with these changes, none of which moves a line:
+The module is imported as plain Python, so that its classes know their fields, handlers and bases; its source is parsed
+for positions. The expanded .py is the source with these changes, none of which moves a line:
 
-- decorators and field declarations are blank, and in the space they leave stand the derived methods, one per line;
+- decorators and field declarations are blanked, and the derived methods take their lines, one per line;
 - `Token(slot, fence)` inside a function becomes `make_Token(slot, fence)`, a C function that sets the fields directly,
   because calling a class packs the arguments into Python objects first;
 - `return` without a value becomes `return 0`, see `with_results`;
 - integer constants inside functions become literals, or C variables if they are large;
 - the blank line before a function takes a decorator with the C types of its annotated local variables.
 
-Everything longer follows after the last line. So a traceback from compiled code names the line of the source.
+Everything longer is appended after the last line. So a traceback from compiled code names the right line of the source.
 
-The .pxd has the C types of fields, from the declaration, and of parameters and results, from their annotations. A
-message or record without subclasses is final; a node is not, so that tests may override its methods in Python. What
-Cython cannot turn into a C function (closures, defaults, decorators) stays a Python function.
+The .pxd has the C types of fields, from their declaration, and of parameters and results, from their annotations. A
+message or record without subclasses is final; a node is not, so that tests may override its methods in Python. A
+function that Cython cannot turn into a C function (closures, defaults, decorators) stays a Python function.
 """
 
 import ast
@@ -45,7 +45,7 @@ CHECKS = ("checked_bool", "checked_int", "checked_place", "checked_shape", "chec
 
 
 class Expanded:
-    """The text of one module, with its edits."""
+    """The expanded text of one module."""
 
     def __init__(self, project: Project, name: str) -> None:
         self.project = project
@@ -61,7 +61,7 @@ class Expanded:
         self.makers: dict[str, set[str]] = {}
         self.cimports: dict[str, set[str]] = {}
         self.variables: dict[str, str] = {}  # C variables for constants, with their types
-        self.taken: set[int] = set()  # lines with the types of a function's local variables
+        self.taken: set[int] = set()  # lines that now have the types of a function's local variables
         self.classes = [one for one in self.tree.body if isinstance(one, ast.ClassDef) and self.live(one) in FIELDS]
         self.edit_functions()
         for each in self.classes:
@@ -72,10 +72,10 @@ class Expanded:
     def live(self, definition: ast.ClassDef) -> Any:
         return vars(self.module)[definition.name]
 
-    # The source, changed in place.
+    # Changes in place.
 
     def edit_functions(self) -> None:
-        """Calls of declared classes, and constants, inside functions."""
+        """Replace calls of declared classes, and constants, inside functions."""
         edits: list[tuple[ast.Name, str]] = []
         for function in functions_in(self.tree):
             for one in names_in(function):
@@ -128,7 +128,7 @@ class Expanded:
         self.class_pxd(cls, definition)
 
     def class_lines(self, cls: type, decorator: ast.expr) -> list[str]:
-        """The derived part of the class body, a line each; longer functions go behind the module."""
+        """The derived lines of the class body; functions that need several lines are appended to the module."""
         if issubclass(cls, Node):
             owners = {handler.name: owner_of(cls, handler.name) for handler in merged_handlers(cls)}
             lines = []
@@ -156,7 +156,7 @@ class Expanded:
         return lines
 
     def beside(self, cls: type, function: Function) -> Function:
-        """A function with `if` in it does not fit one line: it stands behind the module, and is called in its place."""
+        """Append a function that does not fit on one line to the module; return a method that calls it."""
         beside = Function(f"{cls.__name__}_{function.name}", function.parameters, function.body)
         types = f"@cython.locals(self={cls.__name__}, src=cython.longlong, msg=Message)"
         self.appended.append(
@@ -181,14 +181,14 @@ class Expanded:
             self.need(needed)
 
     def need(self, cls: type) -> None:
-        """The appended text names this class."""
+        """Import this class, because the appended text names it."""
         if cls.__module__ != self.name:
             self.imports.setdefault(cls.__module__, set()).add(cls.__name__)
             if self.project.is_compiled(cls):
                 self.cimports.setdefault(cls.__module__, set()).add(cls.__name__)
 
     def place(self, definition: ast.ClassDef, inside: list[str]) -> None:
-        """Put these lines where declarations, comments and blank lines leave room at the top of the class."""
+        """Put these lines in place of the docstring, declarations, comments and blank lines at the top of the class."""
         fields = {field.name for field in FIELDS[self.live(definition)]} | {"shown"}
         kept = set(self.taken)
         end = (definition.end_lineno or 0) + 2  # two blank lines follow a class
@@ -203,8 +203,8 @@ class Expanded:
         self.lines += [b""] * (end - len(self.lines))
         if len(inside) > len(free):
             raise ValueError(
-                f"{self.name}.{definition.name}: {len(inside)} derived lines need room and there are {len(free)}; "
-                "a longer docstring makes some"
+                f"{self.name}.{definition.name}: no room for {len(inside)} derived lines, only {len(free)} are free: "
+                "make the docstring longer"
             )
         for line in free:
             self.lines[line - 1] = b""
@@ -216,7 +216,7 @@ class Expanded:
             self.lines[line - 1] = b""
 
     def report(self, cls: type, definition: ast.ClassDef) -> None:
-        """At import the compiled class tells what its decorator would have noted."""
+        """Register at import what the decorator of the class would have registered."""
         annotations = {
             one.target.id: ast.unparse(one.annotation)
             for one in definition.body
@@ -239,7 +239,7 @@ class Expanded:
         self.need(base)
         lines = [f"cdef class {cls.__name__}{f'({base.__name__})' * (base is not object)}:"]
         final = not cls.__subclasses__() and not issubclass(cls, Node)
-        access = "readonly" if final and issubclass(cls, Message) else "public"  # a subclass in Python sets its fields
+        access = "readonly" if final and issubclass(cls, Message) else "public"  # Python subclasses set their fields
         inherited = {field.name for one in cls.__mro__[1:] for field in FIELDS.get(one, ())}
         for field in FIELDS[cls]:
             if field.name not in inherited:
@@ -267,11 +267,11 @@ class Expanded:
                     if getattr(thing, "__module__", "") == one.module and self.project.is_compiled(thing):
                         self.cimports.setdefault(one.module, set()).add(alias.name)
 
-    # What comes out.
+    # The results.
 
     def py(self) -> str:
         imports = [f"from {module} import {', '.join(sorted(names))}" for module, names in sorted(self.imports.items())]
-        for module, names in sorted(self.makers.items()):  # C functions; run as Python, the text must find them too
+        for module, names in sorted(self.makers.items()):  # C functions, but the text must also run as Python
             imports.append(f"if not cython.compiled: from {module} import {', '.join(sorted(names))}")
         imports += [f"from {DECLARE} import HELPERS, declared"]
         imports += ["from fairgate.core.message import as_tuples, decode_as, register_decoder"]
@@ -300,7 +300,7 @@ def functions_in(tree: ast.Module) -> Iterator[ast.FunctionDef]:
 
 
 def names_in(function: ast.FunctionDef) -> Iterator[ast.Name]:
-    """In its body; those inside of f-strings stay, because Python 3.11 gives them no places."""
+    """The names in the function's body, except in f-strings: Python 3.11 gives those no positions."""
     todo: list[ast.AST] = list(function.body)
     while todo:
         one = todo.pop()
@@ -311,12 +311,12 @@ def names_in(function: ast.FunctionDef) -> Iterator[ast.Name]:
 
 
 def is_constructed(thing: Any) -> bool:
-    """A message or a record: other classes write their own `__init__`."""
+    """Is this a message or a record class? Other classes have their own `__init__`."""
     return isinstance(thing, type) and thing in FIELDS and (issubclass(thing, Message) or hasattr(thing, "from_key"))
 
 
 def is_made(function: ast.FunctionDef, name: ast.Name) -> bool:
-    """Is this the class in a call with plain arguments?"""
+    """Is the class of this name called here, with positional arguments only?"""
     for one in ast.walk(function):
         if isinstance(one, ast.Call) and one.func is name:
             return not one.keywords and not any(isinstance(argument, ast.Starred) for argument in one.args)

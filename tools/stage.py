@@ -1,7 +1,7 @@
-"""Lays out, below build/, the tree that Cython compiles: hand-tuned modules as they are, declared ones expanded.
+"""Lays out the tree that Cython compiles, below build/: hand-tuned modules as they are, declared ones expanded.
 
 The tree has the paths of the source tree (src/fairgate/...), and Cython runs inside it, so that a traceback from
-compiled code names the source file. Files that have not changed keep their time, so only what changed is compiled.
+compiled code names the source file. Unchanged files keep their modification time, so only changed ones are compiled.
 """
 
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def stage(root: Path, out: Path) -> list[tuple[str, Path]]:
-    """Returns (module, path of its source below `out`) for every module that is to be compiled."""
+    """Write the tree; return (module, path of its source below `out`) for every module to compile."""
     sys.path.insert(0, str(root / "src"))
     os.environ["FAIRGATE_PURE"] = "1"
     try:

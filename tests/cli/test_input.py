@@ -76,9 +76,9 @@ def test_wrong_usage_is_one_line_with_a_hint(fairgate: Run, arguments: list[str]
         ("fair_k", "--workload rounds --askers 101", "--askers must be 1..100"),
         ("fair_k", "--give-up 0.5", "cannot read --give-up 0.5: write it as SHARE:SECONDS"),
         ("fair_k", "--give-up 2:10", "--give-up is SHARE:SECONDS with a share between 0 and 1"),
-        ("fair_k", "--faults flood:3", "unknown fault 'flood': known are crash, "),
+        ("fair_k", "--faults flood:3", "unknown fault 'flood': choose from crash, "),
         ("fair_k", "--faults crash:3", "cannot read crash:3: write it as crash:3@100"),
-        ("fair_k", "--faults loss:2", "loss is a share between 0 and 1, not '2'"),
+        ("fair_k", "--faults loss:2", "loss must be a share between 0 and 1, not '2'"),
         ("fair_k", "--faults crash:100@5", "there is no node 100: nodes are 0..99"),
         ("fair_k", "--option tree=random", "cannot use --option tree=random: fair_k has parent_on_child=true|false"),
         ("fair_k", "--option parent_on_child=x", "cannot use --option parent_on_child=x: write parent_on_child=true|"),
@@ -108,7 +108,7 @@ def test_sim_refuses_in_one_line(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (b"0,5\n5,0\n", "has 2 nodes, 3 were asked for"),
+        (b"0,5\n5,0\n", "has 2 nodes, but --nodes is 3"),
         (b"0,5,x\n5,0,5\n5,5,0\n", "row 1 is not a row of numbers"),
         (b"\x1f\x8bno gzip at all", "cannot read the latency file"),
     ],

@@ -6,7 +6,7 @@ import pytest
 
 from tests.mutants.copies import HANGS, PASSES, Mutant, end_of
 
-SAME = "sim/test_shares.py::test_what_comes_out_is_the_same"
+SAME = "sim/test_shares.py::test_the_result_is_the_same"
 
 MUTANTS = {
     "a turn goes past what concerns all gates": Mutant(
@@ -37,7 +37,7 @@ MUTANTS = {
         "sim/rounds.py",
         "sorted(self.share.meet(inside, engine.metrics.entries))",
         "(self.share.meet(inside, 0) and inside)",
-        f"{SAME}[few ask for all]",
+        f"{SAME}[few requesters]",
     ),
     "rounds are counted in every share": Mutant(
         "sim/summary.py",
@@ -49,13 +49,13 @@ MUTANTS = {
         "sim/shares.py",
         "            if early and number not in self.found:\n",
         "            if number not in self.found:\n",
-        "sim/test_shares.py::test_who_is_through_waits_for_the_others",
+        "sim/test_shares.py::test_the_first_share_waits_for_the_others",
     ),
     "a run is stuck if one share is": Mutant(
         "sim/build.py",
         "        engine.patience = NIL ",
         "        pass ",
-        f"{SAME}[nobody leaves for long]",
+        f"{SAME}[nobody leaves for a long time]",
     ),
     "all that happens in nobody's turn happens in every share": Mutant(
         "sim/engine.py",
@@ -67,14 +67,14 @@ MUTANTS = {
         "sim/shares.py",
         "            if early and number not in self.found:\n",
         "            if False:\n",
-        "sim/test_shares.py::test_ctrl_c_ends_all_and_nothing_is_lost",
+        "sim/test_shares.py::test_ctrl_c_ends_all_shares_and_keeps_their_results",
         HANGS,
     ),
     "every process has the other end of every pipe": Mutant(
         "sim/shares.py",
         "        end.close()\n",
         "        pass\n",
-        "sim/test_shares.py::test_who_has_lost_the_first_one_ends",
+        "sim/test_shares.py::test_a_worker_ends_when_the_first_process_is_gone",
     ),
 }
 

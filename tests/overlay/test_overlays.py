@@ -1,4 +1,4 @@
-"""The overlays as layers: the law of the contract held in virtual time, what they carry, and how they are made."""
+"""Overlays as layers: nodes restored from their keys, routing, joining and leaving, and the shared ring."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tests.support.rings import PERIOD, SLOW, Witness, World, shuffled
 
 OTHER_CLOCK = 7_000_000_007
 OPTIONS = {"chord_successors": 3, "pastry_leaves": 4}
-LEARNING = ["chord", "pastry"]
+DYNAMIC = ["chord", "pastry"]
 
 
 class LawfulWorld(World):
-    """Every step is taken twice: by the node, and by a clone made of its key, whose clock is another one."""
+    """Takes every step twice: with the node, and with a clone that is made from its key and has a different clock."""
 
     def step(self, me: int, call: str, *arguments: Any) -> None:
         node = self.nodes[me]
@@ -55,8 +55,8 @@ class LawfulWorld(World):
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("name", LEARNING)
-def test_a_node_loaded_from_its_key_goes_on_as_the_original(name: str, seed: int) -> None:
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_a_node_loaded_from_its_key_behaves_like_the_original(name: str, seed: int) -> None:
     world = LawfulWorld(OVERLAYS[name], 5, seed, OPTIONS)
     world.churn(shuffled(world.rng, 8, 2, 2), pause=0.5)
     world.periods(4)
@@ -69,7 +69,7 @@ def test_a_node_loaded_from_its_key_goes_on_as_the_original(name: str, seed: int
     assert world.sent["ov.leaving"]
 
 
-@pytest.mark.parametrize("name", LEARNING)
+@pytest.mark.parametrize("name", DYNAMIC)
 def test_the_same_seed_gives_the_same_run(name: str) -> None:
     def run() -> dict[str, int]:
         world = World(OVERLAYS[name], 10, 3, OPTIONS)
@@ -82,7 +82,7 @@ def test_the_same_seed_gives_the_same_run(name: str) -> None:
 
 @pytest.mark.parametrize("name", OVERLAYS)
 def test_every_overlay_routes_and_looks_up(name: str) -> None:
-    """By hand: a parcel and a lookup from each of six nodes to the key of the seventh."""
+    """Scripted: a parcel and a lookup from each of six nodes to the key of the seventh."""
     setup = Setup(tuple(range(7)), options={**OPTIONS, "overlay_upkeep": 10**12})
     outs = {me: Collected() for me in setup.members}
     nodes: dict[int, Any] = {me: over(OVERLAYS[name], Witness)(me, setup, outs[me]) for me in setup.members}
@@ -106,7 +106,7 @@ def test_every_overlay_routes_and_looks_up(name: str) -> None:
     assert [nodes[me].rider.found for me in range(6)] == [[(place_of(6), 6)]] * 6
 
 
-def test_a_node_that_waits_to_join_sends_all_through_its_contact() -> None:
+def test_a_joining_node_sends_everything_through_its_contact() -> None:
     setup = Setup((1, 2, 3), options={"base": 2})
     out = Collected()
     node: Any = over(OVERLAYS["chord"], Witness)(3, setup, out)
@@ -117,8 +117,8 @@ def test_a_node_that_waits_to_join_sends_all_through_its_contact() -> None:
     assert not node.joined
 
 
-@pytest.mark.parametrize("name", LEARNING)
-def test_who_has_left_owns_nothing_and_passes_on(name: str) -> None:
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_a_node_that_has_left_owns_nothing_and_forwards_messages(name: str) -> None:
     world = World(OVERLAYS[name], 6, 1, OPTIONS)
     world.step(2, "on_leave")
     node = world.nodes[2]
@@ -131,12 +131,12 @@ def test_who_has_left_owns_nothing_and_passes_on(name: str) -> None:
     assert world.delivered()[0] != [2]
 
 
-@pytest.mark.parametrize("name", LEARNING)
-def test_answers_that_come_when_a_node_has_left_do_not_bring_it_back(name: str) -> None:
-    """It would be in all tables again, and stop when nobody expects it."""
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_late_answers_do_not_bring_back_a_node_that_has_left(name: str) -> None:
+    """Otherwise it would be in all tables again, and then stop without notice."""
     for seed in range(100):
         world = World(OVERLAYS[name], 6, seed, {**OPTIONS, "pastry_cells": 64})
-        me = 100 + seed  # its place says when it ticks first
+        me = 100 + seed  # its place determines when its upkeep timer first fires
         world.join(me)
         world.run_until(lambda node=world.nodes[me]: node.joined)  # type: ignore[misc]
         world.run(world.rng.randrange(PERIOD))
@@ -146,9 +146,9 @@ def test_answers_that_come_when_a_node_has_left_do_not_bring_it_back(name: str) 
         assert not [peer for peer in world.members() if world.nodes[peer].next_hop(place_of(me)) == me]
 
 
-@pytest.mark.parametrize("name", LEARNING)
-def test_who_sends_to_a_node_that_has_left_is_told_so(name: str) -> None:
-    """Its goodbye may have been overtaken by what it said before, and a table names it again."""
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_a_node_that_has_left_says_so_to_senders(name: str) -> None:
+    """Its goodbye may have arrived before older messages, so that it is in a table again."""
     world = World(OVERLAYS[name], 6, 1, {**OPTIONS, "overlay_upkeep": 10**12})
     world.step(2, "on_leave")
     world.queue.clear()
@@ -160,8 +160,8 @@ def test_who_sends_to_a_node_that_has_left_is_told_so(name: str) -> None:
     assert [me for me in believes if world.nodes[me].next_hop(place_of(2)) == 2] == []
 
 
-@pytest.mark.parametrize("name", LEARNING)
-def test_what_comes_to_two_who_leave_at_once_does_not_run_between_them(name: str) -> None:
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_messages_do_not_bounce_between_two_nodes_that_leave_at_once(name: str) -> None:
     for first in range(6):
         for second in range(6):
             if first == second:
@@ -178,7 +178,7 @@ def test_what_comes_to_two_who_leave_at_once_does_not_run_between_them(name: str
 # The ring.
 
 
-def test_a_ring_changes_as_if_it_were_made_anew() -> None:
+def test_a_changed_ring_equals_a_new_one() -> None:
     ring = Ring(tuple(range(40)))
     for ident in (77, 5, 99):
         ring.add(ident)

@@ -1,7 +1,7 @@
-"""The same seed gives the same journal, byte for byte: run after run, interpreted and compiled.
+"""The same seed gives the same journal, byte for byte: in every run, interpreted and compiled.
 
-One small run of every protocol, with whatever of random latencies, cancels, faults, choices, detectors and
-channels it takes; and some of the workloads and latencies that draw random numbers in ways of their own.
+One small run of every protocol, with as many random latencies, cancels, faults, choices, detectors and channels as it
+supports; and some of the workloads and latencies that draw random numbers in other ways.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ CASES = {
     "leased over a bad channel": replace(LEASED, stack=("channel",), faults="loss:0.1,dup:0.1,reorder:0.2"),
     "fair_k over a bad channel": replace(SMALL, stack=("channel",), faults="loss:0.1,partition:0-2/3-5@2+1"),
     "fair_k, reordered": replace(SMALL, faults="reorder:0.5"),
-    "fair_k, a node is reset": replace(SMALL, faults="reset:5@2+1"),  # it hangs: as it does every time
+    "fair_k, a node is reset": replace(SMALL, faults="reset:5@2+1"),  # it hangs, in the same way every time
     "fair_k, constant latency": replace(SMALL, latency="0.1", give_up=0.0),
     "fair_k, wide area": replace(SMALL, latency="wan", exponential_cs=True),
     "fair_k, open": replace(SMALL, workload="open"),
@@ -67,7 +67,7 @@ CASES = {
 
 
 def write(name: str, journal: str) -> dict[str, Any]:
-    """Run a case; all that it measured but the time it took."""
+    """Run a case and return what it measured, except for the time it took."""
     result = simulate(CASES[name], journal=journal).as_json()
     del result["seconds"]
     found: dict[str, Any] = json.loads(json.dumps(result))
@@ -75,21 +75,21 @@ def write(name: str, journal: str) -> dict[str, Any]:
 
 
 def test_every_protocol_has_a_case() -> None:
-    """Of those on a DHT the ones to the letter have none: they hang or storm, each in its own test."""
+    """Except the literal versions of protocols on a DHT: they hang or flood, which their own tests show."""
     wanted = {name for name, kind in PROTOCOLS.items() if not (issubclass(kind, Routed) and "literal" in name)}
     assert {config.protocol for config in CASES.values()} == wanted
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_run_after_run(tmp_path: Path, name: str) -> None:
+def test_two_runs_are_identical(tmp_path: Path, name: str) -> None:
     first, again = str(tmp_path / "first"), str(tmp_path / "again")
     assert write(name, first) == write(name, again)
     assert Path(first).read_bytes() == Path(again).read_bytes()
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_another_seed_is_another_run(tmp_path: Path, name: str) -> None:
-    """Or the comparisons here would prove nothing."""
+def test_another_seed_gives_another_run(tmp_path: Path, name: str) -> None:
+    """Otherwise the comparisons here would prove nothing."""
     one = simulate(CASES[name]).events
     assert any(simulate(replace(CASES[name], seed=seed)).events != one for seed in (2, 3))
 
@@ -109,9 +109,9 @@ def test_every_journal_replays(tmp_path: Path, name: str) -> None:
     assert steps > result["entries"] > 0
 
 
-@pytest.mark.skipif(not COMPILED, reason="nothing is compiled here: there is nothing to compare with")
+@pytest.mark.skipif(not COMPILED, reason="nothing is compiled here, so there is nothing to compare")
 @pytest.mark.parametrize("name", CASES)
-def test_interpreted_and_compiled(tmp_path: Path, name: str) -> None:
+def test_interpreted_and_compiled_runs_are_identical(tmp_path: Path, name: str) -> None:
     compiled, interpreted = str(tmp_path / "compiled"), str(tmp_path / "interpreted")
     code = (
         "import json; from fairgate.core.numbers import COMPILED; from tests.sim.test_determinism import write; "

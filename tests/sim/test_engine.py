@@ -1,7 +1,7 @@
-"""The simulator does what it says: faults, counts, workloads, ends. Small runs, each with one thing to look at.
+"""Faults, counts, workloads and ends of simulated runs: small runs that each test one thing.
 
-Raymond's algorithm with k = n is a gate that stands open: everybody enters at once and nothing is sent, so
-nothing but the thing looked at happens. `centralised` with latency 0 is a gate and nothing else.
+Raymond's algorithm with k = n is an open gate: all nodes enter at once and nothing is sent, so that only what a test
+looks at happens. `centralised` with latency 0 is a plain queue.
 """
 
 from __future__ import annotations
@@ -38,31 +38,31 @@ def ran(config: Config) -> Engine:
 
 
 def names(broken: Any) -> set[str]:
-    """The properties that were broken."""
+    """The names of the properties that were violated."""
     return {line.partition(":")[0] for line in broken}
 
 
 # Crashes and resets.
 
 
-def test_a_crash_ends_a_node_for_ever() -> None:
+def test_a_crashed_node_never_comes_back() -> None:
     engine = ran(replace(OPEN_GATE, faults="crash:1@5"))
     assert engine.is_down(1)
     assert not engine.is_down(0)
     totals = engine.metrics.node_totals()
     assert totals[0] == totals[2] == 20
-    assert totals[1] < 6  # one a second inside alone
+    assert totals[1] < 6  # each entry lasts a second
     assert engine.workload.total_left == 0
     assert engine.violations == []
 
 
-def test_who_is_inside_leaves_by_crashing() -> None:
+def test_a_node_that_crashes_inside_leaves_the_gate() -> None:
     usage = simulate(replace(OPEN_GATE, nodes=1, k=1, cs=100, usage=True, faults="crash:0@50")).usage
     assert [inside for _, inside in usage] == [0, 1, 0]
     assert usage[-1][0] == 50
 
 
-def test_so_many_nodes_crash_at_random_and_one_after_another() -> None:
+def test_random_crashes_come_one_after_another() -> None:
     engine = build(replace(OPEN_GATE, nodes=8, k=8, requests=50, faults="crash:*3@10+10"))
     engine.begin()
     down = []
@@ -74,12 +74,12 @@ def test_so_many_nodes_crash_at_random_and_one_after_another() -> None:
     assert {count for second, count in down if second > 30} == {3}
 
 
-def test_a_message_to_the_dead_is_lost_and_its_tokens_with_it() -> None:
+def test_a_message_to_a_crashed_node_is_lost_with_its_tokens() -> None:
     result = simulate(Config(nodes=5, k=2, requests=10, faults="crash:3@30", census_every=1))
-    assert names(result.broken) == {"liveness"}  # and not tokens: they are not there, and known not to be
+    assert names(result.broken) == {"liveness"}  # but not tokens: those in lost messages are accounted for
 
 
-def test_a_reset_node_comes_back_with_nothing_in_its_memory(tmp_path: Path) -> None:
+def test_a_reset_node_comes_back_with_empty_memory(tmp_path: Path) -> None:
     journal = str(tmp_path / "journal")
     config = replace(OPEN_GATE, faults="reset:1@5+3")
     assert simulate(config, journal=journal).violations == 0
@@ -89,12 +89,12 @@ def test_a_reset_node_comes_back_with_nothing_in_its_memory(tmp_path: Path) -> N
     assert back == crash + 1
     assert [steps[i].now for i in (crash, back)] == [5 * SECOND, 8 * SECOND]
     assert events[back + 1] == "start"
-    assert steps[back].key == steps[back + 1].key == steps[0].key  # as it was when it first started
-    assert events.count("acquire") >= 18  # it goes on with the requests it has left
+    assert steps[back].key == steps[back + 1].key == steps[0].key  # as when it first started
+    assert events.count("acquire") >= 18  # it continues with its remaining requests
 
 
-def test_a_reset_of_a_node_that_is_up_does_nothing() -> None:
-    """Of two resets that overlap the first to end brings it back."""
+def test_resetting_a_node_that_is_up_is_a_no_op() -> None:
+    """Of two overlapping resets, the first to end brings the node back."""
     once, twice = (ran(replace(OPEN_GATE, faults=faults)) for faults in ("reset:1@5+3", "reset:1@5+3,reset:1@6+9"))
     assert once.metrics.node_totals() == twice.metrics.node_totals()
     assert twice.inside() == 0
@@ -103,21 +103,21 @@ def test_a_reset_of_a_node_that_is_up_does_nothing() -> None:
 # The network.
 
 
-def test_what_is_lost_never_arrives() -> None:
+def test_a_lost_message_never_arrives() -> None:
     result = simulate(Config(nodes=5, k=2, requests=3, faults="loss:1", census_every=1))
     assert result.load_max == 0
-    assert result.entries == 6  # those who have a token use it
+    assert result.entries == 6  # nodes that have a token use it
     assert names(result.broken) == {"liveness"}
 
 
-def test_about_so_many_are_lost() -> None:
+def test_about_the_given_share_is_lost() -> None:
     result = simulate(replace(OPEN_GATE, protocol="raymond", nodes=9, k=8, requests=200, faults="loss:0.1"))
     sent = sum(result.messages.values())
     assert result.load_mean * 9 == pytest.approx(0.9 * sent, rel=0.03)
 
 
-def test_about_so_many_arrive_twice() -> None:
-    """Over a channel, which takes each of them once."""
+def test_about_the_given_share_arrives_twice() -> None:
+    """Over a channel, which delivers each of them once."""
     result = simulate(Config(protocol="centralised", nodes=9, k=8, requests=100, stack=("channel",), faults="dup:0.2"))
     sent = sum(result.messages.values())
     assert result.load_mean * 9 == pytest.approx(1.2 * sent, rel=0.03)
@@ -125,7 +125,7 @@ def test_about_so_many_arrive_twice() -> None:
 
 
 def test_a_reordered_message_takes_up_to_ten_times_as_long() -> None:
-    """Two nodes that never meet: a wait is a request and a reply."""
+    """Two nodes that never compete: a wait is one request and one reply."""
     quiet = Config(protocol="raymond", nodes=2, k=1, rate=1e-6, cs=0, latency="1", requests=200)
     assert simulate(quiet).wait_max == 2.0
     result = simulate(replace(quiet, faults="reorder:1"))
@@ -135,8 +135,8 @@ def test_a_reordered_message_takes_up_to_ten_times_as_long() -> None:
     assert some.wait_p50 == 2.0 < some.wait_p90
 
 
-def test_nothing_passes_between_the_parts_of_a_partition() -> None:
-    """The server is 0; 3 asks in vain while it is cut off, and nobody sends its question again."""
+def test_no_message_crosses_a_partition() -> None:
+    """Node 0 is the server. Node 3 makes a request while it is cut off, and nothing resends it."""
     result = simulate(replace(QUEUE, latency="0.1", faults="partition:0-2/3@0+3"))
     assert names(result.broken) == {"liveness"}
     assert result.entries == 15
@@ -150,39 +150,39 @@ def test_a_partition_ends() -> None:
     assert 30 < result.wait_max < 40
 
 
-# Who is counted how.
+# Measurements.
 
 
-def test_overtakes_on_an_order_made_by_hand() -> None:
+def test_overtakes_of_a_scripted_order() -> None:
     line = Waiters(5)
     who = [PlaceInLine() for _ in range(5)]
     for node in (0, 1, 2, 3):
         line.join(who[node])
-    line.enter(who[2])  # past 0 and 1
+    line.enter(who[2])  # overtakes 0 and 1
     assert (line.overtakes, line.max_displacement, line.max_overtaken) == (2, 2, 0)
-    line.enter(who[0])  # past nobody; 2 went past it
+    line.enter(who[0])  # overtakes nobody; was overtaken by 2
     assert (line.overtakes, line.max_displacement, line.max_overtaken) == (2, 2, 1)
     line.join(who[4])
     line.join(who[2])
-    line.drop(who[3])  # gives up: nobody is overtaken
-    line.enter(who[2])  # past 1 and 4
+    line.drop(who[3])  # gives up, which overtakes nobody
+    line.enter(who[2])  # overtakes 1 and 4
     assert (line.overtakes, line.max_displacement, line.max_overtaken) == (4, 2, 1)
-    line.enter(who[1])  # 2 went past it twice
+    line.enter(who[1])  # was overtaken by 2 twice
     assert (line.overtakes, line.max_overtaken) == (4, 2)
     line.enter(who[4])
     assert (line.overtakes, line.max_displacement, line.max_overtaken) == (4, 2, 2)
     line.join(who[1])
-    line.enter(who[1])  # a new request begins unpassed
+    line.enter(who[1])  # a new request starts with no overtakes
     assert (line.overtakes, line.max_overtaken) == (4, 2)
 
 
-def test_occupancy_names_what_breaks() -> None:
+def test_occupancy_describes_each_violation() -> None:
     gate = Occupancy(2, slots=True)
     assert gate.enter(7, 0, 1) == ""
     assert gate.enter(8, 1, 1) == ""
     assert gate.enter(9, 0, 2).startswith("k: 3 inside, k is 2")
     gate.leave(9, 0)
-    gate.leave(7, 0)  # not its own any more: 9 was in it last
+    gate.leave(7, 0)  # no longer its slot: 9 was in it last
     assert (gate.inside, gate.max_inside) == (1, 3)
     assert gate.enter(7, 1, 2) == "slot: node 7 was given slot 1, node 8 is in it"
     gate.leave(7, 1)
@@ -191,14 +191,14 @@ def test_occupancy_names_what_breaks() -> None:
     assert gate.enter(7, 2, 3) == "slot: node 7 was given slot 2, there are 0..1"
 
 
-def test_occupancy_without_slots_wants_none() -> None:
+def test_occupancy_without_slots_refuses_slots() -> None:
     gate = Occupancy(1, slots=False)
     assert gate.enter(3, -1, -1) == ""
     gate.leave(3, -1)
     assert gate.enter(3, 0, 1) == "slot: node 3 was given slot 0, there are none"
 
 
-def test_warm_up_leaves_the_first_requests_of_each_node_out_of_the_waits_alone() -> None:
+def test_the_warm_up_excludes_the_first_requests_of_each_node_from_the_waits_only() -> None:
     metrics = Metrics(2, warmup=2)
     for wait in (50, 40, 3, 1):
         metrics.entered(0, wait)
@@ -210,14 +210,14 @@ def test_warm_up_leaves_the_first_requests_of_each_node_out_of_the_waits_alone()
     assert metrics.node_totals() == [4, 1]
 
 
-def test_waits_are_kept_however_many() -> None:
+def test_any_number_of_waits_is_kept() -> None:
     metrics = Metrics(1, warmup=0)
     for wait in range(5_000):
         metrics.entered(0, wait)
     assert list(metrics.kept_waits()) == list(range(5_000))
 
 
-def test_percentiles_are_of_those_that_were_measured() -> None:
+def test_quantiles_are_measured_values() -> None:
     assert quantiles([7, 2, 9, 4, 10, 1, 3, 8, 6, 5], (0.5, 0.9, 0.99, 1.0)) == [5, 9, 10, 10]
     assert quantiles([3], (0.01,)) == [3]
     assert quantiles([], (0.5,)) == [0]
@@ -237,22 +237,22 @@ def test_usage_is_every_change_of_the_number_inside() -> None:
     assert simulate(QUEUE).usage == ()
 
 
-def test_no_more_than_a_hundred_violations_are_kept_in_words() -> None:
+def test_at_most_a_hundred_violations_are_described() -> None:
     result = simulate(Config(nodes=10, k=2, requests=20, cs=1, latency="0.1", faults="dup:0.02", census_every=1))
     assert result.violations > 100
     assert len(result.broken) == 100
 
 
-# What must hold.
+# Invariants.
 
 
-def test_a_lost_token_is_told() -> None:
+def test_a_lost_token_is_reported() -> None:
     result = simulate(Config(protocol="naimi_trehel", nodes=5, k=1, requests=20, faults="loss:0.05"))
     assert "liveness" in names(result.broken)
     assert "nothing moves any more" in result.broken[-1]
 
 
-def test_the_census_catches_a_token_that_is_there_twice() -> None:
+def test_the_census_catches_a_duplicated_token() -> None:
     found = set()
     for seed in range(6):
         config = Config(nodes=10, k=2, requests=20, cs=1, latency="0.1", faults="dup:0.02", seed=seed, census_every=1)
@@ -260,24 +260,24 @@ def test_the_census_catches_a_token_that_is_there_twice() -> None:
     assert {"tokens", "coordinator"} <= found
 
 
-def test_a_clock_that_stands_still_does_not_keep_a_run_from_ending() -> None:
-    """Messages in circles that take no time: nothing but the count of events can tell."""
+def test_a_run_whose_clock_stands_still_ends() -> None:
+    """Messages circulate and take no time: only the number of events shows that the run is stuck."""
     result = simulate(Config("fair_k", nodes=6, k=2, requests=10, latency="0", faults="dup:0.1"))
-    assert [broken.split(" while")[0] for broken in result.broken] == ["liveness: nobody came in for 2,000,000 events"]
+    assert [broken.split(" while")[0] for broken in result.broken] == ["liveness: no entry for 2,000,000 events"]
 
 
-def test_messages_that_run_in_circles_do_not_keep_a_run_from_ending() -> None:
+def test_a_run_whose_messages_circulate_ends() -> None:
     config = Config(nodes=10, k=2, requests=20, cs=1, latency="0.1", faults="dup:0.02", check=False)
     broken = [simulate(replace(config, seed=seed)).broken for seed in (1, 3)]
-    assert ["liveness: nobody came in" in lines[-1] for lines in broken] == [True, True]
+    assert ["liveness: no entry" in lines[-1] for lines in broken] == [True, True]
 
 
-def test_what_a_protocol_finds_impossible_itself_is_a_violation() -> None:
+def test_a_failed_assertion_of_a_protocol_is_a_violation() -> None:
     config = Config(nodes=10, k=2, requests=20, cs=1, latency="0.1", faults="dup:0.02", seed=2)
     assert simulate(config).broken[-1].startswith("assertion: a turn came to a node that never asked for one")
 
 
-def test_unchecked_runs_tell_nothing() -> None:
+def test_unchecked_runs_report_no_violations() -> None:
     config = Config(protocol="naimi_trehel", nodes=5, k=1, requests=20, faults="loss:0.05", check=False)
     assert simulate(config).violations == 0
 
@@ -293,7 +293,7 @@ def test_a_closed_node_thinks_after_each_exit() -> None:
 
 
 def open_waits(seed: int, requests: int, hold: int, gap: float) -> list[int]:
-    """One node, one server: a wait is what is left of the stays of those who came before."""
+    """Waits of one node at one server: what remains of the stays of earlier requests."""
     arrivals, waits = Stream(f"{seed}:workload"), []
     arrival = free = 0
     for _ in range(requests):
@@ -305,7 +305,7 @@ def open_waits(seed: int, requests: int, hold: int, gap: float) -> list[int]:
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.9, 2.0])
-def test_open_arrivals_stand_in_line_at_their_node_and_wait_from_their_arrival(rate: float) -> None:
+def test_open_arrivals_queue_at_their_node_and_wait_from_their_arrival(rate: float) -> None:
     config = replace(OPEN_GATE, nodes=1, k=1, workload="open", rate=rate, requests=200)
     engine = ran(config)
     assert list(engine.metrics.kept_waits()) == open_waits(1, 200, SECOND, SECOND / rate)
@@ -322,7 +322,7 @@ def test_time_never_runs_backwards() -> None:
     assert engine.metrics.entries == 20
 
 
-def test_rounds_begin_when_all_of_the_last_are_through() -> None:
+def test_a_round_begins_when_the_previous_one_has_ended() -> None:
     result = simulate(replace(QUEUE, nodes=8, workload="rounds", askers=3, requests=5, usage=True))
     assert result.entries == 15
     assert result.simulated == 15.0  # one after another, one second each
@@ -334,7 +334,7 @@ def test_rounds_go_on_when_an_asker_crashes() -> None:
     config = Config(protocol="raymond_fd", nodes=5, k=2, workload="rounds", askers=3, requests=20)
     result = simulate(replace(config, faults="crash:0@33,crash:1@60"))
     assert result.violations == 0
-    assert 58 <= result.entries <= 60  # all but what the dead had asked for
+    assert 58 <= result.entries <= 60  # all but the requests of the crashed nodes
 
 
 def test_rounds_do_not_count_a_node_that_comes_back() -> None:
@@ -345,18 +345,18 @@ def test_rounds_do_not_count_a_node_that_comes_back() -> None:
     assert reset.max_inside == 2
 
 
-def test_who_gives_up_is_cancelled_and_goes_on() -> None:
+def test_a_node_that_gives_up_is_cancelled_and_goes_on() -> None:
     config = replace(QUEUE, nodes=6, requests=50, give_up=1.0, give_up_after=0.5, latency="0.05")
     result = simulate(config)
     assert result.violations == 0
     assert result.cancelled > 50
     assert result.entries + result.cancelled == 300
-    assert result.wait_max < 10  # whose patience is 0.5 s on average
+    assert result.wait_max < 10  # nodes give up after 0.5 s on average
 
 
-def test_a_share_gives_up() -> None:
+def test_the_given_share_of_requests_gives_up() -> None:
     config = replace(QUEUE, nodes=6, requests=200, give_up=0.25, give_up_after=0.001)
-    assert simulate(config).cancelled == pytest.approx(0.25 * 1200, rel=0.15)  # hardly anybody is in by then
+    assert simulate(config).cancelled == pytest.approx(0.25 * 1200, rel=0.15)  # hardly any of them is inside by then
     assert simulate(replace(config, give_up=0.0)).cancelled == 0
 
 
@@ -368,7 +368,7 @@ def test_stays_can_be_random() -> None:
     assert max(stays) > 4
 
 
-# Ends.
+# How runs end.
 
 LEASED = Config(protocol="leased", nodes=3, k=1, rate=1, cs=1, latency="0.1", requests=5)
 
@@ -377,11 +377,11 @@ def test_a_timed_run_ends_with_the_last_exit() -> None:
     result = simulate(replace(LEASED, usage=True))
     assert result.violations == 0
     assert result.entries == 15
-    assert result.simulated == result.usage[-1][0]  # not when the last timer is over
+    assert result.simulated == result.usage[-1][0]  # not when the last timer fires
 
 
-def test_a_timed_run_ends_when_the_last_who_waits_crashes() -> None:
-    """A channel sends to the dead for ever; nobody is left to wait for."""
+def test_a_timed_run_ends_when_the_last_waiter_crashes() -> None:
+    """A channel would resend to the crashed node forever, but no request waits any more."""
     for seed in range(30):
         for when in (1, 1.5, 2, 3):
             config = replace(LEASED, nodes=2, requests=1, latency="0.3", stack=("channel",), faults=f"crash:1@{when}")
@@ -390,12 +390,12 @@ def test_a_timed_run_ends_when_the_last_who_waits_crashes() -> None:
             assert not engine.run(20_000)
 
 
-def test_a_timed_run_that_is_stuck_is_told() -> None:
+def test_a_stuck_timed_run_is_reported() -> None:
     result = simulate(replace(LEASED, stack=("channel",), faults="crash:0@3"))
     assert names(result.broken) == {"liveness"}
 
 
-def test_ctrl_c_gives_what_was_measured_until_then() -> None:
+def test_ctrl_c_returns_what_was_measured_so_far() -> None:
     seen: list[int] = []
 
     def stop(entries: int) -> None:
@@ -406,12 +406,12 @@ def test_ctrl_c_gives_what_was_measured_until_then() -> None:
     assert result.interrupted
     assert seen == [result.entries]
     assert 10_000 < result.entries < 100_000
-    assert result.violations == 0  # those who wait had no chance
-    assert 2.5 < result.units_mean <= 3.0  # those inside count up to now
+    assert result.violations == 0  # requests that still wait are no violation
+    assert 2.5 < result.units_mean <= 3.0  # permits still held count until the end
     assert gc.isenabled()
 
 
-def test_progress_is_told_in_passing() -> None:
+def test_progress_is_reported_during_the_run() -> None:
     seen: list[int] = []
     result = simulate(Config(requests=500), progress=seen.append)
     assert not result.interrupted

@@ -1,4 +1,4 @@
-"""What a person asks the simulator for: faults and configurations, read or refused in one line."""
+"""Input of the simulator: faults and configurations, parsed or refused in one line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairgate.sim.config import Config
 from fairgate.sim.faults import Faults, parse_faults
 
 
-def test_faults_are_read() -> None:
+def test_faults_are_parsed() -> None:
     text = "crash:3@100, crash:*2@10+5, reset:1@7+2, loss:0.05, dup:.01, reorder:0.2, partition:0-1.5/2@60+30, detect:3"
     faults = parse_faults(text, 6)
     assert faults.crashes == [(3, 100 * SECOND)]
@@ -31,26 +31,29 @@ def test_faults_are_read() -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("fire:1", "unknown fault 'fire': known are crash, reset, partition, loss, dup, reorder, doubt, detect, trust"),
+        (
+            "fire:1",
+            "unknown fault 'fire': choose from crash, reset, partition, loss, dup, reorder, doubt, detect, trust",
+        ),
         ("crash:1", "cannot read crash:1: write it as crash:3@100 or crash:*5@100+50"),
         ("crash:9@1", "there is no node 9: nodes are 0..4"),
-        ("crash:*5@1", "crash:*5 leaves none of the 5 nodes: at most 4 can crash"),
-        ("crash:1@5+3", "a crash is for ever: write crash:1@5, or reset:1@5+3 for one that comes back"),
+        ("crash:*5@1", "crash:*5 is too many for 5 nodes: at most 4 can crash"),
+        ("crash:1@5+3", "a crash is permanent: write crash:1@5, or reset:1@5+3 for a node that comes back"),
         ("reset:x@1", "cannot read reset:x@1: write it as reset:3@100+10"),
         ("reset:*2@1", "cannot read reset:*2@1: write it as reset:3@100+10"),
         ("partition:0/1", "cannot read partition:0/1: write it as partition:0-4/5-9@60+30"),
         ("partition:-/1@1", "cannot read the group '-': write it as 0-4 or 0.2.7"),
         ("partition:0-2/2-4@1", "node 2 is on both sides of partition:0-2/2-4@1"),
         ("partition:0/7@1", "there is no node 7: nodes are 0..4"),
-        ("loss:2", "loss is a share between 0 and 1, not '2'"),
-        ("dup:nan", "dup is a share between 0 and 1, not 'nan'"),
-        ("reorder:", "reorder is a share between 0 and 1, not ''"),
-        ("detect:soon", "detect is a time in seconds, not 'soon'"),
-        ("detect:-1", "detect is a time in seconds, not '-1'"),
-        ("trust:inf", "trust is a time in seconds, not 'inf'"),
+        ("loss:2", "loss must be a share between 0 and 1, not '2'"),
+        ("dup:nan", "dup must be a share between 0 and 1, not 'nan'"),
+        ("reorder:", "reorder must be a share between 0 and 1, not ''"),
+        ("detect:soon", "detect must be a time in seconds, not 'soon'"),
+        ("detect:-1", "detect must be a time in seconds, not '-1'"),
+        ("trust:inf", "trust must be a time in seconds, not 'inf'"),
     ],
 )
-def test_faults_that_make_no_sense_are_told_in_one_line(text: str, line: str) -> None:
+def test_nonsensical_faults_are_refused_in_one_line(text: str, line: str) -> None:
     with pytest.raises(BadInput) as wrong:
         parse_faults(text, 5)
     assert str(wrong.value) == line
@@ -72,8 +75,8 @@ def test_faults_that_make_no_sense_are_told_in_one_line(text: str, line: str) ->
             {"protocol": "maekawa"},
             "maekawa lets one in at a time: use --k 1, or a protocol for k > 1 such as fair_k",
         ),
-        ({"rate": 0}, "--rate must be above 0 requests a second, not 0"),
-        ({"rate": float("nan")}, "--rate must be above 0 requests a second, not nan"),
+        ({"rate": 0}, "--rate must be above 0 requests per second, not 0"),
+        ({"rate": float("nan")}, "--rate must be above 0 requests per second, not nan"),
         ({"cs": -1}, "--cs must be 0 or more seconds, not -1"),
         ({"requests": 0}, "--requests must be at least 1, not 0"),
         ({"warmup": 200}, "--warmup must be 0..199 (below --requests), not 200"),
@@ -82,7 +85,7 @@ def test_faults_that_make_no_sense_are_told_in_one_line(text: str, line: str) ->
         ({"workload": "rounds", "askers": 6}, "--askers must be 1..5 (the number of nodes), not 6"),
     ],
 )
-def test_a_config_that_makes_no_sense_is_told_in_one_line(change: dict[str, Any], line: str) -> None:
+def test_a_nonsensical_config_is_refused_in_one_line(change: dict[str, Any], line: str) -> None:
     with pytest.raises(BadInput) as wrong:
         build(replace(Config(nodes=5, k=2), **change))
     assert str(wrong.value) == line

@@ -1,4 +1,4 @@
-"""How long messages are under way: the models, and the files that a matrix can be read from."""
+"""Latency models, and the files that a matrix can be read from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairgate.sim.latency_files import read_matrix
 from fairgate.sim.stream import Stream
 
 MS = 1_000_000
-THREE_MS = [[0, 5 * MS, 10 * MS], [5 * MS, 0, 20 * MS], [10 * MS, 20 * MS, 0]]  # one way, of 10, 20 and 40 ms
+THREE_MS = [[0, 5 * MS, 10 * MS], [5 * MS, 0, 20 * MS], [10 * MS, 20 * MS, 0]]  # half of 10, 20 and 40 ms
 
 
 # The models.
@@ -52,7 +52,7 @@ def round_trips(seed: int, n: int = 200) -> list[int]:
     return [2 * latency.delay(i, j) for i, j in combinations(range(n), 2)]
 
 
-def test_the_wide_area_is_kings_as_the_paper_quotes_it() -> None:
+def test_the_wide_area_matches_king_as_the_paper_quotes_it() -> None:
     """A mean round trip around 182 ms, at most around 800 ms, highly heterogeneous."""
     seeds = [round_trips(seed) for seed in range(30)]
     assert fmean(map(fmean, seeds)) == pytest.approx(182 * MS, rel=0.03)
@@ -65,13 +65,13 @@ def test_the_wide_area_of_a_seed_is_always_the_same() -> None:
     assert round_trips(1, 20) == round_trips(1, 20) != round_trips(2, 20)
 
 
-# What a person writes.
+# The notation of --latency.
 
 
 @pytest.mark.parametrize(
     ("text", "expected"), [("1", Latency), ("0", Latency), ("uniform:0.02,0.18", Uniform), ("wan", WideArea)]
 )
-def test_the_words_for_the_models(text: str, expected: type) -> None:
+def test_each_model_has_its_notation(text: str, expected: type) -> None:
     assert type(make_latency(Config(latency=text))) is expected
 
 
@@ -84,19 +84,19 @@ def test_the_words_for_the_models(text: str, expected: type) -> None:
         ("uniform:1", "cannot read --latency uniform:1: write it as uniform:0.02,0.18"),
         ("uniform:1,2,3", "cannot read --latency uniform:1,2,3: write it as uniform:0.02,0.18"),
         ("uniform:a,b", "cannot read --latency uniform:a,b: write it as uniform:0.02,0.18"),
-        ("uniform:2,1", "--latency uniform:2,1: the bounds must be 0 or more and in order"),
-        ("uniform:-1,1", "--latency uniform:-1,1: the bounds must be 0 or more and in order"),
-        ("uniform:0,inf", "--latency uniform:0,inf: the bounds must be 0 or more and in order"),
+        ("uniform:2,1", "--latency uniform:2,1: the bounds must be at least 0, the lower one first"),
+        ("uniform:-1,1", "--latency uniform:-1,1: the bounds must be at least 0, the lower one first"),
+        ("uniform:0,inf", "--latency uniform:0,inf: the bounds must be at least 0, the lower one first"),
         ("no/such/file", "cannot read the latency file no/such/file: No such file or directory"),
     ],
 )
-def test_what_makes_no_sense_is_told_in_one_line(text: str, line: str) -> None:
+def test_a_nonsensical_latency_is_refused_in_one_line(text: str, line: str) -> None:
     with pytest.raises(BadInput) as wrong:
         make_latency(Config(latency=text))
     assert str(wrong.value) == line
 
 
-# Files: the same three nodes in every form.
+# Files: the same three nodes in every format.
 
 FORMS = {
     "csv": "0,10,20\n10,0,40\n20,40,0\n",
@@ -118,12 +118,12 @@ def file(folder: Path, text: str | bytes) -> str:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_is_read(tmp_path: Path, form: str) -> None:
+def test_every_format_is_read(tmp_path: Path, form: str) -> None:
     assert read_matrix(file(tmp_path, FORMS[form]), 3) == THREE_MS
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_may_be_gzipped(tmp_path: Path, form: str) -> None:
+def test_every_format_may_be_gzipped(tmp_path: Path, form: str) -> None:
     assert read_matrix(file(tmp_path, gzip.compress(FORMS[form].encode())), 3) == THREE_MS
 
 
@@ -136,7 +136,7 @@ def test_directions_may_differ(tmp_path: Path) -> None:
     assert read_matrix(file(tmp_path, "node x\nnode y\nx,y 10000\ny,x 30000\n"), 2) == [[0, 5 * MS], [15 * MS, 0]]
 
 
-def test_a_file_is_a_latency_of_the_command_line(tmp_path: Path) -> None:
+def test_a_file_may_be_given_as_the_latency(tmp_path: Path) -> None:
     latency = make_latency(Config(nodes=3, k=1, latency=file(tmp_path, FORMS["csv"])))
     assert [latency.delay(1, other) for other in range(3)] == THREE_MS[1]
 
@@ -144,15 +144,15 @@ def test_a_file_is_a_latency_of_the_command_line(tmp_path: Path) -> None:
 GZIPPED = gzip.compress(b"0,10\n10,0\n" * 100, mtime=0)
 
 ERRORS: dict[str, tuple[str | bytes, str]] = {
-    "empty": ("", "{} has 0 nodes, 3 were asked for: use a larger file or fewer --nodes"),
-    "too small": ("0,10\n10,0\n", "{} has 2 nodes, 3 were asked for: use a larger file or fewer --nodes"),
-    "ragged": ("0,10,20\n10,0\n20,40,0\n", "{}: row 2 has 2 entries, the matrix has 3 rows"),
-    "not square": ("0,1,2,3\n" * 3, "{}: row 1 has 4 entries, the matrix has 3 rows"),
+    "empty": ("", "{} has 0 nodes, but --nodes is 3: use a larger file or fewer nodes"),
+    "too small": ("0,10\n10,0\n", "{} has 2 nodes, but --nodes is 3: use a larger file or fewer nodes"),
+    "ragged": ("0,10,20\n10,0\n20,40,0\n", "{}: row 2 has 2 entries, but the matrix has 3 rows"),
+    "not square": ("0,1,2,3\n" * 3, "{}: row 1 has 4 entries, but the matrix has 3 rows"),
     "words": ("0,10,20\n10,far,40\n20,40,0\n", "{}: row 2 is not a row of numbers: '10,far,40'"),
     "not a number": ("0,nan,20\n" * 3, "{}: row 1 is not a row of numbers: '0,nan,20'"),
     "infinite": ("0,inf,20\n" * 3, "{}: row 1 is not a row of numbers: '0,inf,20'"),
-    "below zero": ("0,10,20\n10,0,-1\n20,40,0\n", "{}: row 2 has no latencies, or one below zero"),
-    "a name alone": ("a;\nb;\nc;\n", "{}: row 1 has no latencies, or one below zero"),
+    "below zero": ("0,10,20\n10,0,-1\n20,40,0\n", "{}: row 2 is empty or has a negative latency"),
+    "a name alone": ("a;\nb;\nc;\n", "{}: row 1 is empty or has a negative latency"),
     "a pair is missing": (
         "node 1\nnode 2\nnode 3\n1,2 10000\n1,3 20000\n",
         "{} has no latency between its nodes 2 and 3",
@@ -171,7 +171,7 @@ ERRORS: dict[str, tuple[str | bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_a_bad_file_is_told_in_one_line(tmp_path: Path, name: str) -> None:
+def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, name: str) -> None:
     content, line = ERRORS[name]
     path = file(tmp_path, content)
     with pytest.raises(BadInput) as wrong:
@@ -179,6 +179,6 @@ def test_a_bad_file_is_told_in_one_line(tmp_path: Path, name: str) -> None:
     assert str(wrong.value) == line.format(path)
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
+def test_a_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="Is a directory"):
         read_matrix(str(tmp_path), 3)

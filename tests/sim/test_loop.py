@@ -1,6 +1,6 @@
-"""The inner loop, the stream of random numbers, the measures and the quantiles: two sources each, one behaviour.
+"""Twin modules behave alike: the inner loop, random streams, metrics and quantiles, each in pure Python and in C.
 
-The plain twins are loaded from their files beside the compiled ones, and both are driven alike.
+The pure Python twins are loaded from their files beside the compiled ones, and both get the same input.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fairgate.sim.events import ACQUIRE, DELIVER, PLANNED, RELEASE
 
 
 def plain_twin(name: str) -> ModuleType:
-    """The module fairgate.<name> from its .py file, whatever is compiled."""
+    """The module fairgate.<name> loaded from its .py file, even if a compiled one exists."""
     path = Path(fairgate.__file__).parent / (name.replace(".", "/") + ".py")
     spec = importlib.util.spec_from_file_location(f"plain_{path.stem}", path)
     assert spec is not None
@@ -64,7 +64,7 @@ class Other(Word):
 
 
 class Listener(Node):
-    """Writes down what it hears, and passes on every third word."""
+    """Records what it receives, and answers every third word with another one to the next node."""
 
     seen: Seen
 
@@ -79,7 +79,7 @@ class Listener(Node):
 
 
 class Letter(Gated):
-    """About a gate; so its next hop is."""
+    """A message about a gate; Listener passes it on as another message about the same gate."""
 
     __slots__ = ("number",)
     tag = "test.letter"
@@ -93,7 +93,7 @@ class Letter(Gated):
 
 
 class Driven:
-    """One twin, with what came out of it."""
+    """One twin, and a record of what it did."""
 
     def __init__(
         self, base: Any, fixed: int = -1, plain: bool = False, turns: tuple[int, int, int] | None = None
@@ -104,7 +104,7 @@ class Driven:
         class Recorded(base):  # type: ignore[misc]
             def handle(self, kind: int, dst: int, src: int, msg: Message | None) -> None:
                 seen.append((self.now, kind, dst, src, None if msg is None else msg.key()))
-                if src % 5 == 4:  # what happens makes more happen, at once or later
+                if src % 5 == 4:  # some events cause further events, at the same time or later
                     self.push(self.now + src % 2, ACQUIRE, dst, src + 1, None)
 
             def release(self, seat: int, request: int) -> None:
@@ -158,7 +158,7 @@ class Driven:
 
 
 def operations(messages: bool) -> st.SearchStrategy[list[tuple[Any, ...]]]:
-    """With messages pushed into the heap, or only sent."""
+    """Random operations; with `messages`, some messages are pushed straight into the heap."""
     node, src, word = st.integers(0, NODES - 1), st.integers(0, 20), st.integers(0, 30)
     pushes = st.tuples(st.sampled_from((HEAP, EXITS)), st.integers(0, 6), node, src)
     heavy = st.tuples(st.just(HEAP), st.integers(0, 6), node, src, word) if messages else pushes
@@ -178,15 +178,15 @@ def compare(steps: list[tuple[Any, ...]], **how: Any) -> None:
 @two_twins
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(operations(messages=True))
-def test_twins_agree_where_every_message_has_its_own_delay(steps: list[tuple[Any, ...]]) -> None:
+def test_twins_agree_when_messages_have_different_delays(steps: list[tuple[Any, ...]]) -> None:
     compare(steps)
 
 
 @two_twins
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(operations(messages=False), st.integers(0, 4), st.booleans())
-def test_twins_agree_where_all_messages_take_as_long(steps: list[tuple[Any, ...]], fixed: int, plain: bool) -> None:
-    """Then messages are only ever sent, and have their lane for themselves."""
+def test_twins_agree_when_messages_have_equal_latency(steps: list[tuple[Any, ...]], fixed: int, plain: bool) -> None:
+    """With equal latency, messages are only ever sent, and all of them go into their lane."""
     compare(steps, fixed=fixed, plain=plain)
 
 
@@ -204,16 +204,16 @@ def turned(draw: st.DrawFn) -> list[tuple[Any, ...]]:
 @two_twins
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(turned(), st.integers(0, 4), st.booleans(), st.sampled_from(((NODES, 0, 1), (NODES, 0, 2), (NODES, 1, 2))))
-def test_twins_agree_where_gates_take_turns(
+def test_twins_agree_when_gates_take_turns(
     steps: list[tuple[Any, ...]], fixed: int, plain: bool, turns: tuple[int, int, int]
 ) -> None:
-    """A share of the gates takes turns: what is pushed for the others stays where it is."""
+    """If only some of the gates take turns, events of the others stay in their queues."""
     compare(steps, fixed=fixed, plain=plain, turns=turns)
 
 
 @two_twins
 def test_twins_agree_when_queues_grow() -> None:
-    """Past 64 events the compiled heap and its ring buffers move to larger memory, wherever they begin then."""
+    """Past 64 events the compiled heap and ring buffers are reallocated, wherever a ring buffer begins at that time."""
     rng = random.Random(1)
     steps: list[tuple[Any, ...]] = []
     for _ in range(4):
@@ -237,7 +237,7 @@ STREAMS = {"in use": stream.Stream, "plain": PLAIN_STREAM.Stream}
 @pytest.mark.parametrize("name", LOOPS)
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from((HEAP, EXITS, "send"))), max_size=80))
-def test_events_come_out_by_time_then_lane_then_order_of_pushing(name: str, events: list[tuple[int, str]]) -> None:
+def test_events_are_ordered_by_time_then_lane_then_order_of_pushing(name: str, events: list[tuple[int, str]]) -> None:
     driven = Driven(LOOPS[name], fixed=4)
     expected = []
     last = 0
@@ -249,7 +249,7 @@ def test_events_come_out_by_time_then_lane_then_order_of_pushing(name: str, even
             last = time
             driven.do((where, time, 0, 5 * number))
             expected.append((time, 1, number))
-        else:  # an exit that comes out of order goes to the heap, which is last
+        else:  # an exit that is out of order goes to the heap, which comes last
             driven.do((where, time, 0, 5 * number))
             expected.append((time, 2, number))
     driven.loop.run(1_000)
@@ -258,7 +258,7 @@ def test_events_come_out_by_time_then_lane_then_order_of_pushing(name: str, even
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_run_says_whether_there_is_more(name: str) -> None:
+def test_run_returns_whether_events_are_left(name: str) -> None:
     driven = Driven(LOOPS[name])
     for time in range(3):
         driven.do((HEAP, time, 0, 0))
@@ -269,7 +269,7 @@ def test_run_says_whether_there_is_more(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_a_loop_that_is_cleared_can_go_on(name: str) -> None:
+def test_a_cleared_loop_can_be_used_again(name: str) -> None:
     driven = Driven(LOOPS[name], fixed=5)
     for step in ((HEAP, 5, 0, 0, 1), (EXITS, 5, 0, 0), ("send", 0, 1)):
         driven.do(step)
@@ -283,8 +283,8 @@ def test_a_loop_that_is_cleared_can_go_on(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_a_message_to_a_node_that_is_not_there_goes_stray(name: str) -> None:
-    """Compiled, a wild number would be a wild pointer."""
+def test_a_message_to_a_node_that_does_not_exist_is_stray(name: str) -> None:
+    """In compiled code an unchecked number would be an invalid pointer."""
     base: Any = LOOPS[name]
     lost: list[int] = []
 
@@ -318,7 +318,7 @@ DRAWS: dict[str, Draw] = {
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.text(max_size=10), st.lists(st.sampled_from(sorted(DRAWS)), max_size=40), st.integers(0, 600))
 def test_streams_agree(seed: str, draws: list[str], ahead: int) -> None:
-    """Bit for bit, in any order of drawing, and across the blocks of 256 that the compiled one draws ahead."""
+    """Bit for bit, for any sequence of draws, and across the blocks of 256 that the compiled twin draws ahead."""
     compiled, plain = stream.Stream(seed), PLAIN_STREAM.Stream(seed)
     for _ in range(ahead):
         assert compiled.unit() == plain.unit()
@@ -339,14 +339,14 @@ def test_streams_stay_in_their_ranges(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_a_stream_is_its_seed(name: str) -> None:
+def test_a_seed_determines_its_stream(name: str) -> None:
     first, again, other = (STREAMS[name](seed) for seed in ("a", "a", "b"))
     row = [first.unit() for _ in range(5)]
     assert row == [again.unit() for _ in range(5)]
     assert row != [other.unit() for _ in range(5)]
 
 
-# Measures.
+# Metrics.
 
 
 def measured(twin: Any) -> tuple[Any, ...]:
@@ -360,7 +360,7 @@ def measured(twin: Any) -> tuple[Any, ...]:
     st.lists(st.none() | st.tuples(st.integers(0, NODES - 1), st.integers(0, 2**50)), max_size=40), st.integers(0, 4)
 )
 def test_measures_agree(entries: list[tuple[int, int] | None], warmup: int) -> None:
-    """None: the run has warmed up, and measures anew."""
+    """An entry of None ends the warm-up."""
     twins = [metrics.Metrics(NODES, warmup), PLAIN_METRICS.Metrics(NODES, warmup)]
     for entry in entries:
         for twin in twins:

@@ -1,4 +1,4 @@
-"""Runs that last for a set time, with arrivals at a rate in all (SG section V)."""
+"""Runs that last for a set time, with requests arriving at a total rate (SG section V)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CALM = Config(
 )
 
 
-def test_what_comes_in_goes_through_where_the_gate_is_fast_enough() -> None:
+def test_a_fast_gate_serves_every_request() -> None:
     result = simulate(CALM)
     assert result.violations == 0
     assert result.simulated == 500.0
@@ -37,7 +37,7 @@ def test_what_comes_in_goes_through_where_the_gate_is_fast_enough() -> None:
 def test_a_gate_that_is_too_slow_leaves_a_backlog_and_no_violation() -> None:
     slow = simulate(replace(CALM, nodes=1_000, cs=1.0))
     assert slow.violations == 0
-    assert slow.throughput == pytest.approx(1 / 1.02, rel=0.02)  # a stay and the two hops of handing over
+    assert slow.throughput == pytest.approx(1 / 1.02, rel=0.02)  # a stay, and two hops to hand over
     assert slow.backlog == pytest.approx((CALM.rate - slow.throughput) * 500, rel=0.1)
 
 
@@ -50,17 +50,17 @@ def test_the_warm_up_is_left_out() -> None:
 
 def test_the_messages_of_the_warm_up_are_left_out_too() -> None:
     result = simulate(replace(CALM, nodes=1_000))
-    assert result.messages_per_entry == pytest.approx(3, abs=0.01)  # request, grant, release; none for the root itself
+    assert result.messages_per_entry == pytest.approx(3, abs=0.01)  # request, grant, release; none for the root
 
 
 def test_requests_wait_from_their_arrival_when_no_client_is_idle() -> None:
-    """Two clients, stays of a second, one request a second and a half in all: the queue is before the clients."""
+    """Two clients, stays of 1 s, 0.7 requests per second in total: requests queue for an idle client."""
     busy = simulate(replace(CALM, nodes=2, cs=1.0, rate=0.7))
     roomy = simulate(replace(CALM, nodes=200, cs=1.0, rate=0.7))
     assert busy.wait_mean > 0.6 * roomy.wait_mean > 0.5
 
 
-def test_all_clients_are_asked_about_as_often() -> None:
+def test_all_clients_make_about_as_many_requests() -> None:
     engine = build(replace(CALM, nodes=10))
     run(engine, None)
     totals = engine.metrics.node_totals()
@@ -68,7 +68,7 @@ def test_all_clients_are_asked_about_as_often() -> None:
     assert max(totals) < 2 * min(totals)
 
 
-def test_a_client_that_is_gone_is_never_asked() -> None:
+def test_a_client_that_is_gone_is_never_chosen() -> None:
     pool = ClientPool(3, 0, Stream("x"), 1.0)
     pool.gone(1, 0)
     pool.gone(1, 0)
@@ -83,15 +83,15 @@ def test_a_client_that_is_gone_is_never_asked() -> None:
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"warmup_seconds": 600.0}, "--warmup-seconds must be 0 or more, and less than --seconds"),
-        ({"warmup_seconds": 500.0}, "--warmup-seconds 500 leaves nothing of --seconds 500"),
-        ({"rounds": 3}, "--rounds N is for --workload rounds, and at least 1"),
-        ({"churn": 3}, "--churn is an even number of nodes that come or go in each of --rounds"),
+        ({"warmup_seconds": 600.0}, "--warmup-seconds must be at least 0 and less than --seconds"),
+        ({"warmup_seconds": 500.0}, "--warmup-seconds 500 leaves nothing to measure of --seconds 500"),
+        ({"rounds": 3}, "--rounds must be at least 1, and needs --workload rounds"),
+        ({"churn": 3}, "--churn must be an even number of nodes, and needs --rounds"),
         ({"resources": 0}, "--resources must be at least 1, not 0"),
         ({"requesters": 51}, "--requesters must be 0..50 (the number of nodes), not 51"),
     ],
 )
-def test_a_config_that_makes_no_sense_is_told_in_one_line(change: dict[str, object], line: str) -> None:
+def test_a_nonsensical_config_is_refused_in_one_line(change: dict[str, object], line: str) -> None:
     with pytest.raises(BadInput) as wrong:
         build(replace(CALM, **change))  # type: ignore[arg-type]
     assert str(wrong.value) == line

@@ -28,28 +28,28 @@ SMALL = Config(
 )
 
 
-def test_each_gate_has_its_own_holder_and_its_own_line() -> None:
+def test_each_gate_has_its_own_holder_and_its_own_queue() -> None:
     result = simulate(SMALL)
     assert result.broken == ()
     assert result.max_inside == 1
     assert result.entries > SMALL.resources  # more than the first of each gate
-    assert result.backlog > 0  # they ask faster than they leave
+    assert result.backlog > 0  # requests come faster than nodes leave
     assert result.simulated == pytest.approx(10 * 100 * 0.05)
 
 
-def test_requests_in_all_are_fewer_than_for_each_resource() -> None:
+def test_requests_in_total_are_fewer_than_requests_per_resource() -> None:
     whole, each = simulate(replace(SMALL, per_resource=False)), simulate(SMALL)
     assert whole.entries + whole.backlog <= 10 * 5
-    assert 4 * 10 * 3 < each.entries + each.backlog <= 4 * 10 * 5  # who waits already is not asked again
+    assert 4 * 10 * 3 < each.entries + each.backlog <= 4 * 10 * 5  # a node that already waits makes no second request
 
 
-def test_nobody_leaves_where_the_chance_is_nothing_and_all_where_it_is_one() -> None:
+def test_nobody_leaves_with_chance_zero_and_all_leave_with_chance_one() -> None:
     never, always = simulate(replace(SMALL, leave=0.0)), simulate(replace(SMALL, leave=1.0))
     assert never.entries == SMALL.resources
     assert always.entries > 2 * never.entries
 
 
-def test_churn_replaces_passers_by_and_never_who_asks() -> None:
+def test_churn_never_replaces_requesters() -> None:
     config = replace(SMALL, requesters=20, churn=8)
     engine = build(config)
     run(engine, None)
@@ -63,8 +63,8 @@ def test_churn_replaces_passers_by_and_never_who_asks() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["sigma", "strawman", "e2e_ft", "non_e2e_faults"])
-def test_gates_go_on_while_nodes_come_and_go(protocol: str) -> None:
-    """With 6 of 7 votes, five replicas must have lost their memory at once before two can be inside."""
+def test_gates_keep_working_under_churn(protocol: str) -> None:
+    """With 6 of 7 votes, two can be inside only if five replicas have lost their memory at once."""
     options = {"replicas": 7, "quorum": 6, "lease": 2_000_000_000}
     config = replace(SMALL, protocol=protocol, requesters=20, churn=4, options=options)
     for seed in range(1, 4):
@@ -91,25 +91,25 @@ def test_a_replica_that_loses_its_memory_is_the_owner_of_its_key() -> None:
         ),
         ({"options": {"replicas": 61}}, "--replicas must be 1..60 (the number of nodes), not 61"),
         ({"resources": 0}, "--resources must be at least 1, not 0"),
-        ({"churn": 3}, "--churn is an even number of nodes that come or go in each of --rounds"),
-        ({"requests": 61}, "--requests 61 for each resource, but only 60 nodes ask"),
+        ({"churn": 3}, "--churn must be an even number of nodes, and needs --rounds"),
+        ({"requests": 61}, "--requests must be at most 60 per resource (the number of requesters), not 61"),
         ({"requesters": 61}, "--requesters must be 0..60 (the number of nodes), not 61"),
-        ({"workload": "closed"}, "--rounds N is for --workload rounds, and at least 1"),
+        ({"workload": "closed"}, "--rounds must be at least 1, and needs --workload rounds"),
     ],
 )
-def test_a_config_that_makes_no_sense_is_told_in_one_line(change: dict[str, object], line: str) -> None:
+def test_a_nonsensical_config_is_refused_in_one_line(change: dict[str, object], line: str) -> None:
     with pytest.raises(BadInput) as wrong:
         build(replace(SMALL, **change))  # type: ignore[arg-type]
     assert str(wrong.value) == line
 
 
-# Rings that learn.
+# Dynamic rings.
 
 
 @pytest.mark.parametrize("overlay", ["chord", "pastry"])
 @pytest.mark.parametrize("protocol", ["sigma", "e2e", "non_e2e"])
-def test_rounds_on_a_ring_that_learns(protocol: str, overlay: str) -> None:
-    """All join first; then passers-by leave and others come, while the rest goes on asking."""
+def test_rounds_on_a_dynamic_ring(protocol: str, overlay: str) -> None:
+    """All nodes join first; then nodes that make no requests leave and others join, while requests go on."""
     config = Config(
         protocol, nodes=20, k=1, workload="rounds", rounds=10, requests=6, requesters=10, churn=4, latency="0.1",
         options={"replicas": 5}, stack=(overlay,), seed=3,
@@ -121,7 +121,7 @@ def test_rounds_on_a_ring_that_learns(protocol: str, overlay: str) -> None:
     assert result.messages["ov.estate"] > 19
 
 
-def test_crashes_and_resets_on_a_ring_that_learns() -> None:
+def test_crashes_and_resets_on_a_dynamic_ring() -> None:
     config = Config("sigma", nodes=12, k=1, requests=4, cs=1.0, latency="0.1", faults="crash:*2@5+10,reset:3@8+4")
     for overlay in ("chord", "pastry"):
         result = simulate(replace(config, stack=(overlay,), marks=True))

@@ -1,4 +1,4 @@
-"""Gates that are nothing to each other take turns, or several processes share them: nothing else changes."""
+"""Independent gates take turns or are shared by several processes, and the result stays the same."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ ROUNDS = Config(
     options={"replicas": 5},
 )
 CASES = {
-    "sigma": ROUNDS,  # it asks again and again, by timers
+    "sigma": ROUNDS,  # retries by timers
     "sigma, routed": replace(ROUNDS, options={"replicas": 5, "responses": "routed", "retry": 0, "lease": 0}),
     "e2e": replace(ROUNDS, protocol="e2e"),
-    "non_e2e": replace(ROUNDS, protocol="non_e2e"),  # it draws random numbers
+    "non_e2e": replace(ROUNDS, protocol="non_e2e"),  # draws random numbers
     "on chord": replace(ROUNDS, protocol="e2e", stack=("settled_chord",)),
-    "requests in all": replace(ROUNDS, protocol="non_e2e", per_resource=False, requests=30),
+    "requests in total": replace(ROUNDS, protocol="non_e2e", per_resource=False, requests=30),
     "churn": replace(ROUNDS, protocol="non_e2e", requesters=20, churn=8),
-    "few ask for all": replace(ROUNDS, protocol="e2e", requesters=6, requests=6),  # so a node is in several gates
+    "few requesters": replace(ROUNDS, protocol="e2e", requesters=6, requests=6),  # so a node is inside several gates
     "replicas lose their memory": replace(ROUNDS, replica_life=30.0),
     "after a warm-up": replace(ROUNDS, seconds=30.0, warmup_seconds=10.0),
     "one long round": replace(ROUNDS, rounds=1, requests=30, round_seconds=20.0),  # shares end at different times
@@ -52,7 +52,7 @@ CASES = {
         ROUNDS, protocol="e2e_ft", requesters=20, rounds=20, options={"replicas": 5, "lease": 2_000_000_000}
     ),
     "crashes": replace(ROUNDS, protocol="e2e", faults="crash:*3@5+4"),
-    "nobody leaves for long": replace(ROUNDS, protocol="e2e", rounds=300, requests=2, leave=0.01, latency="1"),
+    "nobody leaves for a long time": replace(ROUNDS, protocol="e2e", rounds=300, requests=2, leave=0.01, latency="1"),
     "messages that cross rounds": replace(ROUNDS, protocol="non_e2e", round_seconds=0.3),
 }
 
@@ -62,8 +62,8 @@ def found(result: Result) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_comes_out_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "SLICE", 50)  # so that a share looks often whether it shall stop
+def test_the_result_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "SLICE", 50)  # so that a share often checks whether to stop
     config = CASES[name]
     by_turns, by_two, by_three = (found(simulate(config, workers=workers)) for workers in (1, 2, 3))
     monkeypatch.setattr(runs, "rounds_by_gates", lambda engine: None)
@@ -84,18 +84,18 @@ def test_more_workers_than_gates() -> None:
     [
         replace(ROUNDS, resources=1),
         replace(ROUNDS, latency="uniform:0.01,0.1"),  # drawn in the order of all messages
-        replace(ROUNDS, latency="0", round_seconds=1.0),  # all at one moment: their order is all there is
+        replace(ROUNDS, latency="0", round_seconds=1.0),  # all events happen at the same time: only their order counts
         replace(ROUNDS, faults="loss:0.01"),
-        replace(ROUNDS, usage=True),  # every change of the number inside, in order
-        replace(ROUNDS, stack=("chord",), nodes=20),  # a ring that learns belongs to all gates
-        replace(ROUNDS, workload="closed", rounds=0, requests=2),  # draws at every exit
+        replace(ROUNDS, usage=True),  # records every change of the number inside, in time order
+        replace(ROUNDS, stack=("chord",), nodes=20),  # all gates share a dynamic ring
+        replace(ROUNDS, workload="closed", rounds=0, requests=2),  # draws random numbers at every exit
     ],
 )
-def test_where_gates_are_something_to_each_other_one_process_runs_all_in_order(config: Config) -> None:
+def test_one_process_runs_gates_that_are_not_independent(config: Config) -> None:
     assert rounds_by_gates(build(config)) is None
 
 
-def test_gates_run_in_the_process_whose_share_they_are() -> None:
+def test_each_process_runs_only_the_gates_of_its_share() -> None:
     engines = [build(ROUNDS) for _ in range(3)]
     parts = [run_alone(engine, number) for number, engine in enumerate(engines)]
     for number, engine in enumerate(engines):
@@ -105,7 +105,7 @@ def test_gates_run_in_the_process_whose_share_they_are() -> None:
 
 
 class Apart(Share):
-    """Hears of nobody else."""
+    """A share that never hears from the others."""
 
 
 def run_alone(engine: Engine, number: int) -> Measures:
@@ -113,14 +113,14 @@ def run_alone(engine: Engine, number: int) -> Measures:
     return runs.measure(engine, first=number == 0)
 
 
-# Ends.
+# How runs end.
 
 
 def long_run() -> Engine:
     return build(replace(ROUNDS, nodes=300, resources=6, rounds=100_000))
 
 
-def test_ctrl_c_ends_all_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_all_shares_and_keeps_their_results(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "SLICE", 500)
     looks: list[int] = []
 
@@ -133,12 +133,12 @@ def test_ctrl_c_ends_all_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) ->
     assert not ended
     assert measures.entries > 100 > looks[-2]
     assert measures.violations == 0
-    assert measures.inside_time + measures.now * measures.inside > 0  # gates that were behind are counted up to now
+    assert measures.inside_time + measures.now * measures.inside > 0  # gates that lag behind count up to the present
     assert multiprocessing.active_children() == []
 
 
-def test_ctrl_c_while_others_go_on_loses_nothing() -> None:
-    """The first is through, and waits."""
+def test_ctrl_c_while_waiting_for_other_shares_keeps_their_results() -> None:
+    """The first share has finished and waits for the other."""
     nothing = runs.measure(build(ROUNDS))
 
     def work(share: OtherShare) -> Measures:
@@ -158,13 +158,13 @@ def test_ctrl_c_while_others_go_on_loses_nothing() -> None:
         first.close()
 
 
-def test_who_is_through_waits_for_the_others() -> None:
+def test_the_first_share_waits_for_the_others() -> None:
     nothing = runs.measure(build(ROUNDS))
 
     def work(share: OtherShare) -> Measures:
         until = time.monotonic() + 0.3
         while time.monotonic() < until:
-            share.listen(0)  # raises Stopped if it is told to stop
+            share.listen(0)  # raises Stopped if the first share says so
         return replace(nothing.packed(), entries=7)
 
     first = FirstShare(2, work)
@@ -176,22 +176,22 @@ def test_who_is_through_waits_for_the_others() -> None:
 
 
 class Odd(Exception):
-    """It cannot be told: unpickled, it would want two arguments."""
+    """An exception that cannot be unpickled, because its constructor needs two arguments."""
 
     def __init__(self, one: int, other: int) -> None:
         super().__init__(f"{one} and {other}")
 
 
-def test_what_cannot_be_told_is_told_in_words() -> None:
+def test_an_exception_that_cannot_be_pickled_is_sent_as_text() -> None:
     assert str(as_sent(Odd(1, 2))) == "Odd: 1 and 2"
     assert isinstance(as_sent(OverflowError("late")), OverflowError)
 
 
-def test_no_worker_at_all_is_one() -> None:
+def test_zero_workers_means_one() -> None:
     assert found(simulate(ROUNDS, workers=0)) == found(simulate(ROUNDS))
 
 
-def test_a_share_that_is_killed_is_told_of_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_worker_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "SLICE", 500)
 
     def kill(entries: int) -> None:
@@ -205,7 +205,7 @@ def test_a_share_that_is_killed_is_told_of_in_one_line(monkeypatch: pytest.Monke
     assert multiprocessing.active_children() == []
 
 
-def test_what_goes_wrong_in_a_share_goes_wrong_here() -> None:
+def test_an_exception_in_a_share_is_raised_in_the_first() -> None:
     def work(share: OtherShare) -> Measures:
         share.meet([], 0)
         raise OverflowError(f"in share {share.number}")
@@ -221,8 +221,8 @@ def test_what_goes_wrong_in_a_share_goes_wrong_here() -> None:
     assert multiprocessing.active_children() == []
 
 
-def test_a_share_that_is_over_early_ends_the_run_of_all() -> None:
-    """So does one process in which a protocol notices that something is wrong."""
+def test_a_share_that_ends_early_ends_the_whole_run() -> None:
+    """As happens in a single process when a protocol's assertion fails."""
     nothing = runs.measure(build(ROUNDS))
 
     def work(share: OtherShare) -> Measures:
@@ -243,8 +243,8 @@ def test_a_share_that_is_over_early_ends_the_run_of_all() -> None:
         first.close()
 
 
-def test_who_has_lost_the_first_one_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed, it can tell nobody to stop."""
+def test_a_worker_ends_when_the_first_process_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is killed cannot tell the others to stop."""
     monkeypatch.setattr(runs, "SLICE", 500)
     here, there = multiprocessing.Pipe()
 

@@ -1,4 +1,4 @@
-"""The build step that expands declarations for Cython. It reads plain classes, so it is tested where they run."""
+"""The build step that expands declarations for Cython. It reads pure Python classes, so these tests need pure mode."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_subclass_repeats_neither_fields_nor_methods_of_its_base() -> None:
     assert BOUNDED_CLASS in expanded(expand, "fairgate.protocols.fair_k_bounded").pxd_text()
 
 
-def test_locals_are_typed_by_annotations_and_what_cython_cannot_do_stays_python() -> None:
+def test_annotated_locals_are_typed_and_what_cython_cannot_do_stays_python() -> None:
     assert wrong_types(expand) == []
 
 
@@ -123,7 +123,7 @@ def test_constructors_and_constants_in_functions_become_c() -> None:
     assert "if self.parent != (-1):" in text
 
 
-def test_derived_methods_stand_where_the_declaration_was() -> None:
+def test_derived_methods_replace_the_declaration() -> None:
     text = expanded(expand, "fairgate.protocols.fair_k").py()
     tree = ast.parse(text)
     token = next(one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == "Token")
@@ -141,12 +141,12 @@ def test_no_statement_moves_to_another_line(name: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", ALONE)
-def test_the_expanded_text_run_as_python_does_the_same(protocol: str) -> None:
+def test_the_expanded_text_behaves_the_same_as_python(protocol: str) -> None:
     assert other_outcomes(expand, protocol) == []
 
 
 @pytest.mark.parametrize("name", DECLARED)
-def test_the_text_is_fit_for_cython(name: str) -> None:
+def test_the_expanded_text_suits_cython(name: str) -> None:
     assert wrong_text(expand, name) == []
 
 
@@ -158,5 +158,5 @@ def test_an_expanded_class_reports_its_fields_and_checks_what_it_decodes(protoco
 def test_a_class_without_room_for_its_methods_is_refused() -> None:
     module = expanded(expand, "fairgate.protocols.fair_k")
     definition = next(one for one in module.tree.body if isinstance(one, ast.ClassDef) and one.name == "Request")
-    with pytest.raises(ValueError, match="derived lines need room"):
+    with pytest.raises(ValueError, match="no room for 50 derived lines"):
         module.place(definition, ["pass"] * 50)

@@ -1,4 +1,4 @@
-"""A traceback from compiled code names the line of the source, though Cython compiles an expanded copy."""
+"""A traceback from compiled code names the line of the source, although Cython compiles an expanded copy."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Key-based routing: overlays, and what they carry. Pure, as the protocols above them."""
+"""Key-based routing: the overlays, and the gates that they carry. Pure, like the protocols above them."""

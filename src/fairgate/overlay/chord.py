@@ -1,19 +1,19 @@
-"""Chord that joins, leaves and repairs itself.
+"""The dynamic Chord overlay: nodes join, leave and repair the ring.
 
-Stoica, Morris, Karger, Kaashoek, Balakrishnan: Chord, SIGCOMM 2001. Its rules of upkeep do not keep the ring whole, as
-Zave showed; these are the corrected ones (Zave: How to make Chord correct, 2015):
-  - a successor list is only ever taken over whole, from a node that has just answered: itself, then its own list;
-  - a node between me and my successor becomes my successor when it has answered, and not before;
-  - my successor is told of me (`Notify`) after it, or the node between, has answered;
-  - a node that joins is on the ring when its successor has answered with its list, and not before;
-  - the predecessor gives way to a nearer one, or when it is dead.
-They hold on the assumption that at least one node of every successor list lives, that the ring always has a base
-of more than `chord_successors` nodes that stay, and that a node that falls silent is dead.
+Stoica, Morris, Karger, Kaashoek, Balakrishnan: Chord, SIGCOMM 2001. As Zave showed, the maintenance rules of that paper
+do not keep the ring intact. These are the corrected ones (Zave: How to make Chord correct, 2015):
+  - a node replaces its successor list only as a whole: by a node that has just answered, followed by that node's list;
+  - a node between me and my successor becomes my successor only after it has answered;
+  - my successor is told of me (`Notify`) after it, or the node between us, has answered;
+  - a joining node is on the ring only after its successor has answered with its list;
+  - a nearer node replaces the predecessor, and so does any node if the predecessor is dead.
+The rules assume that at least one node of every successor list lives, that the ring always has a base of more than
+`chord_successors` nodes that stay, and that a node that falls silent is dead.
 
-Two things are faster than in the papers, and change nothing else. Whose successors or predecessor changed says so to
-the predecessor (`Changed`), which asks again at once: a change runs down the ring without waiting for anybody's timer.
-And a `Notify` says who is behind its sender, so that the keys of a dead predecessor have an owner as soon as it is
-missed.
+Two things are faster than in the papers, and change nothing else. A node whose successors or predecessor changed tells
+its predecessor (`Changed`), which asks again at once: a change travels along the ring without waiting for timers. And
+a `Notify` names the node behind its sender, so that the keys of a dead predecessor have an owner as soon as its death
+is noticed.
 """
 
 from fairgate.core.ids import NIL
@@ -33,8 +33,8 @@ class Chord(Living):
     def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeNode) -> None:
         successors = setup.options.get("chord_successors", SUCCESSORS)
         self.table = KeptChordTable(me, successors, setup.options.get("chord_fingers", FINGERS))
-        self.suspected: set[int] = set()  # gone, but perhaps still in the lists of others
-        self.next_finger = 64  # the one that was looked up last
+        self.suspected: set[int] = set()  # nodes that seem to be gone, but may still be in the lists of others
+        self.next_finger = 64  # the finger that was looked up last
         Living.__init__(self, me, setup, out, upper)
 
     def tables(self) -> Table:
@@ -48,7 +48,7 @@ class Chord(Living):
         return sorted({table.predecessor, *table.successors[:1]} - {NIL})
 
     def heir(self, key: int) -> int:
-        """Who is between this node and its predecessor of before is not among the successors."""
+        """A new predecessor gets the keys up to its own place: routing would not find it among the successors."""
         predecessor = self.table.predecessor
         if self.joined and predecessor != NIL and key == place_of(predecessor):
             return predecessor
@@ -65,7 +65,7 @@ class Chord(Living):
             self.probe(src, Ask(False))
 
     def become_member(self, src: int, m: Tell) -> None:
-        """Its successor has answered."""
+        """Enter the ring, now that the successor has answered."""
         table = self.table
         self.take_list(src, m.successors)
         table.set_predecessor(src if m.predecessor == NIL else m.predecessor, NIL)
@@ -105,7 +105,7 @@ class Chord(Living):
         away = clockwise(self.place, place_of(src))
         first = self.table.successors[0] if self.table.successors else src
         if away > clockwise(self.place, place_of(first)):
-            return  # it is not the successor any more
+            return  # src is not the successor any more
         self.take_list(src, m.successors)
         between = m.predecessor
         is_nearer = between not in (NIL, self.me) and clockwise(self.place, place_of(between)) < away
@@ -115,23 +115,23 @@ class Chord(Living):
             self.out.send(src, Notify(self.table.predecessor))
 
     def is_next(self, src: int, m: Tell) -> bool:
-        """Does this node's place lie between who tells and its predecessor? Then it can join there."""
+        """Does this node's place lie between `src` and its predecessor? Then it can join there."""
         if m.predecessor == NIL:
-            return not m.successors  # it is alone; or else it has lost its predecessor, and waits for the next
+            return not m.successors  # src is alone; otherwise it has lost its predecessor, and waits for the next
         there = place_of(src)
         return clockwise(self.place, there) < clockwise(place_of(m.predecessor), there)
 
     def take_list(self, first: int, rest: tuple[int, ...]) -> None:
         if self.table.take_list(first, [peer for peer in rest if peer not in self.suspected]):
             self.tell_changed(self.table.predecessor)
-        self.suspected &= {*rest, *self.table.fingers}  # the others are named no more
+        self.suspected &= {*rest, *self.table.fingers}  # nobody names the others any more
 
     def tell_changed(self, peer: int) -> None:
         if self.joined and peer != NIL:
             self.out.send(peer, Changed())
 
     def on_notify(self, src: int, m: Notify) -> None:
-        """Rectify: who is nearer than the predecessor, or comes when there is none, takes its place."""
+        """Zave's rectify: `src` becomes the predecessor if it is nearer than the current one, or if there is none."""
         table = self.table
         old = table.predecessor
         if old == src:
@@ -140,14 +140,14 @@ class Chord(Living):
             table.set_predecessor(src, m.behind)
             self.tell_changed(old)
         else:
-            self.probe(old, Ping(True))  # dead, perhaps
+            self.probe(old, Ping(True))  # it may be dead
         if not table.successors:
             self.take_list(src, ())
 
     # Fingers.
 
     def fix_finger(self) -> None:
-        """The next one, from the farthest to the nearest that the successors do not make needless."""
+        """Look up the next finger, in turn from the farthest to the nearest that lies past the successors."""
         table = self.table
         lowest = table.lowest_needed()
         table.fingers[:lowest] = [NIL] * lowest
@@ -157,7 +157,7 @@ class Chord(Living):
                 self.probe(table.fingers[self.next_finger], Ping(True))
             self.later(Lookup(past(self.place, self.next_finger), self.me, True, 0))
 
-    # Who is gone.
+    # Nodes that are gone.
 
     def forget(self, peer: int) -> None:
         table = self.table
@@ -177,7 +177,7 @@ class Chord(Living):
             self.tell_changed(table.predecessor)
 
     def find_any(self) -> None:
-        """More have died than the list is long: the nearest node of all that are known has to do, if there is one."""
+        """All successors have died: fall back on the nearest known node, if there is one."""
         table = self.table
         known = [peer for peer in [*table.fingers, table.predecessor] if peer != NIL]
         if known:
@@ -200,11 +200,11 @@ class Chord(Living):
 
 
 class ChordLiteral(Chord):
-    """Stabilises by the rules of 2001, to be compared with.
+    """Stabilises by the rules of 2001, for comparison.
 
-    The node between me and my successor is taken before it has answered, and pushes a living one out of the list. So
-    all successors can be lost while one that should have been among them lives. Those rules end there; here
-    `find_any` goes on.
+    A node between me and my successor is accepted before it has answered, and pushes a living node out of the list. So
+    a node can lose all its successors although one that belongs among them is alive. The paper has no rule for that
+    case; here `find_any` takes over.
     """
 
     def on_tell(self, src: int, m: Tell) -> None:

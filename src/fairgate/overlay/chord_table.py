@@ -1,9 +1,9 @@
-"""Chord's rule of routing, over successors, predecessor and fingers.
+"""Chord's routing rule, based on successors, predecessor and fingers.
 
 The owner of a key is the first node at or after it. Successor 0 is the next node after this one, successor 1 the one
-after that; finger i is the first node at or after the place 2^i past this one. A key among the successors goes straight
-to its owner. Any other goes to the nearest node that is known and not past it: a finger, or the last of the
-successors. Fingers whose place lies among the successors add nothing, and are never asked for.
+after that. Finger i is the first node at or after the place 2^i past this one. A message to a key within the range of
+the successors goes straight to the owner. Any other goes to the nearest known node that is not past the key: a finger,
+or the last successor. Fingers whose place lies within the range of the successors add nothing and are never used.
 """
 
 from fairgate.core.ids import NIL
@@ -13,7 +13,7 @@ from fairgate.overlay.ring import Ring
 from fairgate.overlay.table import Table
 
 SUCCESSORS = 8  # the option `chord_successors`
-FINGERS = 64  # how many of the farthest are kept: the option `chord_fingers`; 0: the ring alone
+FINGERS = 64  # how many of the farthest fingers are kept: the option `chord_fingers`; 0: successors only
 
 
 class ChordTable(Table):
@@ -22,7 +22,7 @@ class ChordTable(Table):
         self.most = successors
         self.lowest = 64 - fingers  # the lowest finger
 
-    # What is asked of a table.
+    # What a subclass provides.
 
     def count(self) -> int:
         """How many successors are known."""
@@ -32,11 +32,11 @@ class ChordTable(Table):
         raise NotImplementedError
 
     def start(self) -> int:
-        """The predecessor's place: what this node owns begins behind it."""
+        """The predecessor's place: this node owns the keys after it."""
         raise NotImplementedError
 
     def finger(self, i: int) -> int:
-        """NIL: not known, or this node itself."""
+        """Finger i; NIL if it is unknown or this node itself."""
         raise NotImplementedError
 
     # The rule.
@@ -61,7 +61,7 @@ class ChordTable(Table):
         return last
 
     def successor_at(self, away: int) -> int:
-        """The first of the successors that is so far away, or farther."""
+        """The first successor at this distance or farther."""
         i = 0
         while clockwise(self.place, place_of(self.successor(i))) < away:
             i += 1
@@ -95,12 +95,12 @@ class SettledChordTable(ChordTable):
 
 
 class KeptChordTable(ChordTable):
-    """What a node has learned (chord.py)."""
+    """The table of a dynamic ring: what a node has learned from messages (chord.py)."""
 
     def __init__(self, me: int, successors: int, fingers: int) -> None:
         ChordTable.__init__(self, me, successors, fingers)
         self.predecessor = NIL
-        self.behind = NIL  # who is behind the predecessor, as that one said
+        self.behind = NIL  # the predecessor's predecessor, as it said itself
         self.owned_from = self.place
         self.successors: list[int] = []
         self.fingers = [NIL] * 64
@@ -124,7 +124,7 @@ class KeptChordTable(ChordTable):
         return max(self.lowest, top_bit(clockwise(self.place, place_of(self.successors[len(self.successors) - 1]))) + 1)
 
     def begin(self, ring: Ring) -> None:
-        """As it is when all has settled."""
+        """Fill the table as it would be on a settled ring."""
         settled = SettledChordTable(self.me, self.most, 64 - self.lowest, ring)
         self.successors = list(settled.neighbours(self.most))
         rank = ring.rank(self.place)
@@ -134,19 +134,19 @@ class KeptChordTable(ChordTable):
                 self.fingers[i] = settled.finger(i)
 
     def set_predecessor(self, peer: int, behind: int) -> None:
-        """Without one, the keys that this node owns are still those that it owned before."""
+        """Set the predecessor and the node behind it. If it is NIL, this node still owns the keys it owned before."""
         self.predecessor = NIL if peer == self.me else peer
         self.behind = behind
         if self.predecessor != NIL:
             self.owned_from = place_of(peer)
 
     def stand_alone(self) -> None:
-        """Nobody else is known: all keys are this node's."""
+        """Own all keys, since no other node is known."""
         self.predecessor = NIL
         self.owned_from = self.place
 
     def take_list(self, first: int, rest: list[int]) -> bool:
-        """The successors are this one and those that it named, as far as this node itself; has that changed any?"""
+        """Replace the successors by `first` and the nodes it named, up to this node; return whether they changed."""
         successors = [first]
         reached = clockwise(self.place, place_of(first))
         for peer in rest:
@@ -160,7 +160,7 @@ class KeptChordTable(ChordTable):
         return changed
 
     def set_finger(self, i: int, peer: int) -> None:
-        """Who owns the place 2^i past this one is not before it, if what it says is true."""
+        """Set finger i, unless the peer lies before the finger's place: then it cannot be the owner."""
         if peer == self.me:
             self.fingers[i] = NIL
         elif clockwise(self.place, place_of(peer)) >> i:

@@ -1,7 +1,7 @@
-"""The overlay in which everybody knows everybody: a message to a key takes one hop.
+"""The overlay in which every node knows all others: a message to a key takes one hop.
 
-The owner of a key is the first node at or after it, as in Chord. Peers that share a list of members need no more;
-and SG measures Sigma this way, since its clients talk to the nodes of the replicas directly.
+The owner of a key is the first node at or after it, as in Chord. Peers that share a list of members need no more than
+this. SG measures Sigma in the same way, because its clients talk directly to the nodes of the replicas.
 """
 
 from fairgate.core.ids import NIL

@@ -1,7 +1,7 @@
-"""All gates of one node, above one overlay: a protocol node for each gate that it has to do with.
+"""All gates of one node, above one overlay: one protocol node per gate that this node deals with.
 
-Gates are numbered 0..resources-1. A request's number says its gate, `number % resources`; a message says it itself. A
-node of a gate is made when the first thing happens to it, so a ring of many nodes and many gates costs what is used.
+Gates are numbered 0..resources-1. The number of a request encodes its gate, `number % resources`; a message names its
+gate. The protocol node of a gate is made on its first input, so unused gates cost next to nothing even in large rings.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ MakeRouted = Callable[[int, Setup, Door], Routed]
 
 
 class Gates(Rider):
-    timed = True  # the protocols may be
+    timed = True  # because the protocols may be
 
     def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeRouted) -> None:
         assert isinstance(out, Door), "gates stand on an overlay"
@@ -29,12 +29,12 @@ class Gates(Rider):
         self.resources: int = setup.options.get("resources", 1)
         self.setups = gate_setups(setup, self.resources)
         self.gates: list[Routed | None] = [None] * self.resources
-        self.acting = 0  # the gate whose step it is
-        self.door: GateDoor | None = None  # of all gates, made with the first of them
-        self.crashed: set[int] | None = None  # told to gates that are made later, too; made for the first one
+        self.acting = 0  # the gate whose step is running
+        self.door: GateDoor | None = None  # the outbox of all gates, made with the first gate
+        self.crashed: set[int] | None = None  # known crashes, also reported to gates that are made later
 
     def at(self, gate: int) -> Routed:
-        """The node of this gate, with its clock set: how every input goes up."""
+        """The protocol node of this gate, with its clock set; every input is passed up through this."""
         self.acting = gate
         node = self.gates[gate]
         if node is None:
@@ -43,7 +43,7 @@ class Gates(Rider):
         return node
 
     def open(self, gate: int) -> Routed:
-        """Something happens there for the first time."""
+        """Make the protocol node of this gate."""
         if self.door is None:
             self.door = GateDoor(self)
         node = self.gates[gate] = self.make(self.me, self.setups[gate], self.door)
@@ -54,6 +54,7 @@ class Gates(Rider):
         return node
 
     def made(self) -> list[int]:
+        """The gates whose protocol node exists."""
         return [gate for gate in range(self.resources) if self.gates[gate] is not None]
 
     def on_acquire(self, request: int) -> None:
@@ -66,13 +67,13 @@ class Gates(Rider):
         self.at(request % self.resources).on_cancel(request)
 
     def on_message(self, src: int, msg: Message) -> None:
-        assert isinstance(msg, Gated), f"{msg} says no gate"
-        gated: Gated = msg  # compiled, a field of its own type is read directly
+        assert isinstance(msg, Gated), f"{msg} names no gate"
+        gated: Gated = msg  # compiled code reads the fields of a typed variable directly
         self.at(gated.gate).on_message(src, gated)
 
     def forward(self, src: int, msg: Keyed, next_hop: int) -> Keyed | None:
         if type(msg) is self.passes and self.gates[msg.gate] is None:
-            return msg  # and no node is made for that
+            return msg  # without making a protocol node
         return self.at(msg.gate).forward(src, msg, next_hop)
 
     def deliver(self, src: int, msg: Keyed) -> None:
@@ -139,8 +140,11 @@ class Gates(Rider):
 
 
 class GateDoor(Door):
-    """The outbox of all gates' nodes. A run makes a hundred thousand of those: a door for each would be one more
-    thing to fetch from memory for every message that is sent."""
+    """The outbox of the protocol nodes of all gates.
+
+    They share one because a run may have a hundred thousand of them: a door for each would be one more object to fetch
+    from memory for every message sent.
+    """
 
     def __init__(self, gates: Gates) -> None:
         assert isinstance(gates.out, Door)
@@ -172,7 +176,7 @@ class GateDoor(Door):
 
 
 def gate_acting(node: Node) -> int:
-    """The gate whose step it is, of a node with gates above its other layers."""
+    """The gate whose step is running at a node that has gates at the top of its layers."""
     while isinstance(node, Layer):
         node = node.upper
     assert isinstance(node, Gates), "this node has no gates"
@@ -180,7 +184,7 @@ def gate_acting(node: Node) -> int:
 
 
 def gate_setups(setup: Setup, resources: int) -> list[Setup]:
-    """One for each gate, shared by all nodes."""
+    """The setups of the gates, shared by all nodes."""
     setups: list[Setup] | None = setup.shared.get("gates")
     if setups is None:
         setups = [
@@ -192,7 +196,7 @@ def gate_setups(setup: Setup, resources: int) -> list[Setup]:
 
 
 def gate_prefixes(setup: Setup, resources: int) -> list[str]:
-    """Of the timers of each gate."""
+    """The prefixes of the gates' timer names, shared by all nodes."""
     prefixes: list[str] | None = setup.shared.get("gate_prefixes")
     if prefixes is None:
         prefixes = setup.shared["gate_prefixes"] = [f"{gate}/" for gate in range(resources)]

@@ -1,12 +1,12 @@
-"""What overlays that learn by messages share: joining, leaving, and noticing who is gone.
+"""The base of dynamic overlays, which learn by messages: joining, leaving, and noticing nodes that are gone.
 
-A node that is not on the ring yet, or no more, owns nothing and sends everything through its `contact`. It joins by
-a lookup of its own place. Once a period (`overlay_upkeep`) every node looks after its tables: whoever did not answer
-since the last time is forgotten, the others are asked again. The period must be longer than a round trip: who is
-slower than that is taken for dead, until it is heard of again. titles.py says who serves a key meanwhile.
+A node that is not on the ring, or no longer, owns nothing and sends everything through its `contact`. It joins by a
+lookup of its own place. Once per period (`overlay_upkeep`) every node maintains its tables: it forgets peers that have
+not answered since the last time, and asks the others again. The period must be longer than a round trip: a slower peer
+is taken for dead until it is heard from again. titles.py explains who serves a key in the meantime.
 
-The members of the setup, or the first so many of them (option `base`), are on the ring from the start, with settled
-tables. Everybody else joins. Whose contact is itself begins a ring.
+The members of the setup, or the first `base` of them if that option is set, are on the ring from the start, with
+settled tables. All other nodes join. A node that is its own contact starts a ring.
 """
 
 from fairgate.core.ids import NIL
@@ -32,47 +32,47 @@ class Living(Titled):
     def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeNode) -> None:
         self.place = place_of(me)
         self.joined = False
-        # Does it seek a place on the ring? An answer that comes after it has left must not bring it back.
+        # Is it joining? Without this, an answer that arrives after the node has left would bring it back.
         self.seeking = False
         self.contact = NIL
-        self.awaited: dict[int, int] = {}  # who has not answered yet, and when it was asked
-        self.told = (0, 0)  # the range of keys that the rider knows of; it is the table's again after every step
+        self.awaited: dict[int, int] = {}  # peer that has not answered yet -> when it was asked
+        self.told = (0, 0)  # the range of keys that the rider was told; after every step it matches the table
         Titled.__init__(self, me, setup, out, upper)
 
-    # What an overlay writes.
+    # What a subclass provides.
 
     def tables(self) -> Table:
         raise NotImplementedError
 
     def begin(self, ring: Ring) -> None:
-        """Fill the tables: these are the members from the start."""
+        """Fill the tables from the ring of the initial members."""
         raise NotImplementedError
 
     def upkeep(self) -> None:
-        """Once a period, while on the ring."""
+        """Maintain the tables; called once per period while on the ring."""
         raise NotImplementedError
 
     def answer(self, src: int) -> None:
-        """Who asked is told of the neighbours."""
+        """Tell `src`, which asked, about this node's neighbours."""
         raise NotImplementedError
 
     def heard(self, src: int) -> None:
-        """This peer is alive, and on the ring."""
+        """Note that this peer is alive and on the ring."""
         raise NotImplementedError
 
     def forget(self, peer: int) -> None:
-        """This peer is gone, or so it seems."""
+        """Remove a peer that seems to be gone from the tables."""
         raise NotImplementedError
 
     def acquainted(self) -> list[int]:
-        """Whom to tell when this node leaves."""
+        """The peers to tell when this node leaves."""
         raise NotImplementedError
 
     def on_news(self, src: int, msg: Upkeep) -> None:
-        """A message of this kind of overlay."""
+        """Handle a message that is specific to this kind of overlay."""
         raise NotImplementedError
 
-    # The seam.
+    # The interface of an overlay.
 
     def next_hop(self, key: int) -> int:
         return self.tables().next_hop(key) if self.joined else self.contact
@@ -87,19 +87,19 @@ class Living(Titled):
         return self.joined
 
     def arrive(self, src: int, msg: Keyed) -> None:
-        """Who is not on the ring is on nobody's way: it passes on what still comes, and keeps nothing of it."""
+        """A node that is not on the ring only forwards what still arrives: it delivers and intercepts nothing."""
         if self.joined or src == self.me or self.contact == NIL:
             Titled.arrive(self, src, msg)
             return
         if not self.seeking:
-            self.out.send(src, Leaving())  # something of this node may have come after its first goodbye
+            self.out.send(src, Leaving())  # again: an older message of this node may have arrived after its goodbye
         self.out.pass_on(self.contact, msg)
 
     def on_view(self, number: int, members: tuple[int, ...]) -> None:
-        """It learns by messages who is there."""
+        """Pass the view up only: this overlay learns its members by messages."""
         Layer.on_view(self, number, members)
 
-    # Coming and going.
+    # Joining and leaving.
 
     def on_start(self) -> None:
         ring = ring_of(self.setup)
@@ -126,11 +126,11 @@ class Living(Titled):
         Layer.on_join(self, contact)
 
     def start_ticking(self) -> None:
-        """Not all nodes at once, and without an arbitrary choice."""
+        """Start the upkeep timer, spread over the nodes by their places rather than by random choice."""
         self.set_timer(TICK, 1 + self.place % self.period)
 
     def seek(self) -> None:
-        """Joining begins with a lookup of one's own place."""
+        """Begin to join: look up this node's own place."""
         self.out.send(self.contact, Lookup(self.place, self.me, True, 0))
 
     def enter_ring(self) -> None:
@@ -143,7 +143,7 @@ class Living(Titled):
         self.update_titles()
 
     def on_leave(self) -> None:
-        """What still comes goes to a neighbour, and first of all the titles of its keys."""
+        """Leave the ring. The titles of this node's keys, and messages that still arrive, go to a neighbour."""
         self.lift().on_leave()
         self.finish_step()
         if self.joined:
@@ -162,15 +162,15 @@ class Living(Titled):
 
     def on_leaving(self, src: int) -> None:
         self.forget(src)
-        if src == self.contact and not self.seeking:  # both have left: what comes must not run between the two
+        if src == self.contact and not self.seeking:  # both have left: messages must not bounce between the two
             self.pass_to_neighbour()
 
-    # Who is there.
+    # Liveness of peers.
 
     def probe(self, peer: int, msg: Upkeep) -> None:
-        """Send something that wants an answer."""
+        """Send a message that requires an answer."""
         if not self.joined and not self.seeking:
-            return  # whoever has left needs none
+            return  # a node that has left needs no answers
         self.awaited.setdefault(peer, self.now)
         self.out.send(peer, msg)
 
@@ -216,7 +216,7 @@ class Living(Titled):
         self.see_range()
 
     def see_range(self) -> None:
-        """Tell the rider if this node owns other keys than before."""
+        """Tell the rider if the range of keys that this node owns has changed."""
         if self.joined:
             owned = self.own_range()
             if owned != self.told:
@@ -224,7 +224,7 @@ class Living(Titled):
                 self.update_titles()
                 self.rider.on_range(owned[0], owned[1])
 
-    # What a driver's detectors say.
+    # Input from the driver's failure detectors.
 
     def on_suspect(self, peer: int, detector: str) -> None:
         self.lost(peer)
@@ -252,7 +252,7 @@ class Living(Titled):
         return (self.joined, self.seeking, self.contact, tuple(awaited), self.titles_key())
 
     def load_living(self, key: Key) -> None:
-        """After the tables."""
+        """Load this part of the state; call it after the tables are loaded."""
         self.joined, self.seeking, self.contact, awaited, titles = key
         self.load_titles(tuple(titles))
         self.awaited = {peer: self.now - age for peer, age in awaited}

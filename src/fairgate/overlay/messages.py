@@ -1,21 +1,21 @@
-"""What nodes of an overlay say to each other about their tables. What they carry is Keyed (core/keyed.py)."""
+"""The messages by which overlay nodes maintain their tables. What they carry for others is Keyed (core/keyed.py)."""
 
 from typing import Annotated
 
 from fairgate.core.declare import Id, Ids, Place, message
 from fairgate.core.message import Key, Message
 
-Bound = Annotated[Place, "object"]  # one past it may need 65 bits
+Bound = Annotated[Place, "object"]  # a Python integer in C too, since bound + 1 may need 65 bits
 
 
 @message()
 class Upkeep(Message):
-    """A message of the overlay itself: about tables, not about gates."""
+    """A message of the overlay itself, about its tables rather than about gates."""
 
 
 @message("ov.lookup")
 class Lookup(Upkeep):
-    """Who owns the key `target`? The `asker` wants to know, for its tables (`upkeep`) or for what it carries."""
+    """Who owns the key `target`? Sent by `asker`, for its tables (`upkeep`) or for what it carries."""
 
     target: Place
     asker: Id
@@ -25,7 +25,7 @@ class Lookup(Upkeep):
 
 @message("ov.found")
 class Found(Upkeep):
-    """I do. It took so many hops, and these are nodes near me."""
+    """Answer to Lookup by the owner: I own `target`. The lookup took `hops` hops; `names` are nodes near me."""
 
     target: Place
     upkeep: bool
@@ -35,9 +35,9 @@ class Found(Upkeep):
 
 @message("ov.estate")
 class Estate(Upkeep):
-    """You own the keys from `first` to `last`: here is their title, and what is in mind for them."""
+    """You own the keys from `first` to `last`: here is their title, and the state that belongs to them."""
 
-    number: int  # of those that this node has given
+    number: int  # counts the estates that the sender has given away
     first: Bound
     last: Bound
     heirlooms: Key
@@ -45,19 +45,19 @@ class Estate(Upkeep):
 
 @message()
 class Said(Upkeep):
-    """Also says whether its sender is on the ring."""
+    """A message that also says whether its sender is on the ring."""
 
     member: bool
 
 
 @message("ov.ping")
 class Ping(Said):
-    """Are you there?"""
+    """Are you alive?"""
 
 
 @message("ov.pong")
 class Pong(Said):
-    """I am."""
+    """I am alive."""
 
 
 @message("ov.ask")
@@ -67,12 +67,12 @@ class Ask(Said):
 
 @message("ov.leaving")
 class Leaving(Upkeep):
-    """Forget me."""
+    """I am leaving the ring: forget me."""
 
 
 @message("cd.tell")
 class Tell(Upkeep):
-    """Chord: my predecessor, and my successors."""
+    """Chord: these are my predecessor and my successors."""
 
     predecessor: Id
     successors: Ids
@@ -80,18 +80,18 @@ class Tell(Upkeep):
 
 @message("cd.notify")
 class Notify(Upkeep):
-    """Chord: I think that I am your predecessor; behind me is this one."""
+    """Chord: I think that I am your predecessor; my own predecessor is `behind`."""
 
     behind: Id
 
 
 @message("cd.changed")
 class Changed(Upkeep):
-    """Chord: ask me again."""
+    """Chord: my neighbours have changed, so ask me again."""
 
 
 @message("pa.names")
 class Names(Upkeep):
-    """Pastry: these I know."""
+    """Pastry: I know these nodes."""
 
     names: Ids

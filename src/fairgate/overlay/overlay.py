@@ -1,8 +1,8 @@
-"""What every overlay shares: a layer that routes Keyed messages and leaves the rest to what it carries.
+"""The base of all overlays: a layer that routes Keyed messages and passes all others to its rider.
 
-An overlay writes `next_hop`, the rule of routing, and what keeps its tables. What this node routes or sends to
-itself waits in `local` until the handler that said so is over, and is taken within the same step: no handler is ever
-entered while another one of the same node runs, and a key never holds anything of `local`.
+A subclass provides `next_hop`, the routing rule, and maintains its tables. Messages that a node routes or sends to
+itself wait in `local` until the current handler has finished, and are handled within the same step. So a handler never
+runs inside another handler of the same node, and `local` is always empty when the state's key is taken.
 """
 
 from fairgate.core.ids import NIL
@@ -14,12 +14,12 @@ from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.overlay.messages import Found, Lookup, Upkeep
 
-MOST_HOPS = 1_000  # of a lookup: where tables contradict each other it may run in circles
+MOST_HOPS = 1_000  # after which a lookup is dropped: inconsistent tables may send it in circles
 
 
 class Overlay(Layer):
     def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeNode) -> None:
-        self.local: list[Message] | None = None  # and not empty: a look at None leaves no list to fetch
+        self.local: list[Message] | None = None  # None rather than empty, which would be a list to fetch from memory
         Layer.__init__(self, me, setup, out, upper)
         assert isinstance(self.upper, Rider), "an overlay carries riders: put gates between it and a protocol"
         self.rider = self.upper
@@ -28,26 +28,26 @@ class Overlay(Layer):
     def door(self) -> Outbox:
         return OverlayDoor(self)
 
-    # What an overlay writes.
+    # What a subclass provides.
 
     def next_hop(self, key: int) -> int:
-        """Where a message to this key goes from here; NIL: this node is the owner."""
+        """The next node on the route to this key; NIL if this node is the owner."""
         raise NotImplementedError
 
     def neighbours(self, count: int) -> tuple[int, ...]:
-        """Up to so many nodes that come next: they own this node's keys if it fails."""
+        """Up to `count` nodes that come next: they own this node's keys if it fails."""
         raise NotImplementedError
 
     def own_range(self) -> tuple[int, int]:
-        """This node owns the keys in (start, end]."""
+        """The range of keys that this node owns: (start, end]."""
         raise NotImplementedError
 
     def names_for(self, m: Lookup) -> tuple[int, ...]:
-        """What the answer to a lookup says besides the owner."""
+        """The nodes to name in the answer to a lookup."""
         return ()
 
     def on_view(self, number: int, members: tuple[int, ...]) -> None:
-        """The members of a settled ring are others now."""
+        """Tell the rider its range of keys: the members of the settled ring have changed."""
         self.rider.now = self.now
         start, end = self.own_range()
         self.rider.on_range(start, end)
@@ -71,14 +71,14 @@ class Overlay(Layer):
             self.rider.on_message(src, msg)
 
     def arrive(self, src: int, msg: Keyed) -> None:
-        """One hop done: deliver it, or ask the rider and pass on what it leaves."""
+        """Handle a message at one hop: deliver it if this node is the owner, else forward what the rider lets pass."""
         next_hop = self.next_hop(msg.target)
         onward: Keyed | None = msg
         if next_hop == NIL:
             self.rider.now = self.now
             self.rider.deliver(src, msg)
             return
-        if self.asks:  # else the rider is not touched: it would have to come from memory
+        if self.asks:  # otherwise leave the rider alone, which would have to be fetched from memory
             self.rider.now = self.now
             onward = self.rider.forward(src, msg, next_hop)
         if onward is None:
@@ -91,7 +91,7 @@ class Overlay(Layer):
     # Lookups.
 
     def lookup(self, key: int) -> None:
-        """For what this overlay carries."""
+        """Look up the owner of a key for the rider."""
         self.later(Lookup(key, self.me, False, 0))
 
     def on_upkeep(self, src: int, msg: Upkeep) -> None:
@@ -114,7 +114,7 @@ class Overlay(Layer):
     def on_found(self, src: int, m: Found) -> None:
         self.rider.on_found(m.target, src)
 
-    # What a node sends to itself.
+    # Messages from a node to itself.
 
     def send_down(self, dst: int, msg: Message) -> None:
         if dst == self.me:

@@ -1,18 +1,18 @@
-"""Pastry that joins, leaves and repairs itself.
+"""The dynamic Pastry overlay: nodes join, leave and repair their tables.
 
-Rowstron, Druschel: Pastry, Middleware 2001. b = 4 and a leaf set of 24, as FreePastry has them.
+Rowstron, Druschel: Pastry, Middleware 2001. b = 4 and a leaf set of 24, as in FreePastry.
 
-Nobody is put into a table before it has been heard of directly, and as a member: a name that comes from a third node
-is asked first (`consider`). So a dead node does not come back by hearsay, and a node that is still joining is in no
-table.
+A node enters a table only after it has said itself that it is a member. A node that was named by a third one is pinged
+first (`consider`). So a dead node does not come back by hearsay, and a node that is still joining is in no table.
 
-Joining: a lookup of one's own place. Every node on its way sends the row of its cells that the two have in common, the
-owner its leaf set. When all of those that are wanted have answered, or are missed, the node is on the ring, and says
-so to all it knows.
+Joining: a node looks up its own place. Every node on the route sends it the row of cells that both have in common; the
+owner sends its leaf set. The node pings those of them that its table has use for. When all have answered or are given
+up, it is on the ring and says so to all nodes it knows.
 
-Repair: all leaves are asked once a period, the two neighbours for their leaf sets as well. A leaf that is missed is
-replaced from what is known, and the ends of the leaf set are asked for theirs. The cells are looked up in turn: the
-owner of a cell's goal, or one of its two neighbours, is the node that belongs there, and no other can be nearer.
+Repair: all leaves are pinged once per period; the two neighbours are also asked for their leaf sets. A missing leaf is
+replaced from what is known, and the nodes at both ends of the leaf set are asked for theirs. The cells are looked up in
+turn: the node that belongs in a cell is the owner of the cell's goal or one of the owner's two neighbours, since no
+other can be nearer.
 """
 
 from fairgate.core.ids import NIL
@@ -28,7 +28,7 @@ from fairgate.overlay.pastry_table import BITS, LEAVES, KeptPastryTable
 from fairgate.overlay.ring import Ring
 from fairgate.overlay.table import Table
 
-CELLS = 4  # looked up in a period: the option `pastry_cells`
+CELLS = 4  # looked up per period: the option `pastry_cells`
 
 
 class Pastry(Living):
@@ -57,7 +57,7 @@ class Pastry(Living):
         Overlay.on_lookup(self, src, m)
 
     def row_for(self, place: int) -> tuple[int, ...]:
-        """The cells that a node of this place could use as well."""
+        """The cells of this node that a node at this place could use too."""
         table = self.table
         row = shared_digits(self.place, place, table.bits)
         cells = [table.cell(row, column) for column in range(table.columns)]
@@ -81,12 +81,12 @@ class Pastry(Living):
         if not self.seeking or not self.welcomed or self.awaited:
             return
         self.welcomed = False
-        if self.table.after:  # else those who welcomed it are gone again
+        if self.table.after:  # else the nodes that welcomed it are gone again
             self.enter_ring()
             for peer in self.table.known():
                 self.probe(peer, Ask(True) if self.is_neighbour(peer) else Ping(True))
 
-    # Who is there.
+    # Liveness of peers.
 
     def consider(self, names: tuple[int, ...]) -> None:
         for peer in names:

@@ -1,12 +1,14 @@
-"""Pastry's rule of routing, over a leaf set and a table of prefixes.
+"""Pastry's routing rule, based on a leaf set and a table of prefixes.
 
-Places are read as digits of b bits. The owner of a key is the node nearest to it, on either side; of two that are as
-far, the one that comes after it. Leaves 1, 2, ... are the next nodes clockwise, -1, -2, ... the other way round. The
-cell (row, column) is a node that has this node's first `row` digits and then the digit `column`. Of all those it is
-the one nearest to its `goal`, this node's place with that one digit replaced: so a table at rest is one and no other.
+Places are read as digits of b bits. The owner of a key is the node nearest to it on either side; of two that are
+equally near, the one after it. Leaves 1, 2, ... are the next nodes clockwise, -1, -2, ... those counterclockwise. Cell
+(row, column) is a node that shares this node's first `row` digits and then has the digit `column`. Of all such nodes,
+it is the one nearest to the cell's `goal`: this node's place with that one digit replaced. So the settled table is
+unique.
 
-A key within the leaf set goes straight to its owner; any other to the cell of its next digit; and where that cell is
-empty to the nearest node known that has as many digits of the key, and is nearer to it.
+A message to a key within the leaf set goes straight to the owner. Any other goes to the cell of the key's next digit.
+If that cell is empty, it goes to the nearest known node that shares at least as many digits with the key as this node,
+and is nearer to it.
 """
 
 from fairgate.core.ids import NIL
@@ -15,7 +17,7 @@ from fairgate.core.message import Key
 from fairgate.overlay.ring import Ring
 from fairgate.overlay.table import Table
 
-BITS = 4  # of a digit: the option `pastry_b`
+BITS = 4  # per digit: the option `pastry_b`
 LEAVES = 24  # in the leaf set, half on each side: the option `pastry_leaves`
 
 
@@ -25,22 +27,22 @@ class PastryTable(Table):
         if 64 % bits or not 1 <= bits <= 8:
             raise ValueError(f"pastry_b must be 1, 2, 4 or 8, not {bits}")
         if leaves < 2 or leaves % 2:
-            raise ValueError(f"pastry_leaves must be even, and at least 2, not {leaves}")
+            raise ValueError(f"pastry_leaves must be even and at least 2, not {leaves}")
         self.bits = bits
         self.columns = 1 << bits
         self.half = leaves // 2
 
-    # What is asked of a table.
+    # What a subclass provides.
 
     def count(self, side: int) -> int:
-        """How many leaves are known on this side: 1 clockwise, -1 the other way round."""
+        """How many leaves are known on this side: 1 is clockwise, -1 counterclockwise."""
         raise NotImplementedError
 
     def leaf(self, at: int) -> int:
         raise NotImplementedError
 
     def cell(self, row: int, column: int) -> int:
-        """NIL: there is none, or the column is this node's own."""
+        """The node in this cell; NIL if there is none, or if the column is this node's own digit."""
         raise NotImplementedError
 
     # The rule.
@@ -56,7 +58,7 @@ class PastryTable(Table):
         return cell if cell != NIL else self.rare_case(key, row)
 
     def nearest_leaf(self, key: int) -> int:
-        """The owner, if the key lies within the leaf set; else NIL."""
+        """The owner if the key lies within the leaf set, otherwise NIL."""
         away = clockwise(self.place, key)
         count = self.count(1)
         if count and away <= clockwise(self.place, place_of(self.leaf(count))):
@@ -80,6 +82,10 @@ class PastryTable(Table):
         return before
 
     def rare_case(self, key: int, row: int) -> int:
+        """Pastry's rare case, an empty cell: the nearest known node that shares at least `row` digits with the key.
+
+        NIL if none of those is nearer to the key than this node.
+        """
         best = self.me
         for at in range(1, self.count(1) + 1):
             best = self.better(key, row, best, self.leaf(at))
@@ -98,7 +104,7 @@ class PastryTable(Table):
         return peer if fits else best
 
     def depth(self) -> int:
-        """The last row that has any node: nobody has more of this node's digits than its neighbours on the circle."""
+        """The last row that can have a node: none shares more digits with this node than its neighbours do."""
         depth = 0
         for side in (1, -1):
             if self.count(side):
@@ -106,18 +112,18 @@ class PastryTable(Table):
         return depth
 
     def goal(self, row: int, column: int) -> int:
-        """Where the node of this cell would best be."""
+        """The ideal place of the node in this cell."""
         return with_digit(self.place, row, column, self.bits)
 
     def neighbours(self, count: int) -> tuple[int, ...]:
-        """The nearest of the leaves, from both sides."""
+        """The nearest leaves of both sides."""
         leaves = {self.leaf(at) for at in range(1, self.count(1) + 1)}
         leaves |= {self.leaf(-at) for at in range(1, self.count(-1) + 1)}
         nearest = sorted([(nearness(self.place, place_of(leaf)), leaf) for leaf in leaves])
         return tuple([leaf for _, leaf in nearest[:count]])
 
     def owned(self) -> tuple[int, int]:
-        """Half of the way to the neighbour on each side."""
+        """The range of keys that this node owns: half of the way to the neighbour on each side."""
         if not self.count(1) or not self.count(-1):
             return self.place, self.place
         return middle(place_of(self.leaf(-1)), self.place), middle(self.place, place_of(self.leaf(1)))
@@ -127,11 +133,11 @@ class SettledPastryTable(PastryTable):
     def __init__(self, me: int, bits: int, leaves: int, ring: Ring) -> None:
         PastryTable.__init__(self, me, bits, leaves)
         self.ring = ring
-        # What it knows of the ring, looked up again when the members have changed.
+        # A cache of facts about the ring, refreshed when the members have changed.
         self.version = 0
-        self.here = 0  # its rank
-        self.after = 0  # how far its leaf set reaches, clockwise
-        self.before = 0  # and the other way round
+        self.here = 0  # this node's rank
+        self.after = 0  # how far the leaf set reaches clockwise
+        self.before = 0  # and counterclockwise
 
     def look_around(self) -> None:
         ring = self.ring
@@ -151,7 +157,7 @@ class SettledPastryTable(PastryTable):
         return self.ring.ident(self.here + at)
 
     def nearest_leaf(self, key: int) -> int:
-        """The same; but where a ring is at hand, the nodes on both sides of a key are found without a walk."""
+        """The same result without a walk along the leaves: the ring knows the nodes on both sides of a key."""
         ring = self.ring
         if self.version != ring.version:
             self.look_around()
@@ -168,7 +174,7 @@ class SettledPastryTable(PastryTable):
         ring = self.ring
         goal = self.goal(row, column)
         rank = ring.rank(goal)
-        below = 64 - self.bits * (row + 1)  # bits after the digits that all nodes of this cell have
+        below = 64 - self.bits * (row + 1)  # number of bits after the prefix that all nodes of this cell share
         before = rank > 0 and (ring.places[rank - 1] ^ goal) >> below == 0
         after = rank < ring.size and (ring.places[rank] ^ goal) >> below == 0
         if after and not (before and is_closer(goal, ring.places[rank - 1], ring.places[rank])):
@@ -177,12 +183,12 @@ class SettledPastryTable(PastryTable):
 
 
 class KeptPastryTable(PastryTable):
-    """What a node has learned (pastry.py): of whom it has heard directly, and has not missed since."""
+    """The table of a dynamic ring (pastry.py): nodes that were heard from directly and have not gone missing since."""
 
     def __init__(self, me: int, bits: int, leaves: int) -> None:
         PastryTable.__init__(self, me, bits, leaves)
         self.after: list[int] = []  # the leaves clockwise, the nearest first
-        self.before: list[int] = []  # and the other way round
+        self.before: list[int] = []  # the leaves counterclockwise, the nearest first
         self.cells: dict[int, int] = {}  # row * columns + column -> the node there
 
     def count(self, side: int) -> int:
@@ -195,14 +201,14 @@ class KeptPastryTable(PastryTable):
         return self.cells.get(row * self.columns + column, NIL)
 
     def leaves(self) -> list[int]:
-        """Each once, in no meaningful order, and always the same."""
+        """Each leaf once, in a meaningless but deterministic order."""
         return sorted({*self.after, *self.before})
 
     def known(self) -> list[int]:
         return sorted({*self.after, *self.before, *self.cells.values()})
 
     def begin(self, ring: Ring) -> None:
-        """As it is when all has settled."""
+        """Fill the table as it would be on a settled ring."""
         settled = SettledPastryTable(self.me, self.bits, 2 * self.half, ring)
         self.after = [settled.leaf(at) for at in range(1, settled.count(1) + 1)]
         self.before = [settled.leaf(-at) for at in range(1, settled.count(-1) + 1)]
@@ -213,7 +219,7 @@ class KeptPastryTable(PastryTable):
                     self.cells[row * self.columns + column] = peer
 
     def at(self, peer: int, side: int) -> int:
-        """Where among the leaves of this side a node would be, from 0."""
+        """The index that a node would have among the leaves of this side, from 0."""
         far = self.far(peer, side)
         leaves = self.after if side == 1 else self.before
         at = 0
@@ -226,13 +232,13 @@ class KeptPastryTable(PastryTable):
         return clockwise(self.place, place) if side == 1 else clockwise(place, self.place)
 
     def wants(self, peer: int) -> bool:
-        """Would it make the table better to know this one?"""
+        """Would this peer improve the table?"""
         if peer == self.me or peer in self.after or peer in self.before:
             return False
         return self.at(peer, 1) < self.half or self.at(peer, -1) < self.half or self.fits_cell(peer)
 
     def fits_cell(self, peer: int) -> bool:
-        """Is its cell empty, or is it nearer to the goal than who is there?"""
+        """Is the peer's cell empty, or is the peer nearer to its goal than the node there?"""
         place = place_of(peer)
         row = shared_digits(self.place, place, self.bits)
         column = digit(place, row, self.bits)
@@ -253,7 +259,7 @@ class KeptPastryTable(PastryTable):
             self.cells[row * self.columns + digit(place, row, self.bits)] = peer
 
     def forget(self, peer: int) -> None:
-        """What is missing then is filled from the others that are known."""
+        """Remove a peer. If it was a leaf, the other known nodes fill the gap."""
         was_leaf = peer in self.after or peer in self.before
         self.after = [leaf for leaf in self.after if leaf != peer]
         self.before = [leaf for leaf in self.before if leaf != peer]
@@ -273,6 +279,6 @@ class KeptPastryTable(PastryTable):
 
 
 def nearness(place: int, other: int) -> tuple[int, int]:
-    """Sorts nodes as `is_closer` does."""
+    """Sort key that agrees with `is_closer`."""
     there, back = clockwise(place, other), clockwise(other, place)
     return min(there, back), there

@@ -1,12 +1,12 @@
-"""The members of an overlay in the order of their places, for overlays whose tables are settled.
+"""The members of an overlay in the order of their places, for settled overlays.
 
-A settled overlay is one in which every node knows what it would know after all joins and repairs have come to rest.
-Its tables need not be kept: they follow from the members (settled.py). One `Ring` serves all nodes of a run
-(`Setup.shared`). Who drives the nodes may change the members (`add`, `remove`); then every node knows at once.
-Rings that learn by messages, with all that can go wrong on the way, are in chord.py and pastry.py.
+In a settled overlay every node knows what it would know after all joins and repairs have finished. Its tables need not
+be stored: they follow from the members (settled.py). One `Ring` serves all nodes of a run (`Setup.shared`). The driver
+may change the members (`add`, `remove`), and every node knows at once. Dynamic overlays, which learn by messages and
+can go wrong on the way, are in chord.py and pastry.py.
 
-Places are spread evenly, since they are mixed. So a table that says where in the order each of as many equal parts
-of the circle begins finds a key in a step or two.
+Places are hashes of ids, so they are spread evenly. The circle is divided into about as many equal parts as there are
+members, and an index has the rank at which each part begins. So a key is found in a step or two.
 """
 
 from array import array
@@ -20,7 +20,7 @@ class Ring:
 
     def __init__(self, members: tuple[int, ...]) -> None:
         self.size = 0
-        self.version = 0  # one more whenever the members change
+        self.version = 0  # increases whenever the members change
         self.shift = 63
         self.places = array("Q")
         self.ids = array("q")
@@ -50,7 +50,7 @@ class Ring:
         return self.ids[self.around(rank)]
 
     def around(self, rank: int) -> int:
-        """Ranks go on round the circle, both ways. No remainder: a division costs more than all the rest."""
+        """Wrap a rank around the circle, in both directions. No `%`: a division costs more than all the rest."""
         while rank < 0:
             rank += self.size
         while rank >= self.size:
@@ -58,7 +58,7 @@ class Ring:
         return rank
 
     def rank(self, key: int) -> int:
-        """Of the first node at or after the key; `size` if there is none before the circle closes."""
+        """The rank of the first node at or after the key; `size` if there is none up to the top of the circle."""
         rank = self.index[key >> self.shift]
         while rank < self.size and self.places[rank] < key:
             rank += 1
@@ -95,7 +95,7 @@ class Ring:
 
 
 def ring_of(setup: Setup) -> Ring:
-    """The one ring of all nodes of this setup."""
+    """The ring that all nodes of this setup share."""
     ring: Ring | None = setup.shared.get("ring")
     if ring is None:
         ring = setup.shared["ring"] = Ring(base_of(setup))
@@ -103,5 +103,5 @@ def ring_of(setup: Setup) -> Ring:
 
 
 def base_of(setup: Setup) -> tuple[int, ...]:
-    """Who is on the ring when all starts: the first so many members, by the option `base`; the others join later."""
+    """The members that are on the ring from the start: the first `base` of them, by default all. The others join."""
     return setup.members[: setup.options.get("base", len(setup.members))]

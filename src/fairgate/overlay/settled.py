@@ -1,6 +1,6 @@
-"""Overlays at rest: Chord and Pastry as they are when all joins and repairs are over, without a table at any node.
+"""Settled overlays: Chord and Pastry as they are when all joins and repairs are done, without a table at any node.
 
-The rules of routing are those of the overlays that learn; what a node knows is looked up in the ring of all members.
+The routing rules are those of the dynamic overlays; what a node knows is looked up in the ring of all members.
 """
 
 from fairgate.core.layers import MakeNode
@@ -15,7 +15,7 @@ from fairgate.overlay.table import Table
 
 
 class Settled(Overlay):
-    gates_independent = True  # nothing is learnt on the way
+    gates_independent = True  # messages of one gate do not change the routes of others
 
     def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeNode) -> None:
         self.table = self.make_table(me, setup)

@@ -1,4 +1,7 @@
-"""Sets of keys, as spans: (first, past the last), sorted, apart from each other, none across the top of the circle."""
+"""Sets of keys, as lists of half-open spans (first, past the last).
+
+Spans are sorted and disjoint, and none wraps around the top of the circle.
+"""
 
 Span = tuple[int, int]
 
@@ -6,7 +9,7 @@ CIRCLE = 1 << 64
 
 
 def spans_between(start: int, end: int) -> list[Span]:
-    """The keys in (start, end], all where they are the same."""
+    """The keys in (start, end]; all keys if the two are equal."""
     if start == end:
         return [(0, CIRCLE)]
     first = (start + 1) % CIRCLE

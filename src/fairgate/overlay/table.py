@@ -1,8 +1,8 @@
-"""What a node of an overlay knows of the others, and the rule by which it routes with that.
+"""Routing tables: what a node of an overlay knows about the others, and the rule by which it routes.
 
-A rule of routing (chord_table.py, pastry_table.py) is written once, over a few questions about the table. A table that
-is kept, by joins and repairs (chord.py, pastry.py), answers them from what it has learned; a settled one
-(settled.py) from the ring of all members.
+Each routing rule (chord_table.py, pastry_table.py) is written once, in terms of a few queries to the table. The kept
+table of a dynamic overlay (chord.py, pastry.py) answers them from what it has learned by joins and repairs; a settled
+table (settled.py) answers them from the ring of all members.
 """
 
 from fairgate.core.keyspace import place_of
@@ -14,13 +14,13 @@ class Table:
         self.place = place_of(me)
 
     def next_hop(self, key: int) -> int:
-        """Where a message to this key goes from here; NIL: this node is the owner."""
+        """The next node on the route to this key; NIL if this node is the owner."""
         raise NotImplementedError
 
     def neighbours(self, count: int) -> tuple[int, ...]:
-        """Up to so many nodes that come next: they own this node's keys if it fails."""
+        """Up to `count` nodes that come next: they own this node's keys if it fails."""
         raise NotImplementedError
 
     def owned(self) -> tuple[int, int]:
-        """This node owns the keys in (start, end]; all of them where the two are the same."""
+        """The range of keys that this node owns: (start, end], or all keys if the two are equal."""
         raise NotImplementedError

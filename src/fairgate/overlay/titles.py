@@ -1,15 +1,16 @@
-"""Titles: who serves a key while rings that learn disagree about who owns it.
+"""Titles: which node serves a key while the nodes of a dynamic ring disagree about its owner.
 
-While a ring changes, two nodes may both believe to own a key, or none. So a key has a *title*, which is at one node or
-under way. Who owns a key by its tables and has not its title keeps what comes for it (`held`). Who has a title and does
-not own the key any more gives it to who does, together with what its rider has in mind for the keys (`Estate`).
-From there it goes on, if that was wrong: titles follow the owners. So no key is served twice, and what was known of it
-moves with it.
+While a ring changes, two nodes may both believe that they own a key, or none may. So a key has a *title*, which is at
+one node or in flight. A node that owns a key by its tables but lacks its title holds back messages for it (`held`). A
+node that has a title but no longer owns the key gives the title to the owner, together with the rider's state for the
+key (`Estate`). If that was the wrong node, it passes the title on: titles follow the owners. So no key is served twice,
+and its state moves with it.
 
-A title is lost with the node that has it, or with the message. Whoever has owned a key for `overlay_wait` and has
-not got its title makes a new one, with nothing in mind. That must be longer than a message and the repair of the ring
-take; and with riders that lend for a time, as long as they lend: then all that the lost one lent is over. A node that
-was taken for dead, and lives, may serve on as long as it believes to own the key: then there are two titles.
+A title is lost with the node that has it, or with the message that carries it. A node that has owned a key for
+`overlay_wait` without getting its title makes a new one, with empty state. That wait must be longer than a message and
+a repair of the ring take. With riders that lend votes for a limited time, it must be at least that long, so that
+everything the lost node lent has expired. A node that was taken for dead but lives may go on serving for as long as it
+believes that it owns the key; there are then two titles.
 """
 
 from fairgate.core.ids import NIL
@@ -23,8 +24,8 @@ from fairgate.overlay.overlay import Overlay
 from fairgate.overlay.spans import Span, common, holds, spans_between, union, without
 
 UPKEEP = 5_000_000_000  # ns: the option `overlay_upkeep`
-PERIODS = 4  # of upkeep: how long a title is waited for, if the option `overlay_wait` does not say
-REMEMBERED = 32  # estates that came last: links may double them
+PERIODS = 4  # of upkeep: how long to wait for a title by default (option `overlay_wait`)
+REMEMBERED = 32  # how many of the latest estates are remembered, to ignore duplicates
 TITLE = "title"
 
 
@@ -33,18 +34,18 @@ class Titled(Overlay):
         self.period: int = setup.options.get("overlay_upkeep", UPKEEP)
         self.wait: int = setup.options.get("overlay_wait", PERIODS * self.period)
         self.titles: list[Span] = []
-        self.missing: list[Span] = []  # what the timer is for
+        self.missing: list[Span] = []  # owned without a title when the timer was set
         self.held: list[tuple[int, Keyed]] = []  # (last hop, message)
-        self.given = 0
-        self.taken: list[tuple[int, int]] = []  # (from whom, number)
+        self.given = 0  # estates given away
+        self.taken: list[tuple[int, int]] = []  # the latest estates received: (sender, number)
         Overlay.__init__(self, me, setup, out, upper)
 
     def is_there(self) -> bool:
-        """Is it on the ring?"""
+        """Is this node on the ring?"""
         raise NotImplementedError
 
     def heir(self, key: int) -> int:
-        """Who owns this key, or knows better."""
+        """The node to give the title of this key to: its owner, or a node nearer to the owner; NIL if there is none."""
         return self.next_hop(key)
 
     def arrive(self, src: int, msg: Keyed) -> None:
@@ -61,7 +62,7 @@ class Titled(Overlay):
         return spans_between(start, end)
 
     def update_titles(self) -> None:
-        """Whenever the range or the titles are others."""
+        """Give away and wait for titles, and retry held messages. Call it when the range or the titles change."""
         self.rider.now = self.now
         owned = self.owned()
         for span in without(self.titles, owned):
@@ -97,7 +98,7 @@ class Titled(Overlay):
             self.set_timer(TITLE, self.wait)
 
     def title_due(self) -> None:
-        """What has been missing for so long is nowhere."""
+        """Make new titles for keys whose title has been missing for `wait`: it must be lost."""
         lost = without(common(self.missing, self.owned()), self.titles)
         if lost:
             self.out.note("a title was made anew")

@@ -1,1 +1,1 @@
-"""The simulator: virtual time, faults, workloads, and what a run measures."""
+"""The simulator: virtual time, workloads, faults and measurements."""

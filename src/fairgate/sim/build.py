@@ -1,4 +1,4 @@
-"""From a configuration to an engine that is ready to begin. All bad input is found here, before anything runs."""
+"""Builds an engine from a configuration. All bad input is found here, before anything runs."""
 
 import gc
 from collections.abc import Iterator
@@ -30,14 +30,17 @@ from fairgate.sim.stream import Stream
 from fairgate.sim.workload import Closed, Open, Rounds, Workload
 
 HOPS_A_ROUND = 100
-LENT_FOR_GOOD = 100  # periods of upkeep that a title is waited for where votes are lent for good
-PATIENCE = 1_000  # a timed run is stuck when nobody came in for so many holds and delays
+LENT_FOR_GOOD = 100  # periods of upkeep to wait for a missing title where votes are lent without a lease
+PATIENCE = 1_000  # a timed run counts as stuck after this many holds and delays without an entry
 
 
 @contextmanager
 def no_collections() -> Iterator[None]:
-    """What is built stays, and a run makes no cycles: a collection would walk all nodes for nothing. The first one
-    after this does, so this should hold for as long as anything is measured."""
+    """Disable the garbage collector.
+
+    A run makes no reference cycles and keeps what it built, so a collection would walk all nodes for nothing. The first
+    collection afterwards still does: stay inside for as long as anything is measured.
+    """
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -49,7 +52,7 @@ def no_collections() -> Iterator[None]:
 
 @no_collections()
 def build(config: Config) -> Engine:
-    """The engine, ready to begin. All bad input is found here."""
+    """Return an engine that is ready to begin; raises BadInput if the configuration makes no sense."""
     protocol = find_protocol(config.protocol)
     check(config, protocol)
     faults = parse_faults(config.faults, config.nodes)
@@ -59,8 +62,8 @@ def build(config: Config) -> Engine:
         options.setdefault("channel_resend", 3 * latency.longest or RESEND)
     if config.resources > 1:
         options["resources"] = config.resources
-    learns = any(issubclass(OVERLAYS[layer], Living) for layer in config.stack if layer in OVERLAYS)
-    if learns:
+    dynamic = any(issubclass(OVERLAYS[layer], Living) for layer in config.stack if layer in OVERLAYS)
+    if dynamic:
         options = {**ring_options(protocol, options, latency), **options}
     setup = Setup(tuple(range(config.nodes)), config.k, options=options)
     engine = Engine(
@@ -77,12 +80,12 @@ def build(config: Config) -> Engine:
     if config.resources > 1:
         engine.chooser = chooser_of_gates(engine, config.seed)
     plan = partial(plan_work, config=config, faults=faults, listens=bool(protocol.about.detectors))
-    if learns:
+    if dynamic:
         engine.mortal = True
         engine.joins = Joins(options["overlay_upkeep"], Stream(f"{config.seed}:joins"), plan)
     else:
         plan(engine)
-    if config.check and not config.stack:  # below a channel a token may be in two places and still be one
+    if config.check and not config.stack:  # in a stack, a channel may hold several copies of one token
         every = config.census_every
         engine.census_every = max(4096, 32 * config.nodes) if every is None else every
     engine.noting = config.marks
@@ -91,12 +94,12 @@ def build(config: Config) -> Engine:
     hold = seconds_to_ns(config.cs + 1.0 / config.rate)
     engine.patience = PATIENCE * (hold + max(latency.fixed, seconds_to_ns(1.0)))
     if config.rounds and latency.fixed > 0:
-        engine.patience = NIL  # it ends by itself, and nobody leaves before a round's luck
+        engine.patience = NIL  # no limit: rounds end by themselves, and nobody has to leave before the next one
     return engine
 
 
 def chooser_of_gates(engine: Engine, seed: int) -> Chooser:
-    """Each gate has a stream of its own, so what one chooses is nothing to the others."""
+    """A chooser with one stream per gate, so that the choices at one gate do not affect the others."""
     choosers = [from_floats(Stream(f"{seed}:choices:{gate}").unit) for gate in range(engine.resources)]
 
     def choose(n: int) -> int:
@@ -106,7 +109,7 @@ def chooser_of_gates(engine: Engine, seed: int) -> Chooser:
 
 
 def ring_options(protocol: type[Mutex], options: dict[str, Any], latency: Latency) -> dict[str, Any]:
-    """Of rings that learn: nobody is there from the start, and titles are waited for as long as votes are lent."""
+    """Options of a dynamic ring: all nodes join it, and a title is awaited for as long as votes may be lent."""
     upkeep = options.get("overlay_upkeep", max(UPKEEP, 3 * latency.longest))
     lease: int = options.get("lease", protocol.about.options.get("lease", 0))
     drift: int = options.get("drift", protocol.about.options.get("drift", 0))
@@ -115,13 +118,13 @@ def ring_options(protocol: type[Mutex], options: dict[str, Any], latency: Latenc
 
 
 def plan_work(engine: Engine, config: Config, faults: Faults, listens: bool) -> None:
-    """All that happens at set times, counted from now."""
+    """Plan everything that happens at set times, counted from now."""
     install(faults, engine, listens, "regenerate" in config.stack, config.seed)
     plan_measures(config, engine)
 
 
 def plan_measures(config: Config, engine: Engine) -> None:
-    """What belongs to a run that lasts for a set time."""
+    """Plan the end of the warm-up and of the run, and the lifetimes of replicas."""
     if config.warmup_seconds > 0:
         engine.plan(engine.now + seconds_to_ns(config.warmup_seconds), lambda engine: engine.warmed_up())
     if config.seconds > 0:
@@ -133,7 +136,7 @@ def plan_measures(config: Config, engine: Engine) -> None:
 
 
 def make_latency(config: Config) -> Latency:
-    """`1`, `uniform:0.02,0.18`, `wan` or a file."""
+    """The latency model that `config.latency` describes: `1`, `uniform:0.02,0.18`, `wan` or a file."""
     text = config.latency
     stream = Stream(f"{config.seed}:latency")
     if text == "wan":
@@ -156,7 +159,7 @@ def uniform_bounds(text: str) -> tuple[float, float]:
     except ValueError as wrong:
         raise BadInput(f"cannot read --latency {text}: write it as uniform:0.02,0.18") from wrong
     if not 0 <= low <= high < float("inf"):
-        raise BadInput(f"--latency {text}: the bounds must be 0 or more and in order")
+        raise BadInput(f"--latency {text}: the bounds must be at least 0, the lower one first")
     return low, high
 
 
@@ -184,7 +187,7 @@ def make_workload(config: Config, latency: Latency) -> Workload:
 
 
 def pace(config: Config, latency: Latency) -> Pace:
-    """A round is long enough for a few dozen hops, one after another, if nothing else is said."""
+    """The pace of EE's rounds. By default a round is long enough for HOPS_A_ROUND hops in sequence."""
     length = seconds_to_ns(config.round_seconds) or HOPS_A_ROUND * max(latency.longest, 1)
     return Pace(
         config.rounds, config.requests, config.per_resource, length, config.leave, config.churn, config.requesters

@@ -1,4 +1,4 @@
-"""Nodes that come and go on an overlay: churn, and replicas that lose their memory."""
+"""Churn on an overlay: nodes that join and leave, and replicas that lose their memory."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 
 def replace_nodes(engine: "Engine", number: int, gone: Sequence[int], come: Sequence[int]) -> None:
-    """These fail and those join: view `number`. A settled ring knows at once, and who gained or lost keys is told.
+    """Replace the nodes `gone` by the nodes `come`; `number` is the number of the resulting view.
 
-    On a ring that learns those who go leave in good order.
+    On a settled ring the nodes in `gone` fail. The ring knows at once, and the neighbours, whose keys change, get the
+    new view. On a dynamic ring they leave in an orderly way.
     """
     if engine.joins is not None:
         for node in gone:
@@ -43,20 +44,20 @@ def replace_nodes(engine: "Engine", number: int, gone: Sequence[int], come: Sequ
 
 
 def come_back(engine: "Engine", node: int) -> None:
-    """With nothing in its memory."""
+    """Bring the node back with empty memory; on a dynamic ring it joins again."""
     engine.reset(node)
     if engine.joins is not None:
         engine.joins.join(engine, node)
 
 
 def around(ring: Ring, node: int) -> list[int]:
-    """The node, if it is there, and those next to it."""
+    """The neighbours of the node's place, and the node itself if it is on the ring."""
     rank = ring.rank(place_of(node))
     return [ring.ident(rank - 1), ring.ident(rank), ring.ident(rank + 1)]
 
 
 def plan_lifetimes(engine: "Engine", mean: float, stream: Stream) -> None:
-    """SG section V: every replica loses its memory after an exponential lifetime, again and again."""
+    """SG section V: every replica loses its memory repeatedly, after exponentially distributed lifetimes."""
     engine.mortal = True
     for setup in gate_setups(engine.setup, engine.resources):
         for key in replica_keys(setup):
@@ -71,7 +72,7 @@ def lose_memory(engine: "Engine", key: int, mean: float, stream: Stream) -> None
 
 
 def owner_of(engine: "Engine", key: int) -> int:
-    """Where a message to this key ends."""
+    """The node where a message to this key ends, found by following the routes."""
     node = 0
     while engine.is_down(node):
         node += 1
@@ -83,7 +84,7 @@ def owner_of(engine: "Engine", key: int) -> int:
 
 
 def overlay_of(node: Node) -> Overlay:
-    """The overlay of a node, below which there may be a channel."""
+    """The overlay layer of a node; there may be a channel below it."""
     while not isinstance(node, Overlay):
         assert isinstance(node, Layer), "this node has no overlay"
         node = node.upper

@@ -1,9 +1,10 @@
-"""Failure detectors, as the simulator plays them for protocols that listen to one (RF section 3).
+"""Simulated failure detectors for protocols that use one (RF section 3).
 
-Class T (trusting): at the start everybody suspects everybody; each pair comes to trust after a delay of
-its own; who crashes is suspected by all after `detect`. Whoever is suspected after having been trusted has
-really crashed. Class S: suspects nobody at the start but for a share of false suspicions (`doubt`), and
-the crashed; one node that never crashes is never suspected.
+Class T (trusting): at the start every node suspects every other. For each pair, trust comes after a random delay. A
+crashed node is suspected by all after `detect`. A node that is suspected after it was trusted has really crashed.
+
+Class S: at the start nobody is suspected, except for a share of false suspicions (`doubt`). A crashed node is
+suspected by all after `detect`. One node that never crashes is never suspected.
 """
 
 from functools import partial
@@ -17,13 +18,13 @@ if TYPE_CHECKING:
 
 class Detectors:
     def __init__(self, detect: int, trust: int, doubt: float, stream: Stream) -> None:
-        self.detect = detect  # ns from a crash to its suspicion
-        self.trust = trust  # ns within which trust comes at the start
-        self.doubt = doubt  # share of pairs with a false suspicion of class S at the start
+        self.detect = detect  # ns from a crash until it is suspected
+        self.trust = trust  # ns from the start within which every pair trusts each other
+        self.doubt = doubt  # share of pairs that start with a false suspicion of class S
         self.stream = stream
 
     def begin(self, engine: "Engine", mortal: set[int]) -> None:
-        """Plan the first trust of all pairs; who will crash is known to the plan and to nobody else."""
+        """Plan the first trust of all pairs. `mortal` are the nodes that will crash, unknown to the nodes."""
         n = len(engine.nodes)
         immortal = min((me for me in range(n) if me not in mortal), default=0)
         for me in range(n):
@@ -38,7 +39,7 @@ class Detectors:
         engine.plan(when, partial(tell, me=me, event="trust", peer=peer, detector="T"))
 
     def crashed(self, engine: "Engine", victim: int) -> None:
-        """The victim has just crashed: everybody will suspect it."""
+        """Plan that every other node will suspect the victim, which has just crashed."""
         for me in range(len(engine.nodes)):
             if me != victim:
                 for detector in ("T", "S"):
@@ -47,7 +48,7 @@ class Detectors:
 
 
 def tell(engine: "Engine", me: int, event: str, peer: int, detector: str) -> None:
-    """A detector's word to one node. Class T never comes to trust a node that crashed unmet."""
+    """Give a detector's output to one node. Class T never trusts a node that crashed before it was first trusted."""
     if engine.is_down(me) or (event == "trust" and engine.is_down(peer)):
         return
     engine.call(me, event, peer, detector)

@@ -1,9 +1,11 @@
-"""The simulator: one queue of events, one atomic step an event, the properties (invariants.py) checked all along.
+"""The simulator's engine: turns queued events into steps of the nodes and checks the properties as it goes.
 
-The engine is the outbox of all its nodes: `acting` says whose step it is. Who asks, waits and is inside is a seat
-(seats.py), and the number of a request says its gate, `request % resources`. Nothing here draws a random number of its
-own: latency, workload, choices and faults each have their own seeded stream, so that one of them can be changed
-without disturbing the others.
+Each event is one atomic step of one node. A single engine is the outbox of all its nodes: `acting` is the node whose
+step is running. What requests, waits and enters is a seat (seats.py), one per node and gate. A request's number
+encodes its gate: `request % resources`. The properties are in invariants.py.
+
+The engine draws no random numbers itself. Latency, workload, choices and faults each have their own seeded stream, so
+that changing one does not disturb the others.
 """
 
 from collections.abc import Callable
@@ -54,25 +56,25 @@ class Engine(Invariants):
         self.latency = latency
         self.chooser = chooser
         self.network: NetworkModel | None = None
-        self.joins: Newcomers | None = None  # how nodes get onto a ring that learns
+        self.joins: Newcomers | None = None  # brings nodes onto a dynamic ring, if there is one
         self.recorder: Recorder | None = None
         self.mortal = False  # can nodes go down?
-        self.warm_at = 0  # when it had warmed up, and
-        self.warm_entries = 0  # how many entries and
-        self.warm_sent = 0  # messages there had been
-        self.inside_time = 0  # ns that permits were held, added up
+        self.warm_at = 0  # when the warm-up ended
+        self.warm_entries = 0  # entries until then
+        self.warm_sent = 0  # messages sent until then
+        self.inside_time = 0  # ns that permits were held, in total
         self.plans: list[Plan] = []
         self.timer_numbers: dict[tuple[int, str], int] = {}
         self.timer_names: dict[int, str] = {}
         self.timers_set = 0
-        self.noting = False  # are marks wanted?
+        self.noting = False  # count marks?
         self.marks: dict[str, int] = {}
-        self.usage: list[tuple[int, int]] | None = None  # (when, how many inside), if somebody asks
+        self.usage: list[tuple[int, int]] | None = None  # (time, number inside) at every change; None: not recorded
         for me in range(self.n):
             self.place(me, make(me, setup, self))
         self.timed = self.nodes[0].timed
         self.impatient = False
-        self.hold = -1  # ns inside, if all stay as long; -1: drawn each time
+        self.hold = -1  # ns that every entry lasts; -1: the workload decides for each entry
 
     # The run.
 
@@ -89,7 +91,8 @@ class Engine(Invariants):
         else:
             self.joins.begin(self)
 
-    def tune(self) -> None:  # how short may the way of an event be?
+    def tune(self) -> None:
+        """Choose the shortest path that events may take through this run."""
         self.plain = self.recorder is None and self.network is None and not self.mortal
         if self.timed and not COMPILED:
             self.plain = False  # the plain loop sets no clocks
@@ -98,7 +101,7 @@ class Engine(Invariants):
         self.hold = -1 if self.workload.hold_random else self.workload.hold
 
     def run(self, most: int) -> bool:
-        """Up to `most` events; False when there is nothing left to do."""
+        """Handle up to `most` events; return False when no events are left."""
         end = self.events + most
         every = self.census_every if self.census_every > 0 else most
         while self.events < end:
@@ -125,7 +128,7 @@ class Engine(Invariants):
             self.common += 1
             self.plans[src](self)
 
-    # One kind of event each.
+    # One handler per kind of event.
 
     def deliver(self, dst: int, src: int, msg: Message) -> None:
         if self.is_down(dst):
@@ -145,7 +148,7 @@ class Engine(Invariants):
         seat = self.seat[number]
         if seat is None:
             seat = self.take_seat(number)
-        if seat.state == IDLE:  # else it crashed after this was planned
+        if seat.state == IDLE:  # otherwise its node crashed after this request was planned
             self.requests += 1
             request = self.requests * self.resources + number % self.resources
             seat.request = request
@@ -170,7 +173,7 @@ class Engine(Invariants):
 
     def release(self, number: int, request: int) -> None:
         seat = self.seat[number]
-        if seat is not None and seat.request == request and seat.state == INSIDE:  # else lost or crashed since
+        if seat is not None and seat.request == request and seat.state == INSIDE:  # otherwise lost or crashed since
             self.vacate(seat)
             if self.plain:
                 self.acting = seat.me
@@ -184,7 +187,7 @@ class Engine(Invariants):
 
     def cancel(self, number: int, request: int) -> None:
         seat = self.seat[number]
-        if seat is not None and seat.request == request and seat.state == WAITING:  # else it is inside, or over
+        if seat is not None and seat.request == request and seat.state == WAITING:  # otherwise it is inside or over
             self.metrics.cancelled += 1
             self.give_up(seat)
             seat.state = IDLE
@@ -193,31 +196,31 @@ class Engine(Invariants):
             self.over(number)
 
     def give_up(self, seat: Seat) -> None:
-        """Whoever waits here waits no longer."""
+        """Remove the seat's request from the waiters without an entry."""
         seat.waiters.drop(seat)
         self.gave_up += 1
 
     def timer(self, me: int, number: int) -> None:
         name = self.timer_names.pop(number)
-        if self.timer_numbers.get((me, name)) == number:  # else set again, or cancelled
+        if self.timer_numbers.get((me, name)) == number:  # otherwise set again or cancelled since
             del self.timer_numbers[me, name]
             self.call(me, "timer", name)
             self.watch()
 
     def warmed_up(self) -> None:
-        """From now on waits, entries and messages count."""
+        """End the warm-up: waits, entries and messages are measured from now on."""
         self.warm_at = self.now
         self.warm_entries = self.metrics.entries
         self.warm_sent = self.sent_total()
         self.metrics.restart()
 
     def end(self) -> None:
-        """The run is over at this moment, whoever still waits."""
+        """End the run now, even if requests still wait."""
         self.cut = True
         self.clear()
 
     def call(self, me: int, event: str, *arguments: Any) -> None:
-        """A step of one node. Where all is plain, the bulk of all steps goes a shorter way."""
+        """Run one step of a node. In a plain run most steps bypass this method (see `Loop.plain`)."""
         node = self.nodes[me]
         self.acting = me
         node.now = self.now
@@ -226,10 +229,10 @@ class Engine(Invariants):
         else:
             getattr(node, CALLS[event])(*arguments)
 
-    # Who is inside.
+    # Exits.
 
     def vacate(self, seat: Seat) -> None:
-        """Whoever sat here is no longer inside."""
+        """Record that the seat's occupant is no longer inside."""
         self.inside_time += self.now
         seat.occupancy.leave(seat.number, seat.slot)
         seat.state = IDLE
@@ -238,12 +241,12 @@ class Engine(Invariants):
             self.usage.append((self.now, self.inside()))
 
     def over(self, number: int) -> None:
-        """A request ended: on with the next."""
+        """Let the workload plan the seat's next request, now that the current one has ended."""
         self.workload.done(number, self.now)
         if self.timed and self.workload.total_left == 0 and self.idle():
-            self.clear()  # timers may go on for ever
+            self.clear()  # timers might otherwise keep the run going forever
 
-    # What the nodes say.
+    # The outbox of the nodes.
 
     def carry(self, dst: int, msg: Message) -> None:
         if self.network is not None:
@@ -255,7 +258,7 @@ class Engine(Invariants):
         seat = self.seat[self.acting * self.resources + request % self.resources]
         if seat is None or seat.request != request or seat.state != WAITING:
             gate = request % self.resources
-            self.violate(f"grant: node {self.acting} was granted what it does not wait for (gate {gate})")
+            self.violate(f"grant: node {self.acting} was granted a request that it is not waiting for (gate {gate})")
             return
         now = self.now
         self.inside_time -= now
@@ -309,7 +312,7 @@ class Engine(Invariants):
         self.push(at, PLANNED, 0, len(self.plans) - 1, None)
 
     def crash(self, me: int) -> None:
-        """The node stops; its tokens are lost with it."""
+        """Stop the node; its tokens are lost with it."""
         if self.is_down(me):
             return
         self.down[me] = 1
@@ -328,9 +331,9 @@ class Engine(Invariants):
             self.recorder.step(self.now, self.nodes[me], "crash")
 
     def reset(self, me: int) -> None:
-        """The node comes back with nothing in its memory."""
+        """Bring the node back with empty memory."""
         if not self.is_down(me):
-            return  # of two resets that overlap the first to end has brought it back
+            return  # of two overlapping resets, the first to end has already brought it back
         self.acting = me
         self.place(me, self.make(me, self.setup, self))
         self.down[me] = 0

@@ -1,8 +1,8 @@
-"""The kinds of events in the queue of the simulator."""
+"""The kinds of events in the simulator's queue, and what their fields `dst` and `src` mean."""
 
-DELIVER = 0  # a message arrives: dst, src, msg
-ACQUIRE = 1  # a node asks
-RELEASE = 2  # a node leaves: src is its request
-CANCEL = 3  # a node gives up: src is its request
-TIMER = 4  # a node's timer: src is the number of its setting
-PLANNED = 5  # a fault or a detector's word: src is its number in the plan
+DELIVER = 0  # a message arrives: dst, src and msg
+ACQUIRE = 1  # a seat makes a request: dst is the seat, src the time from which its wait counts
+RELEASE = 2  # a seat releases: dst is the seat, src the request
+CANCEL = 3  # a seat gives up: dst is the seat, src the request
+TIMER = 4  # a timer is due: dst is the node, src the number that the timer was set under
+PLANNED = 5  # a planned call, such as a fault or a detector's output: src is its index in the plan

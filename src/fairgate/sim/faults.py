@@ -1,15 +1,15 @@
-"""What goes wrong in a run, and how a person says so.
+"""Faults of a simulated run: how they are written, and how they are planned.
 
-`--faults` takes these, separated by commas; times are in seconds:
+`--faults` takes a list of these, separated by commas; times are in seconds:
 
-    crash:3@100            node 3 stops for ever at 100 s
-    crash:*5@100+50        five nodes, drawn at random, one every 50 s from 100 s on
-    reset:3@100+10         node 3 loses its memory at 100 s and is back 10 s later
-    loss:0.05              so many messages are lost
-    dup:0.01               so many arrive twice
-    reorder:0.2            so many take up to ten times as long
-    partition:0-4/5-9@60+30   nothing passes between the groups from 60 s on, for 30 s
-    detect:2  trust:1  doubt:0.1   the detectors of sim/detectors.py
+    crash:3@100            node 3 stops forever at 100 s
+    crash:*5@100+50        five random nodes crash, one every 50 s from 100 s on
+    reset:3@100+10         node 3 crashes at 100 s and returns 10 s later without its memory
+    loss:0.05              this share of messages is lost
+    dup:0.01               this share arrives twice
+    reorder:0.2            this share takes up to ten times as long
+    partition:0-4/5-9@60+30   no message passes between the groups from 60 s on, for 30 s
+    detect:2  trust:1  doubt:0.1   settings of the failure detectors (sim/detectors.py)
 """
 
 import re
@@ -36,14 +36,14 @@ CRASH = re.compile(r"(?P<star>\*)?(?P<who>\d+)" + AT)
 RESET = re.compile(r"(?P<who>\d+)" + AT)
 PARTITION = re.compile(r"(?P<a>[\d\-.]+)/(?P<b>[\d\-.]+)" + AT)
 FOR_EVER = 1 << 62
-STRETCH = 10  # a reordered message takes up to so many times as long
+STRETCH = 10  # a reordered message takes up to this many times as long
 
 
 @dataclass
 class Faults:
-    crashes: list[tuple[int, int]] = field(default_factory=list)  # (node, when)
-    random_crashes: list[tuple[int, int, int]] = field(default_factory=list)  # (how many, from when, every)
-    resets: list[tuple[int, int, int]] = field(default_factory=list)  # (node, when, down for)
+    crashes: list[tuple[int, int]] = field(default_factory=list)  # (node, time)
+    random_crashes: list[tuple[int, int, int]] = field(default_factory=list)  # (count, first time, interval)
+    resets: list[tuple[int, int, int]] = field(default_factory=list)  # (node, time, duration)
     partitions: list[tuple[frozenset[int], frozenset[int], int, int]] = field(default_factory=list)  # (a, b, from, to)
     loss: float = 0.0
     dup: float = 0.0
@@ -53,7 +53,7 @@ class Faults:
     doubt: float = 0.0
 
     def kinds(self) -> list[str]:
-        """What a protocol must survive to go on under these faults."""
+        """The kinds of faults that a protocol must survive to keep working in this run."""
         found = {
             "crash": bool(self.crashes or self.random_crashes),
             "reset": bool(self.resets),
@@ -67,6 +67,7 @@ class Faults:
 
 
 def parse_faults(text: str, nodes: int) -> Faults:
+    """Parse the value of `--faults` for a run with this many nodes; raises BadInput if it cannot be read."""
     faults = Faults()
     for one in filter(None, text.replace(" ", "").split(",")):
         kind, _, rest = one.partition(":")
@@ -78,7 +79,7 @@ def parse_faults(text: str, nodes: int) -> Faults:
             setattr(faults, kind, duration(kind, rest))
         else:
             known = ", ".join([*PARSERS, *SHARES, *DURATIONS])
-            raise BadInput(f"unknown fault {kind!r}: known are {known}")
+            raise BadInput(f"unknown fault {kind!r}: choose from {known}")
     return faults
 
 
@@ -89,12 +90,12 @@ def parse_crash(faults: Faults, text: str, nodes: int) -> None:
         faults.crashes.append((member(many, nodes), at))
     elif not found["star"]:
         raise BadInput(
-            f"a crash is for ever: write crash:{many}@{found['at']}, or reset:{text} for one that comes back"
+            f"a crash is permanent: write crash:{many}@{found['at']}, or reset:{text} for a node that comes back"
         )
     elif many < nodes:
         faults.random_crashes.append((many, at, seconds_to_ns(float(found["then"] or 0))))
     else:
-        raise BadInput(f"crash:*{many} leaves none of the {nodes} nodes: at most {nodes - 1} can crash")
+        raise BadInput(f"crash:*{many} is too many for {nodes} nodes: at most {nodes - 1} can crash")
 
 
 def parse_reset(faults: Faults, text: str, nodes: int) -> None:
@@ -137,18 +138,18 @@ def share(name: str, text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0.0 <= value <= 1.0:
-        raise BadInput(f"{name} is a share between 0 and 1, not {text!r}")
+        raise BadInput(f"{name} must be a share between 0 and 1, not {text!r}")
     return value
 
 
 def duration(name: str, text: str) -> int:
     if not re.fullmatch(NUMBER, text):
-        raise BadInput(f"{name} is a time in seconds, not {text!r}")
+        raise BadInput(f"{name} must be a time in seconds, not {text!r}")
     return seconds_to_ns(float(text))
 
 
 def group(text: str, nodes: int) -> frozenset[int]:
-    """`0-4` or `0.2.7` or `0-4.9`."""
+    """Parse a group of nodes, such as `0-4`, `0.2.7` or `0-4.9`."""
     members: set[int] = set()
     for part in text.split("."):
         first, _, last = part.partition("-")
@@ -159,11 +160,11 @@ def group(text: str, nodes: int) -> frozenset[int]:
 
 
 class FaultyNetwork:
-    """Decides about every message: lost, cut off, doubled, late."""
+    """Decides for every message whether it is lost, cut off by a partition, doubled or delayed."""
 
     def __init__(self, faults: Faults, stream: Stream, since: int) -> None:
         self.faults = faults
-        self.since = since  # when the work began: times count from there
+        self.since = since  # when the workload began: times of partitions count from there
         self.stream = stream
 
     def carry(self, engine: "Engine", src: int, dst: int, msg: Message) -> None:
@@ -191,7 +192,10 @@ class FaultyNetwork:
 
 
 def install(faults: Faults, engine: "Engine", listens: bool, viewed: bool, seed: int) -> None:
-    """Plan all faults of a run; does the protocol listen to failure detectors, is it told of views?"""
+    """Plan all faults of a run.
+
+    `listens`: the protocol uses failure detectors. `viewed`: the nodes are given views of the membership.
+    """
     stream = Stream(f"{seed}:faults")
     if faults.of_network():
         engine.network = FaultyNetwork(faults, stream, engine.now)

@@ -1,4 +1,4 @@
-"""What an engine can be given besides, as it sees it."""
+"""Interfaces of the engine's optional parts."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -10,21 +10,21 @@ if TYPE_CHECKING:
 
 
 class NetworkModel(Protocol):
-    """What a faulty network does with a message (sim/faults.py)."""
+    """A faulty network, which decides what happens to a message (sim/faults.py)."""
 
     def carry(self, engine: "Engine", src: int, dst: int, msg: Message) -> None: ...
 
 
 class Recorder(Protocol):
-    """What writes a journal (sim/recorder.py): makes the step itself and notes what came of it."""
+    """Writes a journal (sim/recorder.py): runs each step itself and records its effects."""
 
     def step(self, now: int, node: Node, event: str, *arguments: Any) -> None: ...
 
 
 class Newcomers(Protocol):
-    """What brings nodes to a ring that learns, and the work to its beginning (sim/joins.py)."""
+    """Joins nodes to a dynamic ring, and starts the workload when the ring is complete (sim/joins.py)."""
 
-    opened: int  # when the work began
+    opened: int  # when the workload began
 
     def begin(self, engine: "Engine") -> None: ...
 

@@ -1,7 +1,8 @@
-"""What must hold in every run: all tokens are there, nobody waits for ever. A breach is counted, and the run goes on.
+"""The invariants of a run: no token disappears, and no request waits forever.
 
-How many are inside, their slots and their fences are checked at every entry (core/properties.py); here are the census
-of tokens and coordinators and the watch for runs that let nobody in any more, each some thousands of events apart.
+A violation is recorded, and the run goes on. The number inside, slots and fences are checked at every entry
+(core/properties.py). The checks in this module are made every few thousand events: a census of tokens and
+coordinators, and a watch for runs in which requests wait but nobody enters.
 """
 
 from bisect import insort
@@ -12,11 +13,11 @@ from fairgate.sim.metrics import Metrics
 from fairgate.sim.seats import Seats
 from fairgate.sim.workload import Workload
 
-MOST_VIOLATIONS = 100  # kept in words; all are counted
+MOST_VIOLATIONS = 100  # whose descriptions are kept; all are counted
 
 
 def when(violation: str) -> tuple[float, str]:
-    """To sort them: gates that take turns break rules in the order of their turns."""
+    """Sort key, by time: gates that take turns report their violations in the order of their turns."""
     return float(violation.rpartition(" at ")[2].removesuffix(" s")), violation
 
 
@@ -35,35 +36,36 @@ class Invariants(Seats):
         self.workload = workload
         self.check = check
         self.metrics = Metrics(self.n * self.resources, warmup)
-        self.timed = False  # do its nodes go by the clock?
+        self.timed = False  # do the nodes read the clock?
         self.requests = 0
-        self.gave_up = 0  # requests that left the line without coming in
-        self.tokens = 0  # that were made, less those lost with a crash or a message
-        self.coordinators = 0  # the same
-        self.census_every = 0  # in events; 0: never
+        self.gave_up = 0  # requests that stopped waiting without an entry
+        self.tokens = 0  # tokens that should exist: those made, minus those lost with a crash or a message
+        self.coordinators = 0  # likewise
+        self.census_every = 0  # events between two censuses; 0: never
         self.violations: list[str] = []
         self.violation_count = 0
-        self.cut = False  # did it end at a set time, whoever waited then?
+        self.cut = False  # did the run end at a set time, even if requests still waited?
         self.stuck = False
         self.last_progress = 0
         self.patience = 0  # ns without an entry after which a timed run counts as stuck; 0: no limit
-        self.most_idle_events = max(2_000_000, 50 * self.n * self.n)  # without an entry; all may ask all, many times
-        self.entries_seen = 0  # at the last look, and
-        self.events_seen = 0  # how many events there had been when it last rose
+        # Events without an entry after which a run counts as stuck. All nodes may message all others many times.
+        self.most_idle_events = max(2_000_000, 50 * self.n * self.n)
+        self.entries_seen = 0  # entries when `watch` last ran
+        self.events_seen = 0  # events when `watch` last saw a new entry
 
     # Liveness.
 
     def waiting(self) -> int:
-        """How many wait: who asked has come in since, has given up, or waits."""
+        """How many requests wait: every request has entered, has given up, or waits."""
         return self.requests - self.metrics.entries - self.gave_up
 
     def idle(self) -> bool:
         return self.waiting() == 0 and self.inside() == 0 and not self.workload.asking()
 
     def watch(self) -> None:
-        """A system may go on for ever and let nobody in, by its timers or by messages that run in circles."""
+        """Stop a run that makes no progress: timers, or messages that circulate, could keep it going forever."""
         if self.timed and self.workload.total_left == 0 and self.idle():
-            self.clear()  # the last one who waited has crashed
+            self.clear()  # the last waiter has crashed
         if self.metrics.entries != self.entries_seen:
             self.entries_seen = self.metrics.entries
             self.events_seen = self.events
@@ -71,22 +73,22 @@ class Invariants(Seats):
         if waited_for and self.patience > 0 and self.now - self.last_progress > self.patience:
             self.give_up_on(f"{self.patience // 10**9} s")
         elif waited_for and self.events - self.events_seen > self.most_idle_events:
-            self.give_up_on(f"{self.most_idle_events:,} events")  # where messages take no time the clock may stand
+            self.give_up_on(f"{self.most_idle_events:,} events")  # the clock stands still if messages take no time
 
     def give_up_on(self, long: str) -> None:
-        self.violate(f"liveness: nobody came in for {long} while {self.waiting()} waited")
+        self.violate(f"liveness: no entry for {long} while {self.waiting()} waited")
         self.stuck = True
         self.clear()
 
     # Tokens and coordinators.
 
     def lose(self, msg: Message) -> None:
-        """A message will never arrive; tokens in it count as lost."""
+        """Record that a message will never arrive; tokens in it count as lost."""
         self.tokens -= msg.tokens()
         self.coordinators -= msg.coordinators()
 
     def census(self) -> None:
-        """All tokens and coordinators there are, at nodes and under way, are those that were made."""
+        """Check that the tokens and coordinators at nodes and in flight are as many as there should be."""
         tokens = 0
         coordinators = 0
         for me, node in enumerate(self.nodes):
@@ -97,11 +99,11 @@ class Invariants(Seats):
             tokens += msg.tokens()
             coordinators += msg.coordinators()
         if tokens != self.tokens:
-            self.violate(f"tokens: {tokens} in the system, {self.tokens} are not lost")
+            self.violate(f"tokens: {tokens} in the system, {self.tokens} expected")
         if coordinators != self.coordinators:
-            self.violate(f"coordinator: {coordinators} in the system, {self.coordinators} are not lost")
+            self.violate(f"coordinator: {coordinators} in the system, {self.coordinators} expected")
 
-    # Breaches.
+    # Violations.
 
     def stray(self, dst: int, msg: Message) -> None:
         self.violate(f"send: node {self.acting} sent {msg} to {dst}, which is no member")
@@ -115,7 +117,7 @@ class Invariants(Seats):
             del self.violations[MOST_VIOLATIONS:]
 
     def finish(self) -> None:
-        """After the last event: the last look at the properties."""
+        """Check the properties one last time, after the last event."""
         if self.check and self.census_every > 0:
             self.census()
         if self.check and self.waiting() > 0 and not self.stuck and not self.cut:

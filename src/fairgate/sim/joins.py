@@ -1,7 +1,8 @@
-"""Rings that learn, in a run: all nodes join through a contact first, and the work begins when the ring is whole.
+"""Joins and leaves on a dynamic ring (overlay/living.py) during a run.
 
-Whoever comes later, or comes back without its memory, joins the same way. Whoever leaves says so and passes on what
-still comes to it for a while; then it stops.
+First all nodes join through a contact; the workload begins when the ring is complete. A node that comes later, or comes
+back without its memory, joins in the same way. A node that leaves says so, forwards what still arrives for a while, and
+then stops.
 """
 
 from functools import partial
@@ -15,22 +16,22 @@ from fairgate.sim.stream import Stream
 if TYPE_CHECKING:
     from fairgate.sim.engine import Engine, Plan
 
-AGAIN = 5  # periods until who is not on the ring yet is given another contact
-LINGER = 20  # periods that who has left passes on what comes
-MOST_PERIODS = 1_000  # in which the ring must be whole
+AGAIN = 5  # periods after which a node that is not on the ring yet gets another contact
+LINGER = 20  # periods for which a node that has left forwards what still arrives
+MOST_PERIODS = 1_000  # the ring must be complete by then
 
 
 class Joins:
     def __init__(self, period: int, stream: Stream, work: "Plan") -> None:
         self.period = period  # of the overlay's upkeep
         self.stream = stream
-        self.work = work  # what is planned for when the ring is whole
+        self.work = work  # called when the ring is complete
         self.opened = 0  # when that was
         self.looks = 0
-        self.parted: set[int] = set()
+        self.parted: set[int] = set()  # nodes that have left
 
     def begin(self, engine: "Engine") -> None:
-        """The first node begins the ring, and the others come one after the other, all within a few periods."""
+        """Plan the joins: the first node starts the ring, and the others follow one by one within a few periods."""
         gap = max(1, 4 * self.period // engine.members)
         for me in range(engine.members):
             engine.plan(engine.now + me * gap, partial(self.join, me=me))
@@ -58,11 +59,11 @@ class Joins:
         elif self.looks < MOST_PERIODS:
             engine.plan(engine.now + self.period, self.look)
         else:
-            engine.violate(f"ring: it is not whole after {MOST_PERIODS} periods")
+            engine.violate(f"ring: still incomplete after {MOST_PERIODS} periods")
             engine.clear()
 
     def is_whole(self, engine: "Engine") -> bool:
-        """Everybody is on the ring, and has the titles of the keys that it owns: so nobody else has."""
+        """Is every node on the ring, with the titles of exactly the keys that it owns?"""
         there = self.there(engine)
         nodes = [living(engine, me) for me in there]
         owned = sum([past - first for node in nodes for first, past in node.owned()])

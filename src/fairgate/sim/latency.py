@@ -1,4 +1,4 @@
-"""How long a message is under way: one-way delays in ns, by model."""
+"""Latency models: the one-way delay of each message, in ns."""
 
 from array import array
 
@@ -11,15 +11,15 @@ MS = 1_000_000
 
 class Latency:
     def __init__(self, fixed: int = NIL, longest: int = NIL) -> None:
-        self.fixed = fixed  # the delay of every message, if there is one: those arrive in order by themselves
-        self.longest = max(fixed, longest)  # no message takes longer
+        self.fixed = fixed  # the delay of every message if they are equal, else NIL: messages then arrive in order
+        self.longest = max(fixed, longest)  # upper bound of all delays
 
     def delay(self, src: int, dst: int) -> int:
         return self.fixed
 
 
 class Uniform(Latency):
-    """Each message its own delay, uniform in [low, high]: messages overtake each other."""
+    """An independent delay for each message, uniform in [low, high]: messages may overtake each other."""
 
     def __init__(self, low: int, high: int, stream: Stream) -> None:
         Latency.__init__(self, longest=high)
@@ -44,15 +44,15 @@ class Matrix(Latency):
 
 
 class WideArea(Latency):
-    """A synthetic wide area: places on a unit square, and a detour at each end (the access line).
+    """A synthetic wide-area network: nodes on a unit square, each with a detour for its access line.
 
-    RTT(i, j) = 2 * (SCALE * distance + detour_i + detour_j), at most 800 ms, at least 2 ms. The detours
-    are lognormal, so that a few nodes are far from everybody, as in King's measurements. SCALE is set so
-    that the mean RTT of random pairs is 182 ms, King's as FK section 4 quotes it; the cap is King's maximum.
+    RTT(i, j) = 2 * (SCALE * distance + detour_i + detour_j), at most 800 ms, at least 2 ms. The detours are lognormal,
+    so that a few nodes are far from all others, as in the King measurements. SCALE is set so that the mean RTT of
+    random pairs is 182 ms, the mean of King that FK section 4 quotes; the cap is King's maximum.
     """
 
-    SCALE = 109.0  # ms one way across the side of the square
-    DETOUR_MU, DETOUR_SIGMA = 2.24, 1.1  # of the lognormal, in ms
+    SCALE = 109.0  # one-way ms along a side of the square
+    DETOUR_MU, DETOUR_SIGMA = 2.24, 1.1  # parameters of the lognormal distribution, in ms
     CAP, FLOOR = 400 * MS, 1 * MS
 
     def __init__(self, n: int, stream: Stream) -> None:

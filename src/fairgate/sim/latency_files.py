@@ -1,8 +1,8 @@
-"""Latency matrices read from files: round trips, halved.
+"""Reads latency matrices from files. The files hold round-trip times, which are halved.
 
-Three forms are known by their look: comma-separated rows in milliseconds (a row may begin with `name;`);
-rows separated by blanks, in microseconds (p2psim's King `matrix`); and p2psim's topology files (`node i`
-lines, then `i,j microseconds`). Any of them may be gzipped; `#` begins a comment.
+Three formats are recognised: rows of comma-separated values in milliseconds (a row may begin with `name;`); rows of
+blank-separated values in microseconds (p2psim's King `matrix`); and p2psim's topology files (`node i` lines, then
+`i,j microseconds`). Files may be gzipped. A line that begins with `#` is a comment.
 """
 
 import gzip
@@ -11,22 +11,22 @@ from pathlib import Path
 
 from fairgate.errors import BadInput
 
-US_TO_ONE_WAY = 500  # a round trip in microseconds is so many ns one way
+US_TO_ONE_WAY = 500  # one-way ns per microsecond of round trip
 MS_TO_ONE_WAY = 500_000
 
 
 def read_matrix(path: str, nodes: int) -> list[list[int]]:
-    """One-way delays in ns for the first `nodes` nodes of the file."""
+    """Return the one-way delays in ns of the first `nodes` nodes of the file; raises BadInput if it is not usable."""
     lines = [line for line in read_lines(path) if line and not line.startswith("#")]
     if any(line.startswith("node ") for line in lines):
         rows = read_topology(path, lines)
     else:
         rows = [read_row(path, number, line) for number, line in enumerate(lines, 1)]
     if len(rows) < nodes:
-        raise BadInput(f"{path} has {len(rows)} nodes, {nodes} were asked for: use a larger file or fewer --nodes")
+        raise BadInput(f"{path} has {len(rows)} nodes, but --nodes is {nodes}: use a larger file or fewer nodes")
     for number, row in enumerate(rows, 1):
         if len(row) != len(rows):
-            raise BadInput(f"{path}: row {number} has {len(row)} entries, the matrix has {len(rows)} rows")
+            raise BadInput(f"{path}: row {number} has {len(row)} entries, but the matrix has {len(rows)} rows")
     return [row[:nodes] for row in rows[:nodes]]
 
 
@@ -48,7 +48,7 @@ def read_row(path: str, number: int, line: str) -> list[int]:
     except (ValueError, OverflowError) as wrong:
         raise BadInput(f"{path}: row {number} is not a row of numbers: {line[:40]!r}") from wrong
     if not row or min(row) < 0:
-        raise BadInput(f"{path}: row {number} has no latencies, or one below zero")
+        raise BadInput(f"{path}: row {number} is empty or has a negative latency")
     return row
 
 
@@ -68,7 +68,7 @@ def read_topology(path: str, lines: list[str]) -> list[list[int]]:
 
 
 def symmetric(path: str, rows: list[list[int]], i: int, j: int) -> int:
-    """A topology file may give a pair in one direction only."""
+    """The delay from i to j. A topology file may give it for one direction only: then both have the same."""
     delay = max(rows[i][j], rows[j][i]) if rows[i][j] < 0 else rows[i][j]
     if i == j:
         return max(delay, 0)

@@ -9,7 +9,7 @@ cdef struct Event:
     long long src
     PyObject* msg
     int dst
-    int kind  # in the lane of messages: the gate that will be looked at, or NIL
+    int kind  # in the lane of messages: the gate whose state to prefetch, or NIL
 
 cdef struct Lane:
     Event* ring
@@ -31,15 +31,15 @@ cdef class Loop(Outbox):
     cdef public bint plain
     cdef public long long fixed
     cdef readonly list nodes
-    cdef PyObject*** gates  # of each node, if it has any
+    cdef PyObject*** gates  # by node: the list of its gates' nodes, if it has any
     cdef long long* received
     cdef readonly long long n
-    cdef Queue* queues  # of all gates together, and then of each, if they take turns
-    cdef Queue* queue  # whose turn it is
+    cdef Queue* queues  # of all gates together, followed by one per gate if they take turns
+    cdef Queue* queue  # the one whose turn it is
     cdef long long queues_used
     cdef long long first_turn, next_turn
     cdef bint moved
-    cdef readonly long long turns, turn  # how many gates take turns; whose it is, 1..turns; 0: nobody's
+    cdef readonly long long turns, turn  # how many gates take turns; the one whose turn it is, 1..turns, or 0
     cdef PyObject* kinds[32]
     cdef long long counts[32]
     cdef long long passed[32]

@@ -1,17 +1,17 @@
-"""The inner loop of the simulator, plain: what FAIRGATE_PURE=1 and machines without a compiler run.
+"""The simulator's inner loop in pure Python, used with FAIRGATE_PURE=1 and on machines without a compiler.
 
-`loop.pyx` is the same in C; tests drive both with the same input. Only what every single event goes
-through is here: the event queue, the sending and the delivering. Everything else is in engine.py, which
-is one source for both.
+`loop.pyx` is its twin in C; tests drive both with the same input. This module has only what every event goes through:
+the event queue, sending and delivering. Everything else is in engine.py, which is one source for both.
 
-Events come out by time. A lane is a queue for events that come in time order by themselves: messages that
-all take as long, and exits after stays that all last as long. Whatever comes out of order goes to the heap,
-so a wrong hint costs time and never order. At the same moment messages come before exits, and both before
-the heap's events, which keep the order of pushing; so no event of a lane needs a number of its own.
+Events are handled in time order. A lane is a plain queue for events that are pushed in time order anyway: messages
+with equal latency, and exits after stays of equal length. All other events go to the heap, and so does an exit that
+would break the order of its lane: a wrong guess costs time but never reorders events. At the same moment, messages
+come before exits, and both come before events in the heap, which keep the order in which they were pushed. So events
+in a lane need no sequence number.
 
-Gates that are nothing to each other may take turns: each has a queue of its own, and one after the other they run up
-to the next event that concerns them all. What a gate needs is then at hand while it runs. To each gate all is as it
-would be if the events of all came in order; the clock goes back from one turn to the next.
+Independent gates may take turns. Each gate then has its own queue, and one gate after another runs up to the next
+event that concerns them all. That keeps a gate's data in the cache while it runs. Every gate sees exactly what it
+would see if the events of all gates were handled in time order; but the clock goes back from one turn to the next.
 """
 
 from collections import defaultdict, deque
@@ -31,7 +31,7 @@ OF_SEATS = frozenset((ACQUIRE, RELEASE, CANCEL))
 
 
 class Queue:
-    """All events; or those of one gate, or those that concern all gates, where they take turns."""
+    """All events; or, where gates take turns, the events of one gate or those that concern all gates."""
 
     __slots__ = ("exits", "heap", "messages")
 
@@ -44,7 +44,7 @@ class Queue:
         return len(self.heap) - 1 + len(self.messages) + len(self.exits)
 
     def first(self) -> Event:
-        """The first of those that it holds, but for exits: those that concern all gates have none."""
+        """The time and order of the first event. Exits are ignored: the queue that concerns all gates has none."""
         time, order = self.heap[0][:2]
         if self.messages and self.messages[0][0] < time:
             return (self.messages[0][0], 0, 0, 0, 0, None)
@@ -57,7 +57,7 @@ class Queue:
 
 
 class Loop(Outbox):
-    # Slots: past thirty fields the interpreter keeps an object's fields in a dict, and that costs it 8 % of a run.
+    # Why slots: an object with more than thirty fields keeps them in a dict, which slows a run down by 8 %.
     # fmt: off
     __slots__ = (
         "acting", "bound", "common", "delay", "events", "exits", "first_turn", "heap", "ids", "latest", "messages",
@@ -70,26 +70,26 @@ class Loop(Outbox):
         self.n = n
         self.ids = frozenset(range(n))
         self.now = 0
-        self.acting = 0  # whose step it is
+        self.acting = 0  # the node whose step is running
         self.events = 0
-        self.plain = False  # no faults, no journal, no clocks: a delivery is just that
+        self.plain = False  # no faults, no journal, no clocks to set: deliver without checks
         self.nodes: list[Node] = []
-        self.received = numbers(n)  # messages that each node received
+        self.received = numbers(n)  # messages received, by node
         self.sent: dict[type[Message], int] = {}
         self.passed: defaultdict[type[Message], int] = defaultdict(int)  # hops after the first
-        self.pushed = 0  # into a heap, whose events keep the order of pushing
-        self.bound = NEVER[0]  # when the first event comes that is not in the lane of messages
-        self.queues = [Queue()]  # of all gates together, and then of each, if they take turns
-        self.turns = 0  # how many gates take turns
-        self.turn = 0  # whose turn it is, 1..turns; 0: nobody's
-        self.common = 0  # plans, which concern all gates
-        self.latest = 0  # how far any gate has come in its turn
+        self.pushed = 0  # events pushed into a heap: their sequence numbers
+        self.bound = NEVER[0]  # time of the first event that is not in the lane of messages
+        self.queues = [Queue()]  # of all gates together, followed by one per gate if they take turns
+        self.turns = 0  # how many gates take turns; 0: there are no turns
+        self.turn = 0  # the gate whose turn it is, 1..turns; 0: no gate's
+        self.common = 0  # planned events handled so far; they concern all gates
+        self.latest = 0  # the latest time that any gate has reached in its turn
         self.delay = -1
         self.give_turn(0)
 
     @property
     def fixed(self) -> int:
-        """How long every message takes, if all take as long and nothing befalls them; else -1."""
+        """The delay of every message if they are all equal and the network has no faults; otherwise -1."""
         return self.delay
 
     @fixed.setter
@@ -98,19 +98,22 @@ class Loop(Outbox):
         self.see_near()
 
     def see_near(self) -> None:
-        """To whom a message goes straight into the lane."""
+        """Work out `near`: the nodes to which a message goes straight into the lane."""
         at_once = self.delay >= 0 and (self.turn > 0 or self.turns == 0)
         self.near = self.ids if at_once else frozenset()
 
     # Turns.
 
     def take_turns(self, gates: int, first: int, every: int) -> None:
-        """From now on gates first, first + every ... of so many take turns. No event of theirs is planned yet."""
+        """From now on gates `first`, `first + every` ... of `gates` take turns.
+
+        Must be called before any event of a gate is planned.
+        """
         self.queues += [Queue() for _ in range(gates)]
         self.turns = gates
         self.first_turn = first + 1
         self.next_turn = every
-        self.moved = True  # did anything happen since it was last nobody's turn?
+        self.moved = True  # did any gate handle an event since it was last no gate's turn?
         self.see_near()
 
     def give_turn(self, turn: int) -> None:
@@ -131,14 +134,14 @@ class Loop(Outbox):
     # Events.
 
     def place(self, me: int, node: Node) -> None:
-        """Put a node where its events will find it."""
+        """Install a node under this number, replacing the previous one if there is one."""
         if me == len(self.nodes):
             self.nodes.append(node)
         else:
             self.nodes[me] = node
 
     def push(self, time: int, kind: int, dst: int, src: int, msg: Message | None) -> None:
-        """Into the heap; where gates take turns, of the gate that it is about."""
+        """Push an event into the heap; where gates take turns, into the heap of the gate that it concerns."""
         self.pushed += 1
         heap = self.heap
         if self.turns and kind == PLANNED:
@@ -150,7 +153,7 @@ class Loop(Outbox):
             self.bound = time
 
     def push_exit(self, time: int, seat: int, request: int) -> None:
-        """Into the lane of exits, unless one that comes later is there already."""
+        """Push an exit into its lane, or into the heap if the lane already has a later one."""
         exits = self.queues[1 + seat % self.turns].exits if self.turns else self.exits
         if exits and exits[-1][0] > time:
             self.push(time, RELEASE, seat, request, None)
@@ -166,21 +169,21 @@ class Loop(Outbox):
 
     def send(self, dst: int, msg: Message) -> None:
         try:
-            self.sent[type(msg)] += 1  # in a plain dict: the interpreter knows a short way for those alone
+            self.sent[type(msg)] += 1  # a plain dict, because the interpreter has a fast path for those alone
         except KeyError:
             self.sent[type(msg)] = 1
         if dst in self.near:
             self.messages.append((self.now + self.delay, dst, self.acting, msg))
         elif dst not in self.ids:
             self.stray(dst, msg)
-        elif self.delay >= 0:  # while it is nobody's turn
+        elif self.delay >= 0:  # while it is no gate's turn
             queue = self.queues[1 + msg.gate % self.turns if isinstance(msg, Gated) else 0]
             queue.messages.append((self.now + self.delay, dst, self.acting, msg))
         else:
             self.carry(dst, msg)
 
     def run(self, most: int) -> bool:
-        """Up to `most` events; False when there is nothing left to do."""
+        """Handle up to `most` events; return False when no events are left."""
         left = most
         while left > 0:
             if self.turns == 0:
@@ -196,7 +199,7 @@ class Loop(Outbox):
                 done = self.stretch(1)
                 left -= done
                 if done == 0 and not self.moved:
-                    self.moved = True  # and all may be asked again
+                    self.moved = True  # so that the next call tries every gate again
                     break
                 self.moved = False
                 self.give_turn(self.first_turn)
@@ -204,7 +207,7 @@ class Loop(Outbox):
         return left == 0
 
     def stretch(self, most: int) -> int:
-        """Up to `most` events of the queue whose turn it is; answers how many there were."""
+        """Handle up to `most` events of the queue whose turn it is; return how many there were."""
         messages, exits, heap = self.messages, self.exits, self.heap
         nodes, received, plain = self.nodes, self.received, self.plain
         self.bound = min(heap[0][0], exits[0][0] if exits else NEVER[0])
@@ -238,7 +241,7 @@ class Loop(Outbox):
         return most
 
     def clear(self) -> None:
-        """Forget all events: the run ends."""
+        """Discard all events, which ends the run."""
         for queue in self.queues:
             queue.clear()
         if self.stop is not NEVER:
@@ -246,26 +249,26 @@ class Loop(Outbox):
         self.bound = self.stop[0]
 
     def stray(self, dst: int, msg: Message) -> None:
-        """A message to nobody: a fault of the protocol."""
+        """Handle a message to a node that does not exist: a bug in the protocol."""
         raise NotImplementedError
 
     def carry(self, dst: int, msg: Message) -> None:
-        """Send a message whose delay or fate is not `fixed`."""
+        """Send a message whose delay is not `fixed`, or that the network may lose or double."""
         raise NotImplementedError
 
     def release(self, seat: int, request: int) -> None:
-        """An exit."""
+        """Handle an exit."""
         raise NotImplementedError
 
     def handle(self, kind: int, dst: int, src: int, msg: Message | None) -> None:
-        """Everything but a plain delivery and the exits of the lane."""
+        """Handle any event other than a plain delivery or an exit from the lane."""
         raise NotImplementedError
 
     def size(self) -> int:
         return sum(queue.size() for queue in self.queues) - (self.stop is not NEVER)
 
     def under_way(self) -> Iterator[Message]:
-        """Every message in the queue, in no order."""
+        """Every message in the queues, in no particular order."""
         for queue in self.queues:
             yield from (event[3] for event in queue.messages)
             yield from (event[5] for event in queue.heap if event[5] is not None)
@@ -277,7 +280,7 @@ class Loop(Outbox):
         return sum(self.sent.values())
 
     def passed_by_tag(self) -> dict[str, int]:
-        """Hops after the first: a message that is passed on is sent once."""
+        """Hops after the first, by tag. `sent_by_tag` counts a message once, however often it is passed on."""
         return dict(sorted((kind.tag, count) for kind, count in self.passed.items()))
 
     def loads(self) -> list[int]:

@@ -1,6 +1,6 @@
-"""The inner loop in C: a 4-ary heap of structs and a ring buffer for each lane.
+"""The simulator's inner loop in C: a 4-ary heap of structs, and a ring buffer for each lane.
 
-The plain twin, with the reasons, is loop.py.
+The pure Python twin, loop.py, explains the design.
 """
 
 from cpython.object cimport Py_TYPE
@@ -24,7 +24,7 @@ cdef enum:
     PLANNED = 5
 
 cdef enum:
-    LEAST = 64  # events that there is room for in a new queue
+    LEAST = 64  # initial capacity of a heap or lane, in events
 
 cdef long long NEVER = (<unsigned long long>-1) >> 1
 
@@ -46,7 +46,7 @@ cdef class Loop(Outbox):
 
     def __dealloc__(self):
         cdef int i
-        self.forget()  # not clear(): by now there may be no class left to look it up in
+        self.forget()  # not clear(), which is looked up in the class: that may be gone by now
         for i in range(self.queues_used):
             free(self.queues[i].heap)
             free(self.queues[i].messages.ring)
@@ -89,7 +89,7 @@ cdef class Loop(Outbox):
             self.nodes.append(node)
         else:
             self.nodes[me] = node
-        self.fetches = what_to_fetch(node)  # one stack for all
+        self.fetches = what_to_fetch(node)  # the same for every node: all have the same stack
         if self.fetches != NOTHING:
             self.gates[me] = gates_of(node)
             self.asks = (<Overlay>node).asks
@@ -113,7 +113,7 @@ cdef class Loop(Outbox):
         self.push_heap(queue, &event)
 
     cdef inline Queue* queue_at(self, long long kind, long long seat) noexcept:
-        """Of the gate that it is about."""
+        """The queue of the gate that the event concerns."""
         if kind == PLANNED:
             return self.queues
         if kind == ACQUIRE or kind == RELEASE or kind == CANCEL:
@@ -128,7 +128,7 @@ cdef class Loop(Outbox):
             self.append(lane, time, seat, request, NULL, RELEASE)
 
     cdef inline int append(self, Lane* lane, long long time, long long dst, long long src, PyObject* msg, int kind) except -1:
-        """To the end of a lane; takes over the reference to the message."""
+        """Append an event to a lane, which takes over the caller's reference to the message."""
         cdef Event* event
         if lane.size > lane.mask:
             self.grow_lane(lane)
@@ -176,7 +176,7 @@ cdef class Loop(Outbox):
         return 0
 
     cdef void pop_heap(self, Queue* queue) noexcept:
-        """Drop the front of the heap: the last event sinks from the top to its place."""
+        """Remove the first event: the last one moves to the top and sinks to its place."""
         cdef Event* heap = queue.heap
         cdef long long i = 0, child, c, end, n
         cdef Event* last
@@ -224,7 +224,10 @@ cdef class Loop(Outbox):
         return 0
 
     cdef inline int gate_for(self, long long dst, Message msg, int kind) noexcept:
-        """The gate that it will be about there; NIL where nobody looks at what passes, and it seems to pass."""
+        """The gate whose state the message will need at `dst`, or NIL.
+
+        NIL if `dst` seems to be only a hop on the way, and the protocol does not look at messages that pass through.
+        """
         if self.fetches == NOTHING or not self.gated[kind]:
             return -1
         if self.keyed[kind] and not self.asks and apart(place_of(dst), (<Keyed>msg).target) > self.near:
@@ -232,7 +235,7 @@ cdef class Loop(Outbox):
         return <int>(<Gated>msg).gate
 
     cdef bint count(self, PyObject* kind) except -1:
-        """Where this kind is counted. A protocol has a handful of them, so a short scan beats a dict."""
+        """The index of this kind's counters. A protocol has a handful of kinds, so a short scan beats a dict."""
         cdef int i
         for i in range(self.kinds_used):
             if self.kinds[i] == kind:
@@ -280,7 +283,7 @@ cdef class Loop(Outbox):
         self.queue = &self.queues[self.turn]
 
     cdef long long first_of_all(self, long long* order) noexcept:
-        """When the next event comes that concerns all gates, and its number."""
+        """The time of the next event that concerns all gates; its sequence number goes into `order`."""
         cdef Queue* queue = self.queues
         cdef long long time = queue.heap.time if queue.in_heap > 0 else NEVER
         order[0] = queue.heap.order if queue.in_heap > 0 else NEVER
@@ -290,7 +293,10 @@ cdef class Loop(Outbox):
         return time
 
     cdef long long stretch(self, long long until, long long order, long long most) except -1:
-        """Up to `most` events of the queue whose turn it is, before the one in the heap of all that has these."""
+        """Handle up to `most` events of the queue whose turn it is; return how many there were.
+
+        Stops at (`until`, `order`), the next event that concerns all gates.
+        """
         cdef Queue* queue = self.queue
         cdef Event* best
         cdef Event* front
@@ -346,7 +352,7 @@ cdef class Loop(Outbox):
         return most
 
     cdef inline bint reach(self, long long dst, long long src, Message msg) except -1:
-        """A plain delivery."""
+        """Deliver without checks."""
         cdef Node node = <Node>(<PyObject*>self.nodes[dst])
         self.acting = dst
         self.received[dst] += 1

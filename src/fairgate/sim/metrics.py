@@ -1,7 +1,7 @@
-"""What a run measures at every entry, plain; `metrics.pyx` counts in arrays as it goes.
+"""What a run measures at every entry, in pure Python.
 
-Here a wait is only put where it belongs, and all else is worked out when somebody asks: to the interpreter
-counting at every entry is dear (docs/benchmarks.md).
+The twin metrics.pyx counts in arrays as it goes. Here each wait is only stored, and everything else is computed on
+demand, because counting at every entry is expensive in the interpreter (docs/benchmarks.md).
 """
 
 from itertools import chain
@@ -10,22 +10,22 @@ from itertools import chain
 class Metrics:
     def __init__(self, n: int, warmup: int) -> None:
         self.warmup = warmup  # requests of each node left out of the waits
-        self.entries = 0  # all, the left out ones too
+        self.entries = 0  # including those of the warm-up
         self.cancelled = 0
         self.lost = 0
-        self.waits: list[list[int]] = [[] for _ in range(n)]  # of each node, the left out ones too
-        self.first = [warmup] * n  # of each node, how many of those are left out
+        self.waits: list[list[int]] = [[] for _ in range(n)]  # by node, including those of the warm-up
+        self.first = [warmup] * n  # by node: how many of those belong to the warm-up
 
     def entered(self, node: int, wait: int) -> None:
         self.entries += 1
         self.waits[node].append(wait)
 
     def restart(self) -> None:
-        """Forget all waits until now: the run has warmed up."""
+        """Leave out all waits until now: the warm-up is over."""
         self.first = [max(first, len(waits)) for first, waits in zip(self.first, self.waits, strict=True)]
 
     def kept(self) -> list[list[int]]:
-        """The waits that count, of each node."""
+        """The waits of each node without those of the warm-up."""
         return [waits[first:] for first, waits in zip(self.first, self.waits, strict=True)]
 
     def kept_waits(self) -> list[int]:
@@ -44,9 +44,9 @@ class Metrics:
         return max(self.kept_waits(), default=0)
 
     def node_maxima(self) -> list[int]:
-        """The longest wait of each node that came in."""
+        """The longest wait of each node that ever entered."""
         return [max(kept, default=0) for kept, waits in zip(self.kept(), self.waits, strict=True) if waits]
 
     def node_totals(self) -> list[int]:
-        """The entries of each node."""
+        """The number of entries of each node."""
         return [len(waits) for waits in self.waits]

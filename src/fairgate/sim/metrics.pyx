@@ -1,4 +1,4 @@
-"""What a run measures at every entry, in arrays: the twin of metrics.py."""
+"""What a run measures at every entry, counted in arrays: the twin of metrics.py."""
 
 cimport cython
 from fairgate.core.numbers import numbers
@@ -8,10 +8,10 @@ from fairgate.core.numbers import numbers
 cdef class Metrics:
     def __init__(self, n, warmup):
         self.warmup = warmup  # requests of each node left out of the waits
-        self.entries = 0  # all, the left out ones too
+        self.entries = 0  # including those of the warm-up
         self.cancelled = 0
         self.lost = 0
-        self.counted = 0  # waits kept
+        self.counted = 0  # waits after the warm-up
         self.wait_total = 0
         self.wait_max = 0
         self.waits = numbers(1024)
@@ -33,7 +33,7 @@ cdef class Metrics:
                 self.node_max[node] = wait
 
     def restart(self):
-        """Forget all waits until now: the run has warmed up."""
+        """Leave out all waits until now: the warm-up is over."""
         self.counted = 0
         self.wait_total = 0
         self.wait_max = 0

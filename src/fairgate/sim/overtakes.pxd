@@ -2,7 +2,7 @@ cimport cython
 
 cdef long long EXACT, MOST
 
-@cython.trashcan(True)  # a long line is freed one place by the other
+@cython.trashcan(True)  # freeing one place frees the next: a long line would recurse too deeply
 cdef class PlaceInLine:
     cdef PlaceInLine before, after
     cdef long long passed

@@ -1,16 +1,18 @@
-"""Everybody who waits at one gate, in the order of asking: where overtakes are counted.
+"""The waiters of one gate in the order of their requests, and a count of overtakes.
 
-Who comes in before others that asked earlier has overtaken them. The line is a ring of linked places (a seat
-has one request at a time, so one place), so a fair protocol, which takes from the front, pays next to
-nothing for the count. With up to EXACT seats it is exact. With more, the count of one entry ends at MOST and
-the sum is a lower bound: a burst of 100,000 requests must not cost a walk along all of them for each.
+A request that enters before earlier ones has overtaken them. The line of waiters is a doubly linked ring. Each seat is
+one place in it, since a seat has one request at a time. A fair protocol serves the front of the line, so counting costs
+it next to nothing.
+
+With up to EXACT seats the count is exact. With more seats, the count for one entry stops at MOST, and the total is a
+lower bound: in a burst of 100,000 requests, an entry must not walk along all of them.
 """
 
 EXACT, MOST = 1000, 100
 
 
 class PlaceInLine:
-    """In a line: what a seat of the simulator is, and the line's own end."""
+    """A place in a line of waiters: a seat (seats.py), or the end that closes the ring."""
 
     __slots__ = ("after", "before", "passed")
 
@@ -24,11 +26,11 @@ class Waiters:
     __slots__ = ("end", "max_displacement", "max_overtaken", "most", "overtakes")
 
     def __init__(self, seats: int) -> None:
-        self.end = PlaceInLine()  # before it is who came last, after it who came first
+        self.end = PlaceInLine()  # `end.before` is the latest request, `end.after` the earliest
         self.most = seats if seats <= EXACT else MOST
-        self.overtakes = 0  # pairs (who came in, who asked earlier and still waits)
-        self.max_displacement = 0  # the most that one entry overtook
-        self.max_overtaken = 0  # the most often that one request was overtaken
+        self.overtakes = 0  # pairs (request that entered, earlier request that still waited)
+        self.max_displacement = 0  # the most requests that one entry overtook
+        self.max_overtaken = 0  # the most times that one request was overtaken
 
     def join(self, place: PlaceInLine) -> None:
         end = self.end
@@ -40,7 +42,7 @@ class Waiters:
         end.before = place
 
     def enter(self, place: PlaceInLine) -> None:
-        """Somebody leaves the line because it came in: it overtook all before it."""
+        """Remove a place that entered; it overtook all places before it."""
         if place.before is not self.end:
             self.overtake(place)
         if place.passed > self.max_overtaken:
@@ -48,7 +50,7 @@ class Waiters:
         place.before.after, place.after.before = place.after, place.before
 
     def overtake(self, place: PlaceInLine) -> None:
-        """Count those who asked before this one and still wait."""
+        """Count the earlier requests that still wait."""
         displacement = 0
         other = place.before
         while other is not self.end and displacement < self.most:
@@ -60,5 +62,5 @@ class Waiters:
             self.max_displacement = displacement
 
     def drop(self, place: PlaceInLine) -> None:
-        """Somebody leaves the line without coming in: it gave up, or crashed."""
+        """Remove a place without an entry: it gave up or crashed."""
         place.before.after, place.after.before = place.after, place.before

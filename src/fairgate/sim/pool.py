@@ -1,4 +1,4 @@
-"""SG section V: an endless pool of clients. Requests come at a rate in all, each to a client that is idle."""
+"""The workload of SG section V: requests arrive at a total rate, and each goes to an idle client."""
 
 from fairgate.core.units import SECOND
 from fairgate.sim.stream import Stream
@@ -6,16 +6,16 @@ from fairgate.sim.workload import Workload
 
 
 class ClientPool(Workload):
-    """Goes on until the run is cut. Requests that find no idle client wait for one, from their arrival on."""
+    """Lasts until the run is cut. A request that finds no idle client waits for one; that is part of its wait."""
 
     def __init__(self, seats: int, hold: int, stream: Stream, rate: float) -> None:
         Workload.__init__(self, seats, 0, hold, stream)
-        self.total_left = 1  # there is always one more
+        self.total_left = 1  # never 0: there is always another request
         self.gap = SECOND / rate
-        self.arrival = 0  # of the request that comes next
+        self.arrival = 0  # when the next request arrives
         self.idle = list(range(seats))
-        self.place = list(range(seats))  # seat -> where in `idle`; -1: it is not
-        self.dry = False  # does the next request wait for an idle client?
+        self.place = list(range(seats))  # seat -> its index in `idle`, or -1
+        self.dry = False  # is the next request waiting for an idle client?
 
     def begin(self, now: int) -> None:
         self.arrival = now
@@ -48,7 +48,7 @@ class ClientPool(Workload):
             self.remove(node)
 
     def remove(self, seat: int) -> None:
-        """The last of the idle takes its place."""
+        """Remove a seat from `idle`; the last one takes its place."""
         last = self.idle.pop()
         if last != seat:
             self.idle[self.place[seat]] = last

@@ -3,9 +3,9 @@ from fairgate.core.node cimport Node
 from fairgate.sim.loop cimport Lane
 
 cdef enum:
-    FAR = 12  # so many messages ahead the first is fetched
+    FAR = 12  # how many messages ahead prefetching begins
 
-cdef enum:  # what_to_fetch
+cdef enum:  # results of what_to_fetch
     NOTHING
     OF_GATES
     OF_SETTLED

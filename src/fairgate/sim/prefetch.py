@@ -1,1 +1,1 @@
-"""Nothing, plain: `prefetch.pyx` fetches what the next messages will need into the cache, and that is for C alone."""
+"""Empty twin of prefetch.pyx, which prefetches into the CPU cache: only compiled code can do that."""

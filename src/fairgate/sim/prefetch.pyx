@@ -1,8 +1,9 @@
-"""What the next messages will need comes into the cache while others are delivered.
+"""Prefetches what the next messages will need into the CPU cache while others are delivered.
 
-On a DHT a message comes to a node that nobody has looked at for long, and to one of its many gates. To the state of
-that gate many reads lead, one after the other, and each would wait for memory: so each is begun some messages ahead,
-in time for the next. Nothing but time depends on it, and what is fetched in vain does no harm. The plain twin is empty.
+On a DHT, a message reaches one of many gates of a node that has not been touched for a long time. A chain of reads
+leads to the state of that gate, and each read would have to wait for memory. So each is started some messages ahead, in
+time for the next one in the chain. Only speed depends on it, and a useless prefetch does no harm. The pure Python twin
+is empty.
 """
 
 from cpython.object cimport Py_TYPE
@@ -26,18 +27,18 @@ cdef extern from *:
     #define PLACE(list, i) (&PyList_GET_ITEM(list, i))
     #define WHERE(list) (&((PyListObject*)(list))->ob_item)
     """
-    # One line of the cache, of 64 bytes, or more. An object begins anywhere in a line: one more than its size says.
+    # Fetch 1 to 4 cache lines of 64 bytes. An object may begin anywhere in a line: fetch one more than its size needs.
     void FETCH(void* at) noexcept
     void FETCH_2(void* at) noexcept
     void FETCH_3(void* at) noexcept
     void FETCH_4(void* at) noexcept
     void* PLACE(PyObject* list, long long i) noexcept
-    PyObject*** WHERE(PyObject* list) noexcept  # in a list it says where its places are
+    PyObject*** WHERE(PyObject* list) noexcept  # the field of a list that points to its array of items
     PyObject* ITEM "PyList_GET_ITEM"(PyObject* list, long long i) noexcept
     long long SIZE "PyList_GET_SIZE"(PyObject* list) noexcept
     PyObject* NONE "Py_None"
 
-cdef enum:  # how many messages ahead it is fetched; the message itself FAR ahead
+cdef enum:  # how many messages ahead each read is started; the first, of the message itself, is FAR ahead
     NODE = 10
     LAYERS = 9
     DOORS = 8
@@ -49,7 +50,10 @@ cdef enum:  # how many messages ahead it is fetched; the message itself FAR ahea
 
 
 cdef int what_to_fetch(Node node) noexcept:
-    """Where a message to this node leads: nowhere that is known; to gates; by a settled table; to those of one protocol."""
+    """What a message to this node will need, as far as its stack is known.
+
+    NOTHING: unknown. OF_GATES: gates. OF_SETTLED: gates and a settled table. OF_NON_E2E: those, with state of NonE2E.
+    """
     if not isinstance(node, Overlay) or not isinstance((<Overlay>node).rider, Gates):
         return NOTHING
     if not isinstance(node, Settled):
@@ -58,7 +62,7 @@ cdef int what_to_fetch(Node node) noexcept:
 
 
 cdef PyObject** gates_of(Node node) noexcept:
-    """Where the nodes of its gates are, each in its place; they stay there."""
+    """The array of the gates' protocol nodes, by gate. It never moves, because the list never changes its length."""
     return WHERE(<PyObject*>(<Gates>(<Overlay>node).rider).gates)[0]
 
 
@@ -102,7 +106,7 @@ cdef void fetch_ahead(int what, PyObject* nodes, PyObject*** gates, Lane* lane) 
 
 
 cdef inline void fetch_non_e2e(PyObject*** gates, Lane* lane) noexcept:
-    """What the requester knows of the replica that a GRANTREQ is about; the entry that a REQUEST meets."""
+    """Prefetch for a GRANTREQ what the requester knows about its replica, and for a REQUEST the entry that it meets."""
     cdef Event* event = ahead(lane, LIST)
     cdef PyObject* state = state_for(gates, event)
     cdef PyObject* found

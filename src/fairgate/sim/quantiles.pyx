@@ -1,7 +1,7 @@
-"""Exact quantiles without sorting, or making Python numbers of, a million waits: the twin of quantiles.py.
+"""Exact quantiles without sorting a million waits or making Python integers of them: the twin of quantiles.py.
 
-Counts the values by their highest bits, takes the bucket that holds the wanted one, and goes on with the
-next bits of the values in that bucket.
+Counts the values by their highest bits, picks the bucket that holds the quantile, and continues with the next bits of
+the values in that bucket.
 """
 
 from array import array
@@ -23,7 +23,7 @@ def quantiles(values, shares):
 
 
 cdef long long select(const long long[::1] row, long long place):
-    """The value at this place, from 1, of the ordered row. No value is negative."""
+    """The value at this position, from 1, of the sorted row. Values must not be negative."""
     cdef long long counts[BUCKETS]
     cdef long long low = 0, value, largest = 0, i, bucket
     cdef int bits = 0, shift

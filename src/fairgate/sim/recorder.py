@@ -1,4 +1,4 @@
-"""The simulator's journal."""
+"""Writes the journal of a simulated run."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from fairgate.trace.journal import JournalWriter, RecordingOutbox, Step
 
 
 class EngineRecorder:
-    """Makes every step through a recording outbox, and writes it down."""
+    """Runs every step with a recording outbox, and writes its effects to the journal."""
 
     def __init__(self, writer: JournalWriter, engine: Outbox) -> None:
         self.writer = writer

@@ -1,7 +1,10 @@
-"""EE section VI: rounds that begin at set times. In each some ask, some of those inside leave, some nodes come and go.
+"""The workload of EE section VI: rounds that begin at set times.
 
-The paper does not say how long a round is; it must be long enough for all messages of a round to arrive. It gives "the
-number of requests a round", and its figures come out only if that is meant for each resource: both can be had.
+In each round some nodes join and leave, some of those inside leave their gate, and some make requests.
+
+The paper does not say how long a round is; it must be long enough for all messages of a round to arrive. It gives a
+number of requests per round, but its figures can be reproduced only if that means per resource. Both readings are
+supported (`per_resource`).
 """
 
 from dataclasses import dataclass
@@ -23,39 +26,39 @@ class Pace:
     """What happens in a round."""
 
     rounds: int
-    requests: int  # in all, or
-    per_resource: bool  # for each resource
+    requests: int  # in total, or for each resource if
+    per_resource: bool
     length: int  # ns
-    leave: float  # the chance that a node which is inside somewhere leaves one gate
-    churn: int  # nodes that come or go: half of each
-    requesters: int  # so many nodes ask, drawn once, and those are never churned; 0: all ask
+    leave: float  # chance that a node that is inside at least one gate leaves one of them
+    churn: int  # nodes that join or leave, half of them each
+    requesters: int  # this many nodes, drawn once, make requests and are never churned; 0: all make requests
 
 
 class PacedRounds(Workload):
     def __init__(self, nodes: int, resources: int, stream: Stream, pace: Pace) -> None:
         Workload.__init__(self, (nodes + pace.churn // 2 * pace.rounds) * resources, 0, 0, stream)
-        self.hold_random = True  # `stay` is asked each time
+        self.hold_random = True  # so that the engine calls `stay` for each entry
         self.total_left = 1  # until the last round is over
         self.pace = pace
         self.resources = resources
         self.keep_to(Share())
         self.round_number = 0
-        self.staying: set[int] = set()  # seats that came in; some have left since
+        self.staying: set[int] = set()  # seats that have entered; some may have left since
         self.asking_now: set[int] = set()  # seats whose request of this round is planned
         everyone = list(range(nodes))
         self.requesters = sample(stream, everyone, pace.requesters) if pace.requesters else everyone
         asks = set(self.requesters)
-        self.passers_by = [node for node in everyone if node not in asks]  # who may be churned
+        self.passers_by = [node for node in everyone if node not in asks]  # nodes that may be churned
         self.next_spare = nodes
 
     def keep_to(self, share: Share) -> None:
-        """All rounds are planned here; only its gates are run."""
+        """Run only the gates of this share. The rounds are still planned in full, so that all shares draw alike."""
         self.share = share
         self.first, self.every = share.number, share.of
 
     def stay(self, node: int) -> int:
         self.staying.add(node)
-        return -1  # until a round's luck
+        return -1  # until a round makes it leave
 
     def begin(self, now: int) -> None:
         self.engine().plan(now, self.round)
@@ -85,7 +88,7 @@ class PacedRounds(Workload):
         for seats in held.values():
             if self.stream.unit() < self.pace.leave:
                 one = seats[self.stream.below(len(seats))]
-                engine.release(one, engine.inside_at(one))  # does nothing where another share runs that gate
+                engine.release(one, engine.inside_at(one))  # a no-op if another share runs that gate
 
     def some_ask(self, engine: "Engine") -> None:
         self.asking_now.clear()
@@ -99,7 +102,7 @@ class PacedRounds(Workload):
                 self.ask(engine, node * self.resources + self.stream.below(self.resources))
 
     def ask(self, engine: "Engine", seat: int) -> None:
-        """Who already waits or is inside does not ask again."""
+        """Plan a request now, unless the seat already waits or is inside, or another share runs its gate."""
         if seat % self.resources % self.every == self.first and seat not in self.asking_now and engine.is_idle(seat):
             self.asking_now.add(seat)
             self.ask_at(seat, engine.now)

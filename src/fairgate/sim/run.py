@@ -1,4 +1,4 @@
-"""One simulation, from its configuration to its result; by several processes, where they can share it."""
+"""Runs one simulation, from its configuration to its result, in several processes where the gates allow it."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from fairgate.sim.shares import FirstShare, OtherShare, Share, Stopped
 from fairgate.sim.summary import Measures, Result, conclude, measure, together
 from fairgate.trace.journal import JournalWriter
 
-SLICE = 200_000  # events between two looks at the terminal and at Ctrl-C
+SLICE = 200_000  # events between two progress reports, and between two checks for Ctrl-C
 WHOLE = Share()
 
 Progress = Callable[[int], None]
@@ -21,9 +21,11 @@ Progress = Callable[[int], None]
 
 @no_collections()
 def simulate(config: Config, progress: Progress | None = None, journal: str | None = None, workers: int = 1) -> Result:
-    """Run it. Ctrl-C ends it early: the result says so and holds what was measured until then.
+    """Run a simulation and return its result; raises BadInput if the configuration makes no sense.
 
-    Where gates are nothing to each other, so many processes share them.
+    Ctrl-C ends the run early: the result then has `interrupted` set and holds what was measured until then. `progress`
+    is called now and then with the number of entries so far. `journal` is the path of a journal to write. Up to
+    `workers` processes share the gates if these are independent of each other.
     """
     engine = build(config)
     writer = JournalWriter(journal) if journal is not None else None
@@ -39,7 +41,7 @@ def simulate(config: Config, progress: Progress | None = None, journal: str | No
 
 
 def run_all(engine: Engine, progress: Progress | None, workers: int) -> tuple[bool, Measures]:
-    """Did it come to its end, and what was counted?"""
+    """Run to the end; return whether it got there without a Ctrl-C, and what was measured."""
     workers = min(workers, engine.resources)
     if workers <= 1 or rounds_by_gates(engine) is None:
         return run(engine, progress), measure(engine)
@@ -63,7 +65,7 @@ def run_share(engine: Engine, share: OtherShare) -> Measures:
 
 @no_collections()
 def run(engine: Engine, progress: Progress | None, share: Share = WHOLE) -> bool:
-    """To the end, or to Ctrl-C: then False."""
+    """Run to the end and return True, or return False after a Ctrl-C."""
     try:
         rounds = rounds_by_gates(engine)
         if rounds is not None:
@@ -78,16 +80,16 @@ def run(engine: Engine, progress: Progress | None, share: Share = WHOLE) -> bool
         return False
     except Stopped:
         pass
-    except AssertionError as broken:  # a protocol noticed itself that something is wrong
+    except AssertionError as broken:  # a protocol's own check failed
         engine.violate(f"assertion: {broken} (node {engine.acting})")
     return True
 
 
 def rounds_by_gates(engine: Engine) -> PacedRounds | None:
-    """The rounds of this run, if what happens at one gate is nothing to the others from one round to the next.
+    """The workload of this run if its gates are independent of each other between two rounds; otherwise None.
 
-    Then each gate may have its round by itself, as if it were alone: what it needs stays in the caches, or another
-    process runs it; and it sees what it would have seen.
+    Each gate can then run its round alone: its data stays in the cache, or another process runs it. The outcome is the
+    same.
     """
     rounds = engine.workload
     alone = (
@@ -96,7 +98,7 @@ def rounds_by_gates(engine: Engine) -> PacedRounds | None:
         and engine.joins is None
         and engine.latency.fixed > 0
     )
-    unseen = engine.recorder is None and engine.usage is None  # where all is told in order
+    unseen = engine.recorder is None and engine.usage is None  # both record the events of all gates in time order
     return rounds if isinstance(rounds, PacedRounds) and engine.resources > 1 and alone and unseen else None
 
 

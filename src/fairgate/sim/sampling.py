@@ -1,4 +1,4 @@
-"""Draws that are made of the uniform numbers of a stream, so that both of its twins give the same."""
+"""Random draws built on a stream's uniform numbers, so that both twins of Stream give the same results."""
 
 from collections.abc import Sequence
 from math import cos, exp, log, pi, sqrt
@@ -7,9 +7,9 @@ from fairgate.sim.stream import Stream
 
 
 def sample(stream: Stream, population: Sequence[int], count: int) -> list[int]:
-    """So many different members, in random order."""
+    """Draw `count` different members, in random order."""
     size = len(population)
-    moved: dict[int, int] = {}  # place -> who is there now: few are drawn of many, who are not all copied for that
+    moved: dict[int, int] = {}  # index -> member that was swapped there, to avoid copying a large population
     drawn: list[int] = []
     for i in range(count):
         j = i + stream.below(size - i)
@@ -19,6 +19,6 @@ def sample(stream: Stream, population: Sequence[int], count: int) -> list[int]:
 
 
 def lognormal(stream: Stream, mu: float, sigma: float) -> float:
-    """By Box and Muller's transformation."""
+    """Draw from a lognormal distribution, by the Box-Muller transform."""
     radius = sqrt(-2.0 * log(1.0 - stream.unit()))
     return exp(mu + sigma * radius * cos(2.0 * pi * stream.unit()))

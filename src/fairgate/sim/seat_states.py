@@ -1,6 +1,6 @@
 """The states of a seat (seats.py)."""
 
-IDLE = 0  # it may ask
-WAITING = 1  # it has asked
-INSIDE = 2  # it was let in
+IDLE = 0  # it may make a request
+WAITING = 1  # its request waits
+INSIDE = 2  # its request was granted
 DOWN = 3  # its node has crashed, or has not joined yet

@@ -1,11 +1,11 @@
 """The seats of all nodes at all gates, and which nodes are down.
 
-Node ids are 0..n-1. Where there are several gates, a node has a seat at each: seat `node * resources + gate` is who
-asks, waits and is inside. With one gate node and seat are the same number.
+Node ids are 0..n-1. A node has one seat per gate, and makes its requests from there: seat `node * resources + gate`.
+With one gate, a node and its seat have the same number.
 
-A seat has all that the simulator knows of its present request. It is one object and not a row of numbers for each
-field: a step at a seat then reads one piece of memory. Of 100,000 seats the next one is in no cache, and the
-interpreter finds a field of an object sooner than a place in a row.
+A seat holds all that the simulator knows about its current request. It is an object, not an index into one array per
+field, so that a step touches one piece of memory: with 100,000 seats, the next one is in no cache. The interpreter is
+also faster at reading a field of an object than an item of an array.
 """
 
 from fairgate.core.ids import NIL
@@ -30,7 +30,7 @@ class Seat(PlaceInLine):
         self.waiters = waiters  # of its gate
         self.occupancy = occupancy  # of its gate
         self.request = NIL
-        self.asked = 0  # when the present request was made
+        self.asked = 0  # when the current request was made
         self.slot = NIL
 
 
@@ -49,12 +49,12 @@ class Seats(Loop):
         for me in range(self.members, n):
             self.down[me] = 1
         self.seat: list[Seat | None] = [None] * (n * self.resources)
-        if self.resources == 1:  # of many gates' seats few are ever used
+        if self.resources == 1:  # with many gates, few of their seats are ever used
             for me in range(n):
                 self.take_seat(me)
 
     def take_seat(self, number: int) -> Seat:
-        """For who first asks."""
+        """Make the seat with this number, when it is first used."""
         me, gate = divmod(number, self.resources)
         state = DOWN if self.is_down(me) else IDLE
         seat = Seat(number, me, state, self.waiters[gate], self.occupancies[gate])
@@ -66,7 +66,7 @@ class Seats(Loop):
         return range(me * self.resources, (me + 1) * self.resources)
 
     def used_seats(self, me: int) -> list[Seat]:
-        """Those of a node that were ever used."""
+        """The seats of a node that were ever used."""
         found = []
         for number in self.seat_numbers(me):
             seat = self.seat[number]
@@ -78,15 +78,15 @@ class Seats(Loop):
         return self.down[me] == 1
 
     def is_idle(self, number: int) -> bool:
-        """May it ask?"""
+        """May this seat make a request?"""
         seat = self.seat[number]
         return seat.state == IDLE if seat is not None else not self.is_down(number // self.resources)
 
     def inside_at(self, number: int) -> int:
-        """The request that is inside there; NIL: none is."""
+        """The seat's request if it is inside, otherwise NIL."""
         seat = self.seat[number]
         return seat.request if seat is not None and seat.state == INSIDE else NIL
 
     def inside(self) -> int:
-        """How many are inside, of all gates."""
+        """How many seats are inside, over all gates."""
         return sum([occupancy.inside for occupancy in self.occupancies])

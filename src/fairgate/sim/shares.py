@@ -1,8 +1,9 @@
-"""One run with many gates on several processors: each process runs some of the gates, and they meet at every round.
+"""One run with many gates, shared by several processes: each runs some of the gates, and they meet at every round.
 
-The processes are copies of one another up to the first round. Each plans every round, with the same luck, and carries
-out what concerns its own gates; only who is inside must be known to all, since a node leaves one of the gates that it
-is in, whoever runs them. So what comes out is what one process would have found.
+The processes are forked before the first round. Each of them plans every round with the same random numbers and carries
+out what concerns its own gates. All of them need to know who is inside at all gates, because a node leaves one of the
+gates that it is in, no matter which process runs it. So they exchange that at every round, and the result is the same
+as that of one process.
 """
 
 import multiprocessing
@@ -19,27 +20,30 @@ from fairgate.sim.summary import Measures
 
 Work = Callable[["OtherShare"], Measures]
 
-INSIDE, STOP, OVER, FAILED = "inside", "stop", "over", "failed"  # what processes say to each other
+INSIDE, STOP, OVER, FAILED = "inside", "stop", "over", "failed"  # the messages between processes
 
 
 class Stopped(Exception):
-    """Another process has ended, and so does this one."""
+    """Another process has ended, so this one must end too."""
 
 
 class Share:
-    """Gates `number`, `number + of` ... of a run. This one is the whole of it; see First and Other."""
+    """Gates `number`, `number + of` ... of a run. This base class is a run that is not shared."""
 
     def __init__(self, number: int = 0, of: int = 1) -> None:
         self.number = number
         self.of = of
 
     def meet(self, inside: list[int], entries: int) -> list[int]:
-        """Seats inside at the gates of this share: answers with those of all. So many came in by now."""
+        """Give the seats that are inside at this share's gates, and get those of all gates.
+
+        `entries` is the number of entries at this share's gates so far.
+        """
         return inside
 
 
 class OtherShare(Share):
-    """Run by a process that was started for it."""
+    """A share that is run by a child process."""
 
     def __init__(self, number: int, of: int, first: Connection) -> None:
         Share.__init__(self, number, of)
@@ -57,31 +61,34 @@ class OtherShare(Share):
         return seats
 
     def listen(self, entries: int) -> None:
-        """Between two meetings nothing is said but STOP."""
+        """Raise Stopped if the first process has said so. Between two meetings it says nothing else."""
         if self.first.poll():
             self.told()
 
 
 class FirstShare(Share):
-    """Run by the process that was asked for the run, and started the others."""
+    """The share of the parent process, which starts the others and collects their results."""
 
     def __init__(self, of: int, work: Work) -> None:
         Share.__init__(self, 0, of)
-        self.entries = 0  # of all, at the last meeting
-        self.found: dict[int, Measures] = {}  # of the shares that are over
+        self.entries = 0  # of all shares, at the last meeting
+        self.found: dict[int, Measures] = {}  # results of the shares that have finished
         self.others: dict[int, Connection] = {}
         self.processes: list[BaseProcess] = []
         self.work = work
 
     def start(self) -> None:
-        """In the middle of a fork Python would lose a Ctrl-C, and a child not yet know that it is not meant."""
+        """Start the other processes.
+
+        Ctrl-C waits until they run: Python would lose one during a fork, and a new child would not ignore it yet.
+        """
         with ctrl_c_later():
             for number in range(1, self.of):
                 self.start_one(number)
 
     def start_one(self, number: int) -> None:
         here, there = multiprocessing.Pipe()
-        ends = [here, *self.others.values()]  # a pipe ends for its reader when nobody has its other end
+        ends = [here, *self.others.values()]  # the child closes these: a reader sees EOF only if nobody else has them
         arguments = (OtherShare(number, self.of, there), ends, self.work)
         process = multiprocessing.get_context("fork").Process(target=other, args=arguments, daemon=True)
         process.start()
@@ -106,16 +113,16 @@ class FirstShare(Share):
         try:
             self.others[number].send(said)
         except ConnectionError:
-            self.hear(number)  # its last words
+            self.hear(number)  # read what it sent before it ended
 
     def hear(self, number: int) -> tuple[Any, ...]:
         connection = self.others[number]
         try:
-            connection.poll(None)  # here Ctrl-C is heard, and not in the middle of a message
+            connection.poll(None)  # Ctrl-C may interrupt here, but not in the middle of a message
             with ctrl_c_later():
                 said: tuple[Any, ...] = connection.recv()
         except (EOFError, ConnectionError):
-            raise FairgateError("a process that ran a share of the gates was killed: try --workers 1") from None
+            raise FairgateError("a worker process was killed: try --workers 1") from None
         if said[0] == FAILED:
             raise said[1]
         if said[0] == OVER:
@@ -123,7 +130,11 @@ class FirstShare(Share):
         return said
 
     def end(self, early: bool) -> list[Measures]:
-        """What they found. All are told to stop if this one has, and who would meet it again is: it will not come."""
+        """Wait for the other processes and return what they measured.
+
+        If `early`, all are told to stop. Otherwise a process is told to stop only if it still wants to meet: this one
+        will not come to another meeting.
+        """
         for number in self.others:
             if early and number not in self.found:
                 self.tell(number, STOP)
@@ -134,7 +145,7 @@ class FirstShare(Share):
         return list(self.found.values())
 
     def close(self) -> None:
-        """Nobody is left behind."""
+        """Terminate the other processes."""
         for process, connection in zip(self.processes, self.others.values(), strict=True):
             connection.close()
             process.terminate()
@@ -143,21 +154,21 @@ class FirstShare(Share):
 
 
 def other(share: OtherShare, ends: list[Connection], work: Work) -> None:
-    """A process for itself."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the first one, which tells the others
+    """The main function of a child process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the first process, which tells the others
     for end in ends:
         end.close()
     try:
         share.first.send((OVER, work(share)))
     except (ConnectionError, EOFError):
-        pass  # the first one is gone
+        pass  # the first process is gone
     except Exception as wrong:
         with suppress(ConnectionError):
             share.first.send((FAILED, as_sent(wrong)))
 
 
 def as_sent(wrong: Exception) -> Exception:
-    """Not every exception can be told to another process."""
+    """The exception, or a FairgateError with its text if it cannot be pickled."""
     try:
         pickle.loads(pickle.dumps(wrong))
     except Exception:
@@ -167,7 +178,7 @@ def as_sent(wrong: Exception) -> Exception:
 
 @contextmanager
 def ctrl_c_later() -> Iterator[None]:
-    """When this is over, not before."""
+    """Block SIGINT: a Ctrl-C takes effect only after this block."""
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield

@@ -1,6 +1,6 @@
-"""A seeded stream of random numbers, plain; `stream.pyx` gives the same numbers by the block.
+"""A seeded stream of random numbers, in pure Python; the twin stream.pyx draws the same numbers in blocks.
 
-Every part of a run that draws numbers (workload, latency, faults, choices) has a stream of its own.
+Every part of a run that draws numbers (workload, latency, faults, choices) has its own stream.
 """
 
 from math import log
@@ -20,5 +20,5 @@ class Stream:
         return int(self.random() * n)
 
     def exponential(self, mean: float) -> int:
-        """Of this mean, cut down to a whole number: times are whole."""
+        """Exponentially distributed with this mean, rounded down, since times are integers."""
         return int(-mean * log(1.0 - self.random()))

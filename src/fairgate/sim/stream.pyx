@@ -1,5 +1,8 @@
-"""The stream of stream.py in C. The Mersenne twister makes a float of two 32-bit words, 27 bits of the first
-and 26 of the second; the same words, drawn by the block, give the same floats."""
+"""The twin of stream.py in C.
+
+Python's Random makes a float from two 32-bit words of the Mersenne Twister: 27 bits of the first and 26 of the second.
+The same words, drawn in blocks, give the same floats.
+"""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""What came out of a run, in seconds, for people and for programs."""
+"""The results of a run, with times in seconds."""
 
 from array import array
 from collections import Counter
@@ -43,30 +43,30 @@ class Result:
     wait_p50: float
     wait_p90: float
     wait_p99: float
-    spread: float  # longest wait less the mean: FK's measure of fairness
-    node_max_median: float  # of each node's longest wait, if it came in at all
+    spread: float  # longest wait minus mean wait: FK's measure of fairness
+    node_max_median: float  # median of the nodes' longest waits, over the nodes that ever entered
     node_max_p90: float
     messages_per_entry: float
-    messages: dict[str, int]  # by kind, each counted once however many hops it takes
-    hops: int  # of all messages: as many as there are messages, where no overlay passes them on
+    messages: dict[str, int]  # by kind; a message counts once, no matter how many hops it takes
+    hops: int  # of all messages; without an overlay, one per message
     hops_by_kind: dict[str, int]
-    load: dict[str, float]  # messages received by a node: mean, p50, p90, max
+    load: dict[str, float]  # messages received per node: mean, p50, p90, max
     load_mean: float
     load_max: int
-    throughput: float  # entries a second, after the warm-up
-    backlog: int  # who still waited at the end
-    units_mean: float  # permits in use, on average over time
+    throughput: float  # entries per second after the warm-up
+    backlog: int  # requests that still waited at the end
+    units_mean: float  # permits in use, averaged over time
     max_inside: int
-    overtakes: int  # pairs (who came in, who had asked earlier and still waited)
-    max_displacement: int  # the most that one entry overtook
-    max_overtaken: int  # the most often that one request was overtaken
+    overtakes: int  # pairs (request that entered, earlier request that still waited)
+    max_displacement: int  # the most requests that one entry overtook
+    max_overtaken: int  # the most times that one request was overtaken
     cancelled: int
     lost: int
     violations: int
-    broken: tuple[str, ...]  # the violations in words, the first hundred
+    broken: tuple[str, ...]  # descriptions of the first hundred violations
     marks: dict[str, int]
-    simulated: float  # seconds in the run
-    seconds: float  # seconds it took
+    simulated: float  # virtual seconds that the run covers
+    seconds: float  # real seconds that it took
     interrupted: bool
     usage: tuple[tuple[float, int], ...] = ()
 
@@ -79,12 +79,12 @@ class Result:
 
 @dataclass(frozen=True)
 class Measures:
-    """What an engine has counted, of all gates or of some."""
+    """What an engine has measured at all gates or at some of them; times are in ns."""
 
     nodes: int
     k: int
     now: int
-    opened: int  # when the work began
+    opened: int  # when the workload began
     warm_at: int
     warm_entries: int
     warm_sent: int
@@ -112,12 +112,15 @@ class Measures:
     usage: tuple[tuple[int, int], ...]
 
     def packed(self) -> "Measures":
-        """For another process."""
+        """A copy that can be sent to another process."""
         return replace(self, waits=array("q", self.waits), maxima=array("q", self.maxima))
 
 
 def measure(engine: Engine, first: bool = True) -> Measures:
-    """Where gates are shared, what concerns all of them happens in each share, and counts in the first."""
+    """What the engine has measured so far.
+
+    If processes share the gates, events that concern all gates happen in each of them, and only the first counts them.
+    """
     metrics = engine.metrics
     return Measures(
         nodes=engine.members,
@@ -153,7 +156,7 @@ def measure(engine: Engine, first: bool = True) -> Measures:
 
 
 def together(parts: Sequence[Measures]) -> Measures:
-    """Of all gates, from measures of some each."""
+    """Merge the measures of several shares into those of the whole run."""
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -178,11 +181,12 @@ def together(parts: Sequence[Measures]) -> Measures:
 
 
 def summarise(engine: Engine, protocol: str, seed: int, seconds: float, interrupted: bool) -> Result:
-    """Of an engine that runs all gates."""
+    """The result of an engine that ran all gates."""
     return conclude(measure(engine), protocol, seed, seconds, interrupted)
 
 
 def conclude(found: Measures, protocol: str, seed: int, seconds: float, interrupted: bool) -> Result:
+    """The result that follows from the measures of the whole run."""
     p50, p90, p99 = quantiles(found.waits, (0.5, 0.9, 0.99))
     load_p50, load_p90 = quantiles(found.loads, (0.5, 0.9))
     load_mean = sum(found.loads) / len(found.loads)
@@ -191,7 +195,7 @@ def conclude(found: Measures, protocol: str, seed: int, seconds: float, interrup
     lasted = (found.now - found.warm_at) / SECOND
     mean = found.wait_total / len(found.waits) / SECOND if len(found.waits) else 0.0
     longest = found.wait_max / SECOND
-    held = found.inside_time + found.now * found.inside  # those inside have been there until now
+    held = found.inside_time + found.now * found.inside  # permits that are still held count until now
     worked = found.now - found.opened
     return Result(
         protocol=protocol,

@@ -1,4 +1,4 @@
-"""Many runs that differ in their seed alone, on all cores."""
+"""Many runs that differ only in their seed, on all cores."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +14,7 @@ from fairgate.sim.summary import Result
 def run_trials(
     config: Config, trials: int, workers: int, progress: Callable[[Result], None] | None = None
 ) -> list[Result]:
-    """Seeds seed..seed+trials-1, in that order. Ctrl-C gives those that were done."""
+    """Run seeds seed..seed+trials-1 and return the results in that order. After Ctrl-C, only those that are done."""
     done: list[Result] = []
     try:
         for result in in_processes(simulate, [replace(config, seed=config.seed + i) for i in range(trials)], workers):
@@ -27,7 +27,7 @@ def run_trials(
 
 
 def combine(results: list[Result]) -> dict[str, Any]:
-    """One JSON object for all trials: sums and extremes where they say something, means elsewhere."""
+    """One JSON object for all trials: sums or extremes where these are meaningful, means elsewhere."""
     first = results[0]
     combined: dict[str, Any] = {"protocol": first.protocol, "nodes": first.nodes, "k": first.k, "seed": first.seed}
     for name in ("entries", "events", "overtakes", "violations", "cancelled", "lost", "hops", "backlog", "seconds"):

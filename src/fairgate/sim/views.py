@@ -1,7 +1,8 @@
-"""Agreed views of the membership, as the simulator plays them for nodes above `regenerate`.
+"""Simulated views of the membership, for nodes above `regenerate`.
 
-Some time after a crash everybody alive is told the next view, without the dead, each at a moment of its own but all in
-the same order. There is no view of fewer members than the gate has permits: then the gate stands still.
+After a crash, every living node gets the next view, without the dead nodes. Each gets it after a random delay, but all
+get the views in the same order. There is never a view with fewer members than the gate has permits: the gate then
+stands still.
 """
 
 from functools import partial
@@ -15,13 +16,13 @@ if TYPE_CHECKING:
 
 class Views:
     def __init__(self, detect: int, stream: Stream) -> None:
-        self.detect = detect  # ns from a crash to the last word of it
+        self.detect = detect  # ns from a crash until the last node gets the new view
         self.stream = stream
         self.number = 0
-        self.told: dict[int, int] = {}  # node -> when it is told of the last view
+        self.told: dict[int, int] = {}  # node -> when it gets the latest view
 
     def crashed(self, engine: "Engine") -> None:
-        """Somebody has just crashed."""
+        """Plan the next view after a crash."""
         alive = tuple([me for me in range(len(engine.nodes)) if not engine.is_down(me)])
         if len(alive) < engine.setup.k:
             return

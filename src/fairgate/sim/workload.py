@@ -1,4 +1,4 @@
-"""Who asks when, how long they stay, and when they give up."""
+"""Workloads: when nodes make requests, how long they stay inside, and when they give up."""
 
 from fairgate.core.numbers import numbers
 from fairgate.core.units import SECOND
@@ -9,15 +9,15 @@ from fairgate.sim.stream import Stream
 
 
 class Workload:
-    """A node has one request at a time. `left` counts the requests that each node has still to make."""
+    """Plans the requests of all nodes (with several gates: of all seats), one at a time for each."""
 
     def __init__(self, n: int, requests: int, hold: int, stream: Stream) -> None:
         self.n = n
         self.loop = Loop(0)  # the engine, once it has begun
-        self.left = numbers(n, requests)
+        self.left = numbers(n, requests)  # by node: requests that are not planned yet
         self.total_left = n * requests
-        self.planned = numbers(n)  # requests of each node that are planned and not yet made
-        self.hold = hold  # ns inside
+        self.planned = numbers(n)  # by node: 1 if a request is planned and not made yet
+        self.hold = hold  # ns that an entry lasts, or their mean
         self.stream = stream
         self.give_up_share = 0.0
         self.give_up_mean = 0.0
@@ -28,7 +28,7 @@ class Workload:
         raise NotImplementedError
 
     def done(self, node: int, now: int) -> None:
-        """A request of this node is over; plan its next one, if there is one."""
+        """Plan the node's next request, if there is one, now that the current one has ended."""
         raise NotImplementedError
 
     def ask_at(self, node: int, time: int) -> None:
@@ -37,30 +37,30 @@ class Workload:
         self.loop.push(time, ACQUIRE, node, time, None)
 
     def arrived_at(self, node: int, time: int) -> None:
-        """Plan a request that may have arrived before now, and stood in line: its wait counts from then."""
+        """Plan a request that may have arrived in the past and queued at its node: its wait counts from then."""
         self.planned[node] = 1
         self.loop.push(max(time, self.loop.now), ACQUIRE, node, time, None)
 
     def asking(self) -> bool:
-        """Is any request planned and not yet made?"""
+        """Is any request planned and not made yet?"""
         return any(self.planned)
 
     def asked(self, node: int) -> None:
-        """The planned request is made, or would be if the node were up."""
+        """Record that the node's planned request is due. It is made if the node is up."""
         self.planned[node] = 0
 
     def back(self, node: int, now: int) -> None:
-        """The node is back after a reset; what it had asked for is forgotten."""
+        """Plan the next request of a node that is back after a reset; its earlier request is lost."""
         if self.planned[node] == 0:
             self.done(node, now)
 
     def gone(self, node: int, now: int) -> None:
-        """The node crashed for good: it makes no further request."""
+        """Record that the node crashed permanently and will make no more requests."""
         self.total_left -= self.left[node]
         self.left[node] = 0
 
     def take(self, node: int) -> bool:
-        """Count one request off; False if the node has made all of its."""
+        """Take one request off the node's count; return False if none was left."""
         if self.left[node] == 0:
             return False
         self.left[node] -= 1
@@ -68,20 +68,20 @@ class Workload:
         return True
 
     def stay(self, node: int) -> int:
-        """How long this entry lasts; -1: until the workload ends it."""
+        """How long this entry lasts, in ns; -1: until the workload ends it."""
         if self.hold_random:
             return self.stream.exponential(self.hold)
         return self.hold
 
     def give_up_after(self) -> int:
-        """How long this request is willing to wait; -1: for ever."""
+        """How long this request waits before it gives up, in ns; -1: forever."""
         if self.give_up_share > 0.0 and self.stream.unit() < self.give_up_share:
             return self.stream.exponential(self.give_up_mean)
         return -1
 
 
 class Closed(Workload):
-    """FK section 4: after each exit a node thinks for exp(1/rate), then asks again."""
+    """The workload of FK section 4: after each exit a node thinks for exp(1/rate), then makes its next request."""
 
     def __init__(self, n: int, requests: int, hold: int, stream: Stream, rate: float) -> None:
         Workload.__init__(self, n, requests, hold, stream)
@@ -99,8 +99,10 @@ class Closed(Workload):
 
 
 class Open(Workload):
-    """Poisson arrivals at each node, whatever became of the earlier ones; while one is under way the
-    others stand in line at their node, and their wait counts from their arrival."""
+    """Poisson arrivals at each node, independent of earlier requests.
+
+    A request that arrives while another is in progress queues at its node; its wait counts from its arrival.
+    """
 
     def __init__(self, n: int, requests: int, hold: int, stream: Stream, rate: float) -> None:
         Workload.__init__(self, n, requests, hold, stream)
@@ -119,9 +121,9 @@ class Open(Workload):
 
 
 class Rounds(Workload):
-    """In each round some nodes, drawn at random, ask at once; the next round begins when all are through.
+    """In each round, random nodes make a request at the same time; the next round begins when all of these have ended.
 
-    `requests` is the number of rounds, `askers` the requests of one round.
+    `requests` is the number of rounds, `askers` the number of requests per round.
     """
 
     def __init__(self, n: int, requests: int, hold: int, stream: Stream, askers: int) -> None:
@@ -129,7 +131,7 @@ class Rounds(Workload):
         self.rounds_left = requests
         self.total_left = requests * askers
         self.askers = askers
-        self.busy: set[int] = set()  # who has not come through this round
+        self.busy: set[int] = set()  # nodes whose request of this round has not ended yet
         self.alive = list(range(n))
 
     def begin(self, now: int) -> None:
