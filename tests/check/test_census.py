@@ -1,4 +1,4 @@
-"""Live gates looked at whole: members that come and die, and a census under each view."""
+"""Exhaustive checks of live gates: members that join and crash, and a census in each view."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairgate.live.live_protocols import MANY, ONE, live_protocols, options_of
 from fairgate.registry import LAYERS
 from tests.mutants.test_regenerate import MUTANTS, DoesNotFreeze
 
-NEWCOMER = {  # three nodes, of which one is no member before it asks: how many states there are
+NEWCOMER = {  # number of states with three nodes, one of which only becomes a member when it requests
     "fair_k": 8_176,
     "fair_k_bounded": 8_176,
     "naimi_trehel": 4_164,
@@ -24,7 +24,7 @@ NEWCOMER = {  # three nodes, of which one is no member before it asks: how many 
     "maekawa": 15_351,
     "centralised": 3_873,
 }
-CRASH = {  # three nodes, of which one may crash at any moment
+CRASH = {  # number of states with three nodes, one of which may crash at any moment
     "fair_k": 122_973,
     "fair_k_bounded": 122_860,
     "naimi_trehel": 36_508,
@@ -58,38 +58,36 @@ def states(case: Case) -> int:
     return report.states
 
 
-def test_every_live_protocol_is_here() -> None:
+def test_every_live_protocol_is_covered() -> None:
     assert list(NEWCOMER) == list(CRASH) == live_protocols()
 
 
 @pytest.mark.parametrize("protocol", NEWCOMER)
-def test_a_newcomer_and_two_who_are_there(protocol: str) -> None:
+def test_one_of_three_joins(protocol: str) -> None:
     assert states(Case(protocol, census=True, joins=1, options=options_of(protocol))) == NEWCOMER[protocol]
 
 
 @pytest.mark.parametrize(
     "protocol", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.stress) for name in CRASH]
 )
-def test_one_of_three_dies(protocol: str) -> None:
+def test_one_of_three_crashes(protocol: str) -> None:
     assert states(Case(protocol, census=True, crashes=1, options=options_of(protocol))) == CRASH[protocol]
 
 
 @pytest.mark.stress
 @pytest.mark.parametrize(("case", "expected"), MORE)
-def test_more_of_it(case: Case, expected: int) -> None:
+def test_larger_cases(case: Case, expected: int) -> None:
     assert states(case) == expected
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_whatever_rule_is_missing_a_newcomer_is_enough_to_show_it(
-    mutant: type, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_newcomer_is_enough_to_kill_every_mutant(mutant: type, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(LAYERS, "regenerate", mutant)
     case = Case("naimi_trehel", census=True, joins=1)
     assert len(Explorer(case, CensusModel(case)).run().violations) == 1
 
 
-def test_the_way_there_can_be_walked_and_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_counterexample_can_be_reenacted_and_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(LAYERS, "regenerate", DoesNotFreeze)
     case = Case("naimi_trehel", census=True, joins=1)
     explorer = Explorer(case, CensusModel(case))
@@ -105,11 +103,11 @@ def test_the_way_there_can_be_walked_and_drawn(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("case", "why"),
     [
-        (Case("naimi_trehel", census=True, resets=1), "--resets and --census do not go together"),
+        (Case("naimi_trehel", census=True, resets=1), "--resets cannot be combined with --census"),
         (Case("centralised", k=2, census=True, crashes=1, joins=1), "a view needs 2 members"),
         (Case("naimi_trehel", joins=1), "--joins needs --census"),
     ],
 )
-def test_what_makes_no_sense_is_one_line(case: Case, why: str) -> None:
+def test_an_invalid_case_is_refused(case: Case, why: str) -> None:
     with pytest.raises(BadInput, match=why):
         CensusModel(case)

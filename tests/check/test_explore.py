@@ -1,4 +1,4 @@
-"""The checker: exact counts of whole cases, and violations with the way to them. Mutants are in tests/mutants."""
+"""The checker: exact counts for complete cases, and violations with their paths. Mutants are in tests/mutants."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from fairgate.trace.replay import replay
 
 LEASE = {"lease": 3 * SECOND}
 WIDE = {"lease": 3 * SECOND, "drift": 1_000_000}  # the root waits twice as long as the client
-ASKS = {"reentry": 0}  # idle holders ask like everybody
-ONCE = {"reentry": 1}  # or come in once more before
-QUICK = 30_000  # states: what plain Python explores in a test
+ASKS = {"reentry": 0}  # holders of an idle token make requests like every other node
+ONCE = {"reentry": 1}  # they may enter once more before they have to
+QUICK = 30_000  # states: what plain Python can explore within a test
 
-# (case, states, transitions, depth), all complete and without a violation. A changed count is a changed protocol.
+# (case, states, transitions, depth), all complete and without a violation. If a count changes, so has the protocol.
 SMALL = (
     (Case("naimi_trehel", requests=2), 1_530, 3_113, 23),
     (Case("naimi_trehel", nodes=4), 1_476, 3_352, 19),
@@ -56,7 +56,7 @@ SMALL = (
     (Case("maekawa"), 2_053, 5_731, 21),
     (Case("centralised", requests=2), 869, 1_800, 25),
     (Case("centralised", k=2, requests=2), 4_623, 12_127, 25),
-    (Case("raymond_fd"), 2_879, 9_070, 19),  # nobody crashes: Raymond again
+    (Case("raymond_fd"), 2_879, 9_070, 19),  # without crashes it is the same as Raymond's
     (Case("raymond_fd", nodes=2, requests=2, crashes=1), 1_413, 2_028, 19),
     (Case("raymond_fd", crashes=1), 287_960, 909_926, 24),
     (Case("leased", nodes=2, ticks=5, options=LEASE), 2_457, 4_904, 30),
@@ -79,7 +79,7 @@ def name_of(value: Any) -> str | None:
 
 
 @pytest.mark.parametrize(("case", "states", "transitions", "depth"), SMALL, ids=name_of)
-def test_a_small_case_is_known_to_the_last_state(case: Case, states: int, transitions: int, depth: int) -> None:
+def test_the_counts_of_a_small_case_are_pinned(case: Case, states: int, transitions: int, depth: int) -> None:
     if states > QUICK and not COMPILED:
         pytest.skip("too long for plain Python")
     report = explore(case)
@@ -90,14 +90,14 @@ def test_a_small_case_is_known_to_the_last_state(case: Case, states: int, transi
 @pytest.mark.stress
 @pytest.mark.skipif(not COMPILED, reason="too long for plain Python")
 @pytest.mark.parametrize(("case", "states"), LARGE, ids=name_of)
-def test_a_larger_case_too(case: Case, states: int) -> None:
+def test_the_state_count_of_a_large_case_is_pinned(case: Case, states: int) -> None:
     report = explore(case)
     assert_good(report)
     assert report.states == states
 
 
 @pytest.mark.parametrize("case", [case for case, states, *_ in SMALL if states < QUICK], ids=name_of)
-def test_channels_in_order_have_no_more_states(case: Case) -> None:
+def test_fifo_channels_never_add_states(case: Case) -> None:
     report = explore(replace(case, network="fifo"))
     assert_good(report)
     assert report.states <= explore(case).states
@@ -109,21 +109,21 @@ def assert_good(report: CheckReport) -> None:
     assert not report.interrupted
 
 
-# Violations, and the way to them.
+# Violations and their paths.
 
 BROKEN = {
     "the paper's Raymond hangs": (Case("raymond_fd_literal", nodes=2, crashes=1), "liveness"),
-    "one of three hangs too": (Case("raymond_fd_literal", crashes=2), "liveness"),
-    "a doubled message makes a coordinator": (Case("fair_k", network="dup"), "coordinator"),
-    "or a token, where nodes make choices": (Case("bv95", k=2, network="dup"), "tokens"),
-    "a lost message is waited for": (Case("fair_k", network="lossy"), "liveness"),
-    "a crash ends a queue": (Case("fair_k", k=2, crashes=1), "liveness"),
-    "a doubled release frees a slot twice": (Case("centralised", network="dup", requests=2), "tokens"),
-    "a request without an answer is not asked again": (
+    "it hangs with three nodes too": (Case("raymond_fd_literal", crashes=2), "liveness"),
+    "a duplicated message makes a second coordinator": (Case("fair_k", network="dup"), "coordinator"),
+    "a duplicated message makes a second token": (Case("bv95", k=2, network="dup"), "tokens"),
+    "a node waits for a lost message": (Case("fair_k", network="lossy"), "liveness"),
+    "a crash breaks a queue": (Case("fair_k", k=2, crashes=1), "liveness"),
+    "a duplicated release frees a slot twice": (Case("centralised", network="dup", requests=2), "tokens"),
+    "a lost request is not sent again": (
         Case("leased", nodes=2, ticks=4, network="lossy", options=WIDE),
         "liveness",
     ),
-    "a node asks with an option set": (
+    "the case sets an option": (
         Case("fair_k", network="dup", options={"parent_on_child": False}),
         "coordinator",
     ),
@@ -146,7 +146,8 @@ def test_a_violation_is_found_and_shown(name: str, tmp_path: Path) -> None:
     assert_replayable(way, tmp_path / "way.ndjson")
     assert_same_states(way)
     text = way.scenario()
-    assert text.startswith(f"# {way.violation.what}\n# The shortest way there, found by fairgate check {case.protocol}")
+    title = f"# {way.violation.what}\n# The shortest path to it, found by fairgate check {case.protocol}"
+    assert text.startswith(title)
     assert run_scenario(text, make_node) == text
     assert next(iter(way.picture())) == "│ idle  ┆ waiting  ┃ inside"
 
@@ -159,7 +160,7 @@ def assert_replayable(way: Counterexample, path: Path) -> None:
 
 
 def assert_same_states(way: Counterexample) -> None:
-    """Real nodes end as the model says, to the last field of their keys."""
+    """The real nodes end in exactly the states that the model predicts."""
     model, state = way.model, way.model.first()
     for action in way.violation.path:
         state = following(model, state, action)
@@ -172,7 +173,7 @@ def following(model: Model, state: State, wanted: Action) -> State:
     return after
 
 
-def test_the_shortest_way_is_pinned() -> None:
+def test_the_shortest_path_is_pinned() -> None:
     way = found(Case("raymond_fd_literal", nodes=2, crashes=1))
     assert way.violation.what == "liveness: nothing moves any more, and nodes [0] wait"
     assert way.violation.path == (("acquire", 0, 1, ()), ("crash", 1, None, ()), ("suspect", 0, (1, "T"), ()))
@@ -185,7 +186,7 @@ def test_the_shortest_way_is_pinned() -> None:
     ]
 
 
-def test_what_befell_messages_stands_under_the_picture() -> None:
+def test_lost_messages_are_listed_below_the_picture() -> None:
     way = found(Case("fair_k", nodes=2, network="lossy"))
     last = list(way.picture())[-1]
     assert last.startswith("after line ")
@@ -193,7 +194,7 @@ def test_what_befell_messages_stands_under_the_picture() -> None:
     assert way.commands()[-1] == "drop 1->0 fk.request"
 
 
-def test_a_reset_is_in_the_journal_and_its_refused_step_in_the_picture(tmp_path: Path) -> None:
+def test_a_reset_is_in_the_journal_and_the_failed_step_in_the_picture(tmp_path: Path) -> None:
     way = found(Case("fair_k", resets=1))
     assert way.violation.what == "assertion: a turn came to a node that never asked for one (node 1)"
     assert_replayable(way, tmp_path / "way.ndjson")
@@ -203,19 +204,19 @@ def test_a_reset_is_in_the_journal_and_its_refused_step_in_the_picture(tmp_path:
         way.scenario()
 
 
-def test_clocks_further_apart_than_a_lease_allows(tmp_path: Path) -> None:
+def test_clocks_may_not_differ_by_more_than_a_lease_allows(tmp_path: Path) -> None:
     way = found(Case("leased", nodes=2, ticks=5, skew=1, options=LEASE))
     assert way.violation.what == "k: 2 inside, k is 1 (node 1 came last)"
     assert_replayable(way, tmp_path / "way.ndjson")
     assert_same_states(way)
     last, but_one = way.reenactment.kept.steps[-1], way.reenactment.kept.steps[-2]
     assert (but_one.node, but_one.now, last.node, last.now) == (0, 4 * SECOND, 1, 3 * SECOND)
-    with pytest.raises(ValueError, match="a scenario has one clock"):
+    with pytest.raises(ValueError, match="a scenario has only one clock"):
         way.scenario()
 
 
-def test_overtaking_is_said_in_a_scenario(tmp_path: Path) -> None:
-    """A command means the oldest of its kind: to deliver a younger one, the older has to be moved behind it."""
+def test_a_scenario_can_express_overtaking(tmp_path: Path) -> None:
+    """A command picks the oldest message of its kind. To deliver a newer one, the older must be moved behind it."""
     model = Model(Case("suzuki_kasami", requests=2))
     way = Counterexample(model, FoundViolation("k: not at all", first_overtaking(model)))
     assert way.commands()[-3:] == ["duplicate 1->2 sk.request", "drop 1->2 sk.request", "deliver 1->2 sk.request"]
@@ -223,12 +224,12 @@ def test_overtaking_is_said_in_a_scenario(tmp_path: Path) -> None:
     assert_same_states(way)
     assert_replayable(way, tmp_path / "way.ndjson")
     text = way.scenario()
-    assert "1->2 sk.request  # these two: the next of its kind overtakes it\n" in text
+    assert "1->2 sk.request  # with the next line: moves this message behind the others\n" in text
     assert run_scenario(text, make_node) == text
 
 
 def first_overtaking(model: Model) -> tuple[Action, ...]:
-    """The shortest path that ends with a message before an older one of its kind between the same two."""
+    """The shortest path whose last step delivers a message before an older one of its kind between the same nodes."""
     waiting = deque([(model.first(), ())])
     while True:
         state, path = waiting.popleft()
@@ -243,22 +244,22 @@ def alike(model: Model, message: int, older: int) -> bool:
     return older < message and (src, dst, fields[0]) == (other_src, other_dst, other_fields[0])
 
 
-def test_a_seed_is_found_for_choices() -> None:
+def test_seed_for_finds_a_seed_that_makes_the_choices() -> None:
     assert seed_for([]) == 0
     assert seed_for([(2, 1), (2, 0), (3, 2)]) > 0
 
 
-def test_a_case_is_named_by_its_command() -> None:
+def test_command_line_gives_the_options_of_a_case() -> None:
     case = Case("bv95", nodes=4, k=2, network="dup", dups=2, options={"tree": "static"})
     assert command_line(case) == (
         "fairgate check bv95 --nodes 4 --k 2 --requests 1 --network dup --dups 2 --option tree=static"
     )
 
 
-# Ends.
+# Searches that stop early.
 
 
-def test_an_interrupted_search_says_what_it_saw(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_search_reports_what_it_saw(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairgate.check.explore.SLICE", 100)
 
     def stop(states: int, depth: int, queue: int) -> None:
@@ -278,7 +279,7 @@ def test_the_depth_can_be_bounded() -> None:
     assert explore(case, deepest=23).complete
 
 
-# Liveness where there are cycles, on graphs made by hand: state -> its successors, and a mask of who waits.
+# Liveness in graphs with cycles, made by hand: per state, its successors and a bit mask of the waiting nodes.
 
 
 def graph(*states: tuple[tuple[int, ...], int]) -> Graph:
@@ -288,13 +289,13 @@ def graph(*states: tuple[tuple[int, ...], int]) -> Graph:
     return made
 
 
-def test_cycles_are_told_from_ends() -> None:
+def test_states_on_cycles_are_found() -> None:
     assert graph(((1, 2), 0), ((2,), 1), ((), 0)).on_cycles() == []
-    assert graph(((1,), 0), ((2,), 1), ((1, 3), 1), ((), 0)).on_cycles() == [1, 2, 3]  # 3 lies behind one
+    assert graph(((1,), 0), ((2,), 1), ((1, 3), 1), ((), 0)).on_cycles() == [1, 2, 3]  # 3 is reachable from one
     assert graph(((0,), 0)).on_cycles() == [0]
 
 
-def test_whoever_can_never_come_in_is_lost() -> None:
+def test_a_node_that_can_never_enter_is_lost() -> None:
     assert graph(((1,), 0), ((2,), 1), ((1, 3), 1), ((), 0)).lost(nodes=1) is None
     assert graph(((1,), 0), ((2,), 2), ((1, 3), 2), ((3,), 2)).lost(nodes=2) == (1, 1)
     assert graph(((1, 2), 0), ((0,), 1), ((3,), 2), ((2,), 2)).lost(nodes=2) == (2, 1)

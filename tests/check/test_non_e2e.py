@@ -1,7 +1,8 @@
-"""The checker over Non End-to-End on a ring in which everybody knows the next node only: many hops, many entries.
+"""The checker on Non End-to-End, on a ring in which every node knows only its successor, so that routes have many hops.
 
-Bounds: messages in any order, clocks that go on by one second, and who holds votes asks again after one. With one
-replica, or with two and two clients, four nodes can be seen whole; of more only the first states are.
+Bounds: messages arrive in any order, clocks advance by one second, and a node that holds votes but has not won asks
+again after one second. Four nodes can be explored completely with one replica, or with two replicas and two clients.
+Of larger cases only the first states are explored.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ SECOND = 1_000_000_000
 
 
 def placed(protocol: type[NonE2E]) -> type[NonE2E]:
-    """On a ring, with replica i at the i-th node from the last."""
+    """The protocol on a ring: replica 0 is at the last node, replica 1 at the one before it, and so on."""
 
     class Placed(protocol):  # type: ignore[misc, valid-type]
         overlay = "settled_chord"
@@ -40,37 +41,37 @@ def placed(protocol: type[NonE2E]) -> type[NonE2E]:
 def explored(
     protocol: type[NonE2E], replicas: int, most_states: int | None = None, clients: int = MOST_NODES, **bounds: Any
 ) -> CheckReport:
-    """The first so many nodes ask."""
+    """Explore a case in which the first `clients` nodes make requests."""
     options = {"replicas": replicas, "retry": SECOND, "chord_successors": 1, "chord_fingers": 0}
     case = Case(protocol.about.name, ticks=1, options=options, **bounds)
     return Explorer(case, SomeAsk(case, placed(protocol), range(clients))).run(most_states=most_states)
 
 
-def test_four_nodes_and_one_replica_whole() -> None:
+def test_four_nodes_and_one_replica_completely() -> None:
     report = explored(NonE2E, replicas=1, nodes=4)
     assert (report.violations, report.complete, report.cyclic) == ((), True, 0)
     assert (report.states, report.transitions, report.depth) == (61_036, 198_234, 33)
 
 
 @pytest.mark.skipif(not COMPILED, reason="too long for plain Python")
-def test_four_nodes_two_replicas_and_two_clients_whole() -> None:
-    """The clients own no replica: their REQUESTs pass each other's entries."""
+def test_four_nodes_two_replicas_and_two_clients_completely() -> None:
+    """The clients host no replica: their REQUESTs pass each other's entries."""
     report = explored(NonE2E, replicas=2, nodes=4, clients=2)
     assert (report.violations, report.complete, report.cyclic) == ((), True, 0)
     assert (report.states, report.transitions, report.depth) == (286_376, 1_106_006, 43)
 
 
-def test_with_cancels_whole() -> None:
+def test_three_nodes_with_cancels_completely() -> None:
     report = explored(NonE2E, replicas=1, nodes=3, cancels=2)
     assert (report.violations, report.complete, report.cyclic) == ((), True, 0)
     assert (report.states, report.transitions, report.depth) == (6_224, 19_090, 20)
 
 
-def test_more_replicas_in_part() -> None:
+def test_the_first_states_with_more_replicas() -> None:
     for replicas in (2, 3):
         assert explored(NonE2E, replicas=replicas, nodes=3, most_states=40_000).violations == ()
 
 
-def test_the_text_as_printed_lets_two_in() -> None:
+def test_the_algorithm_as_printed_lets_two_in() -> None:
     [violation] = explored(NonE2ELiteral, replicas=1, nodes=3, requests=2).violations
     assert violation.what.startswith("k: 2 inside")

@@ -1,4 +1,4 @@
-"""The checker with several processes: the same answer to the last state, and no process is left behind."""
+"""The checker with several processes: it gives exactly the same results, and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fairgate.check.explore import CheckReport, Explorer
 from fairgate.core.units import SECOND
 from fairgate.errors import BadInput
 
-# Each kind of thing that processes tell each other of, and each kind of violation.
+# Together these cover every kind of thing that processes exchange, and every kind of violation.
 CASES = {
     "good": Case("fair_k", k=2, requests=2),
     "in order": Case("fair_k", k=2, requests=2, network="fifo"),
@@ -30,14 +30,14 @@ CASES = {
 
 
 @pytest.fixture(autouse=True)
-def nobody_is_left() -> Iterator[None]:
+def no_process_is_left() -> Iterator[None]:
     yield
     assert multiprocessing.active_children() == []
 
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that every worker has something to do in a small case."""
+    """Give every worker something to do, even in a small case."""
     monkeypatch.setattr("fairgate.check.covered.BATCH", 20)
 
 
@@ -47,7 +47,7 @@ def without_time(report: CheckReport) -> CheckReport:
 
 @pytest.mark.parametrize("name", CASES)
 def test_workers_change_nothing_but_the_time(name: str) -> None:
-    """Nor the way to a violation, step by step, though each process numbers messages in its own order."""
+    """The path to a violation is the same, too, although each process numbers messages in its own order."""
     alone, *together = (Explorer(CASES[name], workers=workers) for workers in (1, 2, 3))
     wanted = without_time(alone.run())
     for explorer in together:
@@ -57,7 +57,7 @@ def test_workers_change_nothing_but_the_time(name: str) -> None:
 
 
 def said(explorer: Explorer, report: CheckReport) -> list[Any]:
-    """Violations, with messages instead of their numbers."""
+    """The violations, with messages in place of their numbers."""
     things = explorer.model.things
     return [
         (violation.what, [(what, me, things[x] if what in MESSAGES else x, c) for what, me, x, c in violation.path])
@@ -68,7 +68,7 @@ def said(explorer: Explorer, report: CheckReport) -> list[Any]:
 MESSAGES = ("message", "lose", "duplicate")
 
 
-def test_ctrl_c_ends_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairgate.check.explore.SLICE", 100)
 
     def stop(states: int, depth: int, queue: int) -> None:
@@ -87,5 +87,5 @@ def test_a_worker_that_dies_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None
         assert worker.pid is not None
         os.kill(worker.pid, signal.SIGKILL)
 
-    with pytest.raises(BadInput, match=r"worker \d ended before its work did \(exit code -9\)"):
+    with pytest.raises(BadInput, match=r"worker \d died before the search was over \(exit code -9\)"):
         Explorer(CASES["good"], workers=2).run(progress=kill_one)

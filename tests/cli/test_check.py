@@ -121,7 +121,7 @@ def test_ctrl_c_reports_what_was_covered(fairgate: Run, monkeypatch: pytest.Monk
 
 REFUSED = {
     "unheard_of": "there is no protocol",
-    "leased": "goes by the clock: say how far",
+    "leased": "depends on time: set how far the clocks advance",
     "fair_k --ticks 5": "--ticks and --skew are for protocols with a clock",
     "fair_k --k 4": "--k must be 1..3",
     "maekawa --k 2": "use --k 1",
@@ -132,7 +132,7 @@ REFUSED = {
     "fair_k --network lossy --dups 2": "--dups is for --network dup",
     "fair_k --crashes 3": "--crashes must be below",
     "fair_k --cancels -1": "--cancels must be 0 or more",
-    "raymond --symmetry": "does not say that its peers can change names",
+    "raymond --symmetry": "does not declare its peers interchangeable",
     "fair_k --workers 0": "--workers must be at least 1",
     "fair_k --depth 0": "--depth must be at least 1",
     "fair_k --option tree=static": "cannot use --option",

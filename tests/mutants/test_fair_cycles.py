@@ -56,7 +56,7 @@ def test_a_storm_is_found_and_shown(workers: int, monkeypatch: pytest.MonkeyPatc
     assert report.complete
     assert report.cyclic > 0
     (violation,) = report.violations
-    assert violation.what == "liveness: node 1 may wait for ever, in a fair cycle of 2 steps"
+    assert violation.what == "liveness: node 1 may wait forever, in a fair cycle of 2 steps"
     assert [what for what, *_ in violation.path] == ["acquire", "message", "message"]
     assert violation.cycle == 2
     assert_round(explorer.model, violation.path, violation.cycle)
@@ -87,7 +87,7 @@ def test_chatter_is_unfair_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_who_can_never_come_in_is_reported_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same chatter, and requests are not served."""
     (violation,) = explorer_of(DEAF, monkeypatch).run().violations
-    assert violation.what == "liveness: from here node 1 can never come in"
+    assert violation.what == "liveness: from here node 1 can never enter"
     assert violation.cycle == 0
 
 

@@ -1,6 +1,6 @@
-"""Every *.txt here and in holes/ is a scenario, and its output is what really happens.
+"""Runs every scenario (*.txt) here and in holes/, and compares its recorded output with the actual output.
 
-REWRITE=1 pytest tests/scenarios writes the real output into the files: read the diff.
+`REWRITE=1 pytest tests/scenarios` writes the actual output into the files instead: review the diff.
 """
 
 import os
@@ -45,7 +45,7 @@ class Clock(Node):
 
 
 class Thin(Layer):
-    """A layer that only notes what goes through it."""
+    """A layer that only notes every message that it sends down."""
 
     def send_down(self, dst: int, msg: Message) -> None:
         self.out.note("down")
@@ -92,7 +92,7 @@ def test_old_output_is_replaced_and_comments_stay() -> None:
     assert run_scenario(new, make) == new
 
 
-def test_messages_can_be_chosen_dropped_and_doubled() -> None:
+def test_messages_can_be_selected_dropped_and_duplicated() -> None:
     start = "protocol fair_k members 1..3 census off\nacquire 2 3\n"
     assert run(start + "drop 2->1\nflight") == ["2 -> 1 fk.request(2)", "3 -> 1 fk.request(3)", "3 -> 1 fk.request(3)"]
     assert run(start + "duplicate to 1\ndrop next\nflight")[2:] == [
@@ -100,19 +100,19 @@ def test_messages_can_be_chosen_dropped_and_doubled() -> None:
         "2 -> 1 fk.request(2)",
         "3 -> 1 fk.request(3)",
     ]
-    assert run(start + "drop all\nflight")[2:] == ["nothing is under way"]
+    assert run(start + "drop all\nflight")[2:] == ["no messages in flight"]
     assert run(start + "deliver 3->1 fk.request")[2:] == [
         "1 -> 1 fk.child(3)",
         "1 -> 3 fk.token_locations((3,), 0)",
     ]
 
 
-def test_one_message_of_two_alike_is_chosen() -> None:
+def test_only_one_of_two_equal_messages_is_selected() -> None:
     start = "protocol fair_k members 1..2\nacquire 2\nduplicate next\n"
     assert run(start + "drop 2->1\nflight")[1:] == ["2 -> 1 fk.request(2)"]
 
 
-def test_a_protocol_is_set_up_as_its_line_says() -> None:
+def test_the_protocol_command_sets_root_epoch_and_options() -> None:
     assert run("protocol fair_k members 3,1,2 root 2 epoch 1\nacquire 3\nstate parent") == [
         "3 enters slot 0 fence 4294967297",
         "node  parent",
@@ -120,24 +120,24 @@ def test_a_protocol_is_set_up_as_its_line_says() -> None:
         "1     2",
         "2     -",
     ]
-    # The tail 2 of the second queue takes its child 4 as parent, unless the option says no.
+    # Node 2, the tail of the second queue, takes its child 4 as parent, unless the option turns that off.
     asked = "acquire 3\ndeliver all\nacquire 4\ndeliver all\nstate parent 2"
     assert run(f"protocol fair_k members 1..4 k 2\n{asked}")[-1] == "2     4"
     assert run(f"protocol fair_k members 1..4 k 2 parent_on_child=false\n{asked}")[-1] == "2     1"
 
 
-def test_slots_are_seen_through_a_layer() -> None:
+def test_slots_are_found_through_a_layer() -> None:
     said = run("protocol fair_k members 1..3 over thin\nacquire 1 3\nrelease 1\ndeliver all")
     assert said[:3] == ["1 enters slot 0 fence 1", "3 notes: down", "3 -> 1 fk.request(3)"]
     assert said[-1] == "3 enters slot 0 fence 2"
 
 
-def test_a_breach_is_said() -> None:
+def test_a_violation_is_reported() -> None:
     said = run("protocol fair_k members 1..2\nacquire 2\ndeliver next\nduplicate 1->2 token_locations\ndeliver to 2")
     assert said[3:] == ["VIOLATION coordinator: 2 in the system, 1 were made"]
 
 
-def test_the_census_can_be_left_out() -> None:
+def test_the_census_can_be_turned_off() -> None:
     lost = "acquire 2\ndeliver next\ndrop 1->2 token_locations\ndeliver next"
     assert any("VIOLATION" in line for line in run(f"protocol fair_k members 1..2\n{lost}"))
     assert not any("VIOLATION" in line for line in run(f"protocol fair_k members 1..2 census off\n{lost}"))
@@ -168,39 +168,39 @@ def test_a_crashed_node_has_no_state() -> None:
 
 
 WRONG = {
-    "jump 1": "no command 'jump'",
-    "acquire": "which node",
-    "acquire 9": "9 is no member",
-    "acquire x": "'x' is no number",
-    "acquire 1 1": "waits or is inside",
-    "release 2": "2 is not inside",
-    "cancel 2": "neither waits nor is inside",
-    "crash 2 2": "2 has crashed",
-    "deliver": "which message",
+    "jump 1": "unknown command 'jump'",
+    "acquire": "name at least one node",
+    "acquire 9": "node 9 is not a member",
+    "acquire x": "'x' is not a number",
+    "acquire 1 1": "node 1 is already waiting or inside",
+    "release 2": "node 2 is not inside",
+    "cancel 2": "node 2 is neither waiting nor inside",
+    "crash 2 2": "node 2 has crashed",
+    "deliver": "say which message",
     "deliver next": "no such message",
     "deliver 1->2 token": "no such message",
     "fire 1 wait": "no timer wait",
     "fire 1": "fire: missing a required argument: 'timer'",
-    "advance soon": "no number of seconds",
+    "advance soon": "'soon' is not a number of seconds",
     "state colour": "no field 'colour'",
-    "state 9": "9 is no member",
+    "state 9": "node 9 is not a member",
     "protocol fair_k k 3": "protocol NAME members",
     "protocol fair_k members 1..2 k 3": "k must be",
     "protocol fair_k members 2..1": "at least one member",
     "protocol unheard_of members 1..2": "unheard_of",
-    "----": "no command",
+    "----": "unknown command",
 }
 
 
 @pytest.mark.parametrize("command", WRONG)
-def test_a_wrong_command_is_named_with_its_line(command: str) -> None:
+def test_the_error_names_the_line_of_a_wrong_command(command: str) -> None:
     with pytest.raises(ScenarioError, match=WRONG[command]) as caught:
         run_scenario(f"# a comment\nprotocol fair_k members 1..3 k 2\n----\n\n{command}\n----\n", make)
     assert caught.value.line == 5
 
 
-def test_dashes_are_needed_and_a_protocol_comes_first() -> None:
-    with pytest.raises(ScenarioError, match="line 2: no ----"):
+def test_dashes_are_required_and_the_protocol_comes_first() -> None:
+    with pytest.raises(ScenarioError, match="line 2: no line ----"):
         run_scenario("# c\nprotocol fair_k members 1..3\n\nacquire 1\n", make)
-    with pytest.raises(ScenarioError, match="line 1: a scenario begins with its protocol"):
+    with pytest.raises(ScenarioError, match="line 1: a scenario must begin with a protocol command"):
         run_scenario("acquire 1\n----\n", make)

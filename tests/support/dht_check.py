@@ -1,8 +1,8 @@
-"""The checker over the strawman and Sigma: replica i is at node i, and the first nodes are clients as well.
+"""The checker on the strawman and Sigma: replica i is at node i, and the first nodes are also clients.
 
-Bounds: no leases, no second questions (`retry` and `resend` 0): nothing waits for a clock, and clocks stand still.
-A `life` is drawn out of two where there is a reset: before it the first, after it the second, since two lives that are
-alike are not what is looked for.
+Bounds: no leases and no retries (`retry` and `resend` are 0), so nothing depends on time and the clocks stand still.
+With resets, a node draws its `life` at random. Here it always draws the number of resets so far, because two equal
+lives are not what these tests are about.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fairgate.protocols.sigma.protocol import Sigma
 from fairgate.protocols.sigma.strawman import Strawman
 from tests.support.sigma_quotient import Lives, Quotient
 
-RESETS = 4  # the place of that budget
+RESETS = 4  # index into the budgets
 
 
 def placed(protocol: type[Strawman]) -> type[Strawman]:
@@ -37,7 +37,7 @@ def placed(protocol: type[Strawman]) -> type[Strawman]:
 
 
 def with_clients(model: Model, state: State, clients: Collection[int]) -> State:
-    """The same in which nobody else asks."""
+    """The state with no requests left for all other nodes."""
     others = [me for me in range(model.n) if me not in clients]
     changed = list(state)
     for me in others:
@@ -46,7 +46,7 @@ def with_clients(model: Model, state: State, clients: Collection[int]) -> State:
 
 
 class SomeAsk(Model):
-    """Of the nodes only these ask; all others are on the way, or play replicas."""
+    """A model in which only the clients make requests. The other nodes forward messages or host replicas."""
 
     def __init__(self, case: Case, protocol: type[Mutex], clients: Collection[int]) -> None:
         self.clients = clients
@@ -67,7 +67,7 @@ class Placement(Lives):
         return self.merged(with_clients(self, super().first(), range(self.clients)))
 
     def successors(self, state: State) -> list[Successor]:
-        """Clocks stand still, and lives are numbered by the resets so far."""
+        """Leaves out ticks, resets of nodes that must keep their memory, and lives other than the resets so far."""
         return [
             (action, self.merged(after), broken)
             for action, after, broken in super().successors(state)
@@ -94,7 +94,7 @@ def placement(
     options: dict[str, Any] | None = None,
     **bounds: Any,
 ) -> Placement:
-    """`merged`: up to what makes no difference, and only nodes that are no clients are reset."""
+    """`merged`: merge equivalent states (sigma_quotient.py) and reset only the last node, which is not a client."""
     lives = bounds.get("resets", 0) + 1
     untimed = {"lease": 0, "retry": 0, "resend": 0, "prime": False, "lives": lives}
     case = Case(

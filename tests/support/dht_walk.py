@@ -1,14 +1,15 @@
-"""Random runs of a protocol on a DHT, in virtual time: every message takes its own random time, so they overtake.
+"""Random runs of a protocol on a DHT in virtual time: latencies are random, so messages overtake each other.
 
     outcome = run(make_stack("sigma", "full"), Spec(nodes=6), seed=7)
 
-Each node asks `requests` times, stays inside for a while, and thinks in between. Messages are lost and doubled, nodes
-lose their memory (`resets`: their replicas, and the request they had), nodes stop for ever (`crashes`: their keys go to
-the next node, with nothing in its memory). Then the faults end, and everybody must come in.
+Each node makes `requests` requests, stays inside for a while, and pauses in between. Messages are lost and duplicated.
+Nodes lose their memory (`resets`: their replicas and the request they had). Nodes stop forever (`crashes`: their keys
+go to the next node, which knows nothing about them). Then the faults end, and every node must enter.
 
-What must hold: at most k inside, counting only those whose permit was not reported lost; grants only to those who wait;
-everybody alive is served in the end. `Outcome.broken` says what did not. A breach is `excused` if, since the first of
-those inside asked, so many replicas lost their memory that k+1 quorums need no longer share one: SG's figure 2.
+What must hold: at most k nodes are inside, not counting those whose permit was reported lost; only waiting nodes are
+granted; every live node is served in the end. `Outcome.broken` names the property that broke. A breach is `excused` if
+too many replicas lost their memory since the first of the nodes inside made its request: so many that k+1 quorums need
+no longer have a replica in common that remembers (SG's figure 2).
 """
 
 from __future__ import annotations
@@ -38,20 +39,20 @@ SECOND = 1_000 * MS
 @dataclass(frozen=True)
 class Spec:
     nodes: int = 5
-    only_clients_ask: bool = False  # nodes that play a replica do not
+    only_clients_ask: bool = False  # nodes that host a replica make no requests
     k: int = 1
-    requests: int = 2  # of each client
-    think: int = 400 * MS  # up to so long before each request
-    stay: int = 100 * MS  # up to so long inside
-    latency: int = 200 * MS  # up to so long for each message
-    late: float = 0.0  # a share of them takes up to ten times as long
+    requests: int = 2  # per client
+    think: int = 400 * MS  # the longest pause before a request
+    stay: int = 100 * MS  # the longest stay inside
+    latency: int = 200 * MS  # the longest latency of a message
+    late: float = 0.0  # share of messages that take up to ten times as long
     fifo: bool = False  # no message overtakes another one between the same two nodes
     loss: float = 0.0
     dup: float = 0.0
     resets: int = 0
     crashes: int = 0
     faults_until: int = 3 * SECOND
-    most_events: int = 60_000  # more are a storm
+    most_events: int = 60_000  # more count as a message storm
     most_time: int = 600 * SECOND
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -92,15 +93,15 @@ class World:
         self.queue: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self.number = itertools.count()
         self.now = 0
-        self.timers: dict[tuple[int, str], int] = {}  # the number of the event that is the timer
+        self.timers: dict[tuple[int, str], int] = {}  # (node, name) -> number of the event that fires it
         self.channels: dict[tuple[int, int], int] = {}  # fifo: when the last message arrives
         self.requests = 0
-        self.waiting: dict[int, tuple[int, int]] = {}  # node -> request, and since when
+        self.waiting: dict[int, tuple[int, int]] = {}  # node -> request, time of the request
         self.inside: dict[int, tuple[int, int]] = {}
         players = {self.ring.successor(key) for key in self.keys} if spec.only_clients_ask else set()
         self.left = {me: spec.requests for me in range(spec.nodes) if me not in players}
         self.down: set[int] = set()
-        self.memories_lost: list[int] = []  # when: one entry for each replica
+        self.memories_lost: list[int] = []  # times, one entry per replica that was lost
         self.outboxes: dict[int, Collected] = {}
         self.nodes: dict[int, Node] = {}
         for me in range(spec.nodes):
@@ -127,7 +128,7 @@ class World:
                 raise Broken(f"hang: nothing moves any more, and nodes {sorted(self.waiting)} wait")
         except Broken as broken:
             self.outcome.broken, _, self.outcome.why = str(broken).partition(": ")
-        except Exception as error:  # a mutant may run into its own assertions
+        except Exception as error:  # for example an assertion in a mutant
             self.outcome.broken, self.outcome.why = type(error).__name__, str(error)
         self.outcome.now = self.now
         return self.outcome
@@ -139,7 +140,7 @@ class World:
         if self.now > self.spec.most_time:
             raise Broken(f"hang: nodes {sorted(self.waiting)} wait after {self.now / SECOND:.0f} s")
 
-    # What happens.
+    # Events.
 
     def start(self, me: int) -> None:
         self.outboxes[me] = Collected(from_floats(self.rng.random))
@@ -177,7 +178,7 @@ class World:
             self.step(me, "timer_due", name)
 
     def forget(self, me: int) -> None:
-        """All that was this node's is gone; what it had asked for is asked again."""
+        """The node's state is lost. If it had a request, it will make it again."""
         self.memories_lost += [self.now for key in self.keys if self.ring.successor(key) == me]
         for timer in [timer for timer in self.timers if timer[0] == me]:
             del self.timers[timer]
@@ -198,7 +199,7 @@ class World:
             self.down.add(me)
             self.ring.remove(me)
 
-    # What a node's effects do.
+    # Effects of nodes.
 
     def do_send(self, me: int, dst: int, msg: Message) -> None:
         self.outcome.messages += 1

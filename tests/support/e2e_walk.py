@@ -1,4 +1,4 @@
-"""Random runs of End-to-End in virtual time: dht_walk's, with cancels, with nodes that join, and on longer ways."""
+"""Random runs of End-to-End in virtual time: those of dht_walk, with cancels, joining nodes and longer routes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WAYS: dict[str, Any] = {
     **{name: LAYERS[name] for name in ("full", "settled_chord", "settled_pastry")},
     "circle": Circle,
 }
-SMALL = {"chord_successors": 1, "chord_fingers": 2, "pastry_b": 1, "pastry_leaves": 2}  # so that ways have several hops
+SMALL = {"chord_successors": 1, "chord_fingers": 2, "pastry_b": 1, "pastry_leaves": 2}  # routes of several hops
 PLAIN = Spec(latency=100 * MS, think=300 * MS, most_events=20_000)
 HARD = Spec(latency=100 * MS, think=600 * MS, faults_until=6 * SECOND, most_events=200_000, most_time=200 * SECOND)
 QUICK = {"lease": 2 * SECOND, "drift": 0, "ping": 300 * MS}
@@ -45,7 +45,7 @@ class Lively(World):
                 return
 
     def owners(self) -> list[list[int]]:
-        """Of each replica's key, as the overlay has it: Pastry's are others than Chord's."""
+        """The owners of each replica's key according to the overlay: Pastry assigns keys differently from Chord."""
         nodes: dict[int, Any] = {me: node for me, node in self.nodes.items() if me not in self.down}
         return [[me for me, node in nodes.items() if node.next_hop(key) == NIL] for key in self.keys]
 
@@ -55,7 +55,7 @@ class Lively(World):
         self.memories_lost = known + [self.now for owners in self.owners() if me in owners]
 
     def join(self, me: int) -> None:
-        """A new node, that owns some keys from now on and knows nothing of them."""
+        """A new node joins. It owns some keys from now on, and knows nothing about them."""
         self.ring.add(me)
         self.left[me] = 1
         self.start(me)
@@ -66,7 +66,7 @@ class Lively(World):
 def one_run(
     protocol: type[Routed], seed: int, spec: Spec = PLAIN, ways: tuple[str, ...] = (), joins: int = 0
 ) -> Outcome:
-    """A small system of random size on a random overlay."""
+    """Run a small system of random size on a random overlay."""
     rng = random.Random(seed)
     way = rng.choice(ways or sorted(WAYS))
     options = {"replicas": rng.choice([3, 4, 5]), **SMALL, **spec.options}

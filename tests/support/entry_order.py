@@ -1,4 +1,7 @@
-"""Orders that papers promise, read off the steps of a run. Neither safety nor liveness: no run ends by them."""
+"""Orders of entry that papers promise, measured from the steps of a run.
+
+They are neither safety nor liveness, so runs do not check them.
+"""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -7,13 +10,13 @@ from fairgate.protocols.fair_k import Child, Token, TokenLocations
 from fairgate.protocols.fair_k_bounded import NumberedChild
 from fairgate.trace.journal import Step
 
-CHILD_TAGS = (Child.tag, NumberedChild.tag)  # of both the last field is who comes next
+CHILD_TAGS = (Child.tag, NumberedChild.tag)  # the last field of both is the node that comes next
 
 
 def places_early(steps: Iterable[Step]) -> list[int]:
-    """Fair-k: of every entry by a queue, past how many it came who were coordinator before it.
+    """Fair-k: for every entry through a queue, how many nodes it overtook that had become coordinator earlier.
 
-    Who takes its own idle token again was no coordinator, and is left out.
+    A node that enters with its own idle token does not become coordinator for that, and is left out.
     """
     queued: list[int] = []
     early = []
@@ -28,11 +31,11 @@ def places_early(steps: Iterable[Step]) -> list[int]:
 
 
 def most_turns_past(steps: Iterable[Step]) -> int:
-    """The most times that one node came in by a queue while another one waited for the same turn.
+    """The most times that one node entered through a queue while another one waited for the same request.
 
-    First come first served leaves two: a request that was there before, and one that was under way at the same time.
+    First come first served allows two: a request that was queued before, and one that was in flight at the same time.
     """
-    past: dict[int, Counter[int]] = {}  # who waits -> how often the others came in meanwhile
+    past: dict[int, Counter[int]] = {}  # waiting node -> how often each other node has entered meanwhile
     most = 0
     for step in steps:
         if step.event == "acquire":
@@ -52,11 +55,11 @@ def came_by_queue(step: Step, effect: tuple[object, ...]) -> bool:
 
 
 def most_entries_past(steps: Iterable[Step]) -> int:
-    """Fair-k, bounded or not: the most times that one node came in while another one had a turn that had not come.
+    """Fair-k, bounded or not: the most times that one node entered while another one was queued for its turn.
 
-    A turn is given when Child is sent for it, and has come with the token. That of a cancelled request counts as well.
+    A node is queued when a Child is sent for it, and its turn comes with the token. Turns of cancelled requests count.
     """
-    past: dict[int, Counter[int]] = {}  # who has a turn -> how often the others came in since
+    past: dict[int, Counter[int]] = {}  # queued node -> how often each other node has entered since
     most = 0
     for step in steps:
         if turn_came(step):
@@ -72,7 +75,7 @@ def most_entries_past(steps: Iterable[Step]) -> int:
 
 
 def turn_came(step: Step) -> bool:
-    """By a token, or because its own idle token is the one before it."""
+    """Did the node's turn come, with a token or because it was queued behind its own idle token?"""
     if step.event != "message":
         return False
     kind = str(step.message[0])

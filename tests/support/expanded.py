@@ -1,4 +1,4 @@
-"""What must hold of an expanded module (tools/expand.py). Each check answers one line for each thing that is wrong."""
+"""Checks of expanded modules (tools/expand.py). Each check returns one line per mistake that it finds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fairgate.sim.config import Config
 from fairgate.sim.run import simulate
 
 SRC = Path(fairgate.__file__).parents[1]
-ALONE = {  # protocols with one module each
+ALONE = {  # protocols that consist of a single module
     "fair_k": "FairK",
     "fair_k_bounded": "FairKBounded",
     "naimi_trehel": "NaimiTrehel",
@@ -45,7 +45,7 @@ def functions(tree: ast.Module) -> set[tuple[int, str]]:
 
 
 def statements(tree: ast.Module) -> set[tuple[int, type]]:
-    """Inside of functions: where they are, and what kind they are."""
+    """The statements inside functions: (line, kind)."""
     found = set()
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef):
@@ -54,7 +54,7 @@ def statements(tree: ast.Module) -> set[tuple[int, type]]:
 
 
 def moved_lines(expand: ModuleType, name: str) -> list[str]:
-    """A traceback must name the line of the source."""
+    """Functions and statements on another line than in the source: a traceback must name the source's line."""
     before = ast.parse(project(expand).source_of(name).read_text())
     after = ast.parse(expanded(expand, name).py())
     lost = sorted(functions(before) - functions(after)) + sorted(map(str, statements(before) - statements(after)))
@@ -69,7 +69,7 @@ def outcome(protocol: str, options: dict[str, Any]) -> Any:
 
 
 def loaded(expand: ModuleType, protocol: str) -> ModuleType:
-    """The expanded module, run as Python, on the expanded module of its base."""
+    """The expanded module, run as Python on top of the expanded module of its base."""
     base = PROTOCOLS[protocol].__bases__[0].__module__
     if not base.startswith("fairgate.protocols."):
         return load_mutant(expanded(expand, f"fairgate.protocols.{protocol}").py(), "expanded")
@@ -86,7 +86,7 @@ def described(cls: type) -> list[tuple[str, str, tuple[str, ...]]]:
 
 
 def other_outcomes(expand: ModuleType, protocol: str) -> list[str]:
-    """The expanded text is still Python: run as such, it must do what the source does."""
+    """The expanded text is still Python. Run as such, it must give the same results as the source."""
     module = loaded(expand, protocol)
     original = PROTOCOLS[protocol]
     wanted = outcome(protocol, {})
@@ -99,7 +99,7 @@ def other_outcomes(expand: ModuleType, protocol: str) -> list[str]:
 
 
 def wrong_text(expand: ModuleType, name: str) -> list[str]:
-    """What a reader of the expanded module and its .pxd would object to."""
+    """Decorators that are left, and function bodies that Cython would not compile to C."""
     module = expanded(expand, name)
     tree, pxd = ast.parse(module.py()), module.pxd_text()
     written = functions(ast.parse(project(expand).source_of(name).read_text()))
@@ -116,18 +116,18 @@ def wrong_in(function: ast.FunctionDef, pxd: str) -> list[str]:
     found = []
     for one in ast.walk(function):
         if isinstance(one, ast.Return) and one.value is None:
-            found.append("returns nothing, and C wants a number")
+            found.append("has a bare return, but the C function returns a number")
         if isinstance(one, ast.Constant) and type(one.value) is int and abs(one.value) >= 1 << 31:
-            found.append("has a literal that Cython takes for a Python object")
+            found.append("has an integer that Cython treats as a Python object")
         if isinstance(one, ast.Lambda | ast.GeneratorExp) and f" {function.name}(" in pxd:
-            found.append("is a closure, and the .pxd says it is C")
+            found.append("contains a closure, but the .pxd declares it as C")
         if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and one.target.id not in typed(function):
-            found.append(f"{one.target.id} is annotated and has no C type")
+            found.append(f"{one.target.id} is annotated but has no C type")
     return found
 
 
 def typed(function: ast.FunctionDef) -> dict[str, str]:
-    """Of its decorator `cython.locals`."""
+    """The types in its decorator `cython.locals`."""
     return {
         keyword.arg or "": ast.unparse(keyword.value)
         for decorator in function.decorator_list
@@ -137,7 +137,7 @@ def typed(function: ast.FunctionDef) -> dict[str, str]:
 
 
 def wrong_types(expand: ModuleType) -> list[str]:
-    """Of the local variables of one function, and of functions that cannot be C."""
+    """Checks the types of one function's local variables, and that functions which cannot be C are recognised."""
     tree = ast.parse(expanded(expand, "fairgate.protocols.fair_k").py())
     assign = next(one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == "assign")
     found = [] if typed(assign) == {"a": "tuple", "c": "cython.longlong"} else [f"assign: {typed(assign)}"]
@@ -150,7 +150,7 @@ def wrong_types(expand: ModuleType) -> list[str]:
 
 
 def unreported(expand: ModuleType, protocol: str) -> list[str]:
-    """Loaded, it must have told what its decorators would have noted, and must check what it decodes."""
+    """When loaded, it must register what its decorators would have registered, and must check what it decodes."""
     module = loaded(expand, protocol)
     cls = getattr(module, ALONE[protocol])
     found = [] if described(cls) == described(PROTOCOLS[protocol]) else [f"{protocol}: other fields"]

@@ -1,8 +1,8 @@
-"""The law of the contract, held after every step: a node loaded from a key goes on exactly as the original.
+"""Checks the law of the contract after every step: a node loaded from a key behaves exactly like the original.
 
-`Lawful` is a hand-driven network in which every step is taken twice, by the node and by a clone that
-was made of its key just before, has another clock, and is thrown away afterwards. A breach raises
-`Lawless`, whose text begins with what broke: state, clone, effects, message.
+`Lawful` is a ManualNetwork in which every step is taken twice: by the node, and by a clone that was just made from its
+key. The clone has another clock, and is discarded after the step. A breach raises `Lawless`, whose text begins with
+what broke: state, clone, effects, message.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fairgate.scenario.manual import Violation
 from fairgate.walks.lossy import Clocks, LossyNetwork, one_move, random_system
 from fairgate.walks.stacks import Stack
 
-OTHER_CLOCK = 7_000_000_007  # how far a clone's clock is from the original's: a key outlives its clock
+OTHER_CLOCK = 7_000_000_007  # how far a clone's clock is ahead: a key must not depend on the clock
 
 
 class Lawless(AssertionError):
@@ -30,7 +30,7 @@ class Lawless(AssertionError):
 
 
 class Recorded(Collected):
-    """Remembers the effects that were drained last, and the choices made on the way to them."""
+    """Remembers the effects that were drained last, and the choices that led to them."""
 
     def __init__(self, chooser: Chooser) -> None:
         Collected.__init__(self, self.record)
@@ -74,7 +74,10 @@ class Lawful(LossyNetwork):
             check_message(msg, key)
 
     def clone(self, me: int) -> Node:
-        """Made of the node's key, and again of that key as a journal gives it back, with lists for tuples."""
+        """A clone made from the node's key after a round trip through JSON, with lists in place of tuples.
+
+        A clone made from the key itself is checked as well.
+        """
         key = self.nodes[me].key()
         only_plain(key)
         same("clone: loaded", self.loaded(me, key).key(), key)
@@ -83,7 +86,7 @@ class Lawful(LossyNetwork):
         return clone
 
     def loaded(self, me: int, key: Key) -> Node:
-        """Its timers, armed again by `load`, go where nobody looks."""
+        """A node loaded with the key. The timers that `load` arms are ignored."""
         node = self.make(me, self.setup, Collected())
         node.now = self.nodes[me].now + OTHER_CLOCK
         node.load(key)
@@ -104,16 +107,16 @@ def same(what: str, mine: Key, original: Key) -> None:
 
 
 def check_message(msg: Message, key: Key) -> None:
-    """It was not changed by being handled, and comes out of the wire as it went in."""
+    """The message was not changed by its receiver, and survives encoding and decoding."""
     only_plain(key)
     if msg.key() != key:
-        raise Lawless(f"message: {key} became {msg.key()} in its receiver's hands")
+        raise Lawless(f"message: its receiver changed {key} to {msg.key()}")
     if decode(key) != msg or decode(json.loads(json.dumps(key))) != msg:
         raise Lawless(f"message: {msg} is decoded as {decode(key)}")
 
 
 def law_walks(stack: Stack, seeds: range, lossy: bool = False, steps: int = 120) -> None:
-    """Walks that care for nothing but the law: a literal version of a protocol may break its properties."""
+    """Random walks that check only the law. Violations are ignored: a literal protocol may break its properties."""
     for seed in seeds:
         rng = random.Random(seed)
         setup, clocks = random_system(stack, rng)

@@ -1,7 +1,8 @@
-"""Random runs of protocols on rings that learn, in virtual time: nodes join, leave and crash while others ask.
+"""Random runs of protocols on self-organising rings, in virtual time: nodes join, leave and crash under load.
 
-All nodes but the joiners gather first, each through a contact; when the ring is whole, the work begins. Joiners and
-leavers ask for nothing. A leaver stays for a while and passes on what comes to it. `walks/dht.py` has the rest.
+First all nodes except the joiners form a ring, each through a contact. When the ring is complete, the work begins.
+Joiners and leavers make no requests. A leaver stays for a while and forwards the messages it gets. The rest is as in
+`walks/dht.py`.
 """
 
 from __future__ import annotations
@@ -23,15 +24,18 @@ from fairgate.overlay.titles import Titled
 from fairgate.scenario.manual import Violation
 from fairgate.walks.dht import MS, SECOND, Conditions, DhtRun, RunSummary
 
-PERIOD = 1 * SECOND  # of the upkeep; a round trip takes 0.4 s at most
-LINGER = 30 * SECOND  # how long who has left passes on what comes
+PERIOD = 1 * SECOND  # of the ring's upkeep; a round trip takes at most 0.4 s
+LINGER = 30 * SECOND  # how long a node that has left forwards messages
 LEASE = 3 * SECOND
 SMALL_TABLES = {"chord_successors": 3, "chord_fingers": 2, "pastry_b": 1, "pastry_leaves": 4}
 LIVING: dict[str, type[Titled]] = {"chord": Chord, "pastry": Pastry}
 
 
 class Untitled:
-    """Whoever believes to own a key serves it, and nothing moves with it: what titles are good for."""
+    """An overlay without titles, to show what they are for.
+
+    Any node that believes it owns a key serves it, and no state moves with the key.
+    """
 
     def arrive(self: Any, src: int, msg: Any) -> None:
         Overlay.arrive(self, src, msg)
@@ -55,16 +59,16 @@ class LivingRun(DhtRun):
     nodes: dict[int, Any]  # type: ignore[assignment]
 
     def __init__(self, make: MakeNode, setup: Setup, conditions: Conditions, rng: random.Random) -> None:
-        super().__init__(make, setup, replace(conditions, until=0), rng)  # nothing is lost before the ring is whole
+        super().__init__(make, setup, replace(conditions, until=0), rng)  # no faults before the ring is complete
         self.until = conditions.until
         self.gathering = [me for me in setup.members if me not in self.joiners]
         self.opened = False
         self.parted: set[int] = set()
 
-    # Who comes and goes.
+    # Membership.
 
     def join(self, me: int) -> None:
-        """Through anybody who is on the ring; again, if that one was gone."""
+        """Join through a random node of the ring, and retry in case that node was gone."""
         if me not in self.crashed and me not in self.parted and not self.nodes[me].joined:
             there = self.there()
             self.step(me, "on_join", self.rng.choice(there) if there else me)
@@ -88,7 +92,7 @@ class LivingRun(DhtRun):
             self.join(me)
 
     def ranges_changed(self) -> None:
-        """They find out by themselves."""
+        """A no-op: these overlays find out by themselves."""
 
     # The run.
 
@@ -129,7 +133,7 @@ class LivingRun(DhtRun):
             if self.opened and not self.waiting and not self.inside and not any(self.left.values()):
                 break
         if not self.opened:
-            raise Violation(f"ring: it is not whole at {self.now / SECOND:.1f} s")
+            raise Violation(f"ring: still incomplete at {self.now / SECOND:.1f} s")
         if self.waiting:
             raise Violation(f"liveness: nodes {sorted(self.waiting)} wait at {self.now / SECOND:.1f} s")
         self.summary.marks = self.marks

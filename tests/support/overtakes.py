@@ -1,4 +1,4 @@
-"""How often one node comes in while another one of fair_k_bounded has its turn and waits, in every run of a case."""
+"""Counts overtakes in fair_k_bounded: how often one node enters while another is queued, over all runs of a case."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from fairgate.check.model import Model, State
 from fairgate.core.ids import NIL
 from fairgate.protocols.fair_k import TokenLocations
 
-TURN = 14  # its place in the key
+TURN = 14  # its index in the key
 
 
 def bound(n: int, k: int, reentry: int) -> int:
-    """What papers/fair_k.md says of it."""
+    """The bound that papers/fair_k.md gives."""
     return (reentry + 1) * (1 + (k - 1) * (n - 1))
 
 
 def most_past(model: Model, waiter: int, other: int) -> int:
-    """In all runs, however few lead there."""
+    """The most times that `other` enters while `waiter` has its turn, over all runs."""
     found = [(model.first(), 0)]
     seen = set(found)
-    for state, past in found:  # grows meanwhile
+    for state, past in found:  # the list grows during the loop
         for _, after, broken in model.successors(state):
             assert not broken
             count = past + came_in(model, state, after, other) if has_turn(model, after, waiter) else 0
@@ -33,7 +33,7 @@ def came_in(model: Model, state: State, after: State, me: int) -> bool:
 
 
 def has_turn(model: Model, state: State, me: int) -> bool:
-    """It waits, and was told its turn, or is about to be."""
+    """Does the node wait with a turn in the queue, which it knows or will learn from a message in flight?"""
     if phase(model, state, me) != "waiting":
         return False
     under_way = [model.things[message] for message in state[model.at_flight :]]

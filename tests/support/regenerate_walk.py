@@ -1,4 +1,4 @@
-"""Random walks of a gate above `regenerate`: nodes die, each survivor hears of it in its own time, people give up."""
+"""Random walks of a gate above `regenerate`: nodes crash, survivors learn of it later, and requests are cancelled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.law import Lawful
 
 
 class Mortal(LossyNetwork):
-    """As LossyNetwork, and tells views; those that were not told yet stand in line for each node."""
+    """A LossyNetwork with views. Each node has a queue of views that it has not been told yet."""
 
     def begin(self, rng: random.Random) -> None:
         self.rng = rng
@@ -41,7 +41,7 @@ class Mortal(LossyNetwork):
 
 
 class LawfulMortal(Mortal, Lawful):
-    """Every step is taken by a clone as well, which was loaded from the node's key. The dead have none."""
+    """Checks the law as well (law.py): a clone loaded from the node's key takes every step too."""
 
     def step(self, me: int, call: str, *arguments: Any) -> None:
         if me not in self.crashed:
@@ -55,7 +55,7 @@ def mortal_walk(
     kind: Callable[..., Mortal] = Mortal,
     options: dict[str, Any] | None = None,
 ) -> Mortal:
-    """Breaches raise Violation; at the end all survivors have been served."""
+    """One walk. Raises Violation on a breach, or if a survivor is not served in the end."""
     rng = random.Random(seed)
     n = rng.randint(3, 6)
     k = rng.randint(1, n - 2) if protocol.about.many else 1

@@ -1,7 +1,8 @@
-"""Overlays in virtual time: nodes that join, leave and crash, messages that overtake each other.
+"""Overlays in virtual time: nodes join, leave and crash, and messages overtake each other.
 
-A small queue of events, so that thousands of nodes run in a test. What they carry is a `Witness`, which writes down
-what the overlay tells it. `settled_breaches` compares every table with the one that follows from who is there.
+The event queue is small and fast, so that a test can run thousands of nodes. Above each overlay node is a `Witness`,
+which records what the overlay tells it. `settled_breaches` compares every routing table with the ideal one for the
+current members.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ from fairgate.overlay.table import Table
 
 MS = 1_000_000
 PERIOD = 1_000 * MS  # of the upkeep in these tests
-QUICK, SLOW = 5 * MS, 100 * MS  # messages take between the two
+QUICK, SLOW = 5 * MS, 100 * MS  # the shortest and longest latency of a message
 
 
 @message("test.parcel")
 class Parcel(Keyed):
-    """Something that is on its way to the owner of a key; it has come so far by these nodes."""
+    """A test message to the owner of a key."""
 
     number: int
 
 
 class Witness(Rider):
-    """Carried by every node: says what the overlay told it."""
+    """The rider of every overlay node: records what the overlay tells it."""
 
     def __init__(self, me: int, setup: Setup, out: Any) -> None:
         Rider.__init__(self, me, setup, out)
@@ -49,7 +50,7 @@ class Witness(Rider):
         self.ranges: list[tuple[int, int]] = []
 
     def on_acquire(self, request: int) -> None:
-        """A request is a parcel to a key that follows from its number: how the generic walks move this node."""
+        """Send a parcel to a key derived from the request's number. The generic walks drive this node so."""
         self.out.route(Parcel(0, place_of(~request & 0xFFFF), request))
 
     def on_release(self, request: int) -> None:
@@ -81,12 +82,12 @@ class Witness(Rider):
 
 
 class Wire(Outbox):
-    """What a node says goes into the queue."""
+    """The outbox of a node: puts its effects into the event queue."""
 
     def __init__(self, world: World, me: int) -> None:
         self.world = world
         self.me = me
-        self.set: dict[str, int] = {}  # timer -> the number of the event that fires it
+        self.set: dict[str, int] = {}  # timer -> number of the event that fires it
 
     def send(self, dst: int, msg: Message) -> None:
         self.world.sent[msg.tag] += 1
@@ -106,10 +107,10 @@ class Wire(Outbox):
 
 
 class World:
-    """Its clock, its queue, and the nodes that are there."""
+    """The clock, the event queue and the live nodes."""
 
     def __init__(self, layer: Any, base: int, seed: int, options: Options | None = None) -> None:
-        """The first `base` ids are a ring from the start."""
+        """Nodes 0 to `base` - 1 form a ring from the start."""
         self.rng = random.Random(seed)
         self.layer = over(layer, Witness)
         self.setup = Setup(tuple(range(base)), options={"overlay_upkeep": PERIOD, **(options or {})})
@@ -120,8 +121,8 @@ class World:
         self.wires: dict[int, Wire] = {}
         self.sent: Counter[str] = Counter()
         self.marks: Counter[str] = Counter()
-        self.parcels: dict[int, tuple[int, int]] = {}  # number -> (key, who sent it)
-        self.newest = 1_000_000  # the id of who joined last
+        self.parcels: dict[int, tuple[int, int]] = {}  # number -> (key, sender)
+        self.newest = 1_000_000  # the id of the node that joined last
         for me in range(base):
             self.make(me)
             self.step(me, "on_start")
@@ -152,27 +153,27 @@ class World:
             if done():
                 return
             self.one()
-        raise AssertionError(f"it did not come to that in {most} events")
+        raise AssertionError(f"the condition was not met within {most} events")
 
     def one(self) -> None:
-        """The next event."""
+        """Process the next event."""
         self.now, number, me, call, arguments = heappop(self.queue)
         if me not in self.nodes:
-            return  # gone
+            return  # the node is gone
         if call == "crash":
             self.crash(me)
             return
         if call == "timer_due":
             timers = self.wires[me].set
             if timers.get(arguments[0]) != number:
-                return  # set again, or cancelled
+                return  # the timer was set again, or cancelled
             del timers[arguments[0]]
         self.step(me, call, *arguments)
 
     def periods(self, count: int) -> None:
         self.run(count * PERIOD)
 
-    # Who is there.
+    # Membership.
 
     def make(self, me: int) -> None:
         self.wires[me] = Wire(self, me)
@@ -184,13 +185,13 @@ class World:
         self.step(me, "on_join", contact)
 
     def join_again(self) -> None:
-        """Those whose contact has gone before they were on the ring try another one."""
+        """Nodes whose contact disappeared before they had joined try another one."""
         for me, node in sorted(self.nodes.items()):
             if not node.joined and node.contact not in self.nodes:
                 self.step(me, "on_join", self.rng.choice(self.members()))
 
     def leave(self, me: int) -> None:
-        """It says so, and stays long enough to pass on what is under way to it."""
+        """The node announces that it leaves, and stays long enough to forward messages in flight to it."""
         self.step(me, "on_leave")
         self.push(2 * SLOW, me, "crash", ())
 
@@ -200,7 +201,7 @@ class World:
     def members(self) -> list[int]:
         return sorted(me for me, node in self.nodes.items() if node.joined)
 
-    # What is asked of them.
+    # Parcels and lookups.
 
     def send_parcel(self, me: int, key: int) -> int:
         number = len(self.parcels)
@@ -218,7 +219,7 @@ class World:
         node.finish_step()
 
     def delivered(self) -> dict[int, list[int]]:
-        """Number of a parcel -> the nodes that got it."""
+        """Parcel number -> the nodes that received it."""
         found: dict[int, list[int]] = {}
         for me, node in self.nodes.items():
             for number in node.rider.delivered:
@@ -226,7 +227,7 @@ class World:
         return found
 
     def churn(self, plan: str, pause: float) -> None:
-        """One letter after the other: j a node joins, l one leaves, c one crashes; so many periods lie between them."""
+        """One change per letter: j a node joins, l one leaves, c one crashes; `pause` is the mean gap in periods."""
         for what in plan:
             self.run(int(self.rng.expovariate(1 / (pause * PERIOD))))
             self.join_again()
@@ -238,7 +239,7 @@ class World:
                 (self.leave if what == "l" else self.crash)(me)
 
     def rest(self, most: int) -> int:
-        """Until all have joined and every table is settled: how many periods that took, `most` if it never was."""
+        """Run until all nodes have joined and every table is settled; returns the periods this took, at most `most`."""
         for count in range(most):
             if not settled_breaches(self) and len(self.members()) == len(self.nodes):
                 return count
@@ -247,7 +248,7 @@ class World:
         return most
 
     def hops(self) -> float:
-        """How many nodes a parcel went through, the owner not counted, on average."""
+        """The average number of nodes that a parcel passed through, not counting the owner."""
         return sum(len(node.rider.forwarded) for node in self.nodes.values()) / len(self.parcels)
 
 
@@ -266,27 +267,27 @@ def pastry_owner(members: list[int], key: int) -> int:
 
 
 def wrong_parcels(world: World, owner: Any) -> list[str]:
-    """Every parcel came once, to the owner."""
+    """The parcels that did not arrive exactly once, at the owner of their key."""
     members, delivered = world.members(), world.delivered()
     return [
-        f"parcel {number} from {src} to {key:x} came to {delivered.get(number)}, not to {owner(members, key)}"
+        f"parcel {number} from {src} to {key:x} arrived at {delivered.get(number)}, not at {owner(members, key)}"
         for number, (key, src) in world.parcels.items()
         if delivered.get(number) != [owner(members, key)]
     ]
 
 
 def settled_breaches(world: World) -> list[str]:
-    """Where what a node has learned is not what follows from who is there."""
+    """The differences between what nodes have learned and the ideal tables for the current members."""
     ring = Ring(tuple(world.members()))
     found = []
     for me in world.members():
         node = world.nodes[me]
         kept = node.table
         if node.titles != node.owned():
-            found.append(f"titles of {me}: {node.titles}, it owns {node.owned()}")
+            found.append(f"titles of {me}: {node.titles}, but it owns {node.owned()}")
         for what, mine, settled in compared(kept, ring):
             if mine != settled:
-                found.append(f"{what} of {me}: {mine}, settled {settled}")
+                found.append(f"{what} of {me}: {mine}, should be {settled}")
     return found
 
 
@@ -318,7 +319,7 @@ def leaves(table: Any, side: int) -> list[int]:
 
 
 def caught(layer: Any, owner: Any, options: Options, seeds: int = 3) -> str:
-    """What breaks in rings of this overlay that come to rest and then deliver parcels, or "" if nothing does."""
+    """What breaks in rings of this overlay, which must settle after churn and then deliver parcels, or ""."""
     for seed in range(seeds):
         world = World(layer, 14, seed, options)
         try:
@@ -336,7 +337,7 @@ def caught(layer: Any, owner: Any, options: Options, seeds: int = 3) -> str:
 
 
 def routes_wrong(make: Callable[[int, Ring], Any], owner: Any, members: int = 300, routes: int = 500) -> str:
-    """What breaks on the routes of settled tables, or "" if nothing does."""
+    """What breaks on routes over settled tables, or ""."""
     rng = random.Random(members)
     ids = rng.sample(range(10_000), members)
     ring = Ring(tuple(ids))

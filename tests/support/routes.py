@@ -1,4 +1,4 @@
-"""Overlays for tests: routes that are long, or drawn by hand."""
+"""Overlays for tests, with long routes or with routes that the test defines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairgate.overlay.ring import ring_of
 
 
 class Circle(Overlay):
-    """Everybody knows the next node only: a message goes round to the first node at or after its key."""
+    """Each node knows only its successor: a message goes around the ring to the first node at or after its key."""
 
     def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeNode) -> None:
         self.ring = ring_of(setup)
@@ -34,7 +34,7 @@ class Circle(Overlay):
 
 
 class Drawn(Overlay):
-    """The option `routes` says for each replica where each node sends what is for it; who is not in it, owns it."""
+    """The option `routes` maps, per replica, each node to its next hop. A node that is not in the map is the owner."""
 
     def next_hop(self, key: int) -> int:
         keys: tuple[int, ...] = self.setup.options["keys"]

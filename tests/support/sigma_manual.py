@@ -1,4 +1,4 @@
-"""Sigma and the strawman moved by hand: replica i is at node i, the clients are the nodes after them."""
+"""Sigma and the strawman on a ManualNetwork: replica i is at node i, and the clients are the nodes after those."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def node(network: ManualNetwork, me: int) -> Any:
 
 
 def move(network: ManualNetwork, src: int, dst: int, kind: type[Message] = Message) -> None:
-    """Deliver the oldest message of that kind between the two."""
+    """Deliver the oldest message of that kind from `src` to `dst`."""
     network.deliver(
         next(at for at, f in enumerate(network.flight) if (f.src, f.dst) == (src, dst) and isinstance(f.msg, kind))
     )
 
 
 def ask(network: ManualNetwork, client: int, *replicas: int) -> None:
-    """The client asks; its REQUESTs reach these replicas, and the answers come back."""
+    """The client makes a request. Its REQUESTs reach these replicas, and it receives their answers."""
     network.acquire(client)
     reach(network, client, *replicas)
 
@@ -57,6 +57,6 @@ def sent(network: ManualNetwork) -> list[str]:
 
 
 def replica(network: ManualNetwork, i: int) -> tuple[int, list[int]]:
-    """Its owner and its queue."""
+    """The owner of replica `i`, and the clients in its queue."""
     rep = node(network, i).replicas[i]
     return rep.Cowner, [w.client for w in rep.Queue]

@@ -1,26 +1,29 @@
-"""States of Sigma that differ only in what makes no difference: one of them stands for all.
+"""Merges equivalent states of Sigma: each state is replaced by one representative of its class.
 
-It is for cases without leases and second questions, with replicas that stay where they are, and resets of one node
-that is no client. Then a client sends one REQUEST of each request to each replica. What is left out, and why nobody can
-tell:
+This is valid for cases without leases and retries, with replicas that do not move, and with resets of only one node,
+which is not a client. In such cases a client sends, for each request, one REQUEST to each replica. The representative
+leaves out the following, and no node can tell the difference:
 
-- A RELEASE that the replica has no use for, now or later: it knows no such request, and none is under way to it; or
-  another RELEASE of the same is under way, and no REQUEST that could come between the two.
-- A YIELD of a vote that is no more: votes are numbered, and no number comes twice.
-- A RESPONSE to a request that is over, if the RELEASE that a vote is answered with would be such a useless one.
-- A RESPONSE that another one of the same incarnation has overtaken (`is_old`): the REQUEST has been there, and the
-  RELEASE that is sent in the end comes after it.
-- A RESPONSE to who is inside, for the same reason: no replica takes a vote back, and one that has lost its memory says
-  nothing to who does not ask.
-- Whether anything has happened to a node yet: its first message makes it draw its life, and here it has one choice.
-- What a client knows of the replicas while it is inside, or asks for nothing. Where they are: they do not move. Who has
-  not answered yet: nobody is asked again.
-- Lamport's clocks, once nobody will ask any more. Until then a RESPONSE is left out only if its clock is no news.
-- The numbers of RESPONSEs and votes, but for their order at one client: they are compared, and the next is above all.
-- Timestamps, but for the order of (timestamp, client), once nobody will ask any more: nothing else is compared.
+- A RELEASE that is of no use to the replica, now or later. Either the replica does not know the request and no REQUEST
+  for it is in flight; or another such RELEASE is in flight, and no REQUEST that could arrive between the two.
+- A YIELD of a vote that is no longer given. Votes are numbered, and numbers are never reused.
+- A RESPONSE to a request that is over, if the RELEASE with which the client would answer a vote is useless as above.
+- A RESPONSE that a later one of the same incarnation has overtaken (`is_old`). The REQUEST has arrived, and the
+  client's final RELEASE comes after it.
+- A RESPONSE to a client that is inside, for the same reason. No replica takes back a vote, and a replica that lost its
+  memory sends nothing to a client that makes no request.
+- Whether a node has received anything yet. Its first message makes it draw its life, and here it has only one choice.
+- What a client knows about the replicas while it is inside or idle. Where they are, since they do not move. Which of
+  them have not answered, since no REQUEST is repeated.
+- Lamport clocks, once no client will make another request. Before that, a RESPONSE is left out only if it does not
+  advance the client's clock.
+- The numbers of RESPONSEs and votes, except for their order at each client: they are only compared, and the next one is
+  higher than all others.
+- Timestamps, except for the order of (timestamp, client), once no client will make another request: nothing else is
+  compared.
 
-`tests/check/test_sigma.py` holds it to that: the steps from a state, and from the one that stands for it, lead
-to states that the same ones stand for.
+`tests/check/test_sigma.py` checks this: the steps from a state and from its representative lead to states with the same
+representatives.
 """
 
 from __future__ import annotations
@@ -35,27 +38,27 @@ from fairgate.core.units import NEVER
 from fairgate.protocols.sigma.votes import Release
 
 REQUEST, RELEASE, YIELD, RESPONSE = "sg.request", "sg.release", "sg.yield", "sg.response"
-# Where things stand in keys (replica.py, strawman.py) and in messages (votes.py).
-INSIDE, LIFE, CLOCK, REPLICAS, TS, STARTED, RESP = 3, 4, 5, 7, 8, 9, 10  # of a node
-AT, CLIENT, M_TS = 3, 4, 6  # of every message: the replica's number first
+# Indexes of fields in keys (replica.py, strawman.py) and in messages (votes.py).
+INSIDE, LIFE, CLOCK, REPLICAS, TS, STARTED, RESP = 3, 4, 5, 7, 8, 9, 10  # in the key of a node
+AT, CLIENT, M_TS = 3, 4, 6  # in every message: the replica's number, the client, the timestamp
 Y_INC, Y_GRANT = 7, 8
 R_NODE, R_INC, R_SEQ, R_GRANT, R_OWNER, R_OWNER_TS, R_CLOCK = 8, 9, 10, 11, 12, 13, 14
 
-TOP = 99  # the number of a node's last RESPONSE: above all that are left
+TOP = 99  # stands for the number of a node's last RESPONSE: higher than all ranks
 
-Who = tuple[int, int, int]  # a node, its incarnation, and a client: numbers are compared by one client only
+Who = tuple[int, int, int]  # a node, its incarnation, and a client: only that client compares the numbers
 Stamp = tuple[int, int]  # timestamp and client
 
 
 class Lives(Model):
-    """A model in which it is known which life a node draws."""
+    """A model that determines which life a node draws."""
 
     def life(self, state: State, me: int) -> int:
         raise NotImplementedError
 
 
 class Used:
-    """The numbers that a thing has in it."""
+    """The numbers and timestamps that occur in a thing."""
 
     def __init__(self) -> None:
         self.seqs: dict[Who, set[int]] = {}
@@ -74,12 +77,12 @@ class Quotient:
         self.model = model
         self.things = model.things
         self.known: dict[int, Used] = {}
-        self.orders: dict[Any, int] = {}  # each order of numbers once
+        self.orders: dict[Any, int] = {}  # sorted numbers -> an index that identifies them
         self.renumbered: dict[tuple[int, ...], int] = {}
         self.touched = [self.after_nothing(me) for me in range(model.n)]
 
     def after_nothing(self, me: int) -> dict[int, int]:
-        """By the life that it draws, what a useless RELEASE makes of a node that nothing has happened to yet."""
+        """For each life that a new node may draw, its key after a useless RELEASE, its first message."""
         release = Release(0, place_of(me), me, me, 0, 0).key()
         message = self.model.table.number("message", (me, me, release))
         return {outcome.choices[0]: outcome.key for outcome in self.model.steps.deliver(self.model.fresh[me], message)}
@@ -98,7 +101,7 @@ class Quotient:
         return (*after[: model.n], *state[model.n : model.at_flight], *messages)
 
     def ranked(self, things: list[int], asking: bool) -> list[int]:
-        """The things with their numbers replaced by how many smaller ones there are."""
+        """The things with their numbers and timestamps replaced by their ranks."""
         seqs: dict[Who, set[int]] = {}
         stamps: set[Stamp] = set()
         used = [self.used(thing) for thing in things]
@@ -143,11 +146,11 @@ class Quotient:
         return number("key", (me, with_gate(key, renumber.node(me, gate_of(key)))))
 
 
-# What makes a difference.
+# Which messages make a difference.
 
 
 def live(flight: list[tuple[int, Key]], gates: list[Key], asking: bool) -> list[int]:
-    """The messages that do, by number."""
+    """The numbers of the messages that make a difference."""
     left: list[Key] = []
     numbers = []
     for number, m in sorted(flight, key=what_counts_first):
@@ -165,12 +168,12 @@ def live(flight: list[tuple[int, Key]], gates: list[Key], asking: bool) -> list[
 
 
 def what_counts_first(message: tuple[int, Key]) -> int:
-    """What the others are judged by."""
+    """Sort key: whether a message makes a difference depends only on those before it in this order."""
     return (REQUEST, RELEASE, YIELD, RESPONSE).index(message[1][0])
 
 
 def is_late(gates: list[Key], m: Key, left: list[Key]) -> bool:
-    """A RESPONSE that another one has overtaken, or to a request that is over and needs no further RELEASE."""
+    """Was this RESPONSE overtaken by another one, or is its request over and in need of no further RELEASE?"""
     gate = gates[m[CLIENT]]
     if gate[TS] != m[M_TS]:
         return not m[R_GRANT] or is_useless(gates, m, left)
@@ -179,14 +182,14 @@ def is_late(gates: list[Key], m: Key, left: list[Key]) -> bool:
 
 
 def is_useless(gates: list[Key], m: Key, left: list[Key]) -> bool:
-    """A RELEASE of the request that this message is about: does nobody wait for it, or is one under way?"""
+    """Would a RELEASE of this message's request be of no use, because none is needed or one is already in flight?"""
     if is_asked(m, left):
         return False
     return not has(gates[m[AT]], m) or any(other[0] == RELEASE and same(other, m) for other in left)
 
 
 def is_asked(m: Key, left: list[Key]) -> bool:
-    """Is a REQUEST under way that such a RELEASE would end?"""
+    """Is a REQUEST in flight that such a RELEASE would end?"""
     return any(
         other[0] == REQUEST and other[AT] == m[AT] and other[CLIENT] == m[CLIENT] and other[M_TS] <= m[M_TS]
         for other in left
@@ -206,7 +209,7 @@ def has(gate: Key, m: Key) -> bool:
 
 
 def is_current(gate: Key, m: Key) -> bool:
-    """Is it the vote that the replica has given?"""
+    """Does this YIELD name the vote that the replica has currently given?"""
     _, owner, _, _, _, grant, *_ = replica_of(gate, m[AT])
     return bool(owner == m[CLIENT] and gate[LIFE] == m[Y_INC] and grant == m[Y_GRANT])
 
@@ -282,7 +285,7 @@ class Renumber:
     def resps(self, me: int, gate: Key) -> Key:
         if gate[TS] == NIL:
             return ()
-        if gate[INSIDE]:  # with all votes: nobody hears how many there are
+        if gate[INSIDE]:  # pretend that it has all votes: the actual number makes no difference
             return tuple(
                 [(i, NIL, NIL, 0, NIL, me, NIL, 1, NEVER, NEVER, False, 0, False, NEVER, 0) for i, *_ in gate[RESP]]
             )

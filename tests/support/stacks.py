@@ -1,4 +1,4 @@
-"""What the generic tests run over: every protocol of the package, and some of them over a channel."""
+"""The stacks of the generic tests: every protocol of the package, and some of them over a channel."""
 
 from __future__ import annotations
 

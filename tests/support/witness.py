@@ -1,4 +1,4 @@
-"""A layer between a channel and a protocol that swears to what a channel promises."""
+"""A layer between a channel and a protocol that checks the channel's promise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairgate.walks.stacks import Stack
 
 
 class Witnessed(Message):
-    """The message between two nodes that was the number-th to be sent."""
+    """A message with its number in the order in which its sender sent them to the same node."""
 
     __slots__ = ("inner", "number")
     tag = "test.witnessed"
@@ -32,7 +32,7 @@ class Witnessed(Message):
 
 
 class Witness(Layer):
-    """Between a channel and a protocol: swears that each message comes once and in order."""
+    """Between a channel and a protocol: checks that each message arrives once and in order."""
 
     def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeNode) -> None:
         Layer.__init__(self, me, setup, out, upper)
@@ -47,7 +47,7 @@ class Witness(Layer):
         assert isinstance(msg, Witnessed)
         expected = self.came.get(src, 0) + 1
         if msg.number != expected:
-            raise Violation(f"order: node {self.me} took message {msg.number} of {src}, {expected} is next")
+            raise Violation(f"order: node {self.me} got message {msg.number} from {src} instead of {expected}")
         self.came[src] = expected
         self.lift().on_message(src, msg.inner)
 

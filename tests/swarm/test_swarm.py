@@ -1,4 +1,4 @@
-"""A swarm finds what is wrong, shrinks it to a command that shows it, and finds nothing where nothing is wrong."""
+"""Swarms: a swarm finds mistakes, shrinks them to a command that shows them, and finds nothing in correct protocols."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ WHOLE = [name for name, kind in PROTOCOLS.items() if "literal" not in name and k
 
 
 def smallest(report: SwarmReport, kind: str = "") -> Shrunk:
-    """Of the first failure, or of the first of that kind."""
+    """Shrink the first failure, or the first that begins with `kind`."""
     run, broken = next(failure for failure in report.failures if failure[1].startswith(kind))
     return shrink(random_config(report.protocol, report.seed, run), broken)
 
 
-# What is drawn.
+# Random configurations.
 
 
 @pytest.mark.parametrize("name", ["fair_k", "raymond_fd", "leased"])
@@ -54,7 +54,7 @@ def test_workers_change_nothing_but_the_time() -> None:
     assert (alone.runs, alone.failures, alone.marks) == (together.runs, together.failures, together.marks)
 
 
-def test_what_is_drawn_differs_in_every_respect() -> None:
+def test_configurations_vary_in_every_respect() -> None:
     configs = [random_config("raymond_fd", 1, run) for run in range(200)]
     assert {config.nodes for config in configs} == set(range(2, 9))
     assert {config.requests for config in configs} == set(range(1, 7))
@@ -64,14 +64,14 @@ def test_what_is_drawn_differs_in_every_respect() -> None:
     assert all(f"{kind}:" in faults for kind in ("loss", "dup", "reorder", "partition", "crash", "doubt"))
 
 
-def test_time_ends_a_swarm_too() -> None:
+def test_a_time_limit_ends_a_swarm() -> None:
     assert swarm("fair_k", 1, Limits(None, 0.0)).runs == 0
 
 
-# What is promised.
+# Promises.
 
 
-def test_a_holed_version_is_held_to_the_promise_of_the_whole_one() -> None:
+def test_a_literal_version_is_held_to_the_promise_of_its_base() -> None:
     assert RaymondFDLiteral.about.survives == ()
     assert claims(RaymondFDLiteral) == claims(RaymondFD) == {"crash"}
 
@@ -89,9 +89,9 @@ def test_a_holed_version_is_held_to_the_promise_of_the_whole_one() -> None:
         (Config("leased", 4, faults="crash:0@50"), False),  # the root
         (Config("leased", 4, options={"lease": 2 * 10**9}), False),  # as long as a round trip
         (Config("raymond_fd", 4, faults="crash:0@50"), True),
-        (Config("raymond_fd", 2, faults="crash:0@50,crash:1@50"), False),  # nobody is left
-        (Config("raymond_fd", 4, faults="crash:*2@50"), False),  # may be drawn again, otherwise
-        (Config("raymond_fd", 4, faults="crash:0@3"), False),  # in the initialization
+        (Config("raymond_fd", 2, faults="crash:0@50,crash:1@50"), False),  # no node is left
+        (Config("raymond_fd", 4, faults="crash:*2@50"), False),  # other nodes may be drawn after a change
+        (Config("raymond_fd", 4, faults="crash:0@3"), False),  # during the initialization
         (Config("raymond_fd", 4, faults="crash:0@50,loss:0.1", stack=("channel",)), False),
     ],
 )
@@ -99,16 +99,16 @@ def test_promises(config: Config, fine: bool) -> None:
     assert promised(config) == fine
 
 
-# What is found.
+# Failures.
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_nothing_is_wrong_with(name: str) -> None:
+def test_a_correct_protocol_has_no_failures(name: str) -> None:
     report = swarm(name, 7, Limits(40))
     assert (report.runs, report.failures) == (40, [])
 
 
-def test_the_paper_to_the_letter_fails_and_shrinks_to_a_command() -> None:
+def test_the_algorithm_as_printed_fails_and_shrinks_to_a_command() -> None:
     shrunk = smallest(swarm(LITERAL, 1, Limits(60)))
     assert shrunk.plain
     assert property_of(shrunk.broken) == "liveness"
@@ -120,15 +120,15 @@ def test_the_paper_to_the_letter_fails_and_shrinks_to_a_command() -> None:
 
 
 MUTANTS = {
-    "keeps its parent when it asks (RQ2)": ("            self.parent = NIL  # FK:RQ2", "            pass"),
-    "the fence stands still": ("        self.fence += 1\n", ""),
+    "keeps its parent when it requests (RQ2)": ("            self.parent = NIL  # FK:RQ2", "            pass"),
+    "the fence never rises": ("        self.fence += 1\n", ""),
     "fails with an exception": ("        self.fence += 1\n", "        {}[self.me]\n"),
 }
 
 
 @pytest.fixture(params=MUTANTS)
 def mutated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A mutant of Fair-k, among the protocols for as long as the test runs."""
+    """A mutant of Fair-k, registered as a protocol during the test."""
     protocol: type[Mutex] = mutant("protocols.fair_k", *MUTANTS[request.param]).FairK
     protocol.about = replace(protocol.about, name="fair_k_mutant")
     monkeypatch.setitem(PROTOCOLS, "fair_k_mutant", protocol)
@@ -155,13 +155,13 @@ def test_every_mark_of_fair_k_is_met() -> None:
     assert report.missed == []
 
 
-def test_a_neighbour_in_the_same_file_has_marks_of_its_own() -> None:
+def test_marks_of_another_protocol_in_the_same_file_do_not_count() -> None:
     only = set(marks_of(RaymondFDLiteral)) - set(marks_of(RaymondFD))
     assert only == {"the detecting node told itself nothing"}
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_whatever_is_noted_was_found_in_the_source(name: str) -> None:
+def test_every_mark_that_is_met_was_found_in_the_source(name: str) -> None:
     met = set(swarm(name, 3, Limits(20)).marks)
     assert met == set(marks_of(find_protocol(name), Channel))
 
@@ -169,12 +169,12 @@ def test_whatever_is_noted_was_found_in_the_source(name: str) -> None:
 # Shrinking.
 
 
-def test_nothing_that_is_good_shrinks() -> None:
+def test_a_configuration_that_does_not_fail_is_not_shrunk() -> None:
     config = random_config("fair_k", 1, 0)
     assert shrink(config, "k: never happened", most=5).config == config
 
 
-def test_every_step_is_another_configuration() -> None:
+def test_every_shrinking_step_changes_the_configuration() -> None:
     for run in range(100):
         config = random_config(LITERAL, 1, run)
         assert config not in list(simpler(config))
@@ -190,7 +190,7 @@ def test_every_step_is_another_configuration() -> None:
         ("loss:0.1", "loss:0.1"),
     ],
 )
-def test_faults_fit_fewer_nodes(piece: str, fitted: str) -> None:
+def test_faults_are_adapted_to_fewer_nodes(piece: str, fitted: str) -> None:
     assert fit(piece, 3) == fitted
 
 
@@ -198,7 +198,7 @@ def test_faults_fit_fewer_nodes(piece: str, fitted: str) -> None:
 
 
 def read_back(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Config:
-    """What `fairgate sim` would simulate."""
+    """The configuration that `fairgate sim` would simulate."""
     asked: list[Config] = []
     monkeypatch.setattr("fairgate.cli.sim.command.one", lambda config, *_: asked.append(config))
     app = typer.Typer()
@@ -208,7 +208,7 @@ def read_back(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Config:
 
 
 @pytest.mark.parametrize("name", ["bv95", "leased", "raymond_fd"])
-def test_a_retold_configuration_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_gives_the_same_configuration(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for run in range(50):
         config = random_config(name, 1, run)
         again = read_back(shlex.split(command_line_of(config))[2:], monkeypatch)
@@ -220,11 +220,11 @@ def test_a_retold_configuration_is_the_same(name: str, monkeypatch: pytest.Monke
         assert replace(again, **left_out) == config
 
 
-def test_a_command_that_cannot_be_read_shows_nothing() -> None:
+def test_an_invalid_command_has_exit_code_2() -> None:
     assert exit_code_of(Config("fair_k", nodes=0)) == 2
 
 
-def test_a_good_command_shows_nothing() -> None:
+def test_a_run_without_violations_has_exit_code_0() -> None:
     assert exit_code_of(Config("fair_k", 3, 1, requests=1)) == 0
 
 
@@ -250,16 +250,16 @@ def test_json_and_journal(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     assert any(step.event == "crash" for step in steps)
 
 
-def test_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_without_failures(capsys: pytest.CaptureFixture[str]) -> None:
     code, out = swarmed(capsys, "leased", runs=40)
     assert code == 0
     assert "leased: 40 runs, seed 1" in out
     assert "the root took a slot back" in out
-    assert "never" in out  # an offer nobody asked for needs a network that doubles messages
+    assert "never" in out  # the mark "an offer nobody asked for" needs a network that duplicates messages
     assert "no failure in 40 runs" in out
 
 
-def test_a_failure_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_of_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
     code, out = swarmed(capsys, LITERAL, runs=40)
     assert code == 1
     assert "the first, run 9: liveness" in out
@@ -270,12 +270,12 @@ def test_a_failure_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     "options",
     [{"runs": 0}, {"minutes": 0.0}, {"minutes": float("nan")}, {"journal": "no/such/place/run.ndjson"}],
 )
-def test_bad_input(options: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_options_are_refused(options: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(BadInput):
         swarmed(capsys, "fair_k", **options)
 
 
-def test_bad_workers() -> None:
+def test_zero_workers_are_refused() -> None:
     with pytest.raises(BadInput, match="--workers"):
         swarm_command("fair_k", workers=0)
 
@@ -286,7 +286,7 @@ def interrupted_after(batches: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_ctrl_c_gives_what_was_seen(workers: int) -> None:
+def test_ctrl_c_reports_what_was_seen(workers: int) -> None:
     events = interrupted_after(2)
     report = swarm("fair_k", 1, Limits(10_000), workers, lambda _: next(events))
     assert report.interrupted
@@ -314,33 +314,33 @@ def test_an_endless_run_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     assert broken.startswith("liveness: still busy after 10 events")
 
 
-def test_a_timed_run_ends_when_the_last_that_asked_has_crashed() -> None:
-    """Else its survivors would send to the dead, again and again, for ever."""
+def test_a_timed_run_ends_when_the_last_requester_has_crashed() -> None:
+    """Otherwise the survivors would resend messages to the crashed node forever."""
     crash = Config("leased", 2, 1, requests=2, cs=100.0, rate=100.0, latency="0.1", faults="crash:1@200")
     assert attempt(replace(crash, stack=("channel",))) == ("", {})
 
 
-def test_a_cut_ends_where_messages_take_no_time() -> None:
+def test_a_partition_ends_even_without_latency() -> None:
     cut = Config("fair_k", 4, 1, requests=5, latency="0", faults="partition:0-1/2-3@1+5", stack=("channel",))
     assert attempt(cut) == ("", {})
 
 
-def test_words_are_plain() -> None:
+def test_the_arguments_are_written_without_needless_digits() -> None:
     words = sim_arguments(Config("bv95", 5, 2, rate=10.0, cs=0.1, options={"tree": "last_used"}))
     assert " ".join(words) == (
         "bv95 --nodes 5 --k 2 --requests 200 --rate 10 --cs 0.1 --latency 1 --seed 1 --option tree=last_used"
     )
 
 
-def test_the_strawman_is_refused_in_one_line() -> None:
-    with pytest.raises(BadInput, match="the strawman lets nobody in where many ask"):
+def test_the_strawman_is_refused() -> None:
+    with pytest.raises(BadInput, match="the strawman livelocks under contention"):
         random_config("strawman", 1, 1)
 
 
 # On a DHT.
 
 
-def test_on_a_dht_overlays_replicas_and_lost_memories_are_drawn() -> None:
+def test_on_a_dht_overlays_replicas_and_resets_are_drawn() -> None:
     configs = [random_config("sigma", 1, run) for run in range(200)]
     assert {config.stack[0] for config in configs} == {"full", "settled_chord", "settled_pastry"}
     assert {config.k for config in configs} == {1, 2}
@@ -352,13 +352,13 @@ def test_on_a_dht_overlays_replicas_and_lost_memories_are_drawn() -> None:
 @pytest.mark.parametrize(
     ("config", "fine"),
     [
-        (Config("sigma", 8, 1, faults="reset:2@5+1", options={"replicas": 3}), True),  # owns none
+        (Config("sigma", 8, 1, faults="reset:2@5+1", options={"replicas": 3}), True),  # owns no replica
         (Config("sigma", 8, 1, faults="reset:1@5+1", options={"replicas": 3}), False),  # 2m - n = 1
         (Config("sigma", 8, 1, faults="reset:2@5+1", options={"replicas": 3, "voting": "zones"}), False),
-        (Config("sigma", 8, 1, faults="crash:1@5", stack=("settled_chord",)), False),  # nobody finds a way round it
+        (Config("sigma", 8, 1, faults="crash:1@5", stack=("settled_chord",)), False),  # no route around it
         (Config("non_e2e_faults", 8, 1, faults="loss:0.1", options={"lease": 60 * 10**9, "retry": 5 * 10**9}), True),
-        (Config("sigma", 8, 1, faults="reset:2@5+1", stack=("full", "channel")), False),  # whose numbers begin anew
-        (Config("non_e2e_faults", 8, 1, faults="loss:0.1"), False),  # only with leases
+        (Config("sigma", 8, 1, faults="reset:2@5+1", stack=("full", "channel")), False),  # its numbers start again
+        (Config("non_e2e_faults", 8, 1, faults="loss:0.1"), False),  # survived only with leases
         (Config("e2e", 8, 1, faults="loss:0.1"), False),
     ],
 )
@@ -366,21 +366,21 @@ def test_promises_on_a_dht(config: Config, fine: bool) -> None:
     assert promised(replace(config, latency="0.1")) == fine
 
 
-def test_everybody_comes_in_under_faults_too_but_for_zones_that_lose_messages() -> None:
+def test_every_request_must_be_granted_except_in_zones_that_lose_messages() -> None:
     lossy = Config("sigma", 8, 1, faults="loss:0.4")
     assert everybody_comes_in(lossy)
     assert not everybody_comes_in(replace(lossy, options={"voting": "zones"}))
 
 
-def test_patience_is_longer_than_what_a_protocol_waits() -> None:
-    """Retries are up to 16 times 99 s apart here; without faults, and nobody hangs."""
+def test_patience_is_longer_than_a_protocol_waits() -> None:
+    """Retries are up to 16 times 99 s apart here. There are no faults, and no node hangs."""
     slow = Config("non_e2e", 6, 1, 100.0, 0.1, "0.3", 6, seed=967_571, workload="open", stack=("settled_pastry",))
     slow = replace(slow, exponential_cs=True, options={"replicas": 2, "retry": 99_005 * 10**6})
     assert attempt(slow) == ("", {})
 
 
-def test_a_text_to_the_letter_is_found_and_shrunk_on_a_dht() -> None:
-    """SG's figures let two in, among three nodes or fewer."""
+def test_a_failure_of_the_algorithm_as_printed_is_shrunk_on_a_dht() -> None:
+    """SG's figures let two nodes in, even among three nodes or fewer."""
     shrunk = smallest(swarm("sigma_literal", 1, Limits(40)), "k:")
     assert shrunk.config.nodes <= 3
     assert shrunk.plain

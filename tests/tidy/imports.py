@@ -1,7 +1,7 @@
 """Which package imports which, read from the sources: `python -m tests.tidy.imports` prints it.
 
-A package is a folder right below `fairgate`, or a module there. C-level imports of .pxd and .pyx files count, imports
-for types alone count, and so do the classes that registry.py names and imports when they are asked for.
+A package is a folder or a module directly below `fairgate`. C-level imports in .pxd and .pyx files count, as do imports
+for type checking only, and the classes that registry.py names and imports on demand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def package_of(path: Path) -> str:
 
 
 def imports(path: Path) -> Iterator[str]:
-    """The full names of what a file imports, wherever in it."""
+    """The full names of everything that a file imports, also inside functions."""
     text = path.read_text()
     yield from NAMED.findall(text)
     if path.suffix != ".py":
@@ -34,13 +34,13 @@ def imports(path: Path) -> Iterator[str]:
         if isinstance(found, ast.Import):
             yield from (alias.name for alias in found.names)
         elif isinstance(found, ast.ImportFrom):
-            assert found.level == 0, f"{path} imports relatively: write fairgate..."
+            assert found.level == 0, f"{path} has a relative import: import from fairgate instead"
             for alias in found.names:
                 yield f"{found.module}.{alias.name}"
 
 
 def packages_imported(path: Path) -> set[str]:
-    """Of fairgate, but for its own: `from fairgate import __version__` is of no package."""
+    """The other packages of fairgate that a file imports. `from fairgate import __version__` names none."""
     found = {name.split(".")[1] for name in imports(path) if name.startswith("fairgate.")}
     return found - {"__version__", package_of(path)}
 

@@ -1,4 +1,4 @@
-"""The rules for single files that a reader can rely on. What may import what is in test_imports.py."""
+"""Rules that every source file follows. test_imports.py has the rules for imports."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def test_no_file_is_too_long_to_read(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=shown(FILES))
-def test_every_module_says_what_it_is_for(path: Path) -> None:
+def test_every_module_has_a_docstring(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text()))
 
 
-def test_every_pxd_lies_beside_its_source() -> None:
+def test_every_pxd_has_a_source_next_to_it() -> None:
     lonely = [
         pxd
         for pxd in PACKAGE.rglob("*.pxd")
@@ -45,13 +45,13 @@ def test_every_pxd_lies_beside_its_source() -> None:
 
 
 def test_every_pyx_has_a_plain_twin_and_a_pxd() -> None:
-    """Or there would be nothing to run where nothing can be compiled."""
+    """The twin is what runs where nothing can be compiled."""
     for pyx in PACKAGE.rglob("*.pyx"):
         assert pyx.with_suffix(".py").exists()
         assert pyx.with_suffix(".pxd").exists()
 
 
-PROTOCOL_FILES = [  # not those that are a part of others: messages, or one side of a protocol
+PROTOCOL_FILES = [  # without files that hold a part of a protocol: its messages, or one side of it
     path for path in FILES if package_of(path) == "protocols" and "\n    about = " in path.read_text()
 ]
 
@@ -62,7 +62,7 @@ def test_every_protocol_is_registered(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_every_protocol_says_what_it_is(name: str) -> None:
+def test_every_protocol_describes_itself(name: str) -> None:
     about = PROTOCOLS[name].about
     assert about.name == name
     assert about.paper
@@ -71,7 +71,7 @@ def test_every_protocol_says_what_it_is(name: str) -> None:
 
 
 def mutants_in(path: Path) -> int:
-    """How many mutants a test file tries: entries of its tables, and single calls of `mutant` with words in them."""
+    """How many mutants a test file tries: entries of its tables, and calls of `mutant` with a literal text."""
     count = 0
     for found in ast.walk(ast.parse(path.read_text())):
         if isinstance(found, ast.Assign) and isinstance(found.value, ast.Dict):
@@ -83,7 +83,7 @@ def mutants_in(path: Path) -> int:
 
 @pytest.mark.parametrize("path", PROTOCOL_FILES, ids=shown(PROTOCOL_FILES))
 def test_every_protocol_has_mutants(path: Path) -> None:
-    """In a file of its own, or in that of the protocol which it extends: test_e2e.py for e2e_ft."""
+    """They are in a file of its own, or in that of the protocol it extends: test_e2e.py for e2e_ft."""
     words = [name.split("_") for name, protocol in PROTOCOLS.items() if protocol.__module__ == module_of(path)]
     names = {"_".join(each[:many]) for each in words for many in range(1, len(each) + 1)}
     files = [ROOT / "tests" / "mutants" / f"test_{name}.py" for name in names]
@@ -94,7 +94,7 @@ MACHINE = re.compile(r"(?<![\w.~}])/(?:home|Users|root|work|mnt|opt|private|tmp)
 
 
 def committed() -> Iterator[Path]:
-    """Everything a person reads or runs, but for this file, which has to say what it looks for."""
+    """Everything that people read or run, except this file, which must contain what it searches for."""
     for folder in ("src", "tests", "bench", "docs", "papers", "examples"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in (".py", ".pyx", ".pxd", ".md", ".txt", ".toml", ".sh") and path != Path(__file__):
@@ -103,7 +103,7 @@ def committed() -> Iterator[Path]:
     yield ROOT / "Makefile"
 
 
-def test_no_path_of_anybodys_machine_stands_anywhere() -> None:
+def test_no_file_contains_an_absolute_path() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in committed()

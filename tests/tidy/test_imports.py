@@ -1,6 +1,6 @@
-"""Imports between packages point one way, and what must be pure imports no clock, no chance and no world.
+"""Imports between packages have no cycles, and pure packages import neither clocks nor randomness nor I/O.
 
-docs/architecture.md shows the packages; `python -m tests.tidy.imports` prints the edges as they are.
+docs/architecture.md shows the packages; `python -m tests.tidy.imports` prints the actual imports.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "protocols": {"core", "errors"},
     "overlay": {"core", "errors"},
     "recovery": {"core", "errors"},
-    "registry": {"core", "errors", "overlay", "protocols", "recovery"},  # names them all
+    "registry": {"core", "errors", "overlay", "protocols", "recovery"},  # it lists them all
     "trace": {"core", "errors"},
     "scenario": {"core", "errors", "trace"},
     "sim": {"core", "errors", "overlay", "processes", "protocols", "recovery", "registry", "trace"},
@@ -52,7 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "scenario", "sim", "swarm", "sync", "trace",
     },
     "_pure": set(),
-    "__init__": {"_pure", "api", "errors"},  # api when it is first used
+    "__init__": {"_pure", "api", "errors"},  # api on first use
     "__main__": {"cli"},
 }  # fmt: skip
 
@@ -69,11 +69,11 @@ PURE_FILES = [path for path in SOURCES if package_of(path) in PURE]
 
 
 @pytest.mark.parametrize("path", PURE_FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_what_must_be_pure_imports_no_clock_no_chance_and_no_world(path: Path) -> None:
+def test_pure_packages_import_neither_clocks_nor_randomness_nor_io(path: Path) -> None:
     assert {name.partition(".")[0] for name in imports(path)} & IMPURE == set()
 
 
-def test_an_import_is_found_wherever_it_stands(tmp_path: Path) -> None:
+def test_imports_inside_functions_are_found(tmp_path: Path) -> None:
     plain, cython = tmp_path / "nested.py", tmp_path / "nested.pxd"
     plain.write_text(NESTED)
     cython.write_text("from libc.stdlib cimport free\nfrom fairgate.core.node cimport Node\n")
@@ -83,15 +83,15 @@ def test_an_import_is_found_wherever_it_stands(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("package", sorted(EDGES))
 def test_a_package_imports_only_what_it_may(package: str) -> None:
-    assert package in MAY_IMPORT, f"say in this test what {package} may import"
+    assert package in MAY_IMPORT, f"add {package} to MAY_IMPORT in this test"
     assert EDGES[package] <= MAY_IMPORT[package]
 
 
-@pytest.mark.parametrize("graph", [EDGES, MAY_IMPORT], ids=["as it is", "as it may be"])
+@pytest.mark.parametrize("graph", [EDGES, MAY_IMPORT], ids=["actual", "allowed"])
 def test_no_cycle(graph: dict[str, set[str]]) -> None:
     """static_order raises CycleError, which names the packages on the cycle."""
     assert set(TopologicalSorter(graph).static_order()) == set(graph)
 
 
-def test_no_package_is_allowed_for_in_vain() -> None:
+def test_the_table_lists_no_package_that_does_not_exist() -> None:
     assert set(MAY_IMPORT) == set(EDGES)

@@ -1,4 +1,4 @@
-"""What a source distribution and a wheel hold, and that a wheel runs compiled where there is no compiler."""
+"""The contents of source distributions and wheels, and that a wheel runs compiled on a machine without a compiler."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ def sources(*endings: str) -> set[str]:
 
 
 def setup(*command: str) -> None:
-    """Compiles nothing, and writes only where the command says."""
+    """Run setup.py without compiling. It writes only to the folder that the command names."""
     subprocess.run([sys.executable, "setup.py", "--quiet", *command], cwd=ROOT, env=QUICK, check=True)
 
 
-def test_a_wheel_holds_every_module_and_nothing_that_only_a_build_needs(tmp_path: Path) -> None:
+def test_a_wheel_contains_every_module_and_no_build_files(tmp_path: Path) -> None:
     setup("build_py", "--build-lib", str(tmp_path))
     found = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
     assert found == sources(".py", ".typed")
 
 
-def test_a_source_distribution_holds_what_is_compiled_and_nothing_that_was_made(tmp_path: Path) -> None:
+def test_a_source_distribution_contains_all_sources_and_no_build_products(tmp_path: Path) -> None:
     setup("egg_info", "--egg-base", str(tmp_path))
     listed = (tmp_path / "fairgate.egg-info" / "SOURCES.txt").read_text().split()
     found = {name.removeprefix("src/") for name in listed if name.startswith("src/fairgate/")}
@@ -61,7 +61,7 @@ def wheel() -> Path:
 
 
 @pytest.mark.stress
-def test_the_wheel_holds_what_runs_and_nothing_else() -> None:
+def test_the_compiled_wheel_contains_only_what_is_needed_to_run() -> None:
     names = [name for name in zipfile.ZipFile(wheel()).namelist() if ".dist-info/" not in name]
     assert {Path(name).suffix for name in names} == IN_A_WHEEL
     assert {name for name in names if name.endswith(".py")} == sources(".py")
@@ -70,7 +70,7 @@ def test_the_wheel_holds_what_runs_and_nothing_else() -> None:
 
 
 @pytest.mark.stress
-def test_the_wheel_runs_compiled_where_there_is_no_compiler(tmp_path: Path) -> None:
+def test_the_wheel_runs_compiled_without_a_compiler(tmp_path: Path) -> None:
     made = tmp_path / "venv"
     venv.create(made, with_pip=True)
     alone = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "FAIRGATE", "CC"))}

@@ -1,4 +1,4 @@
-"""The journal: what is written is read, what is broken is refused by its line, what was recorded replays."""
+"""The journal: reading returns what was written, errors name the broken line, and recorded runs replay."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Ball(Message):
 
 
 class Thrower(Node):
-    """Not a protocol: throws a ball to whom chance says, after a while that chance says."""
+    """Not a protocol: throws a ball to a random node after a random delay."""
 
     timed = True
 
@@ -72,7 +72,7 @@ class Thrower(Node):
 
 
 def record(path: Path, seed: int = 1) -> Path:
-    """A random walk of Fair-k; the last node crashes when all is done."""
+    """Write the journal of a random walk of Fair-k, at whose end the last node crashes."""
     rng = random.Random(seed)
     with JournalWriter(path) as journal:
         journal.header("fair_k", SETUP, "hand", seed=seed)
@@ -105,7 +105,7 @@ def replayed(path: Path, make: MakeNode = FairK) -> list[Step]:
 # Writing and reading.
 
 
-def test_header_and_steps_come_back(tmp_path: Path) -> None:
+def test_header_and_steps_are_read_as_written(tmp_path: Path) -> None:
     steps = [
         Step(0, 1, "start", key=(1, True, (), ((2, "x"),))),
         Step(5, 2, "message", source=1, message=("fk.token_locations", (1, 2), 0), choices=(3, 0), key=(1,)),
@@ -194,8 +194,8 @@ def test_a_run_with_views_is_replayed(tmp_path: Path) -> None:
     assert {step.arguments[0] for step in steps if step.event == "view"} == {1}
 
 
-def test_a_node_that_begins_in_the_middle(tmp_path: Path) -> None:
-    """For a gate of other members than the header's, and with a state that is compared."""
+def test_a_node_can_begin_with_a_loaded_state(tmp_path: Path) -> None:
+    """The gate has other members than the header says, and the loaded state is compared."""
     node = NaimiTrehel(7, Setup((7, 8)), Collected())
     node.on_acquire(1)
     key = node.key()
@@ -219,7 +219,7 @@ def released(key: Key) -> Key:
     return node.key()
 
 
-# What is broken.
+# Broken journals.
 
 Doctor = Callable[[list[bytes]], list[bytes]]
 
@@ -239,17 +239,17 @@ def swapped(number: int, old: bytes, new: bytes) -> Doctor:
 BROKEN: dict[str, tuple[Doctor, int, str]] = {
     "empty": (lambda lines: [], 1, "header is missing"),
     "no header": (lambda lines: lines[1:], 1, "header is missing"),
-    "header is no JSON": (line_replaced(1, b"hello\n"), 1, "header is missing"),
+    "header is not JSON": (line_replaced(1, b"hello\n"), 1, "header is missing"),
     "other schema": (swapped(1, b"fairgate-journal", b"cookbook"), 1, "schema 'cookbook'"),
     "other version": (swapped(1, b'"version":1', b'"version":2'), 1, "version 2"),
     "header without a driver": (swapped(1, b',"driver":"hand"', b""), 1, "broken header.*driver"),
-    "a line is no JSON": (line_replaced(3, b'{"t":0,"n":\n'), 3, "broken JSON"),
+    "a line is not JSON": (line_replaced(3, b'{"t":0,"n":\n'), 3, "broken JSON"),
     "a blank line": (line_replaced(3, b"\n"), 3, "broken JSON"),
     "not text": (line_replaced(3, b'{"t":0,"n":1,"e":"\xff"}\n'), 3, "broken JSON"),
     "a step without a node": (line_replaced(3, b'{"t":0,"e":"start"}\n'), 3, "not a step.*`n`"),
     "a step with an unknown field": (swapped(3, b'"t":0', b'"t":0,"x":0'), 3, "not a step.*`x`"),
     "unknown event": (swapped(3, b'"start"', b'"dance"'), 3, "unknown event 'dance'"),
-    "acquire of nothing": (swapped(3, b'"start"', b'"acquire"'), 3, "acquire has 1 arguments, not 0"),
+    "acquire without a request": (swapped(3, b'"start"', b'"acquire"'), 3, "acquire needs 1 arguments, not 0"),
     "a message without a message": (swapped(3, b'"start"', b'"message"'), 3, "message without a message"),
     "a start with a message": (swapped(3, b'"start"', b'"start","m":["x"]'), 3, "start with a message"),
     "a float": (swapped(3, b'"k":[1,', b'"k":[1.5,'), 3, r"1\.5"),
@@ -261,7 +261,7 @@ BROKEN: dict[str, tuple[Doctor, int, str]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_journal_is_refused_by_its_line(name: str, tmp_path: Path) -> None:
+def test_the_error_names_the_broken_line(name: str, tmp_path: Path) -> None:
     doctor, line, why = BROKEN[name]
     path = record(tmp_path / "journal")
     path.write_bytes(b"".join(doctor(path.read_bytes().splitlines(keepends=True))))
@@ -271,7 +271,7 @@ def test_a_broken_journal_is_refused_by_its_line(name: str, tmp_path: Path) -> N
     assert str(caught.value).startswith(f"{path}:{line}: ")
 
 
-def test_what_stands_before_a_cut_is_read(tmp_path: Path) -> None:
+def test_steps_before_a_cut_are_read(tmp_path: Path) -> None:
     path = record(tmp_path / "journal")
     whole = steps_of(path)
     path.write_bytes(path.read_bytes()[:-5])
@@ -300,7 +300,7 @@ def test_time_and_chance_replay(tmp_path: Path) -> None:
 
 
 def doctored(path: Path, number: int, **changes: Any) -> Path:
-    """The journal with one step changed; `number` counts lines."""
+    """Change one step of the journal, in line `number`."""
     lines = path.read_bytes().splitlines(keepends=True)
     step = msgspec.structs.replace(steps_of(path)[number - 2], **changes)
     lines[number - 1] = msgspec.json.encode(step) + b"\n"
@@ -312,37 +312,37 @@ def line_with(path: Path, effect: str) -> int:
     return next(line for line, step in enumerate(steps_of(path), 2) if effect in [said[0] for said in step.effects])
 
 
-def test_a_changed_effect_is_named(tmp_path: Path) -> None:
+def test_a_changed_effect_is_reported(tmp_path: Path) -> None:
     path = record(tmp_path / "journal")
     line = line_with(path, "granted")
     node = steps_of(path)[line - 2].node
     doctored(path, line, effects=(("granted", 1, 0, 99),))
     with pytest.raises(
-        ReplayError, match=rf"^line {line}, node {node}: effects: expected .*99.*, came .*granted"
+        ReplayError, match=rf"^line {line}, node {node}: effects: expected .*99.*, got .*granted"
     ) as caught:
         replayed(path)
     assert (caught.value.line, caught.value.node) == (line, node)
 
 
-def test_a_changed_key_is_named(tmp_path: Path) -> None:
+def test_a_changed_key_is_reported(tmp_path: Path) -> None:
     path = record(tmp_path / "journal")
     doctored(path, 9, key=(1, 2, 3))
-    with pytest.raises(ReplayError, match=r"^line 9, .*state key: expected \(1, 2, 3\), came \(1, "):
+    with pytest.raises(ReplayError, match=r"^line 9, .*state key: expected \(1, 2, 3\), got \(1, "):
         replayed(path)
 
 
-def test_a_missing_key_is_named(tmp_path: Path) -> None:
+def test_a_missing_key_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ReplayError, match=r"^line 9, .*state key: expected \(\)"):
         replayed(doctored(record(tmp_path / "journal"), 9, key=()))
 
 
-def test_changed_choices_and_times_are_named(tmp_path: Path) -> None:
+def test_changed_choices_and_times_are_reported(tmp_path: Path) -> None:
     path = record_throws(tmp_path / "journal")
     line = line_with(path, "timer")
     good = steps_of(path)[line - 2]
     for changes, why in (
         ({"choices": ()}, r"acquire: .*recorded choice None"),
-        ({"choices": (*good.choices, 1)}, r"choices: expected .*, came"),
+        ({"choices": (*good.choices, 1)}, r"choices: expected .*, got"),
         ({"choices": (good.choices[0] ^ 1,)}, "effects"),
     ):
         with pytest.raises(ReplayError, match=rf"line {line}, .*{why}"):

@@ -1,4 +1,4 @@
-"""The space-time picture of small runs, as it must look."""
+"""Space-time diagrams of small runs, compared character by character."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Kept:
 
 
 def small_run(n: int = 4, make: MakeNode = FairK) -> list[Step]:
-    """Two tokens; 3 and 4 want in as well, 3 gives up, 2 crashes."""
+    """A run with two tokens: 1 and 2 enter, 3 and 4 wait, 3 gives up, 2 crashes."""
     kept = Kept()
     network = RecordedNetwork(kept, make, Setup(tuple(range(1, n + 1)), k=2), True)  # type: ignore[arg-type]
     network.acquire(1)
@@ -83,8 +83,8 @@ def test_the_picture_in_ascii() -> None:
     )
 
 
-def test_some_nodes_in_an_order_of_ones_own() -> None:
-    """A message from a column that is not shown comes out of nowhere, and names its sender."""
+def test_only_the_chosen_nodes_are_drawn_in_the_given_order() -> None:
+    """The arrow of a message from a hidden column has no shaft, and its text names the sender."""
     assert (
         drawn(small_run(), nodes=(4, 2))
         == """
@@ -108,11 +108,11 @@ LIST = """
 """
 
 
-def test_a_narrow_page_has_a_list() -> None:
+def test_a_narrow_page_shows_a_list() -> None:
     assert drawn(small_run(), last=10, width=50) == LIST
 
 
-def test_many_nodes_have_a_list() -> None:
+def test_many_nodes_are_shown_as_a_list() -> None:
     many = [Step(0, node, "acquire", arguments=(1,)) for node in range(13)]
     assert drawn(many, last=3, width=300).startswith("\n│ idle")
     assert drawn(many, width=300).startswith("\n 2 0.000  0 asks\n")
@@ -143,7 +143,7 @@ def test_crash_reset_and_loss() -> None:
 2 0.000000     │     ✗     │  2 crashes
 3 0.000001     ├──────────▶│  hi()
 4              │◀────╴     │  hi()
-5 0.000002     │     R     │  2 begins anew, its memory lost
+5 0.000002     │     R     │  2 restarts without its memory
 6 0.000003     │     ●     │  2 starts; 2 enters
 7 0.000004     │     ✗     │  2 timer lease; 2 loses its permit: late
 8 0.000005     ◇     │     │  1 asks
@@ -151,11 +151,11 @@ def test_crash_reset_and_loss() -> None:
     )
 
 
-def test_nothing_to_draw() -> None:
+def test_no_steps_give_no_picture() -> None:
     assert list(spacetime([])) == []
 
 
-def test_words() -> None:
+def test_events_are_described() -> None:
     def said(event: str, *arguments: object) -> str:
         return describe(Step(0, 1, event, arguments=arguments))
 
@@ -166,12 +166,12 @@ def test_words() -> None:
     assert said("join", 2) == "1 joins through 2"
     assert said("view", 7, (1, 2)) == "1 has view 7 of (1,2)"
     assert said("leave") == "1 says that it leaves"
-    assert said("load", (1, 2), (1,)) == "1 is set to a state"
+    assert said("load", (1, 2), (1,)) == "1 is loaded with a state"
     assert describe(Step(0, 1, "acquire", effects=(("granted", 1, -1, -1),))) == "1 asks; 1 enters"
     assert describe(Step(0, 1, "release", effects=(("note", "odd"),))) == "1 leaves; [odd]"
 
 
-def test_a_message_in_a_message() -> None:
+def test_a_nested_message_is_shortened_too() -> None:
     assert (
         plain(("channel.data", 5, ("fk.token_locations", (1, (2, 3)), 0))) == "data(5, token_locations((1,(2,3)), 0))"
     )

@@ -1,1 +1,1 @@
-"""The exhaustive checker: the third driver of the same nodes."""
+"""The exhaustive checker: runs the same nodes as the simulator and the network, through every order of events."""

@@ -1,8 +1,9 @@
-"""A gate whose members come and die: every node above recovery/regenerate.py, and views that are agreed on elsewhere.
+"""The model of a gate whose membership changes: every node runs above recovery/regenerate.py.
 
-As at a live gate, nobody has a token before the first view, which every node hears of at a moment of its own. Whoever
-asks and is no member yet is one in the next view; whoever crashes is none in the next one. Views come in one order, and
-a node may miss some, for it reads the last there is. There is none of fewer members than k: then nobody comes in.
+How nodes agree on views is not modelled; the model makes the views and delivers them. As at a live gate, no node has
+a token before its first view, and each node learns of a view at a moment of its own. A node that requests before it is
+a member joins in the next view. A node that crashes is left out of the next view. All nodes see views in the same
+order, but a node may skip some. No view has fewer than k members: a crash that would leave fewer makes no new view.
 """
 
 from fairgate.check.case import Case
@@ -17,7 +18,7 @@ from fairgate.errors import BadInput
 from fairgate.recovery.regenerate import Regenerate
 from fairgate.registry import with_layers
 
-Told = tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]  # the views so far; which of them each node knows
+Told = tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]  # the views so far; the number of the last one each node has
 
 
 class CensusModel(Model):
@@ -26,7 +27,7 @@ class CensusModel(Model):
         super().__init__(case, protocol)
 
     def make_steps(self, protocol: type[Mutex]) -> Steps:
-        """Tokens vanish with an epoch and are made anew with the next: they are not counted."""
+        """Tokens are not counted: those of an epoch vanish with it, and the next epoch makes new ones."""
         return Steps(newcomers(with_layers(protocol, ("regenerate",))), self.setup, self.table, conserving=False)
 
     def nothing_told(self) -> Told:
@@ -62,7 +63,7 @@ class CensusModel(Model):
 
 
 def newcomers(make: MakeNode) -> MakeNode:
-    """Nodes for which nothing counts before their first view."""
+    """Wrap `make` so that the nodes wait for their first view before they do anything."""
 
     def made(me: int, setup: Setup, out: Outbox) -> Node:
         node = make(me, setup, out)
@@ -75,9 +76,10 @@ def newcomers(make: MakeNode) -> MakeNode:
 
 def refuse(case: Case) -> None:
     if case.resets:
-        raise BadInput("--resets and --census do not go together: a peer that lost its memory comes as another one")
+        raise BadInput("--resets cannot be combined with --census: a peer that lost its memory rejoins as a new peer")
     left = case.nodes - case.joins - case.crashes
     if left < case.k:
         raise BadInput(
-            f"a view needs {case.k} members (--k), and {left} might be left: more --nodes, or fewer of those"
+            f"a view needs {case.k} members (--k), and only {left} may be left: "
+            "use more --nodes, or fewer --joins and --crashes"
         )

@@ -1,7 +1,7 @@
-"""A violation made visible: as a journal, as a scenario, and as a picture.
+"""Shows a violation as a journal, as a scenario and as a picture.
 
-The path of a violation is walked again by real nodes (reenact.py). Only a step in which a node itself raised
-an error is in the picture alone: no journal can be replayed and no scenario be run through it.
+Real nodes walk the path of the violation again (reenact.py). If a node raised an error in the last step, that step
+appears in the picture, but a journal or scenario ends before it: neither could be run through it.
 """
 
 import os
@@ -26,13 +26,13 @@ MOST_SEEDS = 1_000_000
 
 class Counterexample:
     def __init__(self, model: Model, violation: FoundViolation) -> None:
-        """`model`: the one that the path was found in, since it numbers the messages."""
+        """`model` must be the one in which the path was found: the path refers to messages by its numbers."""
         self.model = model
         self.violation = violation
         self.reenactment = Reenactment(model, violation.path)
 
     def commands(self) -> list[str]:
-        """The path in the words of scenarios, comments left out."""
+        """The path as scenario commands, without comments."""
         return [command.split("  #")[0] for block in self.reenactment.commands for command in block]
 
     # The journal.
@@ -46,7 +46,7 @@ class Counterexample:
     # The picture.
 
     def picture(self, width: int = 100, ascii_only: bool = False) -> Iterator[str]:
-        """From the first state on; lines are numbered as in the journal."""
+        """The lines of the picture, from the first state on. Steps have the line numbers of the journal."""
         steps = list(self.reenactment.kept.steps)
         if self.reenactment.refused is not None:
             steps.append(self.reenactment.refused)
@@ -60,12 +60,12 @@ class Counterexample:
         Path(path).write_text(self.scenario(), encoding="utf-8")
 
     def scenario(self) -> str:
-        """With the output that its commands have."""
+        """The scenario with its output. Raises BadInput if no scenario can express the path."""
         if self.reenactment.unsaid:
-            raise BadInput(f"{self.reenactment.unsaid}: this counterexample can be written as a journal only")
+            raise BadInput(f"{self.reenactment.unsaid}: write this counterexample as a journal instead")
         blocks = [[self.protocol_line(), *self.opening()], *self.played(), self.closing()]
         text = "\n".join("\n".join([*block, DASHES, ""]) for block in blocks)
-        title = f"# {self.violation.what}\n# The shortest way there, found by {command_line(self.model.case)}\n"
+        title = f"# {self.violation.what}\n# The shortest path to it, found by {command_line(self.model.case)}\n"
         return run_scenario(title + text, lambda *_: self.model.steps.make) + self.ending()
 
     def protocol_line(self) -> str:
@@ -78,7 +78,7 @@ class Counterexample:
         return " ".join(words + [f"{name}={word(value)}" for name, value in setup.options.items()])
 
     def breaks_census(self) -> bool:
-        """Does the network lose or double what is counted? Then every later step would be said to break it."""
+        """Does the network lose or duplicate a token or coordinator? Then every later step would report a violation."""
         counts = self.model.steps.counts
         return any(what in {"lose", "duplicate"} and any(counts(m)) for what, _, m, _ in self.violation.path)
 
@@ -90,24 +90,30 @@ class Counterexample:
         return [block for block in played if block]
 
     def closing(self) -> list[str]:
-        """How it stands at the end. Nodes that show different fields do not fit in one table."""
+        """Commands that show the final state. Nodes that show different fields do not fit in one table."""
         kinds = {tuple(node.show()) for node in self.reenactment.nodes.values()}
         return ["flight", "state"] if len(kinds) == 1 else ["flight", *(f"state {me}" for me in self.reenactment.nodes)]
 
     def ending(self) -> str:
-        """What cannot be played stands there as a comment."""
+        """The last step as a comment, if it cannot be run."""
         if self.reenactment.refused is None:
             return ""
         return "".join(f"\n# {command}" for command in self.reenactment.commands[-1]) + f"\n# {self.violation.what}\n"
 
 
 def seed_for(choices: list[tuple[int, int]]) -> int:
-    """A seed by which a scenario's nodes choose the same: a scenario cannot say choices, and paths have few."""
+    """A seed with which a scenario's nodes make these choices.
+
+    A scenario can only set a seed, not single choices. Paths contain few choices, so trying seeds is fast enough.
+    """
     for seed in range(MOST_SEEDS):
         chooser = from_floats(random.Random(seed).random)
         if all(chooser(n) == choice for n, choice in choices):
             return seed
-    raise BadInput(f"no scenario can make these {len(choices)} choices: write a journal")
+    raise BadInput(
+        f"no seed below {MOST_SEEDS} makes these {len(choices)} choices in a scenario: "
+        "write this counterexample as a journal instead"
+    )
 
 
 def word(value: Any) -> str:
@@ -116,14 +122,14 @@ def word(value: Any) -> str:
 
 
 def command_line(case: Case) -> str:
-    """The command that explores a case; what is as usual is left out, but for the size."""
+    """The command that explores a case. Options at their default are left out, except for the size."""
     words = [f"fairgate check {case.protocol} --nodes {case.nodes} --k {case.k} --requests {case.requests}"]
     for each in fields(Case)[4:]:
         value = getattr(case, each.name)
         if each.name == "options":
             words += [f"--option {name}={word(set_to)}" for name, set_to in value.items()]
         elif each.name == "tick" and value != each.default:
-            words.append(f"(and tick={value})")  # it has no option
+            words.append(f"(and tick={value})")  # the command has no such option
         elif value != each.default:
             words.append(f"--{each.name} {value}")
     return " ".join(words)

@@ -1,4 +1,4 @@
-"""What has been covered of a case: the states seen, in order, and the graph of the steps between them."""
+"""The part of a case explored so far: the states seen, in order, and the graph of the steps between them."""
 
 from array import array
 from collections import deque
@@ -7,22 +7,22 @@ from fairgate.check.expand import BREAKS, MUST_HAPPEN, Batch, ints
 from fairgate.check.liveness import Graph
 from fairgate.check.seen import Seen
 
-BATCH = 250  # states that are looked at together
+BATCH = 250  # states that are expanded together
 
 
 class Covered:
     def __init__(self) -> None:
         self.seen = Seen()
         self.graph = Graph()
-        self.looked = 0  # states all of whose steps are known; their numbers are below this one
+        self.looked = 0  # expanded states: all their steps are known, and their numbers are below this one
         self.transitions = 0
-        self.fresh = array("i")  # states that wait to be looked at, packed
+        self.fresh = array("i")  # the batch being filled with states to expand, packed
         self.fresh_states = 0
-        self.finder = -1  # who found them
-        self.batches: deque[tuple[array[int], int]] = deque()  # those before them
+        self.finder = -1  # the worker that found them, whose numbers they use
+        self.batches: deque[tuple[array[int], int]] = deque()  # full batches before it, each with its finder
 
     def add(self, batch: Batch, finder: int, most_states: int) -> bool:
-        """The steps of the states that come next; False at the first that breaks something, or at `most_states`."""
+        """Add the steps of the next states in order; False at the first violation or dead end, or at `most_states`."""
         seen, packed = self.seen, batch.packed
         counts, waiting, fingerprints, steps = batch.counts, batch.waiting, batch.fingerprints, batch.steps
         if finder != self.finder:
@@ -30,7 +30,7 @@ class Covered:
             self.finder = finder
         step = 0
         place = 0
-        targets: list[int] = []  # of the steps that must happen
+        targets: list[int] = []  # of the steps that must happen; only these are edges of the graph
         ends: list[int] = []
         for state in range(len(counts)):
             for at in range(step, step + counts[state]):
@@ -56,7 +56,7 @@ class Covered:
         return True
 
     def keep(self, state: "array[int]") -> None:
-        assert len(state) > 0, "a state that was never seen came without its numbers"
+        assert len(state) > 0, "a new state came without its packed form"
         self.fresh.extend(state)
         self.fresh_states += 1
         if self.fresh_states == BATCH:
@@ -69,7 +69,7 @@ class Covered:
         self.fresh_states = 0
 
     def taken(self) -> "deque[tuple[array[int], int]]":
-        """All batches that wait."""
+        """Remove and return all batches of states to expand: the next level."""
         self.close_batch()
         batches, self.batches = self.batches, deque()
         return batches

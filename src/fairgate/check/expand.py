@@ -1,17 +1,17 @@
-"""Looking at states, a batch at a time: what can happen next, without knowing what was seen before.
+"""Expands states a batch at a time: finds all their successors, without knowing which states were seen before.
 
-This is the work that can be shared out, so it goes in and out as flat arrays. A state is packed as its length and
-its numbers, one state after the other.
+Worker processes do this part of the search, so input and output are flat arrays. A state is packed as its length
+followed by its numbers, one state after the other.
 """
 
 from array import array
 
 from fairgate.check.model import Model, Successor
 
-# What must happen some time; the rest may, and need not.
+# Actions that must happen eventually. All others may happen or not.
 MUST = frozenset(["message", "release", "suspect", "timer", "tick", "view", "join"])
 MUST_HAPPEN, BREAKS = 1, 2  # flags of a step
-REMEMBERED = 1 << 16  # fingerprints
+REMEMBERED = 1 << 16  # fingerprints in the cache of states that were packed already
 
 
 class Batch:
@@ -20,17 +20,17 @@ class Batch:
     def __init__(self, arrays: list["array[int]"]) -> None:
         self.arrays = arrays
         self.counts, self.waiting, self.fingerprints, self.steps, self.packed = arrays
-        # counts: of each state, its steps
-        # waiting: of each state, a bit for each node that waits; ~bits if nothing will ever move again
-        # fingerprints: of each step, where it leads to
-        # steps: of each step, the length of that state in `packed`, times four, and a flag
-        #        (length 0: the state was in `packed` before, here or in an earlier batch)
+        # counts: per state, the number of its steps
+        # waiting: per state, a bit mask of the waiting nodes; inverted (~mask) if the state is a dead end
+        # fingerprints: per step, the fingerprint of the state that it leads to
+        # steps: per step, four times the length of that state in `packed`, plus a flag
+        #        (length 0: the state was packed before, in this batch or an earlier one)
 
 
 class Expander:
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.sent = array("q", [-1]) * REMEMBERED  # some of the states that were packed already
+        self.sent = array("q", [-1]) * REMEMBERED  # fingerprints of states packed already; newer ones replace older
 
     def expand(self, packed: "array[int]") -> Batch:
         model = self.model
@@ -55,7 +55,7 @@ class Expander:
     def add_steps(
         self, successors: list[Successor], fingerprints: list[int], steps: list[int], states: list[int]
     ) -> bool:
-        """False if none of them must happen."""
+        """Append the steps to the three lists; False if none of them must happen."""
         sent = self.sent
         moves = False
         for action, state, broken in successors:
@@ -75,7 +75,7 @@ class Expander:
         return moves
 
 
-# Arrays from lists, by hand: compiled, a tenth of the instructions of array("i", numbers).
+# These loops build arrays from lists. Compiled, they take a tenth of the instructions of array("i", numbers).
 
 
 def ints(numbers: list[int]) -> "array[int]":
@@ -95,7 +95,7 @@ def longs(numbers: list[int]) -> "array[int]":
 
 
 def translated(packed: "array[int]", numbers: list[int]) -> "array[int]":
-    """Packed states with each number replaced by another one."""
+    """Packed states, with each number replaced by its entry in `numbers`."""
     found = list(packed)
     at = 0
     while at < len(found):

@@ -1,7 +1,7 @@
-"""Breadth first over all states of a case: every order of deliveries, requests, releases, cancels and faults.
+"""Breadth-first search over all states of a case: every order of deliveries, requests, releases, cancels and faults.
 
-Safety is looked at in every step, dead ends in every state, liveness at the end over the whole graph. The
-first violation met is a shortest one, and comes with the way to it.
+Safety is checked in every step, dead ends in every state, and liveness over the whole graph at the end. The search
+stops at the first violation, which is a shortest one, and reports it with its path.
 """
 
 import gc
@@ -20,15 +20,15 @@ from fairgate.check.model import Action, Model, State
 from fairgate.check.workers import NOBODY, Alone, Batches, Crew
 from fairgate.errors import BadInput
 
-SLICE = 20_000  # states between two words of progress
-MANY = 1 << 62  # states
+SLICE = 20_000  # states between two progress reports
+MANY = 1 << 62  # states: no limit
 
 
 @dataclass(frozen=True)
 class FoundViolation:
     what: str
-    path: tuple[Action, ...]  # from the first state to the step that broke it
-    cycle: int = 0  # so many of its last steps can go on for ever, round and round
+    path: tuple[Action, ...]  # from the first state to the step that broke the property
+    cycle: int = 0  # how many of the last steps form a cycle that can repeat forever; 0: none
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class CheckReport:
     states: int
     transitions: int
     depth: int
-    cyclic: int  # states on a cycle, or behind one
+    cyclic: int  # states on a cycle, or reachable from one
     violations: tuple[FoundViolation, ...]
     seconds: float
     interrupted: bool = False
@@ -59,7 +59,7 @@ class CheckReport:
         }
 
 
-Progress = Callable[[int, int, int], None]  # states seen, depth, states waiting to be looked at
+Progress = Callable[[int, int, int], None]  # states seen, depth, states not expanded yet
 
 
 class Explorer:
@@ -75,12 +75,12 @@ class Explorer:
     def run(
         self, deepest: int | None = None, progress: Progress | None = None, most_states: int | None = None
     ) -> CheckReport:
-        """To the end, to a violation, to `deepest` steps, to `most_states` states, or to Ctrl-C."""
+        """Search to the end, or until a violation, `deepest` steps, `most_states` states or Ctrl-C."""
         started = time.perf_counter()
         interrupted = False
         cyclic = 0
         collecting = gc.isenabled()
-        gc.disable()  # states are tuples of numbers: there are no cycles to find among millions of them
+        gc.disable()  # states are tuples of numbers: collecting would scan millions of them and find no cycles
         try:
             self.search(deepest, progress, most_states)
             cyclic = len(self.look_at_cycles()) if self.complete else 0
@@ -119,7 +119,7 @@ class Explorer:
         self.complete = not level
 
     def cover(self, batches: Batches, progress: Progress | None, most_states: int | None) -> bool:
-        """One level; False if something breaks, or there are too many states."""
+        """Add one level; False after a violation, or at `most_states`."""
         covered = self.covered
         for batch, finder in batches:
             said = covered.looked // SLICE
@@ -132,7 +132,7 @@ class Explorer:
         return True
 
     def breaking(self, number: int) -> FoundViolation:
-        """What goes wrong in this state, or in the first of its steps that does."""
+        """The violation in this state's first breaking step; if no step breaks a property, the state is a dead end."""
         path, state = self.path_to(number)
         for action, _, broken in self.model.successors(state):
             if broken:
@@ -142,11 +142,14 @@ class Explorer:
         return FoundViolation(f"liveness: nothing moves any more, and nodes {waiting} wait", path)
 
     def look_at_cycles(self) -> list[int]:
-        """Liveness where runs need not end."""
+        """Check liveness in runs that need not end; returns the states on cycles or reachable from one.
+
+        Raises BadInput if there are cycles and the model uses symmetry.
+        """
         self.covered.seen.rest()
         cyclic = self.covered.graph.on_cycles()
         if cyclic and self.model.table.rows:
-            raise BadInput("runs go in circles here, and who waits in them is only looked at without --symmetry")
+            raise BadInput("this case has runs with cycles, and --symmetry cannot check liveness in them: leave it out")
         found = (self.never() or self.fair_cycle()) if cyclic else None
         if found is not None:
             self.violations.append(found)
@@ -157,17 +160,17 @@ class Explorer:
         if lost is None:
             return None
         number, node = lost
-        return FoundViolation(f"liveness: from here node {node} can never come in", self.path_to(number)[0])
+        return FoundViolation(f"liveness: from here node {node} can never enter", self.path_to(number)[0])
 
     def fair_cycle(self) -> FoundViolation | None:
-        """The one that begins nearest to the first state."""
+        """The fair cycle that begins nearest to the first state, or None."""
         found = {tuple(part): node for node in range(self.case.nodes) for part in parts(self.covered.graph, node)}
         for members, node in sorted(found.items()):
             path, state = self.path_to(members[0])
             part = Part(self.model, self.number_of, state, members)
             if part.is_fair():
                 cycle = part.cycle()
-                what = f"liveness: node {node} may wait for ever, in a fair cycle of {len(cycle)}"
+                what = f"liveness: node {node} may wait forever, in a fair cycle of {len(cycle)}"
                 return FoundViolation(f"{what} {'step' if len(cycle) == 1 else 'steps'}", path + cycle, len(cycle))
         return None
 
@@ -175,7 +178,7 @@ class Explorer:
         return self.covered.seen.find(self.model.fingerprint(state))
 
     def path_to(self, number: int) -> tuple[tuple[Action, ...], State]:
-        """The shortest way to a state, and the state, walked again from the first: only fingerprints were kept."""
+        """The shortest path to a state, and the state. Only fingerprints are kept, so the path is walked again."""
         seen = self.covered.seen
         numbers = [number]
         while (parent := seen.parent(numbers[-1])) >= 0:

@@ -1,13 +1,13 @@
-"""Runs that go on for ever and are fair, while somebody waits in them: found as cycles, and shown as such.
+"""Finds starvation: fair infinite runs in which a node waits forever, shown as cycles.
 
-Fairness is weak: what can be done all the time is done some time. It covers what must happen (expand.MUST): the
-delivery of each message under way, the release by each node that is inside, each timer that is due, each word
-of a detector, each tick. It does not cover what need not happen: requests, cancels and faults. Which of its choices
-a node makes (`out.choose`) is not covered either: a step is taken, whatever was chosen in it.
+Fairness is weak: an action that stays enabled forever is taken eventually. It covers the actions that must happen
+(expand.MUST): the delivery of each message in flight, the release by each node that is inside, each timer that is due,
+each notification from a failure detector, each tick. It does not cover requests, cancels and faults, which need not
+happen. Nor does it cover which choice a node makes (`out.choose`): the step counts as taken, whatever was chosen.
 
-In a strongly connected part of the graph in which a node waits all the time there is a fair run for ever if each of
-these is taken somewhere inside the part, or cannot be taken somewhere. That is exact: if one can always be taken
-and never is, no run that stays inside is fair, and otherwise a run through all of the part is.
+A part is a strongly connected component of the graph in whose states one node is always waiting. It contains a fair
+infinite run if and only if each of these actions is taken somewhere in the part or disabled somewhere in it. If some
+action is always enabled and never taken, no run that stays inside is fair; otherwise a run through the whole part is.
 """
 
 from array import array
@@ -20,15 +20,15 @@ from fairgate.check.liveness import Graph
 from fairgate.check.model import Action, Model, State
 
 Deed = tuple[str, int, object]  # an action without its choices
-Edge = tuple[Action, int]  # and the number of the state it leads to
+Edge = tuple[Action, int]  # an action, and the number of the state it leads to
 
 
 def parts(graph: Graph, node: int) -> Iterator[list[int]]:
-    """Strongly connected parts, each with an edge inside, of the states in which the node waits (Tarjan)."""
+    """Strongly connected components of the states in which the node waits, if they have an edge inside (Tarjan)."""
     waiting, starts, targets = graph.waiting, graph.starts, graph.targets
-    met = array("i", [0]) * len(graph)  # in which order, from 1
+    met = array("i", [0]) * len(graph)  # the order in which states were met, from 1
     low = array("i", [0]) * len(graph)
-    following = array("i", starts)  # the edge to look at next
+    following = array("i", starts)  # per state, the edge to follow next
     is_open = bytearray(len(graph))
     opened: list[int] = []
     count = 0
@@ -46,7 +46,7 @@ def parts(graph: Graph, node: int) -> Iterator[list[int]]:
             if following[state] < starts[state + 1]:
                 target = targets[following[state]]
                 if not met[target] and waiting[target] >> node & 1:
-                    way.append(target)  # the edge is looked at again when it is done
+                    way.append(target)  # this edge is visited again when the target is done
                     continue
                 if is_open[target]:
                     low[state] = min(low[state], low[target])
@@ -63,7 +63,7 @@ def parts(graph: Graph, node: int) -> Iterator[list[int]]:
 
 
 class Part:
-    """One such part, with the actions of its states: walked again, for the graph has only numbers."""
+    """One part, with the actions of its states. They are found by walking it again: the graph has only numbers."""
 
     def __init__(self, model: Model, number_of: Callable[[State], int], first: State, members: Sequence[int]) -> None:
         inside = set(members)
@@ -90,9 +90,9 @@ class Part:
         return always <= taken
 
     def cycle(self) -> tuple[Action, ...]:
-        """A fair way round, from the first state back to it; from each deed to the next by the shortest way."""
+        """A fair cycle from the first state back to it, with the shortest path from each required deed to the next."""
         at = self.first
-        owed = set(self.enabled[at])  # what can be done all the time, as far as we have come, and was not yet
+        owed = set(self.enabled[at])  # deeds that were enabled in every state so far and not taken yet
         path: list[Action] = []
         while owed:
             for action, target in self.way(at, partial(self.pays, owed)):
@@ -105,12 +105,12 @@ class Part:
         return tuple(path)
 
     def pays(self, owed: set[Deed], edge: Edge) -> bool:
-        """Is something of what is owed done in this step, or impossible after it?"""
+        """Does this step take one of the deeds owed, or lead to a state in which one is disabled?"""
         action, target = edge
         return action[:3] in owed or not owed <= self.enabled[target]
 
     def way(self, start: int, ends: Callable[[Edge], bool]) -> list[Edge]:
-        """The shortest one of at least one step whose last step is as wanted."""
+        """The shortest path of at least one step whose last step satisfies `ends`."""
         came: dict[int, tuple[int, Edge]] = {}
         queue = deque([start])
         while True:

@@ -1,7 +1,7 @@
-"""Things by number, each once: what makes a state a short tuple of small numbers.
+"""Interning: gives every distinct part of a state (a "thing") a number, so that a state is a tuple of small numbers.
 
-Numbers follow the order in which things were met, so two processes number them differently. What must be
-the same everywhere, the order of messages and the fingerprints of states, goes by the hash of a thing.
+Numbers follow the order in which things were met, so two processes number them differently. The order of messages and
+the fingerprints of states must be the same everywhere, so they use the hash of a thing instead.
 """
 
 from hashlib import blake2b
@@ -17,7 +17,7 @@ class Interned:
         self.things: list[Any] = []
         self.hashes: list[int] = []
         self.renamings: list[Names] = []
-        self.rows: list[list[int]] = []  # the hashes that things have under each of them
+        self.rows: list[list[int]] = []  # per renaming, the hashes of all things under it
         self.ids: Ids = {}
 
     def rename(self, renamings: list[Names], ids: Ids) -> None:
@@ -41,17 +41,17 @@ class Interned:
         return number
 
     def since(self, number: int) -> list[tuple[str, Any]]:
-        """What was added from that number on, for another process to learn."""
+        """The things with this number and above, to be sent to another process."""
         return list(zip(self.kinds[number:], self.things[number:], strict=True))
 
 
 def hash_of(kind: str, thing: Any) -> int:
-    """63 bits, the same in every process and every run."""
+    """A 63-bit hash, the same in every process and every run."""
     return int.from_bytes(blake2b(repr((kind, plain(thing))).encode(), digest_size=8).digest()) >> 1
 
 
 def plain(thing: Any) -> Any:
-    """True is 1, as it is to a dictionary."""
+    """Booleans as integers: a dictionary takes True and 1 for the same key, so they must hash alike."""
     if isinstance(thing, tuple):
         return tuple(map(plain, thing))
     return int(thing) if isinstance(thing, bool) else thing

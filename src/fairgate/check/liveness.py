@@ -1,12 +1,13 @@
-"""Liveness over the whole graph of states: does every pending request come through?
+"""Liveness over the whole graph of states: is every pending request granted?
 
-A graph without cycles is the plain case: every run ends, so it is enough that no end has anybody waiting,
-which the explorer has seen. Where there are cycles (retries, resets), every state must at least be able to
-reach one in which a node that waits no longer does; whoever cannot is lost. Whether a fair scheduler could
-turn in a cycle for ever while somebody waits is not decided: a report says how many states are on cycles.
+If the graph has no cycle, every run ends. Then it is enough that no node waits in a final state, which the explorer
+has checked. If there are cycles (retries, resets), every state in which a node waits must be able to reach one in which
+it does not; a node that cannot is lost. Whether a fair run can stay in a cycle forever while a node waits is a question
+for fair_cycles.py.
 
-Only steps that must happen in the end are edges here (deliveries, releases, timers). What may happen and need
-not (a further request, a cancel, a fault) helps nobody who waits, and cannot go on for ever: it has a budget.
+The edges here are the steps that must happen eventually (deliveries, releases, timers). Optional steps (another
+request, a cancel, a fault) are left out: no waiting node may depend on them, and they have budgets, so that they
+cannot go on forever.
 """
 
 from array import array
@@ -21,10 +22,10 @@ class Graph:
     def __init__(self) -> None:
         self.starts = array("i", [0])
         self.targets = array("i")
-        self.waiting = array("i")  # state -> bit mask of the nodes that wait
+        self.waiting = array("i")  # state -> bit mask of the waiting nodes
 
     def extend(self, ends: list[int], targets: "array[int]", waiting: "array[int]") -> None:
-        """The next states: where the edges of each end, counted from the first of these, and who waits in it."""
+        """Append states: where the edges of each end, as indexes into `targets`, and which nodes wait in it."""
         before = len(self.targets)
         self.starts.extend(ints([before + end for end in ends]))
         self.targets.extend(targets)
@@ -37,7 +38,7 @@ class Graph:
         return len(self.waiting)
 
     def leads_back(self) -> bool:
-        """Is there an edge to an earlier state? There is one in every cycle."""
+        """Is there an edge to the same or an earlier state? Every cycle has one."""
         starts, targets = self.starts, self.targets
         for state in range(len(self)):
             for at in range(starts[state], starts[state + 1]):
@@ -46,12 +47,14 @@ class Graph:
         return False
 
     def on_cycles(self) -> list[int]:
-        """States that are on a cycle or behind one: those that cannot be put into an order (Kahn)."""
+        """States on a cycle or reachable from one: those that a topological sort leaves over (Kahn)."""
         if not self.leads_back():
             return []
         count = len(self)
         starts, targets = self.starts, self.targets
-        incoming = array("i", [0]) * count  # of who is ready: not used any more, so the one that is ready after it
+        # Edges from states that are not sorted yet. At 0 a state is ready; its entry then links to the next ready
+        # state, as -2 - state, or -1 at the end. So the stack of ready states needs no memory of its own.
+        incoming = array("i", [0]) * count
         for at in range(len(targets)):
             incoming[targets[at]] += 1
         ready = -1
@@ -73,7 +76,7 @@ class Graph:
         return [state for state in range(count) if incoming[state] > 0] if done < count else []
 
     def reversed(self) -> "Graph":
-        """The same edges the other way round."""
+        """A graph with every edge reversed."""
         back = Graph()
         counts = array("i", bytes(4 * (len(self) + 1)))
         for target in self.targets:
@@ -90,7 +93,7 @@ class Graph:
         return back
 
     def lost(self, nodes: int) -> tuple[int, int] | None:
-        """The first (state, node) from which the node's request can never be granted; None if there is none."""
+        """A (state, node) such that the node waits in the state and can never stop waiting; None if there is none."""
         back = self.reversed()
         for node in range(nodes):
             bit = 1 << node

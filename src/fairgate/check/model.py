@@ -1,8 +1,9 @@
 """The states of a case and the steps between them.
 
-A state is one flat tuple of numbers of things (interning.py): the key of each node, the status of each node, the
-budgets left, the history, the clocks, then the messages under way. Messages to a node that is down are
-dropped at once: nobody could tell the difference.
+A state is a flat tuple of numbers, each of which stands for an interned thing (interning.py). In this order: the key
+of each node, the status of each node, the budgets left, the history (the last fence of each slot, and what nodes were
+told from outside), the clocks, then the messages in flight. A message to a crashed node is dropped as soon as it is
+sent: no node could tell the difference.
 """
 
 from collections.abc import Iterator
@@ -19,17 +20,20 @@ from fairgate.errors import BadInput
 from fairgate.registry import with_layers
 
 State = tuple[int, ...]
-Action = tuple[str, int, Any, tuple[int, ...]]  # what, to whom, with what, and the choices made
-Successor = tuple[Action, State, str]  # and the property that broke, or ""
+Action = tuple[str, int, Any, tuple[int, ...]]  # event, node it happens to, argument, choices the node made
+Successor = tuple[Action, State, str]  # an action, the state after it, and the property that it broke, or ""
 
 IDLE, WAITING, INSIDE, DOWN = "idle", "waiting", "inside", "down"
-CANCELS, LOSSES, DUPS, CRASHES, RESETS = range(5)  # of the budgets
+CANCELS, LOSSES, DUPS, CRASHES, RESETS = range(5)  # indexes into the budgets
 MASK = (1 << 63) - 1
 
 
 class Model:
     def __init__(self, case: Case, protocol: type[Mutex] | None = None, symmetry: bool = False) -> None:
-        """`protocol` stands in for the registered one of that name: a mutant, or one that is being written."""
+        """`protocol` replaces the registered protocol of that name, for example by a mutant.
+
+        Raises BadInput if the case is not valid, or if the protocol does not support `symmetry`.
+        """
         registered = case.check()
         protocol = protocol or registered
         self.case = case
@@ -44,7 +48,7 @@ class Model:
         self.table = Interned()
         self.things = self.table.things
         self.steps = self.make_steps(protocol)
-        self.fresh = [self.steps.first_key(me) for me in range(self.n)]  # keys of nodes that know nothing yet
+        self.fresh = [self.steps.first_key(me) for me in range(self.n)]  # keys of newly made nodes
         self.timed = self.steps.timed
         self.at_budgets = 2 * self.n
         self.at_history = self.at_budgets + 1
@@ -59,7 +63,7 @@ class Model:
     # The first state.
 
     def nothing_told(self) -> tuple[Any, ...]:
-        """Of what is told to nodes from outside: here, which detectors have spoken, and to whom."""
+        """The initial record of what nodes were told from outside: here, pairs of (listener, suspected peer)."""
         return ()
 
     def first(self) -> State:
@@ -71,14 +75,14 @@ class Model:
             *[self.status(me, case.requests, 0, IDLE, NIL) for me in range(self.n)],
             self.table.number("budgets", (case.cancels, losses, dups, case.crashes, case.resets)),
             self.table.number("history", ((NIL,) * self.k, self.nothing_told())),  # last fence of each slot
-            self.table.number("clock", (0,) * self.n),  # ticks that each node has lived through
+            self.table.number("clock", (0,) * self.n),  # ticks elapsed at each node
         )
         for me in range(self.n):
             state = self.forced(state, me, "start", ())
         return self.initialised(state) if self.listens else state
 
     def initialised(self, state: State) -> State:
-        """Everybody trusts everybody and the initialization is over: where RF's theorem begins."""
+        """The state in which every node trusts every other and initialization is over: RF's theorem starts there."""
         for me in range(self.n):
             for peer in range(self.n):
                 if peer != me:
@@ -90,7 +94,7 @@ class Model:
         return state
 
     def forced(self, state: State, me: int, event: str, arguments: tuple[Any, ...]) -> State:
-        """A step on the way to the first state, which must be the only one possible and break nothing."""
+        """The state after a step on the way to the first state. The step must have one outcome and break nothing."""
         found: list[Successor] = []
         self.after(found, list(state), me, self.steps.call(state[me], event, arguments), (event, me, arguments))
         ((_, after, broken),) = found
@@ -101,7 +105,7 @@ class Model:
     def find_renamings(self, protocol: type[Mutex]) -> None:
         ids = protocol.about.ids
         if not ids:
-            raise BadInput(f"{protocol.about.name} does not say that its peers can change names: leave --symmetry out")
+            raise BadInput(f"{protocol.about.name} does not declare its peers interchangeable: leave out --symmetry")
         begin = {*self.fresh, *self.first()}
         things = [(self.table.kinds[number], self.things[number]) for number in sorted(begin)]
         self.table.rename(renamings(self.n, self.setup.root, things, ids), ids)
@@ -111,7 +115,7 @@ class Model:
     def successors(self, state: State) -> list[Successor]:
         found: list[Successor] = []
         due = self.due(state) if self.timed else None
-        if due:  # whoever's time has come acts before anything else can happen
+        if due:  # timers that are due fire before anything else can happen
             for me, name in due:
                 self.after(found, list(state), me, self.steps.call(state[me], "timer", (name,)), ("timer", me, name))
             return found
@@ -128,7 +132,7 @@ class Model:
         for place in range(self.at_flight, len(state)):
             message = state[place]
             order = self.order(message)
-            if order != before:  # of equal ones, and of a fifo channel, the first
+            if order != before:  # deliver only the first of equal messages, or of a fifo channel
                 before = order
                 rest = list(state)
                 del rest[place]
@@ -136,7 +140,7 @@ class Model:
                 self.after(found, rest, dst, self.steps.deliver(state[dst], message), ("message", dst, message))
 
     def inputs(self, found: list[Successor], state: State) -> None:
-        """What users do, and what befalls nodes and the network while the case allows it."""
+        """What users do, and the faults of nodes and network for which the case has budget left."""
         cancels, losses, dups, crashes, resets = self.things[state[self.at_budgets]]
         for me in range(self.n):
             number = state[self.n + me]
@@ -172,12 +176,12 @@ class Model:
         return (*state[: self.at_flight], *flight)
 
     def reset(self, found: list[Successor], state: list[int], me: int) -> None:
-        """Back at once with nothing in its memory; what it had asked for is forgotten."""
+        """The node loses its memory, including its request, and restarts at once."""
         self.become(state, me, IDLE)
         self.after(found, state, me, self.steps.call(self.fresh[me], "start", ()), ("reset", me, None))
 
     def faulty_choices(self, state: State) -> Iterator[tuple[int, int]]:
-        """(place, message) of what the network may lose or double: not what a node sends to itself."""
+        """(place, message) of each message that the network may lose or duplicate; not those a node sends itself."""
         before = NIL
         for place in range(self.at_flight, len(state)):
             message = state[place]
@@ -199,7 +203,7 @@ class Model:
             found.append((("duplicate", NIL, message, ()), tuple(richer), ""))
 
     def detect(self, found: list[Successor], state: State) -> None:
-        """Detectors come to suspect who is down, one listener and one class at a time."""
+        """A live node's failure detector starts to suspect a crashed node: one such pair per step."""
         fences, told = self.things[state[self.at_history]]
         up = self.up(state)
         for peer in range(self.n):
@@ -221,7 +225,7 @@ class Model:
         return [(me, name) for me in self.up(state) for name, left in self.steps.armed(state[me]) if left <= 0]
 
     def tick(self, found: list[Successor], state: State) -> None:
-        """A clock goes on, no further than `skew` ahead of the slowest; with no skew, all clocks at once."""
+        """A clock advances by a tick, to at most `skew` ahead of the slowest; without skew, all clocks together."""
         clock, up = self.things[state[self.at_clock]], self.up(state)
         slowest = min([clock[me] for me in up])
         for movers in [[me] for me in up] if self.case.skew else [up]:
@@ -234,7 +238,7 @@ class Model:
                 found.append((("tick", movers[0] if self.case.skew else NIL, None, ()), tuple(later), ""))
 
     def cut_off(self, state: State) -> bool:
-        """Is it only the end of the clocks that keeps things from going on?"""
+        """Could the run continue if the clocks could? Then the state is not a dead end."""
         return self.timed and any(self.steps.armed(state[me]) for me in self.up(state))
 
     # What a step does to the state.
@@ -247,7 +251,7 @@ class Model:
         outcomes: tuple[StepOutcome, ...],
         what: tuple[str, int, Any],
     ) -> None:
-        """`state` is nobody else's, and may be changed."""
+        """Append the successors to `found`, one per outcome. May change `state`: callers do not use it afterwards."""
         for outcome in outcomes:
             changed = list(state) if len(outcomes) > 1 else state
             changed[me] = outcome.key
@@ -262,7 +266,7 @@ class Model:
             found.append(((what[0], what[1], what[2], outcome.choices), tuple(changed), broken))
 
     def order(self, message: int) -> int:
-        """Messages under way are sorted by this: so that equal ones, or those of a fifo channel, lie side by side."""
+        """The sort key of messages in flight; puts equal messages, or those of a fifo channel, next to each other."""
         if self.fifo:
             src, dst, _ = self.things[message]
             channel: int = src * self.n + dst
@@ -270,7 +274,7 @@ class Model:
         return self.table.hashes[message]
 
     def send(self, state: list[int], message: int) -> None:
-        """Behind all that come before it in order, or are its equals: channels stay as they were sent."""
+        """Insert the message after all that have a lower or equal order: a fifo channel keeps the order of sending."""
         dst = self.things[message][1]
         number = state[self.n + dst]
         if self.things[number][3] == DOWN:
@@ -282,7 +286,7 @@ class Model:
         state.insert(place, message)
 
     def enter(self, state: list[int], me: int, permit: tuple[int, int, int]) -> str:
-        """What a grant breaks, or "" if it is as it should be."""
+        """Let the node enter; returns the property that the grant breaks, or "" if it breaks none."""
         request, slot, fence = permit
         number = state[self.n + me]
         _, left, made, phase, _ = self.things[number]
@@ -312,11 +316,11 @@ class Model:
         return ""
 
     def status(self, me: int, left: int, made: int, phase: str, slot: int) -> int:
-        """Requests left, requests made, the phase of the last one, and its slot."""
+        """The number of a node's status: requests left, requests made, the phase of the last one, and its slot."""
         return self.table.number("status", (me, left, made, phase, slot))
 
     def become(self, state: list[int], me: int, phase: str) -> int:
-        """The same node without a slot; how many requests it has made."""
+        """Set the node's phase and take away its slot; returns how many requests it has made."""
         _, left, made, _, _ = self.things[state[self.n + me]]
         state[self.n + me] = self.status(me, left, made, phase, NIL)
         requests: int = made
@@ -329,10 +333,10 @@ class Model:
         poorer[self.at_budgets] = self.table.number("budgets", less)
         return poorer
 
-    # What the explorer asks.
+    # Queries of the explorer.
 
     def waiting(self, state: State) -> int:
-        """A bit for each node that waits."""
+        """A bit mask of the waiting nodes."""
         mask = 0
         for me in range(self.n):
             number = state[self.n + me]
@@ -341,9 +345,9 @@ class Model:
         return mask
 
     def fingerprint(self, state: State) -> int:
-        """63 bits that stand for the state, however its things are numbered: the sum of their hashes.
+        """A 63-bit sum of the hashes of the state's things; it does not depend on how the things are numbered.
 
-        If peers may change names, it is the least of the sums under all their names.
+        With symmetry it is the least of the sums under all renamings, so that symmetric states have the same one.
         """
         least = self.sum_of(state, self.table.hashes)
         for row in self.table.rows:
@@ -352,7 +356,7 @@ class Model:
         return least
 
     def sum_of(self, state: State, hashes: list[int]) -> int:
-        """Equal messages, and those of a fifo channel, lie side by side; each further one weighs more."""
+        """The weighted sum of hashes. Among neighbours of equal order each message weighs more than the one before."""
         total = 0
         for at in range(self.at_flight):
             number = state[at]

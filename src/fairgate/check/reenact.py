@@ -1,4 +1,4 @@
-"""A path of the checker, walked by real nodes: each step as a journal has it, each action as a scenario says it."""
+"""Walks a path of the checker again with real nodes, and records it as journal steps and as scenario commands."""
 
 import io
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from fairgate.trace.journal import JournalWriter, RecordingOutbox, Step
 
 
 class StepsInMemory(JournalWriter):
-    """Steps in memory: most counterexamples are looked at, and never written."""
+    """Keeps the steps in memory: most counterexamples are only displayed, never written to a file."""
 
     def __init__(self) -> None:
         super().__init__(io.BytesIO())
@@ -24,32 +24,32 @@ class StepsInMemory(JournalWriter):
 
 
 class Reenactment(RecordedNetwork):
-    """From the model's first state along a path; afterwards, what is to be told of it."""
+    """Walks a path from the model's first state when it is made. Its attributes then describe what happened."""
 
     def __init__(self, model: Model, path: tuple[Action, ...]) -> None:
         self.model = model
         self.kept = StepsInMemory()
         self.script: Iterator[int] = iter(())
-        self.choices: list[tuple[int, int]] = []  # how many there were to choose from, and which one it was
-        self.commands: list[list[str]] = []  # one list an action
-        self.faults: list[str] = []  # what befell messages: journals are of nodes, and do not have it
-        self.refused: Step | None = None  # the last step, if the node itself raised: nobody can replay it
-        self.unsaid = ""  # what no scenario can say, though a journal can
-        self.clocks = dict.fromkeys(model.setup.members, 0)  # each node's own
+        self.choices: list[tuple[int, int]] = []  # the number of options, and the one chosen
+        self.commands: list[list[str]] = []  # one list per action
+        self.faults: list[str] = []  # lost and duplicated messages: a journal records nodes, so it does not show them
+        self.refused: Step | None = None  # the last step, if the node raised an error in it: it cannot be replayed
+        self.unsaid = ""  # why no scenario can express the path, or ""
+        self.clocks = dict.fromkeys(model.setup.members, 0)  # per node
         super().__init__(self.kept, model.steps.make, model.setup, model.slots, self.choose, census=False)
         if model.listens:
             self.initialise()
-        self.opening = len(self.kept.steps)  # so many steps lead to the first state
+        self.opening = len(self.kept.steps)  # the number of steps before the first state
         for action in path[:-1]:
             self.take(action)
         try:
             for action in path[-1:]:
                 self.take(action)
         except Exception:
-            pass  # what the checker found there: a breach that was recorded, or a step that was refused
+            pass  # the violation that the checker found: a breach that was recorded, or an error that the node raised
 
     def initialise(self) -> None:
-        """What Model.settled does; in another order, which must not make a difference."""
+        """Do what Model.initialised does, in another order; RuntimeError if the order makes a difference."""
         for command in initialising(self.setup.members):
             me, peer = map(int, command.split()[1:])
             self.trust(me, peer)
@@ -57,7 +57,7 @@ class Reenactment(RecordedNetwork):
         first = self.model.first()
         keys = [self.model.things[number][1] for number in first[: self.model.n]]
         if keys != [node.key() for node in self.nodes.values()]:
-            raise RuntimeError("the initialization ends otherwise in another order: nothing can be shown")
+            raise RuntimeError("the initialization depends on the order of deliveries: this path cannot be shown")
 
     def choose(self, n: int) -> int:
         self.choices.append((n, next(self.script, 0)))
@@ -93,13 +93,13 @@ class Reenactment(RecordedNetwork):
             self.unsaid = "a scenario has no views"
             self.step(me, "on_view", *argument)
         elif what == "join":
-            pass  # it is a member of the next view, which is told later
+            pass  # the node becomes a member in the next view, which nodes learn of later
         elif what == "tick":
             self.tick([me] if me in self.nodes else list(self.nodes), said)
         else:
             said.append(f"{what} {me}")
             if what == "acquire":
-                self.requests = argument - 1  # the checker counts each node's own requests, and they are in its key
+                self.requests = argument - 1  # the checker numbers requests per node, and the number is in the key
             getattr(self, what)(me)
 
     def take_message(self, what: str, number: int, said: list[str]) -> None:
@@ -107,7 +107,7 @@ class Reenactment(RecordedNetwork):
         wanted = Flight(src, dst, decode(fields))
         which = f"{src}->{dst} {wanted.msg.tag}"
         while (place := self.first_like(wanted)) != self.flight.index(wanted):
-            said += [f"duplicate {which}  # these two: the next of its kind overtakes it", f"drop {which}"]
+            said += [f"duplicate {which}  # with the next line: moves this message behind the others", f"drop {which}"]
             super().duplicate(place)
             super().drop(place)
         if what == "message":
@@ -121,30 +121,30 @@ class Reenactment(RecordedNetwork):
             self.duplicate(place)
 
     def first_like(self, wanted: Flight) -> int:
-        """Where a scenario's command finds its message: the oldest of its kind between the two."""
+        """The index of the message that a scenario command picks: the oldest of its kind between the two nodes."""
         alike = (wanted.src, wanted.dst, wanted.msg.tag)
         return next(i for i, one in enumerate(self.flight) if (one.src, one.dst, one.msg.tag) == alike)
 
     def tick(self, movers: list[int], said: list[str]) -> None:
-        """Clocks go on. What is due then comes next in the path, and its `fire` moves the clock of a scenario."""
+        """Advance clocks. A timer that is due then fires next in the path; its `fire` advances a scenario's clock."""
         for me in movers:
             self.clocks[me] += self.model.case.tick
         late = [self.clocks[me] - due for (me, _), due in self.timers.items() if due <= self.clocks[me]]
         if self.model.case.skew:
-            self.unsaid = "a scenario has one clock"
+            self.unsaid = "a scenario has only one clock"
         elif any(late):
-            self.unsaid = "timers run out between two ticks"
+            self.unsaid = "a timer expires between two ticks"
         elif not late:
             said.append(f"advance {seconds(self.model.case.tick)}")
 
-    # What only happens here.
+    # Faults that a plain RecordedNetwork does not record or does not have.
 
     def drop(self, index: int = 0) -> None:
         self.befell(self.flight[index], "is lost")
         super().drop(index)
 
     def duplicate(self, index: int = 0) -> None:
-        self.befell(self.flight[index], "comes twice")
+        self.befell(self.flight[index], "is duplicated")
         super().duplicate(index)
 
     def befell(self, flight: Flight, what: str) -> None:
@@ -152,7 +152,7 @@ class Reenactment(RecordedNetwork):
         self.faults.append(f"after line {line}: {flight.src} -> {flight.dst} {flight.msg} {what}")
 
     def reset(self, me: int) -> None:
-        """Back at once with nothing in its memory; what it had asked for is forgotten."""
+        """The node loses its memory, including its request, and restarts at once."""
         self.waiting.pop(me, None)
         permit = self.inside.pop(me, None)
         if permit is not None:
@@ -168,5 +168,5 @@ class Reenactment(RecordedNetwork):
 
 
 def initialising(members: tuple[int, ...]) -> list[str]:
-    """Everybody comes to trust everybody."""
+    """Scenario commands by which every node comes to trust every other."""
     return [f"trust {me} {peer}" for me in members for peer in members if peer != me]

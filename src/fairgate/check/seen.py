@@ -1,7 +1,7 @@
-"""The states that were seen, by fingerprint; plain. `seen.pyx` keeps the same in C arrays, some 20 bytes a state.
+"""The set of states seen so far, by fingerprint. `seen.pyx` is its compiled twin, with some 20 bytes per state.
 
-A state's number is the order in which it was seen. Its parent's number is kept, so that the shortest way
-to it can be found again; the states themselves are not.
+A state's number is its place in the order in which states were seen. The states themselves are not kept, only the
+number of each one's parent, so that the shortest path to a state can be found again.
 """
 
 
@@ -12,7 +12,7 @@ class Seen:
         self.parents: list[int] = []
 
     def add(self, fingerprint: int, parent: int) -> int:
-        """The number of a new state; -1 - number of one that was seen before."""
+        """The number of a new state; -1 - number for a state that was seen before."""
         number = self.numbers.get(fingerprint)
         if number is not None:
             return -1 - number
@@ -26,7 +26,10 @@ class Seen:
         return self.numbers.get(fingerprint, -1)
 
     def rest(self) -> None:
-        """It may be that nobody asks again: the compiled twin gives up its table until somebody does."""
+        """Free memory that is only needed by `add` and `find`.
+
+        A no-op here. The compiled twin frees its table, and rebuilds it on the next call of either.
+        """
 
     def size(self) -> int:
         return len(self.fingerprints)

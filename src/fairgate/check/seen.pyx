@@ -1,7 +1,7 @@
-"""The states that were seen, in C arrays: the twin of seen.py.
+"""The set of states seen so far, in C arrays: the compiled twin of seen.py.
 
-An open-addressed table of numbers (at most two thirds full), the fingerprint of each number, and its parent: 18 bytes
-a state when the table is full, 24 when it has just grown.
+An open-addressed table of state numbers (at most two thirds full), and the fingerprint and the parent of each number:
+18 bytes per state when the table is full, 24 when it has just grown.
 """
 
 from libc.stdlib cimport free, malloc, realloc
@@ -26,7 +26,7 @@ cdef class Seen:
         free(self.parents)
 
     cdef long long place(self, long long fingerprint) noexcept:
-        """Where it is in the table, or would be."""
+        """The index in the table where the fingerprint is, or would be."""
         cdef long long at = (fingerprint ^ (fingerprint >> 29)) & self.mask
         while self.table[at] >= 0 and self.fingerprints[self.table[at]] != fingerprint:
             at = (at + 1) & self.mask
@@ -61,7 +61,7 @@ cdef class Seen:
 
     cdef bint grow(self) except -1:
         if self.capacity > 1 << 29:
-            raise MemoryError("more states than have a number")
+            raise MemoryError("too many states: at most 2**30 can be numbered")
         cdef long long* fingerprints = <long long*>realloc(self.fingerprints, 2 * self.capacity * sizeof(long long))
         if fingerprints == NULL:
             raise MemoryError
@@ -74,7 +74,7 @@ cdef class Seen:
         return 0
 
     cdef int lay_out(self, long long slots) except -1:
-        """A table of this size, for all that were seen."""
+        """Rebuild the table with this many slots, from the fingerprints."""
         cdef long long i
         free(self.table)
         self.table = <int*>malloc(slots * sizeof(int))

@@ -1,8 +1,8 @@
-"""Steps of nodes, each taken once and remembered.
+"""A cache of the steps that nodes take.
 
-A node is deterministic, so what it does depends on its key, the event and the choices it is given. A
-scratch node of each id is loaded with the key, given the event, and asked for its new key; `choose(n)` is
-answered in every possible way, one outcome each.
+Nodes are deterministic: the outcome of a step depends only on the node's key, the event and the choices it is given.
+So each step is taken once. There is one scratch node per id; it is loaded with the key, given the event, and asked for
+its new key. Where the node calls `choose(n)`, the step is repeated with every answer, and each gives an outcome.
 """
 
 from typing import Any
@@ -31,8 +31,8 @@ class StepOutcome:
         choices: tuple[int, ...],
         broken: str,
     ) -> None:
-        self.key = key  # its new key, by number
-        self.sent = sent  # messages, by number
+        self.key = key  # the number of the node's new key
+        self.sent = sent  # the numbers of the messages
         self.granted = granted
         self.lost = lost
         self.choices = choices
@@ -40,7 +40,7 @@ class StepOutcome:
 
 
 class Enumerated:
-    """Answers `choose(n)` from a prefix, then with 0, and knows which combination comes next."""
+    """Answers `choose(n)` from a prefix, then with 0; `next_prefix` gives the next combination to try."""
 
     def __init__(self, prefix: tuple[int, ...]) -> None:
         self.prefix = prefix
@@ -67,11 +67,11 @@ class Steps:
         self.nodes: list[Node] = [make(me, setup, out) for me, out in zip(setup.members, self.outboxes, strict=True)]
         self.make = make
         self.setup = setup
-        self.conserving = conserving  # are tokens and coordinators counted?
+        self.conserving = conserving  # check that each step conserves tokens and coordinators?
         self.timed = any(node.timed for node in self.nodes)
         self.armed_timers: dict[int, tuple[tuple[str, int], ...]] = {}
         self.table = table  # "key": (node, key), and "message": Sent
-        self.counted: dict[int, tuple[int, int]] = {}  # key or message -> its tokens and coordinators
+        self.counted: dict[int, tuple[int, int]] = {}  # number of a key or message -> its tokens and coordinators
         self.delivered: dict[int, tuple[StepOutcome, ...]] = {}
         self.remembered: dict[tuple[Any, ...], tuple[StepOutcome, ...]] = {}
 
@@ -82,7 +82,7 @@ class Steps:
         return self.table.number("key", (me, node.key()))
 
     def counts(self, number: int) -> tuple[int, int]:
-        """Tokens and coordinators in a node of this key, or in this message."""
+        """Tokens and coordinators in a node with this key, or in this message."""
         found = self.counted.get(number)
         if found is None:
             holder: Node | Message
@@ -112,7 +112,7 @@ class Steps:
     def outcomes(
         self, key: int, event: str, arguments: tuple[Any, ...], brought: tuple[int, int]
     ) -> tuple[StepOutcome, ...]:
-        """One for every combination of choices. `brought`: tokens and coordinators that came with the event."""
+        """One outcome per combination of choices. `brought`: tokens and coordinators in the message delivered."""
         found = []
         prefix: tuple[int, ...] | None = ()
         while prefix is not None:
@@ -122,17 +122,17 @@ class Steps:
         return tuple(found)
 
     def loaded(self, key: int) -> tuple[int, Node, Collected]:
-        """A node in this state, its clock at 0; its armed timers lie in its outbox."""
+        """A node in this state, with its clock at 0. Its outbox holds the timers that loading armed."""
         me, state = self.table.things[key]
         out = self.outboxes[me]
-        if self.timed:  # a node that has been used may have other timers armed
+        if self.timed:  # a node used before may still have other timers armed
             self.nodes[me] = self.make(me, self.setup, out)
         node = self.nodes[me]
         node.load(state)
         return me, node, out
 
     def armed(self, key: int) -> tuple[tuple[str, int], ...]:
-        """The timers of a key, with the time left; layers and all, as `load` arms them again."""
+        """The armed timers of a key, of all its layers, with the time left."""
         found = self.armed_timers.get(key)
         if found is None:
             _, _, out = self.loaded(key)
@@ -140,7 +140,7 @@ class Steps:
         return found
 
     def later(self, key: int, ns: int) -> int:
-        """The same node after so much time in which nothing happened to it."""
+        """The key of the same node after `ns` in which nothing happened to it."""
         found = self.remembered.get((key, "later", ns))
         if found is None:
             me, node, out = self.loaded(key)
@@ -161,7 +161,7 @@ class Steps:
             getattr(node, CALLS[event])(*arguments)
         except AssertionError as error:
             broken = f"assertion: {error} (node {me})"
-        except Exception as error:  # whatever a protocol runs into is its fault, and found
+        except Exception as error:  # any error in a protocol is a violation to report
             broken = f"{type(error).__name__}: {error} (node {me})"
         sent, granted, lost = [], None, False
         for effect in out.drain():
@@ -180,7 +180,7 @@ class Steps:
         return StepOutcome(after, tuple(sent), granted, lost, tuple(chooser.made), broken)
 
     def conserved(self, before: int, after: int, sent: list[int], brought: tuple[int, int], me: int) -> str:
-        """A step neither makes nor loses tokens and coordinators: then no run does."""
+        """What the step broke by making or losing tokens or coordinators, or "". If no step does, no run does."""
         for kind, name in enumerate(("tokens", "coordinator")):
             had = self.counts(before)[kind] + brought[kind]
             has = self.counts(after)[kind] + sum(self.counts(message)[kind] for message in sent)

@@ -1,8 +1,8 @@
-"""Who is who does not matter: states that differ only in the names of peers are taken for one.
+"""Symmetry reduction: states that differ only in the names of peers count as one state.
 
-A protocol that compares ids for equality only, never for order, says where they stand in its keys and messages
-(About.ids). Its peers can then be renamed: whatever can happen, can happen to the renamed. Of the renamings those
-are used that keep the root and change nothing in the first state.
+A protocol that compares ids only for equality, never for order, declares where ids occur in its keys and messages
+(About.ids). Renaming its peers then turns every run into another valid run. Only renamings that keep the root and leave
+the first state unchanged are used.
 """
 
 from itertools import permutations
@@ -11,11 +11,11 @@ from typing import Any
 from fairgate.core.ids import NIL
 
 Ids = dict[str, tuple[int, ...]]
-Names = tuple[int, ...]  # node -> its other name
+Names = tuple[int, ...]  # node -> its new name
 
 
 def renamed(kind: str, thing: Any, names: Names, ids: Ids) -> Any:
-    """A thing of a state (interning.py), with every id in it replaced."""
+    """A thing (interning.py) with every id in it replaced."""
     if kind == "key":
         me, key = thing
         return names[me], renamed_fields(key, names, ids["key"])
@@ -37,14 +37,14 @@ def renamed_fields(fields: tuple[Any, ...], names: Names, places: tuple[int, ...
 
 
 def renamed_ids(ids: Any, names: Names) -> Any:
-    """An id, or a tuple of ids."""
+    """`ids` is an id, or a (nested) tuple of ids."""
     if isinstance(ids, tuple):
         return tuple(renamed_ids(each, names) for each in ids)
     return ids if ids == NIL else names[ids]
 
 
 def renamings(nodes: int, root: int, things: list[tuple[str, Any]], ids: Ids) -> list[Names]:
-    """All that keep the root, and these things as a whole; but for the one that changes nothing."""
+    """All renamings that keep the root and the set of these things, without the identity."""
     same = set(things)
     found = []
     for names in permutations(range(nodes)):

@@ -1,9 +1,8 @@
-"""Who looks at the states: this process alone, or several others for it.
+"""Expands states in this process alone, or in several worker processes.
 
-A batch of states goes to whoever is free, and what comes back is added in the order of the batches: so the states
-get the same numbers as with one worker, and the first violation is the same. Each process numbers the things
-of a state (interning.py) as it meets them. A worker tells what it has added, and translates states that were
-found by another one.
+Any free worker takes the next batch of states, but results are added in the order of the batches. So states get the
+same numbers as with one worker, and the first violation is the same. Each process numbers things (interning.py) as it
+meets them. A worker reports the things that it has added, and translates states that another worker found.
 """
 
 import multiprocessing
@@ -20,22 +19,22 @@ from fairgate.errors import BadInput
 from fairgate.processes import leave_ctrl_c_to_the_parent
 
 Packed: TypeAlias = "array[int]"
-News = list[tuple[str, Any]]  # kinds and things, in the order of their numbers
-Waiting: TypeAlias = "deque[tuple[Packed, int]]"  # and who found them
-Batches = Generator[tuple[Batch, int], None, None]  # and who found what is in it
-Task: TypeAlias = "tuple[Packed, int, list[News]]"  # a batch, who found it, and what it speaks of that is new
-NOBODY = -1  # the first state is known to all
-AHEAD = 2  # batches that a worker has: one it looks at, one for when that is done
+News = list[tuple[str, Any]]  # kinds and things that a worker added, in the order of their numbers
+Waiting: TypeAlias = "deque[tuple[Packed, int]]"  # batches of states to expand, and the worker that found each
+Batches = Generator[tuple[Batch, int], None, None]  # results, and the worker that found what is in each
+Task: TypeAlias = "tuple[Packed, int, list[News]]"  # a batch, its finder, and things in it that are new to the worker
+NOBODY = -1  # the finder of states whose numbers need no translation: the first state, and all states without workers
+AHEAD = 2  # batches given to a worker: one to expand, and one to start on when that is done
 
 
 class Alone:
-    """The work is done here."""
+    """Expands states in this process."""
 
     def __init__(self, model: Model) -> None:
         self.expander = Expander(model)
 
     def expand(self, waiting: Waiting) -> Batches:
-        while waiting:  # and what has been looked at is kept no longer
+        while waiting:  # popping frees each batch as soon as it is expanded
             yield self.expander.expand(waiting.popleft()[0]), NOBODY
 
     def end(self) -> None:
@@ -43,11 +42,11 @@ class Alone:
 
 
 class Crew:
-    """The work is done by processes that are forked here.
+    """Expands states in worker processes, forked from this one.
 
-    Each has a batch at hand while the one before it is on its way back, else it would stand idle until this process
-    has added what came. Two processes that write to each other at once may wait for ever, so they take turns: every
-    result is answered, by a further batch or by none, and a worker takes the answer before it sends its next one.
+    A worker has its next batch at hand when it sends a result. Otherwise it would be idle until this process has added
+    the result. Two processes that write to each other at the same time can deadlock, so they take turns: this process
+    answers every result, with another batch or with none, and a worker reads the answer before it sends its next one.
     """
 
     def __init__(self, model: Model, workers: int) -> None:
@@ -61,12 +60,12 @@ class Crew:
             process.start()
             there.close()
             self.processes.append(process)
-        self.news: list[list[News]] = [[] for _ in range(workers)]  # what each has added, as it came in
-        self.told = [[0] * workers for _ in range(workers)]  # and how much of it each other one knows
+        self.news: list[list[News]] = [[] for _ in range(workers)]  # things that each worker added, as reported
+        self.told = [[0] * workers for _ in range(workers)]  # told[me][finder]: how many of finder's news `me` has
 
     def expand(self, waiting: Waiting) -> Batches:
         batches = len(waiting)
-        under_way: list[deque[int]] = [deque() for _ in self.pipes]  # of each worker, its batches
+        under_way: list[deque[int]] = [deque() for _ in self.pipes]  # per worker, the batches it has
         done: dict[int, tuple[Batch, int]] = {}
 
         def give(me: int, most: int) -> None:
@@ -86,7 +85,7 @@ class Crew:
             yield done.pop(wanted)
 
     def told_to(self, me: int, packed: Packed, finder: int) -> Task:
-        """A batch, and what this worker must learn to read it."""
+        """A batch, and the things that this worker must know to read it."""
         news: list[News] = []
         if finder not in (me, NOBODY):
             news = self.news[finder][self.told[me][finder] :]
@@ -116,7 +115,7 @@ class Crew:
         self.processes[me].join(1)
         code = self.processes[me].exitcode
         return BadInput(
-            f"worker {me} ended before its work did (exit code {code}): try fewer --workers, or a smaller case"
+            f"worker {me} died before the search was over (exit code {code}): use fewer --workers, or a smaller case"
         )
 
     def end(self) -> None:
@@ -129,12 +128,12 @@ class Crew:
 
 
 def work(me: int, model: Model, pipe: Connection, others: list[Connection]) -> None:
-    """A worker's life: until it is ended, or whoever gives it work is gone."""
+    """The main loop of a worker process. It ends when the worker is terminated or its parent is gone."""
     leave_ctrl_c_to_the_parent()
-    for other in others:  # else nobody would notice the end of the process at the other end
+    for other in others:  # inherited copies of the parent's ends: while they are open, its death goes unnoticed
         other.close()
     inbox: deque[Task] = deque()
-    answered = True  # was my last result?
+    answered = True  # did the parent answer the last result?
     worker = Worker(me, model)
     try:
         while True:
@@ -151,15 +150,15 @@ def work(me: int, model: Model, pipe: Connection, others: list[Connection]) -> N
 
 
 class Worker:
-    """Looks at batches of states in its own numbers, whoever found them."""
+    """Expands batches of states in its own numbers, whichever worker found them."""
 
     def __init__(self, me: int, model: Model) -> None:
         self.me = me
         self.table = model.table
         self.expander = Expander(model)
-        self.known = len(self.table.things)  # the others know these
-        self.shared = list(range(self.known))
-        self.numbers: dict[int, list[int]] = {}  # finder -> its numbers in mine
+        self.known = len(self.table.things)  # things reported so far; the first ones were known before the fork
+        self.shared = list(range(self.known))  # things that have the same number in every process
+        self.numbers: dict[int, list[int]] = {}  # finder -> its numbers translated into mine
 
     def look_at(self, packed: Packed, finder: int, news: list[News]) -> tuple[list[Packed], News]:
         if finder not in (self.me, NOBODY):

@@ -1,1 +1,1 @@
-"""Mutation testing: every statement of a protocol deleted in turn. Is it noticed?"""
+"""Mutation testing: deletes every statement of a protocol in turn, and checks that each deletion is detected."""

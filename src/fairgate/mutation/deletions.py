@@ -1,7 +1,7 @@
-"""Automatic mutants: each statement of each handler deleted in turn, and judged (mutation/judges.py).
+"""Automatic mutants: deletes each statement of each handler in turn, and judges the result (mutation/judges.py).
 
-A statement that can be deleted unnoticed is either not needed, or needed for something that is not safety or
-liveness (speed, fairness, tidiness). mutation/survivors.py says which, one by one.
+A statement whose deletion goes undetected is either not needed, or needed for something other than safety and liveness
+(speed, fairness, tidiness). mutation/survivors.py lists the reason for each.
 """
 
 import ast
@@ -19,10 +19,10 @@ from fairgate.core.mutex import Mutex
 from fairgate.mutation.judges import judge
 from fairgate.processes import in_processes
 
-# Not the algorithm.
+# Methods that are not part of the algorithm.
 UNTOUCHED = frozenset(["__init__", "alone", "coordinators", "initialize", "loaded", "retaken", "show", "tokens"])
-STATE = frozenset(["armed", "load_resp", "load_sides", "sides_key"])  # parts of `key` and `load` by other names
-MOST_TURNS = 10_000  # of one loop in one step
+STATE = frozenset(["armed", "load_resp", "load_sides", "sides_key"])  # helpers of `key` and `load`
+MOST_TURNS = 10_000  # iterations of one loop in one step
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Deleted:
 
 
 def load_mutant(source: str, path: str) -> ModuleType:
-    """A module made of changed source. Its messages carry the tags of the original's, which stay registered."""
+    """A module made from changed source. Its messages have the original tags; the original ones stay registered."""
     module = ModuleType("mutant")
     module.__dict__["turns"] = turns
     module.__file__ = path
@@ -53,7 +53,7 @@ def load_mutant(source: str, path: str) -> ModuleType:
 
 @contextmanager
 def speaking(module: ModuleType) -> Iterator[None]:
-    """Meanwhile messages are decoded to those of a mutant: its nodes know no others."""
+    """Within this context, messages are decoded as those of the mutant, the only ones that its nodes accept."""
     known = dict(message.KINDS)
     message.KINDS.update(module.__dict__["MUTATED_KINDS"])
     try:
@@ -64,12 +64,12 @@ def speaking(module: ModuleType) -> Iterator[None]:
 
 
 def source_of(protocol: type[Mutex]) -> Path:
-    """The plain source, also where the compiled module runs."""
+    """The path of the Python source, even if the compiled module is in use."""
     return Path(fairgate.__file__).parent.joinpath(*protocol.__module__.split(".")[1:]).with_suffix(".py")
 
 
 def own_classes(protocol: type[Mutex]) -> list[type[Mutex]]:
-    """The protocol, and the bases that are its other sides and no protocols of their own."""
+    """The protocol's class, and those of its bases that implement a part of it and are not protocols themselves."""
     found: list[type[Mutex]] = []
     for cls in protocol.__mro__:
         if found and ("about" in vars(cls) or not cls.__module__.startswith("fairgate.protocols.")):
@@ -79,7 +79,7 @@ def own_classes(protocol: type[Mutex]) -> list[type[Mutex]]:
 
 
 def places(tree: ast.Module, cls: str) -> Iterator[tuple[str, ast.stmt, list[ast.stmt], int]]:
-    """Every statement of every handler: (handler, statement, the body it stands in, where)."""
+    """Every statement of every handler: (handler, statement, the body that contains it, its index there)."""
     for top in tree.body:
         if isinstance(top, ast.ClassDef) and top.name == cls:
             for handler in top.body:
@@ -93,12 +93,12 @@ def places(tree: ast.Module, cls: str) -> Iterator[tuple[str, ast.stmt, list[ast
 
 
 def is_untouched(name: str) -> bool:
-    """Is the method no part of the algorithm? A field's own form in a key has methods x_key and load_x."""
+    """Is the method not part of the algorithm? Methods x_key and load_x convert field x for a key."""
     return name in UNTOUCHED | STATE or name.endswith("_key") or name.startswith("load_")
 
 
 def matters(statement: ast.stmt) -> bool:
-    """Docstrings, `pass`, assertions, bare declarations and notes to the observer change nothing by going."""
+    """False for docstrings, `pass`, assertions, bare declarations and marks: deleting them changes no behaviour."""
     if isinstance(statement, ast.Pass | ast.Assert) or (isinstance(statement, ast.AnnAssign) and not statement.value):
         return False
     if isinstance(statement, ast.If) and not statement.orelse:
@@ -118,7 +118,7 @@ def count_in(cls: type[Mutex]) -> int:
 
 
 def mutant_at(protocol: type[Mutex], number: int) -> tuple[Deleted, ModuleType]:
-    """With the statement at this place deleted."""
+    """The mutant in which the statement with this number is deleted."""
     for cls in own_classes(protocol):
         if number < count_in(cls):
             break
@@ -134,7 +134,7 @@ def mutant_at(protocol: type[Mutex], number: int) -> tuple[Deleted, ModuleType]:
 
 
 def rebased(protocol: type[Mutex], name: str, base: ModuleType) -> ModuleType:
-    """The protocol's module, on a mutant of the module that its base is from."""
+    """The protocol's module, loaded on top of a mutant of the module `name` that defines its base."""
     path = source_of(protocol)
     original = sys.modules[name]
     sys.modules[name] = base
@@ -145,7 +145,7 @@ def rebased(protocol: type[Mutex], name: str, base: ModuleType) -> ModuleType:
 
 
 class Bounded(ast.NodeTransformer):
-    """`while` with an end: one that runs for ever is noticed like any other mistake."""
+    """Limits the iterations of `while` loops, so that an endless loop is detected like any other mistake."""
 
     def visit_While(self, node: ast.While) -> ast.For:
         self.generic_visit(node)
@@ -157,7 +157,7 @@ class Bounded(ast.NodeTransformer):
 
 def turns() -> Iterator[int]:
     yield from range(MOST_TURNS)
-    raise RuntimeError("a loop without an end")
+    raise RuntimeError(f"endless loop: more than {MOST_TURNS} iterations")
 
 
 def judged_at(protocol: type[Mutex], number: int) -> Deleted:
@@ -167,7 +167,7 @@ def judged_at(protocol: type[Mutex], number: int) -> Deleted:
 
 
 def delete_all(protocol: type[Mutex], workers: int = 1) -> Iterator[Deleted]:
-    """Every statement in turn, in processes; those that are judged first come first."""
+    """Delete every statement in turn and judge the mutants. With several workers, results come as they finish."""
     numbers = range(count_places(protocol))
     if workers == 1:
         yield from (judged_at(protocol, number) for number in numbers)

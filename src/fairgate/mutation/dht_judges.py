@@ -1,8 +1,8 @@
-"""Judges of mutants of protocols on a DHT: swarms, random runs in which the ring itself changes, and small cases.
+"""Judges for mutants of protocols on a DHT: swarms, random runs in which the ring itself changes, and small cases.
 
-In a swarm (swarm/run.py) the overlay stays as it is; in the runs of walks/dht.py nodes join and leave, keys get
-other owners, and crashes are heard of. Memories are lost only as far as the protocol bears it: else the original
-would be found guilty.
+In a swarm (swarm/run.py) the overlay does not change. In the runs of walks/dht.py nodes join and leave, keys get new
+owners, and nodes learn of crashes. Nodes lose their memory only as far as the protocol tolerates it; otherwise the
+original would fail as well.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from fairgate.swarm.run import attempt
 from fairgate.walks.dht import OVERLAYS, Conditions, one_run, over_overlay
 
 MOST_EVENTS = 30_000  # three times what the longest of these runs needs
-MOST_TURNS = 10_000  # of one node in one moment
+MOST_TURNS = 10_000  # messages that one node handles at the same time
 LEASES = {"lease": 3 * SECOND}
 UNTIMED = {"lease": 0, "retry": 0, "prime": False, "replicas": 3}
 CALM = Conditions(cancel=0.2)
@@ -38,7 +38,7 @@ Options = dict[str, Any]
 
 @contextmanager
 def registered(protocol: type[Mutex]) -> Iterator[None]:
-    """Meanwhile a mutant has the original's name."""
+    """Within this context, the mutant is registered under the original's name."""
     name = protocol.about.name
     original = PROTOCOLS[name]
     PROTOCOLS[name] = protocol
@@ -49,7 +49,7 @@ def registered(protocol: type[Mutex]) -> Iterator[None]:
 
 
 def turn_limited(protocol: type[Routed]) -> type[Routed]:
-    """The same, but a node that sends to itself for ever within one moment is noticed."""
+    """The protocol, with an error if a node sends to itself forever while no time passes."""
 
     class TurnLimited(protocol):  # type: ignore[misc, valid-type]
         about = protocol.about
@@ -66,7 +66,7 @@ def turn_limited(protocol: type[Routed]) -> type[Routed]:
             since, turns = self.__dict__.get("turns", (self.now, 0))
             self.__dict__["turns"] = (self.now, turns + 1 if since == self.now else 0)
             if turns > MOST_TURNS:
-                raise RuntimeError("a node without an end")
+                raise RuntimeError(f"endless loop: more than {MOST_TURNS} messages at the same time")
 
     return TurnLimited
 
@@ -75,7 +75,7 @@ def small_swarm(protocol: type[Routed], runs: range) -> None:
     with registered(turn_limited(protocol)):
         for run in runs:
             config = RandomRingConfig(protocol, Stream(f"1:judge:{run}")).config()
-            if protocol.about.name == "strawman":  # lets nobody in where many ask
+            if protocol.about.name == "strawman":  # it livelocks under contention
                 config = replace(config, workload="rounds", askers=min(config.askers, 2))
             broken, _ = attempt(replace(config, requests=min(config.requests, 3)), MOST_EVENTS)
             if broken:
@@ -83,7 +83,10 @@ def small_swarm(protocol: type[Routed], runs: range) -> None:
 
 
 def conditions_for(protocol: type[Routed]) -> list[tuple[Conditions, Options]]:
-    """Where memories are lost, all replicas must vote for a winner: any two winners then share one that remembers."""
+    """The conditions and options to run under.
+
+    Where nodes lose their memory, all replicas must vote for a winner: then any two winners share one that remembers.
+    """
     name = protocol.about.name
     leases = {**LEASES, "retry": RETRY} if name == "sigma" else LEASES
     unanimous = {"replicas": 5, "quorum": 5, "ping": SECOND // 2, **leases}
@@ -94,7 +97,7 @@ def conditions_for(protocol: type[Routed]) -> list[tuple[Conditions, Options]]:
     if name == "non_e2e_faults":
         all_of_it = replace(churn, crashes=1, resets=1)
         return [(CALM, LEASES), (all_of_it, LEASES), (HEARD, {"replicas": 7, "quorum": 7})]
-    if name == "sigma":  # with leases and second questions time heals nearly everything: so without them, too
+    if name == "sigma":  # leases and retries repair nearly every mistake, so it also runs without them
         long = replace(FAST, requests=12)
         bare = [(FAST, UNTIMED), (long, UNTIMED), (replace(long, dup=0.3), {**UNTIMED, "retry": RETRY})]
         return [*bare, (CALM, leases), (STORM, leases), (churn, unanimous)]
@@ -109,7 +112,7 @@ def run_under(protocol: type[Routed], conditions: Conditions, options: Options, 
 
 
 def ring_cases(protocol: type[Routed]) -> Iterator[Case]:
-    """No leases and no second questions: clocks stand still."""
+    """Small cases without leases and retries, so that nothing depends on time."""
     options = {"lease": 0, "resend": 0, "retry": SECOND, "prime": False, "lives": 1, "backoff": 1}
     if protocol.about.name == "sigma":
         options["retry"] = 0

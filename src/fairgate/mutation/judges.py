@@ -1,7 +1,7 @@
-"""Who judges a mutant: small cases looked at whole, and random walks of larger systems, the cheapest first.
+"""The judges of a mutant: exhaustive checks of small cases and random walks of larger systems, the cheapest first.
 
-Together they must reach every handler, with every option, under all that the protocol says it survives. The
-original passes all of them: else what they say of a mutant would mean nothing.
+Together they must reach every handler, with every option, under every fault that the protocol claims to survive. The
+original passes all of them; otherwise their verdict on a mutant would mean nothing.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,26 +22,26 @@ from fairgate.walks.stacks import over_channel, plain
 from fairgate.walks.starvation import longest_wait
 from fairgate.walks.walk import walks
 
-WALKS = 1_000  # over all settings; fewer of the long ones
-RUNS = 60  # on a DHT, of each kind
-MOST_STATES = 14_000  # of one case
-ON_A_RING = 4_000  # of one there, whose nodes have larger states
+WALKS = 1_000  # in all settings together; fewer where walks are long
+RUNS = 60  # on a DHT, per kind of run
+MOST_STATES = 14_000  # per case
+ON_A_RING = 4_000  # states per case on a DHT, where nodes have larger states
 SECOND = 1_000_000_000
 
 Options = dict[str, Any]
-Judge = Callable[[], object]  # raises what it finds
+Judge = Callable[[], object]  # raises an exception if it finds a mistake
 
 
 def judge(protocol: type[Mutex]) -> str:
-    """The property that breaks first; or ""."""
+    """The first property that breaks, or ""."""
     try:
         for passes in judges(protocol):
             passes()
     except Violation as broken:
         return str(broken).split(":", maxsplit=1)[0]
-    except AssertionError:  # a protocol notices itself, such as a turn that comes to a node that never asked
+    except AssertionError:  # of the protocol itself, for example when a turn comes to a node without a request
         return "assertion"
-    except Exception as error:  # whatever a mutant runs into is noticed
+    except Exception as error:  # any other error in a mutant counts as detected
         return type(error).__name__
     return ""
 
@@ -62,7 +62,7 @@ def judges(protocol: type[Mutex]) -> Iterator[Judge]:
 
 
 def judges_on_dht(protocol: type[Routed]) -> Iterator[Judge]:
-    """Small swarms and random runs in turn, the shorter ones first; and cases without a clock, looked at whole."""
+    """Small swarms and random runs in turn, the shorter ones first; then exhaustive checks of small cases."""
     for runs in shares(RUNS, 1):
         yield partial(small_swarm, protocol, runs)
         yield from (
@@ -72,7 +72,7 @@ def judges_on_dht(protocol: type[Routed]) -> Iterator[Judge]:
 
 
 def timed_judges(protocol: type[Mutex]) -> Iterator[Judge]:
-    """Good weather, doubled messages, a bad network over a channel, a crash, and for safety alone no channel."""
+    """No faults; duplicated messages; a faulty network over a channel; a crash; and, for safety only, no channel."""
     for seeds in shares(WALKS // 8, 1):
         yield partial(calm_walks, plain(protocol), seeds)
         yield partial(calm_walks, plain(protocol), seeds, doubled=0.2)
@@ -83,19 +83,19 @@ def timed_judges(protocol: type[Mutex]) -> Iterator[Judge]:
 
 
 def keeps_permits(protocol: type[Mutex], seeds: range) -> None:
-    """Without a channel everything may be late or lost: but who is told that its slot is gone was out before."""
+    """Without a channel messages may be late or lost, but a holder must leave before its slot is given away."""
     if GIVEN_AWAY in lossy_walks(plain(protocol), seeds, live=False):
-        raise Violation(f"lost: {GIVEN_AWAY} while its holder was inside, and clocks are no further apart than allowed")
+        raise Violation(f"lost: {GIVEN_AWAY} while its holder was inside, although clocks differ by at most `drift`")
 
 
 def shares(walks: int, settings: int) -> tuple[range, range]:
-    """The seeds of so many walks in all, for each of the settings: a tenth first, since most mutants need few."""
+    """The seeds for each setting, `walks` in all, in two parts. The first is a tenth, since most mutants need few."""
     each = walks // settings
     return range(each // 10 + 1), range(each // 10 + 1, each)
 
 
 def options_of(protocol: type[Mutex]) -> list[Options]:
-    """As usual, and with every choice that an option offers; of a number: none, and one."""
+    """The defaults, and one setting for every other choice of an option; a number is set to 0 and to 1."""
     found: list[Options] = [{}]
     for name, default in protocol.about.options.items():
         if isinstance(default, tuple):
@@ -113,7 +113,7 @@ def explore_case(protocol: type[Mutex], case: Case, most_states: int = MOST_STAT
 
 
 def cases(protocol: type[Mutex]) -> Iterator[Case]:
-    """Small systems that together reach every handler. A gate with one member is one, too."""
+    """Small systems that together reach every handler. A gate with a single member is among them."""
     name = protocol.about.name
     if protocol.timed:
         lease = {"lease": 2 * SECOND, "drift": 500_000}

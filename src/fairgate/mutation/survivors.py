@@ -1,50 +1,64 @@
-"""Statements that can be deleted without breaking safety or liveness in any case, each with the reason.
+"""Statements that can be deleted without breaking safety or liveness, each with the reason.
 
-By protocol, then (handler, statement). Whatever is missing here is reported as not explained. A reason is an argument
-why nobody can tell the difference, or says what the statement is good for instead. Those that begin with
-`which` or `where` are what an option of BV95 means: tests/paper/test_bv95.py fails without any of these.
+They are listed by protocol, then by (handler, statement). A survivor that is missing here is reported as not explained.
+A reason argues why the deletion makes no difference, or says what else the statement is for. Reasons that begin with
+`which` or `where` belong to statements that implement an option of BV95: tests/paper/test_bv95.py fails without any
+one of these.
 """
 
 from fairgate.mutation.deletions import Deleted
 
-# Nobody can tell the difference.
-TIDY = "tidiness: nobody reads it then, but equal states have equal keys"
-AGAIN = "already so: FK:PR4 has set it when `next` was, and no Child can come before TokenLocations has"
-ONCE = "never asked again: T trusts and suspects a process once each"
-SAME = "the same answer again would set the same deadlines again; a later question has another number"
-TWICE = "a REQUEST heard twice leads there, and channels do not double here"
-ENOUGH = "a longer wait than the theorem needs: it rests on the one whom S never suspects, whose ACK is awaited anyway"
-BEYOND = "only where clocks run further apart than `drift`, and then two are in a slot before the news comes"
-
-# It costs fairness or time.
-PASSES = (
-    "order: without a count an idle holder passes the others as in fair_k (tests/paper/test_fair_k_bounded.py minds)"
+# No node can tell the difference.
+TIDY = "tidiness: the value is not read afterwards; clearing it gives equal states equal keys"
+AGAIN = "redundant: FK:PR4 set it together with `next`, and no Child can arrive before TokenLocations"
+ONCE = "not read again: T trusts and suspects each process only once"
+SAME = "no effect: a repeated answer would set the same deadlines again, and a later renewal has another number"
+TWICE = "not reached: only a duplicated REQUEST leads there, and channels do not duplicate here"
+ENOUGH = (
+    "a longer wait than the theorem needs: it relies on the process that S never suspects, whose ACK is awaited anyway"
 )
-ORDER = "order: a newcomer's numbers begin low, and pass who has asked often, until its own requests have raised them"
-OLD_GONE = "time: an old answer ends a good permit, or asks again; the slot lies idle until the root takes it back"
+BEYOND = "only matters if clocks differ by more than `drift`, and then two are in a slot before the message arrives"
 
-# It costs messages and nothing else.
-ALONE = "messages: who is alone asks as if it were not, and gives itself the next turn"
-USED_UP = "messages: its re-entries stay used up, and it asks for every further entry"
-SHORTCUT = "messages: a shortcut to the root, which the paper makes for fewer of them"
+# The deletion costs fairness or time.
+PASSES = (
+    "order: without the count the holder of an idle token overtakes the others, as in fair_k"
+    " (tests/paper/test_fair_k_bounded.py detects it)"
+)
+ORDER = (
+    "order: a newcomer's timestamps begin low and overtake nodes that have made many requests,"
+    " until its own requests have raised them"
+)
+OLD_GONE = (
+    "time: an outdated answer ends a valid permit, or repeats the request;"
+    " the slot stays idle until the root takes it back"
+)
+
+# The deletion costs messages and nothing else.
+ALONE = "messages: with nobody waiting the node still requests as usual, and gives itself the next turn"
+USED_UP = "messages: its re-entries stay used up, so that it must request every further entry"
+SHORTCUT = "messages: a shortcut to the root, with which the paper saves messages"
 STALE = (
-    "messages: an old INQUIRE or FAILED makes the next request give back locks that nobody wants."
+    "messages: an outdated INQUIRE or FAILED makes the next request give back locks that nobody wants."
     " Their arbiters lock the best request again"
 )
-ASKED = "messages: the holder is asked for its lock once for every better request, and answers once"
-TO_THE_DEAD = "messages: the dead are asked too, and their answers are not waited for (n is without them)"
-ACK_TO_THE_DEAD = "messages: an ACK to the dead; who is suspected after having been trusted asks for nothing more"
-SECOND_CRASH = "messages: T suspects for ever, so line 44 comes once; if it came again, so would the broadcast"
+ASKED = "messages: the arbiter inquires once per better request, and the holder answers once"
+TO_THE_DEAD = "messages: crashed nodes get requests too, but nobody waits for their answers (n does not count them)"
+ACK_TO_THE_DEAD = (
+    "messages: an ACK to a crashed node; a process that is suspected after it was trusted makes no more requests"
+)
+SECOND_CRASH = (
+    "messages: T suspects forever, so line 44 runs once; if it ran again, the broadcast would be repeated as well"
+)
 LONGER = (
-    "messages: no path reversal. The old parent still leads to where the token goes, since who releases it points"
-    " at one who waits; the way is longer"
+    "messages: without path reversal the path is longer. The old parent still leads to where the token goes,"
+    " since a node that releases it points at one that waits"
 )
 
-# It is what an option of BV95 says.
-WHICH = "which tree is asked: every one of them is safe and live"
-ONE_TREE = "time: of one tree every heuristic picks that one"
-PLACE = "where in the queue: every order is safe and live"
-NO_CACHE = "where in the queue: without it `none` keeps as many as `append` does"
+# The statement implements an option of BV95.
+WHICH = "which tree to ask: any choice is safe and live"
+ONE_TREE = "time: with a single tree every heuristic picks that one"
+PLACE = "where in the queue: any order is safe and live"
+NO_CACHE = "where in the queue: without it `none` keeps as many requests as `append`"
 
 SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
     "fair_k": {
@@ -145,5 +159,5 @@ SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
 
 
 def explain(deleted: Deleted) -> str:
-    """Why a deletion goes unnoticed; "" if nobody has said."""
+    """The reason why a deletion goes undetected; "" if none is listed."""
     return SURVIVORS.get(deleted.protocol, {}).get((deleted.handler, deleted.statement), "")

@@ -1,1 +1,1 @@
-"""A network that is moved by hand, one step at a time, and plain-text scenarios that do so."""
+"""A network that is driven by hand, one step at a time, and plain-text scenarios that drive it."""

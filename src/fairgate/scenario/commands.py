@@ -1,4 +1,4 @@
-"""The commands of scenario files (see run.py), done on a `ManualNetwork` that says what happens."""
+"""The commands of scenario files (see run.py). They drive a `ManualNetwork` and report what happens."""
 
 import random
 from collections.abc import Callable, Iterable, Iterator
@@ -18,15 +18,15 @@ from fairgate.core.units import SECOND
 from fairgate.scenario.manual import Flight, ManualNetwork, Violation
 from fairgate.trace.spacetime import entered
 
-Registry = Callable[[str, tuple[str, ...]], MakeNode]  # a protocol's name and the layers below it
+Registry = Callable[[str, tuple[str, ...]], MakeNode]  # from a protocol's name and the layers below it
 
 
 class Wrong(Exception):
-    """A command that makes no sense; whoever knows its line says so."""
+    """A command is not valid. `run_scenario` turns it into a ScenarioError with the line."""
 
 
 class NarratedNetwork(ManualNetwork):
-    """A ManualNetwork that says what happens; a breach of a property is said as well, and the scenario goes on."""
+    """A ManualNetwork that reports what happens. Violations are reported as well, and the scenario goes on."""
 
     def __init__(self, make: MakeNode, setup: Setup, slots: bool, chooser: Chooser | None, census: bool) -> None:
         self.said: list[str] = []
@@ -71,7 +71,7 @@ class NarratedNetwork(ManualNetwork):
 
 
 class Runner:
-    """Does one command after the other: `do_NAME` with the words that follow."""
+    """Runs commands: the method `do_NAME` gets the words after NAME."""
 
     def __init__(self, make: Registry) -> None:
         self.make = make
@@ -80,17 +80,17 @@ class Runner:
     @property
     def network(self) -> NarratedNetwork:
         if self.started is None:
-            raise Wrong("a scenario begins with its protocol")
+            raise Wrong("a scenario must begin with a protocol command")
         return self.started
 
     def run(self, words: list[str]) -> list[str]:
-        """What came of a command, line by line."""
+        """Run a command and return its output lines. Raises Wrong if the command is not valid."""
         if not words:
             return []
         name, *arguments = words
         command = getattr(self, f"do_{name}", None)
         if command is None:
-            raise Wrong(f"no command {name!r}")
+            raise Wrong(f"unknown command {name!r}")
         try:
             signature(command).bind(*arguments)
         except TypeError as wrong:
@@ -106,7 +106,9 @@ class Runner:
         given = dict(zip(pairs[::2], pairs[1::2], strict=False))
         unknown = set(given) - {"members", "k", "root", "epoch", "seed", "over", "census"}
         if len(pairs) % 2 or unknown or "members" not in given:
-            raise Wrong("protocol NAME members 1..8 [k 3] [root 3] [epoch 0] [seed 1] [over LAYERS] [census off]")
+            raise Wrong(
+                "usage: protocol NAME members 1..8 [k 3] [root 3] [epoch 0] [seed 1] [over LAYERS] [census off]"
+            )
         members = tuple(numbers(given["members"].split(",")))
         seed = random.Random(number(given.get("seed", "0")))
         try:
@@ -124,24 +126,24 @@ class Runner:
             make, setup, has_slots(make, setup), from_floats(seed.random), given.get("census") != "off"
         )
 
-    # What happens to nodes.
+    # Inputs and faults of nodes.
 
     def do_acquire(self, *nodes: str) -> None:
         for me in self.up(nodes):
             if me in self.network.waiting or me in self.network.inside:
-                raise Wrong(f"{me} waits or is inside already")
+                raise Wrong(f"node {me} is already waiting or inside")
             self.network.acquire(me)
 
     def do_release(self, *nodes: str) -> None:
         for me in self.up(nodes):
             if me not in self.network.inside:
-                raise Wrong(f"{me} is not inside")
+                raise Wrong(f"node {me} is not inside")
             self.network.release(me)
 
     def do_cancel(self, *nodes: str) -> None:
         for me in self.up(nodes):
             if me not in self.network.waiting and me not in self.network.inside:
-                raise Wrong(f"{me} neither waits nor is inside")
+                raise Wrong(f"node {me} is neither waiting nor inside")
             self.network.cancel(me)
 
     def do_crash(self, *nodes: str) -> None:
@@ -155,23 +157,23 @@ class Runner:
         self.network.trust(next(self.up([node])), number(peer), detector)
 
     def up(self, words: Iterable[str]) -> Iterator[int]:
-        """The nodes that are named, each looked at when its turn comes: none has crashed."""
+        """The named nodes. Wrong if one has crashed, which is checked when its turn comes: `crash 2 2` is an error."""
         nodes = self.members(words)
         if not nodes:
-            raise Wrong("which node?")
+            raise Wrong("name at least one node")
         for me in nodes:
             if me in self.network.crashed:
-                raise Wrong(f"{me} has crashed")
+                raise Wrong(f"node {me} has crashed")
             yield me
 
     def members(self, words: Iterable[str]) -> list[int]:
         nodes = list(numbers(words))
         for me in nodes:
             if me not in self.network.nodes:
-                raise Wrong(f"{me} is no member")
+                raise Wrong(f"node {me} is not a member")
         return nodes
 
-    # What happens to messages and to time.
+    # Messages and time.
 
     def do_deliver(self, *which: str) -> None:
         if which == ("all",):
@@ -189,7 +191,7 @@ class Runner:
             self.network.duplicate(self.network.flight.index(flight))
 
     def chosen(self, *which: str) -> list[Flight]:
-        """What is under way now and meant by these words."""
+        """The messages now in flight that these words select; Wrong if there are none."""
         flight = list(self.network.flight)
         match which:
             case ["all"]:
@@ -202,23 +204,23 @@ class Runner:
                 src, dst = map(number, pair.split("->", 1))
                 found = [one for one in flight if (one.src, one.dst) == (src, dst) and is_kind(one.msg, *kind)][:1]
             case _:
-                raise Wrong("which message? all | next | to NODE | SRC->DST [KIND]")
+                raise Wrong("say which message: all | next | to NODE | SRC->DST [KIND]")
         if not found:
-            raise Wrong("no such message is under way")
+            raise Wrong("no such message is in flight")
         return found
 
     def do_fire(self, node: str, timer: str) -> None:
         if (number(node), timer) not in self.network.timers:
-            raise Wrong(f"{node} has set no timer {timer}")
+            raise Wrong(f"node {node} has no timer {timer}")
         self.network.fire(number(node), timer)
 
     def do_advance(self, time: str) -> None:
         try:
             self.network.advance(int(Decimal(time.removesuffix("s")) * SECOND))
         except InvalidOperation as wrong:
-            raise Wrong(f"{time} is no number of seconds") from wrong
+            raise Wrong(f"{time!r} is not a number of seconds") from wrong
 
-    # What is to be seen.
+    # Output.
 
     def do_state(self, *words: str) -> None:
         fields = [word for word in words if not word[0].isdigit()]
@@ -229,13 +231,13 @@ class Runner:
             fields = fields or [*shown]
             missing = [field for field in fields if field not in shown]
             if missing:
-                raise Wrong(f"no field {missing[0]!r}, there are {', '.join(shown)}")
+                raise Wrong(f"no field {missing[0]!r}: the fields are {', '.join(shown)}")
             cells = [""] * len(fields) if me in self.network.crashed else [cell(shown[field]) for field in fields]
             rows.append([f"{me} crashed" if me in self.network.crashed else str(me), *cells])
         self.network.said += table([["node", *fields], *rows])
 
     def do_flight(self) -> None:
-        self.network.said += [under_way(flight) for flight in self.network.flight] or ["nothing is under way"]
+        self.network.said += [under_way(flight) for flight in self.network.flight] or ["no messages in flight"]
 
     def do_timers(self) -> None:
         armed = sorted(self.network.timers.items())
@@ -245,7 +247,7 @@ class Runner:
 
 
 def has_slots(make: MakeNode, setup: Setup) -> bool:
-    """Does the protocol, below any layers, give slots and fences?"""
+    """Does the protocol, which may run above layers, grant slots and fences?"""
     node = make(setup.members[0], setup, Outbox())
     while isinstance(node, Layer):
         node = node.upper
@@ -262,19 +264,19 @@ def is_kind(msg: Message, kind: str = "") -> bool:
 
 def number(word: str) -> int:
     if not word.isdigit():
-        raise Wrong(f"{word!r} is no number")
+        raise Wrong(f"{word!r} is not a number")
     return int(word)
 
 
 def numbers(words: Iterable[str]) -> Iterator[int]:
-    """Numbers and ranges: 1 4..7 is 1 4 5 6 7."""
+    """Expand numbers and ranges: 1 4..7 gives 1 4 5 6 7."""
     for word in words:
         first, dots, last = word.partition("..")
         yield from range(number(first), number(last if dots else first) + 1)
 
 
 def value(word: str) -> int | bool | str:
-    """What an option is set to."""
+    """The value of an option: a boolean, a number or a string."""
     if word in {"true", "false"}:
         return word == "true"
     return int(word) if word.isdigit() else word
@@ -285,7 +287,7 @@ def seconds(ns: int) -> str:
 
 
 def cell(shown: Any) -> str:
-    """A field of `show()` in a table: nothing at all is a dash."""
+    """A field of `show()` as text for a table. None, NIL and an empty tuple are shown as a dash."""
     if shown is None or shown in (NIL, ()):
         return "-"
     if isinstance(shown, bool):

@@ -1,8 +1,7 @@
-"""A network in which you decide what happens next: for scenarios, paper tests and quick stress.
+"""A network in which the caller decides what happens next: for scenarios, paper tests and random walks.
 
-Messages lie in `flight` until you deliver them, in any order; timers wait until you fire them or
-`advance` the clock past them. After every step the properties are checked and a breach raises
-`Violation`.
+Messages stay in `flight` until the caller delivers them, in any order. Timers wait until the caller fires them or
+calls `advance`, which moves the clock. The properties are checked after every step; a breach raises `Violation`.
 """
 
 from dataclasses import dataclass
@@ -18,11 +17,13 @@ from fairgate.core.setup import Setup
 
 
 class Violation(AssertionError):
-    """A property broke. The text begins with its name: k, slot, fence, tokens, coordinator, liveness."""
+    """A property was violated. The text begins with its name, such as k, slot, fence, tokens, coordinator, liveness."""
 
 
 @dataclass(frozen=True)
 class Flight:
+    """A message in flight."""
+
     src: int
     dst: int
     msg: Message
@@ -45,7 +46,7 @@ class ManualNetwork:
         census: bool = True,
         start: bool = True,
     ) -> None:
-        """`slots`: do grants carry slot and fence? `census`: count tokens and coordinators as well."""
+        """`slots`: do grants carry slot and fence? `census`: check the number of tokens and coordinators as well?"""
         self.setup = setup
         self.outboxes = {me: Collected(chooser) for me in setup.members}
         self.nodes = {me: make(me, setup, self.outboxes[me]) for me in setup.members}
@@ -57,7 +58,7 @@ class ManualNetwork:
         self.lost: list[tuple[int, int, str]] = []
         self.marks: set[str] = set()
         self.crashed: set[int] = set()
-        self.grants: list[int] = []  # nodes in the order they came in
+        self.grants: list[int] = []  # nodes in the order in which they entered
         self.occupancy = Occupancy(setup.k, slots)
         self.tokens = sum(node.tokens() for node in self.nodes.values())
         self.coordinators = sum(node.coordinators() for node in self.nodes.values())
@@ -68,7 +69,7 @@ class ManualNetwork:
                 self.step(me, "on_start")
 
     def step(self, me: int, call: str, *arguments: Any) -> None:
-        """One atomic step of one node, and its effects."""
+        """Let a node take one atomic step, and carry out its effects. A no-op if the node has crashed."""
         if me in self.crashed:
             return
         node = self.nodes[me]
@@ -78,11 +79,11 @@ class ManualNetwork:
             getattr(self, f"do_{effect[0]}")(me, *effect[1:])
         self.count()
 
-    # What you decide.
+    # Decisions of the caller.
 
     def acquire(self, me: int) -> int:
         if me in self.crashed:
-            raise ValueError(f"node {me} has crashed: it asks for nothing")
+            raise ValueError(f"node {me} has crashed and cannot make a request")
         self.requests += 1
         self.waiting[me] = self.requests
         self.step(me, "on_acquire", self.requests)
@@ -106,7 +107,7 @@ class ManualNetwork:
         self.step(flight.dst, "on_message", flight.src, flight.msg)
 
     def deliver_all(self) -> None:
-        """Oldest first, until nothing is under way."""
+        """Deliver messages, oldest first, until none is in flight."""
         while self.flight:
             self.deliver()
 
@@ -117,19 +118,19 @@ class ManualNetwork:
         self.flight.append(self.flight[index])
 
     def fire(self, me: int, name: str) -> None:
-        """Fire a timer; the clock moves to when it is due."""
+        """Fire a timer. If it is not due yet, the clock advances to when it is."""
         self.now = max(self.now, self.timers.pop((me, name)))
         self.step(me, "timer_due", name)
 
     def advance(self, delay: int) -> None:
-        """Let time pass: due timers fire, in order."""
+        """Let time pass. Timers that become due fire in order."""
         end = self.now + delay
         while due := sorted((at, who) for who, at in self.timers.items() if at <= end):
             self.fire(*due[0][1])
         self.now = end
 
     def crash(self, me: int) -> None:
-        """The node stops for ever; what it held is nobody's. Tokens it held count as lost."""
+        """The node stops forever. Its permit is free again; its tokens and coordinator's role count as lost."""
         self.tokens -= self.nodes[me].tokens()
         self.coordinators -= self.nodes[me].coordinators()
         self.crashed.add(me)
@@ -146,7 +147,7 @@ class ManualNetwork:
     def trust(self, me: int, peer: int, detector: str = "T") -> None:
         self.step(me, "on_trust", peer, detector)
 
-    # What a node's effects do.
+    # Effects of nodes.
 
     def do_send(self, me: int, dst: int, msg: Message) -> None:
         if dst not in self.nodes:
@@ -179,9 +180,10 @@ class ManualNetwork:
     def do_note(self, me: int, mark: str) -> None:
         self.marks.add(mark)
 
-    # What is counted after every step.
+    # The census.
 
     def count(self) -> None:
+        """Check the number of tokens and coordinators. Called after every step."""
         if not self.census:
             return
         parts: list[Node | Message] = [node for me, node in self.nodes.items() if me not in self.crashed]

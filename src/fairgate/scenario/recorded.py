@@ -25,7 +25,7 @@ class RecordedNetwork(ManualNetwork):
         census: bool = True,
         start: bool = True,
     ) -> None:
-        """As ManualNetwork; the journal has its header already."""
+        """As ManualNetwork. The caller must have written the header of `journal`."""
         self.journal = journal
         self.recorders: dict[int, RecordingOutbox] = {}
 
@@ -42,7 +42,7 @@ class RecordedNetwork(ManualNetwork):
         try:
             super().step(me, call, *arguments)
         except Violation:
-            self.record(me, call, *arguments)  # the step that broke a property is the one worth reading
+            self.record(me, call, *arguments)  # the step that broke a property must be in the journal too
             raise
         self.record(me, call, *arguments)
 

@@ -1,4 +1,4 @@
-"""Scenarios: plain text files of commands, each block followed by what came of it.
+"""Scenarios: plain text files of commands, with the output after each block of them.
 
     # Node 4 asks; the coordinator is 3.
     protocol fair_k members 1..8 k 3 root 3
@@ -11,14 +11,14 @@
     3 -> 1 fk.child(4)
     3 -> 4 fk.token_locations((4, 2, 3), 1)
 
-A block is commands, a line of dashes, and the output up to a blank line. `run_scenario` runs
-the commands and gives the text back with the real output, so a test compares two texts, and a change
-is read in review as a diff. Lines that begin with # are comments, and so is what follows " #".
+A block consists of commands, a line of dashes, and the output up to a blank line. `run_scenario` runs the commands and
+returns the text with the actual output, so that a test compares two texts and a change shows up in review as a diff.
+Lines that begin with # are comments, and so is everything after " #" in a command.
 
   protocol NAME members 1..8 [k 3] [root 3] [epoch 0] [seed 1] [over LAYER,LAYER] [census off] [OPTION=VALUE...]
   acquire | release | cancel | crash NODE...     a node is a number, or a range as in 4..7
-  deliver all | next | to NODE | SRC->DST [KIND]  `all` until nothing is under way, else what is under way now
-  drop, duplicate                                 chosen as for deliver
+  deliver all | next | to NODE | SRC->DST [KIND]  `all`: until none is in flight; else only messages in flight now
+  drop, duplicate                                 messages are selected as for deliver
   fire NODE TIMER     advance SECONDS     suspect | trust NODE PEER [T|S]
   state [FIELD...] [NODE...]     flight     timers
 """
@@ -31,7 +31,7 @@ DASHES = "----"
 
 
 class ScenarioError(Exception):
-    """A command that makes no sense, by its line in the file."""
+    """A command is not valid; `line` is its line in the file, `why` the reason."""
 
     def __init__(self, line: int, why: str) -> None:
         super().__init__(f"line {line}: {why}")
@@ -40,7 +40,7 @@ class ScenarioError(Exception):
 
 
 def run_scenario(text: str, make: Registry) -> str:
-    """The text with the output that its commands really have."""
+    """The text with the actual output of its commands. Raises ScenarioError at a command that is not valid."""
     runner = Runner(make)
     result: list[str] = []
     lines = enumerate(text.splitlines(), 1)
@@ -53,7 +53,10 @@ def run_scenario(text: str, make: Registry) -> str:
 
 
 def run_block(number: int, line: str, lines: Iterator[tuple[int, str]], runner: Runner) -> Iterator[str]:
-    """From its first command to the blank line or comment after its old output, which is dropped."""
+    """Run the block that begins with `line`; yields its lines with the new output instead of the old.
+
+    It ends with the blank line or comment after its old output.
+    """
     output: list[str] = []
     while True:
         yield line
@@ -66,7 +69,7 @@ def run_block(number: int, line: str, lines: Iterator[tuple[int, str]], runner: 
         if line.strip() == DASHES:
             break
         if not line.strip():
-            raise ScenarioError(before, f"no {DASHES} after this command")
+            raise ScenarioError(before, f"no line {DASHES} after this command")
     yield DASHES
     yield from output or ["ok"]
     for _, old in lines:
@@ -76,5 +79,5 @@ def run_block(number: int, line: str, lines: Iterator[tuple[int, str]], runner: 
 
 
 def command_of(line: str) -> list[str]:
-    """The words of a command, comments taken off."""
+    """The words of a command, without comments; empty if there is none."""
     return [] if line.startswith("#") else line.split(" #", maxsplit=1)[0].split()

@@ -1,1 +1,1 @@
-"""Very many random small simulations of one protocol, and the smallest that fails."""
+"""Swarms: many small random simulations of one protocol, and shrinking those that fail."""

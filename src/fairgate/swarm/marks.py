@@ -1,4 +1,4 @@
-"""The marks that a protocol can note, read from its source: what a swarm should have met at least once."""
+"""The marks that a protocol can note, read from its source. A swarm should meet each of them at least once."""
 
 import ast
 import inspect
@@ -11,7 +11,7 @@ from fairgate.core.node import Node
 
 
 def marks_of(*kinds: type[Node]) -> list[str]:
-    """Of these classes and all their bases, in the order of the source."""
+    """The marks of these classes and all their bases, in the order of the source."""
     found = (
         mark for kind in kinds for base in inspect.getmro(kind) for mark in marks_in(base.__module__, base.__name__)
     )
@@ -20,7 +20,7 @@ def marks_of(*kinds: type[Node]) -> list[str]:
 
 @cache
 def marks_in(module: str, name: str) -> tuple[str, ...]:
-    """Of one class, and of functions beside it. Its neighbours are other protocols, and may never come there."""
+    """The marks of one class and of the functions in its module. Other classes there may be other protocols."""
     source = source_of(module)
     body = ast.parse(source).body if source else []
     near = [part for part in body if not isinstance(part, ast.ClassDef) or part.name == name]
@@ -35,7 +35,7 @@ def notes(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def source_of(module: str) -> str:
-    """The text beside which a compiled module lies; nothing for a module that was made by hand."""
+    """The Python source of a module, even if it is compiled; "" for a module that was not loaded from a file."""
     try:
         spec = find_spec(module)
     except (ImportError, ValueError):

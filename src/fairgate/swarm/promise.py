@@ -1,8 +1,8 @@
-"""What a protocol promises, and whether a simulation asks for more than that.
+"""What a protocol promises to survive, and whether a simulation stays within that.
 
-A run that fails proves something only if its faults are among those that the protocol says it survives. The
-swarm draws within these bounds, and shrinking stays within them: else every failure would shrink to a crash
-that nobody promised to survive.
+A failing run means something only if its faults are among those that the protocol claims to survive. The swarm draws
+configurations within these bounds, and shrinking stays within them. Otherwise every failure would shrink to a crash
+that the protocol never promised to survive.
 """
 
 from fairgate.core.kbr import Routed, replica_keys
@@ -15,26 +15,26 @@ from fairgate.sim.build import uniform_bounds
 from fairgate.sim.config import Config
 from fairgate.sim.faults import FOR_EVER, STRETCH, Faults, parse_faults
 
-SLACK = 1.1  # a time that a protocol waits for two messages is so many times what they take on average
-RESENDS = 10  # the same where messages may be lost, and come with the second or third resend
+SLACK = 1.1  # shortest time a protocol may wait for two messages, as a multiple of their average latency
+RESENDS = 10  # the same where messages may be lost, and arrive with the second or third resend
 LONGEST = 10**15  # ns, eleven days
-SHORTEST = 0.3  # seconds; where messages take none, a shorter lease would be nothing but renewals
+SHORTEST = 0.3  # seconds; if messages take no time, a shorter lease would cause nothing but renewals
 
 
 def claims(protocol: type[Mutex]) -> frozenset[str]:
-    """The faults it must survive. A holed version is a subclass of the whole one, and is held to what that promises."""
+    """The faults it must survive. A literal version with holes is a subclass, and held to its base's promise."""
     return frozenset(
         kind for base in protocol.__mro__ if issubclass(base, Mutex) for kind in base.about.survives if base.about.name
     )
 
 
 def with_leases(known: frozenset[str]) -> frozenset[str]:
-    """What is survived if the option `lease` is set."""
+    """The faults survived if the option `lease` is set."""
     return frozenset(kind.removesuffix(" with leases") for kind in known)
 
 
 def is_time(value: object) -> bool:
-    """Of an option: nothing but a time in ns is as large, but numbers of which one is drawn, and they are larger."""
+    """Is this value of an option a time in ns? Counts are smaller; ranges to draw random numbers from are larger."""
     return isinstance(value, int) and SECOND <= value <= LONGEST
 
 
@@ -44,23 +44,23 @@ def longest_time(config: Config) -> int:
 
 
 def bounds(latency: str) -> tuple[float, float]:
-    """The shortest and the longest delay of a message, in seconds."""
+    """The minimum and maximum latency of a message, in seconds."""
     return uniform_bounds(latency) if latency.startswith("uniform:") else (float(latency), float(latency))
 
 
 def initialised_by(config: Config, faults: Faults) -> int:
-    """By when every INIT and its ACK have arrived (RF: a node crashes only after its initialization), in ns."""
+    """The time in ns by which every INIT and its ACK have arrived. In RF a node crashes only after initialization."""
     longest = bounds(config.latency)[1] * (STRETCH if faults.reorder else 1)
     return faults.trust + int(2 * longest * SECOND) + 1
 
 
 def shortest_time(latency: str, lossy: bool) -> int:
-    """The least that an option which is a time may be: half of all round trips should be shorter."""
+    """The least value in ns of an option that is a time: half of all round trips should be shorter."""
     return int(max(SHORTEST, (RESENDS if lossy else SLACK) * sum(bounds(latency))) * SECOND)
 
 
 def promised(config: Config) -> bool:
-    """Does the protocol say that it gets through this?"""
+    """Does the protocol promise to survive this configuration?"""
     protocol = find_protocol(config.protocol)
     known = claims(protocol)
     if config.options.get("lease"):
@@ -93,12 +93,12 @@ def crashes_promised(config: Config, faults: Faults, known: frozenset[str]) -> b
 
 
 def resets_promised(config: Config, faults: Faults, known: frozenset[str]) -> bool:
-    """A channel's numbers begin anew with every identity: who comes back under the same one is not heard any more."""
+    """No reset over a channel: it numbers messages per identity, and ignores a node whose numbers start again."""
     return not faults.resets or ("reset" in known and "channel" not in config.stack)
 
 
 def detectors_promised(config: Config, faults: Faults) -> bool:
-    """No crash before the start is over, which has no end that is known where messages are lost."""
+    """No crash before the initialization is over. If messages are lost, nobody can tell when that is."""
     if not faults.crashes:
         return True
     early = min(at for _, at in faults.crashes) < initialised_by(config, faults)
@@ -106,21 +106,25 @@ def detectors_promised(config: Config, faults: Faults) -> bool:
 
 
 def times_promised(config: Config, faults: Faults, protocol: type[Mutex]) -> bool:
-    """A lease that no answer can meet lets nobody in, and rightly so."""
+    """With a lease shorter than any round trip no node can enter, and that is not a failure."""
     times = [config.options.get(name, default) for name, default in protocol.about.options.items() if is_time(default)]
     return all(time > shortest_time(config.latency, faults.loss > 0) for time in times)
 
 
 def everybody_comes_in(config: Config) -> bool:
-    """On a DHT in zones every member has a small vote, and many are needed at once: hardly ever, if many are lost."""
+    """Must every request be granted? Not with voting in zones on a DHT when messages are lost.
+
+    There every member has a small vote, and many votes are needed at once.
+    """
     zones = config.options.get("voting") == "zones"
     return not (zones and parse_faults(config.faults, config.nodes).loss)
 
 
 def keeps_quorums(config: Config, faults: Faults) -> bool:
-    """On a DHT: enough replicas are left to let somebody in, and too few forget their votes to let too many in.
+    """On a DHT: are enough replicas left for a node to enter, and do too few forget their votes to let too many in?
 
-    A settled overlay does not find ways round who is down: only one in which everybody knows everybody goes on.
+    Crashes and resets need an overlay in which every node knows every other. A settled overlay does not route around
+    a node that is down.
     """
     failed = [*[node for node, _ in faults.crashes], *[node for node, _, _ in faults.resets]]
     if not failed:

@@ -1,9 +1,9 @@
-"""Random small simulations of one protocol: run i of seed s is always the same one.
+"""Small random simulations of one protocol: run i of seed s is always the same one.
 
-Small, because few nodes in odd circumstances meet more of a protocol's branches than many in fair weather,
-and because a person has to read what fails. Numbers are drawn from short lists that are far apart, so that
-what is rare in any one setting (a message that overtakes ten others, a request that is cancelled just as its
-turn comes) is common in some.
+They are small because a few nodes under unusual conditions reach more branches of a protocol than many nodes under
+normal ones, and because people have to read the failures. Numbers are drawn from short lists of very different values.
+So events that are rare in most settings (a message that overtakes ten others, a request that is cancelled just when
+its turn comes) are common in some.
 """
 
 from collections.abc import Sequence
@@ -86,7 +86,7 @@ class RandomConfig:
         return self.between(1, nodes) if self.protocol.about.many else 1
 
     def options(self, shortest: int) -> dict[str, Any]:
-        """Some of them; a time of which the default would be too short is always among them."""
+        """Values for some options. A time whose default would be too short is always among them."""
         known = self.protocol.about.options
         drawn = [name for name, value in known.items() if self.chance(0.6) or (is_time(value) and value <= shortest)]
         return {name: self.option(known[name], shortest) for name in drawn}
@@ -96,7 +96,7 @@ class RandomConfig:
             return self.one_of(default)
         if isinstance(default, bool):
             return self.chance(0.5)
-        if is_time(default):  # as short as it can be, or a little longer
+        if is_time(default):  # the shortest allowed, or a small multiple of it
             return self.one_of((1, 2, 5)) * (shortest // 10**6 + 1) * 10**6
         if isinstance(default, int):
             return self.one_of((default // 10, default, 10 * default))
@@ -105,7 +105,7 @@ class RandomConfig:
     # Faults.
 
     def network(self, nodes: int, span: float, channel: bool) -> list[str]:
-        """Whether messages overtake each other is no question of promises: nobody relies on their order."""
+        """Faults of the network. Reordering is always allowed: no protocol relies on the order of messages."""
         faults = [f"reorder:{self.one_of(SHARES)}"] if self.chance(0.5) else []
         if (channel or "loss" in self.claims) and self.chance(0.5):
             faults.append(f"loss:{self.one_of(SHARES)}")
@@ -137,12 +137,12 @@ class RandomConfig:
             start = initialised_by(Config(latency=latency), parse_faults(",".join(others), nodes)) / SECOND
         mortal = range(nodes) if "crash" in self.claims else range(1, nodes)
         victims = sample(self.stream, mortal, self.between(1, nodes - 1))
-        span = min(span, 20 * (1 + bounds(latency)[1]))  # crashes far apart from each other meet nothing
+        span = min(span, 20 * (1 + bounds(latency)[1]))  # crashes far apart from each other do not interact
         return [f"crash:{victim}@{round(start + 0.001 + self.within(span), 3)}" for victim in victims]
 
 
 def partition(first: int, nodes: int) -> str:
-    """Those below `first` on one side, the others on the other."""
+    """A partition between the nodes below `first` and the others."""
     return f"partition:{side(0, first - 1)}/{side(first, nodes - 1)}"
 
 

@@ -1,4 +1,4 @@
-"""The same for protocols on a DHT: an overlay, replicas, and memories that are lost, as many as quorums allow for."""
+"""Small random simulations of protocols on a DHT: with an overlay, replicas, and as many failures as quorums allow."""
 
 from typing import Any
 
@@ -16,9 +16,9 @@ from fairgate.swarm.promise import keeps_quorums, promised, shortest_time, with_
 from fairgate.swarm.random_config import RandomConfig
 
 OVERLAYS = ("full", "settled_chord", "settled_pastry")
-LATENCIES = ("0", "0.1", "0.3", "uniform:0,0.1", "uniform:0,0.5", "uniform:0.05,0.2")  # short: an entry is many hops
-LONGER = 30  # times what a hop and back takes: routes have several, and what is reordered takes ten times as long
-BY_HAND = ("replicas", "quorum", "lives")  # options
+LATENCIES = ("0", "0.1", "0.3", "uniform:0,0.1", "uniform:0,0.5", "uniform:0.05,0.2")  # short: an entry takes many hops
+LONGER = 30  # times a hop's round trip: routes have several hops, and a reordered message takes ten times as long
+BY_HAND = ("replicas", "quorum", "lives")  # options that are not drawn at random
 
 
 class RandomRingConfig(RandomConfig):
@@ -29,7 +29,7 @@ class RandomRingConfig(RandomConfig):
         self.claims = with_leases(self.claims)
 
     def config(self) -> Config:
-        """Nodes that fail are drawn last: whether that is survived depends on everything else."""
+        """Draw the nodes that fail last: whether their failure is survived depends on everything else."""
         drawn = super().config()
         if self.chance(0.5):
             return drawn
@@ -39,7 +39,7 @@ class RandomRingConfig(RandomConfig):
         return (self.one_of(OVERLAYS), *super().stack())
 
     def k(self, nodes: int) -> int:
-        """And so many replicas that this is what they let in."""
+        """Draw k, and with it a number of replicas that lets k nodes in."""
         self.nodes = nodes
         most = 2 if self.protocol.about.many and nodes >= 5 else 1
         k = self.between(1, most)
@@ -47,12 +47,11 @@ class RandomRingConfig(RandomConfig):
         return k
 
     def options(self, shortest: int) -> dict[str, Any]:
-        """Times with which what is lost is said again well before a run is taken for one that hangs."""
+        """Draw times so that lost messages are repeated long before a run counts as hanging."""
         shortest = LONGER * shortest_time(self.latency, False)
         options = {name: value for name, value in super().options(shortest).items() if name not in BY_HAND}
-        if (
-            self.protocol.about.paper.startswith("SG") and "retry" in options
-        ):  # who asks after its turn has come has lost it
+        if self.protocol.about.paper.startswith("SG") and "retry" in options:
+            # A client that asks again only after its turn has come has already lost it.
             options["retry"] = min(options["retry"], RETRY)
         if "lease" in self.protocol.about.options:
             options["lease"] = self.option(SECOND, shortest)
@@ -64,7 +63,7 @@ class RandomRingConfig(RandomConfig):
         return []
 
     def with_failures(self, config: Config) -> Config:
-        """One node after another, where quorums bear it."""
+        """Let one node after another fail, if the quorums allow it."""
         for node in range(config.nodes):
             if self.chance(0.3):
                 faults = ",".join(filter(None, [config.faults, self.failure(node)]))
@@ -80,11 +79,11 @@ class RandomRingConfig(RandomConfig):
 
 
 def random_config(protocol: str, seed: int, run: int) -> Config:
-    """The configuration of this run of this seed, of any protocol."""
+    """The configuration of run `run` of seed `seed`. Raises BadInput for the strawman."""
     kind = find_protocol(protocol)
     if kind is Strawman:
-        raise BadInput("the strawman lets nobody in where many ask, so that a swarm would find nothing else: try sigma")
+        raise BadInput("the strawman livelocks under contention, so every swarm of it would fail: use sigma instead")
     draw = RandomRingConfig if issubclass(kind, Routed) else RandomConfig
     config = draw(kind, Stream(f"{seed}:swarm:{run}")).config()
-    assert promised(config), f"run {run} of seed {seed} asks for more than {protocol} promises: {config}"
+    assert promised(config), f"run {run} of seed {seed} is harder than {protocol} promises to survive: {config}"
     return config

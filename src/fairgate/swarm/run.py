@@ -1,7 +1,7 @@
-"""A swarm: very many random small simulations of one protocol, each held to all properties at every event.
+"""Swarm: runs many small random simulations of one protocol and checks all properties at every event.
 
-Between the checker, which sees every state of a tiny case, and long simulations, which see one ordinary day:
-a swarm sees a little of everything that the protocol says it can bear.
+The checker sees every state of a tiny case; a long simulation sees one ordinary run. A swarm lies between the two: it
+sees a little of everything that the protocol claims to survive.
 """
 
 import multiprocessing
@@ -25,15 +25,15 @@ from fairgate.swarm.promise import everybody_comes_in, longest_time
 from fairgate.swarm.random_ring_config import random_config
 
 BATCH = 20  # runs that a worker takes at a time
-MOST_EVENTS = 20_000  # several times what a good run of this size takes: the others go round in circles
-ON_A_RING = 10  # times that: leases are renewed, and all is said again
-PATIENCE = 100  # times the longest time that an option says: a delay that doubles is several of these
+MOST_EVENTS = 20_000  # several times what a good run of this size needs: a longer run counts as endless
+ON_A_RING = 10  # times MOST_EVENTS on a DHT, where leases are renewed and messages repeated
+PATIENCE = 100  # times the longest time among the options: a backoff that doubles adds up to several of these
 
 
 @dataclass(frozen=True)
 class RunOutcome:
     run: int
-    broken: str  # the first violation in words, or ""
+    broken: str  # a description of the first violation, or ""
     marks: dict[str, int]
 
 
@@ -60,13 +60,13 @@ class SwarmReport:
 
 @dataclass(frozen=True)
 class Limits:
-    """Where a swarm ends: after so many runs or so many seconds, whichever comes first."""
+    """When a swarm ends: after this many runs or seconds, whichever comes first."""
 
     runs: int | None
     seconds: float | None = None
 
     def batches(self) -> Iterator[list[int]]:
-        """The numbers of the runs, until it is time to end."""
+        """The numbers of the runs, in batches, until a limit is reached."""
         started = time.monotonic()
         numbers = count() if self.runs is None else iter(range(self.runs))
         while batch := list(islice(numbers, BATCH)):
@@ -76,11 +76,11 @@ class Limits:
 
 
 Progress = Callable[[SwarmReport], None]
-BatchesOfOutcomes = Generator[list[RunOutcome], None, None]  # by the batch
+BatchesOfOutcomes = Generator[list[RunOutcome], None, None]
 
 
 def swarm(name: str, seed: int, limits: Limits, workers: int = 1, progress: Progress | None = None) -> SwarmReport:
-    """Ctrl-C gives what was seen until then."""
+    """Run a swarm and return its report. After Ctrl-C the report covers the runs until then."""
     started = time.perf_counter()
     protocol = find_protocol(name)
     report = SwarmReport(protocol.about.name, seed, Counter(dict.fromkeys(marks_of(protocol, Channel), 0)))
@@ -106,7 +106,7 @@ def alone(protocol: str, seed: int, limits: Limits, workers: int) -> BatchesOfOu
 
 
 def together(protocol: str, seed: int, limits: Limits, workers: int) -> BatchesOfOutcomes:
-    """In processes. Two batches for each are under way, so that none waits and the end is never far."""
+    """Run batches in worker processes. Each has at most two: enough to stay busy, few enough to stop soon."""
     batches = limits.batches()
     others = multiprocessing.active_children()
     pool = ProcessPoolExecutor(
@@ -122,7 +122,7 @@ def together(protocol: str, seed: int, limits: Limits, workers: int) -> BatchesO
             done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
             for future in done:
                 yield future.result()
-    except BaseException:  # Ctrl-C, or whoever listens has gone: nobody waits for what is under way
+    except BaseException:  # Ctrl-C, or the caller stopped iterating: the pending results are not needed
         for worker in multiprocessing.active_children():
             if worker not in others:
                 worker.terminate()
@@ -136,9 +136,9 @@ def run_batch(protocol: str, seed: int, runs: list[int]) -> list[RunOutcome]:
 
 
 def attempt(config: Config, most: int = 0) -> tuple[str, dict[str, int]]:
-    """What the run broke first, or "", and the marks it met. An exception is a failure like any other.
+    """The first violation of the run, or "", and the marks it met. An exception counts as a violation.
 
-    `most` events are not too many for it; 0: as many as a good run might need.
+    `most`: how many events the run may take; 0: as many as a good run might need.
     """
     routed = issubclass(find_protocol(config.protocol), Routed)
     most = most or MOST_EVENTS * (ON_A_RING if routed else 1)
@@ -151,8 +151,8 @@ def attempt(config: Config, most: int = 0) -> tuple[str, dict[str, int]]:
         else:
             engine.finish()
         if routed and engine.metrics.lost and not parse_faults(config.faults, config.nodes).kinds():
-            engine.violate(f"lost: {engine.metrics.lost} permits, and nothing has failed")
-    except AssertionError as broken:  # a protocol noticed itself that something is wrong
+            engine.violate(f"lost: {engine.metrics.lost} permits, although nothing has failed")
+    except AssertionError as broken:  # an assertion of the protocol itself
         return f"assertion: {broken}", {}
     except Exception as error:
         return f"{type(error).__name__}: {error}", {}

@@ -1,8 +1,8 @@
-"""Shrinking: from a simulation that fails to a small one that fails the same way.
+"""Shrinking: turns a simulation that fails into a small one that fails the same way.
 
-Greedy: of all configurations that are simpler in one respect, the first that still breaks the same property
-is taken, until there is none. A change of one number changes what all random streams are used for, so a few
-seeds are tried for each. Nothing is tried that the protocol does not promise to survive (swarm/promise.py).
+It is greedy: of all configurations that are simpler in one respect, it takes the first that still breaks the same
+property, and repeats this until there is none. Changing one number changes what all random streams are used for, so a
+few seeds are tried for each candidate. It never tries what the protocol does not promise to survive (swarm/promise.py).
 """
 
 import re
@@ -17,30 +17,30 @@ from fairgate.swarm.run import attempt, property_of
 
 MOST_RUNS = 2000
 SEEDS = (1, 2, 3)
-# The plainest first.
+# The simplest values come first.
 NUMBERS = (1.0, 10.0, 0.1, 100.0)
 RATES = (1.0, 0.1)
 LATENCIES = ("1", "0.1", "10", "uniform:0,1", "uniform:0,10", "uniform:0,0.1")
 TIMES = ("1", "2", "3", "5", "10", "20", "50", "100")
 SHARES = ("0.2", "0.1")
-TIME = re.compile(r"(?<=[@+])[\d.]+")  # in a fault that happens at a time
+TIME = re.compile(r"(?<=[@+])[\d.]+")  # the times in a fault
 NODE = re.compile(r"(crash|reset):(\d+)(@.*)")
 CUT = re.compile(r"partition:[\d-]+/(\d+)[\d-]*(@.*)")
 
 T = TypeVar("T")
-Judge = Callable[[Config], str]  # what a run breaks, in words that begin with the property; or ""
+Judge = Callable[[Config], str]  # returns what a run breaks, beginning with the property's name, or ""
 
 
 @dataclass(frozen=True)
 class Shrunk:
     config: Config
-    broken: str  # what it breaks, in words
-    runs: int  # that were needed
-    plain: bool  # does it break without a count of all tokens at every event, as `fairgate sim` runs it?
+    broken: str  # a description of what it breaks
+    runs: int  # how many simulations it took to shrink
+    plain: bool  # does it fail under `fairgate sim` too, which does not count all tokens at every event?
 
 
 def shrink(config: Config, broken: str, most: int = MOST_RUNS) -> Shrunk:
-    """`broken` is what this configuration broke. What it breaks as `fairgate sim` runs it is better, if it does."""
+    """Shrink a configuration that broke `broken`. If it fails as `fairgate sim` runs it, that failure is shrunk."""
     plain = replace(config, census_every=None, marks=False)
     said = judged(plain)
     if said:
@@ -54,7 +54,7 @@ def judged(config: Config) -> str:
 
 class Shrinker:
     def __init__(self, config: Config, broken: str, most: int = MOST_RUNS, judge: Judge = judged) -> None:
-        """`judge`: all properties, if nothing else is said; or a claim of one paper."""
+        """`judge`: checks a run; by default against all properties, or for example against one claim of a paper."""
         self.best = config
         self.broken = broken
         self.most = most
@@ -67,11 +67,11 @@ class Shrinker:
         return Shrunk(self.best, self.broken, self.runs, plain)
 
     def step(self) -> bool:
-        """One thing simpler, if that can be."""
+        """Make the configuration simpler in one respect; False if that is not possible."""
         return any(self.take(seeded) for candidate in simpler(self.best) for seeded in with_seeds(candidate))
 
     def take(self, candidate: Config) -> bool:
-        """Make it the best one if it fails the same way."""
+        """Make the candidate the new best if it fails the same way; False if not."""
         if self.runs >= self.most or not promised(candidate):
             return False
         self.runs += 1
@@ -90,7 +90,7 @@ def with_seeds(config: Config) -> Iterator[Config]:
 
 
 def simpler(config: Config) -> Iterator[Config]:
-    """All that are simpler in one respect: first what saves a reader most."""
+    """All configurations that are simpler in one respect, those that help a reader most first."""
     yield from smaller(config)
     yield from fewer_faults(config)
     yield from plainer(config)
@@ -104,7 +104,7 @@ def smaller(config: Config) -> Iterator[Config]:
         yield with_nodes(config, nodes)
     for requests in fewer(config.requests):
         yield replace(config, requests=requests)
-        # The last request may be the one that met the fault: let the first one come when that did.
+        # The request that met the fault may be one that is now gone: other rates let an earlier one meet it.
         yield from (replace(config, requests=requests, rate=rate) for rate in RATES)
     for k in fewer(config.k):
         yield replace(config, k=k)
@@ -117,7 +117,7 @@ def fewer(count: int) -> list[int]:
 
 
 def with_nodes(config: Config, nodes: int) -> Config:
-    """The same with fewer nodes: the last one left takes the faults of those that are gone."""
+    """The configuration with fewer nodes. The last remaining node takes over the faults of the removed ones."""
     pieces = [fitted for piece in pieces_of(config) if (fitted := fit(piece, nodes))]
     return replace(
         config,
@@ -179,7 +179,7 @@ def rounder(config: Config) -> Iterator[Config]:
 
 
 def before(value: T, choices: Sequence[T]) -> Sequence[T]:
-    """The choices that are plainer than this value."""
+    """The choices that are simpler than this value."""
     return choices[: choices.index(value)] if value in choices else choices
 
 
@@ -191,7 +191,7 @@ def milder_faults(config: Config) -> Iterator[Config]:
 
 
 def rounder_fault(piece: str) -> Iterator[str]:
-    """One of its numbers replaced by a plainer one."""
+    """Variants of a fault with one of its numbers replaced by a simpler one."""
     kind, _, value = piece.partition(":")
     for found in TIME.finditer(piece):
         for time in before(found[0], TIMES):

@@ -1,1 +1,1 @@
-"""Journals of runs, and what can be made of them: a replay and a picture."""
+"""Journals of runs: writing, reading, replaying and drawing them."""

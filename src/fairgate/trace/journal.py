@@ -1,8 +1,8 @@
-"""The journal: what every driver writes, and every viewer, checker and replay reads.
+"""The journal: a file of the steps that nodes took. Every driver writes it; replay and the picture read it.
 
-NDJSON. The first line is the header; every other line is one atomic step of one node: when, who, what
-happened to it, the choices it was given, the effects it had and its state key afterwards. The same run
-gives the same bytes: fields stand in a fixed order, defaults are left out, and there are no floats.
+The format is NDJSON. The first line is the header. Every other line is one atomic step of one node: the time, the node,
+the event, the choices it was given, its effects, and its state key afterwards. The same run always gives the same
+bytes: fields have a fixed order, defaults are left out, and there are no floats.
 """
 
 import os
@@ -24,12 +24,13 @@ SCHEMA = "fairgate-journal"
 VERSION = 1
 DRIVERS = ("sim", "hand", "net", "check")
 
-ARGUMENTS = {  # event -> how many arguments it has; `crash`, `reset` and `load` happen to a node and are no input
+# event -> number of arguments. `crash`, `reset` and `load` are done to a node by its driver; the others are its inputs.
+ARGUMENTS = {
     "start": 0,
     "acquire": 1,
     "release": 1,
     "cancel": 1,
-    "message": 0,  # source and message have fields of their own
+    "message": 0,  # source and message are separate fields of a step
     "timer": 1,
     "suspect": 2,
     "trust": 2,
@@ -39,15 +40,15 @@ ARGUMENTS = {  # event -> how many arguments it has; `crash`, `reset` and `load`
     "view": 2,
     "crash": 0,
     "reset": 0,
-    "load": 2,  # made anew, for a gate of these members, with this key: where a node begins in the middle
+    "load": 2,  # members and key: the node is made again, for a gate with these members, in this state
 }
 
 Effect = tuple[Any, ...]
-LEAVES = frozenset([int, str, bool, type(None)])  # what keys, effects and arguments are made of
+LEAVES = frozenset([int, str, bool, type(None)])  # the scalars in keys, effects and arguments; all else is tuples
 
 
 class JournalError(Exception):
-    """A file is not a journal, from this line on."""
+    """A file is not a valid journal: `line` is the first line that cannot be read, `why` the reason."""
 
     def __init__(self, path: str | os.PathLike[str], line: int, why: str) -> None:
         super().__init__(f"{os.fspath(path)}:{line}: {why}")
@@ -57,7 +58,7 @@ class JournalError(Exception):
 
 
 class Opening(msgspec.Struct):
-    """As much of a header as says whether the rest can be read."""
+    """The part of the header that is checked first: it tells whether this version can read the rest."""
 
     schema: str
     version: int
@@ -104,7 +105,7 @@ class Step(
 
 
 class JournalWriter(Closing):
-    """Writes to a path, or to a binary file that stays the caller's to close."""
+    """Writes to a path, or to an open binary file, which the caller must close."""
 
     def __init__(self, target: str | os.PathLike[str] | BinaryIO) -> None:
         self.owned = isinstance(target, str | os.PathLike)
@@ -115,7 +116,7 @@ class JournalWriter(Closing):
         self, protocol: str, setup: Setup, driver: str, seed: int | None = None, stack: Sequence[str] = ()
     ) -> None:
         if driver not in DRIVERS:
-            raise ValueError(f"driver {driver!r} is none of {', '.join(DRIVERS)}")
+            raise ValueError(f"driver must be one of {', '.join(DRIVERS)}, not {driver!r}")
         self.line(Header(SCHEMA, VERSION, protocol, tuple(stack), setup.describe(), seed, __version__, driver))
 
     def step(self, step: Step) -> None:
@@ -136,7 +137,7 @@ def create(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 class RecordingOutbox(Outbox):
-    """Passes everything on to an inner outbox, and keeps it in the journal's form until the next `begin()`."""
+    """Passes every effect on to an inner outbox, and records it in the journal's form until the next `begin()`."""
 
     def __init__(self, inner: Outbox) -> None:
         self.inner = inner
@@ -147,7 +148,7 @@ class RecordingOutbox(Outbox):
         self.choices: list[int] = []
 
     def taken(self, now: int, node: Node, event: str, *arguments: Any) -> Step:
-        """The step that `node` took since `begin()`; arguments as in the call: (source, message) for a message."""
+        """The step that `node` took since `begin()`. Arguments are those of the call: (source, msg) for a message."""
         source, message = NIL, ()
         if event == "message":
             source, sent = arguments
@@ -191,9 +192,9 @@ class RecordingOutbox(Outbox):
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Header, Iterator[Step]]:
-    """The header at once, the steps as they are asked for: the n-th step stands in line n + 1.
+    """The header, and an iterator that reads the steps one by one. The n-th step is in line n + 1.
 
-    Raises JournalError, also in the middle of the steps: what was read before it is good.
+    The call and the iterator raise JournalError where the file is not valid. Steps read before that are valid.
     """
     lines = whole_lines(path)
     return read_header(path, next(lines, b"")), read_steps(path, lines)
@@ -203,7 +204,7 @@ def whole_lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
     with Path(path).open("rb") as file:
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
-                raise JournalError(path, number, "the line is cut off: its writer was stopped in the middle of it")
+                raise JournalError(path, number, "the line is cut off: the writer was stopped before it finished")
             yield line
 
 
@@ -211,11 +212,11 @@ def read_header(path: str | os.PathLike[str], line: bytes) -> Header:
     try:
         opening = msgspec.json.decode(line, type=Opening)
     except msgspec.DecodeError as wrong:
-        raise JournalError(path, 1, f"this is no journal: its header is missing ({wrong})") from wrong
+        raise JournalError(path, 1, f"not a fairgate journal: the header is missing ({wrong})") from wrong
     if opening.schema != SCHEMA:
-        raise JournalError(path, 1, f"schema {opening.schema!r}, not {SCHEMA!r}")
+        raise JournalError(path, 1, f"schema {opening.schema!r} is not supported, only {SCHEMA!r}")
     if opening.version != VERSION:
-        raise JournalError(path, 1, f"version {opening.version}, this reader knows {VERSION}")
+        raise JournalError(path, 1, f"journal version {opening.version} is not supported, only {VERSION}")
     try:
         return msgspec.json.decode(line, type=Header)
     except msgspec.DecodeError as wrong:
@@ -236,11 +237,11 @@ def read_steps(path: str | os.PathLike[str], lines: Iterator[bytes]) -> Iterator
 
 
 def frozen(step: Step) -> Step:
-    """The step with tuples all the way down, as it was written; ValueError if it makes no sense."""
+    """The step with its lists turned back into tuples; ValueError if the step is not valid."""
     if step.event not in ARGUMENTS:
         raise ValueError(f"unknown event {step.event!r}")
     if len(step.arguments) != ARGUMENTS[step.event]:
-        raise ValueError(f"{step.event} has {ARGUMENTS[step.event]} arguments, not {len(step.arguments)}")
+        raise ValueError(f"{step.event} needs {ARGUMENTS[step.event]} arguments, not {len(step.arguments)}")
     if (step.event == "message") != bool(step.message):
         raise ValueError(f"{step.event} with{'' if step.message else 'out'} a message")
     return Step(
@@ -262,9 +263,9 @@ def tuples(values: Iterable[Any]) -> tuple[Any, ...]:
 
 def branch(value: Any) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
-        raise ValueError(f"an object where only numbers, words and lists can stand: {value}")
+        raise ValueError(f"an object is not allowed here, only numbers, strings and lists: {value}")
     return tuples(value)
 
 
 def refuse_float(text: str) -> NoReturn:
-    raise ValueError(f"the number {text} is not whole")
+    raise ValueError(f"the number {text} is not an integer")

@@ -1,7 +1,7 @@
-"""Replay: the journal of any driver, run again step by step and compared.
+"""Replay: runs the journal of any driver again, step by step, and compares the results.
 
-Nodes are deterministic, so the same events with the same choices must give the same effects and the
-same state keys. Where they do not, the code has changed, or the journal has, or a node is not pure.
+Nodes are deterministic, so the same events with the same choices must give the same effects and the same state keys.
+If they do not, either the code or the journal has changed, or a node is not deterministic.
 """
 
 import os
@@ -19,10 +19,10 @@ from fairgate.trace.journal import Effect, Step, read
 
 
 class ReplayError(Exception):
-    """A step of the journal does not come out again."""
+    """A step gave another result (`came`) than the journal has (`expected`)."""
 
     def __init__(self, line: int, node: int, what: str, expected: Any, came: Any) -> None:
-        super().__init__(f"line {line}, node {node}: {what}: expected {expected}, came {came}")
+        super().__init__(f"line {line}, node {node}: {what}: expected {expected}, got {came}")
         self.line = line
         self.node = node
         self.what = what
@@ -31,7 +31,10 @@ class ReplayError(Exception):
 
 
 def replay(path: str | os.PathLike[str], make: MakeNode) -> Iterator[Step]:
-    """The steps of a journal, each one done again before it is yielded. JournalError or ReplayError stop it."""
+    """The steps of a journal; each is run again before it is yielded.
+
+    Raises JournalError at a line that is not valid, and ReplayError at a step with another result.
+    """
     header, steps = read(path)
     again = Replay(make, Setup.of(header.setup))
     for line, step in enumerate(steps, 2):
@@ -40,7 +43,7 @@ def replay(path: str | os.PathLike[str], make: MakeNode) -> Iterator[Step]:
 
 
 class Replay:
-    """The nodes of a journal; each is made when its first step comes, since some join late."""
+    """The nodes of a journal. Each is made at its first step, since some join late."""
 
     def __init__(self, make: MakeNode, setup: Setup) -> None:
         self.make = make
@@ -52,7 +55,7 @@ class Replay:
     def step(self, line: int, step: Step) -> None:
         me = step.node
         if me in self.crashed and step.event != "reset":
-            raise ReplayError(line, me, "event", "nothing, for it has crashed", step.event)
+            raise ReplayError(line, me, "event", "no event, because the node has crashed", step.event)
         if step.event == "crash":
             self.crashed.add(me)
             return
@@ -77,7 +80,7 @@ class Replay:
         self.nodes[me] = self.make(me, setup, self.outboxes[me])
 
     def load(self, line: int, step: Step) -> None:
-        """The driver set its state. Timers that it armed are in that state."""
+        """The driver set the node's state. The timers that loading arms are part of that state, not effects."""
         members, key = step.arguments
         try:
             self.make_anew(step.node, Setup(members, self.setup.k, None, self.setup.epoch, self.setup.options))
@@ -91,7 +94,7 @@ class Replay:
         self.compare_keys(line, step)
 
     def call(self, line: int, step: Step) -> tuple[Effect, ...]:
-        """Let the node take the step; the effects as a journal has them."""
+        """Let the node take the step; returns its effects in the journal's form."""
         node = self.nodes[step.node]
         outbox = self.outboxes[step.node]
         choices = iter(step.choices)
@@ -110,5 +113,5 @@ class Replay:
 
 
 def journalled(effect: Effect) -> Effect:
-    """An effect as a journal has it: a message by its key."""
+    """An effect in the journal's form: messages are replaced by their keys."""
     return tuple(part.key() if isinstance(part, Message) else part for part in effect)

@@ -1,4 +1,4 @@
-"""The steps of a live peer's journal under short numbers: its nodes have ids of up to nineteen digits."""
+"""Short node numbers for drawing a live peer's journal, whose nodes have ids of up to nineteen digits."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -10,7 +10,7 @@ from fairgate.trace.journal import Step
 
 
 class ShortIds:
-    """An iterator over the steps. Nodes are 1, 2, 3 in the order in which the journal tells of them."""
+    """An iterator over the steps, with nodes numbered 1, 2, 3, ... in the order in which the journal mentions them."""
 
     def __init__(self, steps: Iterable[Step]) -> None:
         self.steps = iter(steps)
@@ -40,7 +40,7 @@ class ShortIds:
             self.numbers.setdefault(node, len(self.numbers) + 1)
 
     def short(self, value: Any) -> Any:
-        """With every id in it replaced; other numbers are hardly ever the same as one."""
+        """The value with every known id replaced. Other numbers are hardly ever equal to an id."""
         if isinstance(value, tuple):
             return tuple([self.short(part) for part in value])
         return self.numbers.get(value, value) if type(value) is int else value

@@ -1,8 +1,8 @@
-"""A space-time picture of a journal, in plain text: a column a node, a row a step, time running down.
+"""Space-time diagrams of a journal in plain text: one column per node, one row per step, time running down.
 
-A delivery is an arrow from the sender's column to the receiver's, drawn when it arrives; messages that
-never arrive are not drawn. A node's line shows whether it is idle, waiting or inside. Where the columns
-do not fit, every step is one line of a list.
+A delivery is an arrow from the sender's column to the receiver's, in the row of its arrival. Messages that never
+arrive are not drawn. A node's line shows whether it is idle, waiting or inside. If the columns do not fit, the steps
+are shown as a list instead.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ from fairgate.trace.journal import Step
 
 MOST_COLUMNS = 12
 LEAST_PITCH, MOST_PITCH = 4, 6  # between two columns
-LEAST_TEXT = 30  # what the words beside the picture need
+LEAST_TEXT = 30  # characters for the text beside the picture
 HEADING_EVERY = 40  # rows
 MILLI = 1_000_000
 
@@ -23,10 +23,10 @@ IDLE, WAITING, INSIDE, DOWN = "idle", "waiting", "inside", "down"
 
 
 LINE = {IDLE: "│", WAITING: "┆", INSIDE: "┃", DOWN: " "}
-CROSSED = {IDLE: "┼", WAITING: "┼", INSIDE: "╂", DOWN: "─"}  # an arrow runs across the line
-RIGHTWARD = {IDLE: "├", WAITING: "├", INSIDE: "┠", DOWN: "╶"}  # an arrow starts from it
+CROSSED = {IDLE: "┼", WAITING: "┼", INSIDE: "╂", DOWN: "─"}  # an arrow crosses the line
+RIGHTWARD = {IDLE: "├", WAITING: "├", INSIDE: "┠", DOWN: "╶"}  # an arrow starts at the line
 LEFTWARD = {IDLE: "┤", WAITING: "┤", INSIDE: "┨", DOWN: "╴"}
-SYMBOL = {  # of what happens to a node, and of what it says
+SYMBOL = {  # by event, or by effect
     "start": "·",
     "acquire": "◇",
     "release": "○",
@@ -55,7 +55,10 @@ def spacetime(
     width: int = 100,
     ascii_only: bool = False,
 ) -> Iterator[str]:
-    """The lines of the picture. `nodes`: only these columns, in this order; `first`, `last`: lines of the journal."""
+    """The lines of the picture, for lines `first` to `last` of the journal.
+
+    `nodes`: draw only these columns, in this order; by default, every node that is inside or takes part in a step.
+    """
     states, rows = window(steps, first, last, set(nodes))
     columns = tuple(nodes) or tuple(sorted(states.inside().union(*(involved(step) for _, step in rows))))
     margin = Margin(rows)
@@ -71,7 +74,7 @@ def spacetime(
 def window(
     steps: Iterable[Step], first: int, last: int | None, nodes: set[int]
 ) -> tuple["States", list[tuple[int, Step]]]:
-    """The steps to draw with their lines in the journal, and how the nodes stood before them."""
+    """The states of the nodes before the steps to draw, and these steps with their lines in the journal."""
     states = States()
     rows = []
     for line, step in enumerate(steps, 2):
@@ -97,7 +100,7 @@ def picture(rows: Sequence[tuple[int, Step]], states: "States", lanes: "Lanes", 
 
 @dataclass
 class States:
-    """Who is idle, waiting, inside or down, as the steps tell it."""
+    """Which nodes are idle, waiting, inside or down, as far as the steps show."""
 
     of: dict[int, str] = field(default_factory=dict)
 
@@ -130,7 +133,7 @@ class Lanes:
         self.place = {node: pitch // 2 + index * pitch for index, node in enumerate(columns)}
 
     def heading(self) -> str:
-        odd = self.pitch - 1 + self.pitch % 2  # an odd width has a middle, and the line runs there
+        odd = self.pitch - 1 + self.pitch % 2  # an odd width has a middle, where the node's line runs
         return "".join(f"{node:^{odd}}".rjust(self.pitch) for node in self.columns)
 
     def row(self, step: Step, states: States) -> str:
@@ -152,7 +155,7 @@ class Lanes:
             row[here] = "↺"
             return
         if step.source not in self.place:
-            row[here - 1] = "▶"  # out of nowhere: that column is not shown
+            row[here - 1] = "▶"  # no shaft: the sender's column is not shown
             return
         there = self.place[step.source]
         low, high = min(here, there), max(here, there)
@@ -168,7 +171,7 @@ class Lanes:
 
 
 class Margin:
-    """What stands left of a row: its line in the journal, and its time in seconds unless that did not change."""
+    """The text left of a row: its line in the journal, and its time in seconds if it differs from the row above."""
 
     def __init__(self, rows: Sequence[tuple[int, Step]]) -> None:
         times = [step.now for _, step in rows]
@@ -189,7 +192,7 @@ class Margin:
 
 
 def pitch_for(columns: Sequence[int], room: int) -> int:
-    """How far apart the columns stand, or 0 if they do not fit."""
+    """The distance between columns, or 0 if they do not fit."""
     if not columns or len(columns) > MOST_COLUMNS:
         return 0
     pitch = min(MOST_PITCH, (room - LEAST_TEXT) // len(columns))
@@ -203,12 +206,12 @@ def cut(text: str, width: int) -> str:
 
 
 def silent(step: Step) -> bool:
-    """A start that did nothing is not worth a row."""
+    """Is this a start without effects? It gets no row."""
     return step.event == "start" and not step.effects
 
 
 def listed(step: Step) -> str:
-    """A step in the list form."""
+    """A step as text that names the sender of a message."""
     words = describe(step)
     return f"{step.source} -> {step.node} {words}" if step.event == "message" else words
 
@@ -230,14 +233,14 @@ WORDS = {
     "join": "{me} joins through {a[0]}",
     "view": "{me} has view {a[0]} of {a[1]}",
     "leave": "{me} says that it leaves",
-    "load": "{me} is set to a state",
+    "load": "{me} is loaded with a state",
     "crash": "{me} crashes",
-    "reset": "{me} begins anew, its memory lost",
+    "reset": "{me} restarts without its memory",
 }
 
 
 def describe(step: Step) -> str:
-    """What happened, in words. What was sent is said when it arrives."""
+    """A step as text. Sent messages are left out: they are described when they arrive."""
     me = step.node
     message = short(step.message) if step.message else ""
     said = [WORDS[step.event].format(me=me, message=message, a=[*map(plain, step.arguments)])]
@@ -256,13 +259,13 @@ def entered(me: int, slot: int, fence: int) -> str:
 
 
 def short(message: Sequence[Any]) -> str:
-    """A message's key as its name without the protocol's prefix, and its fields."""
+    """A message's key as text: its tag without the protocol's prefix, and its fields."""
     tag, *fields = message
     return f"{tag.rpartition('.')[2]}({', '.join(map(plain, fields))})"
 
 
 def plain(value: Any) -> str:
-    """A field: a message in a message by its short name, a tuple with no blanks in it."""
+    """A field as text: a nested message in its short form, a tuple without spaces."""
     if not isinstance(value, tuple):
         return str(value)
     if value and isinstance(value[0], str) and "." in value[0]:

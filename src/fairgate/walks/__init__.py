@@ -1,1 +1,1 @@
-"""Random walks of small systems: any interleaving can happen, and every property is checked at every step."""
+"""Random walks of small systems. Any interleaving can occur, and every property is checked after every step."""

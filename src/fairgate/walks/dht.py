@@ -1,8 +1,8 @@
 """Random runs of a protocol on a DHT in virtual time: latencies are random, so messages overtake each other.
 
-A run is a small system whose nodes ask a few times each. What may befall it (loss, duplication, crashes, resets,
-churn) is described by `Conditions`. Breaches raise Violation; a run in which somebody waits when nothing can come any
-more, or after a very long time, raises one too.
+A run is a small system whose nodes make a few requests each. `Conditions` describes the workload and the faults (loss,
+duplication, crashes, resets, churn). A breach of a property raises Violation. So does a run that ends while a node
+still waits, because no events are left or its time is over.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from fairgate.scenario.manual import ManualNetwork, Violation
 
 MS = 1_000_000
 SECOND = 1_000 * MS
-MOST_EVENTS = 60_000  # of one run; time may stand still in it
+MOST_EVENTS = 60_000  # per run; a limit on virtual time is not enough, since time may stand still
 
 
 class Strides(Full):
-    """A settled overlay of many hops: nobody knows further than `stride` nodes ahead."""
+    """A settled overlay with many hops: each node knows only the next `stride` nodes on the ring."""
 
     def own_range(self) -> tuple[int, int]:
         here = place_of(self.me)
-        return Full.own_range(self) if self.ring.has(self.me) else (here, here + 1)  # about nothing
+        return Full.own_range(self) if self.ring.has(self.me) else (here, here + 1)  # as little as possible
 
     def next_hop(self, key: int) -> int:
         owner = self.ring.successor(key)
@@ -66,25 +66,25 @@ def over_strides(protocol: type[Mutex]) -> MakeNode:
 
 @dataclass(frozen=True)
 class Conditions:
-    requests: int = 3  # of each node
+    requests: int = 3  # per node
     latency: tuple[int, int] = (0, 200 * MS)
     think: int = 1 * SECOND
     stay: int = 300 * MS
-    cancel: float = 0.0  # share of requests that are given up while they wait
+    cancel: float = 0.0  # share of requests that are cancelled if they still wait after a random time
     loss: float = 0.0
     dup: float = 0.0
-    resets: int = 0  # nodes that lose their memory, once each; and who of them waits or is inside asks no more
-    crashes: int = 0  # nodes that stop for ever
-    detect: int = NIL  # after a crash the others hear of it within this time; NIL: never
-    joins: int = 0  # nodes that come to the ring later; they ask for nothing
-    leaves: int = 0  # nodes that leave the ring, and stop two seconds later; they ask for nothing
-    until: int = 20 * SECOND  # faults happen before
-    patience: int = 2_000 * SECOND
+    resets: int = 0  # nodes that lose their memory, once each, and with it the request they had
+    crashes: int = 0  # nodes that stop forever
+    detect: int = NIL  # the other nodes learn of a crash within this time; NIL: never
+    joins: int = 0  # nodes that join the ring later; they make no requests
+    leaves: int = 0  # nodes that leave the ring and stop two seconds later; they make no requests
+    until: int = 20 * SECOND  # all faults happen before this time
+    patience: int = 2_000 * SECOND  # the run ends at this time
 
 
 @dataclass
 class RunSummary:
-    """What came of a run."""
+    """What happened in a run."""
 
     hops: int = 0
     entries: int = 0
@@ -187,7 +187,7 @@ class DhtRun(ManualNetwork):
             self.step(me, "on_view", 0, ())
 
     def reset(self, me: int) -> None:
-        """Its memory is gone: what it wanted, too."""
+        """The node loses its memory, including its request."""
         if me in self.crashed:
             return
         wanted = me in self.waiting or me in self.inside
@@ -249,7 +249,7 @@ def one_run(make: MakeNode, seed: int, conditions: Conditions, options: dict[str
 def how_runs_end(
     make: MakeNode, seeds: range, conditions: Conditions, options: dict[str, Any] | None = None
 ) -> dict[str, int]:
-    """How many runs break which property."""
+    """Property -> number of runs that break it; "" counts the runs that break none."""
     ends: dict[str, int] = {}
     for seed in seeds:
         try:
@@ -257,7 +257,7 @@ def how_runs_end(
             end = ""
         except Violation as broken:
             end = str(broken).split(":", maxsplit=1)[0]
-        except AssertionError:  # a protocol notices itself
+        except AssertionError:  # an assertion of the protocol itself
             end = "assertion"
         ends[end] = ends.get(end, 0) + 1
     return ends

@@ -1,12 +1,12 @@
-"""A random walk for protocols with failure detectors of classes T and S: crashes, and what the detectors make of them.
+"""Random walks for protocols with failure detectors of classes T and S: nodes crash, and the detectors react.
 
-One node is immortal: the one that S never suspects. Within what the two classes promise, everything
-else is left to chance: in which order T comes to trust, whom S suspects wrongly during the
-initialization, who crashes when, and who notices when. As RF's theorem demands, a node crashes only
-after its own initialization.
+One node is immortal: the one that S never suspects. Everything else is random, within what the two classes promise:
+the order in which T begins to trust nodes, which nodes S wrongly suspects during the initialization, which nodes crash
+and when, and when each detector notices. As RF's theorem requires, a node crashes only after its own initialization.
 
-Trust is full (T may come to trust anybody at any moment) or sparse (the immortal may, the others trust
-most nodes only when everything else has happened, which for the crashed is never).
+Trust is full or sparse. With full trust, the T detector of any node may begin to trust any other at any moment. With
+sparse trust, only that of the immortal node may; the others begin to trust most nodes only when nothing else is left to
+happen, and by then never trust those that have crashed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
 from fairgate.scenario.manual import ManualNetwork, Violation
 
-Pair = tuple[int, int]  # (who, whom)
+Pair = tuple[int, int]  # (watching node, watched node)
 Move = Callable[[], object]
 
 
 class Oracle:
-    """What both detectors may do next, at every node."""
+    """The detectors of all nodes, and what they may do next."""
 
     def __init__(self, network: ManualNetwork, rng: random.Random, sparse: bool) -> None:
         self.network = network
@@ -37,14 +37,14 @@ class Oracle:
         self.late = late
         wrong = rng.random()
         self.to_suspect = [pair for pair in pairs if pair[1] != self.immortal and rng.random() < wrong]  # by S
-        self.suspected: list[Pair] = []  # by S, wrongly
-        self.to_notice: list[tuple[int, int, str]] = []  # crashes that a detector has yet to see
+        self.suspected: list[Pair] = []  # wrongly, by S
+        self.to_notice: list[tuple[int, int, str]] = []  # (node, victim, detector): crashes not noticed yet
 
     def ready(self, me: int) -> bool:
         return bool(self.network.nodes[me].show()["ready"])
 
     def mortals(self) -> list[int]:
-        """Who may crash now."""
+        """The nodes that may crash now."""
         live = [me for me in self.network.nodes if me not in self.network.crashed and me != self.immortal]
         return [me for me in live if self.ready(me)]
 
@@ -56,7 +56,7 @@ class Oracle:
         return moves
 
     def trust_late(self) -> bool:
-        """Class T trusts every correct node in the end. Is there anything left of that?"""
+        """Allow the trust that was put off: class T eventually trusts every correct node. False if there is none."""
         self.untrusted = [pair for pair in self.late if pair[1] not in self.network.crashed]
         self.late = []
         return bool(self.untrusted)
@@ -82,7 +82,7 @@ class Oracle:
         self.to_notice += [(me, victim, detector) for me in watchers for detector in "TS"]
 
     def notice(self, crash: tuple[int, int, str]) -> None:
-        """From now on this detector suspects the victim for ever."""
+        """From now on this detector suspects the victim forever."""
         self.to_notice.remove(crash)
         me, victim, detector = crash
         if detector == "T":
@@ -126,7 +126,7 @@ def fd_walk(network: ManualNetwork, rng: random.Random, sparse: bool, requests: 
 
 
 def fd_walked(protocol: type[Mutex], seed: int, sparse: bool, options: dict[str, Any] | None = None) -> ManualNetwork:
-    """One walk of a small system of random size. A breach names its seed."""
+    """One walk of a small system of random size. A Violation names the seed."""
     rng = random.Random(seed)
     n = rng.randint(2, 7)
     network = ManualNetwork(
@@ -140,7 +140,7 @@ def fd_walked(protocol: type[Mutex], seed: int, sparse: bool, options: dict[str,
 
 
 def fd_walks(protocol: type[Mutex], seeds: range, options: dict[str, Any] | None = None) -> set[str]:
-    """Many walks, each with full and with sparse trust; the marks that they met."""
+    """Run two walks per seed, with full and with sparse trust; returns the marks that they met."""
     marks: set[str] = set()
     for seed in seeds:
         for sparse in (False, True):
@@ -149,7 +149,7 @@ def fd_walks(protocol: type[Mutex], seeds: range, options: dict[str, Any] | None
 
 
 def hangs(protocol: type[Mutex], seeds: range, sparse: bool) -> int:
-    """How many walks end with somebody waiting; any other breach is raised."""
+    """How many walks end while a node waits. Any other violation is raised."""
     count = 0
     for seed in seeds:
         try:

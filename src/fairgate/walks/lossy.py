@@ -1,8 +1,8 @@
-"""Random walks over a bad network, with clocks that run apart.
+"""Random walks on a faulty network, with clocks that drift apart.
 
-A walk begins with a storm: messages are dropped, duplicated and reordered, timers fire (always the
-earliest: time is time), a client may crash. Then the network behaves, and everybody who still waits
-must get in; at last nothing may be under way, nor any timer armed. Breaches raise Violation.
+A walk begins with a storm: messages are dropped, duplicated and reordered, timers fire (always the earliest one, so
+that time does not run backwards), and a client may crash. Then the faults stop. Every node that still waits must enter,
+and in the end no message may be in flight and no timer armed. A breach raises Violation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fairgate.walks.stacks import Stack
 
 MS = 1_000_000
 MILLION = 1_000_000
-CANCELS = 0.1  # how many of those that wait or are inside might give up in a move
+CANCELS = 0.1  # share of waiting and inside nodes for which a cancel is among the possible moves
 
 Clocks = dict[int, tuple[int, int]]  # node -> offset in ns, rate in parts per million of true time
 Move = tuple[Callable[..., Any], int]
@@ -27,9 +27,9 @@ Faults = tuple[Callable[[int], None], ...]
 
 
 class LossyNetwork(ManualNetwork):
-    """A hand-driven network whose nodes have clocks of their own, and whose census sees through channels.
+    """A ManualNetwork whose nodes have clocks of their own, and whose census counts tokens inside channels.
 
-    `self.now` is true time.
+    `self.now` is true time, except within a step: there it is the node's clock.
     """
 
     def __init__(self, *arguments: Any, clocks: Clocks | None = None, **named: Any) -> None:
@@ -39,7 +39,7 @@ class LossyNetwork(ManualNetwork):
     def step(self, me: int, call: str, *arguments: Any) -> None:
         true = self.now
         offset, rate = self.clocks.get(me, (0, MILLION))
-        self.now = offset + true * rate // MILLION  # one step sees its node's clock and no other
+        self.now = offset + true * rate // MILLION  # within the step, time is the node's clock
         try:
             super().step(me, call, *arguments)
         finally:
@@ -47,11 +47,11 @@ class LossyNetwork(ManualNetwork):
 
     def do_timer(self, me: int, name: str, delay: int) -> None:
         offset, rate = self.clocks.get(me, (0, MILLION))
-        due = self.now + delay - offset  # inside a step `now` is the node's
+        due = self.now + delay - offset  # within a step `now` is the node's clock
         self.timers[me, name] = -(-due * MILLION // rate)  # rounded up: never early
 
     def fire_next(self, _: int = 0) -> None:
-        """The earliest timer of all."""
+        """Fire the earliest timer of all nodes."""
         self.fire(*min((at, who) for who, at in self.timers.items())[1])
 
     def count(self) -> None:
@@ -65,7 +65,11 @@ class LossyNetwork(ManualNetwork):
                 raise Violation(f"{name}: {there} in the system, {made} were made")
 
     def under_way(self) -> list[Message]:
-        """Under channels, what its sender keeps and its receiver has not taken: the copies in flight count nothing."""
+        """The messages that the census counts: those in flight.
+
+        With channels, it is the messages that the sender keeps and the receiver has not taken. Copies in flight do not
+        count then.
+        """
         channels: dict[int, Any] = {me: node for me, node in self.nodes.items() if hasattr(node, "untaken")}
         if not channels:
             return [flight.msg for flight in self.flight]
@@ -78,7 +82,7 @@ class LossyNetwork(ManualNetwork):
 
 
 def random_system(stack: Stack, rng: random.Random) -> tuple[Setup, Clocks]:
-    """A small one, with leases and re-entries short enough to run out, and clocks as far apart as `drift` allows."""
+    """A small random system. Leases and re-entries are short enough to expire; clocks differ by up to `drift`."""
     n = rng.randint(2, 5)
     k = rng.randint(1, n) if stack.about.many else 1
     drift = 10_000
@@ -90,7 +94,7 @@ def random_system(stack: Stack, rng: random.Random) -> tuple[Setup, Clocks]:
 def lossy_walk(
     network: LossyNetwork, rng: random.Random, storm: int = 150, crash: bool = False, live: bool = True
 ) -> None:
-    """`crash`: one client crashes in the storm. `live`: check that everybody gets in and that silence follows."""
+    """`crash`: one client crashes in the storm. `live`: check that every waiting node enters and silence follows."""
     left = dict.fromkeys(network.nodes, 2)
     victim = rng.choice([me for me in network.nodes if me != network.setup.root])
     crash_at = rng.randrange(storm) if crash else -1
@@ -107,7 +111,7 @@ def lossy_walk(
 def one_move(
     network: LossyNetwork, rng: random.Random, left: dict[int, int], faults: Faults = (), cancels: float = CANCELS
 ) -> None:
-    """Any move can be the next. With faults it is the storm: as many of them as deliveries, and time runs."""
+    """Make one random move. In the storm, `faults` are as likely as deliveries, and timers fire more often."""
     flights = range(len(network.flight))
     moves: list[Move] = [
         (network.acquire, me)
@@ -134,23 +138,23 @@ def calm_down(network: LossyNetwork, rng: random.Random, left: dict[int, int], s
     for _ in range(steps):
         served = not (network.waiting or network.inside or any(left.values()))
         silent = not (network.flight or network.timers)
-        if served and (silent or network.crashed):  # to the dead it is sent for ever
+        if served and (silent or network.crashed):  # a channel resends to a crashed node forever
             break
-        one_move(network, rng, left, cancels=0)  # or those who wait in vain would give up, and nobody would know
+        one_move(network, rng, left, cancels=0)  # a cancel would hide that a node waits in vain
     else:
         if not network.waiting:
             raise Violation(
-                f"silence: after {steps} calm steps {network.flight} under way, timers {sorted(network.timers)}"
+                f"silence: after {steps} calm steps {network.flight} in flight, timers {sorted(network.timers)}"
             )
         raise Violation(f"liveness: after {steps} calm steps nodes {sorted(network.waiting)} wait")
     for me, node in network.nodes.items():
         for peer, link in getattr(node, "links", {}).items():
             if not network.crashed and (link.unacknowledged or link.early):
-                raise Violation(f"memory: all is quiet, and node {me} still keeps messages to or from {peer}")
+                raise Violation(f"memory: node {me} still keeps messages to or from {peer} when all is quiet")
 
 
 def lossy_walks(stack: Stack, seeds: range, crash: bool = False, live: bool = True) -> set[str]:
-    """Many walks; the marks and the reasons for losses that they met. A breach names its seed."""
+    """Run one walk per seed; returns the marks and the reasons for lost permits. A Violation names the seed."""
     marks: set[str] = set()
     for seed in seeds:
         rng = random.Random(seed)
@@ -165,9 +169,10 @@ def lossy_walks(stack: Stack, seeds: range, crash: bool = False, live: bool = Tr
 
 
 def calm_walks(stack: Stack, seeds: range, doubled: float = 0.0, moves: int = 40) -> None:
-    """For a gate by leases where messages take no time: no permit is lost, and no free slot waits for a clock.
+    """Walks of a gate with leases on a network without latency: no permit is lost, and no free slot waits for a timer.
 
-    If a share of the messages comes twice, an offer that nobody wants may keep a slot for a while: safety alone then.
+    `doubled` is the share of messages that arrive twice. Then an offer that nobody wants may block a slot for a while,
+    so only safety is checked.
     """
     for seed in seeds:
         rng = random.Random(seed)
@@ -178,18 +183,18 @@ def calm_walks(stack: Stack, seeds: range, doubled: float = 0.0, moves: int = 40
                 one_quiet_move(network, rng, doubled)
                 if network.lost:
                     raise Violation(
-                        f"lost: node {network.lost[0][0]} lost its permit in fair weather: {network.lost[0][2]}"
+                        f"lost: node {network.lost[0][0]} lost its permit without a fault: {network.lost[0][2]}"
                     )
                 if not doubled and len(network.inside) < min(setup.k, len(network.inside) + len(network.waiting)):
                     raise Violation(
-                        f"prompt: nodes {sorted(network.waiting)} wait, and {sorted(network.inside)} are inside"
+                        f"prompt: nodes {sorted(network.waiting)} wait while only {sorted(network.inside)} are inside"
                     )
         except Violation as broken:
             raise Violation(f"{broken} [seed {seed}]") from broken
 
 
 def one_quiet_move(network: LossyNetwork, rng: random.Random, doubled: float) -> None:
-    """Something happens, a little time passes, and all messages come at once."""
+    """One node requests, releases or cancels; then time passes. Messages are always delivered at once."""
     me = rng.choice(network.setup.members)
     if me in network.inside:
         rng.choice([network.release, network.cancel])(me)
@@ -204,7 +209,7 @@ def one_quiet_move(network: LossyNetwork, rng: random.Random, doubled: float) ->
 
 
 def run_until_quiet(network: LossyNetwork, rng: random.Random, doubled: float, most: int = 1_000) -> None:
-    """Everything that is due happens."""
+    """Deliver all messages and fire all timers that are due, without advancing the clock."""
     for _ in range(most):
         if network.flight:
             if rng.random() < doubled:

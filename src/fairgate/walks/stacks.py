@@ -1,4 +1,4 @@
-"""A protocol and the layers below it, as random walks take them."""
+"""Stacks for random walks: a protocol and the layers below it."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from fairgate.registry import with_layers
 
 @dataclass(frozen=True)
 class Stack:
-    """How to make a node, and what the protocol at its top says of itself."""
+    """How to make a node, and the description of the protocol at its top."""
 
     name: str
     make: MakeNode

@@ -1,7 +1,7 @@
-"""Starvation: one node waits while all the others ask again and again, for ever if need be.
+"""Starvation tests: one node waits while all the others make requests without end.
 
-Cases and walks with so many requests a node end in time, and with them everybody's wait: whoever is always passed
-comes in when the others have had enough. Here they never have.
+In cases and walks with a limited number of requests per node, a node that is always overtaken still enters when the
+others have used up theirs. Here they never do.
 """
 
 import random
@@ -16,17 +16,15 @@ from fairgate.core.setup import Setup
 from fairgate.registry import with_layers
 from fairgate.scenario.manual import ManualNetwork, Violation
 
-PATIENCE = 200  # entries of others, in a system of a few nodes; the longest wait of any protocol here is 26
-VETERANS = (
-    0.1  # so often the one that is to wait has been alone for long: where requests bear numbers, its own are large
-)
-MOST_STATE = 100  # numbers in the key of a node; they need about 25
+PATIENCE = 200  # entries of other nodes; the longest wait of any protocol here, in a system of a few nodes, is 26
+VETERANS = 0.1  # how often the waiting node has made many requests before, so that any numbers in them are large
+MOST_STATE = 100  # numbers in the key of a node; about 25 are needed
 
 Move = Callable[[], object]
 
 
 def entries_waited_for(protocol: type[Mutex], rng: random.Random, options: dict[str, Any] | None = None) -> int:
-    """One node asks among others that never pause; how many entries it had to wait for."""
+    """Let one node request while the others never pause; returns how many entries of others it had to wait for."""
     n = rng.randint(3, 6)
     k = rng.randint(1, 2) if protocol.about.many else 1
     network = ManualNetwork(
@@ -51,7 +49,7 @@ def entries_waited_for(protocol: type[Mutex], rng: random.Random, options: dict[
     while victim in network.waiting:
         move_others(network, rng, others)
         if len(network.grants) - before > PATIENCE:
-            raise Violation(f"starvation: node {victim} waits while others came in {PATIENCE} times")
+            raise Violation(f"starvation: node {victim} waits while others entered {PATIENCE} times")
     for me, node in network.nodes.items():
         if size(node.key()) > MOST_STATE:
             raise Violation(f"memory: the state of node {me} has grown to {size(node.key())} numbers")
@@ -63,7 +61,7 @@ def size(key: Any) -> int:
 
 
 def move_others(network: ManualNetwork, rng: random.Random, others: list[int]) -> None:
-    """One move; who can ask does."""
+    """Let every idle node among the others request, then make one random move."""
     for me in others:
         if me not in network.waiting and me not in network.inside:
             network.acquire(me)
@@ -75,7 +73,7 @@ def move_others(network: ManualNetwork, rng: random.Random, others: list[int]) -
 
 
 def longest_wait(protocol: type[Mutex], seeds: range, options: dict[str, Any] | None = None) -> int:
-    """Many of them; the longest wait, in entries of others. A breach names its seed."""
+    """The longest wait over all seeds, in entries of other nodes. A Violation names the seed."""
     longest = 0
     for seed in seeds:
         try:

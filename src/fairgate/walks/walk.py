@@ -1,7 +1,7 @@
-"""A random walk of one protocol: every interleaving of acquires, releases, cancels and deliveries can happen.
+"""Random walks of one protocol: any interleaving of acquires, releases, cancels and deliveries can occur.
 
-Driven by hand (fairgate.scenario.manual), so messages overtake each other freely. Breaches raise Violation;
-a walk that ends with somebody waiting raises one too.
+A walk drives a ManualNetwork (fairgate.scenario.manual), so messages overtake each other freely. A breach of a property
+raises Violation, and so does a walk that ends while a node waits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def random_network(protocol: type[Mutex], rng: random.Random, options: dict[str,
 def walk(
     network: ManualNetwork, rng: random.Random, requests: int = 3, cancels: float = 0.1, steps: int = 20_000
 ) -> None:
-    """`requests` of every node; a share of those that wait or are inside is cancelled."""
+    """Each node makes `requests` requests; `cancels` is the share of moves in which one may be cancelled."""
     left = dict.fromkeys(network.nodes, requests)
     for _ in range(steps):
         moves: list[Move] = [
@@ -55,7 +55,7 @@ def walk(
 
 
 def walks(protocol: type[Mutex], seeds: range, options: dict[str, Any] | None = None) -> set[str]:
-    """Many walks; the marks that they met. A breach names its seed."""
+    """Run one walk per seed; returns the marks that they met. A Violation names the seed."""
     marks: set[str] = set()
     for seed in seeds:
         rng = random.Random(seed)
