@@ -75,7 +75,7 @@ PASSED_ON = {  # to a parser of its own
     "ignore_unknown_options": True, "allow_extra_args": True, "allow_interspersed_args": False, "help_option_names": [],
 }  # fmt: skip
 GROUPS = {  # `fairgate NAME COMMAND`
-    "keys": ("Certificates, for peers on several hosts.", KEYS_COMMANDS),
+    "keys": ("Create the TLS certificates for a cluster of several hosts.", KEYS_COMMANDS),
 }
 
 
@@ -85,7 +85,7 @@ def add_commands(target: typer.Typer, commands: Mapping[str, Callable[..., int |
 
 
 def run_command(ctx: typer.Context) -> int:
-    """Run a command when a gate lets it in: a better flock(1)."""
+    """Run a command inside a gate, at most k at a time: flock(1) with a fair queue."""
     return run_arguments(ctx.args)
 
 
@@ -112,14 +112,14 @@ def show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True, epilog="Begin with: fairgate demo")
+@app.callback(invoke_without_command=True, epilog="Start with: fairgate demo")
 def fairgate(
     ctx: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Say which version this is.")
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Fair distributed locks and k-semaphores with no server: at most k go through a gate at a time."""
+    """Fair distributed locks and k-semaphores without a server: at most k processes are inside a gate at a time."""
     help_if_alone(ctx)
 
 

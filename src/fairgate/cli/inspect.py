@@ -33,11 +33,13 @@ REFRESH_SECONDS = 0.5
 NONE = "-"
 NOTHING = "no gate is open here"
 
-GateName = Annotated[str | None, typer.Argument(metavar="[GATE]", show_default=False, help="This one alone.")]
-OneGate = Annotated[str, typer.Argument(metavar="GATE", help="Its name.")]
+GateName = Annotated[
+    str | None, typer.Argument(metavar="GATE", show_default=False, help="Show only this gate. Default: all gates.")
+]
+OneGate = Annotated[str, typer.Argument(metavar="GATE", help="Name of the gate.")]
 Slot = Annotated[
     int,
-    typer.Argument(metavar="SLOT", help="As `fairgate who` shows it; the pid, where the protocol has no slots."),
+    typer.Argument(metavar="SLOT", help="Slot as shown by `fairgate who`, or the pid if the protocol has no slots."),
 ]
 
 
@@ -48,11 +50,14 @@ Slot = Annotated[
 def who_command(
     network: NetworkSettings,
     gate: GateName = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as one JSON object. Times are seconds since 1970.")
+    ] = False,
 ) -> int:
-    """Say who is inside of the gates of this host or of a cluster, and who waits there.
+    """List who is inside the gates of this host or of a cluster, and who is waiting.
 
-    To look is not to join: nobody's list of peers changes by it.
+    Without --join or --mdns, these are the gates of this host. Looking does
+    not join the cluster and does not disturb its peers.
 
         fairgate who
 
@@ -136,9 +141,13 @@ def add_row(table: Table, where: str, one: ListedPerson, now: float) -> None:
 
 @network_options(*INSPECT_OPTIONS)
 def top_command(network: NetworkSettings, gate: GateName = None) -> int:
-    """Show who is inside and who waits, as it changes.
+    """Show who is inside and who is waiting, like `fairgate who`, updated twice a second.
 
-    q or Ctrl-C ends it.
+    It needs a terminal. Press q or Ctrl-C to quit.
+
+    Examples:
+
+        fairgate top
 
         fairgate top gpu --join 10.0.0.5:7400
     """
@@ -185,12 +194,16 @@ def break_command(
     network: NetworkSettings,
     gate: OneGate,
     slot: Slot,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> int:
-    """End the permit of whoever is in this slot: for when nobody else can.
+    """Revoke the permit of the process in a slot, when nothing else frees the slot.
 
-    It is told so, and fairgate run ends its command; but until it has stopped, it and the next one are inside together.
-    What a ghost left behind is told nothing and goes on running: end it first.
+    The holder is told that its permit is lost, and `fairgate run` terminates
+    its command. Until the holder has stopped, it and the next one are inside
+    at the same time.
+
+    Processes that outlived their fairgate cannot be told and go on running:
+    kill them first. `fairgate who` shows their process group.
 
         fairgate break gpu 2
 

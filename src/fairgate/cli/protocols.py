@@ -23,11 +23,9 @@ LEGEND = Text(
 
 
 def protocols_command(
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print a JSON array with an object for each protocol.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array with one object per protocol.")] = False,
 ) -> None:
-    """List the protocols: their paper, their cost, what they can do and what they survive."""
+    """List the protocols with their paper, cost, capabilities, options and the faults they survive."""
     abouts = [protocol.about for protocol in PROTOCOLS.values()]
     if as_json:
         print(json.dumps([asdict(about) for about in abouts]))

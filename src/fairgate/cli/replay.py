@@ -24,27 +24,32 @@ LONGEST_DIFFERENCE = 300  # characters: a state key can be very long
 
 
 def replay_command(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A journal, as `fairgate sim --journal FILE` writes it.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Journal, as written by --journal of sim, check, swarm, run or peer.")
+    ],
     nodes: Annotated[
-        str | None, typer.Option(help="Draw only these nodes, in this order: 1,2,5 or 0-4.", metavar="LIST")
+        str | None, typer.Option(help="Draw only these nodes, in this order, such as 1,2,5 or 0-4.", metavar="LIST")
     ] = None,
-    first: Annotated[int, typer.Option("--from", help="Draw from this line of the journal on.", metavar="LINE")] = 2,
+    first: Annotated[int, typer.Option("--from", help="First line of the journal to draw.", metavar="LINE")] = 2,
     last: Annotated[
         int | None,
-        typer.Option("--to", help="Draw to this line of the journal.", metavar="LINE", show_default="the last"),
+        typer.Option("--to", help="Last line of the journal to draw.", metavar="LINE", show_default="the last"),
     ] = None,
-    ascii_only: Annotated[bool, typer.Option("--ascii", help="Draw with plain characters only.")] = False,
-    check_only: Annotated[bool, typer.Option("--check-only", help="Draw nothing, just compare.")] = False,
+    ascii_only: Annotated[bool, typer.Option("--ascii", help="Draw with ASCII characters only.")] = False,
+    check_only: Annotated[bool, typer.Option("--check-only", help="Only compare, do not draw.")] = False,
 ) -> None:
-    """Run a journal again, check that every step comes out the same, and draw it: a column a node, a row a step.
+    """Replay a journal, compare every step with the recorded one, and draw it.
 
-    [bold]A small run[/bold], written and looked at
+    The drawing has one column per node and one row per step. The exit status
+    is 1 if a step differs. All steps are compared, also those not drawn.
+
+    [bold]Record and replay a small run[/bold]
 
         fairgate sim fair_k --nodes 5 --requests 2 --journal run.ndjson
 
         fairgate replay run.ndjson
 
-    [bold]Part of a long one[/bold]
+    [bold]Draw part of a long run[/bold]
 
         fairgate replay run.ndjson --nodes 0,3,4 --from 20 --to 60
     """

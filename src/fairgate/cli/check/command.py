@@ -44,13 +44,17 @@ def check_command(
     scenario: args.Scenario = None,
     mutants: args.Mutants = False,
 ) -> int:
-    """Explore everything that can happen to a few nodes: every order of messages, requests, exits and faults.
+    """Check a protocol exhaustively: explore every state a few nodes can reach.
 
-    [bold]A small case[/bold], all of it: a fraction of a second
+    All orders of messages, requests, exits and faults are tried. If a property
+    can be violated, the shortest run that violates it is printed, and the exit
+    status is 1.
+
+    [bold]Small case[/bold]: takes a fraction of a second
 
         fairgate check fair_k --nodes 3 --k 2 --requests 2
 
-    [bold]Larger ones[/bold]: with more nodes or requests the states become millions
+    [bold]Larger cases[/bold]: more nodes or requests mean millions of states
 
         fairgate check fair_k --nodes 5 --k 2 --workers 2
 
@@ -58,29 +62,32 @@ def check_command(
 
         fairgate check fair_k --nodes 4 --requests 2 --depth 20
 
-    [bold]Crashes[/bold]: one protocol goes on without the dead, its paper's own text does not
+    [bold]Crashes[/bold]: raymond_fd survives a crash, the literal text of its paper
+    does not
 
         fairgate check raymond_fd --nodes 3 --crashes 1
 
         fairgate check raymond_fd_literal --nodes 2 --crashes 1
 
-    [bold]Live gates[/bold]: any protocol goes on without the dead, and with newcomers, by a census under each view
+    [bold]Live gates[/bold]: with a census under each view, any protocol goes on after
+    crashes and joins
 
         fairgate check naimi_trehel --nodes 3 --census --crashes 1
 
         fairgate check naimi_trehel --nodes 3 --census --joins 1
 
-    [bold]Clocks[/bold]: a lease is safe while they go alike, and not if they go further apart than it allows for
+    [bold]Clocks[/bold]: a lease is safe while the clocks agree, and unsafe if they
+    drift apart further than the protocol allows for
 
         fairgate check leased --nodes 2 --option lease=3s --ticks 5
 
         fairgate check leased --nodes 2 --option lease=3s --ticks 5 --skew 1
 
-    [bold]Would it notice?[/bold] every statement of the protocol deleted in turn, with cases of its own
+    [bold]Mutation testing[/bold]: which statements could be deleted unnoticed?
 
         fairgate check naimi_trehel --mutants
 
-    [bold]A network that loses or doubles[/bold], and the way to the violation kept, to be drawn again
+    [bold]Lossy network[/bold]: keep the steps that lead to the violation, and draw them
 
         fairgate check fair_k --network lossy --journal lost.ndjson
 

@@ -40,10 +40,10 @@ STYLES = {INSIDE: "bold green", WAITS: "yellow", THINKS: "dim", JOINS: "dim"}
 
 def demo_command(
     simulated: Annotated[
-        bool, typer.Option("--simulated", help="100 nodes in the simulator, under a fair protocol and another one.")
+        bool, typer.Option("--simulated", help="Instead, simulate 100 nodes under a fair and an unfair protocol.")
     ] = False,
 ) -> int:
-    """Eight processes of this host share a gate that lets three in. Takes a few seconds."""
+    """Watch eight processes share a gate that admits three at a time. Takes a few seconds."""
     return simulated_demo() if simulated else live_demo()
 
 

@@ -1,4 +1,4 @@
-"""`fairgate sim`: simulate a protocol, and say what it cost and whom it was fair to."""
+"""`fairgate sim`: simulate a protocol and report its waits, fairness, messages and violations."""
 
 import json
 from collections.abc import Iterator
@@ -72,43 +72,53 @@ def sim_command(
     journal: args.Journal = None,
     as_json: shared.Json = False,
 ) -> int:
-    """Simulate a protocol: waits, fairness, messages, and whether anything went wrong. Times are in seconds.
+    r"""Simulate a protocol and report waits, fairness, messages and violations.
 
-    [bold]The law of a full gate[/bold]: all always want in, so each waits N/k x (stay + hop) - stay seconds: 357 here
+    All times are in seconds of simulated time. The exit status is 1 if a
+    property was violated.
+
+    [bold]Saturated gate[/bold]: every node always wants to enter, so each waits
+    N/k x (cs + latency) - cs = 357 seconds
 
         fairgate sim fair_k --nodes 100 --k 3 --rate 100 --cs 10 --warmup 20
 
-    [bold]Fair or not[/bold]: the same load; compare the spread, which is the longest wait less the mean
+    [bold]Fair and unfair protocols[/bold]: under the same load, compare the spread,
+    which is the longest wait minus the mean
 
         fairgate sim fair_k --rate 0.5
 
         fairgate sim bv95 --rate 0.5
 
-    [bold]Crashes[/bold]: one protocol goes on without the dead, the other waits for them for ever
+    [bold]Crashes[/bold]: raymond_fd goes on without the crashed nodes, raymond waits
+    for them forever
 
         fairgate sim raymond_fd --nodes 20 --faults 'crash:*3@100+50'
 
         fairgate sim raymond --nodes 20 --faults 'crash:*3@100+50'
 
-    [bold]A lossy network[/bold], and the channel that makes up for it
+    [bold]Lossy network[/bold], with a reliable channel that makes up for the losses
 
         fairgate sim fair_k --nodes 20 --faults loss:0.05,dup:0.02 --channel
 
-    [bold]A wide area network[/bold], ten runs at once, for a program to read
+    [bold]Wide area network[/bold], ten runs in parallel, with JSON output
 
         fairgate sim fair_k --latency wan --trials 10 --json
 
-    [bold]On a DHT[/bold]: Sigma past its saturation, and many gates at once over Pastry
+    [bold]DHT[/bold]: Sigma beyond its saturation, and ten gates over Pastry
 
-        fairgate sim sigma --workload open --rate 8 --cs 0 --seconds 60 --warmup-seconds 20 --replicas 32 --quorum 24
-        --nodes 1000 --latency uniform:0,0.2
+        fairgate sim sigma --nodes 1000 --replicas 32 --quorum 24 \
+            --workload open --rate 8 --cs 0 --latency uniform:0,0.2 \
+            --seconds 60 --warmup-seconds 20
 
-        fairgate sim e2e --nodes 1000 --resources 10 --replicas 10 --workload rounds --rounds 20 --requests 20
-        --per-resource --latency 0.1
+        fairgate sim e2e --nodes 1000 --resources 10 --replicas 10 \
+            --overlay pastry --latency 0.1 --workload rounds --rounds 20 \
+            --requests 20 --per-resource
 
-    [bold]On a ring that learns[/bold]: 40 nodes join one by one, then two of them crash while all go on asking
+    [bold]Living overlay[/bold]: 40 nodes join one by one, then two of them crash
+    while all others go on making requests
 
-        fairgate sim sigma --nodes 40 --overlay living-chord --requests 5 --cs 1 --latency 0.1 --faults 'crash:*2@20+30'
+        fairgate sim sigma --nodes 40 --overlay living-chord --requests 5 \
+            --cs 1 --latency 0.1 --faults 'crash:*2@20+30'
     """
     found = find_protocol(protocol)
     stack = (*overlay_layer(found, overlay), *(("channel",) if channel else ()))

@@ -30,22 +30,30 @@ RUNS = 1000
 Runs = Annotated[
     int | None,
     args.option(
-        args.RUN, "So many runs: 1000 if neither this nor --minutes is given.", name="--runs", metavar="N", shown=False
+        args.RUN,
+        "Stop after N runs. Default: 1000, or no limit if --minutes is given.",
+        name="--runs",
+        metavar="N",
+        shown=False,
     ),
 ]
 Minutes = Annotated[
     float | None,
-    args.option(args.RUN, "Runs for so long; with --runs, whichever ends first.", name="--minutes", metavar="M"),
+    args.option(args.RUN, "Stop after M minutes, or after --runs if that is earlier.", name="--minutes", metavar="M"),
 ]
-Seed = Annotated[int, args.option(args.RUN, "The same seed gives the same runs, one by one.", metavar="N")]
+Seed = Annotated[
+    int, args.option(args.RUN, "Seed of all random choices: the same seed gives the same runs.", metavar="N")
+]
 Workers = Annotated[
     int | None,
-    args.option(args.RUN, "Processes that run them: one a processor if left out.", metavar="N", shown=False),
+    args.option(args.RUN, "Number of worker processes. Default: one per processor.", metavar="N", shown=False),
 ]
 Journal = Annotated[
     str | None,
     args.option(
-        args.OUTPUT, "If a run fails, write every step of the smallest one to this file, for `fairgate replay`."
+        args.OUTPUT,
+        "If a run fails, write every step of the smallest failing run to FILE, for `fairgate replay`.",
+        metavar="FILE",
     ),
 ]
 
@@ -67,21 +75,24 @@ def swarm_command(
     journal: Journal = None,
     as_json: args.Json = False,
 ) -> int:
-    """Try a protocol in very many random small simulations, with all the faults it says it survives.
+    """Test a protocol in many small random simulations, with every fault it claims to survive.
 
-    Each run is held to every property at every event. If one fails, it is made as small as it can be and
-    still fail, and printed as the `fairgate sim` command that shows it. The marks are the odd branches that
-    a protocol points out in its source: those that no run came to are named.
+    All properties are checked after every event. If a run fails, it is shrunk
+    to the smallest run that still fails, and printed as a `fairgate sim`
+    command. The exit status is then 1.
 
-    [bold]A thousand runs[/bold]
+    The table lists the marks of the protocol: rare branches that it names in
+    its source. A mark that no run reached is shown as "never".
+
+    [bold]1000 runs[/bold]
 
         fairgate swarm fair_k
 
-    [bold]A paper to the letter[/bold], and what is wrong with it
+    [bold]The literal text of a paper[/bold], and what is wrong with it
 
         fairgate swarm raymond_fd_literal --runs 200
 
-    [bold]A night[/bold], with other runs than last night's
+    [bold]Overnight[/bold]: 8 hours, with another seed than last night
 
         fairgate swarm raymond_fd --minutes 480 --seed 2
     """
