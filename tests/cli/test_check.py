@@ -43,7 +43,9 @@ def test_a_good_protocol(fairgate: Run) -> None:
     assert out.splitlines()[0].rstrip() == "fair_k: 3 nodes, k = 2, 1 request each, messages in any order"
     found = [row(out, measure) for measure in ("complete", "states", "transitions", "depth", "on cycles")]
     assert found == ["yes", "240", "592", "19", "0"]
-    assert out.endswith("\nno violation: at most 2 inside, fences rise, tokens stay as many, nobody is left waiting\n")
+    assert out.endswith(
+        "\nno violation: at most 2 inside, fences rise, no token is lost or duplicated, nobody is left waiting\n"
+    )
 
 
 def test_a_result_for_programs(fairgate: Run) -> None:
@@ -61,7 +63,7 @@ def test_a_violation_is_drawn_and_written(fairgate: Run, tmp_path: Path) -> None
     assert (code, err) == (1, "")
     assert row(out, "complete") == "no"
     assert "violation: liveness: nothing moves any more, and nodes [0] wait\n" in out
-    assert "The shortest way there, 3 steps:\n" in out
+    assert "Shortest run to this violation, 3 steps:\n" in out
     assert "0 suspects 1 (T); [the detecting node told itself nothing]\n" in out
     assert out.endswith(f"journal written to {journal}\nscenario written to {scenario}\n")
     assert run(["replay", str(journal)]) == 0
@@ -122,14 +124,14 @@ def test_ctrl_c_reports_what_was_covered(fairgate: Run, monkeypatch: pytest.Monk
 REFUSED = {
     "unheard_of": "there is no protocol",
     "leased": "goes by the clock: say how far",
-    "fair_k --ticks 5": "--ticks and --skew are for protocols with a clock",
+    "fair_k --ticks 5": "--ticks and --skew are only for protocols that use the clock",
     "fair_k --k 4": "--k must be 1..3",
     "maekawa --k 2": "use --k 1",
     "fair_k --nodes 0": "--nodes must be at least 1",
     "fair_k --nodes 31": "--nodes must be at most 30",
     "fair_k --network wet": "--network must be one of",
-    "fair_k --losses 2": "--losses is for --network lossy",
-    "fair_k --network lossy --dups 2": "--dups is for --network dup",
+    "fair_k --losses 2": "--losses needs --network lossy",
+    "fair_k --network lossy --dups 2": "--dups needs --network dup",
     "fair_k --crashes 3": "--crashes must be below",
     "fair_k --cancels -1": "--cancels must be 0 or more",
     "raymond --symmetry": "does not say that its peers can change names",

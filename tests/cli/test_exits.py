@@ -74,7 +74,7 @@ def test_check_only_draws_nothing(journal: Path, capsys: pytest.CaptureFixture[s
         (5, b'"e":"start"', b'"e":"stare"', 2, ":5: unknown event 'stare'"),
         (1, b"fairgate-journal", b"diary", 2, ":1: schema 'diary'"),
         (1, b'"fair_k"', b'"fairk"', 2, ":1: there is no protocol 'fairk': did you mean fair_k?"),
-        (1, b'"k":3', b'"k":7', 2, ":1: broken header: its setup makes no sense (k must be 1..6"),
+        (1, b'"k":3', b'"k":7', 2, ":1: broken header: its setup is invalid (k must be 1..6"),
         (9, b'"k":[1,', b'"k":[2,', 1, ":9: node "),
     ],
 )
@@ -97,7 +97,7 @@ def test_a_journal_that_does_not_fit(
     [
         ("--nodes 9", "there is no node 9: nodes are 0..5"),
         ("--nodes one", "cannot read --nodes one: write it as 1,2,5 or 0-4"),
-        ("--from 9 --to 8", "--from and --to are lines of the journal"),
+        ("--from 9 --to 8", "--from and --to are line numbers of the journal"),
     ],
 )
 def test_replay_refuses_in_one_line(journal: Path, capsys: pytest.CaptureFixture[str], options: str, said: str) -> None:

@@ -84,9 +84,9 @@ def test_a_result_for_people(fairgate: Run) -> None:
     code, out, err = fairgate("sim", "fair_k", *SMALL, "--give-up", "0.5:5")
     assert (code, err) == (0, "")
     assert out.startswith("fair_k: 8 nodes, k = 3, seed 1")
-    for row in ("mean wait", "p50", "p90", "p99", "longest wait", "of a node, median", "spread", "overtakes"):
+    for row in ("mean wait", "p50", "p90", "p99", "longest wait", "per node, median", "spread", "overtakes"):
         assert row in out
-    for row in ("messages an entry", "fk.token ", "load of a node", "permits in use", "3 of 3", "cancelled", "events"):
+    for row in ("messages per entry", "fk.token ", "load per node", "permits in use", "3 of 3", "cancelled", "events"):
         assert row in out
     assert "no violation: at most 3 inside" in out
     assert max(map(len, out.splitlines())) <= 100
@@ -151,23 +151,24 @@ def test_a_violation_is_exit_code_1_and_red(fairgate: Run) -> None:
     code, out, err = fairgate("sim", "fair_k", *SMALL, "--faults", "crash:0@5")
     assert code == 1
     assert "1 violation:\n  liveness: nothing moves any more" in out
-    assert err == "note: fair_k does not survive crash: expect it to stop\n"
+    assert err == "note: fair_k does not survive crash faults: expect the run to stop\n"
 
 
 @pytest.mark.parametrize(
     ("protocol", "faults", "notes"),
     [
         ("raymond_fd", "crash:3@5", []),
-        ("raymond", "crash:3@5", ["raymond does not survive crash: expect it to stop"]),
+        ("raymond", "crash:3@5", ["raymond does not survive crash faults: expect the run to stop"]),
         ("fair_k --channel", "loss:0.1,dup:0.1", []),
-        ("fair_k", "loss:0.1", ["fair_k does not survive loss: expect it to stop, or carry it with --channel"]),
-        ("leased --channel", "crash:3@5", ["leased survives crash of a client, and no other crash"]),
+        ("fair_k", "loss:0.1", ["fair_k does not survive loss faults: add --channel, or expect the run to stop"]),
+        ("leased --channel", "crash:3@5", ["leased survives crash of a client, but no other crash"]),
         ("non_e2e_faults --option lease=10s", "crash:3@5", []),
         (
             "non_e2e_faults",
             "crash:3@5",
             [
-                "non_e2e_faults survives crash with leases alone: expect it to stop, or give it --option lease=10s",
+                "non_e2e_faults survives crash faults only with leases: add --option lease=10s,"
+                " or expect the run to stop"
             ],
         ),
     ],

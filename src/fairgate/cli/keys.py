@@ -29,7 +29,7 @@ Folder = Annotated[
 
 
 def folder_of(given: str | None) -> Path:
-    from fairgate.net.runtime import keys_folder  # noqa: PLC0415 (2 MB that the other commands can do without)
+    from fairgate.net.runtime import keys_folder  # noqa: PLC0415 (2 MB of imports that most commands do not need)
 
     return Path(given) if given else keys_folder()
 
@@ -40,9 +40,9 @@ def init_command(folder: Place = None) -> int:
     ca.key signs the certificates of hosts, so anyone who has it can admit any
     host. Leave it where it was created, and copy ca.crt to every host.
     """
-    from fairgate.net import keys  # noqa: PLC0415 (cryptography takes long to import, and only keys need it)
+    from fairgate.net import keys  # noqa: PLC0415 (cryptography is slow to import)
 
-    typer.echo(f"{keys.init(folder_of(folder))}: every host of the cluster needs a copy")
+    typer.echo(f"created {keys.init(folder_of(folder))}: copy it to every host of the cluster")
     return 0
 
 
@@ -57,7 +57,7 @@ def add_command(host: HostName, also: Also = None, folder: Folder = None, days: 
     from fairgate.net import keys  # noqa: PLC0415 (see above)
 
     made = keys.add(folder_of(folder), host, also or (), days)
-    typer.echo(f"{made}: {host} needs it, its .key and {keys.AUTHORITY}.crt")
+    typer.echo(f"created {made} and its .key: copy both and {keys.AUTHORITY}.crt to {host}")
     return 0
 
 

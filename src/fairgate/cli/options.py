@@ -21,7 +21,7 @@ Options = Annotated[
     list[str] | None,
     option(
         GATE,
-        "Set an option of the protocol, such as tree=last_used or lease=5s. Times need a unit (ns, us, ms, s). May be"
+        "Set an option of the protocol, such as tree=last_used or lease=5s. Times take a unit: ns, us, ms or s. May be"
         " repeated. `fairgate protocols` lists the options.",
         name="--option",
         metavar="NAME=VALUE",

@@ -1,4 +1,4 @@
-"""`fairgate peer`: a peer that stands."""
+"""`fairgate peer`: a standing peer, which keeps gates open or a cluster running without using a gate itself."""
 
 import signal
 from typing import Annotated
@@ -15,7 +15,7 @@ from fairgate.live.live_protocols import MANY, ONE, default_protocol
 from fairgate.live.on_host import HostMembership
 from fairgate.live.signals import Interrupted, Signals
 
-LOOK_SECONDS = 1.0  # whether the others still have us
+LOOK_SECONDS = 1.0  # how often to check that this peer is still a member
 NO_GATE = "keeps no gate open"
 
 Gates = Annotated[

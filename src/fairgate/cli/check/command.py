@@ -1,4 +1,4 @@
-"""`fairgate check`: every run of a small system, and the shortest one that goes wrong."""
+"""`fairgate check`: explore every run of a small system, and show the shortest one that violates a property."""
 
 import json
 from collections.abc import Callable
@@ -95,11 +95,11 @@ def check_command(
     """
     found = find_protocol(protocol)
     if mutants:
-        from fairgate.cli.check.mutants import mutants_command  # noqa: PLC0415 (its judges are most of the checker's modules)
+        from fairgate.cli.check.mutants import mutants_command  # noqa: PLC0415 (imports most of the checker)
 
         return mutants_command(found, as_json)
     if (ticks or skew) and not found.timed:
-        raise BadInput(f"--ticks and --skew are for protocols with a clock, and {found.about.name} has none")
+        raise BadInput(f"--ticks and --skew are only for protocols that use the clock; {found.about.name} does not")
     case = Case(
         protocol=found.about.name,
         nodes=nodes,
@@ -139,21 +139,24 @@ def check_command(
 
 
 def budget(name: str, given: int | None, used: bool, network: str) -> int:
+    """The value of --losses or --dups, 1 by default. Raises BadInput if it was given for another network."""
     if given is not None and not used:
-        raise BadInput(f"{name} is for --network {network}")
+        raise BadInput(f"{name} needs --network {network}")
     return 1 if given is None else given
 
 
 def check_place(file: str | None) -> None:
-    """Before the search, which may be long."""
+    """Raises BadInput if `file` cannot be written. Called before the search, which may take long."""
     if file is not None and (Path(file).is_dir() or not Path(file).absolute().parent.is_dir()):
-        raise BadInput(f"cannot write {file}: there is no such directory, or it is one itself")
+        raise BadInput(f"cannot write {file}: its directory does not exist, or it is a directory itself")
 
 
 def make_model(case: Case, symmetry: bool) -> Model:
-    """Only the protocol itself knows what its options may be."""
+    """The model to explore. Raises BadInput for options that the protocol rejects."""
     if case.census and symmetry:
-        raise BadInput("--symmetry cannot be combined with --census: the first of a view leads it")
+        raise BadInput(
+            "--symmetry cannot be combined with --census: the first node of a view leads it, so nodes are not alike"
+        )
     try:
         return CensusModel(case) if case.census else Model(case, symmetry=symmetry)
     except ValueError as wrong:
@@ -166,16 +169,16 @@ def show(report: CheckReport, way: Counterexample | None) -> None:
     if way is None:
         return
     steps = len(way.violation.path)
-    said = f"The shortest way there, {steps} {'step' if steps == 1 else 'steps'}"
+    said = f"Shortest run to this violation, {steps} {'step' if steps == 1 else 'steps'}"
     if way.violation.cycle:
-        said = f"{said}, of which the last {way.violation.cycle} can go on for ever"
+        said = f"{said}, of which the last {way.violation.cycle} can repeat forever"
     console.print(f"\n{said}:", markup=False)
     for line in way.picture(line_width(), not can_draw()):
         print(line)
 
 
 def write(what: str, file: str | None, writer: Callable[[str], None]) -> list[str]:
-    """What was written, in words."""
+    """Write the file, if one was asked for, and return the lines to print about it."""
     if file is None:
         return []
     try:

@@ -1,4 +1,4 @@
-"""The options that `run`, `peer`, `who`, `top` and `break` share, each once: for argparse and for typer alike."""
+"""Network options that `run`, `peer`, `who`, `top` and `break` share, declared once for both argparse and typer."""
 
 import argparse
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ several hosts:
 
 
 class NetworkOption(msgspec.Struct, frozen=True):
-    """One option. Its kind is bool, str, int, float, or list: then it may be given several times."""
+    """One option. `kind` is bool, str, int, float, or list for an option that may be repeated."""
 
     kind: type
     metavar: str

@@ -140,13 +140,15 @@ def read_options(arguments: Sequence[str]) -> Options:
     options.net = NetworkSettings.of({name: getattr(options, name) for name in (*JOIN_OPTIONS, *OBSERVE_OPTIONS)})
     options.net.check()
     if not options.command:
-        raise BadInput("write the command after --: fairgate run GATE -- COMMAND (see fairgate run --help)")
+        raise BadInput(
+            "no command given: write it after --, as in fairgate run GATE -- COMMAND (see fairgate run --help)"
+        )
     if options.lease == 0:
-        raise BadInput("--lease must be more than 0")
+        raise BadInput("--lease must be more than 0 seconds")
     if options.grace is None:
         options.grace = min(GRACE, (options.lease or math.inf) / 2)
     if options.lease is not None and options.grace > options.lease:
-        raise BadInput(f"--grace {options.grace:g} is longer than --lease {options.lease:g}")
+        raise BadInput(f"--grace {options.grace:g} must not be longer than --lease {options.lease:g}")
     options.now = options.now or options.wait == 0
     return options
 

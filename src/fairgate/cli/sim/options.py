@@ -41,7 +41,9 @@ Workload = Annotated[
 Rate = Annotated[
     float,
     option(
-        LOAD, "Requests per second and node. With --workload closed, a node thinks 1/R seconds on average.", metavar="R"
+        LOAD,
+        "Requests per second of each node. With --workload closed, a node thinks 1/R seconds on average.",
+        metavar="R",
     ),
 ]
 Cs = Annotated[float, option(LOAD, "Time that a node stays inside (in its critical section).", metavar="SECONDS")]

@@ -1,4 +1,4 @@
-"""`fairgate swarm`: very many random small runs of one protocol, and the smallest one that fails."""
+"""`fairgate swarm`: many small random simulations of one protocol, and the smallest run that fails."""
 
 import io
 import json
@@ -60,7 +60,7 @@ Journal = Annotated[
 
 @dataclass(frozen=True)
 class Minimal:
-    """The smallest failure, and the command that shows it, if one does."""
+    """The smallest failing run, and the command that reproduces it; None if no command does."""
 
     shrunk: Shrunk
     command: str | None
@@ -109,7 +109,7 @@ def swarm_command(
         )
     try:
         minimal = smallest(report, journal)
-    except KeyboardInterrupt:  # what was found is worth more than how small it can be
+    except KeyboardInterrupt:  # report what was found, even if it is not shrunk
         report.interrupted, minimal = True, None
     if as_json:
         print(json.dumps(as_object(report, minimal)))
@@ -122,7 +122,7 @@ def read_limits(runs: int | None, minutes: float | None) -> Limits:
     if runs is not None and runs < 1:
         raise BadInput(f"--runs must be at least 1, not {runs}")
     if minutes is not None and not (minutes > 0 and math.isfinite(minutes)):
-        raise BadInput(f"--minutes must be above 0, not {minutes:g}")
+        raise BadInput(f"--minutes must be more than 0, not {minutes:g}")
     if minutes is None:
         return Limits(RUNS if runs is None else runs)
     return Limits(runs, 60.0 * minutes)
@@ -133,15 +133,15 @@ def total(limits: Limits) -> int:
 
 
 def check_rest(workers: int | None, journal: str | None) -> None:
-    """What would be a pity to find out after a night."""
+    """Raises BadInput for errors that should not surface only at the end of a long run."""
     if workers is not None and workers < 1:
         raise BadInput(f"--workers must be at least 1, not {workers}")
     if journal is not None and not Path(journal).absolute().parent.is_dir():
-        raise BadInput(f"cannot write the journal {journal}: there is no such directory")
+        raise BadInput(f"cannot write the journal {journal}: its directory does not exist")
 
 
 def smallest(report: SwarmReport, journal: str | None) -> Minimal | None:
-    """Of the first run that failed."""
+    """The first failing run, shrunk; None if no run failed or Ctrl-C ended the swarm."""
     if not report.failures or report.interrupted:
         return None
     run, broken = report.failures[0]
@@ -159,12 +159,12 @@ def write_journal(config: Config, journal: str) -> None:
             simulate(config, journal=journal)
         except OSError:
             raise
-        except Exception:  # the run itself ends so, and its journal just before
+        except Exception:  # the failure itself: the journal ends right before it
             return
 
 
 def exit_code_of(config: Config) -> int:
-    """Of its command line, read and run just as a person's would be."""
+    """The exit code of `fairgate sim` for this configuration, parsed and run like a user's command line."""
     app = typer.Typer(add_completion=False)
     app.command()(sim_command)
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
@@ -172,7 +172,7 @@ def exit_code_of(config: Config) -> int:
             code: int | None = app(args=sim_arguments(config), standalone_mode=False)
         except BadInput:
             return 2
-        except Exception:  # the interpreter ends with a traceback and this code
+        except Exception:  # as a script, this would end with a traceback and exit code 1
             return 1
     return code or 0
 
@@ -197,19 +197,20 @@ def show(report: SwarmReport, minimal: Minimal | None) -> None:
     console.print(marks_table(report), "", verdict(report), sep="\n")
     if minimal is not None:
         shrunk = minimal.shrunk
-        console.print(f"\nThe smallest that fails so, after {counted(shrunk.runs, 'run')} more: {shrunk.broken}")
+        console.print(f"\nSmallest run that fails, after {counted(shrunk.runs, 'run')} of shrinking: {shrunk.broken}")
         console.print(Text(f"  {minimal.command or unseen(shrunk)}", style="cyan"), soft_wrap=True)
 
 
 def unseen(shrunk: Shrunk) -> str:
-    why = "but not as the command has it" if shrunk.plain else "seen only where tokens are counted at every event"
+    """The nearest command line, and why it does not reproduce the failure."""
+    why = "does not fail as a command" if shrunk.plain else "fails only where all tokens are counted after every event"
     return f"{command_line_of(shrunk.config)}  ({why})"
 
 
 def marks_table(report: SwarmReport) -> Table:
     table = plain_table(f"{report.protocol}: {counted(report.runs, 'run')}, seed {report.seed}")
     table.add_column("mark")
-    table.add_column("met", justify="right", no_wrap=True)
+    table.add_column("reached", justify="right", no_wrap=True)
     for mark, hits in report.marks.items():
         table.add_row(mark, number(hits) if hits else "never", style=None if hits else "yellow")
     return table
@@ -221,4 +222,4 @@ def verdict(report: SwarmReport) -> Text:
     if not report.failures:
         return Text(f"no failure in {took}", style="bold green" if report.runs else "yellow")
     run, broken = report.failures[0]
-    return Text(f"{counted(len(report.failures), 'failure')} in {took}; the first, run {run}: {broken}", "bold red")
+    return Text(f"{counted(len(report.failures), 'failure')} in {took}; the first is run {run}: {broken}", "bold red")
