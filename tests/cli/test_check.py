@@ -1,4 +1,4 @@
-"""`fairgate check`: what it says, what it writes, what it refuses, and how it ends."""
+"""`fairgate check`: its output, the files it writes, the input it rejects, and its exit codes."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def fairgate(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 
 
 def row(out: str, measure: str) -> str:
-    """The value beside a measure."""
+    """The value in the row of this measure."""
     (line,) = [line for line in out.splitlines() if line.startswith(f"{measure}  ")]
     return line.removeprefix(measure).split()[0]
 
 
-def test_a_good_protocol(fairgate: Run) -> None:
+def test_a_correct_protocol_has_no_violation(fairgate: Run) -> None:
     code, out, err = fairgate("Fair-K", "--k", "2")
     assert (code, err) == (0, "")
     assert out.splitlines()[0].rstrip() == "fair_k: 3 nodes, k = 2, 1 request each, messages in any order"
@@ -48,7 +48,7 @@ def test_a_good_protocol(fairgate: Run) -> None:
     )
 
 
-def test_a_result_for_programs(fairgate: Run) -> None:
+def test_json_result_without_a_violation(fairgate: Run) -> None:
     code, out, err = fairgate("fair_k", "--k", "2", "--json")
     assert (code, err) == (0, "")
     found = json.loads(out)
@@ -57,7 +57,7 @@ def test_a_result_for_programs(fairgate: Run) -> None:
     assert found["counterexample"] == []
 
 
-def test_a_violation_is_drawn_and_written(fairgate: Run, tmp_path: Path) -> None:
+def test_a_violation_is_drawn_and_written_to_files(fairgate: Run, tmp_path: Path) -> None:
     journal, scenario = tmp_path / "way.ndjson", tmp_path / "way.txt"
     code, out, err = fairgate(*LITERAL, "--journal", str(journal), "--scenario", str(scenario))
     assert (code, err) == (1, "")
@@ -71,7 +71,7 @@ def test_a_violation_is_drawn_and_written(fairgate: Run, tmp_path: Path) -> None
     assert run_scenario(text, make_node) == text
 
 
-def test_a_violation_for_programs(fairgate: Run, tmp_path: Path) -> None:
+def test_json_result_with_a_violation(fairgate: Run, tmp_path: Path) -> None:
     journal = tmp_path / "way.ndjson"
     code, out, _ = fairgate(*LITERAL, "--json", "--journal", str(journal))
     found = json.loads(out)
@@ -81,13 +81,13 @@ def test_a_violation_for_programs(fairgate: Run, tmp_path: Path) -> None:
     assert journal.exists()
 
 
-def test_nothing_is_written_where_nothing_is_wrong(fairgate: Run, tmp_path: Path) -> None:
+def test_no_file_is_written_without_a_violation(fairgate: Run, tmp_path: Path) -> None:
     code, out, _ = fairgate("naimi_trehel", "--journal", str(tmp_path / "way.ndjson"))
     assert (code, list(tmp_path.iterdir())) == (0, [])
     assert "no violation" in out
 
 
-def test_what_a_depth_leaves_out_is_said(fairgate: Run) -> None:
+def test_a_search_cut_off_by_depth_is_reported_as_incomplete(fairgate: Run) -> None:
     code, out, _ = fairgate("fair_k", "--depth", "5")
     assert (code, row(out, "complete")) == (0, "no")
     assert "cut off by --depth" in out
@@ -95,7 +95,7 @@ def test_what_a_depth_leaves_out_is_said(fairgate: Run) -> None:
     assert json.loads(fairgate("fair_k", "--depth", "5", "--json")[1])["complete"] is False
 
 
-def test_clocks_can_be_set_apart(fairgate: Run) -> None:
+def test_clock_skew_breaks_a_lease(fairgate: Run) -> None:
     clocks = ("leased", "--nodes", "2", "--option", "lease=3s", "--ticks", "5")
     code, out, _ = fairgate(*clocks)
     assert (code, row(out, "states")) == (0, "2,457")
@@ -106,7 +106,7 @@ def test_clocks_can_be_set_apart(fairgate: Run) -> None:
     assert "violation: k: 2 inside, k is 1 (node 1 came last)\n" in out
 
 
-def test_ctrl_c_reports_what_was_covered(fairgate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_reports_what_was_explored_so_far(fairgate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
     def impatient(title: str) -> Iterator[Any]:
         def told(states: int, depth: int, queue: int) -> None:
@@ -144,7 +144,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("words", REFUSED)
-def test_bad_input_is_one_line(fairgate: Run, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_input_is_rejected_in_one_line(
+    fairgate: Run, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     code, _, err = fairgate(*words.split())
     assert code == 2

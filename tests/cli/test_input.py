@@ -1,4 +1,4 @@
-"""Bad input: one line that says what is wrong, exit code 2, and never a traceback."""
+"""Bad input: one line that says what is wrong, exit code 2, and no traceback."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Run = Callable[..., Said]
 
 @pytest.fixture
 def fairgate(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command in this process; its exit code, what it printed and what it complained."""
+    """Runs a command in this process and returns its exit code, stdout and stderr."""
 
     def do(*arguments: str) -> Said:
         code = run(arguments)
@@ -36,7 +36,7 @@ def fairgate(capsys: pytest.CaptureFixture[str]) -> Run:
         (["--nope"], "no such option: --nope"),
     ],
 )
-def test_wrong_usage_is_one_line_with_a_hint(fairgate: Run, arguments: list[str], said: str) -> None:
+def test_a_usage_error_is_one_line_with_a_hint(fairgate: Run, arguments: list[str], said: str) -> None:
     code, out, err = fairgate(*arguments)
     assert (code, out) == (2, "")
     assert err.startswith(f"fairgate: {said}")
@@ -44,7 +44,7 @@ def test_wrong_usage_is_one_line_with_a_hint(fairgate: Run, arguments: list[str]
     assert err.count("\n") == 1
 
 
-# sim: what it refuses.
+# Input that sim rejects.
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_wrong_usage_is_one_line_with_a_hint(fairgate: Run, arguments: list[str]
         ("fair_k", "--journal .", "cannot write the journal .: Is a directory"),
     ],
 )
-def test_sim_refuses_in_one_line(
+def test_sim_rejects_bad_options_in_one_line(
     fairgate: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, options: str, said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -121,7 +121,7 @@ def test_sim_refuses_in_one_line(
         (b"\x1f\x8bno gzip at all", "cannot read the latency file"),
     ],
 )
-def test_sim_refuses_a_matrix(fairgate: Run, tmp_path: Path, text: bytes, said: str) -> None:
+def test_sim_rejects_a_bad_latency_matrix(fairgate: Run, tmp_path: Path, text: bytes, said: str) -> None:
     path = tmp_path / "matrix"
     path.write_bytes(text)
     code, out, err = fairgate("sim", "fair_k", "--nodes", "3", "--latency", str(path))
@@ -129,8 +129,8 @@ def test_sim_refuses_a_matrix(fairgate: Run, tmp_path: Path, text: bytes, said: 
     assert said in err
 
 
-def test_what_a_constructor_refuses_is_bad_input(fairgate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where an option passes the command line's own check and the protocol still says no."""
+def test_an_option_rejected_by_the_constructor_is_bad_input(fairgate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The value passes the checks of the command line, but the protocol rejects it."""
     monkeypatch.setattr(sim, "read_options", lambda *_: {"tree": "oak"})
     code, _, err = fairgate("sim", "bv95")
     assert code == 2

@@ -54,7 +54,8 @@ def replay_command(
         fairgate replay run.ndjson --nodes 0,3,4 --from 20 --to 60
     """
     if first < 1 or (last is not None and last < first):
-        raise BadInput("--from and --to are line numbers of the journal: at least 1, and --to not before --from")
+        end = "the last" if last is None else last
+        raise BadInput(f"--from and --to are line numbers of the journal, from 1 and in order, not {first} and {end}")
     header = read_header(file)
     setup = setup_of(file, header)
     live = header.driver == LIVE

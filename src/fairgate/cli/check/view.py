@@ -60,9 +60,9 @@ def circumstances(case: Case) -> str:
     said = [counted(case.requests, "request") + " each"]
     said.append({"any": "messages in any order", "fifo": "FIFO channels"}.get(case.network, ""))
     if case.network == "lossy":
-        said.append(f"{case.losses} lost")
+        said.append(f"up to {counted(case.losses, 'message')} lost")
     if case.network == "dup":
-        said.append(f"{case.dups} duplicated")
+        said.append(f"up to {counted(case.dups, 'message')} duplicated")
     if case.ticks:
         said.append(f"{case.ticks} ticks" + (f", skew {case.skew}" if case.skew else ""))
     for name, count in (("cancel", case.cancels), ("crash", case.crashes), ("reset", case.resets)):

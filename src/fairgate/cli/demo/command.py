@@ -49,9 +49,8 @@ def demo_command(
 
 def live_demo() -> int:
     console = stdout()
-    mask = signal.pthread_sigmask(
-        signal.SIG_BLOCK, [signal.SIGINT]
-    )  # until every forked process is recorded and can be ended
+    # SIGINT waits until every forked process is recorded and can be ended.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     console.print(
         f"{PEERS} processes share a gate that admits {K} at a time. Each thinks for a moment, waits for the gate, stays"
         f" inside for up to {STAYING[1]:g} s, and starts again. There is no server: the processes meet in a temporary"

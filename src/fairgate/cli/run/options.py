@@ -154,14 +154,20 @@ def read_options(arguments: Sequence[str]) -> Options:
 
 
 def seconds(word: str) -> float:
-    value = float(word)
+    try:
+        value = float(word)
+    except ValueError:
+        value = math.nan
     if not (value >= 0 and math.isfinite(value)):
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"must be a number of seconds, 0 or more, not {word!r}")
     return value
 
 
 def exit_code(word: str) -> int:
-    value = int(word)
+    try:
+        value = int(word)
+    except ValueError:
+        value = -1
     if not 0 <= value <= 255:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 255, not {word!r}")
     return value
