@@ -1,4 +1,4 @@
-"""python -m fairgate"""
+"""`python -m fairgate`: the same as the command `fairgate`."""
 
 from fairgate.cli import main
 

@@ -1,4 +1,4 @@
-"""`fairgate check`: what it says, what it writes, what it refuses, and how it ends."""
+"""`fairgate check`: its output, the files it writes, the input it rejects, and its exit codes."""
 
 from __future__ import annotations
 
@@ -32,21 +32,23 @@ def fairgate(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 
 
 def row(out: str, measure: str) -> str:
-    """The value beside a measure."""
+    """The value in the row of this measure."""
     (line,) = [line for line in out.splitlines() if line.startswith(f"{measure}  ")]
     return line.removeprefix(measure).split()[0]
 
 
-def test_a_good_protocol(fairgate: Run) -> None:
+def test_a_correct_protocol_has_no_violation(fairgate: Run) -> None:
     code, out, err = fairgate("Fair-K", "--k", "2")
     assert (code, err) == (0, "")
     assert out.splitlines()[0].rstrip() == "fair_k: 3 nodes, k = 2, 1 request each, messages in any order"
     found = [row(out, measure) for measure in ("complete", "states", "transitions", "depth", "on cycles")]
     assert found == ["yes", "240", "592", "19", "0"]
-    assert out.endswith("\nno violation: at most 2 inside, fences rise, tokens stay as many, nobody is left waiting\n")
+    assert out.endswith(
+        "\nno violation: at most 2 inside, fences rise, no token is lost or duplicated, nobody is left waiting\n"
+    )
 
 
-def test_a_result_for_programs(fairgate: Run) -> None:
+def test_json_result_without_a_violation(fairgate: Run) -> None:
     code, out, err = fairgate("fair_k", "--k", "2", "--json")
     assert (code, err) == (0, "")
     found = json.loads(out)
@@ -55,13 +57,13 @@ def test_a_result_for_programs(fairgate: Run) -> None:
     assert found["counterexample"] == []
 
 
-def test_a_violation_is_drawn_and_written(fairgate: Run, tmp_path: Path) -> None:
+def test_a_violation_is_drawn_and_written_to_files(fairgate: Run, tmp_path: Path) -> None:
     journal, scenario = tmp_path / "way.ndjson", tmp_path / "way.txt"
     code, out, err = fairgate(*LITERAL, "--journal", str(journal), "--scenario", str(scenario))
     assert (code, err) == (1, "")
     assert row(out, "complete") == "no"
     assert "violation: liveness: nothing moves any more, and nodes [0] wait\n" in out
-    assert "The shortest way there, 3 steps:\n" in out
+    assert "Shortest run to this violation, 3 steps:\n" in out
     assert "0 suspects 1 (T); [the detecting node told itself nothing]\n" in out
     assert out.endswith(f"journal written to {journal}\nscenario written to {scenario}\n")
     assert run(["replay", str(journal)]) == 0
@@ -69,7 +71,7 @@ def test_a_violation_is_drawn_and_written(fairgate: Run, tmp_path: Path) -> None
     assert run_scenario(text, make_node) == text
 
 
-def test_a_violation_for_programs(fairgate: Run, tmp_path: Path) -> None:
+def test_json_result_with_a_violation(fairgate: Run, tmp_path: Path) -> None:
     journal = tmp_path / "way.ndjson"
     code, out, _ = fairgate(*LITERAL, "--json", "--journal", str(journal))
     found = json.loads(out)
@@ -79,13 +81,13 @@ def test_a_violation_for_programs(fairgate: Run, tmp_path: Path) -> None:
     assert journal.exists()
 
 
-def test_nothing_is_written_where_nothing_is_wrong(fairgate: Run, tmp_path: Path) -> None:
+def test_no_file_is_written_without_a_violation(fairgate: Run, tmp_path: Path) -> None:
     code, out, _ = fairgate("naimi_trehel", "--journal", str(tmp_path / "way.ndjson"))
     assert (code, list(tmp_path.iterdir())) == (0, [])
     assert "no violation" in out
 
 
-def test_what_a_depth_leaves_out_is_said(fairgate: Run) -> None:
+def test_a_search_cut_off_by_depth_is_reported_as_incomplete(fairgate: Run) -> None:
     code, out, _ = fairgate("fair_k", "--depth", "5")
     assert (code, row(out, "complete")) == (0, "no")
     assert "cut off by --depth" in out
@@ -93,7 +95,7 @@ def test_what_a_depth_leaves_out_is_said(fairgate: Run) -> None:
     assert json.loads(fairgate("fair_k", "--depth", "5", "--json")[1])["complete"] is False
 
 
-def test_clocks_can_be_set_apart(fairgate: Run) -> None:
+def test_clock_skew_breaks_a_lease(fairgate: Run) -> None:
     clocks = ("leased", "--nodes", "2", "--option", "lease=3s", "--ticks", "5")
     code, out, _ = fairgate(*clocks)
     assert (code, row(out, "states")) == (0, "2,457")
@@ -104,7 +106,7 @@ def test_clocks_can_be_set_apart(fairgate: Run) -> None:
     assert "violation: k: 2 inside, k is 1 (node 1 came last)\n" in out
 
 
-def test_ctrl_c_reports_what_was_covered(fairgate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_reports_what_was_explored_so_far(fairgate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
     def impatient(title: str) -> Iterator[Any]:
         def told(states: int, depth: int, queue: int) -> None:
@@ -122,14 +124,14 @@ def test_ctrl_c_reports_what_was_covered(fairgate: Run, monkeypatch: pytest.Monk
 REFUSED = {
     "unheard_of": "there is no protocol",
     "leased": "depends on time: set how far the clocks advance",
-    "fair_k --ticks 5": "--ticks and --skew are for protocols with a clock",
+    "fair_k --ticks 5": "--ticks and --skew are only for protocols that use the clock",
     "fair_k --k 4": "--k must be 1..3",
     "maekawa --k 2": "use --k 1",
     "fair_k --nodes 0": "--nodes must be at least 1",
     "fair_k --nodes 31": "--nodes must be at most 30",
     "fair_k --network wet": "--network must be one of",
-    "fair_k --losses 2": "--losses is for --network lossy",
-    "fair_k --network lossy --dups 2": "--dups is for --network dup",
+    "fair_k --losses 2": "--losses needs --network lossy",
+    "fair_k --network lossy --dups 2": "--dups needs --network dup",
     "fair_k --crashes 3": "--crashes must be below",
     "fair_k --cancels -1": "--cancels must be 0 or more",
     "raymond --symmetry": "does not declare its peers interchangeable",
@@ -142,7 +144,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("words", REFUSED)
-def test_bad_input_is_one_line(fairgate: Run, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_input_is_rejected_in_one_line(
+    fairgate: Run, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     code, _, err = fairgate(*words.split())
     assert code == 2

@@ -1,4 +1,4 @@
-"""How commands end: journals that do not fit, Ctrl-C, closed pipes, and terminals that are none."""
+"""How commands end: journals that do not match, Ctrl-C, closed pipes, and output that is not a terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fairgate.sim.summary import Result
 
 FAIRGATE = (sys.executable, "-c", "from fairgate.cli import main; main()")
 SMALL = ("--nodes", "6", "--requests", "4")
-SOON = 60  # seconds: a test that waits as long has failed
+SOON = 60  # seconds; a test that waits this long has failed
 
 
 def start(*arguments: str, **more: Any) -> subprocess.Popen[bytes]:
@@ -53,7 +53,7 @@ def test_a_journal_is_replayed_and_drawn(journal: Path, capsys: pytest.CaptureFi
     assert max(map(len, out.splitlines())) <= 100
 
 
-def test_part_of_a_journal_is_drawn_and_all_of_it_compared(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_part_of_a_journal_is_drawn_but_all_of_it_compared(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["replay", str(journal), "--nodes", "0,2-3", "--from", "10", "--to", "20", "--ascii"]) == 0
     _, _, heading, *rows, last = capsys.readouterr().out.splitlines()
     assert heading.split() == ["0", "2", "3"]
@@ -74,11 +74,11 @@ def test_check_only_draws_nothing(journal: Path, capsys: pytest.CaptureFixture[s
         (5, b'"e":"start"', b'"e":"stare"', 2, ":5: unknown event 'stare'"),
         (1, b"fairgate-journal", b"diary", 2, ":1: schema 'diary'"),
         (1, b'"fair_k"', b'"fairk"', 2, ":1: there is no protocol 'fairk': did you mean fair_k?"),
-        (1, b'"k":3', b'"k":7', 2, ":1: broken header: its setup makes no sense (k must be 1..6"),
+        (1, b'"k":3', b'"k":7', 2, ":1: broken header: its setup is invalid (k must be 1..6"),
         (9, b'"k":[1,', b'"k":[2,', 1, ":9: node "),
     ],
 )
-def test_a_journal_that_does_not_fit(
+def test_a_corrupted_journal_is_reported_with_its_line(
     journal: Path, capsys: pytest.CaptureFixture[str], line: int, old: bytes, new: bytes, code: int, said: str
 ) -> None:
     lines = journal.read_bytes().splitlines(keepends=True)
@@ -97,15 +97,17 @@ def test_a_journal_that_does_not_fit(
     [
         ("--nodes 9", "there is no node 9: nodes are 0..5"),
         ("--nodes one", "cannot read --nodes one: write it as 1,2,5 or 0-4"),
-        ("--from 9 --to 8", "--from and --to are lines of the journal"),
+        ("--from 9 --to 8", "--from and --to are line numbers of the journal"),
     ],
 )
-def test_replay_refuses_in_one_line(journal: Path, capsys: pytest.CaptureFixture[str], options: str, said: str) -> None:
+def test_replay_rejects_bad_options_in_one_line(
+    journal: Path, capsys: pytest.CaptureFixture[str], options: str, said: str
+) -> None:
     assert run(["replay", str(journal), *options.split()]) == 2
     assert capsys.readouterr().err.startswith(f"fairgate: {said}")
 
 
-def test_a_journal_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+def test_replay_of_a_missing_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["replay", "nowhere.ndjson"]) == 2
     assert capsys.readouterr().err == "fairgate: cannot read the journal nowhere.ndjson: No such file or directory\n"
 
@@ -114,7 +116,10 @@ def test_a_journal_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def opened(pipe: Path) -> BinaryIO:
-    """As soon as somebody writes to it. A plain open would wait for ever for a writer that failed."""
+    """Open the pipe for reading as soon as something is written to it.
+
+    A blocking open would wait forever if the writer has failed.
+    """
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     waiting = select.poll()
     waiting.register(reader, select.POLLIN)
@@ -124,8 +129,8 @@ def opened(pipe: Path) -> BinaryIO:
 
 
 @pytest.mark.parametrize("as_json", [True, False])
-def test_ctrl_c_gives_what_was_measured(tmp_path: Path, as_json: bool) -> None:
-    """The journal goes to a pipe with a name: what comes out of it shows that the run is under way."""
+def test_ctrl_c_prints_what_was_measured_so_far(tmp_path: Path, as_json: bool) -> None:
+    """The journal is a named pipe: its first lines show that the run has started."""
     pipe = tmp_path / "journal"
     os.mkfifo(pipe)
     endless = ("--nodes", "10", "--cs", "0.001", "--requests", "10000000", "--journal", str(pipe))
@@ -148,7 +153,7 @@ def test_ctrl_c_gives_what_was_measured(tmp_path: Path, as_json: bool) -> None:
 
 
 @pytest.mark.parametrize("done", [0, 2])
-def test_ctrl_c_gives_the_trials_that_were_done(
+def test_ctrl_c_prints_the_finished_trials(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], done: int
 ) -> None:
     def stopped(config: Config, *_: object) -> list[Result]:
@@ -169,7 +174,7 @@ def test_ctrl_c_ends_the_simulated_demo(monkeypatch: pytest.MonkeyPatch, capsys:
     assert "Try next" not in capsys.readouterr().out
 
 
-def test_ctrl_c_before_anything_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_before_the_first_result(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> Result:
         raise KeyboardInterrupt
 
@@ -180,7 +185,7 @@ def test_ctrl_c_before_anything_was_measured(monkeypatch: pytest.MonkeyPatch) ->
 # Pipes and terminals.
 
 
-def test_a_closed_pipe_ends_it_quietly(tmp_path: Path) -> None:
+def test_a_closed_pipe_ends_a_command_silently(tmp_path: Path) -> None:
     journal = str(tmp_path / "long.ndjson")
     made = start("sim", "fair_k", "--nodes", "20", "--requests", "40", "--journal", journal)
     assert made.communicate(timeout=SOON)[1] == b""
@@ -188,21 +193,21 @@ def test_a_closed_pipe_ends_it_quietly(tmp_path: Path) -> None:
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.readline()
-    process.stdout.close()  # most of the picture is still to come: a pipe holds less
+    process.stdout.close()  # most of the drawing is still to come: it is larger than the pipe's buffer
     assert process.stderr.read() == b""
     assert process.wait(timeout=SOON) == 141
     process.stderr.close()
 
 
 @pytest.mark.parametrize("trials", ["1", "2"])
-def test_no_progress_bar_on_a_pipe(trials: str) -> None:
+def test_no_progress_bar_if_stderr_is_a_pipe(trials: str) -> None:
     process = start("sim", "fair_k", "--trials", trials, env={**os.environ, "FORCE_COLOR": "1"})
     out, err = process.communicate(timeout=SOON)
     assert (process.returncode, err) == (0, b"")
     assert b"no violation" in out
 
 
-def test_a_progress_bar_on_a_terminal() -> None:
+def test_progress_bar_on_a_terminal() -> None:
     keyboard, screen = os.openpty()
     process = start("sim", "fair_k", *SMALL, "--json", stderr=screen, env={**os.environ, "TERM": "xterm"})
     out, _ = process.communicate(timeout=SOON)

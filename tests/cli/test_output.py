@@ -1,4 +1,4 @@
-"""The command line: what it says. What it refuses is in test_input.py, how it ends in test_exits.py."""
+"""The output of the commands. Rejected input is tested in test_input.py, exit codes in test_exits.py."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Run = Callable[..., Said]
 
 @pytest.fixture
 def fairgate(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a command in this process; its exit code, what it printed and what it complained."""
+    """Runs a command in this process and returns its exit code, stdout and stderr."""
     monkeypatch.delenv("COLUMNS", raising=False)
 
     def do(*arguments: str) -> Said:
@@ -37,7 +37,7 @@ def fairgate(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     return do
 
 
-# The whole.
+# The command itself.
 
 
 def test_version(fairgate: Run) -> None:
@@ -46,7 +46,7 @@ def test_version(fairgate: Run) -> None:
     assert out.startswith(f"fairgate {__version__} (")
 
 
-def test_alone_it_prints_its_help(fairgate: Run) -> None:
+def test_without_arguments_it_prints_its_help(fairgate: Run) -> None:
     code, out, err = fairgate()
     assert (code, err) == (0, "")
     assert all(name in out for name in COMMANDS)
@@ -59,10 +59,10 @@ def test_every_command_has_help(fairgate: Run, name: str) -> None:
     assert f"Usage: fairgate {name}" in out
 
 
-# sim: what comes out.
+# Output of sim.
 
 
-def test_a_result_for_programs(fairgate: Run) -> None:
+def test_json_result_of_one_run(fairgate: Run) -> None:
     code, out, err = fairgate("sim", "Fair-K", *SMALL, "--k", "2", "--seed", "7", "--json")
     assert (code, err) == (0, "")
     found = json.loads(out)
@@ -71,7 +71,7 @@ def test_a_result_for_programs(fairgate: Run) -> None:
     assert (found["entries"], found["max_inside"], found["violations"], found["interrupted"]) == (32, 2, 0, False)
 
 
-def test_trials_for_programs(fairgate: Run) -> None:
+def test_json_result_of_trials(fairgate: Run) -> None:
     code, out, err = fairgate("sim", "fair_k", *SMALL, "--trials", "3", "--workers", "2", "--json")
     assert (code, err) == (0, "")
     found = json.loads(out)
@@ -80,19 +80,19 @@ def test_trials_for_programs(fairgate: Run) -> None:
     assert [trial["seed"] for trial in found["trials"]] == [1, 2, 3]
 
 
-def test_a_result_for_people(fairgate: Run) -> None:
+def test_result_table_of_one_run(fairgate: Run) -> None:
     code, out, err = fairgate("sim", "fair_k", *SMALL, "--give-up", "0.5:5")
     assert (code, err) == (0, "")
     assert out.startswith("fair_k: 8 nodes, k = 3, seed 1")
-    for row in ("mean wait", "p50", "p90", "p99", "longest wait", "of a node, median", "spread", "overtakes"):
+    for row in ("mean wait", "p50", "p90", "p99", "longest wait", "per node, median", "spread", "overtakes"):
         assert row in out
-    for row in ("messages an entry", "fk.token ", "load of a node", "permits in use", "3 of 3", "cancelled", "events"):
+    for row in ("messages per entry", "fk.token ", "load per node", "permits in use", "3 of 3", "cancelled", "events"):
         assert row in out
     assert "no violation: at most 3 inside" in out
     assert max(map(len, out.splitlines())) <= 100
 
 
-def test_trials_for_people(fairgate: Run) -> None:
+def test_result_table_of_trials(fairgate: Run) -> None:
     code, out, err = fairgate("sim", "fair_k", *SMALL, "--trials", "2")
     assert (code, err) == (0, "")
     assert "2 trials, seeds 1 to 2" in out
@@ -100,13 +100,13 @@ def test_trials_for_people(fairgate: Run) -> None:
     assert "no violation" in out
 
 
-def test_k_is_1_where_a_protocol_allows_no_more(fairgate: Run) -> None:
+def test_default_k(fairgate: Run) -> None:
     assert json.loads(fairgate("sim", "maekawa", *SMALL, "--json")[1])["k"] == 1
     assert json.loads(fairgate("sim", "fair_k", "--nodes", "2", "--requests", "2", "--json")[1])["k"] == 2
 
 
 def test_options_reach_the_simulator(fairgate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each word of the command line, seen where the run begins."""
+    """Every option of the command line ends up in the Config of the run."""
     seen: list[Config] = []
 
     def remember(config: Config, *_: object) -> Result:
@@ -143,58 +143,61 @@ def test_options_reach_the_simulator(fairgate: Run, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("word", ["false", "no", "Off"])
-def test_a_bool_option(fairgate: Run, word: str) -> None:
+def test_spellings_of_a_boolean_option(fairgate: Run, word: str) -> None:
     assert fairgate("sim", "fair_k", *SMALL, "--option", f"parent_on_child={word}")[0] == 0
 
 
-def test_a_violation_is_exit_code_1_and_red(fairgate: Run) -> None:
+def test_a_violation_is_printed_and_exits_with_1(fairgate: Run) -> None:
     code, out, err = fairgate("sim", "fair_k", *SMALL, "--faults", "crash:0@5")
     assert code == 1
     assert "1 violation:\n  liveness: nothing moves any more" in out
-    assert err == "note: fair_k does not survive crash: expect it to stop\n"
+    assert err == "note: fair_k does not survive crash faults: expect the run to stop\n"
 
 
 @pytest.mark.parametrize(
     ("protocol", "faults", "notes"),
     [
         ("raymond_fd", "crash:3@5", []),
-        ("raymond", "crash:3@5", ["raymond does not survive crash: expect it to stop"]),
+        ("raymond", "crash:3@5", ["raymond does not survive crash faults: expect the run to stop"]),
         ("fair_k --channel", "loss:0.1,dup:0.1", []),
-        ("fair_k", "loss:0.1", ["fair_k does not survive loss: expect it to stop, or carry it with --channel"]),
-        ("leased --channel", "crash:3@5", ["leased survives crash of a client, and no other crash"]),
+        ("fair_k", "loss:0.1", ["fair_k does not survive loss faults: add --channel, or expect the run to stop"]),
+        ("leased --channel", "crash:3@5", ["leased survives crash of a client, but no other crash"]),
         ("non_e2e_faults --option lease=10s", "crash:3@5", []),
         (
             "non_e2e_faults",
             "crash:3@5",
             [
-                "non_e2e_faults survives crash with leases alone: expect it to stop, or give it --option lease=10s",
+                "non_e2e_faults survives crash faults only with leases: add --option lease=10s,"
+                " or expect the run to stop"
             ],
         ),
     ],
 )
-def test_a_note_where_a_fault_is_too_much(fairgate: Run, protocol: str, faults: str, notes: list[str]) -> None:
+def test_a_warning_for_faults_the_protocol_does_not_survive(
+    fairgate: Run, protocol: str, faults: str, notes: list[str]
+) -> None:
     _, out, err = fairgate("sim", *protocol.split(), *SMALL, "--faults", faults, "--json")
     assert json.loads(out)["protocol"] == protocol.split(maxsplit=1)[0]
     assert err.splitlines() == [f"note: {note}" for note in notes]
 
 
-def test_unchecked_runs_say_so(fairgate: Run) -> None:
+def test_an_unchecked_run_says_so(fairgate: Run) -> None:
     assert "not checked" in fairgate("sim", "fair_k", *SMALL, "--no-check")[1]
 
 
 # protocols and demo.
 
 
-def test_protocols_lists_all(fairgate: Run) -> None:
+def test_protocols_lists_every_protocol(fairgate: Run) -> None:
     code, out, _ = fairgate("protocols")
     assert code == 0
     lines = out.splitlines()
     for name in PROTOCOLS:
-        assert len([line for line in lines if line.split()[:1] == [name]]) == 2  # a row in each table
+        assert len([line for line in lines if line.split()[:1] == [name]]) == 2  # one row in each of the two tables
     assert "lease=10s" in out
 
 
-def test_protocols_for_programs(fairgate: Run) -> None:
+def test_protocols_as_json(fairgate: Run) -> None:
     found = json.loads(fairgate("protocols", "--json")[1])
     assert [one["name"] for one in found] == list(PROTOCOLS)
     assert found[0]["options"] == {"parent_on_child": True}

@@ -49,9 +49,9 @@ def with_command(words: tuple[str, ...]) -> tuple[str, ...]:
     ("words", "expected"),
     [
         (("--join", "nowhere"), "cannot read the address nowhere: write it as host:port, such as 10.0.0.5:7400"),
-        (("--cluster", "lab"), "--cluster is about peers on several hosts: say --join HOST:PORT"),
-        (("--join", "h:1", "--keys", "k", "--insecure"), "--keys is for TLS and --insecure does without"),
-        (("--join", "h:1", "--join-timeout", "0"), "--join-timeout 0: it must be more than 0"),
+        (("--cluster", "lab"), "--cluster is only for clusters of several hosts: add --join HOST:PORT"),
+        (("--join", "h:1", "--keys", "k", "--insecure"), "--keys is for TLS and --insecure disables TLS"),
+        (("--join", "h:1", "--join-timeout", "0"), "--join-timeout must be more than 0 seconds, not 0"),
     ],
 )
 def test_of_each_command(command: tuple[str, ...], words: tuple[str, ...], expected: str, say: Say) -> None:
@@ -61,8 +61,8 @@ def test_of_each_command(command: tuple[str, ...], words: tuple[str, ...], expec
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("peer", "--create", "--join", "h:1"), "--create makes a new cluster and --join comes into one"),
-        (("peer", "--listen", "h:1"), "--listen is about peers on several hosts: say --join HOST:PORT, or"),
+        (("peer", "--create", "--join", "h:1"), "--create creates a cluster and --join joins an existing one"),
+        (("peer", "--listen", "h:1"), "--listen is only for clusters of several hosts: add --join HOST:PORT or"),
         (("peer", "--create", "--listen", "70000"), "cannot read the address 70000"),
         (("peer", *CREATE, "--advertise", "x"), "cannot read the address x"),
         (("peer", "--metrics", "x"), "invalid value for '--metrics'"),

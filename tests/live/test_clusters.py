@@ -92,7 +92,7 @@ def test_who_shows_the_holder_the_queue_and_what_holds(seed: str) -> None:
     rows = run("who", "--join", seed).stdout.splitlines()
     assert rows[0].rstrip() == "report: 1 of 1 inside, 2 waiting (bv95)"
     assert [row.split()[3] for row in rows if "waits" in row] == [str(waiter.pid) for waiter in waiters]
-    assert rows[-1].rstrip() == "4 peers of cluster fairgate, guarantee: none (a peer that dies is not survived)"
+    assert rows[-1].rstrip() == "4 peers of cluster fairgate, guarantee: none (the permits of a killed peer stay taken)"
     end(holder)
     assert [line(waiter) for waiter in waiters] == ["number 1", "number 2"]
     assert [end(waiter) for waiter in waiters] == [0, 0]

@@ -64,7 +64,7 @@ def test_it_ends_by_itself_and_leaves_nothing(left: Path) -> None:
     process = start(command=[sys.executable, "-c", SHORT], start_new_session=True)
     out, err = process.communicate(timeout=SOON)
     assert (process.returncode, err) == (0, b"")
-    assert b"8 processes share a gate that lets 3 in at a time" in out
+    assert b"8 processes share a gate that admits 3 at a time" in out
     assert f"fairgate's {kind_of_build()} modules" in " ".join(out.decode().split())
     assert b"no violation: never more than 3 inside" in out
     assert b"Try next:" in out

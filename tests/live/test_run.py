@@ -84,9 +84,14 @@ def test_who_is_ended_while_waiting_leaves_the_queue(folder: Path) -> None:
     [
         (["sh", "-c", "exit 7"], 7, ""),
         (["sh", "-c", "kill -USR1 $$"], 128 + signal.SIGUSR1, ""),
-        (["no-such-command"], 127, "fairgate: cannot run no-such-command: there is no such command\n"),
-        (["/dev/null"], 126, "fairgate: cannot run /dev/null: it may not be executed\n"),
-        ([], 2, "fairgate: write the command after --: fairgate run GATE -- COMMAND (see fairgate run --help)\n"),
+        (["no-such-command"], 127, "fairgate: cannot run no-such-command: command not found\n"),
+        (["/dev/null"], 126, "fairgate: cannot run /dev/null: it is not executable\n"),
+        (
+            [],
+            2,
+            "fairgate: no command given: write it after --, as in fairgate run GATE -- COMMAND"
+            " (see fairgate run --help)\n",
+        ),
     ],
 )
 def test_exit_code(words: list[str], code: int, complaint: str) -> None:

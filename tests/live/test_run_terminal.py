@@ -127,7 +127,7 @@ def test_ctrl_z_between_hosts_keeps_the_slot(shell: Shell) -> None:
     )
     shell.number("pid=")
     shell.type(CTRL_Z)
-    shell.until("gate report may stand still until this is continued")
+    shell.until("gate report may block until this job is continued")
     shell.until("Stopped")
     shell.number("code=")
     waiter = start("run", "report", "--join", seed, "--", "echo", "in")

@@ -195,8 +195,8 @@ def test_the_group_alone_shows_its_commands(capsys: pytest.CaptureFixture[str]) 
     assert command(["keys"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert "Certificates, for peers on several hosts" in out
-    assert "Make a key and a certificate for one host" in out
+    assert "Create the TLS certificates for a cluster of several hosts" in out
+    assert "Create the key and the certificate of one host" in out
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_break_ends_the_command_and_lets_the_next_one_in(say: Say) -> None:
     assert "--yes" in say("break", "report", "0")[2]
     code, out, err = say("break", "report", "0", "--yes")
     assert (code, err) == (0, "")
-    assert out.startswith(f"slot 0 of gate report is free again: pid {holder.pid} was told")
+    assert out.startswith(f"slot 0 of gate report is free again: pid {holder.pid} was notified")
     assert line(waiter) == "in"
     _, complaint = holder.communicate(timeout=SOON)
     assert holder.returncode == 128 + signal.SIGTERM
@@ -118,7 +118,7 @@ def test_break_of_a_ghost_leaves_its_processes(say: Say) -> None:
     assert f"group {command}" in say("who")[1]
     code, out, err = say("break", "report", "0", "--yes")
     assert (code, err) == (0, "")
-    assert f"process group {command} may still be at work" in out
+    assert f"process group {command} was not notified and may still be running" in out
     assert line(waiter) == "in"
     assert end(waiter) == 0
     assert not watched.has_ended(0)
@@ -165,7 +165,7 @@ def test_a_standing_peer_refuses_another_k() -> None:
 
 
 def test_top_needs_a_terminal(say: Say) -> None:
-    assert say("top") == (2, "", "fairgate: top needs a terminal: use fairgate who\n")
+    assert say("top") == (2, "", "fairgate: top needs a terminal: use fairgate who instead\n")
 
 
 @pytest.mark.parametrize(("key", "code", "cluster"), [(b"q", 0, False), (b"\x03", 130, False), (b"q", 0, True)])

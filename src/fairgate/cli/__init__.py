@@ -1,10 +1,10 @@
-"""The command `fairgate`. A command is one module here, with one function that returns its exit code (see app.py)."""
+"""The command `fairgate`. Each subcommand is a module or subpackage with a function that returns its exit code."""
 
 import sys
 
 
 def main() -> None:
-    """`run` without all that only the others need: somebody's command waits for it."""
+    """Entry point. `run` skips the imports that only the other commands need, because a user's command waits for it."""
     if sys.argv[1:2] == ["run"]:
         from fairgate.cli.run.command import run_arguments  # noqa: PLC0415
 

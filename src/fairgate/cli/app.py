@@ -1,13 +1,15 @@
-"""All commands together, and how each of them ends.
+"""The command line: registers all commands and turns their outcomes into exit codes.
 
 A command is a function of its options that returns its exit code:
 
-    0    all is well                    1    something is wrong with what was looked at (a violation, a difference)
-    2    bad input, in one line         130  ended by Ctrl-C        141  nobody read on (a closed pipe)
+    0    success                        1    a violation or a difference was found, or the operation failed
+    2    bad input, in one line         130  interrupted by Ctrl-C        141  stdout was closed (a broken pipe)
 
-It says so by raising, too: BadInput and JournalError are exit code 2, ReplayError is 1, and none of them
-is ever a traceback. To add a command: write it in a module of its own, and register it below. `run` is started without
-all this, see __init__.py; here it is listed.
+A command can also raise: BadInput, JournalError and ScenarioError become exit code 2, ReplayError and any other
+FairgateError 1, each printed as one line and never as a traceback.
+
+To add a command, write it in its own module and register it in COMMANDS below. `run` is dispatched in __init__.py
+before this module is imported; it is registered here only so that the help lists it.
 """
 
 import os
@@ -36,7 +38,7 @@ from fairgate.sim.run import kind_of_build
 from fairgate.trace.journal import JournalError
 from fairgate.trace.replay import ReplayError
 
-# What all usage errors have in common. Typer has its own copy of click or none, by its version: this is the one in use.
+# The base class of all usage errors. Some versions of typer bundle their own click, so it is taken from typer itself.
 UsageError = cast(type[Exception], typer.BadParameter.__base__)
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
@@ -55,7 +57,7 @@ COMMANDS: dict[str, Callable[..., int | None]] = {
 
 
 def quiet_at_a_closed_pipe(command: Callable[..., int | None]) -> Callable[..., int | None]:
-    """As behind `| head`. It has to be met here: typer would make it an exit code of 1."""
+    """End with exit code 141 if stdout is closed, as by `| head`. Typer would turn the error into exit code 1."""
 
     @wraps(command)
     def careful(*args: Any, **kwargs: Any) -> int | None:
@@ -63,7 +65,7 @@ def quiet_at_a_closed_pipe(command: Callable[..., int | None]) -> Callable[..., 
             code = command(*args, **kwargs)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Else Python would complain at its end about what it cannot write.
+            # Python flushes stdout once more at exit, and would report the error again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return CLOSED_PIPE
         return code
@@ -71,11 +73,11 @@ def quiet_at_a_closed_pipe(command: Callable[..., int | None]) -> Callable[..., 
     return careful
 
 
-PASSED_ON = {  # to a parser of its own
+PASSED_ON = {  # `run` parses its arguments itself
     "ignore_unknown_options": True, "allow_extra_args": True, "allow_interspersed_args": False, "help_option_names": [],
 }  # fmt: skip
 GROUPS = {  # `fairgate NAME COMMAND`
-    "keys": ("Certificates, for peers on several hosts.", KEYS_COMMANDS),
+    "keys": ("Create the TLS certificates for a cluster of several hosts.", KEYS_COMMANDS),
 }
 
 
@@ -85,14 +87,14 @@ def add_commands(target: typer.Typer, commands: Mapping[str, Callable[..., int |
 
 
 def run_command(ctx: typer.Context) -> int:
-    """Run a command when a gate lets it in: a better flock(1)."""
+    """Run a command inside a gate, at most k at a time: flock(1) with a fair queue."""
     return run_arguments(ctx.args)
 
 
 def help_if_alone(ctx: typer.Context) -> None:
-    """Nothing was asked for."""
+    """Print the help if no subcommand was given."""
     if ctx.invoked_subcommand is None:
-        help = ctx.get_help()  # with rich it is printed by this, and empty
+        help = ctx.get_help()  # with rich, this prints the help and returns an empty string
         if help:
             typer.echo(help)
 
@@ -112,19 +114,19 @@ def show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True, epilog="Begin with: fairgate demo")
+@app.callback(invoke_without_command=True, epilog="Start with: fairgate demo")
 def fairgate(
     ctx: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Say which version this is.")
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Fair distributed locks and k-semaphores with no server: at most k go through a gate at a time."""
+    """Fair distributed locks and k-semaphores without a server: at most k processes are inside a gate at a time."""
     help_if_alone(ctx)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Do one command; its exit code."""
+    """Run one command and return its exit code."""
     try:
         code: int | None = app(args=list(arguments), prog_name="fairgate", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
@@ -145,7 +147,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def usage(wrong: Any) -> str:
-    """One line and a hint."""
+    """The message of a usage error as one line, with a pointer to the help."""
     said = " ".join(str(wrong.format_message()).split()).rstrip(".")
     where = wrong.ctx.command_path if wrong.ctx is not None else "fairgate"
     return f"{said[:1].lower()}{said[1:]} (see {where} --help)"

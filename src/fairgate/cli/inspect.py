@@ -1,4 +1,4 @@
-"""`fairgate who`, `top` and `break`: looking at the gates of this host or of a cluster, and breaking a permit."""
+"""`fairgate who`, `top` and `break`: inspect the gates of this host or of a cluster, and revoke a permit."""
 
 import json
 import logging
@@ -33,11 +33,13 @@ REFRESH_SECONDS = 0.5
 NONE = "-"
 NOTHING = "no gate is open here"
 
-GateName = Annotated[str | None, typer.Argument(metavar="[GATE]", show_default=False, help="This one alone.")]
-OneGate = Annotated[str, typer.Argument(metavar="GATE", help="Its name.")]
+GateName = Annotated[
+    str | None, typer.Argument(metavar="GATE", show_default=False, help="Show only this gate. Default: all gates.")
+]
+OneGate = Annotated[str, typer.Argument(metavar="GATE", help="Name of the gate.")]
 Slot = Annotated[
     int,
-    typer.Argument(metavar="SLOT", help="As `fairgate who` shows it; the pid, where the protocol has no slots."),
+    typer.Argument(metavar="SLOT", help="Slot as shown by `fairgate who`, or the pid if the protocol has no slots."),
 ]
 
 
@@ -48,11 +50,14 @@ Slot = Annotated[
 def who_command(
     network: NetworkSettings,
     gate: GateName = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as one JSON object. Times are seconds since 1970.")
+    ] = False,
 ) -> int:
-    """Say who is inside of the gates of this host or of a cluster, and who waits there.
+    """List who is inside the gates of this host or of a cluster, and who is waiting.
 
-    To look is not to join: nobody's list of peers changes by it.
+    Without --join or --mdns, these are the gates of this host. Looking does
+    not join the cluster and does not disturb its peers.
 
         fairgate who
 
@@ -69,11 +74,12 @@ def who_command(
 
 
 def chosen(picture: Picture, gate: str | None) -> Picture:
+    """The picture restricted to one gate, or all of it."""
     return Picture(tuple([one for one in picture.gates if gate in (None, one.name)]), picture.peers)
 
 
 def for_programs(picture: Picture, directory: Directory) -> dict[str, Any]:
-    """Times are seconds since 1970. Ids and sockets are fairgate's own affair."""
+    """The picture for --json. Times are seconds since 1970; internal ids and addresses are left out."""
 
     def plain(one: Any, left_out: tuple[str, ...]) -> dict[str, Any]:
         return {name: value for name, value in asdict(one).items() if name not in left_out}
@@ -97,7 +103,7 @@ def shown(picture: Picture, gate: str | None, directory: Directory) -> Group | T
     for one in picture.gates:
         parts += ["", *gate_shown(one)] if parts else gate_shown(one)
     if directory.guarantee != HostMembership.guarantee:
-        parts += ["", Text(f"{there}, guarantee: {directory.guarantee} (a peer that dies is not survived)")]
+        parts += ["", Text(f"{there}, guarantee: {directory.guarantee} (the permits of a killed peer stay taken)")]
     return Group(*parts)
 
 
@@ -106,9 +112,9 @@ def gate_shown(gate: GatePicture) -> list[Any]:
     table = plain_table(title)
     for name in ("slot", "for", "pid"):
         table.add_column(name, justify="right", no_wrap=True)
-    for name in ("host", "fence", "lease"):
+    for name in ("host", "fence", "lease left"):
         table.add_column(name, no_wrap=True)
-    table.add_column("what", overflow="fold")
+    table.add_column("note", overflow="fold")
     now = time.time()
     for one in gate.inside:
         add_row(table, NONE if one.slot is None else str(one.slot), one, now)
@@ -116,7 +122,7 @@ def gate_shown(gate: GatePicture) -> list[Any]:
         add_row(table, "waits", one, now)
     parts: list[Any] = [table if table.rows else Text(title, style="bold")]
     for peer in gate.silent:
-        silent = f"pid {peer.pid} on {peer.host} does not answer: stopped, perhaps. What it holds is not known."
+        silent = f"pid {peer.pid} on {peer.host} does not answer; it may be stopped. What it holds is unknown."
         parts.append(Text(silent, style="yellow"))
     return parts
 
@@ -136,21 +142,25 @@ def add_row(table: Table, where: str, one: ListedPerson, now: float) -> None:
 
 @network_options(*INSPECT_OPTIONS)
 def top_command(network: NetworkSettings, gate: GateName = None) -> int:
-    """Show who is inside and who waits, as it changes.
+    """Show who is inside and who is waiting, like `fairgate who`, updated twice a second.
 
-    q or Ctrl-C ends it.
+    It needs a terminal. Press q or Ctrl-C to quit.
+
+    Examples:
+
+        fairgate top
 
         fairgate top gpu --join 10.0.0.5:7400
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise BadInput("top needs a terminal: use fairgate who")
+        raise BadInput("top needs a terminal: use fairgate who instead")
     log_as_complaints()
     return run(watch(network.directory(), gate))
 
 
 async def watch(directory: Directory, gate: str | None) -> int:
     async with Inspector(directory) as asker:
-        picture = await asker.look()  # what is wrong with it is told before there is a screen
+        picture = await asker.look()  # errors are reported before the screen is taken over
         logging.disable(logging.WARNING)
         with keys(), Live(console=stdout(), screen=True, auto_refresh=False) as live:
             while True:
@@ -162,7 +172,7 @@ async def watch(directory: Directory, gate: str | None) -> int:
 
 @contextmanager
 def keys() -> Iterator[None]:
-    """One by one, and not shown."""
+    """Read keys one at a time and without echo, until the end of the context."""
     before = termios.tcgetattr(sys.stdin)
     tty.setcbreak(sys.stdin)
     try:
@@ -172,7 +182,7 @@ def keys() -> Iterator[None]:
 
 
 def pressed(within: float) -> str:
-    """Nothing, if none was."""
+    """The keys pressed within this many seconds, or an empty string."""
     ready, _, _ = select.select([sys.stdin], [], [], within)
     return os.read(sys.stdin.fileno(), 100).decode(errors="replace").lower() if ready else ""
 
@@ -185,12 +195,16 @@ def break_command(
     network: NetworkSettings,
     gate: OneGate,
     slot: Slot,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> int:
-    """End the permit of whoever is in this slot: for when nobody else can.
+    """Revoke the permit of the process in a slot, when nothing else frees the slot.
 
-    It is told so, and fairgate run ends its command; but until it has stopped, it and the next one are inside together.
-    What a ghost left behind is told nothing and goes on running: end it first.
+    The holder is told that its permit is lost, and `fairgate run` terminates
+    its command. Until the holder has stopped, it and the next one are inside
+    at the same time.
+
+    Processes that outlived their fairgate cannot be told and go on running:
+    kill them first. `fairgate who` shows their process group.
 
         fairgate break gpu 2
 
@@ -209,7 +223,10 @@ async def broken(directory: Directory, name: str, slot: int, yes: bool) -> int:
         if not yes and not agreed(gate, whom, slot):
             return 1
         if not await asker.break_in(gate, whom):
-            complain(f"slot {slot} of gate {name} is still taken: its peer (pid {whom.pid}) did not answer in time")
+            complain(
+                f"slot {slot} of gate {name} is still taken: its peer (pid {whom.pid}) did not answer in time;"
+                " try again, or kill it"
+            )
             return 1
     print(f"slot {slot} of gate {name} is free again: {meaning(whom)}")
     return 0
@@ -220,19 +237,20 @@ def find(gate: GatePicture, slot: int) -> ListedPerson:
         if slot == (one.pid if one.slot is None else one.slot):
             return one
     silent = ", ".join([f"pid {peer.pid}" for peer in gate.silent])
-    hint = f" as far as is known; {silent} does not answer: end that to free what it holds" if silent else ""
+    hint = f", as far as is known; {silent} does not answer: kill it to free what it holds" if silent else ""
     raise BadInput(f"nobody is in slot {slot} of gate {gate.name}{hint}")
 
 
 def meaning(whom: ListedPerson) -> str:
+    """What the holder knows of the revocation, for the last line of `break`."""
     if whom.ghost:
-        return f"process group {whom.pid} may still be at work, and knows nothing of it (kill -- -{whom.pid} ends it)"
-    return f"pid {whom.pid} was told, but may still be at work for a moment"
+        return f"process group {whom.pid} was not notified and may still be running (to end it: kill -- -{whom.pid})"
+    return f"pid {whom.pid} was notified, but may still be running for a moment"
 
 
 def agreed(gate: GatePicture, whom: ListedPerson, slot: int) -> bool:
     if not sys.stdin.isatty():
-        raise BadInput("break asks on a terminal, and this is none: --yes says that you mean it")
+        raise BadInput("break asks for confirmation, but stdin is not a terminal: use --yes")
     who = "process group" if whom.ghost else "pid"
     print(f"slot {slot} of gate {gate.name} is taken by {who} {whom.pid}: {whom.note}")
-    return typer.confirm("Another may come in while that is still at work. Break it?")
+    return typer.confirm("Another process may enter while this one is still running. Revoke its permit?")

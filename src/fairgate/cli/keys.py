@@ -1,4 +1,4 @@
-"""`fairgate keys`: the certificates with which hosts know each other."""
+"""`fairgate keys`: create the certificates by which the hosts of a cluster authenticate each other."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,44 +6,58 @@ from typing import Annotated
 
 import typer
 
-HostName = Annotated[str, typer.Argument(metavar="HOST", help="The host's name or IP address, as others dial it.")]
-Also = Annotated[list[str] | None, typer.Option("--also", metavar="NAME", help="Another name or IP address it has.")]
-Days = Annotated[int, typer.Option("--days", metavar="N", min=1, help="How long the certificate is good.")]
+HostName = Annotated[
+    str, typer.Argument(metavar="HOST", help="Name or IP address of the host, as other peers dial it.")
+]
+Also = Annotated[
+    list[str] | None,
+    typer.Option("--also", metavar="NAME", help="Another name or IP address of the host. May be repeated."),
+]
+Days = Annotated[int, typer.Option("--days", metavar="N", min=1, help="Validity of the certificate, in days.")]
 Place = Annotated[
-    str | None, typer.Argument(metavar="[DIR]", show_default=False, help="Where: ~/.config/fairgate/keys if left out.")
+    str | None,
+    typer.Argument(
+        metavar="DIR", show_default=False, help="Directory to create the files in. Default: ~/.config/fairgate/keys."
+    ),
 ]
 Folder = Annotated[
     str | None,
-    typer.Option("--dir", metavar="DIR", show_default=False, help="Where: ~/.config/fairgate/keys if left out."),
+    typer.Option(
+        "--dir", metavar="DIR", show_default=False, help="Directory with ca.key. Default: ~/.config/fairgate/keys."
+    ),
 ]
 
 
 def folder_of(given: str | None) -> Path:
-    from fairgate.net.runtime import keys_folder  # noqa: PLC0415 (2 MB that the other commands can do without)
+    from fairgate.net.runtime import keys_folder  # noqa: PLC0415 (2 MB of imports that most commands do not need)
 
     return Path(given) if given else keys_folder()
 
 
 def init_command(folder: Place = None) -> int:
-    """Make the authority of a new cluster.
+    """Create the certificate authority (CA) of a new cluster: ca.crt and ca.key.
 
-    Its key, ca.key, signs the certificates of hosts: whoever has it can let anybody in. Keep it where it is made.
+    ca.key signs the certificates of hosts, so anyone who has it can admit any
+    host. Leave it where it was created, and copy ca.crt to every host.
     """
-    from fairgate.net import keys  # noqa: PLC0415 (cryptography takes long to import, and only keys need it)
+    from fairgate.net import keys  # noqa: PLC0415 (cryptography is slow to import)
 
-    typer.echo(f"{keys.init(folder_of(folder))}: every host of the cluster needs a copy")
+    typer.echo(f"created {keys.init(folder_of(folder))}: copy it to every host of the cluster")
     return 0
 
 
 def add_command(host: HostName, also: Also = None, folder: Folder = None, days: Days = 825) -> int:
-    """Make a key and a certificate for one host.
+    """Create the key and the certificate of one host: HOST.crt and HOST.key.
 
-    Copy them and ca.crt to the host, into the same directory there; ca.key stays here.
+    Copy these two and ca.crt into ~/.config/fairgate/keys of that host; ca.key
+    stays here.
+
+        fairgate keys add web1 --also web1.example.com --also 10.0.0.5
     """
     from fairgate.net import keys  # noqa: PLC0415 (see above)
 
     made = keys.add(folder_of(folder), host, also or (), days)
-    typer.echo(f"{made}: {host} needs it, its .key and {keys.AUTHORITY}.crt")
+    typer.echo(f"created {made} and its .key: copy both and {keys.AUTHORITY}.crt to {host}")
     return 0
 
 

@@ -1,28 +1,30 @@
-"""Options that several commands have, and how options are declared: each with the sentence that explains it."""
+"""Options that several commands share, and `option()`, which declares an option together with its help text."""
 
 from typing import Annotated, Any
 
 import typer
 
-GATE, NETWORK, RUN, OUTPUT = "The gate", "The network and its faults", "The run", "What comes out"  # panels of the help
+GATE, NETWORK, RUN, OUTPUT = "Gate", "Network and faults", "Run", "Output"  # panels of the help
 
 
 def option(panel: str, help: str, name: str | None = None, metavar: str | None = None, shown: bool = True) -> Any:
-    """`shown`: does the help end with the default?"""
+    """A typer option in `panel` of the help. With `shown`, typer appends the default to the help text."""
     names = () if name is None else (name,)
     return typer.Option(*names, help=help, rich_help_panel=panel, metavar=metavar, show_default=shown)
 
 
 Protocol = Annotated[
-    str, typer.Argument(metavar="PROTOCOL", help="Which algorithm, such as fair_k; `fairgate protocols` lists them.")
+    str,
+    typer.Argument(metavar="PROTOCOL", help="Name of the algorithm, such as fair_k; `fairgate protocols` lists all."),
 ]
 Options = Annotated[
     list[str] | None,
     option(
         GATE,
-        "Set an option of the protocol; may be repeated. Times take a unit, as in lease=5s. Example: tree=last_used",
+        "Set an option of the protocol, such as tree=last_used or lease=5s. Times take a unit: ns, us, ms or s. May be"
+        " repeated. `fairgate protocols` lists the options.",
         name="--option",
         metavar="NAME=VALUE",
     ),
 ]
-Json = Annotated[bool, option(OUTPUT, "Print one JSON object and nothing else.", name="--json")]
+Json = Annotated[bool, option(OUTPUT, "Print the result as one JSON object and nothing else.", name="--json")]

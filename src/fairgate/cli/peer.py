@@ -1,4 +1,4 @@
-"""`fairgate peer`: a peer that stands."""
+"""`fairgate peer`: a standing peer, which keeps gates open or a cluster running without using a gate itself."""
 
 import signal
 from typing import Annotated
@@ -11,15 +11,16 @@ from fairgate.cli.network.settings import NetworkSettings
 from fairgate.cli.network.typer_options import network_options
 from fairgate.live.engine import LiveEngine
 from fairgate.live.keep_open import keep_open
-from fairgate.live.live_protocols import default_protocol
+from fairgate.live.live_protocols import MANY, ONE, default_protocol
 from fairgate.live.on_host import HostMembership
 from fairgate.live.signals import Interrupted, Signals
 
-LOOK_SECONDS = 1.0  # whether the others still have us
+LOOK_SECONDS = 1.0  # how often to check that this peer is still a member
 NO_GATE = "keeps no gate open"
 
 Gates = Annotated[
-    list[str] | None, typer.Argument(metavar="[GATE]...", show_default=False, help="Gates to keep open, all of this k.")
+    list[str] | None,
+    typer.Argument(metavar="GATE", show_default=False, help="Gates to keep open, all with the same k. Default: none."),
 ]
 
 
@@ -27,20 +28,28 @@ Gates = Annotated[
 def peer_command(
     network: NetworkSettings,
     gates: Gates = None,
-    k: Annotated[int, typer.Option("-k", metavar="K", help="How many they let in.")] = 1,
+    k: Annotated[int, typer.Option("-k", metavar="K", help="Number of permits of each gate.")] = 1,
     protocol: Annotated[
-        str | None, typer.Option("--protocol", metavar="NAME", show_default=False, help="By which they do.")
+        str | None,
+        typer.Option(
+            "--protocol",
+            metavar="NAME",
+            show_default=False,
+            help=f"Protocol of the gates. Default: {ONE} if K is 1, else {MANY}.",
+        ),
     ] = None,
 ) -> int:
-    """Be a peer until a signal comes, and keep gates open: on this host, or in a cluster of several.
+    """Run a peer that keeps gates open, on this host or in a cluster, until a signal ends it.
 
-    A gate closes when its last peer leaves, and may then be opened with another k. One that is kept open stays as it
-    is, and what outlives its fairgate is seen to be over at once.
+    A gate closes when its last peer leaves, and can then be opened with
+    another k. A gate that is kept open keeps its k and its protocol, and slots
+    whose processes outlived their fairgate are freed as soon as those end.
 
         fairgate peer gpu -k 3
 
-    Between hosts one peer makes the cluster and keeps the list of its peers. It must stay: without it nobody can come
-    or go. Others join by the address of any peer.
+    In a cluster of several hosts, one peer creates the cluster and keeps the
+    list of its peers. It must stay up: without it no peer can join or leave.
+    The others join through the address of any peer.
 
         fairgate keys init; fairgate keys add 10.0.0.5; fairgate keys add 10.0.0.6
 
@@ -48,7 +57,8 @@ def peer_command(
 
         fairgate run gpu -k 3 --join 10.0.0.5:7400 -- ./train
 
-    Every host has its own .crt and .key, and ca.crt, in ~/.config/fairgate/keys or where --keys says.
+    Every host needs ca.crt and its own .crt and .key file, in
+    ~/.config/fairgate/keys or in the directory given by --keys.
     """
     log_as_complaints()
     signals = Signals()

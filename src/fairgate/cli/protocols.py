@@ -1,4 +1,4 @@
-"""`fairgate protocols`: what there is to choose from."""
+"""`fairgate protocols`: list all protocols."""
 
 import json
 from dataclasses import asdict
@@ -15,19 +15,18 @@ from fairgate.registry import PROTOCOLS
 
 NONE = "-"
 LEGEND = Text(
-    "N nodes, k permits. slots: a grant says which permit it is, with a fence that rises. FK: Reddy, Mittal and"
-    " Gupta, Fair K Mutual Exclusion Algorithm for Peer to Peer Systems. RF: the paper on Raymond's algorithm with"
-    " failure detectors. The first of an option's values is its default: fairgate sim bv95 --option tree=last_used",
+    "N nodes, k permits. k > 1: the protocol can admit more than one. slots: each permit has a slot number and a rising"
+    " fence. FK: Reddy, Mittal and Gupta, Fair K Mutual Exclusion Algorithm for Peer to Peer Systems. RF: the paper on"
+    " Raymond's algorithm with failure detectors. The first value of an option is its default; to set another:"
+    " fairgate sim bv95 --option tree=last_used",
     style="dim",
 )
 
 
 def protocols_command(
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print a JSON array with an object for each protocol.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array with one object per protocol.")] = False,
 ) -> None:
-    """List the protocols: their paper, their cost, what they can do and what they survive."""
+    """List the protocols with their paper, cost, capabilities, options and the faults they survive."""
     abouts = [protocol.about for protocol in PROTOCOLS.values()]
     if as_json:
         print(json.dumps([asdict(about) for about in abouts]))
@@ -36,10 +35,10 @@ def protocols_command(
 
 
 def protocols_table(abouts: list[About]) -> Table:
-    table = plain_table("What they do")
+    table = plain_table("Protocols")
     table.add_column("name", style="bold", no_wrap=True)
     table.add_column("kind", no_wrap=True)
-    table.add_column("messages an entry")
+    table.add_column("messages per entry")
     for name in ("k > 1", "slots"):
         table.add_column(name, justify="center", no_wrap=True)
     table.add_column("survives")
@@ -50,8 +49,8 @@ def protocols_table(abouts: list[About]) -> Table:
 
 
 def origins_table(abouts: list[About]) -> Table:
-    """The second half, since one table of all would be too wide to read."""
-    table = plain_table("Where they are from, and their options")
+    """The remaining columns: one table with all of them would be too wide."""
+    table = plain_table("Papers and options")
     table.add_column("name", style="bold", no_wrap=True)
     table.add_column("paper")
     table.add_column("options")

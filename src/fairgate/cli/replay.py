@@ -1,4 +1,4 @@
-"""`fairgate replay`: a journal done again, compared step by step, and drawn."""
+"""`fairgate replay`: replay a journal, compare it step by step, and draw it."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -19,37 +19,43 @@ from fairgate.trace.replay import ReplayError, replay
 from fairgate.trace.short_ids import ShortIds
 from fairgate.trace.spacetime import spacetime
 
-LIVE = "net"  # the driver whose journals begin with no members: nodes come as steps tell of them
+LIVE = "net"  # journals of this driver start without members: nodes appear as steps name them
 LONGEST_DIFFERENCE = 300  # characters: a state key can be very long
 
 
 def replay_command(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A journal, as `fairgate sim --journal FILE` writes it.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Journal, as written by --journal of sim, check, swarm, run or peer.")
+    ],
     nodes: Annotated[
-        str | None, typer.Option(help="Draw only these nodes, in this order: 1,2,5 or 0-4.", metavar="LIST")
+        str | None, typer.Option(help="Draw only these nodes, in this order, such as 1,2,5 or 0-4.", metavar="LIST")
     ] = None,
-    first: Annotated[int, typer.Option("--from", help="Draw from this line of the journal on.", metavar="LINE")] = 2,
+    first: Annotated[int, typer.Option("--from", help="First line of the journal to draw.", metavar="LINE")] = 2,
     last: Annotated[
         int | None,
-        typer.Option("--to", help="Draw to this line of the journal.", metavar="LINE", show_default="the last"),
+        typer.Option("--to", help="Last line of the journal to draw.", metavar="LINE", show_default="the last"),
     ] = None,
-    ascii_only: Annotated[bool, typer.Option("--ascii", help="Draw with plain characters only.")] = False,
-    check_only: Annotated[bool, typer.Option("--check-only", help="Draw nothing, just compare.")] = False,
+    ascii_only: Annotated[bool, typer.Option("--ascii", help="Draw with ASCII characters only.")] = False,
+    check_only: Annotated[bool, typer.Option("--check-only", help="Only compare, do not draw.")] = False,
 ) -> None:
-    """Run a journal again, check that every step comes out the same, and draw it: a column a node, a row a step.
+    """Replay a journal, compare every step with the recorded one, and draw it.
 
-    [bold]A small run[/bold], written and looked at
+    The drawing has one column per node and one row per step. The exit status
+    is 1 if a step differs. All steps are compared, also those not drawn.
+
+    [bold]Record and replay a small run[/bold]
 
         fairgate sim fair_k --nodes 5 --requests 2 --journal run.ndjson
 
         fairgate replay run.ndjson
 
-    [bold]Part of a long one[/bold]
+    [bold]Draw part of a long run[/bold]
 
         fairgate replay run.ndjson --nodes 0,3,4 --from 20 --to 60
     """
     if first < 1 or (last is not None and last < first):
-        raise BadInput("--from and --to are lines of the journal, in order, from 1 on")
+        end = "the last" if last is None else last
+        raise BadInput(f"--from and --to are line numbers of the journal, from 1 and in order, not {first} and {end}")
     header = read_header(file)
     setup = setup_of(file, header)
     live = header.driver == LIVE
@@ -58,18 +64,18 @@ def replay_command(
     if not check_only:
         named = ShortIds(steps) if live else steps
         picture = spacetime(named, columns, first, last, line_width(), ascii_only or not can_draw())
-        top = next(picture, "")  # all that is to be drawn was replayed for it: no title above an error
+        top = next(picture, "")  # replays all steps to be drawn, so that an error is not printed below a title
         for line in chain((title(header, setup), top), picture):
             print(line)
         if isinstance(named, ShortIds):
             print("\n".join(named.legend()))
-    for _ in steps:  # what was not drawn is compared all the same
+    for _ in steps:  # compare the steps that were not drawn
         pass
     print(f"{counted(steps.count, 'step')} replayed: all came out the same")
 
 
 class CountedSteps:
-    """An iterator that can be gone on with, and knows how far it came."""
+    """An iterator over steps that counts them, and can be resumed by another loop."""
 
     def __init__(self, steps: Iterator[Step]) -> None:
         self.steps = steps
@@ -96,11 +102,11 @@ def setup_of(file: str, header: Header) -> Setup:
     try:
         return Setup.of(header.setup)
     except (KeyError, TypeError, ValueError, AttributeError) as wrong:
-        raise JournalError(file, 1, f"broken header: its setup makes no sense ({wrong})") from wrong
+        raise JournalError(file, 1, f"broken header: its setup is invalid ({wrong})") from wrong
 
 
 def replayed(file: str, header: Header) -> Iterator[Step]:
-    """Every step, done again; a difference says in which file."""
+    """Replay every step. Raises Difference, which names the file, at the first one that does not match."""
     try:
         make = make_node(header.protocol, header.stack)
     except BadInput as wrong:
@@ -112,7 +118,7 @@ def replayed(file: str, header: Header) -> Iterator[Step]:
 
 
 def careful(file: str, make: MakeNode) -> MakeNode:
-    """A node that cannot even be made is the journal's fault: its header and its steps do not fit."""
+    """Turns an error in a node's constructor into BadInput: the header of the journal does not fit its steps."""
 
     def made(me: int, setup: Setup, out: Outbox) -> Node:
         try:
@@ -124,12 +130,12 @@ def careful(file: str, make: MakeNode) -> MakeNode:
 
 
 class Difference(ReplayError):
-    """A ReplayError that fits in a line and names its file."""
+    """A ReplayError whose text is one line and names the file."""
 
     def __init__(self, file: str, wrong: ReplayError) -> None:
         super().__init__(wrong.line, wrong.node, wrong.what, wrong.expected, wrong.came)
         expected, came = cut(wrong.expected), cut(wrong.came)
-        self.text = f"{file}:{wrong.line}: node {wrong.node}, {wrong.what}: expected {expected}, came {came}"
+        self.text = f"{file}:{wrong.line}: node {wrong.node}, {wrong.what}: expected {expected}, got {came}"
 
     def __str__(self) -> str:
         return self.text

@@ -1,4 +1,4 @@
-"""What is shown to people: consoles, a progress bar, tables, numbers that can be read."""
+"""Output helpers: consoles, a progress bar, plain tables and readable numbers."""
 
 import os
 import shutil
@@ -12,13 +12,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-PIPED_WIDTH = 100
+PIPED_WIDTH = 100  # columns, if stdout is not a terminal
 REDRAW = 0.1  # seconds
 
 
 class Screen(Console):
     def on_broken_pipe(self) -> None:
-        raise  # noqa: PLE0704  (rich calls this while it handles the error, and would exit by itself)
+        raise  # noqa: PLE0704  (rich calls this while handling the error, and would exit otherwise)
 
 
 def stdout() -> Console:
@@ -30,7 +30,7 @@ def stderr() -> Console:
 
 
 def width() -> int | None:
-    """None: as wide as the terminal is."""
+    """The width of tables; None for the width of the terminal."""
     return None if sys.stdout.isatty() or os.environ.get("COLUMNS") else PIPED_WIDTH
 
 
@@ -39,6 +39,7 @@ def line_width() -> int:
 
 
 def can_draw() -> bool:
+    """Can stdout show the characters of drawings?"""
     return (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
 
 
@@ -48,10 +49,10 @@ def warn(what: str) -> None:
 
 @contextmanager
 def progress_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Gives a function that is told how much is done. Draws on a terminal, and nothing anywhere else.
+    """Yields a function that sets how much is done. The bar is drawn only on a terminal.
 
-    The bar is drawn when it is told something and by no thread of its own: trials fork, and a thread's
-    lock that is held at that moment would stay held in the child.
+    It is redrawn by that function and not by a thread: trials fork, and a lock that a thread holds at that moment would
+    stay locked in the child.
     """
     console = stderr()
     hidden = not sys.stderr.isatty() or console.is_dumb_terminal

@@ -1,4 +1,4 @@
-"""Words of the command line made into values, with one clear line for each that cannot be."""
+"""Parsers for option values of the command line. Each raises BadInput with one clear line for a bad value."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ LAYER_OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def known_options(protocol: type[Mutex], stack: Sequence[str]) -> dict[str, Any]:
-    """Name -> default, or the choices there are, first the default."""
+    """Option name -> its default, or a tuple of its choices with the default first."""
     known = dict(protocol.about.options)
     for layer in stack:
         known |= LAYER_OPTIONS.get(layer, {})
@@ -28,18 +28,19 @@ def known_options(protocol: type[Mutex], stack: Sequence[str]) -> dict[str, Any]
 
 
 def read_options(texts: Sequence[str], protocol: type[Mutex], stack: Sequence[str]) -> dict[str, Any]:
+    """Parse NAME=VALUE texts. Raises BadInput if neither the protocol nor a layer of `stack` has such an option."""
     known = known_options(protocol, stack)
     read: dict[str, Any] = {}
     for text in texts:
         name, equals, word = text.partition("=")
         if not equals or name not in known:
-            raise BadInput(f"cannot use --option {text}: {what_there_is(protocol.about.name, known)}")
+            raise BadInput(f"cannot use --option {text}: {describe_options(protocol.about.name, known)}")
         read[name] = read_option(name, word, known[name])
     return read
 
 
 def read_option(name: str, word: str, known: Any) -> Any:
-    """A value of the same kind as its default. (A bool is an int, hence comes first.)"""
+    """A value of the same type as its default. bool is tested before int because it is a subclass of int."""
     if isinstance(known, tuple):
         if word in known:
             return word
@@ -56,7 +57,7 @@ def read_option(name: str, word: str, known: Any) -> Any:
 
 
 def whole_number(word: str) -> int | None:
-    """`5`, or a time such as `10s` or `2.5ms`, which are nanoseconds to a protocol."""
+    """An integer such as `5`, or a time such as `10s` or `2.5ms` in nanoseconds; None if it is neither."""
     unit = word.lstrip("0123456789.")
     count = word.removesuffix(unit)
     try:
@@ -65,25 +66,27 @@ def whole_number(word: str) -> int | None:
         return None
 
 
-def what_there_is(who: str, known: Mapping[str, Any]) -> str:
+def describe_options(protocol: str, known: Mapping[str, Any]) -> str:
     if not known:
-        return f"{who} has no options"
-    return f"{who} has {'; '.join(describe_option(name, default) for name, default in known.items())}"
+        return f"{protocol} has no options"
+    return (
+        f"the options of {protocol} are {'; '.join(describe_option(name, default) for name, default in known.items())}"
+    )
 
 
 def describe_option(name: str, known: Any) -> str:
-    """`tree=a|b`: the first is the default. A number shows its default."""
+    """`tree=a|b` with the default first, or `reentry=8` with the default value."""
     if isinstance(known, tuple):
         return f"{name}={'|'.join(map(str, known))}"
     if isinstance(known, bool):
         return f"{name}={'true|false' if known else 'false|true'}"
-    if isinstance(known, int) and known >= UNITS["s"]:  # nothing but a time in ns is as large
+    if isinstance(known, int) and known >= UNITS["s"]:  # only times in ns are this large
         return f"{name}={known / UNITS['s']:g}s"
     return f"{name}={known}"
 
 
 def read_give_up(text: str) -> tuple[float, float]:
-    """SHARE:SECONDS; whether they make sense is for the simulator to say."""
+    """Parse SHARE:SECONDS. The simulator checks the ranges."""
     share, colon, patience = text.partition(":")
     try:
         if colon:
@@ -100,7 +103,7 @@ def finite(name: str, value: float) -> float:
 
 
 def read_nodes(text: str, members: Sequence[int] | None) -> tuple[int, ...]:
-    """`1,2,5` or `0-4,9`. Members: None if they are not known."""
+    """Parse `1,2,5` or `0-4,9`. Raises BadInput for a node that is not in `members`, unless that is None (unknown)."""
     nodes: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")

@@ -1,4 +1,4 @@
-"""`fairgate check`: every run of a small system, and the shortest one that goes wrong."""
+"""`fairgate check`: explore every run of a small system, and show the shortest one that violates a property."""
 
 import json
 from collections.abc import Callable
@@ -44,13 +44,17 @@ def check_command(
     scenario: args.Scenario = None,
     mutants: args.Mutants = False,
 ) -> int:
-    """Explore everything that can happen to a few nodes: every order of messages, requests, exits and faults.
+    """Check a protocol exhaustively: explore every state a few nodes can reach.
 
-    [bold]A small case[/bold], all of it: a fraction of a second
+    All orders of messages, requests, exits and faults are tried. If a property
+    can be violated, the shortest run that violates it is printed, and the exit
+    status is 1.
+
+    [bold]Small case[/bold]: takes a fraction of a second
 
         fairgate check fair_k --nodes 3 --k 2 --requests 2
 
-    [bold]Larger ones[/bold]: with more nodes or requests the states become millions
+    [bold]Larger cases[/bold]: more nodes or requests mean millions of states
 
         fairgate check fair_k --nodes 5 --k 2 --workers 2
 
@@ -58,29 +62,32 @@ def check_command(
 
         fairgate check fair_k --nodes 4 --requests 2 --depth 20
 
-    [bold]Crashes[/bold]: one protocol goes on without the dead, its paper's own text does not
+    [bold]Crashes[/bold]: raymond_fd survives a crash, the literal text of its paper
+    does not
 
         fairgate check raymond_fd --nodes 3 --crashes 1
 
         fairgate check raymond_fd_literal --nodes 2 --crashes 1
 
-    [bold]Live gates[/bold]: any protocol goes on without the dead, and with newcomers, by a census under each view
+    [bold]Live gates[/bold]: with a census under each view, any protocol goes on after
+    crashes and joins
 
         fairgate check naimi_trehel --nodes 3 --census --crashes 1
 
         fairgate check naimi_trehel --nodes 3 --census --joins 1
 
-    [bold]Clocks[/bold]: a lease is safe while they go alike, and not if they go further apart than it allows for
+    [bold]Clocks[/bold]: a lease is safe while the clocks agree, and unsafe if they
+    drift apart further than the protocol allows for
 
         fairgate check leased --nodes 2 --option lease=3s --ticks 5
 
         fairgate check leased --nodes 2 --option lease=3s --ticks 5 --skew 1
 
-    [bold]Would it notice?[/bold] every statement of the protocol deleted in turn, with cases of its own
+    [bold]Mutation testing[/bold]: which statements could be deleted unnoticed?
 
         fairgate check naimi_trehel --mutants
 
-    [bold]A network that loses or doubles[/bold], and the way to the violation kept, to be drawn again
+    [bold]Lossy network[/bold]: keep the steps that lead to the violation, and draw them
 
         fairgate check fair_k --network lossy --journal lost.ndjson
 
@@ -88,11 +95,11 @@ def check_command(
     """
     found = find_protocol(protocol)
     if mutants:
-        from fairgate.cli.check.mutants import mutants_command  # noqa: PLC0415 (its judges are most of the checker's modules)
+        from fairgate.cli.check.mutants import mutants_command  # noqa: PLC0415 (imports most of the checker)
 
         return mutants_command(found, as_json)
     if (ticks or skew) and not found.timed:
-        raise BadInput(f"--ticks and --skew are for protocols with a clock, and {found.about.name} has none")
+        raise BadInput(f"--ticks and --skew are only for protocols that use the clock; {found.about.name} does not")
     case = Case(
         protocol=found.about.name,
         nodes=nodes,
@@ -132,21 +139,24 @@ def check_command(
 
 
 def budget(name: str, given: int | None, used: bool, network: str) -> int:
+    """The value of --losses or --dups, 1 by default. Raises BadInput if it was given for another network."""
     if given is not None and not used:
-        raise BadInput(f"{name} is for --network {network}")
+        raise BadInput(f"{name} needs --network {network}")
     return 1 if given is None else given
 
 
 def check_place(file: str | None) -> None:
-    """Before the search, which may be long."""
+    """Raises BadInput if `file` cannot be written. Called before the search, which may take long."""
     if file is not None and (Path(file).is_dir() or not Path(file).absolute().parent.is_dir()):
-        raise BadInput(f"cannot write {file}: there is no such directory, or it is one itself")
+        raise BadInput(f"cannot write {file}: its directory does not exist, or it is a directory itself")
 
 
 def make_model(case: Case, symmetry: bool) -> Model:
-    """Only the protocol itself knows what its options may be."""
+    """The model to explore. Raises BadInput for options that the protocol rejects."""
     if case.census and symmetry:
-        raise BadInput("--symmetry cannot be combined with --census: the first of a view leads it")
+        raise BadInput(
+            "--symmetry cannot be combined with --census: the first node of a view leads it, so nodes are not alike"
+        )
     try:
         return CensusModel(case) if case.census else Model(case, symmetry=symmetry)
     except ValueError as wrong:
@@ -159,16 +169,16 @@ def show(report: CheckReport, way: Counterexample | None) -> None:
     if way is None:
         return
     steps = len(way.violation.path)
-    said = f"The shortest way there, {steps} {'step' if steps == 1 else 'steps'}"
+    said = f"Shortest run to this violation, {steps} {'step' if steps == 1 else 'steps'}"
     if way.violation.cycle:
-        said = f"{said}, of which the last {way.violation.cycle} can go on for ever"
+        said = f"{said}, of which the last {way.violation.cycle} can repeat forever"
     console.print(f"\n{said}:", markup=False)
     for line in way.picture(line_width(), not can_draw()):
         print(line)
 
 
 def write(what: str, file: str | None, writer: Callable[[str], None]) -> list[str]:
-    """What was written, in words."""
+    """Write the file, if one was asked for, and return the lines to print about it."""
     if file is None:
         return []
     try:

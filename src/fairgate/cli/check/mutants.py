@@ -1,4 +1,4 @@
-"""`fairgate check --mutants`: how much of a protocol the checker would miss."""
+"""`fairgate check --mutants`: mutation testing. How many deleted statements of a protocol do the checks miss?"""
 
 import json
 import multiprocessing
@@ -12,7 +12,7 @@ from fairgate.mutation.survivors import explain
 
 
 def mutants_command(protocol: type[Mutex], as_json: bool) -> int:
-    """Deletes every statement in turn. Exit code 1 if one survives that nobody has explained."""
+    """Delete each statement in turn. Returns 1 if a deletion survives that mutation/survivors.py does not explain."""
     found: list[Deleted] = []
     interrupted = False
     with progress_bar(f"mutants of {protocol.about.name}", count_places(protocol)) as advance:
@@ -52,11 +52,11 @@ def show(protocol: type[Mutex], found: list[Deleted], survivors: list[Deleted]) 
     caught = len(found) - len(survivors)
     share = 100 * caught / len(found) if found else 0.0
     console.print(
-        f"{protocol.about.name}: {len(found)} statements deleted in turn, {caught} noticed ({share:.0f} %)",
+        f"{protocol.about.name}: {len(found)} statements deleted one at a time, {caught} noticed ({share:.0f} %)",
         markup=False,
     )
     if survivors:
-        table = Table("line", "handler", "deleted unnoticed", "why that is so", box=None, padding=(0, 2, 0, 0))
+        table = Table("line", "handler", "deletion not noticed", "reason", box=None, padding=(0, 2, 0, 0))
         for deleted in survivors:
             why = explain(deleted) or "NOT EXPLAINED"
             table.add_row(str(deleted.line), deleted.handler, deleted.statement, why)

@@ -1,73 +1,115 @@
-"""The options of `fairgate check`, each with the sentence that explains it."""
+"""The options of `fairgate check` and their help texts."""
 
 from typing import Annotated
 
 from fairgate.cli.options import GATE, NETWORK, OUTPUT, option
 
-RUN = "The search"
+RUN = "Search"
 
-Nodes = Annotated[int, option(GATE, "How many nodes there are: keep it small, states multiply.", metavar="N")]
-K = Annotated[int, option(GATE, "How many may be inside at a time.", metavar="K")]
-Requests = Annotated[int, option(GATE, "Requests that each node makes, one after the other.", metavar="N")]
-Cancels = Annotated[int, option(GATE, "So many requests are cancelled, waiting or inside, at any moment.", metavar="N")]
+Nodes = Annotated[
+    int, option(GATE, "Number of nodes. Keep it small: the number of states grows exponentially.", metavar="N")
+]
+K = Annotated[int, option(GATE, "Number of nodes that may be inside at a time.", metavar="K")]
+Requests = Annotated[int, option(GATE, "Requests per node, one after the other.", metavar="N")]
+Cancels = Annotated[
+    int, option(GATE, "Up to N requests may be cancelled, at any moment, while they wait or are inside.", metavar="N")
+]
 Network = Annotated[
     str,
     option(
         NETWORK,
-        "any: messages overtake each other. fifo: not those between the same two nodes. lossy, dup: as any, and some"
-        " are lost, or come twice.",
-        metavar="any|fifo|lossy|dup",
+        "What the network may do:\n\n"
+        "any: deliver messages in any order.\n\n"
+        "fifo: keep the order of messages from one node to another.\n\n"
+        "lossy: any order, and lose up to --losses messages.\n\n"
+        "dup: any order, and deliver up to --dups messages twice.",
+        metavar="NAME",
     ),
 ]
 Losses = Annotated[
-    int | None, option(NETWORK, "With --network lossy: so many are lost, 1 if left out.", metavar="N", shown=False)
+    int | None,
+    option(NETWORK, "With --network lossy: number of messages that may be lost. Default: 1.", metavar="N", shown=False),
 ]
 Dups = Annotated[
-    int | None, option(NETWORK, "With --network dup: so many come twice, 1 if left out.", metavar="N", shown=False)
+    int | None,
+    option(
+        NETWORK, "With --network dup: number of messages that may arrive twice. Default: 1.", metavar="N", shown=False
+    ),
 ]
 Crashes = Annotated[
     int,
     option(
-        NETWORK, "So many nodes stop for ever, at any moment; detectors tell the others some time later.", metavar="N"
+        NETWORK,
+        "Up to N nodes may stop forever, at any moment; failure detectors tell the others at any later time.",
+        metavar="N",
     ),
 ]
-Resets = Annotated[int, option(NETWORK, "So many times a node loses its memory and starts again.", metavar="N")]
+Resets = Annotated[int, option(NETWORK, "Up to N times, a node may lose its memory and restart.", metavar="N")]
 Census = Annotated[
     bool,
     option(
-        NETWORK, "As at a live gate: a crash or a newcomer makes a new view, and a census under it lets the gate go on."
+        NETWORK,
+        "Check the protocol as a live gate runs it: each crash or join brings a new view, and a census of its members"
+        " rebuilds the gate.",
     ),
 ]
-Joins = Annotated[int, option(NETWORK, "With --census: so many nodes are no members before they ask.", metavar="N")]
+Joins = Annotated[
+    int, option(NETWORK, "With --census: N nodes become members only when they make a request.", metavar="N")
+]
 Ticks = Annotated[
-    int, option(GATE, "For protocols with a clock: how many seconds every clock goes on, as in --ticks 5.", metavar="N")
+    int,
+    option(
+        GATE, "For protocols that use the clock (required there): number of seconds that each clock runs.", metavar="N"
+    ),
 ]
 Skew = Annotated[
-    int, option(GATE, "So many seconds a clock may be ahead of the slowest; 0: all go at once.", metavar="N")
+    int,
+    option(
+        GATE,
+        "Number of seconds by which a clock may be ahead of the slowest; 0: all clocks tick together.",
+        metavar="N",
+    ),
 ]
 Depth = Annotated[
-    int | None, option(RUN, "Look at runs of so many steps only: all of them, if left out.", metavar="N", shown=False)
+    int | None, option(RUN, "Explore only the first N steps of every run. Default: no limit.", metavar="N", shown=False)
 ]
 Workers = Annotated[
     int,
     option(
         RUN,
-        "Processes that look at the states: what is found is the same. Two are 1.3 to 1.7 times as fast on two cores.",
+        "Number of processes that explore. The result is the same; two are 1.3 to 1.7 times as fast on two cores.",
         metavar="W",
     ),
 ]
 Symmetry = Annotated[
     bool,
-    option(RUN, "Take states for one that differ only in who is who; for protocols that never ask which id is larger."),
+    option(
+        RUN,
+        "Merge states that differ only in the names of nodes. Only for protocols that never compare the order of ids.",
+    ),
 ]
 Journal = Annotated[
     str | None,
-    option(OUTPUT, "Write the way to a violation to this file, for `fairgate replay`.", metavar="FILE"),
+    option(
+        OUTPUT,
+        "If there is a violation, write the steps that lead to it to FILE, for `fairgate replay`.",
+        metavar="FILE",
+    ),
 ]
 Scenario = Annotated[
     str | None,
-    option(OUTPUT, "Write it to this file as commands and their outcome, as tests/scenarios has them.", metavar="FILE"),
+    option(
+        OUTPUT,
+        "If there is a violation, write the steps to FILE as a scenario (commands and their outcome, as in"
+        " tests/scenarios).",
+        metavar="FILE",
+    ),
 ]
 Mutants = Annotated[
-    bool, option(RUN, "Delete every statement of the protocol in turn, and say which deletions go unnoticed.")
+    bool,
+    option(
+        RUN,
+        "Mutation testing: delete each statement of the protocol in turn and list the deletions that no check notices."
+        " It brings its own cases: only --json applies.",
+    ),
 ]

@@ -1,4 +1,4 @@
-"""What `fairgate check` shows to people: how far it is, what it found, and the way to a violation."""
+"""What `fairgate check` prints: its progress, its result, and the verdict."""
 
 import sys
 import time
@@ -15,12 +15,12 @@ from fairgate.cli.screen import counted, number, plain_table, seconds, stderr
 from fairgate.registry import find_protocol
 from fairgate.sim.run import kind_of_build
 
-Told = Callable[[int, int, int], None]  # states, depth, states that wait to be looked at
+Told = Callable[[int, int, int], None]  # states seen, depth, states still to be explored
 
 
 @contextmanager
 def exploring(title: str) -> Iterator[Told]:
-    """Gives a function that is told how far it is. Draws on a terminal, and nothing anywhere else."""
+    """Yields a function that reports progress. The progress line is drawn only on a terminal."""
     console = stderr()
     hidden = not sys.stderr.isatty() or console.is_dumb_terminal
     columns = (TextColumn("{task.description}"), TimeElapsedColumn())
@@ -45,24 +45,24 @@ def report_table(report: CheckReport) -> Table:
     table.add_column("value", justify="right", no_wrap=True)
     table.add_column("meaning", style="dim")
     table.add_row("complete", "yes" if report.complete else "no", completeness(report))
-    table.add_row("states", number(report.states), "different ones")
-    table.add_row("transitions", number(report.transitions), "steps from one to another")
-    table.add_row("depth", number(report.depth), "levels of states, one a step, that were looked at")
+    table.add_row("states", number(report.states), "distinct states")
+    table.add_row("transitions", number(report.transitions), "steps from one state to another")
+    table.add_row("depth", number(report.depth), "levels of states that were explored, one per step")
     if report.complete:
         table.add_row("on cycles", number(report.cyclic), cycles(report))
     rate = report.states / max(report.seconds, 1e-9)
-    table.add_row("states a second", number(round(rate)), f"in {seconds(report.seconds)}, {kind_of_build()}")
+    table.add_row("states per second", number(round(rate)), f"in {seconds(report.seconds)}, {kind_of_build()}")
     return table
 
 
 def circumstances(case: Case) -> str:
-    """What may happen in it, in a few words."""
+    """The bounds of the case, for the title of the table."""
     said = [counted(case.requests, "request") + " each"]
-    said.append({"any": "messages in any order", "fifo": "channels in order"}.get(case.network, ""))
+    said.append({"any": "messages in any order", "fifo": "FIFO channels"}.get(case.network, ""))
     if case.network == "lossy":
-        said.append(f"{case.losses} lost")
+        said.append(f"up to {counted(case.losses, 'message')} lost")
     if case.network == "dup":
-        said.append(f"{case.dups} doubled")
+        said.append(f"up to {counted(case.dups, 'message')} duplicated")
     if case.ticks:
         said.append(f"{case.ticks} ticks" + (f", skew {case.skew}" if case.skew else ""))
     for name, count in (("cancel", case.cancels), ("crash", case.crashes), ("reset", case.resets)):
@@ -73,22 +73,22 @@ def circumstances(case: Case) -> str:
 
 def completeness(report: CheckReport) -> str:
     if report.complete:
-        return "every state of this case was looked at"
+        return "every reachable state of this case was explored"
     if report.interrupted:
-        return "interrupted: what lies further was not seen"
+        return "interrupted: the remaining states were not explored"
     if report.violations:
-        return "it ends at the first violation, which is a shortest one"
-    return "cut off by --depth: what lies deeper was not seen"
+        return "the search stops at the first violation, a shortest one"
+    return "cut off by --depth: deeper states were not explored"
 
 
 def cycles(report: CheckReport) -> str:
     if report.cyclic:
-        return "states on a cycle or behind one: a run need not end"
+        return "states on a cycle or reachable from one: a run may go on forever"
     return "none: every run ends"
 
 
 def verdict_of(report: CheckReport) -> Text:
-    """Green, red, or yellow where not everything was seen."""
+    """The last line: green, red for a violation, or yellow if the search is not complete."""
     if report.violations:
         return Text(f"violation: {report.violations[0].what}", style="bold red")
     if not report.complete:
@@ -96,9 +96,9 @@ def verdict_of(report: CheckReport) -> Text:
         return Text(f"no violation {far}; there is more to explore", style="bold yellow")
     kept = [f"at most {report.case.k} inside"]
     if find_protocol(report.case.protocol).about.slots:
-        kept.append("fences rise, tokens stay as many")
+        kept.append("fences rise, no token is lost or duplicated")
     if report.cyclic:
-        kept.append("whoever waits comes in, in every fair run")
+        kept.append("every waiting node enters in every fair run")
     else:
         kept.append("nobody is left waiting" + (" before the clocks end" if report.case.ticks else ""))
     return Text(f"no violation: {', '.join(kept)}", style="bold green")

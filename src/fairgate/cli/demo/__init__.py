@@ -1,1 +1,1 @@
-"""`fairgate demo`: a gate before your eyes."""
+"""`fairgate demo`: watch a gate at work."""

@@ -1,4 +1,4 @@
-"""`fairgate demo`: eight processes share a gate, before your eyes."""
+"""`fairgate demo`: watch eight processes share a gate."""
 
 import os
 import random
@@ -31,29 +31,30 @@ from fairgate.net.access import Access, access
 from fairgate.sim.run import kind_of_build
 
 PEERS, K = 8, 3
-THINKING, STAYING = (0.0, 0.12), (0.05, 0.15)  # seconds, at random
-PLAY = 5.0  # seconds that all take part in
-LATEST, END = 8.0, 14.0  # seconds: when it is over even if a slow machine has not let all take part; when it must be
-REDRAW, TELL = 0.1, 0.5  # seconds, on a terminal and elsewhere
+THINKING, STAYING = (0.0, 0.12), (0.05, 0.15)  # seconds; drawn uniformly from the range
+PLAY = 5.0  # seconds, from the moment when all have joined
+LATEST, END = 8.0, 14.0  # seconds: stop even if not all have joined (slow machine); kill the processes that still run
+REDRAW, TELL = 0.1, 0.5  # seconds between updates, on a terminal and elsewhere
 STYLES = {INSIDE: "bold green", WAITS: "yellow", THINKS: "dim", JOINS: "dim"}
 
 
 def demo_command(
     simulated: Annotated[
-        bool, typer.Option("--simulated", help="100 nodes in the simulator, under a fair protocol and another one.")
+        bool, typer.Option("--simulated", help="Instead, simulate 100 nodes under a fair and an unfair protocol.")
     ] = False,
 ) -> int:
-    """Eight processes of this host share a gate that lets three in. Takes a few seconds."""
+    """Watch eight processes share a gate that admits three at a time. Takes a few seconds."""
     return simulated_demo() if simulated else live_demo()
 
 
 def live_demo() -> int:
     console = stdout()
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # until all that is made is known to be ours
+    # SIGINT waits until every forked process is recorded and can be ended.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     console.print(
-        f"{PEERS} processes share a gate that lets {K} in at a time. Each thinks for a moment, asks, stays up to"
-        f" {STAYING[1]:g} s inside, and asks again. There is no server: they meet in a directory of their own."
-        f" These are fairgate's {kind_of_build()} modules.\n"
+        f"{PEERS} processes share a gate that admits {K} at a time. Each thinks for a moment, waits for the gate, stays"
+        f" inside for up to {STAYING[1]:g} s, and starts again. There is no server: the processes meet in a temporary"
+        f" directory. They run fairgate's {kind_of_build()} modules.\n"
     )
     with TemporaryDirectory(prefix="fairgate") as folder:
         demo = DemoRun(access(Path(folder).resolve()), mask)
@@ -68,7 +69,7 @@ def live_demo() -> int:
     found = outcome(demo.peers)
     console.print(summary(found), "", verdict(found, interrupted), sep="\n")
     if stuck:
-        complain(f"{len(stuck)} of the processes did not end in time, and were killed")
+        complain(f"{len(stuck)} of the processes did not end in time and were killed")
     if interrupted:
         return INTERRUPTED
     console.print(hints())
@@ -77,7 +78,8 @@ def live_demo() -> int:
 
 class DemoRun:
     def __init__(self, rule: Access, mask: set[int]) -> None:
-        """Ctrl-C waits until `watch`, which brings the mask of signals back: half of them could not be told to end."""
+        """Fork the processes. SIGINT stays blocked until `watch` restores `mask`: a Ctrl-C halfway through would leave
+        processes behind that nobody can tell to end."""
         self.began = time.monotonic()
         self.mask = mask
         self.stop = os.pipe()
@@ -85,7 +87,7 @@ class DemoRun:
         self.open = {peer.file: peer for peer in self.peers}
 
     def watch(self, show: Callable[[], None]) -> None:
-        """Until it is over, and each has said its last word."""
+        """Follow the processes until the demo is over, or all of them have ended."""
         signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
         over_at = self.began + LATEST
         complete = False
@@ -102,9 +104,9 @@ class DemoRun:
                 del self.open[file]
 
     def end(self) -> list[DemoPeer]:
-        """All of them are told to end, and are gone afterwards. Who had to be killed."""
+        """Tell all processes to end and wait for them. Returns those that had to be killed."""
         os.close(self.stop[1])
-        with suppress(KeyboardInterrupt):  # pressed again: then it is to be short
+        with suppress(KeyboardInterrupt):  # Ctrl-C again: stop waiting
             while self.open and time.monotonic() < self.began + END:
                 self.hear(REDRAW)
         stuck = list(self.open.values())
@@ -118,7 +120,8 @@ class DemoRun:
 
 
 def use_gate(rule: Access, tell: Callable[..., None], goes_on: Callable[[float], bool]) -> None:
-    """What each of the processes does: what it tells of its stay lies within what the gate knows of it."""
+    """The work of each process. It reports its entry after the grant and its exit before the release, so that the stays
+    it reports lie within the real ones."""
     engine = LiveEngine(partial(HostMembership, rule=rule))
     engine.start()
     with sync.Peer(engine) as peer:
@@ -132,12 +135,12 @@ def use_gate(rule: Access, tell: Callable[..., None], goes_on: Callable[[float],
                 tell(THINKS, messages=gate.statistics().messages_sent)
 
 
-# What is shown.
+# Output.
 
 
 @contextmanager
 def shown(console: Console, demo: DemoRun) -> Iterator[Callable[[], None]]:
-    """Gives a function that shows how things stand: a table on a terminal, else a line now and then."""
+    """Yields a function that shows the current state: as a table on a terminal, else as a line now and then."""
     if sys.stdout.isatty() and not console.is_dumb_terminal:
         with Live(console=console, auto_refresh=False, transient=True) as live:
             yield lambda: live.update(peers_table(demo), refresh=True)
@@ -173,17 +176,17 @@ def peers_table(demo: DemoRun) -> Table:
 
 
 def summary(found: DemoOutcome) -> Table:
-    table = plain_table(f"{found.total:,} entries of {len(found.entries)} processes")
+    table = plain_table(f"{found.total:,} entries by {len(found.entries)} processes")
     table.add_column("")
     table.add_column("", justify="right", no_wrap=True)
     table.add_column("", style="dim")
     waits = found.waits or [0.0]
-    table.add_row("most inside", f"{found.most_inside} of {K}", "at any moment, by the times that they report")
-    table.add_row("entries of one", f"{min(found.entries)} to {max(found.entries)}", "the least and the most")
-    table.add_row("mean wait", seconds(sum(waits) / len(waits)), "from asking to entering")
-    table.add_row("longest wait", seconds(max(waits)), "of all")
+    table.add_row("most inside", f"{found.most_inside} of {K}", "at the same time, by the times the processes reported")
+    table.add_row("entries per process", f"{min(found.entries)} to {max(found.entries)}", "fewest and most")
+    table.add_row("mean wait", seconds(sum(waits) / len(waits)), "from request to entry")
+    table.add_row("longest wait", seconds(max(waits)), "of all entries")
     table.add_row(
-        "messages an entry", number(found.messages / max(found.total, 1)), "between processes, joining included"
+        "messages per entry", number(found.messages / max(found.total, 1)), "between processes, including those to join"
     )
     return table
 
@@ -193,7 +196,7 @@ def verdict(found: DemoOutcome, interrupted: bool) -> Text:
     if found.most_inside > K:
         return Text(f"violation: {found.most_inside} were inside at once{until}", style="bold red")
     if not found.total:
-        return Text(f"nobody came in{until}", style="bold red" if not interrupted else "yellow")
+        return Text(f"no process entered{until}", style="bold red" if not interrupted else "yellow")
     return Text(f"no violation{until}: never more than {K} inside", style="bold green")
 
 

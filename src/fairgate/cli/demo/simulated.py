@@ -1,4 +1,4 @@
-"""`fairgate demo --simulated`: what fairness is, in a few seconds."""
+"""`fairgate demo --simulated`: show what fairness means, in a few seconds."""
 
 from dataclasses import replace
 
@@ -14,17 +14,17 @@ from fairgate.sim.config import Config
 from fairgate.sim.run import kind_of_build, simulate
 from fairgate.sim.summary import Result
 
-# FK section 4's local network. The number of requests takes a few seconds either way.
+# The local network of FK section 4. The number of requests is chosen to take a few seconds, compiled or not.
 LAN = Config(protocol="fair_k", nodes=100, k=3, rate=0.5, cs=10.0, latency="1", requests=6000 if COMPILED else 500)
 PROTOCOLS = ("fair_k", "bv95")
 
 
 def simulated_demo() -> int:
-    """A gate of k=3 for 100 nodes, by a fair protocol and by one that is not."""
+    """Simulate a gate with k=3 and 100 nodes, under a fair and an unfair protocol. Returns the exit code."""
     console = stdout()
     console.print(
-        f"{LAN.nodes} nodes share a gate that lets {LAN.k} in at a time. Each thinks for {1 / LAN.rate:g} s, asks,"
-        f" stays {LAN.cs:g} s inside, and asks again: {LAN.requests:,} times."
+        f"{LAN.nodes} nodes share a gate that admits {LAN.k} at a time. Each thinks for {1 / LAN.rate:g} s, waits for"
+        f" the gate, stays inside for {LAN.cs:g} s, and starts again: {LAN.requests:,} times."
         f" A message takes {LAN.latency} s. There is no server.\n"
     )
     results: list[Result] = []
@@ -51,21 +51,22 @@ def side_by_side(results: list[Result]) -> Table:
     def row(name: str, values: list[str], meaning: str) -> None:
         table.add_row(name, *values, meaning)
 
-    row("mean wait", [seconds(result.wait_mean) for result in results], "from asking to entering")
+    row("mean wait", [seconds(result.wait_mean) for result in results], "from request to entry")
     row("longest wait", [seconds(result.wait_max) for result in results], "of all requests")
-    row("spread", [seconds(result.spread) for result in results], "longest less mean: small is fair")
-    row("overtakes", [number(result.overtakes) for result in results], "came in before one who asked earlier")
-    row("messages an entry", [number(result.messages_per_entry) for result in results], "")
+    row("spread", [seconds(result.spread) for result in results], "longest minus mean: small means fair")
+    row("overtakes", [number(result.overtakes) for result in results], "entered before one that had asked earlier")
+    row("messages per entry", [number(result.messages_per_entry) for result in results], "")
     row("most inside", [f"{result.max_inside} of {result.k}" for result in results], "never more than k")
-    row("took", [seconds(result.seconds) for result in results], "")
+    row("run time", [seconds(result.seconds) for result in results], "")
     return table
 
 
 def explanation(fair: Result, other: Result) -> Group:
     seen = (
-        f"Both keep the gate equally busy, so the mean is nearly the same. Fair means that all wait about as long:"
-        f" under {fair.protocol} the unluckiest request took {fair.wait_max / fair.wait_mean:.1f} times the mean,"
-        f" under {other.protocol} {other.wait_max / other.wait_mean:.1f} times: others who asked later came in first."
+        f"Both keep the gate equally busy, so the mean wait is nearly the same. Fair means that all requests wait about"
+        f" equally long. Under {fair.protocol} the longest wait is {fair.wait_max / fair.wait_mean:.1f} times the mean;"
+        f" under {other.protocol} it is {other.wait_max / other.wait_mean:.1f} times the mean, because nodes that asked"
+        " later entered first."
     )
     hints = (
         "fairgate sim fair_k --nodes 1000 --k 10 --latency wan",

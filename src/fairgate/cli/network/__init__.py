@@ -1,1 +1,1 @@
-"""The options of commands that talk to live peers, and what they select."""
+"""Network options of the commands that talk to live peers, and the settings they amount to."""

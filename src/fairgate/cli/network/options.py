@@ -1,26 +1,27 @@
-"""The options that `run`, `peer`, `who`, `top` and `break` share, each once: for argparse and for typer alike."""
+"""Network options that `run`, `peer`, `who`, `top` and `break` share, declared once for both argparse and typer."""
 
 import argparse
 from collections.abc import Sequence
 
 import msgspec
 
-PANEL = "Between hosts"
+PANEL = "Several hosts"
 BETWEEN_HOSTS = """\
-Between hosts. One peer makes the cluster, stays, and keeps the list of its peers; the others join by the address of any
-of them, and from then on gates are the cluster's, not this host's:
+several hosts:
+  One peer creates the cluster, keeps the list of its peers and must stay up; the others join through
+  the address of any peer. With --join or --mdns, GATE is a gate of that cluster, not of this host:
 
-  fairgate peer --create --listen 10.0.0.5:7400 --keys /etc/fairgate       # on one host
-  fairgate run gpu --join 10.0.0.5:7400 --keys /etc/fairgate -- ./train    # on any
-  fairgate who --join 10.0.0.5:7400 --keys /etc/fairgate
+    fairgate peer --create --listen 10.0.0.5:7400 --keys /etc/fairgate       # on one host
+    fairgate run gpu --join 10.0.0.5:7400 --keys /etc/fairgate -- ./train    # on any host
+    fairgate who --join 10.0.0.5:7400 --keys /etc/fairgate
 
-Off this host everything is by TLS: `fairgate keys init` and `fairgate keys add HOST` make what --keys names. A peer
-that is killed is not survived there (guarantee: none): what it held stays taken.
+  Connections to other hosts use TLS: `fairgate keys init` and `fairgate keys add HOST` create the files
+  that --keys names. If a peer is killed, its slots stay taken (guarantee: none).
 """
 
 
 class NetworkOption(msgspec.Struct, frozen=True):
-    """One option. Its kind is bool, str, int, float, or list: then it may be given several times."""
+    """One option. `kind` is bool, str, int, float, or list for an option that may be repeated."""
 
     kind: type
     metavar: str
@@ -29,32 +30,61 @@ class NetworkOption(msgspec.Struct, frozen=True):
 
 OPTIONS = {
     "join": NetworkOption(
-        list, "HOST:PORT", "Join the cluster in which this peer is. Several may be given: one will do."
+        list,
+        "HOST:PORT",
+        "Address of any peer of the cluster, such as 10.0.0.5:7400. May be repeated: the first peer that answers is"
+        " used.",
     ),
-    "mdns": NetworkOption(bool, "", "Find the cluster by its name, on the local network (needs the extra mdns)."),
+    "mdns": NetworkOption(
+        bool,
+        "",
+        "Find the cluster by its name (see --cluster) on the local network, instead of by --join. Requires the mdns"
+        " extra.",
+    ),
     "create": NetworkOption(
-        bool, "", "Make a new cluster, and keep the list of its peers. Nobody else ever makes one."
+        bool,
+        "",
+        "Create a new cluster and keep the list of its peers; needs --listen. A cluster is only ever created by this"
+        " option.",
     ),
     "listen": NetworkOption(
-        str, "HOST:PORT", "Where to listen. Left out, any free port where the cluster can reach us."
+        str,
+        "HOST:PORT",
+        "Address to listen on for other peers (default: a free port of the address from which the --join peer is"
+        " reached).",
     ),
     "advertise": NetworkOption(
-        str, "HOST:PORT", "Where others reach us, if that is another address (NAT, containers)."
+        str,
+        "HOST:PORT",
+        "Address at which other peers reach this one, if it differs from --listen, as behind NAT or in a container.",
     ),
-    "cluster": NetworkOption(str, "NAME", "Its name: fairgate if left out. Peers of another name are refused."),
+    "cluster": NetworkOption(
+        str, "NAME", "Name of the cluster; peers with another cluster name are rejected (default: fairgate)."
+    ),
     "keys": NetworkOption(
         str,
         "DIR",
-        "The keys of this host, for TLS: DIR has ca.crt and one host's .crt and .key, or name that .crt itself. Left"
-        " out, ~/.config/fairgate/keys, if there is one and somebody is not on this host.",
+        "Directory with the TLS files of this host: ca.crt and one host's .crt and .key. If it holds several hosts'"
+        " files, name the .crt file itself. Default: ~/.config/fairgate/keys, if it exists and one of the given"
+        " addresses is not on this host.",
     ),
-    "insecure": NetworkOption(bool, "", "Do without TLS: whoever can reach us may enter, and read along."),
-    "join_timeout": NetworkOption(float, "SECONDS", "Give up when nobody has answered for so long: 30 if left out."),
+    "insecure": NetworkOption(
+        bool, "", "Do not use TLS: anyone who can reach a peer can enter its gates and read its messages."
+    ),
+    "join_timeout": NetworkOption(
+        float, "SECONDS", "Fail if no peer of the cluster has answered within SECONDS (default: 30)."
+    ),
     "metrics": NetworkOption(
-        int, "PORT", "Answer Prometheus on this port of the loopback (needs the extra metrics); 0: any."
+        int,
+        "PORT",
+        "Serve Prometheus metrics at http://127.0.0.1:PORT/metrics; 0 picks a free port and prints it. Requires"
+        " the metrics extra.",
     ),
     "journal": NetworkOption(
-        str, "FILE", "Write every step to this file, for fairgate replay. {gate} stands for the gate."
+        str,
+        "FILE",
+        "Write every protocol step of this peer to FILE, for `fairgate replay`. {gate} in FILE is replaced by the name"
+        " of the gate.",
     ),
 }
 INSPECT_OPTIONS = ("join", "mdns", "cluster", "keys", "insecure", "join_timeout")

@@ -1,6 +1,6 @@
-"""Whom a command is with, and what it tells of itself: what the options of options.py come to.
+"""The network settings of a command: which peers it talks to, and what it reports (metrics, journal).
 
-Little is imported here, and the rest where it is needed: `fairgate run` is to start fast.
+Most imports are inside functions, so that `fairgate run` starts fast.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class NetworkSettings(msgspec.Struct, frozen=True):
-    """What was said of them. Nothing at all: the peers of this host."""
+    """The values of the network options. With none of them set, the command talks to the peers of this host."""
 
     join: tuple[str, ...] = ()
     mdns: bool = False
@@ -44,38 +44,40 @@ class NetworkSettings(msgspec.Struct, frozen=True):
         return bool(self.join or self.mdns or self.create)
 
     def check(self) -> None:
+        """Raises BadInput if options contradict each other, or an address cannot be parsed."""
         idle = [name for name in JOIN_OPTIONS if getattr(self, name) != getattr(NOTHING_SAID, name)]
         if idle and not self.between_hosts:
             raise BadInput(
-                f"{flag(idle[0])} is about peers on several hosts: say --join HOST:PORT, or fairgate peer --create"
+                f"{flag(idle[0])} is only for clusters of several hosts: add --join HOST:PORT or --mdns, or start one"
+                " with fairgate peer --create"
             )
         if self.create and self.join:
-            raise BadInput("--create makes a new cluster and --join comes into one: say one of them")
+            raise BadInput("--create creates a cluster and --join joins an existing one: use only one of them")
         if self.insecure and self.keys:
-            raise BadInput("--keys is for TLS and --insecure does without: say one of them")
+            raise BadInput("--keys is for TLS and --insecure disables TLS: use only one of them")
         if self.join_timeout is not None and not 0 < self.join_timeout < float("inf"):
-            raise BadInput(f"--join-timeout {self.join_timeout:g}: it must be more than 0")
+            raise BadInput(f"--join-timeout must be more than 0 seconds, not {self.join_timeout:g}")
         self.addresses(self.join)
 
     def addresses(self, seeds: tuple[str, ...]) -> "list[Address]":
-        """All that were given, and these."""
+        """The addresses of `seeds`, --listen and --advertise."""
         if not self.between_hosts:
             return []
         from fairgate.net.address import parse_address  # noqa: PLC0415
 
         return [parse_address(text) for text in (*seeds, self.listen, self.advertise) if text is not None]
 
-    # What it comes to.
+    # What commands make of the settings.
 
     def peer(self) -> sync.Peer:
-        """Become one. BadInput if that cannot be."""
+        """Join, and return the peer. Raises BadInput if that is not possible."""
         if self.metrics is not None:
-            import fairgate.live.metrics  # noqa: F401, PLC0415 (not to find out only when we are let in)
+            import fairgate.live.metrics  # noqa: F401, PLC0415 (fails now, not after the wait for the gate)
         seeds, network = self.network()
         return sync.join(*seeds, journal=self.journal, **network)
 
     def directory(self) -> "Directory":
-        """Whom to ask about gates."""
+        """Where to look up gates: on this host, or in a cluster."""
         from fairgate.live.directory import ClusterDirectory, HostDirectory  # noqa: PLC0415
         from fairgate.live.in_cluster import ClusterOptions  # noqa: PLC0415
         from fairgate.net.runtime import runtime_folder  # noqa: PLC0415
@@ -87,7 +89,7 @@ class NetworkSettings(msgspec.Struct, frozen=True):
         return ClusterDirectory(ClusterOptions(seeds, **network))
 
     def network(self) -> tuple[tuple[str, ...], dict[str, Any]]:
-        """The seeds and the rest of live/in_cluster.py's Network; nothing if it is this host."""
+        """Seeds and keyword arguments for `ClusterOptions` (live/in_cluster.py); both empty for this host."""
         self.check()
         if not self.between_hosts:
             return (), {}
@@ -97,6 +99,7 @@ class NetworkSettings(msgspec.Struct, frozen=True):
         return seeds, network | {"insecure": self.insecure, "tls": self.tls(seeds)}
 
     def found(self) -> tuple[str, ...]:
+        """Addresses found by mDNS."""
         from fairgate.live import mdns  # noqa: PLC0415
 
         seconds = self.join_timeout or mdns.FIND_SECONDS
@@ -110,7 +113,7 @@ class NetworkSettings(msgspec.Struct, frozen=True):
         folder = self.keys_path(seeds)
         if folder is None:
             return None
-        from fairgate.net import keys  # noqa: PLC0415 (cryptography takes long to import)
+        from fairgate.net import keys  # noqa: PLC0415 (cryptography is slow to import)
 
         return keys.load(folder.parent, folder.stem) if folder.suffix == ".crt" else keys.load(folder)
 
@@ -125,7 +128,7 @@ class NetworkSettings(msgspec.Struct, frozen=True):
         return usual if away and usual.is_dir() else None
 
     def served(self, peer: sync.Peer, tell: Callable[[str], None]) -> AbstractContextManager[Any]:
-        """Metrics while this lasts, if they were asked for. A port that nobody has chosen is told."""
+        """A context that serves metrics if --metrics was given. With port 0, `tell` gets a line with the URL."""
         if self.metrics is None:
             return nullcontext()
         from fairgate.live.metrics import LOOPBACK, serve  # noqa: PLC0415
@@ -136,7 +139,7 @@ class NetworkSettings(msgspec.Struct, frozen=True):
         return served
 
     def advertised(self, peer: sync.Peer) -> AbstractContextManager[Any]:
-        """To be found by mDNS while this lasts, if that was asked for."""
+        """A context in which other peers can find this one by mDNS, if --mdns was given."""
         if not self.mdns:
             return nullcontext()
         from fairgate.live.mdns import advertise, interfaces_of  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""The options of options.py as options of a typer command."""
+"""Adds the options of options.py to a typer command."""
 
 import inspect
 from collections.abc import Callable
@@ -14,7 +14,7 @@ Command = Callable[..., int]
 
 
 def network_options(*names: str) -> Callable[[Command], Command]:
-    """The command's argument `network` is made of these options."""
+    """Decorate a command: the named options become its options, and it receives them as one argument `network`."""
 
     def decorate(command: Command) -> Command:
         @wraps(command)
@@ -26,7 +26,7 @@ def network_options(*names: str) -> Callable[[Command], Command]:
         signature = inspect.signature(command)
         own = [each for each in signature.parameters.values() if each.name != "network"]
         parameters = [*own, *[parameter(name, OPTIONS[name]) for name in names]]
-        # Typer goes by both.
+        # Typer reads both.
         with_net.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         with_net.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": int}
         return with_net

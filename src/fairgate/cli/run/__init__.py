@@ -1,1 +1,1 @@
-"""`fairgate run`: a command inside of a gate."""
+"""`fairgate run`: run a command inside a gate."""

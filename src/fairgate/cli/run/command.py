@@ -1,4 +1,12 @@
-"""`fairgate run`: a command inside of a gate."""
+"""`fairgate run`: run a command inside a gate.
+
+1. Join as a peer, open the gate and wait for a permit. A signal ends the wait; Ctrl-Z leaves the queue, stops the
+   process, and queues again when it is continued.
+2. Write an occupancy file (net/occupancy.py), which the command inherits, then start the command.
+3. Supervise it (live/supervisor.py) until it ends: forward signals, hand over the terminal, enforce the lease.
+4. Release the slot. If processes that the command started are still running, leave the slot to them as a ghost
+   (live/detach.py); in a cluster, where nobody would watch a ghost, wait for them instead.
+"""
 
 import os
 import shlex
@@ -29,6 +37,7 @@ LONGEST_NOTE = 200
 
 
 def run_arguments(arguments: Sequence[str]) -> int:
+    """Run `fairgate run` with these arguments and return its exit code."""
     log_as_complaints()
     try:
         return run(read_options(arguments))
@@ -41,7 +50,11 @@ def run_arguments(arguments: Sequence[str]) -> int:
 
 
 def run(options: Options) -> int:
-    """Asks again after having been stopped: whoever stands still in a queue would hold up all behind."""
+    """Wait for a permit and run the command; returns the exit code.
+
+    A process that is stopped while it waits leaves the queue first, because it would hold up everyone behind it. When
+    it is continued, it joins and queues again.
+    """
     code = why_not_run(options.command[0])
     if code:
         return code
@@ -71,6 +84,8 @@ def ask(gate: sync.Semaphore, options: Options, until: float | None) -> sync.Per
 
 
 class Inside:
+    """The command while it is inside the gate, from its start to the release of its slot."""
+
     def __init__(self, permit: sync.Permit, options: Options, signals: Signals, rule: Access) -> None:
         self.permit = permit
         self.options = options
@@ -89,7 +104,7 @@ class Inside:
         return os.environ | {f"FAIRGATE_{name}": "" if value is None else str(value) for name, value in told.items()}
 
     def run(self) -> int:
-        """The command, from its start to the end of its permit; its exit code."""
+        """Run the command until it ends and its slot is given back; returns its exit code."""
         whole_terminal = sys.stdin.isatty() and sys.stdout.isatty() and self.terminal.is_ours()
         try:
             self.command.start(self.signals, self.terminal if whole_terminal else None)
@@ -110,29 +125,30 @@ class Inside:
         self.signals.news()
 
     def is_lost(self) -> bool:
-        """A ghost is told nothing, but who breaks its permit removes its file."""
+        """Has the permit been lost? A ghost is not notified, but `fairgate break` removes its occupancy file."""
         if self.ghost:
             lost = not self.held.path.exists()
             if lost:
-                complain(f"gate {self.options.gate}: the permit is lost: somebody broke it")
+                complain(f"gate {self.options.gate}: the permit is lost: it was revoked by fairgate break")
             return lost
         if self.permit.lost:
-            self.held.path.unlink(missing_ok=True)  # whatever goes on is outside
+            self.held.path.unlink(missing_ok=True)  # processes that keep running no longer occupy the slot
         return self.permit.lost.is_set()
 
     def before_stop(self) -> None:
         if can_detach(self.permit.engine):
             self.stay()
         else:
-            complain(f"gate {self.options.gate} may stand still until this is continued: fg")
+            complain(f"gate {self.options.gate} may block until this job is continued (fg)")
 
     def stay(self) -> None:
+        """Leave the peers but keep the slot, as a ghost."""
         if not self.ghost:
             self.ghost = True
             detach(self.permit.engine, self.permit.gate, self.permit.ticket)
 
     def leave(self) -> None:
-        """The slot is free, unless something that the command started is still there."""
+        """Free the slot, or leave it to processes that the command started and that are still running."""
         os.close(self.held.file)
         if not can_detach(self.permit.engine):
             self.outlast()
@@ -142,7 +158,7 @@ class Inside:
             self.stay()
 
     def outlast(self) -> None:
-        """Until it is gone: between hosts nobody else would keep the slot for it."""
+        """Wait for all processes of the command to end: in a cluster no other peer would keep the slot for them."""
         while not self.is_lost() and occupancy.read(self.held.path) is not None:
             self.signals.wait(LOOK_SECONDS)
             for signum in self.signals.take():
@@ -151,12 +167,12 @@ class Inside:
 
 
 def why_not_run(word: str) -> int:
-    """Before we wait for long: its exit code if it cannot be run, else 0."""
+    """The exit code if `word` cannot be run, else 0. Checked before the wait for the gate, which may be long."""
     if shutil.which(word) is not None:
         return 0
     if shutil.which(word, os.F_OK) is None:
-        return cannot_run(word, FileNotFoundError(2, "there is no such command"))
-    return cannot_run(word, PermissionError(13, "it may not be executed"))
+        return cannot_run(word, FileNotFoundError(2, "command not found"))
+    return cannot_run(word, PermissionError(13, "it is not executable"))
 
 
 def cannot_run(word: str, wrong: OSError) -> int:

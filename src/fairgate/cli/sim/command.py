@@ -1,4 +1,4 @@
-"""`fairgate sim`: simulate a protocol, and say what it cost and whom it was fair to."""
+"""`fairgate sim`: simulate a protocol and report its waits, fairness, messages and violations."""
 
 import json
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from fairgate.sim.run import simulate
 from fairgate.sim.summary import Result
 from fairgate.sim.trials import combine, run_trials
 
-LONGEST = 1e9  # seconds, simulated. The clock of a run has 63 bits of nanoseconds: nine times as much.
+LONGEST = 1e9  # simulated seconds, a ninth of what the clock (63 bits of nanoseconds) can count
 ALWAYS = ("entries", "events", "wait_mean", "wait_max", "spread", "messages_per_entry", "max_inside", "overtakes")
 DEFAULT = Config()
 SIMULATED = {  # --overlay -> layer
@@ -72,43 +72,53 @@ def sim_command(
     journal: args.Journal = None,
     as_json: shared.Json = False,
 ) -> int:
-    """Simulate a protocol: waits, fairness, messages, and whether anything went wrong. Times are in seconds.
+    r"""Simulate a protocol and report waits, fairness, messages and violations.
 
-    [bold]The law of a full gate[/bold]: all always want in, so each waits N/k x (stay + hop) - stay seconds: 357 here
+    All times are in seconds of simulated time. The exit status is 1 if a
+    property was violated.
+
+    [bold]Saturated gate[/bold]: every node always wants to enter, so each waits
+    N/k x (cs + latency) - cs = 357 seconds
 
         fairgate sim fair_k --nodes 100 --k 3 --rate 100 --cs 10 --warmup 20
 
-    [bold]Fair or not[/bold]: the same load; compare the spread, which is the longest wait less the mean
+    [bold]Fair and unfair protocols[/bold]: under the same load, compare the spread,
+    which is the longest wait minus the mean
 
         fairgate sim fair_k --rate 0.5
 
         fairgate sim bv95 --rate 0.5
 
-    [bold]Crashes[/bold]: one protocol goes on without the dead, the other waits for them for ever
+    [bold]Crashes[/bold]: raymond_fd goes on without the crashed nodes, raymond waits
+    for them forever
 
         fairgate sim raymond_fd --nodes 20 --faults 'crash:*3@100+50'
 
         fairgate sim raymond --nodes 20 --faults 'crash:*3@100+50'
 
-    [bold]A lossy network[/bold], and the channel that makes up for it
+    [bold]Lossy network[/bold], with a reliable channel that makes up for the losses
 
         fairgate sim fair_k --nodes 20 --faults loss:0.05,dup:0.02 --channel
 
-    [bold]A wide area network[/bold], ten runs at once, for a program to read
+    [bold]Wide area network[/bold], ten runs in parallel, with JSON output
 
         fairgate sim fair_k --latency wan --trials 10 --json
 
-    [bold]On a DHT[/bold]: Sigma past its saturation, and many gates at once over Pastry
+    [bold]DHT[/bold]: Sigma beyond its saturation, and ten gates over Pastry
 
-        fairgate sim sigma --workload open --rate 8 --cs 0 --seconds 60 --warmup-seconds 20 --replicas 32 --quorum 24
-        --nodes 1000 --latency uniform:0,0.2
+        fairgate sim sigma --nodes 1000 --replicas 32 --quorum 24 \
+            --workload open --rate 8 --cs 0 --latency uniform:0,0.2 \
+            --seconds 60 --warmup-seconds 20
 
-        fairgate sim e2e --nodes 1000 --resources 10 --replicas 10 --workload rounds --rounds 20 --requests 20
-        --per-resource --latency 0.1
+        fairgate sim e2e --nodes 1000 --resources 10 --replicas 10 \
+            --overlay pastry --latency 0.1 --workload rounds --rounds 20 \
+            --requests 20 --per-resource
 
-    [bold]On a ring that learns[/bold]: 40 nodes join one by one, then two of them crash while all go on asking
+    [bold]Living overlay[/bold]: 40 nodes join one by one, then two of them crash
+    while all others go on making requests
 
-        fairgate sim sigma --nodes 40 --overlay living-chord --requests 5 --cs 1 --latency 0.1 --faults 'crash:*2@20+30'
+        fairgate sim sigma --nodes 40 --overlay living-chord --requests 5 \
+            --cs 1 --latency 0.1 --faults 'crash:*2@20+30'
     """
     found = find_protocol(protocol)
     stack = (*overlay_layer(found, overlay), *(("channel",) if channel else ()))
@@ -116,7 +126,7 @@ def sim_command(
     check_dht(found, {**asked_for, "overlay": overlay, "resources": resources if resources != 1 else None})
     share, patience = read_give_up(give_up) if give_up is not None else (DEFAULT.give_up, DEFAULT.give_up_after)
     if askers is not None and workload != "rounds":
-        raise BadInput("--askers is for --workload rounds")
+        raise BadInput("--askers needs --workload rounds")
     config = Config(
         protocol=found.about.name,
         nodes=nodes,
@@ -165,19 +175,22 @@ def overlay_layer(protocol: type[Mutex], name: str | None) -> tuple[str, ...]:
 
 
 def check_dht(protocol: type[Mutex], asked_for: dict[str, Any]) -> None:
-    """What only makes sense on a DHT."""
+    """Raises BadInput if an option for DHTs was given and the protocol does not run on one, or not with this value."""
     given = [name for name, value in asked_for.items() if value is not None]
     if given and not issubclass(protocol, Routed):
-        raise BadInput(f"--{given[0]} is for protocols on a DHT such as sigma: {protocol.about.name} is none")
+        raise BadInput(f"--{given[0]} is only for protocols on a DHT, such as sigma; {protocol.about.name} is not one")
     kinds = protocol.about.options.get("responses", ())
     if "responses" in given and not kinds:
-        raise BadInput(f"--responses is for sigma and strawman: {protocol.about.name} always answers directly")
+        raise BadInput(f"--responses is only for sigma and strawman; {protocol.about.name} always answers directly")
     if "responses" in given and asked_for["responses"] not in kinds:
         raise BadInput(f"--responses must be {' or '.join(kinds)}, not {asked_for['responses']!r}")
 
 
 def default_k(protocol: type[Mutex], nodes: int) -> int:
-    """On a DHT one, as in the papers: more winners come from a smaller quorum, and that must be meant."""
+    """k if --k is not given: 3 (or fewer nodes), and 1 on a DHT as in the papers.
+
+    On a DHT a larger k means a smaller quorum, so it has to be asked for.
+    """
     one = issubclass(protocol, Routed) or not protocol.about.many
     return 1 if one else max(1, min(DEFAULT.k, nodes))
 
@@ -188,15 +201,16 @@ def check_trials(trials: int, workers: int | None, journal: str | None) -> None:
     if workers is not None and workers < 1:
         raise BadInput(f"--workers must be at least 1, not {workers}")
     if trials > 1 and journal is not None:
-        raise BadInput("--journal is of one run: leave out --trials, and pick the run by its --seed")
+        raise BadInput("--journal records a single run: leave out --trials, and choose the run by --seed")
 
 
 def check_config(config: Config, protocol: type[Mutex]) -> None:
-    """What can be known before the run: one node is made, since only its protocol knows what an option may be."""
+    """Raises BadInput for what can be found before the run. One node is made, because only its constructor can check
+    the values of protocol options."""
     check(config, protocol)
     turn = (config.cs + longest_hop(config.latency)) / config.k
     if config.total * turn + config.requests / config.rate > LONGEST:
-        raise BadInput("such a run would last more than 30 years: use fewer --requests, or shorter times")
+        raise BadInput("the run would last more than 30 years of simulated time: use fewer --requests or shorter times")
     try:
         make_node(config.protocol, config.stack)(
             0, Setup(tuple(range(config.nodes)), config.k, options=config.options), Outbox()
@@ -206,7 +220,7 @@ def check_config(config: Config, protocol: type[Mutex]) -> None:
 
 
 def longest_hop(latency: str) -> float:
-    """Of a constant or uniform latency; the others cannot be long."""
+    """Seconds, for a constant or uniform latency; 0 for the others, which are never long."""
     try:
         return float(latency.removeprefix("uniform:").rpartition(",")[2])
     except ValueError:
@@ -214,7 +228,7 @@ def longest_hop(latency: str) -> float:
 
 
 def fault_notes(config: Config, protocol: type[Mutex]) -> list[str]:
-    """One for every kind of fault that is too much for this protocol."""
+    """One warning for each kind of fault that the protocol does not survive."""
     name, survives = config.protocol, protocol.about.survives
     carried = ("loss", "duplication") if "channel" in config.stack else ()
     leased = bool(config.options.get("lease"))
@@ -224,14 +238,16 @@ def fault_notes(config: Config, protocol: type[Mutex]) -> list[str]:
         if kind in survives or kind in carried or (leased and f"{kind} with leases" in survives):
             continue
         if f"{kind} with leases" in survives:
-            notes.append(f"{name} survives {kind} with leases alone: expect it to stop, or give it --option lease=10s")
+            notes.append(
+                f"{name} survives {kind} faults only with leases: add --option lease=10s, or expect the run to stop"
+            )
         elif limited:
-            notes.append(f"{name} survives {limited[0]}, and no other {kind}")
+            notes.append(f"{name} survives {limited[0]}, but no other {kind}")
         elif kind in {"loss", "duplication"}:
             outcome = "stop" if kind == "loss" else "go wrong"
-            notes.append(f"{name} does not survive {kind}: expect it to {outcome}, or carry it with --channel")
+            notes.append(f"{name} does not survive {kind} faults: add --channel, or expect the run to {outcome}")
         else:
-            notes.append(f"{name} does not survive {kind}: expect it to stop")
+            notes.append(f"{name} does not survive {kind} faults: expect the run to stop")
     return notes
 
 
@@ -257,17 +273,17 @@ def many(config: Config, trials: int, workers: int, as_json: bool) -> int:
     elif results:
         stdout().print(trials_table(results, combined), "", verdict(results, config, interrupted), sep="\n")
     else:
-        warn("interrupted before the first trial was over")
+        warn("interrupted before the first trial ended")
     return exit_code(results, interrupted)
 
 
 @contextmanager
 def errors_explained(journal: str | None) -> Iterator[None]:
-    """What only the run itself can find out about its input."""
+    """Turns errors that only the run itself can detect in its input into BadInput."""
     try:
         yield
     except OverflowError as wrong:
-        raise BadInput("a time is too far away: the clock of a run ends after 292 years") from wrong
+        raise BadInput("a time is too large: the clock of a run ends after 292 years") from wrong
     except OSError as wrong:
         if journal is None or isinstance(wrong, BrokenPipeError):
             raise
@@ -275,7 +291,7 @@ def errors_explained(journal: str | None) -> Iterator[None]:
 
 
 def nothing(config: Config) -> dict[str, Any]:
-    """What programs get when no trial was over."""
+    """The JSON object for a run that was interrupted before its first trial ended."""
     known = {"protocol": config.protocol, "nodes": config.nodes, "k": config.k, "seed": config.seed}
     return known | dict.fromkeys(ALWAYS) | {"violations": 0, "seconds": 0.0, "trials": []}
 

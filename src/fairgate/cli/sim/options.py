@@ -1,18 +1,19 @@
-"""The options of `fairgate sim`, each with the sentence that explains it."""
+"""The options of `fairgate sim` and their help texts."""
 
 from typing import Annotated
 
 from fairgate.cli.options import GATE, NETWORK, OUTPUT, RUN, option
 
-LOAD = "The load"
-DHT = "On a DHT (sigma, strawman, e2e, non_e2e)"
+LOAD = "Load"
+DHT = "Protocols on a DHT (sigma, strawman, e2e, non_e2e)"
 
-Nodes = Annotated[int, option(GATE, "How many nodes want to go through the gate, as in --nodes 1000.", metavar="N")]
+Nodes = Annotated[int, option(GATE, "Number of nodes that share the gate.", metavar="N")]
 K = Annotated[
     int | None,
     option(
         GATE,
-        "How many may be inside at a time: 3 if left out, or 1 for a protocol that allows no more or stands on a DHT.",
+        "Number of nodes that may be inside at a time. Default: 3, or 1 if the protocol allows no more or runs on a"
+        " DHT.",
         metavar="K",
         shown=False,
     ),
@@ -21,7 +22,8 @@ Channel = Annotated[
     bool,
     option(
         GATE,
-        "Carry the protocol by numbered, acknowledged, resent messages, so that a lossy network does not stop it.",
+        "Send messages over a reliable channel (numbered, acknowledged, resent), which makes up for lost and duplicated"
+        " messages.",
         name="--channel",
     ),
 ]
@@ -29,74 +31,101 @@ Workload = Annotated[
     str,
     option(
         LOAD,
-        "Who asks when. closed: each node thinks, asks, enters, leaves, thinks. open: requests come to each node"
-        " whatever became of the earlier ones. rounds: some nodes ask at once, and again when all are through.",
-        metavar="closed|open|rounds",
+        "When nodes make requests:\n\n"
+        "closed: each node thinks, requests, enters, leaves, and thinks again.\n\n"
+        "open: requests arrive at each node at random, even while its earlier ones still wait.\n\n"
+        "rounds: --askers random nodes request at the same time; the next round begins when all of them have left.",
+        metavar="NAME",
     ),
 ]
 Rate = Annotated[
-    float, option(LOAD, "Requests a second of each node: it thinks 1/rate seconds, on average.", metavar="R")
+    float,
+    option(
+        LOAD,
+        "Requests per second of each node. With --workload closed, a node thinks 1/R seconds on average.",
+        metavar="R",
+    ),
 ]
-Cs = Annotated[float, option(LOAD, "Seconds that a node stays inside, as in --cs 0.5.", metavar="SECONDS")]
+Cs = Annotated[float, option(LOAD, "Time that a node stays inside (in its critical section).", metavar="SECONDS")]
 ExponentialCs = Annotated[
     bool,
-    option(LOAD, "Draw each stay inside from an exponential distribution with mean --cs.", name="--exponential-cs"),
+    option(LOAD, "Draw each stay from an exponential distribution with mean --cs.", name="--exponential-cs"),
 ]
 Requests = Annotated[
     int,
     option(
         LOAD,
-        "Requests that each node makes; in rounds the number of rounds, or with --rounds the requests of a round.",
+        "Requests per node. With --workload rounds: the number of rounds; with --rounds too: the requests per round.",
         metavar="N",
     ),
 ]
-Warmup = Annotated[
-    int, option(LOAD, "Leave the first so many requests of each node out of the waits, as in --warmup 20.", metavar="N")
-]
+Warmup = Annotated[int, option(LOAD, "Leave the first N requests of each node out of the wait times.", metavar="N")]
 Seconds = Annotated[
     float,
     option(
         LOAD,
-        "End after so many seconds, whoever waits then. With --workload open, --rate is then of all nodes together and"
-        " each request comes to a node that is idle.",
+        "End the run after this much simulated time, even if requests still wait; 0: when all requests are done. With"
+        " --workload open, --rate is then the rate of all nodes together, and each request goes to an idle node.",
         metavar="SECONDS",
     ),
 ]
-WarmupSeconds = Annotated[
-    float, option(LOAD, "Leave the first so many of --seconds out of what is measured.", metavar="SECONDS")
-]
+WarmupSeconds = Annotated[float, option(LOAD, "Start measuring after this much of --seconds.", metavar="SECONDS")]
 Rounds = Annotated[
     int,
     option(
         LOAD,
-        "With --workload rounds: so many rounds that begin at set times. In each, --requests are made, a node that is"
-        " inside leaves with a chance of one half, and --churn nodes come or go.",
+        "With --workload rounds: run N rounds that begin at fixed times (see --round-seconds). In each round --requests"
+        " are made, every node that is inside leaves one gate with probability 1/2, and --churn nodes join or leave."
+        " 0: a round begins when the one before is done.",
         metavar="N",
     ),
 ]
 RoundSeconds = Annotated[
-    float, option(LOAD, "How long one of --rounds is; 100 times the longest latency if left out.", metavar="SECONDS")
+    float, option(LOAD, "Length of one of --rounds; 0: 100 times the longest latency.", metavar="SECONDS")
 ]
 PerResource = Annotated[
-    bool, option(LOAD, "Make --requests in each of --rounds for each resource, not in all.", name="--per-resource")
+    bool,
+    option(
+        LOAD,
+        "With --rounds: make --requests per round for each resource, not for all resources together.",
+        name="--per-resource",
+    ),
 ]
 Requesters = Annotated[
-    int, option(LOAD, "Only so many nodes ask in --rounds, and those are never churned; 0: all ask.", metavar="N")
+    int,
+    option(
+        LOAD,
+        "With --rounds: only N nodes make requests, and --churn never replaces these; 0: all nodes do.",
+        metavar="N",
+    ),
 ]
-Churn = Annotated[int, option(LOAD, "Nodes that come or go in each of --rounds, half of each.", metavar="N")]
-Resources = Annotated[int, option(DHT, "So many gates at once; every node may ask for each of them.", metavar="R")]
+Churn = Annotated[
+    int,
+    option(
+        LOAD,
+        "With --rounds: number of nodes that join or leave per round, half of them each (an even number).",
+        metavar="N",
+    ),
+]
+Resources = Annotated[int, option(DHT, "Number of gates; every node may request each of them.", metavar="R")]
 Replicas = Annotated[
-    int | None, option(DHT, "Replicas of each gate, whose votes let one in.", metavar="N", shown=False)
+    int | None, option(DHT, "Replicas per gate, which vote on who enters. Default: 2k+1.", metavar="N", shown=False)
 ]
 Quorum = Annotated[
     int | None,
-    option(DHT, "Votes that are needed: a majority of the replicas if left out.", metavar="M", shown=False),
+    option(
+        DHT,
+        "Votes needed to enter. Default: more than N/(k+1) of the N replicas, so a majority for k = 1.",
+        metavar="M",
+        shown=False,
+    ),
 ]
 Responses = Annotated[
     str | None,
     option(
         DHT,
-        "How a replica's answer comes back to its client: straight, or hop by hop as it came.",
+        "How a replica's answer returns to the client: directly, or routed hop by hop. Default: direct. Only for sigma"
+        " and strawman.",
         metavar="direct|routed",
         shown=False,
     ),
@@ -105,27 +134,36 @@ OverlayName = Annotated[
     str | None,
     option(
         DHT,
-        "What routes the messages: full (everybody knows everybody); chord or pastry at rest; or living-chord and"
-        " living-pastry, rings that all nodes join by messages first, and that find out who is gone. The work, and the"
-        " times of --faults and --seconds, begin when such a ring is whole; who goes by --churn leaves in good order.",
+        "Network that routes messages by key:\n\n"
+        "full: every node knows all others (default).\n\n"
+        "chord, pastry: a ring whose routing tables are always correct.\n\n"
+        "living-chord, living-pastry: a ring that all nodes first join by messages, and that finds out by itself which"
+        " nodes are gone. Requests, and the times of --faults and --seconds, start when the ring is complete. Nodes"
+        " that --churn removes leave such a ring gracefully.",
         name="--overlay",
-        metavar="full|chord|pastry|living-chord|living-pastry",
+        metavar="NAME",
         shown=False,
     ),
 ]
 ReplicaLife = Annotated[
     float,
-    option(DHT, "Every replica loses its memory after so many seconds on average; 0: never.", metavar="SECONDS"),
+    option(DHT, "Mean time after which a replica loses its memory; 0: never.", metavar="SECONDS"),
 ]
 Askers = Annotated[
     int | None,
-    option(LOAD, "How many nodes ask in each round of --workload rounds: 20 if left out.", metavar="N", shown=False),
+    option(
+        LOAD,
+        "With --workload rounds: number of nodes that make a request in each round. Default: 20.",
+        metavar="N",
+        shown=False,
+    ),
 ]
 GiveUp = Annotated[
     str | None,
     option(
         LOAD,
-        "Let this share of the requests be cancelled if they wait too long: 0.2:30 is a fifth, after 30 s on average.",
+        "Cancel requests that wait too long. 0.2:30 means that a fifth of the requests have limited patience, 30 s on"
+        " average.",
         metavar="SHARE:SECONDS",
     ),
 ]
@@ -133,28 +171,40 @@ Latency = Annotated[
     str,
     option(
         NETWORK,
-        "How long a message takes: 1 (seconds), uniform:0.02,0.18, wan (places spread over a plane), or a file with a"
-        " matrix of round trips.",
-        metavar="TIME|wan|FILE",
+        "One-way delay of a message:\n\n"
+        "0.1: always 0.1 seconds.\n\n"
+        "uniform:0.02,0.18: random, between 0.02 and 0.18 seconds.\n\n"
+        "wan: a synthetic wide area network; the delay depends on the distance between the nodes.\n\n"
+        "FILE: a matrix of measured round-trip times.",
+        metavar="MODEL",
     ),
 ]
 Faults = Annotated[
     str,
     option(
         NETWORK,
-        "What goes wrong, separated by commas: crash:3@100 (node 3, at 100 s), crash:*5@100+50 (five, one every 50 s),"
-        " reset:3@100+10, loss:0.05, dup:0.01, reorder:0.2, partition:0-4/5-9@60+30, detect:2, trust:1, doubt:0.1.",
-        metavar="TEXT",
+        "Faults, separated by commas; times in seconds:\n\n"
+        "crash:3@100: node 3 stops forever at 100 s.\n\n"
+        "crash:*5@100+50: five random nodes stop, one every 50 s from 100 s on.\n\n"
+        "reset:3@100+10: node 3 loses its memory at 100 s and restarts 10 s later.\n\n"
+        "loss:0.05, dup:0.01: this share of the messages is lost, or arrives twice.\n\n"
+        "reorder:0.2: this share takes up to ten times as long.\n\n"
+        "partition:0-4/5-9@60+30: the two groups cannot reach each other from 60 s on, for 30 s.\n\n"
+        "detect:2, trust:1, doubt:0.1: failure detectors notice a crash after 2 s, trust each peer within 1 s of the"
+        " start, and wrongly suspect this share of the peers at first.",
+        metavar="FAULT,...",
     ),
 ]
-Seed = Annotated[int, option(RUN, "The same seed gives the same run, event by event.", metavar="N")]
-Trials = Annotated[int, option(RUN, "So many runs, with the seeds SEED, SEED+1, ... , and their means.", metavar="N")]
+Seed = Annotated[int, option(RUN, "Seed of all random choices: the same seed gives exactly the same run.", metavar="N")]
+Trials = Annotated[
+    int, option(RUN, "Number of runs, with the seeds SEED, SEED+1, ...; prints their means.", metavar="N")
+]
 Workers = Annotated[
     int | None,
     option(
         RUN,
-        "Processes that run trials, or of one trial with --rounds the gates on a settled ring: one a processor if left"
-        " out. What comes out does not depend on it.",
+        "Number of worker processes. They share the trials, or the gates of a single run with --rounds (not on a"
+        " living- overlay). Default: one per processor. The results do not depend on it.",
         metavar="N",
         shown=False,
     ),
@@ -162,10 +212,16 @@ Workers = Annotated[
 NoCheck = Annotated[
     bool,
     option(
-        RUN, "Do not check that at most k are inside, that nobody starves, that tokens stay as many.", name="--no-check"
+        RUN,
+        "Do not check the run for violations (more than k inside, a node that starves, a token lost or duplicated).",
+        name="--no-check",
     ),
 ]
 Journal = Annotated[
     str | None,
-    option(OUTPUT, "Write every step to this file, for `fairgate replay`: long, and slower.", metavar="FILE"),
+    option(
+        OUTPUT,
+        "Write every step to FILE, for `fairgate replay`. The file gets large, and the run slower.",
+        metavar="FILE",
+    ),
 ]

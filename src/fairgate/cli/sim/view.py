@@ -1,4 +1,4 @@
-"""What came out of runs, as tables: what was measured, how much, and what that means."""
+"""Tables of simulation results: each measure with its value and its meaning, and the verdict below them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -33,60 +33,60 @@ Row = tuple[str, str, str]
 
 
 def waits(result: Result) -> Iterable[Row]:
-    yield "mean wait", seconds(result.wait_mean), "from asking to entering"
-    yield "p50", seconds(result.wait_p50), "half of the requests waited no longer"
-    yield "p90", seconds(result.wait_p90), "nine of ten"
-    yield "p99", seconds(result.wait_p99), "99 of 100"
+    yield "mean wait", seconds(result.wait_mean), "from request to entry"
+    yield "p50", seconds(result.wait_p50), "half of the requests waited at most this long"
+    yield "p90", seconds(result.wait_p90), "nine of ten requests"
+    yield "p99", seconds(result.wait_p99), "99 of 100 requests"
     yield "longest wait", seconds(result.wait_max), "of all requests"
-    yield "  of a node, median", seconds(result.node_max_median), "each node's longest wait: the middle one"
-    yield "  of a node, p90", seconds(result.node_max_p90), "nine of ten nodes never waited longer"
+    yield "  per node, median", seconds(result.node_max_median), "half of the nodes never waited longer"
+    yield "  per node, p90", seconds(result.node_max_p90), "nine of ten nodes never waited longer"
 
 
 def fairness(result: Result) -> Iterable[Row]:
-    yield "spread", seconds(result.spread), "longest wait less the mean: small is fair"
+    yield "spread", seconds(result.spread), "longest wait minus the mean: small means fair"
     yield "overtakes", number(result.overtakes), overtaking(result)
 
 
 def overtaking(result: Result) -> str:
     if not result.overtakes:
-        return "nobody came in before one who had asked earlier"
+        return "no node entered before one that had asked earlier"
     most, times = number(result.max_displacement), number(result.max_overtaken)
-    return f"an entry passed {most} earlier requests at most, a request was passed {times} times at most"
+    return f"an entry overtook at most {most} earlier requests; a request was overtaken at most {times} times"
 
 
 def gate(result: Result) -> Iterable[Row]:
     yield "entries", number(result.entries), f"in {seconds(result.simulated)} of simulated time"
-    yield "entries a second", number(result.throughput), "after the warm-up"
+    yield "entries per second", number(result.throughput), "after the warm-up"
     if result.backlog:
-        yield "backlog", number(result.backlog), "requests that waited when the run ended"
-    yield "most inside", f"{result.max_inside} of {result.k}", "at a time"
+        yield "backlog", number(result.backlog), "requests still waiting when the run ended"
+    yield "most inside", f"{result.max_inside} of {result.k}", "at the same time"
     yield "permits in use", f"{number(result.units_mean)} of {result.k}", "on average"
     if result.cancelled:
-        yield "cancelled", number(result.cancelled), "requests that gave up waiting"
+        yield "cancelled", number(result.cancelled), "requests that gave up while waiting"
     if result.lost:
         yield "lost", number(result.lost), "permits that ended before their holder left"
 
 
 def messages(result: Result) -> Iterable[Row]:
     entries = max(1, result.entries)
-    yield "messages an entry", number(result.messages_per_entry), "of all kinds"
+    yield "messages per entry", number(result.messages_per_entry), "of all kinds"
     for kind, count in sorted(result.messages.items(), key=lambda item: -item[1]):
         yield f"  {kind}", number(count / entries), f"{number(count)} in all"
     if result.hops > sum(result.messages.values()):
-        yield "hops an entry", number(result.hops / entries), f"{number(result.hops)} in all"
-    load = f"messages received, on average; p90 {number(result.load['p90'])}, {number(result.load_max)} at most"
-    yield "load of a node", number(result.load_mean), load
+        yield "hops per entry", number(result.hops / entries), f"{number(result.hops)} in all"
+    load = f"messages received, on average; p90 {number(result.load['p90'])}, at most {number(result.load_max)}"
+    yield "load per node", number(result.load_mean), load
 
 
 def run(result: Result) -> Iterable[Row]:
     yield "events", number(result.events), f"in {seconds(result.seconds)}: {speed(result)}"
     for mark, count in result.marks.items():
-        yield "  noted", number(count), mark
+        yield "  mark", number(count), mark
 
 
 def speed(result: Result) -> str:
     rate = result.events / max(result.seconds, 1e-9)
-    return f"{rate / 1e6:.1f} million a second, {kind_of_build()}"
+    return f"{rate / 1e6:.1f} million per second, {kind_of_build()}"
 
 
 Measure = tuple[str, Callable[[Result], float], Callable[[float], str]]
@@ -94,12 +94,12 @@ TRIAL_MEASURES: tuple[Measure, ...] = (
     ("mean wait", lambda result: result.wait_mean, seconds),
     ("p99", lambda result: result.wait_p99, seconds),
     ("longest wait", lambda result: result.wait_max, seconds),
-    ("  of a node, median", lambda result: result.node_max_median, seconds),
-    ("  of a node, p90", lambda result: result.node_max_p90, seconds),
+    ("  per node, median", lambda result: result.node_max_median, seconds),
+    ("  per node, p90", lambda result: result.node_max_p90, seconds),
     ("spread", lambda result: result.spread, seconds),
     ("overtakes", lambda result: result.overtakes, number),
-    ("messages an entry", lambda result: result.messages_per_entry, number),
-    ("load of a node", lambda result: result.load_mean, number),
+    ("messages per entry", lambda result: result.messages_per_entry, number),
+    ("load per node", lambda result: result.load_mean, number),
     ("permits in use", lambda result: result.units_mean, number),
     ("most inside", lambda result: result.max_inside, number),
 )
@@ -109,7 +109,7 @@ def trials_table(results: Sequence[Result], combined: dict[str, Any]) -> Group:
     first, last = results[0], results[-1]
     seeds = f"{len(results)} trials, seeds {first.seed} to {last.seed}"
     table = plain_table(f"{first.protocol}: {counted(first.nodes, 'node')}, k = {first.k}, {seeds}")
-    for name in ("measure", "mean", "least", "most"):
+    for name in ("measure", "mean", "minimum", "maximum"):
         table.add_column(name, justify="left" if name == "measure" else "right", no_wrap=True)
     for name, measure, shown in TRIAL_MEASURES:
         values = [measure(result) for result in results]
@@ -120,7 +120,7 @@ def trials_table(results: Sequence[Result], combined: dict[str, Any]) -> Group:
 
 
 def verdict(results: Sequence[Result], config: Config, interrupted: bool = False) -> Text:
-    """Green or red; and yellow where nothing can be said."""
+    """The last line: green if no property was violated, red if one was, yellow if none was checked."""
     until = " until it was interrupted" if interrupted or any(result.interrupted for result in results) else ""
     broken = [words for result in results for words in result.broken]
     count = sum(result.violations for result in results)
@@ -132,7 +132,7 @@ def verdict(results: Sequence[Result], config: Config, interrupted: bool = False
         return Text(f"not checked{until}", style="yellow")
     kept = [f"at most {config.k} inside"]
     if find_protocol(config.protocol).about.slots:
-        kept.append("fences rose" if config.stack else "fences rose, no token was lost or doubled")
+        kept.append("fences rose" if config.stack else "fences rose, no token was lost or duplicated")
     if not until and not config.seconds and not config.rounds:
         kept.append("nobody was left waiting")
     return Text(f"no violation{until}: {', '.join(kept)}", style="bold green")

@@ -1,1 +1,1 @@
-"""`fairgate swarm`: very many random small simulations."""
+"""`fairgate swarm`: many small random simulations of one protocol."""

@@ -1,4 +1,4 @@
-"""`fairgate swarm`: very many random small runs of one protocol, and the smallest one that fails."""
+"""`fairgate swarm`: many small random simulations of one protocol, and the smallest run that fails."""
 
 import io
 import json
@@ -30,29 +30,37 @@ RUNS = 1000
 Runs = Annotated[
     int | None,
     args.option(
-        args.RUN, "So many runs: 1000 if neither this nor --minutes is given.", name="--runs", metavar="N", shown=False
+        args.RUN,
+        "Stop after N runs. Default: 1000, or no limit if --minutes is given.",
+        name="--runs",
+        metavar="N",
+        shown=False,
     ),
 ]
 Minutes = Annotated[
     float | None,
-    args.option(args.RUN, "Runs for so long; with --runs, whichever ends first.", name="--minutes", metavar="M"),
+    args.option(args.RUN, "Stop after M minutes, or after --runs if that is earlier.", name="--minutes", metavar="M"),
 ]
-Seed = Annotated[int, args.option(args.RUN, "The same seed gives the same runs, one by one.", metavar="N")]
+Seed = Annotated[
+    int, args.option(args.RUN, "Seed of all random choices: the same seed gives the same runs.", metavar="N")
+]
 Workers = Annotated[
     int | None,
-    args.option(args.RUN, "Processes that run them: one a processor if left out.", metavar="N", shown=False),
+    args.option(args.RUN, "Number of worker processes. Default: one per processor.", metavar="N", shown=False),
 ]
 Journal = Annotated[
     str | None,
     args.option(
-        args.OUTPUT, "If a run fails, write every step of the smallest one to this file, for `fairgate replay`."
+        args.OUTPUT,
+        "If a run fails, write every step of the smallest failing run to FILE, for `fairgate replay`.",
+        metavar="FILE",
     ),
 ]
 
 
 @dataclass(frozen=True)
 class Minimal:
-    """The smallest failure, and the command that shows it, if one does."""
+    """The smallest failing run, and the command that reproduces it; None if no command does."""
 
     shrunk: Shrunk
     command: str | None
@@ -67,21 +75,24 @@ def swarm_command(
     journal: Journal = None,
     as_json: args.Json = False,
 ) -> int:
-    """Try a protocol in very many random small simulations, with all the faults it says it survives.
+    """Test a protocol in many small random simulations, with every fault it claims to survive.
 
-    Each run is held to every property at every event. If one fails, it is made as small as it can be and
-    still fail, and printed as the `fairgate sim` command that shows it. The marks are the odd branches that
-    a protocol points out in its source: those that no run came to are named.
+    All properties are checked after every event. If a run fails, it is shrunk
+    to the smallest run that still fails, and printed as a `fairgate sim`
+    command. The exit status is then 1.
 
-    [bold]A thousand runs[/bold]
+    The table lists the marks of the protocol: rare branches that it names in
+    its source. A mark that no run reached is shown as "never".
+
+    [bold]1000 runs[/bold]
 
         fairgate swarm fair_k
 
-    [bold]A paper to the letter[/bold], and what is wrong with it
+    [bold]The literal text of a paper[/bold], and what is wrong with it
 
         fairgate swarm raymond_fd_literal --runs 200
 
-    [bold]A night[/bold], with other runs than last night's
+    [bold]Overnight[/bold]: 8 hours, with another seed than last night
 
         fairgate swarm raymond_fd --minutes 480 --seed 2
     """
@@ -98,7 +109,7 @@ def swarm_command(
         )
     try:
         minimal = smallest(report, journal)
-    except KeyboardInterrupt:  # what was found is worth more than how small it can be
+    except KeyboardInterrupt:  # report what was found, even if it is not shrunk
         report.interrupted, minimal = True, None
     if as_json:
         print(json.dumps(as_object(report, minimal)))
@@ -111,7 +122,7 @@ def read_limits(runs: int | None, minutes: float | None) -> Limits:
     if runs is not None and runs < 1:
         raise BadInput(f"--runs must be at least 1, not {runs}")
     if minutes is not None and not (minutes > 0 and math.isfinite(minutes)):
-        raise BadInput(f"--minutes must be above 0, not {minutes:g}")
+        raise BadInput(f"--minutes must be more than 0, not {minutes:g}")
     if minutes is None:
         return Limits(RUNS if runs is None else runs)
     return Limits(runs, 60.0 * minutes)
@@ -122,15 +133,15 @@ def total(limits: Limits) -> int:
 
 
 def check_rest(workers: int | None, journal: str | None) -> None:
-    """What would be a pity to find out after a night."""
+    """Raises BadInput for errors that should not surface only at the end of a long run."""
     if workers is not None and workers < 1:
         raise BadInput(f"--workers must be at least 1, not {workers}")
     if journal is not None and not Path(journal).absolute().parent.is_dir():
-        raise BadInput(f"cannot write the journal {journal}: there is no such directory")
+        raise BadInput(f"cannot write the journal {journal}: its directory does not exist")
 
 
 def smallest(report: SwarmReport, journal: str | None) -> Minimal | None:
-    """Of the first run that failed."""
+    """The first failing run, shrunk; None if no run failed or Ctrl-C ended the swarm."""
     if not report.failures or report.interrupted:
         return None
     run, broken = report.failures[0]
@@ -148,12 +159,12 @@ def write_journal(config: Config, journal: str) -> None:
             simulate(config, journal=journal)
         except OSError:
             raise
-        except Exception:  # the run itself ends so, and its journal just before
+        except Exception:  # the failure itself: the journal ends right before it
             return
 
 
 def exit_code_of(config: Config) -> int:
-    """Of its command line, read and run just as a person's would be."""
+    """The exit code of `fairgate sim` for this configuration, parsed and run like a user's command line."""
     app = typer.Typer(add_completion=False)
     app.command()(sim_command)
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
@@ -161,7 +172,7 @@ def exit_code_of(config: Config) -> int:
             code: int | None = app(args=sim_arguments(config), standalone_mode=False)
         except BadInput:
             return 2
-        except Exception:  # the interpreter ends with a traceback and this code
+        except Exception:  # as a script, this would end with a traceback and exit code 1
             return 1
     return code or 0
 
@@ -186,19 +197,20 @@ def show(report: SwarmReport, minimal: Minimal | None) -> None:
     console.print(marks_table(report), "", verdict(report), sep="\n")
     if minimal is not None:
         shrunk = minimal.shrunk
-        console.print(f"\nThe smallest that fails so, after {counted(shrunk.runs, 'run')} more: {shrunk.broken}")
+        console.print(f"\nSmallest run that fails, after {counted(shrunk.runs, 'run')} of shrinking: {shrunk.broken}")
         console.print(Text(f"  {minimal.command or unseen(shrunk)}", style="cyan"), soft_wrap=True)
 
 
 def unseen(shrunk: Shrunk) -> str:
-    why = "but not as the command has it" if shrunk.plain else "seen only where tokens are counted at every event"
+    """The nearest command line, and why it does not reproduce the failure."""
+    why = "does not fail as a command" if shrunk.plain else "fails only where all tokens are counted after every event"
     return f"{command_line_of(shrunk.config)}  ({why})"
 
 
 def marks_table(report: SwarmReport) -> Table:
     table = plain_table(f"{report.protocol}: {counted(report.runs, 'run')}, seed {report.seed}")
     table.add_column("mark")
-    table.add_column("met", justify="right", no_wrap=True)
+    table.add_column("reached", justify="right", no_wrap=True)
     for mark, hits in report.marks.items():
         table.add_row(mark, number(hits) if hits else "never", style=None if hits else "yellow")
     return table
@@ -210,4 +222,4 @@ def verdict(report: SwarmReport) -> Text:
     if not report.failures:
         return Text(f"no failure in {took}", style="bold green" if report.runs else "yellow")
     run, broken = report.failures[0]
-    return Text(f"{counted(len(report.failures), 'failure')} in {took}; the first, run {run}: {broken}", "bold red")
+    return Text(f"{counted(len(report.failures), 'failure')} in {took}; the first is run {run}: {broken}", "bold red")

@@ -1,4 +1,4 @@
-"""A configuration as the command line that simulates it."""
+"""Turns a configuration into the `fairgate sim` command line that runs it."""
 
 import shlex
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ DEFAULT = Config()
 
 
 def command_line_of(config: Config) -> str:
-    """`fairgate sim ...`, for a person to paste into a shell."""
+    """`fairgate sim ...`, quoted for a shell."""
     return shlex.join(["fairgate", "sim", *sim_arguments(config)])
 
 
 def sim_arguments(config: Config) -> list[str]:
-    """What says how large the run is stands there always, the rest only where it differs from the default."""
+    """Arguments of `fairgate sim`. The size of the run is always given, other options only if they differ."""
     words = [config.protocol]
     for name in ("nodes", "k", "requests", "rate", "cs", "latency", "seed"):
         words += [f"--{name}", plain(getattr(config, name))]
@@ -45,7 +45,7 @@ def unusual_arguments(config: Config) -> Iterator[str]:
 
 
 def plain(value: Any) -> str:
-    """The shortest text that is read back as just this value."""
+    """The shortest text that parses to exactly this value."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
