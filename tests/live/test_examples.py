@@ -43,7 +43,7 @@ def run(name: str, *words: str) -> str:
 
 
 def test_all_are_told_of() -> None:
-    for page in ("README.md", "docs/live.md"):
+    for page in ("README.md", "docs/recipes.md"):
         text = (EXAMPLES.parent / page).read_text(encoding="utf-8")
         missing = [one.name for one in EXAMPLES.iterdir() if one.suffix and f"examples/{one.name}" not in text]
         assert missing == [], page

@@ -1,4 +1,4 @@
-"""What a live peer stands on. docs/live.md is the map.
+"""What a live peer stands on. docs/live-internals.md is the map.
 
 codec       frames of plain values, to bytes and back
 connection  one open connection: greeting, batched writes, bounds
