@@ -322,7 +322,7 @@ def two_with_one_vote(protocol: type[E2E]) -> ManualNetwork:
     deliver(network, IAmWinner)
     network.release(REQ1)
     deliver(network, Release)
-    network.flight = []  # Req1's request to replica 0 and the RECALL stay in flight
+    network.flight = []  # Req1's request to replica 0 and the RECALL do not arrive in this run
     network.acquire(REQ3)
     deliver(network, Request, 6, 8)
     network.flight = [*late, *network.flight]

@@ -13,7 +13,7 @@ from fairgate.walks.stacks import over_channel
 
 S = 1_000_000_000
 LEASE = 10 * S
-HOLD = LEASE * 101 // 100  # how long the root waits, with the default drift of 1 %
+HOLD = LEASE * 101 // 100  # how long the root reserves a slot, with the default drift of 1 %
 TICK = S // 1000
 
 
