@@ -1,21 +1,23 @@
 /*
- * Fair-k for Spin, written from the paper's pseudo-code (section 3.2) alone: N nodes, K tokens, R requests
- * of each node. It shares no line with the Python, so that a mistake would have to be made twice.
+ * Fair-k for Spin: N nodes, K tokens, R requests per node. Written from the pseudo-code alone, section 3.2 of
+ * FK, "Fair K Mutual Exclusion Algorithm for Peer To Peer Systems" (Reddy, Mittal and Gupta). It shares no line
+ * with the Python code, so a mistake would have to be made twice to go unnoticed.
  *
- * A handler is one d_step: one transition. Messages wait in a bag for each node (sorted sends, any may come
- * next), so all of them can overtake each other.
+ * Each handler is one d_step, and so one transition. The messages for a node wait in a bag (sorted sends; any
+ * message may be received next), so all of them can overtake each other.
  *
- * Safety: after every handler at most K are inside, the tokens held and under way are K, the coordinators
- * held and under way are one. Ends: init waits for "nothing can move and everybody was served R times";
- * a run that stops otherwise leaves it there, which Spin reports as an invalid end state. Liveness: a second
- * search (pan -l; no state is marked as progress, so that every cycle is an error) shows that no run is
- * endless; finite runs without a bad end grant every request.
+ * Safety: after every handler at most K nodes are inside, K tokens are held or in flight, and exactly one
+ * coordinator's role is held or in flight. End states: init waits until nothing can move and every node was
+ * served R times. A run that stops in any other state leaves init waiting, which Spin reports as an invalid end
+ * state. Liveness: a second search (pan -l; no state is marked as progress, so every cycle is an error) shows
+ * that no run is endless. A finite run without an invalid end state grants every request.
  *
- * Not modelled: in_child_queue, which the procedures set but never read. A node that hands the coordinator's
- * place on also forgets its stale token_locations, which nobody reads before they are overwritten.
+ * Not modelled: in_child_queue, which the procedures set but never read. A node that hands over the
+ * coordinator's role also forgets its stale token_locations, which no node reads before they are overwritten.
  *
- * MUTANT breaks one line, to see the check fail: 1 child is not cleared in Release_CS; 2 the coordinator stays
- * one after handing on; 3 no path reversal in Process_Request; 4 a requester does not become a root.
+ * MUTANT breaks one line, to show that the check can fail. 1: Release_CS does not clear child. 2: the
+ * coordinator keeps its role when it hands it over. 3: no path reversal in Process_Request. 4: a requester does
+ * not become a root.
  */
 #ifndef N
 #define N 3
@@ -34,26 +36,26 @@
 #endif
 
 #define NIL 255
-#define ROOM (N + K + 2) /* of a bag; a full one would stop a d_step, which is an error too */
+#define ROOM (N + K + 2) /* capacity of a bag; a full bag would block a d_step, which Spin reports as an error */
 
 mtype = { REQUEST, CHILD, TOKEN };
 typedef Tails { byte at[K] };
 
-/* Table 1 of the paper, by node. */
+/* Table 1 of the paper, per node. */
 bool token_present[N], requesting_cs[N], is_coordinator[N];
 byte parent[N], next[N], child[N], counter_number[N];
 Tails token_locations[N];
 
-/* The network. Message_token_locations carries an array, so it has bags of its own. */
+/* The network. Message_token_locations carries an array, so it needs separate bags. */
 chan bag[N] = [ROOM] of { mtype, byte };
 chan locations[N] = [2] of { Tails, byte };
 
-/* The users: requests left, who is inside; and what the properties count. */
+/* The users (requests left, who is inside), and the counters that the properties use. */
 byte left[N];
 bool inside[N];
 byte grants, tokens_flying, coordinators_flying;
 
-hidden byte i, held, coordinators, busy; /* scratch, used within one step: not part of a state */
+hidden byte i, held, coordinators, busy; /* scratch variables within one step; not part of the state */
 
 inline Check() {
     held = 0; coordinators = 0; busy = 0;
@@ -78,7 +80,7 @@ inline Send_token(to) {
     token_present[me] = false;
 }
 
-/* What Process_Request and Process_Token_Locations share: r joins a queue and becomes the coordinator. */
+/* The common part of Process_Request and Process_Token_Locations: r joins a queue and becomes the coordinator. */
 inline Hand_on(r) {
     bag[token_locations[me].at[counter_number[me]]]!!CHILD, r;
     token_locations[me].at[counter_number[me]] = r;
@@ -143,7 +145,7 @@ inline Process_Token_Locations() {
     fi
 }
 
-/* A receive with ?? takes the first that matches; an alternative for each r lets any message come first. */
+/* ?? receives the first message that matches. One alternative per r therefore lets any message be received next. */
 #define ABOUT(r) \
     :: d_step { bag[me]??REQUEST, r -> Process_Request(r); Check() } \
     :: d_step { bag[me]??CHILD, r -> Process_Child(r); Check() }
@@ -189,7 +191,7 @@ init {
         for (i : 0 .. N - 1) { run Node(i); }
     }
     atomic {
-        timeout && grants == N * R -> /* a message can always be taken, so that the bags are empty here */
+        timeout && grants == N * R -> /* a message can always be received, so the bags are empty here */
         d_step {
             for (i : 0 .. N - 1) {
                 assert(left[i] == 0 && !requesting_cs[i] && !inside[i] && empty(bag[i]) && empty(locations[i]));

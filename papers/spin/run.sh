@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Fair-k by Spin: every case must pass both searches, every mutant must fail one. Exit: 0 well, 1 not, 3 no Spin.
+# Checks Fair-k with Spin: every case must pass both searches, and every mutant must fail one of them.
+# Exit status: 0 if so, 1 if not, 3 if Spin or a C compiler is missing.
 set -eu
 
 cases=("3 1 2" "3 2 1" "3 2 2" "4 1 1" "4 2 1" "4 1 2" "5 2 1") # N K R
 mutants=(1 2 3 4)
 mutant_case="3 1 2"
-depth=100000 # of the search; a search that gets so deep is a failure, not a pass
+depth=100000 # limit of the search; a search that reaches it counts as failed
 
 if ! command -v spin >/dev/null; then
     echo "spin is not installed (Debian: apt-get install spin)"
@@ -23,7 +24,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 cp "$model" fair_k.pml
 
-# search N K R MUTANT safety|cycles: leaves the output of the search in a file of that name.
+# search N K R MUTANT safety|cycles: writes the output of the search to the file `safety` or `cycles`.
 search() {
     local defines=(-DNOREDUCE -DCOLLAPSE) options=("-m$depth")
     if [ "$5" = safety ]; then
@@ -35,7 +36,7 @@ search() {
     rm -f pan pan.*
     spin "-DN=$1" "-DK=$2" "-DR=$3" "-DMUTANT=$4" -a fair_k.pml >made 2>&1 || { cat made; exit 1; }
     "$cc" -w -O2 "${defines[@]}" -o pan pan.c
-    ./pan "${options[@]}" >"$5" 2>&1 || true # the output tells; without a verdict in it, it failed
+    ./pan "${options[@]}" >"$5" 2>&1 || true # the output decides; a search without a verdict in it has failed
 }
 
 errors() { sed -n 's/.*errors: \([0-9]*\).*/\1/p' "$1"; }

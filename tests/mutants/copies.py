@@ -1,7 +1,7 @@
-"""Mutants that processes of their own must run: a copy of the package with one place changed, and one test with it.
+"""Runs a test in a separate process against a copy of the package in which one place is changed.
 
-The copy has the plain files only, and symbolic links to all but the changed one. Every process that the test starts
-finds it too, by PYTHONPATH. A mutant that hangs is caught as well, but the table has to say so.
+The copy holds only the plain Python files, as symbolic links to all but the changed one. Processes that the test starts
+use it too, through PYTHONPATH. A mutant that makes its test hang counts as caught, but its table entry must say so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fairgate.net.watch import after_name
 PACKAGE = Path(fairgate.__file__).parent
 PROJECT = Path(__file__).parents[2]
 FAILS, HANGS, PASSES, SKIPPED = "fails", "hangs", "passes", "is skipped"
-LIMIT = 15.0  # seconds; most tests of tests/live wait 20 for what never comes
+LIMIT = 15.0  # seconds; most tests in tests/live have a timeout of 20
 
 
 @dataclass(frozen=True)
@@ -30,15 +30,15 @@ class Mutant:
     file: str
     old: str
     new: str
-    test: str  # in tests/live, or with its folder
+    test: str  # a file in tests/live, or a path below tests
     end: str = FAILS
 
 
 def end_of(test: str, mutant: Mutant | None = None) -> str:
-    """How this test ends with this mutant, or with the same copy unchanged."""
-    with TemporaryDirectory(prefix="fairgate") as name:  # a short path, since the test's sockets lie in there
+    """How this test ends against this mutant; without a mutant, against an unchanged copy."""
+    with TemporaryDirectory(prefix="fairgate") as name:  # the path must be short: it holds the test's sockets
         folder = Path(name).resolve()
-        folder.chmod(0o711)  # one of the tests comes as another user
+        folder.chmod(0o711)  # one of the tests runs as another user
         copy_package(folder / "src" / "fairgate")
         if mutant is not None:
             change(folder / "src" / "fairgate" / mutant.file, mutant.old, mutant.new)
@@ -55,7 +55,7 @@ def copy_package(to: Path) -> None:
 def change(path: Path, old: str, new: str) -> None:
     source = path.read_text()
     if source.count(old) != 1:
-        raise ValueError(f"{old!r} stands {source.count(old)} times in {path.name}, a mutant needs it once")
+        raise ValueError(f"{old!r} occurs {source.count(old)} times in {path.name}; a mutant needs exactly one")
     path.unlink()
     path.write_text(source.replace(old, new))
 
@@ -88,12 +88,12 @@ def run(test: str, folder: Path) -> str:
     if code == 0:
         return PASSES if "1 passed" in said else SKIPPED
     assert code == 1, f"{test} did not run:\n{said}"
-    print(said)  # for who wonders why it fails
+    print(said)  # shown by pytest if the mutant's test fails
     return FAILS
 
 
 def end_session(leader: int) -> None:
-    """Whatever the test has started, and could not end."""
+    """Kill every process that the test started and did not end."""
     while living := [
         pid
         for pid, state, session in map(seen, Path("/proc").glob("[0-9]*/stat"))
@@ -105,7 +105,7 @@ def end_session(leader: int) -> None:
 
 
 def seen(stat: Path) -> tuple[int, bytes, int]:
-    """A process, its state and its session."""
+    """The id, the state and the session of a process; zeros if it has just ended."""
     try:
         state, _, _, session, *_ = after_name(stat.read_bytes())
     except OSError:

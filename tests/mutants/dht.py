@@ -1,4 +1,4 @@
-"""Mutants of protocols on a DHT, in random runs."""
+"""Random runs that catch mutants of the protocols on a DHT."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ DOUBLED = Spec(
 )
 CROWDED = Spec(nodes=24, only_clients_ask=True, requests=2, stay=0, options={**UNTIMED, "replicas": 8, "quorum": 6})
 LEASED = Spec(nodes=6, stay=1500 * MS, loss=0.2, late=0.1, options={"replicas": 3, "lease": SECOND, "prime": False})
-SILENT = replace(LEASED, loss=0.4, stay=6 * SECOND, faults_until=30 * SECOND)  # a renewal is lost several times over
+SILENT = replace(LEASED, loss=0.4, stay=6 * SECOND, faults_until=30 * SECOND)  # several renewals in a row are lost
 
 
 def first_broken(protocol: type[Routed] | Any, spec: Spec, seeds: int) -> tuple[str, int]:
-    """What broke first, and in which run; "" if it survives."""
+    """The first property that breaks, and the seed of that run. "" if the mutant survives all runs."""
     make = make_stack(protocol)
     for seed in range(seeds):
         outcome = run(make, spec, seed)

@@ -1,4 +1,4 @@
-"""Mutants on a bad network."""
+"""Random walks on a lossy network that catch mutants."""
 
 from fairgate.scenario.manual import Violation
 from fairgate.walks.lossy import lossy_walks
@@ -11,6 +11,6 @@ def caught_lossy(stack: Stack, seeds: int = 1000, crash: bool = False, live: boo
         lossy_walks(stack, range(seeds), crash, live)
     except Violation as broken:
         return str(broken).split(":", maxsplit=1)[0]
-    except Exception as error:  # a mutant may also run into its own assertions
+    except Exception as error:  # a mutant may also fail one of its own assertions
         return type(error).__name__
     return ""

@@ -1,7 +1,7 @@
-"""Mutants of a protocol's source: one line replaced, the rest as it is.
+"""Mutants of a protocol: its source with one line replaced.
 
-Run from the source text, so that it works whatever is compiled. A mutant whose line is not found
-exactly once is an error: it would prove nothing.
+Mutants are loaded from source, so they work whether or not the protocol is compiled. It is an error if the line does
+not occur exactly once, since such a mutant would prove nothing.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def mutant(name: str, old: str, new: str) -> ModuleType:
     path = ROOT / (name.replace(".", "/") + ".py")
     source = path.read_text()
     if source.count(old) != 1:
-        raise ValueError(f"{old!r} stands {source.count(old)} times in {path.name}, a mutant needs it once")
+        raise ValueError(f"{old!r} occurs {source.count(old)} times in {path.name}; a mutant needs exactly one")
     return load_mutant(source.replace(old, new), str(path))
 
 
 def speak(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To the end of the test messages are decoded to those of a mutant: its nodes know no others."""
+    """Until the end of the test, decode messages to the mutant's classes, the only ones that its nodes know."""
     for tag, kind in module.__dict__["MUTATED_KINDS"].items():
         monkeypatch.setitem(KINDS, tag, kind)
 
@@ -50,7 +50,7 @@ def caught(
         walker(protocol, range(seeds), options)
     except Violation as broken:
         return str(broken).split(":", maxsplit=1)[0]
-    except AssertionError:  # a protocol notices itself, such as a turn that comes to a node that never asked
+    except AssertionError:  # from the protocol itself, such as a turn for a node that never asked
         return "assertion"
     except Exception as error:
         return type(error).__name__

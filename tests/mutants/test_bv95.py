@@ -1,4 +1,4 @@
-"""Each mutant of BV95 is one rule gone wrong, and breaks a property that is named."""
+"""Mutants of BV95: each has one rule wrong, and must break one of the named properties."""
 
 import pytest
 
@@ -10,7 +10,7 @@ HINT = {"tree": "queue_hint"}
 
 MUTANTS = {
     "keeps its parent when it asks": ("            self.parent[t] = NIL  # BV:RQ3\n", "", {}, {"liveness"}),
-    "stays a sink after release": (
+    "a releasing node stays a sink": (
         "                self.parent[self.slot] = waiting[len(waiting) - 1][1]  # BV:RL2\n",
         "                pass\n",
         {},
@@ -23,23 +23,38 @@ MUTANTS = {
         {"send", "tokens"},
     ),
     "points at itself after release": ("waiting[len(waiting) - 1][1]", "self.me", {}, {"liveness"}),
-    "forgets what it kept": ("        return self.queue + kept\n", "        return self.queue\n", {}, {"liveness"}),
+    "forgets the requests it kept": (
+        "        return self.queue + kept\n",
+        "        return self.queue\n",
+        {},
+        {"liveness"},
+    ),
     "forgets the queue of the token": ("        return self.queue + kept\n", "        return kept\n", {}, {"liveness"}),
     "prepend drops the queue": ("return kept + self.queue", "return kept or self.queue", PREPEND, {"liveness"}),
     "sorted drops the kept": ("sorted(self.queue + kept,", "sorted(self.queue or kept,", SORTED, {"liveness"}),
     "the head stays in the queue": ("waiting[1:])", "waiting)", {}, {"grant", "liveness"}),
-    "keeps what it handed on": ("        self.kept = []\n", "", {}, {"assertion"}),
-    "keeps the last request only": (
+    "keeps requests that it has sent on": ("        self.kept = []\n", "", {}, {"assertion"}),
+    "keeps only the last request": (
         "        self.kept.append((m.stamp, m.r))\n",
         "        self.kept = [(m.stamp, m.r)]\n",
         {},
         {"liveness"},
     ),
     "keeps the token it sends": ("        self.token_present = False\n", "", {}, {"tokens"}),
-    "the fence stands still": ("        self.fence += 1\n", "", {}, {"fence"}),
+    "the fence does not rise": ("        self.fence += 1\n", "", {}, {"fence"}),
     "tokens lose their number": ("Token(self.slot, self.fence", "Token(0, self.fence", {}, {"slot", "fence"}),
-    "asks in a tree that is not there": ("self.out.choose(self.k)", "self.out.choose(self.k + 1)", {}, {"IndexError"}),
-    "the hint names no tree": ("return trees[self.out", "return least + trees[self.out", HINT, {"IndexError"}),
+    "asks in a tree that does not exist": (
+        "self.out.choose(self.k)",
+        "self.out.choose(self.k + 1)",
+        {},
+        {"IndexError"},
+    ),
+    "the hint picks a tree that does not exist": (
+        "return trees[self.out",
+        "return least + trees[self.out",
+        HINT,
+        {"IndexError"},
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""Each mutant of the centralised gate is one rule gone wrong, and breaks a property that is named."""
+"""Mutants of the centralised gate: each has one rule wrong, and must break one of the named properties."""
 
 import pytest
 
@@ -6,12 +6,12 @@ from tests.mutants.mutate import caught, mutant
 
 MUTANTS = {
     "lends a slot and keeps it": ("self.lend(self.free.pop(0), r)", "self.lend(self.free[0], r)", {"tokens"}),
-    "forgets who waits": ("            self.queue.append(r)\n", "            pass\n", {"liveness"}),
+    "forgets waiting requests": ("            self.queue.append(r)\n", "            pass\n", {"liveness"}),
     "serves the head again and again": ("self.queue.pop(0)", "self.queue[0]", {"grant", "tokens", "liveness"}),
-    "keeps a slot that comes back": ("            self.free.append(slot)\n", "            pass\n", {"tokens"}),
-    "gives up a slot and holds it": ("        self.slot = NIL\n        if", "        if", {"tokens"}),
-    "the release does not name its slot": ("Release(slot))", "Release(0))", {"slot"}),
-    "the fence stands still": ("        self.fences[slot] += 1\n", "", {"fence"}),
+    "loses a slot that is returned": ("            self.free.append(slot)\n", "            pass\n", {"tokens"}),
+    "releases a slot and still holds it": ("        self.slot = NIL\n        if", "        if", {"tokens"}),
+    "a release always names slot 0": ("Release(slot))", "Release(0))", {"slot"}),
+    "the fence does not rise": ("        self.fences[slot] += 1\n", "", {"fence"}),
     "a cancelled turn of the root keeps its slot": (
         "            self.take_back(slot)\n",
         "            pass\n",

@@ -1,7 +1,7 @@
-"""Each mutant of the channel is one line gone wrong, and breaks a property that is named.
+"""Mutants of the channel: each has one line wrong, and must break one of the named properties.
 
-They carry Fair-k, whose tokens and coordinator are counted through the channel, under a witness that
-swears to the order.
+They carry Fair-k, whose tokens and coordinator are counted across the channel, below a witness that checks the order of
+delivery.
 """
 
 import pytest
@@ -13,32 +13,44 @@ from tests.mutants.mutate import mutant
 from tests.support.witness import witnessed
 
 MUTANTS = {
-    "keeps what it has taken": ("if m.number > link.taken:", "if True:", {"memory"}),
-    "takes the last one again": (
+    "keeps messages that it has delivered": ("if m.number > link.taken:", "if True:", {"memory"}),
+    "delivers duplicates again": (
         "            link.early[m.number] = m.inner\n        else:\n",
         "            link.early[m.number] = m.inner\n        else:\n            self.lift().on_message(src, m.inner)\n",
         {"order"},
     ),
-    "takes as it comes": (
+    "delivers in order of arrival": (
         "            link.taken += 1\n            self.lift().on_message(src, link.early.pop(link.taken))",
         "            link.taken += 1\n            self.lift().on_message(src, link.early.popitem()[1])",
         {"order"},
     ),
-    "acknowledges what it has not taken": ("Ack(link.taken)", "Ack(m.number)", {"tokens", "coordinators", "liveness"}),
-    "acknowledges only news": (
+    "acknowledges messages that it has not delivered": (
+        "Ack(link.taken)",
+        "Ack(m.number)",
+        {"tokens", "coordinators", "liveness"},
+    ),
+    "does not acknowledge duplicates": (
         '            self.out.note("a message came again")\n',
         "            return\n",
         {"silence"},
     ),
-    "sends nothing again": (
+    "never resends": (
         "            self.out.send(peer, Data(number, msg))\n",
         "            pass\n",
         {"liveness", "silence"},
     ),
-    "sends again only once": ("        self.set_timer(name, link.delay)\n", "", {"liveness", "memory"}),
-    "keeps no message": ("        link.unacknowledged[link.sent] = msg\n", "", {"tokens", "coordinators"}),
-    "numbers all messages alike": ("        link.sent += 1\n", "        link.sent = 1\n", {"tokens", "coordinators"}),
-    "never rests": ('            self.cancel_timer(f"{TIMER}{src}")\n', "            pass\n", {"silence"}),
+    "resends only once": ("        self.set_timer(name, link.delay)\n", "", {"liveness", "memory"}),
+    "keeps no message for resending": (
+        "        link.unacknowledged[link.sent] = msg\n",
+        "",
+        {"tokens", "coordinators"},
+    ),
+    "gives all messages the same number": (
+        "        link.sent += 1\n",
+        "        link.sent = 1\n",
+        {"tokens", "coordinators"},
+    ),
+    "never stops its timer": ('            self.cancel_timer(f"{TIMER}{src}")\n', "            pass\n", {"silence"}),
 }
 
 

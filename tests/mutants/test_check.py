@@ -1,7 +1,7 @@
-"""Mutants of protocols, found by the checker in small cases, each by the property that it breaks.
+"""Mutants of protocols that the checker finds in small cases, each by the property that it breaks.
 
-Random walks find them too (the other files here); the checker says that there is no shorter way. And
-the two forms of its table of states, plain and compiled, answer alike.
+Random walks find them too (the other files here); the checker also shows that no shorter run breaks the property. A
+second part tests that the plain and the compiled table of states give the same answers.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MUTANTS: dict[str, tuple[str, str, str, dict[str, Any], str]] = {
         {"k": 2},
         "liveness",
     ),
-    "fair_k: the fence stands still": (FAIR_K, "        self.fence += 1\n", "", {}, "fence"),
+    "fair_k: the fence does not rise": (FAIR_K, "        self.fence += 1\n", "", {}, "fence"),
     "naimi_trehel: forgets to clear next": (
         NAIMI,
         "            self.next = NIL  # NT:RL2\n",
@@ -50,7 +50,7 @@ MUTANTS: dict[str, tuple[str, str, str, dict[str, Any], str]] = {
         {"requests": 2},
         "assertion",
     ),
-    "naimi_trehel: a waiting root gives away a token it has not": (
+    "naimi_trehel: a waiting root sends a token that it does not have": (
         NAIMI,
         "        elif self.requesting_cs:",
         "        elif False:",
@@ -64,7 +64,7 @@ MUTANTS: dict[str, tuple[str, str, str, dict[str, Any], str]] = {
         {},
         "liveness",
     ),
-    "naimi_trehel: the fence begins again": (NAIMI, "Token(self.fence)", "Token(0)", {}, "fence"),
+    "naimi_trehel: the fence starts again at 0": (NAIMI, "Token(self.fence)", "Token(0)", {}, "fence"),
     "raymond: one permission too few (15)": (
         RAYMOND,
         "self.perm_count >= self.n - self.k:",
@@ -81,7 +81,7 @@ MUTANTS: dict[str, tuple[str, str, str, dict[str, Any], str]] = {
     ),
     "raymond: replies while inside (24)": (RAYMOND, "if self.state == CS or (self.state", "if (self.state", {}, "k"),
     "raymond: both win a tie (25)": (RAYMOND, "            return self.me < j", "            return False", {}, "k"),
-    "maekawa: a quorum is a row only": (
+    "maekawa: a quorum is only a row": (
         MAEKAWA,
         "if i // side == place // side or i % side == place % side",
         "if i // side == place // side",
@@ -95,14 +95,14 @@ MUTANTS: dict[str, tuple[str, str, str, dict[str, Any], str]] = {
         {},
         "liveness",
     ),
-    "maekawa: a lock that was given back still counts": (
+    "maekawa: a relinquished lock still counts": (
         MAEKAWA,
         "                self.locked.discard(arbiter)\n",
         "",
         {},
         "grant",
     ),
-    "maekawa: the arbiter leaves its queue alone": (
+    "maekawa: the arbiter never serves its queue": (
         MAEKAWA,
         "        if self.queue:\n            self.lock_best()",
         "        pass",
@@ -116,7 +116,7 @@ CLASSES = {FAIR_K: "FairK", NAIMI: "NaimiTrehel", RAYMOND: "Raymond", MAEKAWA: "
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_mutant_is_found_and_shown(name: str, tmp_path: Path) -> None:
+def test_mutant_is_found_and_its_counterexample_replays(name: str, tmp_path: Path) -> None:
     path, old, new, circumstances, broken = MUTANTS[name]
     module = mutant(path, old, new)
     make = getattr(module, CLASSES[path])
@@ -137,8 +137,8 @@ def found_and_shown(path: str, make: type[Mutex], circumstances: dict[str, Any],
 
 
 @pytest.mark.parametrize("path", CLASSES)
-def test_no_mutant_is_found_in_the_original(path: str) -> None:
-    """Read from its source as the mutants are: so it is the changed line that was found."""
+def test_the_checker_finds_nothing_in_the_original(path: str) -> None:
+    """The original is loaded from source like the mutants, so it is the changed line that makes them fail."""
     module = unchanged(path)
     case = Case(path.removeprefix("protocols."))
     with speaking(module):
@@ -155,7 +155,7 @@ def unchanged(path: str) -> ModuleType:
 
 
 def plain_seen() -> Any:
-    """The class of seen.py, also where seen.pyx is compiled."""
+    """The class of seen.py, even if seen.pyx is compiled."""
     source = Path(fairgate.check.seen.__file__).parent / "seen.py"
     module = ModuleType("plain_seen")
     exec(compile(source.read_text(), str(source), "exec"), module.__dict__)
@@ -164,13 +164,13 @@ def plain_seen() -> Any:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_both_tables_of_states_answer_alike(seed: int) -> None:
-    """Fingerprints that are near, far, negative, zero and met again; past several growths of the table."""
+    """Fingerprints that are small, large, negative, zero and repeated, enough of them to make the table grow."""
     chance = random.Random(seed)
     plain, other = plain_seen(), fairgate.check.seen.Seen()
     widths = (0, 4, 12, 30, 63)
     for step in range(20_000):
         if step % 7_000 == 0:
-            other.rest()  # its table is made again when it is asked
+            other.rest()  # drops its table, which is rebuilt on the next query
         bits = chance.choice(widths)
         fingerprint = chance.randrange(-(1 << bits), 1 << bits)
         parent = chance.randrange(-1, plain.size() + 1)

@@ -1,4 +1,4 @@
-"""Each mutant of Chord is one line gone wrong: its rings do not come to rest, or its routes end at the wrong node."""
+"""Mutants of Chord: each has one line wrong, so that rings do not come to rest or routes end at the wrong node."""
 
 import pytest
 
@@ -13,16 +13,19 @@ UPKEEP = {
         "        else:\n            self.out.send(src, Notify(self.table.predecessor))\n",
         "",
     ),
-    "takes no nearer predecessor": (
+    "never accepts a nearer predecessor": (
         "elif old == NIL or clockwise(place_of(src), self.place) < clockwise(place_of(old), self.place):",
         "elif old == NIL:",
     ),
-    "never asks the node between": ("if is_nearer and between not in self.suspected:", "if False:"),
-    "takes no list over": (
+    "never asks a node between itself and its successor": (
+        "if is_nearer and between not in self.suspected:",
+        "if False:",
+    ),
+    "never takes over its successor's list": (
         "        self.take_list(src, m.successors)\n        between",
         "        self.take_list(src, ())\n        between",
     ),
-    "looks up no finger": (
+    "never looks up fingers": (
         "            self.later(Lookup(past(self.place, self.next_finger), self.me, True, 0))\n",
         "",
     ),

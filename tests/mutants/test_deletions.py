@@ -1,4 +1,4 @@
-"""Every statement of every handler deleted in turn is noticed, or its survival is explained."""
+"""Deletes every statement of every handler in turn: each deletion must be noticed, or its survival be explained."""
 
 import pytest
 
@@ -32,7 +32,7 @@ LONG = [
     "maekawa",
     "leased",
 ]
-ON_A_DHT = ["strawman", "sigma", "e2e", "e2e_ft", "non_e2e", "non_e2e_faults"]  # what survives is not explained yet
+ON_A_DHT = ["strawman", "sigma", "e2e", "e2e_ft", "non_e2e", "non_e2e_faults"]  # survivors are not explained yet
 ALL = [*QUICK, *[pytest.param(name, marks=pytest.mark.stress) for name in LONG]]
 
 
@@ -41,16 +41,16 @@ def test_no_protocol_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("name", ["non_e2e", *[pytest.param(name, marks=pytest.mark.stress) for name in ON_A_DHT]])
-def test_a_mutant_in_which_nothing_is_deleted_is_found_guilty_of_nothing(name: str) -> None:
-    """Loaded from source it is another class than the original: no judge may tell them apart."""
+def test_a_mutant_without_a_deletion_passes_every_judge(name: str) -> None:
+    """A class loaded from source is not the original class, and no judge may be able to tell the two apart."""
     path = source_of(PROTOCOLS[name])
     module = load_mutant(path.read_text(), str(path))
     with speaking(module):
         assert judge(getattr(module, PROTOCOLS[name].__name__)) == ""
 
 
-def test_the_other_side_of_a_protocol_is_mutated_too() -> None:
-    """The replicas of End-to-End are in a class, and a file, of their own."""
+def test_classes_in_other_files_of_a_protocol_are_mutated_too() -> None:
+    """End-to-End has its replicas in a separate class and file."""
     assert [cls.__name__ for cls in own_classes(E2E)] == ["E2E", "Voter"]
     numbers = {mutant_at(E2E, number)[0].handler: number for number in range(count_places(E2E))}
     assert judged_at(E2E, numbers["use_vote"]).caught == "liveness"
@@ -67,21 +67,21 @@ def test_every_deletion_is_noticed_or_explained(name: str) -> None:
 @pytest.mark.parametrize(
     "name", [QUICK[0], *[pytest.param(name, marks=pytest.mark.stress) for name in [*QUICK[1:], *LONG, *ON_A_DHT]]]
 )
-def test_the_original_is_found_guilty_of_nothing(name: str) -> None:
+def test_the_original_passes_every_judge(name: str) -> None:
     assert judge(PROTOCOLS[name]) == ""
 
 
-def test_a_loop_without_an_end_is_noticed() -> None:
+def test_an_endless_loop_is_noticed() -> None:
     numbers = {mutant_at(Leased, number)[0].statement: number for number in range(count_places(Leased))}
     deleted = judged_at(Leased, numbers["self.offer(self.fences.index(NIL), self.queue.pop(0))"])
     assert (deleted.handler, deleted.caught) == ("serve", "RuntimeError")
 
 
-def test_several_processes_find_the_same() -> None:
+def test_several_workers_find_the_same_mutants() -> None:
     alone, together = (set(delete_all(PROTOCOLS["centralised"], workers)) for workers in (1, 2))
     assert alone == together
 
 
-def test_loading_a_mutant_leaves_the_original_s_messages_as_they_are() -> None:
+def test_loading_a_mutant_leaves_the_originals_messages_unchanged() -> None:
     load_mutant(source_of(PROTOCOLS["bv95"]).read_text(), "mutant")
     assert type(decode(("bv.request", 0, 1, 2))) is Request

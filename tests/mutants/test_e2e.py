@@ -1,4 +1,4 @@
-"""Each mutant of End-to-End is one line gone wrong, and breaks a property that is named, in random runs."""
+"""Mutants of End-to-End: each has one line wrong, and must break one of the named properties in random runs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.mutants.mutate import mutant
 from tests.paper.test_e2e_ft import FAULTS
 from tests.support.e2e_walk import PLAIN, QUICK, one_run
 
-TWO = {"k", "grant"}  # two are inside, or one comes in twice
+TWO = {"k", "grant"}  # two are inside, or one is granted twice
 STUCK = {"hang", "storm"}
-LOST_MEMORY = 694  # a run in which somebody does, and asks on
+LOST_MEMORY = 694  # the seed of a run in which a node loses its memory and asks again
 
 CLIENTS = {
-    "an answer that its vote has overtaken takes the vote away": (
+    "an answer that the vote overtook cancels the vote": (
         "        if not m.vote and self.is_mine(m.replica):\n            return",
         "        if False:\n            return",
         STUCK,
@@ -32,7 +32,7 @@ CLIENTS = {
         TWO,
     ),
     "half is a majority": ("len(self.keys) // 2 + 1", "len(self.keys) // 2", TWO),
-    "the queue does not travel": ("self.lineage, tuple(self.queue)))  # EE:A7", "self.lineage, ()))", STUCK),
+    "the token leaves the queue behind": ("self.lineage, tuple(self.queue)))  # EE:A7", "self.lineage, ()))", STUCK),
     "nobody yields": (
         "            if self.is_recalled(i):\n                self.yield_vote(i)\n",
         "            pass\n",
@@ -47,13 +47,13 @@ REPLICAS = {
         "        else:\n            self.cast",
         TWO,
     ),
-    "a vote that was used is out for ever": (
+    "a used vote is never free again": (
         "use_vote",
         "            r.vote = NIL\n\n    def set_holder",
         "            pass\n\n    def set_holder",
         STUCK,
     ),
-    "a replica does not say its generation": (
+    "a replica does not report its generation": (
         "respond",
         "owner, owner_stamp, r.generation))",
         "owner, owner_stamp, 0))",
@@ -62,27 +62,27 @@ REPLICAS = {
 }
 
 FAULTY = {
-    "a lease that is over is over for nobody": (
+    "an owner ignores the end of its lease": (
         '            self.lose_cs("lease over")\n',
         "            self.holding = True\n",
         TWO | STUCK,
     ),
-    "votes last for ever": ("if self.is_mine(i) and self.ends[i] > self.now]", "if self.is_mine(i)]", TWO | STUCK),
+    "votes never expire": ("if self.is_mine(i) and self.ends[i] > self.now]", "if self.is_mine(i)]", TWO | STUCK),
     "nobody asks again": (
         "            self.ask_all_again()\n            self.ask_later(",
         "            self.ask_later(",
         STUCK,
     ),
-    "a promise never ends": ("            self.promise_over(int(", "            str(int(", STUCK),
+    "a replica never ends a promise": ("            self.promise_over(int(", "            str(int(", STUCK),
 }
 
 PROMISES = {
-    "a promise is shorter than what is counted on": (
+    "a promise is shorter than the lease": (
         'self.set_timer(f"{PROMISE}{i}", self.promise_time)',
         'self.set_timer(f"{PROMISE}{i}", self.lease // 4)',
         TWO,
     ),
-    "a replica votes though it has promised": (
+    "a replica votes despite its promise": (
         'return self.is_armed(f"{PROMISE}{i}")',
         "return False",
         TWO,
@@ -91,7 +91,7 @@ PROMISES = {
 
 
 def broken(protocol: Any, faults: str = "", seeds: Iterable[int] = range(150)) -> str:
-    """What the first run that breaks breaks, or "" if the mutant survives."""
+    """The property that the first failing run breaks, or "" if the mutant survives."""
     for seed in seeds:
         if faults:
             spec, joins = FAULTS[faults]
@@ -125,7 +125,7 @@ def test_mutant_under_faults_is_caught(name: str) -> None:
 
 
 def on_promises(promises: ModuleType) -> Any:
-    """E2EFT on a mutant of its base: compiled it is final, and has no subclasses."""
+    """E2EFT loaded again on a mutant of its base, since a compiled E2EFT cannot be subclassed."""
     return rebased(E2EFT, "fairgate.protocols.e2e.promises", promises).E2EFT
 
 
@@ -136,8 +136,8 @@ def test_mutant_of_a_promise_is_caught(name: str) -> None:
     assert {broken(protocol, faults, range(60)) for faults in ("all", "long stays")} & expected
 
 
-def test_a_replica_that_goes_by_the_latest_stamp_hangs_who_lost_its_memory() -> None:
-    """Its stamps have begun anew; two of its votes are another's for ever."""
+def test_keeping_the_latest_stamp_hangs_a_node_that_lost_its_memory() -> None:
+    """The node's stamps restarted, and its requests no longer get the votes that another node holds."""
     protocol = on_promises(mutant("protocols.e2e.promises", "    def keep(", "    def unused("))
     assert broken(protocol, "resets", [LOST_MEMORY]) == "hang"
 

@@ -1,4 +1,4 @@
-"""Mutants of the build step: each makes another module, or one whose lines have moved."""
+"""Mutants of the build step (tools/expand.py): each generates a different module, or one whose lines have moved."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ pytestmark = pytest.mark.skipif(COMPILED, reason="`make test` runs it with FAIRG
 EXPAND, C_TYPES = Path(expand.__file__), Path(c_types.__file__)
 MUTANTS = {
     "decorators stay": ("            self.blank(decorator.lineno", "            (lambda *_: None)(decorator.lineno"),
-    "derived methods are put where code is": ("if line not in kept]", "]"),
-    "an inserted line moves the rest": (
+    "derived methods are inserted over code": ("if line not in kept]", "]"),
+    "an inserted line moves the lines below": (
         '            self.lines[line - 1] = f"    {text}".encode()',
         '            self.lines[line - 1] = f"    {text}\\n".encode()',
     ),
-    "columns are counted in characters": (
+    "an edit starts one column too far right": (
         "line[: one.col_offset] + text.encode()",
         "line[: one.col_offset + 1] + text.encode()",
     ),
-    "edits of a line from the left": ("-edit[0].col_offset", "edit[0].col_offset"),
+    "a line is edited from left to right": ("-edit[0].col_offset", "edit[0].col_offset"),
     "large integers are literals": ("LITERALS = 1 << 31", "LITERALS = 1 << 80"),
     "every class is final": ("not cls.__subclasses__() and not issubclass(cls, Node)", "True"),
     "methods of a base are declared again": (
@@ -35,12 +35,12 @@ MUTANTS = {
         "        if False:\n",
     ),
     "closures become C functions": ("return not (special or closure or ", "return not (special or "),
-    "a message is decoded with no check": (
+    "messages are decoded without checks": (
         'decoder(cls.__name__, merged_fields(cls), f"make_{cls.__name__}").text',
         'f"decode_{cls.__name__} = make_{cls.__name__}\\n"',
     ),
     "handlers of a base are not dispatched": ("for handler in merged_handlers(cls)}", "for handler in HANDLERS[cls]}"),
-    "results of functions without one stay empty": ('line.replace("return", "return 0", 1)', "line"),
+    "an empty return is not given a value": ('line.replace("return", "return 0", 1)', "line"),
     "locals stay Python objects": ("            self.type_locals(function)\n", ""),
     "ids are 32 bits": ('known = {"long long": "cython.longlong"', 'known = {"long long": "cython.int"'),
     "nothing is reported at import": ("        self.report(cls, definition)\n", ""),
@@ -48,9 +48,9 @@ MUTANTS = {
 
 
 def mutated(old: str, new: str) -> ModuleType:
-    """tools/expand.py, with a change in it or in what it imports from tools/c_types.py."""
+    """tools/expand.py with one change, in itself or in what it imports from tools/c_types.py."""
     changed = [path for path in (EXPAND, C_TYPES) if path.read_text().count(old) == 1]
-    assert len(changed) == 1, f"{old!r} must stand once"
+    assert len(changed) == 1, f"{old!r} must occur exactly once"
     original = sys.modules["tools.c_types"]
     try:
         if changed == [C_TYPES]:
@@ -67,7 +67,7 @@ def executed(path: Path, source: str) -> ModuleType:
 
 
 def problems(module: ModuleType) -> list[str]:
-    """Found by the checks of tests/tools/test_expand.py."""
+    """All problems that the checks of tests/tools/test_expand.py find."""
     names = ("fair_k", "fair_k_bounded", "leased", "bv95")
     modules = [f"fairgate.protocols.{name}" for name in names]
     texts = [*modules, "fairgate.protocols.sigma.strawman"]
@@ -78,7 +78,7 @@ def problems(module: ModuleType) -> list[str]:
     return found + wrong_types(module)
 
 
-def test_the_original_has_none() -> None:
+def test_the_original_has_no_problems() -> None:
     assert problems(expand) == []
 
 
@@ -87,6 +87,6 @@ def test_mutant_is_caught(name: str) -> None:
     module = mutated(*MUTANTS[name])
     try:
         found = problems(module)
-    except Exception as error:  # the text is no Python any more, or does not run
+    except Exception as error:  # the generated text is not valid Python, or does not run
         found = [repr(error)]
     assert found

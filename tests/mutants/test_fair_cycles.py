@@ -1,4 +1,4 @@
-"""Liveness where runs need not end: a storm that nobody comes out of is found, and idle chatter is no storm."""
+"""Liveness where runs need not end: the checker reports a storm that blocks a request, but not harmless chatter."""
 
 from __future__ import annotations
 
@@ -49,8 +49,11 @@ def explorer_of(handler: str, monkeypatch: pytest.MonkeyPatch, workers: int = 1)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_storm_is_found_and_shown(workers: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The server may always send a request back, and its client always asks again: so it can come in, and need not."""
+def test_a_storm_is_found_and_its_counterexample_replays(
+    workers: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The server may send a request back any number of times, and its client asks again each time. So the client can
+    enter, but may also wait forever."""
     explorer = explorer_of(STORM, monkeypatch, workers)
     report = explorer.run()
     assert report.complete
@@ -69,7 +72,7 @@ def test_a_storm_is_found_and_shown(workers: int, monkeypatch: pytest.MonkeyPatc
 
 
 def assert_round(model: Model, path: tuple[object, ...], cycle: int) -> None:
-    """Its last steps lead back to where they began."""
+    """The last `cycle` steps lead back to the state in which they began."""
     states = [model.first()]
     for wanted in path:
         (after,) = [after for action, after, _ in model.successors(states[-1]) if action == wanted]
@@ -77,15 +80,15 @@ def assert_round(model: Model, path: tuple[object, ...], cycle: int) -> None:
     assert states[-1] == states[-1 - cycle]
 
 
-def test_chatter_is_unfair_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message runs in circles for ever, but each request is under way all that time, and comes in in the end."""
+def test_endless_chatter_alone_is_no_violation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message circulates forever, but every request is in flight meanwhile, so a fair run delivers and grants it."""
     report = explorer_of(CHATTER, monkeypatch).run()
     assert (report.complete, report.violations) == (True, ())
     assert report.cyclic == report.states
 
 
-def test_who_can_never_come_in_is_reported_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same chatter, and requests are not served."""
+def test_a_node_that_can_never_enter_is_reported_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same chatter, but requests are never served."""
     (violation,) = explorer_of(DEAF, monkeypatch).run().violations
     assert violation.what == "liveness: from here node 1 can never enter"
     assert violation.cycle == 0
@@ -99,7 +102,7 @@ def graph(edges: dict[int, list[int]], waiting: int) -> Graph:
 
 
 def test_parts_of_a_graph() -> None:
-    """Two that hang together, one within a larger way round, a state with an edge to itself, and one without."""
+    """Strongly connected parts: a cycle of three, a cycle of two, a state with an edge to itself, and one without."""
     edges = {0: [1], 1: [2, 4], 2: [3], 3: [1], 4: [5, 6], 5: [4], 6: [6, 7], 7: []}
     assert sorted(parts(graph(edges, waiting=1), 0)) == [[1, 2, 3], [4, 5], [6]]
     assert list(parts(graph(edges, waiting=2), 0)) == []

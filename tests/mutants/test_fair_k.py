@@ -1,4 +1,7 @@
-"""Each mutant of Fair-k is one line of the paper gone wrong, and breaks a property that is named."""
+"""Mutants of Fair-k: each has one line of FK's pseudo-code wrong, and must break one of the named properties.
+
+FK is "Fair K Mutual Exclusion Algorithm for Peer To Peer Systems"; the labels are those of papers/fair_k.md.
+"""
 
 import pytest
 
@@ -31,7 +34,7 @@ MUTANTS = {
         "            pass",
         {"liveness"},
     ),
-    "the fence stands still": ("        self.fence += 1\n", "", {"fence"}),
+    "the fence does not rise": ("        self.fence += 1\n", "", {"fence"}),
     "tokens lose their number": ("Token(self.slot, self.fence)", "Token(0, self.fence)", {"slot", "fence"}),
     "next is never cleared (TL2)": (
         "            self.parent = self.next\n            self.next = NIL\n",

@@ -1,4 +1,4 @@
-"""Mutants of the bounded Fair-k: what is its own gone wrong, each noticed by a property or by the bound."""
+"""Mutants of the bounded Fair-k: each has one of its own rules wrong, and must break a property or the bound."""
 
 import pytest
 
@@ -8,17 +8,17 @@ from tests.mutants.mutate import caught, mutant, speak
 from tests.support.overtakes import bound, most_past
 
 MUTANTS = {
-    "one who waits keeps every Child, also of its idle tokens": (
+    "a waiting node keeps every Child, even those for its idle tokens": (
         "(self.waits() and m.b - self.setup.k == self.turn)",
         "self.waits()",
         {"liveness"},
     ),
-    "a Child is known by its queue and not by its number": (
+    "a Child is matched by its queue instead of its turn": (
         "m.b - self.setup.k == self.turn)",
         "c == self.turn % self.setup.k)",
         {"liveness", "ValueError"},
     ),
-    "an old Child makes a circle of parents": (" and m.b > self.turn", "", {"liveness", "RecursionError"}),
+    "an old Child makes the parents a cycle": (" and m.b > self.turn", "", {"liveness", "RecursionError"}),
     "a Child gives a coordinator a parent": (
         " and self.parent != NIL and self.next == NIL and m.b > self.turn",
         "",
@@ -29,13 +29,13 @@ MUTANTS = {
         "        elif self.parent == NIL:",
         {"liveness"},
     ),
-    "a request that was put off is forgotten": ("            self.ask()  # FK:BL", "            pass", {"liveness"}),
-    "the coordinator is not the tail after its own turn": (
+    "a deferred request is forgotten": ("            self.ask()  # FK:BL", "            pass", {"liveness"}),
+    "the coordinator does not become the tail when it takes a turn": (
         "            self.token_locations = replaced(a, c, self.me)",
         "            pass",
         {"liveness", "ValueError", "assertion"},
     ),
-    "does not come in after itself": (
+    "does not enter when it is queued behind itself": (
         "            self.begin_turn(c)  # FK:BC1",
         "            pass",
         {"liveness"},
@@ -57,12 +57,12 @@ def test_mutant_is_caught(name: str) -> None:
 
 UNFAIR = {
     "re-entries are not counted": (1, "            self.reentries += 1  # FK:BR1", "            pass"),
-    "each entry is the first of a turn": (
+    "every entry resets the count of re-entries": (
         1,
         "        self.slot = c\n",
         "        self.slot = c\n        self.reentries = 0\n",
     ),
-    "one token is taken for all": (2, "count(self.me) == self.setup.k", "count(self.me) >= 1"),
+    "one queue is taken for all of them": (2, "count(self.me) == self.setup.k", "count(self.me) >= 1"),
 }
 
 

@@ -1,7 +1,7 @@
-"""Every invariant that the simulator watches has a mutant that breaks it: who guards the guards.
+"""Tests the simulator's own checks: every invariant that it watches has a mutant that breaks it.
 
-tests/mutants/test_<protocol>.py shows that walks by hand catch each wrong line. Here it is the simulator's
-own checks that are on trial, and the bounds of the evaluation as the check of fairness.
+tests/mutants/test_<protocol>.py shows that random walks catch each wrong line. Here the simulator's checks are on
+trial, and so are the bounds of FK's evaluation, which serve as the check of fairness.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SECOND = 1_000_000_000
 
 
 def simulated(make: MakeNode, slots: bool, seed: int, n: int = 6, k: int = 2) -> Result:
-    """A small run with every check there is."""
+    """A small run with every check enabled."""
     engine = Engine(
         make,
         Setup(tuple(range(n)), k),
@@ -89,7 +89,7 @@ def test_the_originals_break_none(protocol: str) -> None:
 
 
 def lan(make: MakeNode) -> Result:
-    """The paper's evaluation (N=100, k=3, rate 0.5), short, without its start-up."""
+    """A short run of FK's evaluation (N=100, k=3, rate 0.5), without its start-up."""
     engine = Engine(
         make,
         Setup(tuple(range(100)), 3),
@@ -110,7 +110,7 @@ def is_fair(result: Result) -> bool:
     return abs(result.wait_mean - expected) < 0.01 * expected and result.spread < 24 and result.wait_max < 390
 
 
-def test_one_queue_for_all_is_safe_and_live_and_not_fair() -> None:
+def test_one_queue_for_all_is_safe_and_live_but_not_fair() -> None:
     original, one_queue = (
         lan(make) for make in (find_protocol("fair_k"), mutant("protocols.fair_k", "(c + 1) % self.setup.k", "c").FairK)
     )
@@ -118,4 +118,4 @@ def test_one_queue_for_all_is_safe_and_live_and_not_fair() -> None:
     assert original.violations == one_queue.violations == 0
     assert original.entries == one_queue.entries == 4_000
     assert not is_fair(one_queue)
-    assert one_queue.wait_max > 1_000  # a round is three times as long
+    assert one_queue.wait_max > 1_000  # with one token in use, a round takes three times as long

@@ -1,4 +1,7 @@
-"""A node that forgets a field, or shares one, breaks the law, and the law's test says how."""
+"""Mutants whose key leaves out or shares a field: they break the law of keys, and the law's test says how.
+
+The law: a node rebuilt from another's key continues exactly as the original would (tests/support/law.py).
+"""
 
 import pytest
 
@@ -11,14 +14,14 @@ from tests.support.law import Lawless, law_walks
 
 MUTANTS = {
     "the key leaves child out": ("fair_k", "FairK", "    child: Id = NIL\n", "    child: Fixed[Id] = NIL\n", "effects"),
-    "load keeps the journal's list": (
+    "load keeps a list from the journal": (
         "fair_k",
         "FairK",
         "    token_locations: Ids = ()\n",
         "    token_locations: int = ()\n",
         "clone: loaded from JSON",
     ),
-    "the key has a list in it": (
+    "the key contains a list": (
         "leased",
         "Leased",
         "    queue: list[Id] = []\n",
@@ -32,14 +35,14 @@ MUTANTS = {
         "    def load_timers(self, key: Any) -> None:\n        pass\n\n    def until_key(self)",
         "clone: loaded",
     ),
-    "the key tells the time": (
+    "the key contains an absolute time": (
         "leased",
         "Leased",
         "self.until - self.now if self.renewing else 0",
         "self.until",
         "clone: loaded",
     ),
-    "the key forgets how many were asked": (
+    "the key leaves out the number of the last question": (
         "leased",
         "Leased",
         "    n: int = 0\n",

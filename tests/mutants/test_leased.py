@@ -1,6 +1,6 @@
-"""Each mutant of the lock service is one line gone wrong, and breaks a property that is named.
+"""Mutants of the lock service with leases: each has one line wrong, and must break one of the named properties.
 
-Most of them show over a channel, with nothing worse than delays.
+Most of them are caught over a reliable channel, where messages are only delayed.
 """
 
 import pytest
@@ -9,7 +9,7 @@ from fairgate.walks.stacks import over_channel, plain
 from tests.mutants.lossy import caught_lossy
 from tests.mutants.mutate import mutant
 
-GIVEN_AWAY = {"k", "slot", "fence"}  # two are in a slot, or one comes in with a permit that is over
+GIVEN_AWAY = {"k", "slot", "fence"}  # two are in one slot, or one enters with a permit that has expired
 
 OVER_A_CHANNEL = {
     "confirms any fence": (
@@ -28,12 +28,12 @@ OVER_A_CHANNEL = {
         GIVEN_AWAY,
     ),
     "allows for no drift": ("self.lease + (self.lease // MILLION + 1) * self.drift", "self.lease", GIVEN_AWAY),
-    "stays inside when the lease is over": (
+    "stays inside when the lease expires": (
         '            self.forget_slot()\n            self.lose_cs("lease over")\n',
         "            pass\n",
         GIVEN_AWAY,
     ),
-    "does not extend what it confirms": (
+    "confirms a renewal without extending its timer": (
         '            self.set_timer(f"{SLOT}{m.slot}", self.hold_time)\n',
         "            pass\n",
         GIVEN_AWAY,
@@ -43,13 +43,13 @@ OVER_A_CHANNEL = {
         "        if 0 <= slot < len(self.fences):\n            self.cancel",
         GIVEN_AWAY,
     ),
-    "fences stand still": ("        self.last_fence += 1\n", "", {"fence", "liveness"}),
+    "fences do not rise": ("        self.last_fence += 1\n", "", {"fence", "liveness"}),
     "does not ask again": (
         '            self.out.note("an offer ran out on its way")\n            self.request_cs()\n',
         "            pass\n",
         {"liveness"},
     ),
-    "serves nobody when a slot is free again": (
+    "serves nobody when a slot becomes free": (
         "        self.fences[slot] = NIL\n        self.serve()\n",
         "        self.fences[slot] = NIL\n",
         {"liveness"},

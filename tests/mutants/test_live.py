@@ -1,4 +1,4 @@
-"""Each mutant of the live part is one rule gone wrong, and a test of tests/live must notice it."""
+"""Mutants of live gates: each has one rule wrong, and the named test of tests/live must fail or hang."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from tests.mutants.copies import HANGS, PASSES, SKIPPED, Mutant, end_of
 
 MUTANTS = {
-    # Entering again by the seat that was kept.
-    "a node hears a message before it is told who left": Mutant(
+    # Re-entry through a kept seat.
+    "a node receives a message before it learns that its user has left": Mutant(
         "live/gate.py",
         "            if self.kept is not None:\n                self.release_kept()\n",
         "",
@@ -22,26 +22,26 @@ MUTANTS = {
         "test_generic.py::test_in_and_out_of_threads[centralised]",
         HANGS,
     ),
-    "entries that nobody was asked for are not counted": Mutant(
+    "re-entries without a message are not reported to the node": Mutant(
         "live/gate.py",
         "            node.retaken(ticket.retakes)\n",
         "            pass\n",
         "test_gate.py::test_fences_rise_past_entries_that_nobody_else_heard_of",
     ),
-    "the same fence again": Mutant(
+    "a re-entry gets the same fence": Mutant(
         "live/ticket.py",
         "        ticket.fence = self.fence + 1\n",
         "        ticket.fence = self.fence\n",
         "test_gate.py::test_fences_rise_past_entries_that_nobody_else_heard_of",
     ),
-    "fences run over by entering again": Mutant(
+    "re-entries exceed the fences of a view": Mutant(
         "live/gate.py",
         " or is_late(old.fence):",
         ":",
         "test_gate.py::test_fences_that_run_out_are_those_of_another_view",
         HANGS,
     ),
-    "fences run over": Mutant(
+    "grants exceed the fences of a view": Mutant(
         "live/gate.py",
         "        if is_late(fence):\n",
         "        if False:\n",
@@ -49,88 +49,88 @@ MUTANTS = {
         HANGS,
     ),
     # Requests.
-    "a closed gate lets in": Mutant(
+    "a closed gate accepts requests": Mutant(
         "live/gate.py",
         "            raise GateClosed(self.closed)\n",
         "            pass\n",
         "test_generic.py::test_close[gate-centralised]",
         HANGS,
     ),
-    "what is lost is over by a release": Mutant(
+    "releasing a lost permit ends it a second time": Mutant(
         "live/gate.py",
         "        if ticket.state in (WAITING, INSIDE):\n            self.end(ticket)\n",
         "        if True:\n            self.end(ticket)\n",
         "test_generic.py::test_close[gate-centralised]",
     ),
-    "a ghost is not inside": Mutant(
+    "a ghost does not occupy its slot": Mutant(
         "live/gate.py",
         "        if seat.ghost:\n            node.is_inside(GHOST_REQUEST, seat.slot)\n",
         "",
         "test_ghosts.py::test_a_ghost_outlives_its_warden[nothing]",
     ),
-    "who is inside of a gate that closes is not told": Mutant(
+    "holders are not told that their gate closes": Mutant(
         "live/gate.py",
         "            if was == INSIDE:\n                self.tell_lost(ticket, why)\n",
         "            if was == INSIDE:\n                pass\n",
         "test_generic.py::test_close[gate-centralised]",
     ),
-    "a step that was broken off is as if it were whole": Mutant(
+    "an interrupted step is not recorded": Mutant(
         "live/engine.py",
         "gate.broken = ticket  # first of all",
         "pass  # first of all",
         "test_ctrl_c.py::test_ctrl_c_wherever_a_function_begins[20.0]",
         HANGS,
     ),
-    "after a step that was broken off there is no new view": Mutant(
+    "an interrupted step does not cause a new view": Mutant(
         "live/gate.py",
         " if ident not in self.tickets]\n        self.owner.renew(self)\n",
         " if ident not in self.tickets]\n",
         "test_ctrl_c.py::test_ctrl_c_wherever_a_function_begins[None]",
         HANGS,
     ),
-    "Ctrl-C while one waits": Mutant(
+    "Ctrl-C during a wait leaks the request": Mutant(
         "sync.py",
         "ever release it\n            self.engine.release(self.gate, ticket)\n",
         "ever release it\n",
         "test_ctrl_c.py::test_ctrl_c_while_one_waits",
     ),
-    "Ctrl-C after entering again": Mutant(
+    "Ctrl-C after a re-entry leaks the permit": Mutant(
         "live/engine.py",
         "            if ticket is not None:\n                self.release(gate, ticket)\n",
         "",
         "test_ctrl_c.py::test_ctrl_c_wherever_a_function_begins[None]",
     ),
-    # Who reads and who writes.
-    "a user's thread takes what is the engine's": Mutant(
+    # Reading and writing on two threads.
+    "a user's thread handles messages that are for the engine": Mutant(
         "live/traffic.py",
         "                return False\n",
         "                return True\n",
         "test_reader.py::test_what_is_for_the_peer_itself_comes_to_it",
         HANGS,
     ),
-    "two read at once": Mutant(
+    "two threads read at once": Mutant(
         "net/reader.py",
         "        self.reading = Latch()\n",
         '        self.reading = __import__("threading").Semaphore(2)\n',
         "test_reader.py::test_while_one_thread_takes_a_piece_the_other_waits",
     ),
-    "the loop never looks by itself": Mutant(
+    "the loop never reads on its own": Mutant(
         "net/reader.py", "        self.look()\n", "", "test_reader.py::test_a_handler_of_signals_may_wait_too", HANGS
     ),
-    "the rest is lost": Mutant(
+    "the unsent rest of a frame is lost": Mutant(
         "net/pipe.py",
         "        self.rest = bytearray(data[sent:]) if sent < len(data) else EMPTY\n",
         "        self.rest = EMPTY\n",
         "test_transport.py::test_what_was_sent_before_the_close_arrives[asyncio]",
     ),
-    "another thread goes before what waits": Mutant(
+    "another thread writes ahead of waiting data": Mutant(
         "net/pipe.py",
         "if self.waiting or self.rest or not self.up",
         "if not self.up",
         "test_transport.py::test_another_thread_keeps_the_order[asyncio]",
         HANGS,
     ),
-    "what is flushed goes before the rest": Mutant(
+    "flushed data overtakes the unsent rest": Mutant(
         "net/connection.py",
         "            elif self.rest:\n                self.rest += data\n",
         "",
@@ -138,46 +138,46 @@ MUTANTS = {
         HANGS,
     ),
     # Frames.
-    "any version": Mutant(
+    "any protocol version is accepted": Mutant(
         "net/codec.py", "        if version != VERSION:\n", "        if False:\n", "test_codec.py::test_another_version"
     ),
-    "any length": Mutant(
+    "any frame length is accepted": Mutant(
         "net/codec.py",
         "        if length > self.limit:\n",
         "        if False:\n",
         "test_codec.py::test_a_length_that_is_too_large_is_refused_before_anything_is_kept",
     ),
-    "any depth": Mutant(
+    "one nesting level too many is accepted": Mutant(
         "net/codec.py",
         "    for _ in range(depth - 1):\n",
         "    for _ in range(depth):\n",
         "test_codec.py::test_depth[leaf0]",
     ),
-    "half a frame is forgotten": Mutant(
+    "an incomplete frame is dropped": Mutant(
         "net/codec.py",
         "            self.rest += data[start:]\n",
         "            pass\n",
         "test_codec.py::test_byte_by_byte",
     ),
-    "what has come is never read by who enters again": Mutant(
+    "a thread that keeps re-entering never reads incoming messages": Mutant(
         "live/engine.py",
         "            if gate.retakes >= RETAKES:\n",
         "            if False:\n",
         "test_reader.py::test_who_asks_is_heard_after_so_many_entries_of_another",
     ),
-    "entering again is not counted": Mutant(
+    "re-entries are not counted": Mutant(
         "live/gate.py",
         "        self.retakes += 1\n",
         "",
         "test_reader.py::test_who_asks_is_heard_after_so_many_entries_of_another",
     ),
-    "who is let in is told at once": Mutant(
+    "a waiter is woken before all incoming messages are read": Mutant(
         "live/traffic.py",
         "        if self.stepping:\n",
         "        if False:\n",
         "test_reader.py::test_who_was_let_in_is_told_when_all_that_came_was_read",
     ),
-    "only one of those who were let in is told": Mutant(
+    "only one of several granted waiters is woken": Mutant(
         "live/traffic.py",
         "        while self.let_in:\n",
         "        if self.let_in:\n",
@@ -191,63 +191,63 @@ MUTANTS = {
         "test_reader.py::test_the_end_of_a_peer_wakes_it",
         HANGS,
     ),
-    "the loop is not shown what comes when nobody reads any more": Mutant(
+    "the loop is not told to read again when the reader leaves": Mutant(
         "net/reader.py",
         "            self.shown.hide(self.inner, False)\n",
         "",
         "test_reader.py::test_when_it_leaves_the_loop_reads_again",
     ),
-    # Who is let in.
-    "any user": Mutant(
+    # Access control.
+    "any user is admitted": Mutant(
         "net/transport.py",
         "        if not rule.admits(who):\n",
         "        if False:\n",
         "test_strangers.py::test_another_user_is_refused_by_what_the_kernel_says",
     ),
-    "any group": Mutant(
+    "any group is admitted": Mutant(
         "net/access.py",
         "(self.group is not None and self.group in who.groups)",
         "self.group is not None",
         "test_strangers.py::test_the_rule_of_a_directory",
     ),
-    "any directory": Mutant(
+    "any directory mode is accepted": Mutant(
         "net/access.py", "    if mode & 0o007:\n", "    if False:\n", "test_strangers.py::test_modes"
     ),
-    "any cluster": Mutant(
+    "peers of any cluster are admitted": Mutant(
         "net/transport.py",
         "        if cluster != self.cluster:\n",
         "        if False:\n",
         "test_hosts.py::test_another_cluster_is_refused",
     ),
-    "no certificate": Mutant(
+    "clients need no certificate": Mutant(
         "net/tls.py",
         "        context.verify_mode = ssl.CERT_REQUIRED\n",
         "        context.verify_mode = ssl.CERT_OPTIONAL\n",
         "test_tls.py::test_a_client_without_a_certificate[asyncio]",
         HANGS,
     ),
-    "another host's certificate": Mutant(
+    "another host's certificate is accepted": Mutant(
         "net/tls.py",
         "    return Tls(server, client)\n",
         "    client.check_hostname = False\n    return Tls(server, client)\n",
         "test_tls.py::test_a_certificate_of_another_host",
         HANGS,
     ),
-    "a stranger's long frame": Mutant(
+    "an unidentified peer may send a long frame": Mutant(
         "net/connection.py",
         "LIMIT if dial else HELLO_LIMIT",
         "LIMIT",
         "test_strangers.py::test_one_line_and_closed[a stranger's frame over its small limit-asyncio]",
         HANGS,
     ),
-    "a stranger's silence": Mutant(
+    "an unidentified peer may stay silent": Mutant(
         "net/connection.py",
         "        self.timer = self.loop.call_later(self.owner.greeting_seconds, self.too_late)\n",
         "",
         "test_strangers.py::test_one_line_and_closed[silence-asyncio]",
         HANGS,
     ),
-    "any number of strangers": Mutant(
+    "any number of unidentified peers may connect": Mutant(
         "net/transport.py",
         "            if len(self.strangers) >= MOST_STRANGERS:\n",
         "            if False:\n",
@@ -255,77 +255,77 @@ MUTANTS = {
         HANGS,
     ),
     # The roster.
-    "changes without the lock": Mutant(
+    "the roster changes without the lock": Mutant(
         "net/members.py",
         "        while not try_lock(lock):\n",
         "        while False:\n",
         "test_members.py::test_a_lock_that_is_never_given_back_is_one_line",
     ),
-    "views follow the clock": Mutant(
+    "view numbers follow the clock": Mutant(
         "net/roster.py",
         "max(at.seconds - EPOCH_ZERO, members.epoch + 1)",
         "at.seconds - EPOCH_ZERO",
         "test_members.py::test_views_rise_whatever_the_clock_does",
     ),
-    "the seats of the dead stay": Mutant(
+    "the seats of dead peers stay": Mutant(
         "net/roster.py",
         "            if seat.host not in change.peers:\n",
         "            if True:\n",
         "test_members.py::test_the_seats_of_the_dead_go_and_of_their_processes_stay",
     ),
-    "a number is a sign of life": Mutant(
+    "a process id alone proves that a peer lives": Mutant(
         "net/watch.py",
         "start_time(pid) not in (started, UNKNOWN) or has_ended(pidfd)",
         "has_ended(pidfd)",
         "test_members.py::test_a_number_that_another_process_has_now_is_no_sign_of_life",
     ),
-    "any k": Mutant(
+    "a gate can be opened with a different k": Mutant(
         "net/roster.py", "    if gate.k != change.k:\n", "    if False:\n", "test_gate.py::test_another_k_is_refused"
     ),
-    "nobody buries the dead": Mutant(
+    "dead peers are never removed from the roster": Mutant(
         "live/on_host.py",
         "            await engine.check()\n",
         "            pass\n",
         "test_roster_fails.py::test_a_death_is_told_when_the_lock_is_free_again",
         HANGS,
     ),
-    "a connection that breaks is not made good": Mutant(
+    "a broken connection causes no new view": Mutant(
         "live/on_host.py",
         "            await engine.change(Renew(gate))\n",
         "            pass\n",
         "test_gate.py::test_a_connection_that_breaks_between_the_living_is_made_good",
         HANGS,
     ),
-    "nobody hears of a change": Mutant(
+    "peers are not told of roster changes": Mutant(
         "live/on_host.py",
         "            self.engine.links.send(other, (NEWS, members.version))\n",
         "            pass\n",
         "test_generic.py::test_close[gate-centralised]",
         HANGS,
     ),
-    "frames do not wait for their connection": Mutant(
+    "frames sent before the connection is up are dropped": Mutant(
         "live/links.py", "            self.keep(peer, frame)\n", "", "test_gate.py::test_two_peers_take_turns", HANGS
     ),
-    # What outlives its peer.
-    "the slot of a killed peer's processes is free": Mutant(
+    # Processes that outlive their peer.
+    "the slot of a killed peer is free while its processes live": Mutant(
         "net/roster.py",
         "            elif (gate.name, seat.ident) in ghosts:\n",
         "            elif False:\n",
         "test_run_ends.py::test_what_outlives_a_killed_fairgate_keeps_the_slot",
     ),
-    "who closed all its files has left": Mutant(
+    "a process that closed all its files counts as gone": Mutant(
         "net/occupancy.py",
         "not (is_locked(file) or is_populated(held))",
         "not is_locked(file)",
         "test_run_ends.py::test_who_closes_its_files_keeps_the_slot_by_its_group",
     ),
-    "who left its process group has left": Mutant(
+    "a process that left its process group counts as gone": Mutant(
         "net/occupancy.py",
         "not (is_locked(file) or is_populated(held))",
         "not is_populated(held)",
         "test_ghosts.py::test_a_ghost_outlives_its_warden[nothing]",
     ),
-    "a ghost is for ever": Mutant(
+    "a ghost never ends": Mutant(
         "live/ghosts.py",
         "                self.on_over(gate, ident)\n",
         "                pass\n",
@@ -333,80 +333,80 @@ MUTANTS = {
         HANGS,
     ),
     # Leases.
-    "a lease is never over": Mutant(
+    "a lease never expires": Mutant(
         "live/engine.py",
         '                gate.lose(ticket, "its lease is over")\n',
         "                pass\n",
         "test_generic.py::test_a_thread_hears_of_its_loss",
         HANGS,
     ),
-    "a lease that was extended is never over": Mutant(
+    "an extended lease never expires": Mutant(
         "live/engine.py",
         "                self.loop.call_later(left / 1e9, self.watch_lease, gate, ticket)\n",
         "                pass\n",
         "test_generic.py::test_a_thread_hears_of_its_loss",
         HANGS,
     ),
-    "a lease that was extended is over all the same": Mutant(
+    "extending a lease has no effect": Mutant(
         "live/permit.py",
         "before, self.ticket.deadline = self.ticket.deadline, until",
         "before = self.ticket.deadline",
         "test_generic.py::test_a_thread_hears_of_its_loss",
     ),
-    "a lease that was shortened is as long as before": Mutant(
+    "a shortened lease expires no earlier": Mutant(
         "live/permit.py",
         "            if before == NO_DEADLINE or until < before:",
         "            if before == NO_DEADLINE:",
         "test_generic.py::test_a_thread_hears_of_its_loss",
         HANGS,
     ),
-    "valid whatever the clock says": Mutant(
+    "a permit is valid whatever the clock says": Mutant(
         "live/permit.py",
         " and (ticket.deadline == NO_DEADLINE or clock() < ticket.deadline)",
         "",
         "test_gate.py::test_a_lease_that_is_over_is_over_before_anybody_has_said_so",
         HANGS,
     ),
-    # What users see.
-    "a child uses its parent's peer": Mutant(
+    # The API.
+    "a forked child uses its parent's peer": Mutant(
         "live/engine.py",
         "        if self.pid != process[0]:  # `check_process`, without the call: this is the way of every entry\n",
         "        if False:\n",
         "test_generic.py::test_a_child_cannot_use_its_parents_peer",
         HANGS,
     ),
-    "in without a permit": Mutant(
+    "a timed-out caller enters without a permit": Mutant(
         "sync.py",
         "        if permit is None:\n            raise AcquireTimeout",
         "        if False:\n            raise AcquireTimeout",
         "test_generic.py::test_in_and_out_of_threads[centralised]",
     ),
-    "who is cancelled goes on waiting": Mutant(
+    "a cancelled task keeps waiting in the queue": Mutant(
         "api.py",
         "        except BaseException:\n            self.engine.release(self.gate, ticket)\n",
         "        except BaseException:\n",
         "test_generic.py::test_a_hundred_cancels_and_timeouts_leak_nothing[centralised]",
         HANGS,
     ),
-    "whose time is over goes on waiting": Mutant(
+    "a timed-out task keeps waiting in the queue": Mutant(
         "api.py",
         "        if ticket.state == WAITING:\n            self.engine.release(self.gate, ticket)\n",
         "",
         "test_generic.py::test_in_and_out[centralised]",
     ),
-    "a thread whose time is over goes on waiting": Mutant(
+    "a timed-out thread keeps waiting in the queue": Mutant(
         "sync.py",
         "                if ticket.state == WAITING:\n                    self.engine.release(self.gate, ticket)\n",
         "",
         "test_generic.py::test_threads_that_give_up_leak_nothing",
     ),
-    "a permit for a loop that is closed": Mutant(
+    "a permit granted to a closed loop is leaked": Mutant(
         "live/engine.py",
         "        self.loop.call_soon_threadsafe(self.drop, gate, ticket)\n",
         "        pass\n",
         "test_generic.py::test_a_loop_that_is_closed_while_one_waits_leaks_no_permit",
     ),
-    "a loss does not end the body": Mutant(
+    "a lost permit does not cancel the body": Mutant(
         "api.py",
         "                self.task.cancel()\n",
         "",
@@ -414,14 +414,14 @@ MUTANTS = {
         HANGS,
     ),
     # Between hosts.
-    "no channel between hosts": Mutant(
+    "links between hosts have no reliable channel": Mutant(
         "live/reliable.py",
         "        if peer not in self.addresses:\n",
         "        if True:\n",
         "test_hosts.py::test_connections_that_break_lose_nothing[0]",
         HANGS,
     ),
-    "who does not keep the roster changes it": Mutant(
+    "a peer that does not keep the roster changes it": Mutant(
         "live/in_cluster.py",
         "            if self.keeper != engine.me:\n                raise",
         "            if False:\n                raise",
@@ -437,11 +437,11 @@ def test_each_mutant_is_noticed(rule: str) -> None:
     mutant = MUTANTS[rule]
     end = end_of(mutant.test, mutant)
     if end == SKIPPED:
-        pytest.skip("its test is skipped here")
+        pytest.skip("its test is skipped on this machine")
     assert end == mutant.end
 
 
 @pytest.mark.stress
 @pytest.mark.parametrize("node", NODES)
-def test_nothing_is_noticed_where_nothing_was_changed(node: str) -> None:
+def test_the_unchanged_copy_passes(node: str) -> None:
     assert end_of(node) in (PASSES, SKIPPED)

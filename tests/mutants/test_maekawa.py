@@ -1,16 +1,16 @@
-"""Each mutant of Maekawa's algorithm breaks a property that is named."""
+"""Mutants of Maekawa's algorithm: each has one rule wrong, and must break one of the named properties."""
 
 import pytest
 
 from tests.mutants.mutate import caught, mutant
 
 MUTANTS = {
-    "a quorum is a row only": (
+    "a quorum is only a row": (
         "if i // side == place // side or i % side == place % side",
         "if i // side == place // side",
         {"k"},
     ),
-    "an overtaken best request is not told (Sanders' deadlock)": (
+    "an overtaken best request is not told FAILED (Sanders' deadlock)": (
         "            self.tell(was_best[1], Failed(was_best[0]))",
         "            pass",
         {"liveness"},
@@ -25,32 +25,32 @@ MUTANTS = {
         "            return",
         {"liveness"},
     ),
-    "a FAILED that LOCKED has overtaken counts": (
+    "a FAILED that its LOCKED overtook still counts": (
         "if m.ts != self.ts or arbiter in self.locked:",
         "if m.ts != self.ts:",
         {"k"},
     ),
-    "a lock that was given back still counts": (
+    "a relinquished lock still counts": (
         "                self.locked.discard(arbiter)\n",
         "",
         {"k", "grant"},
     ),
-    "FAILED gives nothing back": (
+    "a FAILED does not make it relinquish": (
         "        self.failed.add(arbiter)\n        self.give_back()",
         "        self.failed.add(arbiter)",
         {"liveness"},
     ),
-    "gives back without having failed": (
+    "relinquishes without having failed": (
         "        if not self.failed:\n            return\n",
         "",
         {"k", "assertion", "liveness"},
     ),
-    "a new holder is never inquired": (
+    "a new holder never gets an INQUIRE": (
         "        self.holder = (ts, src)\n        self.inquiring = False\n",
         "        self.holder = (ts, src)\n        self.inquiring = True\n",
         {"liveness"},
     ),
-    "the arbiter leaves its queue alone": (
+    "the arbiter never serves its queue": (
         "        if self.queue:\n            self.lock_best()",
         "        pass",
         {"liveness"},

@@ -1,4 +1,4 @@
-"""Each mutant of Naimi-Trehel is one rule gone wrong, and breaks a property that is named."""
+"""Mutants of Naimi-Trehel: each has one rule wrong, and must break one of the named properties."""
 
 import pytest
 
@@ -8,7 +8,7 @@ MUTANTS = {
     "no path reversal": ("        self.parent = m.r  # NT:PR4\n", "", {"send", "tokens"}),
     "keeps its parent when it asks": ("            self.parent = NIL  # NT:RQ2\n", "", {"liveness"}),
     "forgets to clear next": ("            self.next = NIL  # NT:RL2\n", "", {"tokens"}),
-    "a waiting root gives away a token it has not": (
+    "a waiting root sends a token that it does not have": (
         "        elif self.requesting_cs:",
         "        elif False:",
         {"tokens"},
@@ -19,8 +19,8 @@ MUTANTS = {
         {"liveness"},
     ),
     "keeps the token it sends": ("        self.token_present = False\n", "", {"tokens"}),
-    "the fence stands still": ("        self.fence += 1\n", "", {"fence"}),
-    "the fence begins again": ("Token(self.fence)", "Token(0)", {"fence"}),
+    "the fence does not rise": ("        self.fence += 1\n", "", {"fence"}),
+    "the fence starts again at 0": ("Token(self.fence)", "Token(0)", {"fence"}),
 }
 
 

@@ -1,4 +1,4 @@
-"""Each mutant of Non End-to-End breaks a property that is named, in random runs in virtual time."""
+"""Mutants of Non End-to-End: each must break one of the named properties in random runs in virtual time."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ MUTANTS = {
         "ask.heard = ask.wanted = False\n        ask.holder = NIL\n",
         {"k", "liveness"},
     ),
-    "only a vote that comes can be wanted": (
+    "a requester ignores that an earlier request wants its vote": (
         "        if m.wanted:\n            ask.wanted = True\n",
         "",
         {"liveness"},
     ),
-    "RELEASE leaves the entries where they are": (
+    "RELEASE does not delete entries": (
         "        self.drop_entry(m.replica)\n",
         "",
         {"liveness"},
     ),
-    "RELEASE forgets what it has gathered": (
+    "RELEASE drops the queues it has gathered": (
         "m.with_queue(tuple(merged(entry.queue, m.queue)), m.keeper)",
         "m.with_queue((), m.keeper)",
         {"liveness"},
     ),
-    "a request is kept, and nobody told": (
+    "an intercepted request is not kept": (
         "        keep_in(entry, m.asked)\n",
         "",
         {"liveness"},
     ),
-    "who asks again is kept again": (
+    "a request that should pass the entries is kept again": (
         "        if m.past:\n            return m\n",
         "",
         {"liveness"},
@@ -59,17 +59,17 @@ MUTANTS = {
 }
 
 OF_THE_REPLICA = {
-    "the owner of a vote never hears that an earlier request waits": (
+    "a replica does not remember that an earlier request wants its vote": (
         "            replica.wanted = True\n",
         "",
         {"liveness"},
     ),
-    "the replica does not merge": (
+    "a replica does not merge the gathered queue": (
         "        replica.queue = merged(replica.queue, m.queue)\n",
         "",
         {"liveness"},
     ),
-    "the replica votes for two": (
+    "a replica votes for two": (
         "        if not replica.owner:\n",
         "        if replica.queue:\n",
         {"k"},

@@ -1,4 +1,4 @@
-"""Each mutant of Non End-to-End's leases and repairs breaks a property that is named."""
+"""Mutants of Non End-to-End's leases and repairs: each must break one of the named properties."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def silence(protocol: type[Mutex], seeds: range, options: dict[str, Any] | None)
 
 
 MUTANTS = {
-    "a vote counts longer than its lease": (
+    "a requester counts a vote longer than its lease": (
         "lease.questions[m.n] + self.lease)",
         "self.now + 9 * self.lease)",
         {"k"},
@@ -50,13 +50,13 @@ MUTANTS = {
         {"k", "liveness"},
         storm,
     ),
-    "a replica never takes its vote back": (
+    "a replica never ends a lease": (
         '        if replica.owner and self.lease:\n            self.set_timer(f"{VOTE}{number}", self.hold)',
         "        pass",
         {"liveness"},
         storm,
     ),
-    "a Ping renews at the owner only": (
+    "a Ping extends the lease only at the requester": (
         '        if held:\n            self.set_timer(f"{VOTE}{m.replica}", self.hold)\n',
         "",
         {"k"},
@@ -64,13 +64,13 @@ MUTANTS = {
     ),
 }
 OF_MENDING = {
-    "who waits asks once": (
+    "a waiting requester asks only once": (
         "        if self.may_be_lost():\n            self.ask_later()\n",
         "        pass\n",
         {"liveness"},
         storm,
     ),
-    "the news of a crash is not used": (
+    "crash reports are ignored": (
         "        self.crashed.add(peer)\n",
         "        return\n",
         {"liveness"},
@@ -96,11 +96,11 @@ def test_mutant_of_mending_is_caught(name: str) -> None:
     assert caught(module, "NonE2EFaults", seeds=400, walker=walker) in expected
 
 
-# Two rules of leases, each left out alone in a run by hand: 7 is the replica, 1 and 2 ask.
+# Two rules of leases, each left out in a run by hand. Node 7 plays the replica, and nodes 1 and 2 ask.
 
 
 class CountsAtOnce(NonE2EFaults):
-    """A vote counts as it comes, before the replica has confirmed it."""
+    """A vote counts as soon as it arrives, before the replica has confirmed it."""
 
     def take_vote(self, src: int, replica: int, ask: Ask) -> None:
         NonE2EFaults.take_vote(self, src, replica, ask)
@@ -109,7 +109,7 @@ class CountsAtOnce(NonE2EFaults):
 
 
 def late_vote(protocol: type[NonE2EFaults]) -> ManualNetwork:
-    """The news of a vote for 1 comes when that vote is over, and 2 is inside by the next one."""
+    """The GRANTREQ of a vote for node 1 arrives after the vote has expired and the next vote has let node 2 in."""
     network = drawn({1: 7, 2: 7}, protocol, lease=LEASE)
     network.acquire(1)
     take(network, 1, 7)
@@ -131,7 +131,7 @@ def test_a_vote_that_counts_before_it_is_confirmed_lets_two_in() -> None:
 
 
 class ShortAtFirst(NonE2EFaults):
-    """The replica's promise is a third of a lease until the first Ping comes."""
+    """Until the first Ping arrives, the replica promises its vote for only a third of a lease."""
 
     def vote(self, number: int, replica: Replica) -> None:
         before = replica.owner
@@ -140,8 +140,8 @@ class ShortAtFirst(NonE2EFaults):
             self.set_timer(f"{VOTE}{number}", self.lease // 3)
 
 
-def test_a_replica_that_promises_less_at_first_leaves_some_out() -> None:
-    """Messages take nearly a third of a lease: GRANTREQ and Ping are two of them, and the vote is gone before."""
+def test_a_shorter_first_promise_keeps_nodes_out() -> None:
+    """Messages take nearly a third of a lease, so the vote expires before GRANTREQ and then Ping have arrived."""
     slow = Conditions(requests=1, latency=(3 * LEASE // 10, 3 * LEASE // 10), patience=300 * SECOND)
     assert one_run(over_overlay("full", NonE2EFaults), 0, slow, LEASES).entries > 0
     with pytest.raises(Violation, match="liveness"):

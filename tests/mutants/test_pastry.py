@@ -1,4 +1,4 @@
-"""Each mutant of Pastry is one line gone wrong: its rings do not come to rest, or its routes end at the wrong node."""
+"""Mutants of Pastry: each has one line wrong, so that rings do not come to rest or routes end at the wrong node."""
 
 from typing import Any
 
@@ -12,17 +12,17 @@ from tests.support.rings import caught, pastry_owner, routes_wrong
 
 OPTIONS = {"pastry_leaves": 4, "pastry_cells": 8}
 UPKEEP = {
-    "looks up no cells": (
+    "never looks up cells": (
         "            self.later(Lookup(self.table.goal(row, column), self.me, True, 0))\n",
         "            pass\n",
     ),
-    "keeps who is gone": ("        table.forget(peer)\n", "        pass\n"),
-    "asks nobody who was named": (
+    "keeps departed peers": ("        table.forget(peer)\n", "        pass\n"),
+    "never asks peers that others name": (
         "            if peer not in self.awaited and self.table.wants(peer):\n",
         "            if False:\n",
     ),
-    "asks its leaves nothing": ("        for peer in self.table.leaves():\n", "        for peer in ():\n"),
-    "learns of nobody": (
+    "never asks its leaves": ("        for peer in self.table.leaves():\n", "        for peer in ():\n"),
+    "learns no peers": (
         "    def heard(self, src: int) -> None:\n        self.table.learn(src)\n",
         "    def heard(self, src: int) -> None:\n",
     ),
@@ -41,8 +41,8 @@ RULE = {
         "cell = self.cell(row, digit(key, row, self.bits))",
         "cell = self.cell(row, 15 - digit(key, row, self.bits))",
     ),
-    "gives up where a cell is empty": ("return cell if cell != NIL else self.rare_case(key, row)", "return cell"),
-    "takes whatever is in the cell": ("below = 64 - self.bits * (row + 1)", "below = 64"),
+    "gives up if a cell is empty": ("return cell if cell != NIL else self.rare_case(key, row)", "return cell"),
+    "takes any node of the cell": ("below = 64 - self.bits * (row + 1)", "below = 64"),
 }
 
 
@@ -63,7 +63,7 @@ def test_the_original_passes() -> None:
 
 
 def breaches(module: Any) -> str:
-    """Of tables at rest, and of tables that are kept: those walk along their leaves."""
+    """What is wrong with the routes of settled tables, or else of kept tables, which walk along their leaves."""
 
     def kept(me: int, ring: Ring) -> Any:
         table = module.KeptPastryTable(me, 4, 4)

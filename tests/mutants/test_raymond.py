@@ -1,8 +1,9 @@
-"""Each mutant of Raymond's algorithm is one line of RF gone wrong, and breaks a property that is named.
+"""Mutants of Raymond's algorithm: each has one line of RF's listing wrong, and must break one of the named properties.
 
-Not every line can be told so. REPLY(1) for several deferred answers (19) is neither unsafe nor stuck, only
-slower: once k-1 others owe a node answers for ever it waits for all the rest, so no new debt arises.
-tests/paper/test_raymond.py pins the count instead.
+RF is "Fault Tolerant K-Mutual Exclusion Algorithm Using Failure Detector"; numbers in brackets are its lines. Line 19
+has no mutant here. Sending REPLY(1) for several deferred answers is neither unsafe nor stuck, only slower: once k-1
+others owe a node answers forever, it waits for all the rest, so no new debt arises. tests/paper/test_raymond.py pins
+the count instead.
 """
 
 import pytest
@@ -20,21 +21,21 @@ MUTANTS = {
         "self.perm_count > self.n - self.k:",
         {"liveness"},
     ),
-    "old permissions stay (12)": ("        self.perm_count = 0  # RF:12\n", "", {"k"}),
+    "old permissions still count (12)": ("        self.perm_count = 0  # RF:12\n", "", {"k"}),
     "old replies count as new (32)": (
         "        settled: bool = self.reply_count[j] == 0",
         "        settled = True",
         {"k"},
     ),
     "replies while inside (24)": ("if self.state == CS or (self.state", "if (self.state", {"k"}),
-    "defers earlier requests too (25)": (
+    "defers even earlier requests (25)": (
         "        return self.last < last  # RF:25",
         "        return True",
         {"liveness"},
     ),
     "both win a tie (25)": ("            return self.me < j", "            return False", {"k"}),
-    "the clock does not listen (22)": ("        self.H = max(self.H, m.last)  # RF:22\n", "", {"k"}),
-    "replies again to what it has replied to (20)": (
+    "the clock ignores received timestamps (22)": ("        self.H = max(self.H, m.last)  # RF:22\n", "", {"k"}),
+    "replies again to requests it has answered (20)": (
         "                self.defer_count[j] = 0  # RF:20\n",
         "",
         {"k", "liveness"},

@@ -1,4 +1,4 @@
-"""Mutants of recovery/regenerate.py: what each of its rules is for."""
+"""Mutants of recovery/regenerate.py: each breaks one rule, and walks in which peers crash must catch it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ForgetsEarlyMessages(Regenerate):
 
 
 class DoesNotFreeze(Regenerate):
-    """Goes on in the old epoch after its answer."""
+    """Continues in the old epoch after it has answered the census."""
 
     def on_dated(self, src: int, m: Dated) -> None:
         if m.epoch == self.epoch:

@@ -1,23 +1,23 @@
-"""Each mutant of Ricart and Agrawala's algorithm breaks a property that is named."""
+"""Mutants of Ricart and Agrawala's algorithm: each has one rule wrong, and must break one of the named properties."""
 
 import pytest
 
 from tests.mutants.mutate import caught, mutant
 
 MUTANTS = {
-    "lets everybody go first": (
+    "never defers a reply": (
         "            self.reply_deferred.add(j)",
         "            self.out.send(j, Reply())",
         {"k"},
     ),
-    "defers earlier requests too": (
+    "defers even earlier requests": (
         "if self.requesting_cs and self.goes_first(j, m.sequence_number):",
         "if self.requesting_cs:",
         {"liveness"},
     ),
     "both win a tie": ("            return self.me < j", "            return False", {"k"}),
     "both lose a tie": ("            return self.me < j", "            return True", {"liveness"}),
-    "the clock does not listen": (
+    "the clock ignores received numbers": (
         "        self.highest_sequence_number = max(self.highest_sequence_number, m.sequence_number)\n",
         "",
         {"k"},
@@ -27,7 +27,7 @@ MUTANTS = {
         "        if self.outstanding_reply_count <= 1:",
         {"k", "grant"},
     ),
-    "replies again to those it has replied to": (
+    "replies again to requests it has answered": (
         "        self.reply_deferred = set()\n",
         "",
         {"k", "liveness"},

@@ -1,4 +1,4 @@
-"""Mutants of gates that take turns, and of processes that share them: each changes what comes out, or ends badly."""
+"""Mutants of runs whose gates take turns and are shared by processes: each changes the result, fails or hangs."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from tests.mutants.copies import HANGS, PASSES, Mutant, end_of
 SAME = "sim/test_shares.py::test_the_result_is_the_same"
 
 MUTANTS = {
-    "a turn goes past what concerns all gates": Mutant(
+    "a gate's turn runs past an event that concerns all gates": Mutant(
         "sim/loop.py",
         "self.stop = self.queues[0].first() if self.turn else NEVER",
         "self.stop = NEVER",
         f"{SAME}[churn]",
     ),
-    "what comes at the same moment waits for what concerns all gates": Mutant(
+    "events at the same time as one that concerns all gates come after it": Mutant(
         "sim/loop.py",
         "else (time, order, 0, 0, 0, None)",
         "else (time, 0, 0, 0, 0, None)",
         f"{SAME}[sigma]",
     ),
-    "what a round says to one gate concerns all": Mutant(
+    "a round's message to one gate concerns all gates": Mutant(
         "sim/loop.py",
         "self.queues[1 + msg.gate % self.turns if isinstance(msg, Gated) else 0]",
         "self.queues[0]",
         f"{SAME}[sigma]",
     ),
-    "all gates choose from one stream": Mutant(
+    "all gates draw from one random stream": Mutant(
         "sim/build.py",
         "return choosers[gate_acting(engine.nodes[engine.acting])](n)",
         "return choosers[0](n)",
         f"{SAME}[non_e2e]",
     ),
-    "who is inside in other shares is not known": Mutant(
+    "a share does not know who is inside in other shares": Mutant(
         "sim/rounds.py",
         "sorted(self.share.meet(inside, engine.metrics.entries))",
         "(self.share.meet(inside, 0) and inside)",
@@ -45,32 +45,32 @@ MUTANTS = {
         "engine.events",
         f"{SAME}[e2e]",
     ),
-    "who is through tells all others to stop": Mutant(
+    "a share that finishes tells all others to stop": Mutant(
         "sim/shares.py",
         "            if early and number not in self.found:\n",
         "            if number not in self.found:\n",
         "sim/test_shares.py::test_the_first_share_waits_for_the_others",
     ),
-    "a run is stuck if one share is": Mutant(
+    "one stuck share makes the whole run count as stuck": Mutant(
         "sim/build.py",
         "        engine.patience = NIL ",
         "        pass ",
         f"{SAME}[nobody leaves for a long time]",
     ),
-    "all that happens in nobody's turn happens in every share": Mutant(
+    "every event outside a gate's turn is counted as common to all shares": Mutant(
         "sim/engine.py",
         "            self.common += 1\n            self.plans[src](self)\n",
         "            self.plans[src](self)\n        self.common += self.turn == 0\n",
         f"{SAME}[timers that are set at a round]",
     ),
-    "nobody is told to stop": Mutant(
+    "no share is told to stop": Mutant(
         "sim/shares.py",
         "            if early and number not in self.found:\n",
         "            if False:\n",
         "sim/test_shares.py::test_ctrl_c_ends_all_shares_and_keeps_their_results",
         HANGS,
     ),
-    "every process has the other end of every pipe": Mutant(
+    "every process keeps the other end of every pipe open": Mutant(
         "sim/shares.py",
         "        end.close()\n",
         "        pass\n",
@@ -88,5 +88,5 @@ def test_each_mutant_is_noticed(rule: str) -> None:
 
 @pytest.mark.stress
 @pytest.mark.parametrize("test", sorted({mutant.test for mutant in MUTANTS.values()}))
-def test_nothing_is_noticed_where_nothing_was_changed(test: str) -> None:
+def test_the_unchanged_copy_passes(test: str) -> None:
     assert end_of(test) == PASSES

@@ -1,4 +1,7 @@
-"""Sigma without one of its corrections, and with a line gone wrong: each breaks a property that is named."""
+"""Mutants of Sigma: without one of its corrections, or with one line wrong, a named property must break.
+
+papers/sigma.md lists the corrections, and what breaks without each.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ SEEDS = 150
 
 
 class Unnumbered(Sigma):
-    """Late RESPONSEs count, and so do votes that were given back; a YIELD may come late, too."""
+    """Late RESPONSEs, votes that were given back, and late YIELDs all count."""
 
     def is_old(self, r: Resp, m: Response) -> bool:
         return False
@@ -35,9 +38,9 @@ class LateResponsesCount(Sigma):
         return False
 
 
-@node  # compiled, only a declared class has its own handlers called
+@node  # when compiled, only the handlers of a declared class are called
 class ReleaseOfAnyRequest(Sigma):
-    """RELEASE without a timestamp."""
+    """A RELEASE frees the vote whatever request it belongs to."""
 
     def on_release_message(self, m: Release) -> None:
         Sigma.on_release_message(self, Release(m.gate, m.target, m.i, m.client, m.life, 1 << 60))
@@ -59,7 +62,7 @@ class DeadVotesCount(Sigma):
 
 
 class QueuesTwice(Sigma):
-    """OnRequest as in figure 6: who asks again is queued again."""
+    """OnRequest as in figure 6: a client that asks again is queued again."""
 
     def is_known(self, rep: Replica, m: Request) -> bool:
         return False
@@ -81,7 +84,7 @@ WITHOUT: dict[type[Sigma], tuple[Spec, set[str]]] = {
 
 
 @pytest.mark.parametrize("protocol", WITHOUT)
-def test_a_correction_left_out_shows(protocol: type[Sigma]) -> None:
+def test_leaving_out_a_correction_breaks_a_property(protocol: type[Sigma]) -> None:
     spec, expected = WITHOUT[protocol]
     assert first_broken(protocol, spec, SEEDS)[0] in expected
 
@@ -99,7 +102,7 @@ class Endless(Exception):
 
 
 class YieldsAtOnce(Sigma):
-    """A vote that came straight back is yielded again, without the delay that doubles."""
+    """A vote that comes straight back is yielded again at once, without the doubling delay."""
 
     times = 0
 
@@ -114,7 +117,8 @@ class YieldsAtOnce(Sigma):
 
 
 def split(protocol: type[Sigma]) -> ManualNetwork:
-    """Nodes 0, 3 and 4 have a vote each, and 0 the one of the replica that it plays itself. It hears of the others."""
+    """Nodes 0, 3 and 4 have one vote each, node 0 that of the replica it plays itself. Then the other replicas answer
+    node 0."""
     network = network_of(protocol=protocol, clients=2)
     for client, i in ((0, 0), (3, 1), (4, 2)):
         network.acquire(client)
@@ -124,7 +128,7 @@ def split(protocol: type[Sigma]) -> ManualNetwork:
     return network
 
 
-def test_without_a_delay_a_vote_goes_to_and_fro_within_one_node_for_ever() -> None:
+def test_without_a_delay_a_node_yields_to_itself_forever() -> None:
     network = split(Sigma)
     network.deliver_all()
     assert list(network.inside) == [0]
@@ -133,22 +137,22 @@ def test_without_a_delay_a_vote_goes_to_and_fro_within_one_node_for_ever() -> No
 
 
 MUTANTS = {
-    "a replica that is free votes for nobody": (
+    "a freed replica does not vote for the next in its queue": (
         "        if rep.Queue:\n            self.resp_queue(rep)\n",
         "",
         {"hang"},
     ),
-    "votes that were given back count": (
+    "votes that were given back still count": (
         "        r.wanted = False\n        self.uncount(r)\n",
         "        r.wanted = False\n",
         {"k", "hang", "storm"},
     ),
-    "the last in the queue is next": (
+    "the last in the queue is served next": (
         "        w: Waiter = rep.Queue[0]\n        rep.remove",
         "        w: Waiter = rep.Queue[len(rep.Queue) - 1]\n        rep.remove",
         {"hang", "storm"},
     ),
-    "who yields is forgotten": (
+    "a client that yields is forgotten": (
         "        rep.insert(w)\n        self.resp_queue(rep)\n        if",
         "        self.free(rep)\n        if",
         {"hang"},

@@ -1,4 +1,4 @@
-"""Each mutant of the strawman breaks a property that is named."""
+"""Mutants of the strawman: each has one rule wrong, and must break one of the named properties."""
 
 import pytest
 
@@ -12,14 +12,14 @@ MUTANTS = {
         REORDER,
         {"k", "hang"},
     ),
-    "votes for rounds that are over are kept": (
+    "votes for finished rounds are not returned": (
         "            if m.grant:\n                self.refuse(m)\n",
         "",
         DOUBLED,
         {"hang"},
     ),
-    "a release of an earlier round frees": (" and m.ts >= rep.Towner:", ":", REORDER, {"k"}),
-    "votes for everybody": (
+    "a release of an earlier round frees the vote": (" and m.ts >= rep.Towner:", ":", REORDER, {"k"}),
+    "a replica votes for every client": (
         "        if rep.Cowner == NIL:\n            self.vote",
         "        if rep:\n            self.vote",
         REORDER,
@@ -31,7 +31,7 @@ MUTANTS = {
         LEASED,
         {"k"},
     ),
-    "who is inside stays when the leases are over": (
+    "a client stays inside when its leases expire": (
         '            self.lose("lease over")\n',
         "            pass\n",
         SILENT,

@@ -1,4 +1,8 @@
-"""BV95 by hand: one rule of the trees, the heuristics and the caches a test."""
+"""BV95 (FK's reference [2]) step by step: one test per rule of the trees, the caches and the heuristics.
+
+FK is "Fair K Mutual Exclusion Algorithm for Peer To Peer Systems". papers/bv95.md says which rules come from FK, and
+which are ours.
+"""
 
 import pytest
 
@@ -45,8 +49,9 @@ def test_a_request_reverses_its_path_in_one_tree_only() -> None:
     assert network.nodes[0].show()["parent"] == (2, 1)
 
 
-def test_who_waits_in_one_tree_lets_a_token_of_another_lie_idle() -> None:
-    network = gate()  # what makes it unfair: 4 waits in tree 0, and token 1 is idle all the time
+def test_a_node_that_waits_in_one_tree_leaves_an_idle_token_of_another_unused() -> None:
+    """This makes the algorithm unfair: node 4 waits in tree 0 although token 1 is idle."""
+    network = gate()
     network.acquire(0)
     network.acquire(4)
     network.deliver_all()
@@ -54,7 +59,7 @@ def test_who_waits_in_one_tree_lets_a_token_of_another_lie_idle() -> None:
     assert network.nodes[1].show() == {"parent": (0, -1), "token": 1, "inside": False, "queue": (), "kept": ()}
 
 
-def test_the_releaser_points_at_the_tail() -> None:
+def test_a_releasing_node_takes_the_tail_of_the_queue_as_parent() -> None:
     network = gate(k=1)
     network.acquire(0)
     for me in (3, 1, 2):
@@ -68,7 +73,7 @@ def test_the_releaser_points_at_the_tail() -> None:
 # The caches.
 
 
-def test_who_waits_keeps_requests_and_the_token_takes_them_along() -> None:
+def test_a_waiting_node_keeps_requests_and_sends_them_on_with_the_token() -> None:
     network = gate(k=1)
     network.acquire(0)
     network.acquire(1)
@@ -76,14 +81,14 @@ def test_who_waits_keeps_requests_and_the_token_takes_them_along() -> None:
     network.release(0)
     network.acquire(2)
     network.deliver(1)
-    network.deliver(1)  # 0 has sent it after the token, which it overtakes
+    network.deliver(1)  # node 0 forwarded the request to node 1, where it arrives before the token
     assert network.nodes[1].show()["kept"] == (2,)
     network.deliver_all()
     network.release(1)
     assert network.flight == [Flight(1, 2, Token(0, 2, 0, ()))]
 
 
-def test_who_is_alone_may_come_again_and_its_fences_go_on() -> None:
+def test_a_lone_node_may_re_enter_and_its_fences_keep_rising() -> None:
     network = gate(k=1)
     network.acquire(0)
     first = node(network, 0)
@@ -94,18 +99,18 @@ def test_who_is_alone_may_come_again_and_its_fences_go_on() -> None:
     assert network.inside[0].fence == 5
 
 
-def test_nobody_is_alone_whom_others_wait_for() -> None:
+def test_a_node_that_others_wait_for_is_not_alone() -> None:
     network = gate(k=1)
     network.acquire(0)
     for me in (3, 1):
         network.acquire(me)
         network.deliver_all()
-    assert not node(network, 0).alone()  # it keeps them
+    assert not node(network, 0).alone()  # it keeps their requests
     network.release(0)
     network.deliver_all()
     assert network.nodes[3].show()["kept"] == ()
-    assert not node(network, 3).alone()  # they came with the token
-    assert not node(network, 0).alone()  # it has no token any more
+    assert not node(network, 3).alone()  # the token's queue names node 1
+    assert not node(network, 0).alone()  # it no longer has the token
     more = gate(k=2)
     more.acquire(0)
     assert not node(more, 0).alone()  # others may wait for the other token
@@ -122,14 +127,14 @@ def test_kept_requests_are_merged_into_the_queue_of_the_token(cache: str, order:
     assert [r for _, r in holder.merged()] == order
 
 
-def test_equal_stamps_stay_in_the_order_they_came() -> None:
+def test_requests_with_equal_stamps_keep_their_order_of_arrival() -> None:
     holder = node(gate(cache="sorted"), 0)
     holder.queue = ((1, 4), (2, 3))
     holder.kept = [(1, 2), (2, 1)]
     assert [r for _, r in holder.merged()] == [4, 2, 3, 1]
 
 
-def test_stamps_are_past_all_that_was_seen_and_stand_still_where_nobody_sorts() -> None:
+def test_stamps_exceed_every_stamp_seen_if_sorted_and_stay_zero_otherwise() -> None:
     for cache, stamp in (("sorted", 9), ("append", 0)):
         network = gate(cache=cache)
         node(network, 2).on_message(5, Request(1, 5, 7))
@@ -139,14 +144,14 @@ def test_stamps_are_past_all_that_was_seen_and_stand_still_where_nobody_sorts() 
 
 def test_a_token_carries_the_clock_of_its_sender() -> None:
     network = gate(k=1, cache="sorted")
-    network.acquire(2)  # 1
-    network.deliver()  # 2, and 3 as the token goes
+    network.acquire(2)  # the request carries clock 1
+    network.deliver()  # node 0 advances to 2 on the request, and to 3 when it sends the token
     assert [flight.msg for flight in network.flight] == [Token(0, 0, 3, ())]
     network.deliver()
     assert node(network, 2).clock == 4
 
 
-def test_without_a_cache_one_request_is_kept_and_the_rest_sent_after_it() -> None:
+def test_without_a_cache_a_node_keeps_one_request_and_forwards_the_rest() -> None:
     network = gate(k=1, cache="none")
     network.acquire(0)
     for me in (3, 1, 2):
@@ -159,7 +164,7 @@ def test_without_a_cache_one_request_is_kept_and_the_rest_sent_after_it() -> Non
     assert network.grants == [0, 3, 1, 2]
 
 
-def test_a_kept_request_outlives_a_cancel_of_its_keeper() -> None:
+def test_a_kept_request_survives_a_cancel_by_its_keeper() -> None:
     network = gate(k=1)
     network.acquire(0)
     network.acquire(1)
@@ -173,10 +178,10 @@ def test_a_kept_request_outlives_a_cancel_of_its_keeper() -> None:
     assert network.grants == [0, 2]
 
 
-# The heuristics. Node 5 of a gate with three trees has tree 2 for its own.
+# The heuristics. In a gate with three trees, node 5's own tree is tree 2.
 
 
-def test_random_asks_the_chooser() -> None:
+def test_random_picks_the_tree_that_the_chooser_draws() -> None:
     assert node(gate(k=3, tree="random", choices=(1,)), 5).pick() == 1
 
 
@@ -197,7 +202,7 @@ def test_last_used_is_the_tree_of_the_last_token_here() -> None:
     assert (before, node(network, 1).pick()) == (0, 1)
 
 
-def test_most_recent_and_stalest_are_the_first_and_the_last_tree_heard_of() -> None:
+def test_most_recent_and_stalest_pick_the_tree_heard_of_last_and_longest_ago() -> None:
     for tree, picks in (("most_recent", [1, 0, 2]), ("stalest", [2, 2, 1])):
         chooser = node(gate(k=3, tree=tree), 5)
         seen = [chooser.pick()]
@@ -207,7 +212,7 @@ def test_most_recent_and_stalest_are_the_first_and_the_last_tree_heard_of() -> N
         assert seen == picks
 
 
-def test_a_token_is_heard_of_too() -> None:
+def test_receiving_a_token_counts_as_hearing_of_its_tree() -> None:
     network = gate(k=3, tree="stalest")
     network.acquire(5)
     network.deliver_all()
@@ -215,7 +220,7 @@ def test_a_token_is_heard_of_too() -> None:
     assert node(network, 5).pick() == 0
 
 
-def test_queue_hint_is_the_shortest_queue_known() -> None:
+def test_queue_hint_picks_the_shortest_known_queue() -> None:
     network = gate(k=3, tree="queue_hint", choices=(0, 0))
     network.acquire(0)
     for me in (3, 4):
@@ -232,7 +237,7 @@ def test_queue_hint_is_the_shortest_queue_known() -> None:
 
 
 @pytest.mark.parametrize(("tree", "cache"), [("oak", "append"), ("random", "all")])
-def test_a_wrong_option_is_named(tree: str, cache: str) -> None:
+def test_an_invalid_option_is_named_in_the_error(tree: str, cache: str) -> None:
     with pytest.raises(
         ValueError, match=r"bv95: (tree must be one of random, .*'oak'|cache must be one of append, .*'all')"
     ):

@@ -1,4 +1,4 @@
-"""BV95 with one token: how often others come in before somebody whom the token will come to."""
+"""BV95 with one token: how often any one node enters before a request that has joined (papers/bv95.md, "One token")."""
 
 from collections import Counter
 from random import Random
@@ -11,7 +11,7 @@ from fairgate.scenario.manual import ManualNetwork
 
 
 def first_of_each_pair(network: ManualNetwork) -> list[int]:
-    """Which messages may come next: each pair's come in their order."""
+    """The messages that may be delivered next: each pair of nodes keeps its order."""
     pairs: set[tuple[int, int]] = set()
     found = []
     for index, flight in enumerate(network.flight):
@@ -32,7 +32,7 @@ def step(network: ManualNetwork, chance: Random, eager: float) -> None:
 
 
 def joined(network: ManualNetwork) -> set[int]:
-    """Whom the token will come to: who has it, stands in its queue, or is kept by one of these."""
+    """The nodes that the token is bound to reach: its holder, those in its queue, and those kept by any of these."""
     found = {flight.dst for flight in network.flight if flight.msg.tokens()}
     for flight in network.flight:
         found |= {r for _, r in getattr(flight.msg, "queue", ())}
@@ -48,7 +48,7 @@ def joined(network: ManualNetwork) -> set[int]:
 
 
 def most_entries_by_one(n: int, cache: str, seed: int) -> int:
-    """The most that any one other was inside while somebody waited who had joined."""
+    """The most times that any one other node entered while a joined request waited."""
     chance = Random(seed)
     network = ManualNetwork(BV95, Setup(tuple(range(n)), 1, options={"cache": cache}), slots=True)
     before: dict[int, Counter[int]] = {}
@@ -67,15 +67,15 @@ def most_entries_by_one(n: int, cache: str, seed: int) -> int:
 
 
 @pytest.mark.parametrize("n", [4, 10])
-def test_plain_path_reversal_lets_nobody_in_twice_before_one_who_has_joined(n: int) -> None:
+def test_plain_path_reversal_lets_no_node_in_twice_before_a_joined_request(n: int) -> None:
     assert max(most_entries_by_one(n, "none", seed) for seed in range(20)) == 1
 
 
 @pytest.mark.parametrize("n", [4, 10])
-def test_a_sorted_queue_lets_hardly_anybody_in_twice(n: int) -> None:
-    """As often as there are others would be the bound, by what papers/bv95.md says of it."""
+def test_a_sorted_queue_lets_a_node_in_at_most_twice_before_a_joined_request(n: int) -> None:
+    """papers/bv95.md proves a weaker bound, as many times as there are other nodes."""
     assert max(most_entries_by_one(n, "sorted", seed) for seed in range(20)) <= 2
 
 
-def test_an_appended_cache_does() -> None:
+def test_an_appended_cache_lets_a_node_in_more_than_twice() -> None:
     assert max(most_entries_by_one(10, "append", seed) for seed in range(20)) > 2

@@ -1,4 +1,4 @@
-"""The centralised gate by hand: one rule of the server a test."""
+"""The centralised gate step by step: one test per rule of the server."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def gate(n: int = 4, k: int = 2) -> ManualNetwork:
     return ManualNetwork(Centralised, Setup(tuple(range(n)), k), slots=True)
 
 
-def test_an_entry_is_request_grant_and_release() -> None:
+def test_an_entry_costs_a_request_a_grant_and_a_release() -> None:
     network = gate()
     network.acquire(1)
     assert network.flight == [Flight(1, 0, Request(1))]
@@ -22,7 +22,7 @@ def test_an_entry_is_request_grant_and_release() -> None:
     assert network.flight == [Flight(1, 0, Release(0))]
 
 
-def test_the_root_is_a_client_without_messages() -> None:
+def test_the_root_enters_and_leaves_without_messages() -> None:
     network = gate()
     network.acquire(0)
     network.release(0)
@@ -41,7 +41,7 @@ def test_the_queue_is_first_come_first_served() -> None:
     assert network.grants == [3, 0, 4, 1]
 
 
-def test_k_are_inside_each_in_a_slot_of_its_own() -> None:
+def test_k_nodes_are_inside_each_in_its_own_slot() -> None:
     network = gate(k=2)
     for me in (1, 2, 3):
         network.acquire(me)
@@ -71,7 +71,7 @@ def test_any_member_can_be_the_server(root: int) -> None:
     assert network.flight[0].dst == root
 
 
-def test_the_slot_of_a_cancelled_turn_of_the_root_goes_to_the_next() -> None:
+def test_the_slot_of_a_turn_that_the_root_cancelled_goes_to_the_next_node() -> None:
     network = gate(k=1)
     for me in (1, 0, 2):
         network.acquire(me)
@@ -82,8 +82,8 @@ def test_the_slot_of_a_cancelled_turn_of_the_root_goes_to_the_next() -> None:
     assert network.grants == [1, 2]
 
 
-def test_who_came_again_before_the_server_moved_away_changes_no_fence() -> None:
-    """A census may make a server a client while somebody is inside there (live/gate.py, recovery/regenerate.py)."""
+def test_reporting_re_entries_is_a_no_op_at_a_client() -> None:
+    """A census may turn a server into a client while a local user is inside (live/gate.py, recovery/regenerate.py)."""
     network = ManualNetwork(Centralised, Setup((1, 2), 2), slots=True)
     network.acquire(2)
     network.deliver_all()

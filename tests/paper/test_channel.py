@@ -1,4 +1,4 @@
-"""The channel, sentence by sentence: one message each time, by hand."""
+"""The reliable channel that the papers assume (recovery/channel.py): one test per rule, one message at a time."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Word(Message):
 
 
 class Talker(Node):
-    """Says what it is told to, and remembers what it heard."""
+    """Sends the letters it is given, and remembers those it received."""
 
     def __init__(self, me: int, setup: Setup, out: Outbox) -> None:
         Node.__init__(self, me, setup, out)
         self.heard = ""
 
     def on_view(self, number: int, members: tuple[int, ...]) -> None:
-        """The one input that takes a tuple: here, letters for node 1."""
+        """The only input that takes a tuple. Here it holds the letters to send to node 1."""
         for letter in members:
             self.out.send(1, Word(chr(letter)))
 
@@ -45,7 +45,7 @@ class Talker(Node):
 
 
 class Pair(ManualNetwork):
-    """Node 0 speaks, node 1 hears."""
+    """Node 0 sends, node 1 receives."""
 
     def __init__(self) -> None:
         super().__init__(over(Channel, Talker), Setup((0, 1)), slots=False)
@@ -66,7 +66,7 @@ def pair() -> Pair:
     return Pair()
 
 
-def test_a_message_is_numbered_and_its_acknowledgement_leaves_with_the_step_that_took_it(pair: Pair) -> None:
+def test_a_message_is_numbered_and_acknowledged_in_the_step_that_delivers_it(pair: Pair) -> None:
     pair.say("a")
     assert [flight.msg for flight in pair.flight] == [Data(1, Word("a"))]
     pair.deliver()
@@ -74,7 +74,7 @@ def test_a_message_is_numbered_and_its_acknowledgement_leaves_with_the_step_that
     assert [flight.msg for flight in pair.flight] == [Ack(1)]
 
 
-def test_what_is_lost_is_sent_again(pair: Pair) -> None:
+def test_a_lost_message_is_sent_again(pair: Pair) -> None:
     pair.say("a")
     pair.drop()
     pair.advance(199 * MS)
@@ -85,7 +85,7 @@ def test_what_is_lost_is_sent_again(pair: Pair) -> None:
     assert not pair.timers
 
 
-def test_everything_unacknowledged_is_sent_again_by_one_timer(pair: Pair) -> None:
+def test_one_timer_resends_everything_unacknowledged(pair: Pair) -> None:
     pair.say("abc")
     assert list(pair.timers) == [(0, "resend:1")]
     pair.flight.clear()
@@ -93,7 +93,7 @@ def test_everything_unacknowledged_is_sent_again_by_one_timer(pair: Pair) -> Non
     assert [flight.msg for flight in pair.flight] == [Data(1, Word("a")), Data(2, Word("b")), Data(3, Word("c"))]
 
 
-def test_a_lost_acknowledgement_is_made_up_for_by_the_next(pair: Pair) -> None:
+def test_a_later_acknowledgement_makes_up_for_a_lost_one(pair: Pair) -> None:
     pair.say("ab")
     pair.deliver()
     pair.drop(pair.find(Ack(1)))
@@ -102,7 +102,7 @@ def test_a_lost_acknowledgement_is_made_up_for_by_the_next(pair: Pair) -> None:
     assert not pair.timers
 
 
-def test_an_acknowledgement_that_was_lost_for_good_is_given_again(pair: Pair) -> None:
+def test_a_message_that_arrives_again_is_acknowledged_again(pair: Pair) -> None:
     pair.say("a")
     pair.deliver()
     pair.drop(pair.find(Ack(1)))
@@ -112,7 +112,7 @@ def test_an_acknowledgement_that_was_lost_for_good_is_given_again(pair: Pair) ->
     assert not pair.timers
 
 
-def test_a_duplicate_is_taken_once(pair: Pair) -> None:
+def test_a_duplicated_message_is_delivered_once(pair: Pair) -> None:
     pair.say("a")
     pair.duplicate()
     pair.deliver_all()
@@ -120,7 +120,7 @@ def test_a_duplicate_is_taken_once(pair: Pair) -> None:
     assert "a message came again" in pair.marks
 
 
-def test_what_comes_early_waits_for_its_turn(pair: Pair) -> None:
+def test_a_message_that_arrives_early_waits_for_its_turn(pair: Pair) -> None:
     pair.say("abc")
     pair.deliver(2)
     pair.deliver(1)
@@ -129,7 +129,7 @@ def test_what_comes_early_waits_for_its_turn(pair: Pair) -> None:
     assert pair.heard == "abc"
 
 
-def test_an_early_message_is_not_acknowledged_before_it_is_taken(pair: Pair) -> None:
+def test_an_early_message_is_not_acknowledged_before_it_is_delivered(pair: Pair) -> None:
     pair.say("ab")
     pair.deliver(1)
     assert pair.flight[-1].msg == Ack(0)
@@ -144,7 +144,7 @@ def test_the_delay_doubles_up_to_its_cap(pair: Pair) -> None:
     assert due == [200, 400, 800, 1600, 3200, 3200, 3200]
 
 
-def test_the_delay_starts_afresh_with_news(pair: Pair) -> None:
+def test_a_new_acknowledgement_resets_the_delay(pair: Pair) -> None:
     pair.say("ab")
     for _ in range(3):
         pair.fire(0, "resend:1")
@@ -153,14 +153,14 @@ def test_the_delay_starts_afresh_with_news(pair: Pair) -> None:
     assert pair.timers[0, "resend:1"] - pair.now == 200 * MS
 
 
-def test_nothing_more_is_sent_to_the_dead(pair: Pair) -> None:
+def test_nothing_is_resent_to_a_crashed_peer(pair: Pair) -> None:
     pair.say("a")
     pair.crash(1)
     pair.step(0, "on_crash", 1)
     assert not pair.timers
 
 
-def test_a_late_copy_from_the_dead_is_not_taken_again(pair: Pair) -> None:
+def test_a_late_duplicate_from_a_crashed_peer_is_not_delivered_again(pair: Pair) -> None:
     pair.say("a")
     pair.duplicate()
     pair.deliver()

@@ -1,4 +1,4 @@
-"""Chord: the rule of routing, joining, leaving, crashes, and what Zave found."""
+"""Chord: the routing rule, joins, leaves and crashes, and the flaw of the 2001 rules that Zave reported."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def id_between(before: int, after: int, start: int = 2_000_000) -> int:
     )
 
 
-# The rule.
+# The routing rule.
 
 
 class Drawn(ChordTable):
-    """A table as it is drawn in the tests."""
+    """A table with exactly the entries that a test gives it."""
 
     def __init__(self, me: int, behind: int, successors: list[int], fingers: dict[int, int]) -> None:
         ChordTable.__init__(self, me, len(successors), 64)
@@ -72,7 +72,7 @@ def test_a_key_among_the_successors_goes_to_its_owner(eight: list[int]) -> None:
         assert table.next_hop(past(place_of(eight[i - 1]), 0)) == eight[i]
 
 
-def test_any_other_key_goes_to_the_nearest_node_not_past_it(eight: list[int]) -> None:
+def test_any_other_key_goes_to_the_nearest_known_node_before_it(eight: list[int]) -> None:
     me = place_of(eight[0])
     fingers = {}
     for i in range(64):
@@ -85,7 +85,7 @@ def test_any_other_key_goes_to_the_nearest_node_not_past_it(eight: list[int]) ->
         assert table.next_hop(key) == nearest
 
 
-def test_without_fingers_it_goes_round_the_ring(eight: list[int]) -> None:
+def test_without_fingers_a_route_follows_the_successors(eight: list[int]) -> None:
     ring = Ring(tuple(eight))
     tables = {me: SettledChordTable(me, 1, 0, ring) for me in eight}
     assert [tables[me].next_hop(place_of(eight[7])) for me in eight] == [*eight[1:], NIL]
@@ -107,7 +107,7 @@ def test_every_route_ends_at_the_owner(n: int) -> None:
         assert at == chord_owner(members, key)
 
 
-# Coming and going.
+# Joins, leaves and crashes.
 
 
 def test_a_ring_begins_with_one_node_and_grows() -> None:
@@ -119,7 +119,7 @@ def test_a_ring_begins_with_one_node_and_grows() -> None:
     assert newest.rider.ranges[-1] == newest.table.owned()
 
 
-def test_who_joins_takes_over_its_keys_and_nobody_elses() -> None:
+def test_a_joining_node_takes_over_its_own_keys_and_no_others() -> None:
     world = World(Chord, 8, seed=2, options=SMALL)
     order = ring_order(world)
     me = id_between(order[0], order[1])
@@ -132,7 +132,7 @@ def test_who_joins_takes_over_its_keys_and_nobody_elses() -> None:
 
 
 @pytest.mark.parametrize("way", ["leave", "crash"])
-def test_the_successor_owns_the_keys_of_who_is_gone(way: str) -> None:
+def test_the_successor_takes_over_the_keys_of_a_departed_node(way: str) -> None:
     world = World(Chord, 8, seed=3, options=SMALL)
     order = ring_order(world)
     getattr(world, way)(order[3])
@@ -141,7 +141,7 @@ def test_the_successor_owns_the_keys_of_who_is_gone(way: str) -> None:
     assert world.nodes[order[2]].table.successors == order[4:7]
 
 
-def test_who_leaves_is_missed_before_any_timer_says_so() -> None:
+def test_an_orderly_leave_is_noticed_before_any_timer_fires() -> None:
     world = World(Chord, 8, seed=3, options=SMALL)
     order = ring_order(world)
     world.leave(order[3])
@@ -151,7 +151,7 @@ def test_who_leaves_is_missed_before_any_timer_says_so() -> None:
     assert world.marks["a peer fell silent"] == 0
 
 
-def test_as_many_neighbours_may_crash_at_once_as_the_list_is_long_but_one() -> None:
+def test_a_ring_survives_adjacent_crashes_of_all_but_one_of_a_successor_list() -> None:
     world = World(Chord, 20, seed=4, options=SMALL)
     order = ring_order(world)
     for me in order[5:7]:
@@ -160,7 +160,7 @@ def test_as_many_neighbours_may_crash_at_once_as_the_list_is_long_but_one() -> N
     assert world.marks["all successors were lost"] == 0
 
 
-def test_even_if_all_successors_crash_a_finger_helps() -> None:
+def test_a_node_whose_successors_all_crash_recovers_through_a_finger() -> None:
     world = World(Chord, 20, seed=5, options=SMALL)
     for me in ring_order(world)[5:8]:
         world.crash(me)
@@ -190,8 +190,9 @@ def test_a_falsely_suspected_node_comes_back() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("base", "joins", "gone"), [(10, 10, 3), (40, 30, 15)])
-def test_at_rest_a_ring_has_settled_tables(base: int, joins: int, gone: int, seed: int) -> None:
-    """Successors, predecessors and fingers, after joins, leaves and crashes; and every parcel comes to the owner."""
+def test_after_churn_a_ring_comes_to_rest_with_correct_tables(base: int, joins: int, gone: int, seed: int) -> None:
+    """Successors, predecessors and fingers are right after joins, leaves and crashes, and every parcel reaches the
+    owner of its key."""
     world = World(Chord, base, seed, {"chord_successors": 4})
     world.churn(shuffled(world.rng, joins, gone, gone), pause=0.4)
     assert world.rest(60) < 60, settled_breaches(world)[:3]
@@ -202,7 +203,7 @@ def test_at_rest_a_ring_has_settled_tables(base: int, joins: int, gone: int, see
 
 
 def much_churn(nodes: int, seed: int) -> World:
-    """So many nodes in all: a quarter joins, and as many leave or crash, within five periods."""
+    """`nodes` nodes in all: within five periods a quarter of them joins, and as many others leave or crash."""
     world = World(Chord, 3 * nodes // 4, seed)
     plan = shuffled(world.rng, nodes // 4, nodes // 8, nodes // 8)
     world.churn(plan, pause=5 / len(plan))
@@ -217,7 +218,7 @@ def much_churn(nodes: int, seed: int) -> World:
     return world
 
 
-def test_a_thousand_nodes_half_of_them_coming_and_going() -> None:
+def test_a_thousand_nodes_under_heavy_churn() -> None:
     nodes = 1_000 if COMPILED else 200
     world = much_churn(nodes, seed=8)
     assert len(world.members()) == 3 * nodes // 4
@@ -226,15 +227,16 @@ def test_a_thousand_nodes_half_of_them_coming_and_going() -> None:
 
 @pytest.mark.stress
 @pytest.mark.parametrize("seed", range(10))
-def test_thousands_of_nodes(seed: int) -> None:
+def test_thousands_of_nodes_under_heavy_churn(seed: int) -> None:
     much_churn(3_000, seed)
 
 
-# What Zave found.
+# The flaw of the 2001 rules that Zave reported.
 
 
 def stranded(layer: type[Chord]) -> World:
-    """x joins between p and s and crashes; before p knows that, s crashes. One node of p's list of two has died."""
+    """Node x joins between p and s and crashes. Before p has noticed, s crashes too. Only one of the two nodes in p's
+    successor list has died."""
     world = World(layer, 8, seed=9, options={"chord_successors": 2, "chord_fingers": 0})
     order = ring_order(world)
     p, s = order[2], order[3]
@@ -248,19 +250,19 @@ def stranded(layer: type[Chord]) -> World:
     return world
 
 
-def test_the_corrected_rules_keep_a_ring() -> None:
+def test_the_corrected_rules_keep_the_ring_connected() -> None:
     world = stranded(Chord)
     assert settled_breaches(world) == []
     assert world.marks["all successors were lost"] == 0
 
 
-def test_that_the_rules_of_2001_break() -> None:
-    """p has lost everybody, with the second of its two successors alive."""
+def test_the_rules_of_2001_strand_a_node() -> None:
+    """p has lost all its successors although the second of the two is alive."""
     world = stranded(ChordLiteral)
     assert world.marks["all successors were lost"] > 0
 
 
-def test_a_list_is_cut_where_it_comes_round_to_oneself(eight: list[int]) -> None:
+def test_a_successor_list_ends_before_the_node_itself(eight: list[int]) -> None:
     table = KeptChordTable(eight[5], 8, 64)
     assert table.take_list(eight[6], [eight[7], eight[0], eight[5], eight[6]])
     assert table.successors == [eight[6], eight[7], eight[0]]

@@ -1,4 +1,9 @@
-"""EE section IV.A, by the sentence, on ways drawn by hand: requesters 0..2, nodes 3..5 on the way, replicas 6..8."""
+"""End-to-End: EE section IV.A sentence by sentence, then each correction to it.
+
+EE is "Efficient Mutual Exclusion in Peer-to-Peer Systems". Step n is the paper's numbered step, which papers/e2e.md
+labels An. A number alone, as in test_7, is the correction's number in that file. Routes are drawn by hand: requesters
+0 to 2, intermediate nodes 3 to 5, replicas at nodes 6 to 8.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +44,7 @@ REQ1, REQ2, REQ3 = 0, 1, 2
 
 
 def drawn(straight: tuple[int, ...] = (), replicas: int = 3, protocol: Any = E2E) -> ManualNetwork:
-    """Requesters reach replica i by node 3+i; those in `straight` at once."""
+    """Requesters reach replica i through node 3+i; those in `straight` reach it directly."""
     routes = [{me: 6 + i if me in straight else 3 + i for me in range(3)} | {3 + i: 6 + i} for i in range(replicas)]
     setup = Setup(tuple(range(9)), options={"replicas": replicas, "routes": routes})
     setup.options["keys"] = replica_keys(setup)
@@ -56,7 +61,7 @@ def of(network: ManualNetwork, kind: type[Message]) -> list[Flight]:
 
 
 def deliver(network: ManualNetwork, kind: type[Message], *dst: int) -> None:
-    """All messages of a kind, those on the way again and again; `dst`: to these nodes only."""
+    """Deliver all messages of a kind, including those sent meanwhile; with `dst`, only those to these nodes."""
     while wanted := [flight for flight in of(network, kind) if not dst or flight.dst in dst]:
         network.deliver(network.flight.index(wanted[0]))
 
@@ -67,15 +72,15 @@ def inside(network: ManualNetwork, me: int) -> None:
     assert list(network.inside) == [me]
 
 
-def test_step_1_requests_go_to_all_replicas_by_the_dht() -> None:
+def test_step_1_a_requester_routes_a_request_to_every_replica() -> None:
     network = drawn()
     network.acquire(REQ1)
     assert [(flight.dst, flight.msg.replica) for flight in of(network, Request)] == [(3, 0), (4, 1), (5, 2)]  # type: ignore[attr-defined]
     deliver(network, Request, 3)
-    assert [flight.dst for flight in of(network, Request)] == [4, 5, 6]  # no entry there: it goes on
+    assert [flight.dst for flight in of(network, Request)] == [4, 5, 6]  # node 3 has no entry, so it forwards
 
 
-def test_step_3_a_response_comes_straight_with_the_id_and_timestamp_of_the_owner() -> None:
+def test_step_3_a_response_goes_directly_to_the_requester_and_names_the_owner() -> None:
     network = drawn()
     network.acquire(REQ1)
     deliver(network, Request)
@@ -112,7 +117,7 @@ def test_step_4_when_nobody_has_a_majority_the_requesters_yield_and_the_earliest
     network = drawn(straight=(0, 1, 2))
     for me in (REQ1, REQ2, REQ3):
         network.acquire(me)
-    for i, me in enumerate((REQ3, REQ2, REQ1)):  # each replica votes for another one
+    for i, me in enumerate((REQ3, REQ2, REQ1)):  # each replica votes for a different requester
         for flight in of(network, Request):
             if flight.dst == 6 + i and flight.src == me:
                 network.deliver(network.flight.index(flight))
@@ -127,7 +132,7 @@ def test_step_4_when_nobody_has_a_majority_the_requesters_yield_and_the_earliest
 
 
 def test_figure_1() -> None:
-    """Req1 is inside, Req2 is in its queue; Req3's requests are stopped on the way and join it. Three quorum sets."""
+    """Req1 is inside and Req2 is in its queue. Req3's requests are intercepted in all three quorum sets and join it."""
     network = drawn(straight=(REQ2,))
     inside(network, REQ1)
     network.acquire(REQ2)
@@ -136,7 +141,7 @@ def test_figure_1() -> None:
     network.acquire(REQ3)
     deliver(network, Request)
     assert [(f.src, f.dst) for f in of(network, Enqueue)] == [(3, REQ1), (4, REQ1), (5, REQ1)]
-    assert not of(network, Response), "no replica has heard of Req3"
+    assert not of(network, Response), "no replica has received Req3's request"
     network.deliver_all()
     assert node(network, REQ1).queue == [(1, REQ2), (1, REQ3)]
     for i in range(3):
@@ -160,14 +165,10 @@ def test_step_5_the_owner_keeps_its_queue_sorted_by_timestamps() -> None:
 def test_step_6_release_goes_along_the_next_pointers_and_cleans_up() -> None:
     network = drawn()
     inside(network, REQ1)
-    network.setup.options["routes"][0][REQ1] = 6  # the overlay has a shorter way now
+    network.setup.options["routes"][0][REQ1] = 6  # the overlay has a shorter route now
     network.release(REQ1)
-    assert sorted(flight.dst for flight in of(network, Release)) == [
-        3,
-        4,
-        5,
-        6,
-    ]  # who was next may have left: both ways
+    # Along Next (3) and along the new route (6), since the node that Next names may have left.
+    assert sorted(flight.dst for flight in of(network, Release)) == [3, 4, 5, 6]
     network.deliver_all()
     for i in range(3):
         assert node(network, 3 + i).entries[i].owner == NIL
@@ -194,7 +195,7 @@ def test_step_7_the_token_goes_to_the_head_of_the_queue_with_the_rest_of_it() ->
     assert list(network.inside) == [REQ3]
 
 
-# What the text leaves open, each on its own.
+# The corrections, one by one.
 
 
 def without(**methods: Any) -> type[E2E]:
@@ -214,9 +215,8 @@ def recall_for_a_winner_only(self: E2E, i: int, r: Replica, won: bool) -> None:
         E2E.recall(self, i, r, won)
 
 
-LITERAL = vars(
-    load_mutant(source_of(E2ELiteral).read_text(), "literal").E2ELiteral
-)  # functions of any E2E, also compiled
+# Loaded from source, so that the functions fit any E2E, compiled or not.
+LITERAL = vars(load_mutant(source_of(E2ELiteral).read_text(), "literal").E2ELiteral)
 
 
 def test_1_a_replica_stays_owned_while_the_token_travels() -> None:
@@ -236,7 +236,8 @@ def test_1_a_replica_stays_owned_while_the_token_travels() -> None:
 
 
 def freed_by_an_old_release(protocol: type[E2E]) -> ManualNetwork:
-    """Req1's RELEASEs are late. Req2 hears that it has left, asks again, wins; then they come; then Req3 asks."""
+    """Req1's RELEASEs are late. Req2's ENQUEUE is sent back, and it asks again and wins. Then the RELEASEs arrive, and
+    Req3 asks."""
     network = drawn((0, 1, 2), 3, protocol)
     inside(network, REQ1)
     network.release(REQ1)
@@ -256,7 +257,7 @@ def test_2_generations_keep_an_old_release_from_freeing_a_new_owner() -> None:
         freed_by_an_old_release(without(is_news=LITERAL["is_news"]))
 
 
-def test_2_an_iamwinner_that_comes_after_its_release_is_old() -> None:
+def test_2_an_iamwinner_that_arrives_after_its_release_is_ignored() -> None:
     network = drawn()
     network.acquire(REQ1)
     deliver(network, Request)
@@ -270,7 +271,7 @@ def test_2_an_iamwinner_that_comes_after_its_release_is_old() -> None:
 
 
 @pytest.mark.parametrize(("protocol", "times"), [(E2E, 1), (without(put=LITERAL["put"]), 3)])
-def test_7_nobody_is_queued_twice(protocol: type[E2E], times: int) -> None:
+def test_7_a_request_is_queued_only_once(protocol: type[E2E], times: int) -> None:
     network = drawn((0, 1, 2), 3, protocol)
     inside(network, REQ1)
     network.acquire(REQ2)
@@ -278,7 +279,7 @@ def test_7_nobody_is_queued_twice(protocol: type[E2E], times: int) -> None:
     assert len(node(network, REQ1).queue) == times
 
 
-def test_7_what_was_sent_back_is_not_intercepted_again() -> None:
+def test_7_a_request_that_was_sent_back_is_not_intercepted_again() -> None:
     network = drawn()
     inside(network, REQ1)
     network.acquire(REQ3)
@@ -286,14 +287,14 @@ def test_7_what_was_sent_back_is_not_intercepted_again() -> None:
     network.release(REQ1)
     deliver(network, Enqueue)
     deliver(network, SentBack)
-    assert node(network, 3).entries[0].owner == REQ1, "RELEASE and STALE are still under way"
+    assert node(network, 3).entries[0].owner == REQ1, "RELEASE and STALE are still in flight"
     deliver(network, Request)
     deliver(network, Response)
     assert list(network.inside) == [REQ3]
 
 
 @pytest.mark.parametrize(("protocol", "owner"), [(E2E, NIL), (without(return_vote=no_late_vote), REQ1)])
-def test_a_vote_for_a_request_that_is_over_is_given_back(protocol: type[E2E], owner: int) -> None:
+def test_8_a_vote_for_a_request_that_is_over_is_returned(protocol: type[E2E], owner: int) -> None:
     network = drawn((0, 1, 2), 3, protocol)
     network.acquire(REQ1)
     late = network.flight.pop()
@@ -306,7 +307,8 @@ def test_a_vote_for_a_request_that_is_over_is_given_back(protocol: type[E2E], ow
 
 
 def two_with_one_vote(protocol: type[E2E]) -> ManualNetwork:
-    """Req2 has the vote of replica 0 when Req1 wins; Req1 leaves; Req3 asks 0 and 2; Req2's reaches 1 at last."""
+    """Req2 has the vote of replica 0 when Req1 wins. Req1 leaves, Req3 asks replicas 0 and 2, and only then does Req2's
+    request reach replica 1."""
     network = drawn((0, 1, 2), 3, protocol)
     network.acquire(REQ2)
     deliver(network, Request, 6)
@@ -320,7 +322,7 @@ def two_with_one_vote(protocol: type[E2E]) -> ManualNetwork:
     deliver(network, IAmWinner)
     network.release(REQ1)
     deliver(network, Release)
-    network.flight = []  # Req1's request to replica 0, and what was recalled, take their time
+    network.flight = []  # Req1's request to replica 0 and the RECALL do not arrive in this run
     network.acquire(REQ3)
     deliver(network, Request, 6, 8)
     network.flight = [*late, *network.flight]
@@ -335,7 +337,7 @@ def test_4_a_winner_does_not_take_the_vote_of_another() -> None:
         two_with_one_vote(without(dispossess=LITERAL["dispossess"]))
 
 
-def test_4_it_is_asked_back() -> None:
+def test_4_a_contested_vote_ends_with_one_node_inside() -> None:
     network = drawn(straight=(0, 1, 2))
     network.acquire(REQ2)
     deliver(network, Request, 6)
@@ -343,12 +345,12 @@ def test_4_it_is_asked_back() -> None:
     deliver(network, Request, 7, 8)
     for flight in [flight for flight in of(network, Response) if flight.dst == REQ1]:
         network.deliver(network.flight.index(flight))
-    assert not network.inside, "replicas 1 and 2 had Req2's request first"
+    assert not network.inside, "Req2's request reached replicas 1 and 2 first"
     network.deliver_all()
     assert len(network.inside) == 1
 
 
-def test_5_an_enqueue_for_an_owner_that_has_left_comes_back_and_the_entry_goes() -> None:
+def test_5_an_enqueue_to_a_former_owner_is_sent_back() -> None:
     network = drawn()
     inside(network, REQ1)
     network.acquire(REQ3)
@@ -379,7 +381,7 @@ def test_6_an_enqueue_that_overtakes_the_token_waits_for_it() -> None:
     assert list(network.inside) == [REQ3]
 
 
-def test_a_turn_that_comes_to_nobody_is_released() -> None:
+def test_the_turn_of_a_cancelled_request_is_released() -> None:
     network = drawn(straight=(0, 1, 2))
     inside(network, REQ1)
     network.acquire(REQ2)
@@ -416,7 +418,7 @@ def test_each_correction_is_needed(name: str) -> None:
     assert found.get(expected, 0) > 5, found
 
 
-def test_to_the_letter_it_hangs_and_lets_two_in() -> None:
+def test_the_literal_text_hangs_and_lets_two_in() -> None:
     found = runs(E2ELiteral)
     assert found.get("", 0) < 6
     assert found.get("k", 0) + found.get("grant", 0) > 0
@@ -426,13 +428,13 @@ def test_with_all_corrections_nothing_breaks() -> None:
     assert runs(E2E, range(300)) == {"": 300}
 
 
-def test_a_replica_that_has_an_owner_may_answer_all_the_same() -> None:
+def test_nothing_breaks_if_owned_replicas_answer_too() -> None:
     spec = replace(PLAIN, options={"tells": True})
     assert {one_run(E2E, seed, spec).broken for seed in range(300)} == {""}
 
 
-def test_10_a_request_that_comes_late_does_not_take_the_place_of_a_later_one() -> None:
-    """A run that hung that way, as one in 260 did: the replica forgot the later request of the two."""
+def test_10_a_late_request_does_not_replace_a_later_one_of_the_same_node() -> None:
+    """A run that hung, as one in 260 did, because the replica forgot the later of the two requests."""
     config = Config(
         protocol="e2e",
         nodes=5,

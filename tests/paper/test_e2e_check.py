@@ -1,6 +1,7 @@
-"""End-to-End, every state of small cases, on a circle of nodes that know the next one only: ways of several hops.
+"""End-to-End (EE section IV.A): every state of small cases, on a circle in which a node knows only the next one.
 
-Messages overtake each other freely; every node asks once. The larger cases are looked at as far as the bound goes.
+So routes have several hops. Messages may overtake each other, and every node asks once unless a case says otherwise.
+The larger cases are explored up to a number of states. papers/e2e.md has the table.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def test_three_nodes_and_one_replica() -> None:
     assert (report.states, report.cyclic) == (35_382, 0)
 
 
-PAIRS = {(0, 1): 3_607, (0, 2): 2_288, (0, 3): 60, (1, 2): 5_981, (1, 3): 142, (2, 3): 97}  # and how many states
+PAIRS = {(0, 1): 3_607, (0, 2): 2_288, (0, 3): 60, (1, 2): 5_981, (1, 3): 142, (2, 3): 97}  # clients -> states
 
 
 @pytest.mark.parametrize("clients", PAIRS)
@@ -65,21 +66,21 @@ def test_four_nodes_of_which_any_two_ask(clients: tuple[int, int]) -> None:
     assert (report.violations, report.complete, report.cyclic, report.states) == ((), True, 0, PAIRS[clients])
 
 
-@pytest.mark.skipif(not COMPILED, reason="too long for plain Python")
+@pytest.mark.skipif(not COMPILED, reason="too slow interpreted")
 @pytest.mark.parametrize(("clients", "states"), [((0, 3), 44_196), ((2, 3), 129_136)])
 def test_four_nodes_and_two_replicas(clients: tuple[int, int], states: int) -> None:
-    """The circle is 3, 1, 2, 0; nodes 3 and 1 play the replicas. One client is at a replica, the other before it."""
+    """The circle is 3, 1, 2, 0. Nodes 3 and 1 play the replicas. One client is itself a replica's node."""
     report = explored(Circled, nodes=4, replicas=2, clients=clients)
     assert (report.violations, report.complete, report.cyclic, report.states) == ((), True, 0, states)
 
 
 @pytest.mark.parametrize(("nodes", "replicas"), [(4, 1), (2, 3), (3, 2), (4, 3)])
-def test_larger_ones_as_far_as_20_000_states(nodes: int, replicas: int) -> None:
+def test_larger_cases_have_no_violation_in_their_first_20_000_states(nodes: int, replicas: int) -> None:
     report = explored(Circled, 20_000, replicas, nodes=nodes)
     assert not report.complete
     assert not report.violations
 
 
-def test_it_finds_what_happens_when_release_names_no_heir() -> None:
+def test_the_checker_finds_two_inside_if_release_names_no_heir() -> None:
     report = explored(Forgetful, 60_000, nodes=3)
     assert report.violations[0].what.startswith("k: 2 inside")

@@ -1,4 +1,7 @@
-"""EE section V.A, on ways drawn by hand as in test_e2e.py, and in random runs under all its failures."""
+"""End-to-End under failures: EE section V.A sentence by sentence, then in random runs with every kind of fault.
+
+EE is "Efficient Mutual Exclusion in Peer-to-Peer Systems". Routes are drawn by hand as in test_e2e.py.
+"""
 
 from __future__ import annotations
 
@@ -54,13 +57,13 @@ def waiting(network: ManualNetwork, *nodes: int) -> None:
 
 
 def pass_time(network: ManualNetwork, seconds: int) -> None:
-    """Every message arrives before anything else happens."""
+    """Let time pass second by second, and deliver every message at once."""
     for _ in range(seconds):
         network.advance(SECOND)
         network.deliver_all()
 
 
-def test_the_queue_is_kept_at_the_first_n_waiters_too() -> None:
+def test_the_queue_is_copied_to_the_first_n_waiters() -> None:
     network = drawn(copies=1)
     inside(network, REQ1)
     waiting(network, REQ2, REQ3)
@@ -92,7 +95,7 @@ def test_waiters_ping_the_holder_of_the_token() -> None:
     assert "the owner was silent" not in network.marks
 
 
-def test_when_the_holder_fails_a_waiter_takes_over_with_the_queue() -> None:
+def test_when_the_holder_fails_a_waiter_takes_over_the_queue() -> None:
     network = drawn(copies=1)
     inside(network, REQ1)
     waiting(network, REQ2, REQ3)
@@ -101,39 +104,39 @@ def test_when_the_holder_fails_a_waiter_takes_over_with_the_queue() -> None:
     assert {"the owner was silent", "a waiter took the queue over"} <= network.marks
     assert list(network.inside) == [REQ2]
     assert node(network, REQ2).queue == [(21, REQ3)]
-    assert [node(network, 6 + i).replicas[i].holder for i in range(3)] == [REQ2] * 3  # it told all replicas
+    assert [node(network, 6 + i).replicas[i].holder for i in range(3)] == [REQ2] * 3  # all replicas know it
     network.release(REQ2)
     pass_time(network, 2)
     assert list(network.inside) == [REQ3]
 
 
-def test_the_one_with_the_newest_copy_goes_first_whatever_the_timestamps() -> None:
+def test_the_waiter_with_the_newest_copy_goes_first_whatever_the_timestamps() -> None:
     network = drawn()
     inside(network, REQ1)
     waiting(network, REQ2)
     copy = node(network, REQ2)
     waiting(network, REQ3)
-    copy.copy, copy.copy_sequence = ((11, REQ2),), 1  # the last update is still on its way to Req2
+    copy.copy, copy.copy_sequence = ((11, REQ2),), 1  # as if the last update had not reached Req2
     network.crash(REQ1)
     pass_time(network, 80)
     assert list(network.inside) == [REQ3]
 
 
-def test_it_stands_the_failure_of_the_waiters_with_copies_too() -> None:
+def test_a_gate_survives_the_failure_of_every_waiter_with_a_copy() -> None:
     network = drawn(copies=1)
     inside(network, REQ1)
     waiting(network, REQ2, REQ3)
     network.crash(REQ1)
     network.crash(REQ2)
-    pass_time(network, 400)  # without a copy Req3 asks seldom
+    pass_time(network, 400)  # without a copy, Req3 asks rarely
     assert list(network.inside) == [REQ3]
 
 
-def test_a_holder_that_was_suspected_without_cause_has_lost_before_another_is_in() -> None:
+def test_a_falsely_suspected_holder_loses_its_permit_before_another_enters() -> None:
     network = drawn()
     inside(network, REQ1)
     waiting(network, REQ2)
-    for _ in range(80):  # nothing from or to Req1 arrives any more
+    for _ in range(80):  # every message from or to Req1 is lost
         network.advance(SECOND)
         while network.flight:
             cut = REQ1 in (network.flight[0].src, network.flight[0].dst)
@@ -142,7 +145,7 @@ def test_a_holder_that_was_suspected_without_cause_has_lost_before_another_is_in
     assert list(network.inside) == [REQ2]
 
 
-def test_a_token_lets_nobody_in_before_a_majority_has_confirmed() -> None:
+def test_a_token_grants_no_entry_before_a_majority_has_confirmed() -> None:
     network = drawn()
     inside(network, REQ1)
     waiting(network, REQ2)
@@ -157,8 +160,8 @@ def test_a_token_lets_nobody_in_before_a_majority_has_confirmed() -> None:
 
 
 @pytest.mark.parametrize("lineage", [True, False])
-def test_a_replica_under_a_promise_takes_no_owner_of_another_lineage(lineage: bool) -> None:
-    """Only who got the token from its holder, whose words begin with the same random number."""
+def test_a_replica_under_a_promise_accepts_no_owner_of_another_lineage(lineage: bool) -> None:
+    """It accepts only a successor that got the token from its holder, and so has the same random lineage number."""
     network = drawn()
     inside(network, REQ1)
     given = node(network, REQ1).lineage + (0 if lineage else 1)
@@ -168,12 +171,12 @@ def test_a_replica_under_a_promise_takes_no_owner_of_another_lineage(lineage: bo
     assert node(network, 6).replicas[0].holder == (REQ3 if lineage else REQ1)
 
 
-def test_when_a_node_of_a_quorum_set_fails_another_way_is_taken() -> None:
+def test_when_a_node_of_a_quorum_set_fails_messages_take_another_route() -> None:
     network = drawn(straight=())
     inside(network, REQ1)
     network.crash(3)
-    network.setup.options["routes"][0].update({REQ1: 4, 4: 6})  # the overlay has mended its tables
-    pass_time(network, 11)  # IAMWINNER goes round the dead node
+    network.setup.options["routes"][0].update({REQ1: 4, 4: 6})  # the overlay has repaired its tables
+    pass_time(network, 11)  # the next IAMWINNER bypasses the dead node
     assert (node(network, REQ1).entries[0].next, node(network, 4).entries[0].owner) == (4, REQ1)
     network.release(REQ1)
     pass_time(network, 1)
@@ -181,7 +184,7 @@ def test_when_a_node_of_a_quorum_set_fails_another_way_is_taken() -> None:
     assert node(network, 6).replicas[0].holder == NIL
 
 
-def test_release_goes_along_the_old_way_and_the_new_one() -> None:
+def test_release_follows_both_the_old_route_and_the_new_one() -> None:
     network = drawn(straight=())
     inside(network, REQ1)
     network.setup.options["routes"][0].update({REQ1: 4, 4: 6})
@@ -198,7 +201,7 @@ def test_a_replica_that_lost_its_memory_learns_the_owner_again() -> None:
 
 
 def split(first: int, second: int) -> ManualNetwork:
-    """Replica 6 has voted for the first of the two, 7 for the second, and 8 is dead: none has a majority."""
+    """Node 6 has voted for the first client and node 7 for the second. Node 8 is dead, so neither has a majority."""
     network = drawn()
     network.crash(8)
     for me, replica in ((first, 6), (second, 7)):
@@ -209,8 +212,8 @@ def split(first: int, second: int) -> ManualNetwork:
     return network
 
 
-def test_a_vote_that_an_earlier_request_waits_for_is_yielded_though_a_replica_is_silent() -> None:
-    """Else each of the two keeps its vote, since not all replicas have answered, and never will."""
+def test_a_vote_wanted_by_an_earlier_request_is_yielded_even_if_a_replica_is_silent() -> None:
+    """Otherwise each client would keep its vote forever: it would wait for an answer of the dead replica."""
     network = split(REQ1, REQ2)
     network.deliver_all()
     assert [node(network, me).votes for me in (REQ1, REQ2)] == [1, 1]
@@ -218,12 +221,12 @@ def test_a_vote_that_an_earlier_request_waits_for_is_yielded_though_a_replica_is
     assert list(network.inside) == [REQ1]
 
 
-def test_who_has_a_vote_asks_again_before_it_ends() -> None:
-    """However seldom it has asked while it had none."""
+def test_a_client_renews_a_vote_before_it_expires() -> None:
+    """Even if its retries had become rare while it had no vote."""
     network = drawn()
     network.acquire(REQ1)
     for _ in range(20):
-        network.flight.clear()  # nothing gets through
+        network.flight.clear()  # every message is lost
         network.fire(REQ1, "upper/0/ask")
     deliver(network, Request)
     network.flight[:] = of(network, Response)[:1]
@@ -232,27 +235,28 @@ def test_who_has_a_vote_asks_again_before_it_ends() -> None:
     assert len(of(network, Request)) == 3
 
 
-# A node that lost its memory begins anew, and replicas remember what it said before.
+# A reset node starts from stamp 1 and round 0, but replicas remember what it said before the reset.
 
 
-def test_a_request_from_before_does_not_hide_the_present_one() -> None:
-    """Else replica 7 never asks its vote back for Req1, whose stamps have begun anew, and 6 never gives it to Req2."""
+def test_a_request_from_before_a_reset_does_not_hide_the_current_one() -> None:
+    """Req1's stamps restarted. If the old one hid them, node 7 would never recall its vote from Req2 in favour of Req1,
+    and each client would keep one vote forever."""
     network = split(REQ1, REQ2)
     node(network, 7).replicas[1].waiting = [(0, 99, REQ1, 0)]
     pass_time(network, 3 * LEASE // SECOND)
     assert list(network.inside) == [REQ1]
 
 
-def test_a_rank_from_before_does_not_keep_a_vote() -> None:
-    """Req2 had a copy of the queue when 7 voted for it, and has none now: it is not better than Req1 any more."""
+def test_a_rank_from_before_a_reset_does_not_keep_a_vote() -> None:
+    """Req2 had a copy of the queue when node 7 voted for it. It has none now, so it no longer outranks Req1."""
     network = split(REQ1, REQ2)
     node(network, 7).replicas[1].vote_known = 5
     pass_time(network, 3 * LEASE // SECOND)
     assert list(network.inside) == [REQ1]
 
 
-def test_a_vote_from_before_is_had_again_at_once() -> None:
-    """Its round is far ahead of what the node counts now: it would be renewed, and not be counted, for 50 rounds."""
+def test_a_vote_from_before_a_reset_is_regained_at_once() -> None:
+    """The vote's round is far ahead of the node's own count. Otherwise the node would ignore the vote for 50 rounds."""
     network = drawn()
     for i, key in enumerate(network.setup.options["keys"]):
         network.step(6 + i, "on_message", REQ1, Request(0, key, i, REQ1, 1, 50, 0, 0))
@@ -262,8 +266,8 @@ def test_a_vote_from_before_is_had_again_at_once() -> None:
     assert list(network.inside) == [REQ1]
 
 
-def test_an_enqueue_that_comes_twice_is_passed_on_once() -> None:
-    """Else, where messages are doubled, what runs after a TOKEN becomes ever more."""
+def test_a_duplicated_enqueue_is_passed_on_once() -> None:
+    """Otherwise, where messages are duplicated, the ENQUEUEs that follow a TOKEN would multiply without end."""
     network = drawn()
     inside(network, REQ1)
     waiting(network, REQ2)
@@ -286,7 +290,7 @@ FAULTS: dict[str, tuple[Spec, int]] = {
 
 
 def stress(name: str, seeds: Iterable[int], protocol: Any = E2EFT) -> set[str]:
-    """What broke beyond what quorums allow for, by name, and the marks."""
+    """Fail if a run breaks a property that lost replica memory does not excuse. Returns the marks of all runs."""
     spec, joins = FAULTS[name]
     marks: set[str] = set()
     for seed in seeds:
@@ -297,7 +301,7 @@ def stress(name: str, seeds: Iterable[int], protocol: Any = E2EFT) -> set[str]:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_under(name: str) -> None:
+def test_random_runs_under(name: str) -> None:
     marks = stress(name, range(30))
     if name == "long stays":
         assert "lease over" in marks
@@ -305,5 +309,5 @@ def test_under(name: str) -> None:
 
 @pytest.mark.stress
 @pytest.mark.parametrize("name", FAULTS)
-def test_long_under(name: str) -> None:
+def test_many_random_runs_under(name: str) -> None:
     stress(name, range(30, 2_400 if name == "all" else 1_200))

@@ -1,4 +1,7 @@
-"""Fair-k with a bound on re-entries, rule by rule, and the bound itself (papers/fair_k.md, "Bounded")."""
+"""Fair-k with a bound on re-entries: each rule, then the bound itself (papers/fair_k.md, "Bounded").
+
+None of this is in FK, "Fair K Mutual Exclusion Algorithm for Peer To Peer Systems": the bound is our addition.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ def gate(n: int = 3, k: int = 2, reentry: int = 0) -> ManualNetwork:
 
 
 def idle_at(network: ManualNetwork, me: int) -> tuple[int, ...]:
-    """The slots of the idle tokens there."""
+    """The slots of node me's idle tokens."""
     return tuple(slot for slot, _ in network.nodes[me].show()["idle"])
 
 
@@ -39,12 +42,12 @@ def come_and_go(network: ManualNetwork, me: int) -> None:
 
 
 def deliver(network: ManualNetwork, dst: int, kind: type) -> None:
-    """The oldest of that kind to that node."""
+    """Deliver the oldest message of that kind to that node."""
     (index, *_) = [at for at, flight in enumerate(network.flight) if flight.dst == dst and isinstance(flight.msg, kind)]
     network.deliver(index)
 
 
-def test_an_idle_holder_comes_in_again_so_many_times_and_then_asks() -> None:
+def test_an_idle_holder_re_enters_up_to_the_limit_and_then_asks() -> None:
     network = gate(reentry=2)
     for _ in range(2):
         network.acquire(1)
@@ -53,17 +56,17 @@ def test_an_idle_holder_comes_in_again_so_many_times_and_then_asks() -> None:
     network.acquire(1)
     assert network.grants == [1, 1]
     assert network.flight == [Flight(1, 0, Request(1))]
-    network.deliver_all()  # its turn is number 2, in the queue of token 0
+    network.deliver_all()  # node 1 gets turn 2, in the queue of token 0
     assert network.grants == [1, 1, 1]
     assert network.nodes[1].show()["idle"] == ((1, 2),)
     network.release(1)
-    for _ in range(2):  # a turn counts anew
+    for _ in range(2):  # a new turn resets the count
         network.acquire(1)
         network.release(1)
     assert network.flight == []
 
 
-def test_who_is_alone_gathers_all_tokens_and_needs_no_messages_any_more() -> None:
+def test_a_lone_node_gathers_all_tokens_and_then_needs_no_messages() -> None:
     network = gate(n=5, k=3, reentry=1)
     for _ in range(10):
         come_and_go(network, 4)
@@ -75,7 +78,7 @@ def test_who_is_alone_gathers_all_tokens_and_needs_no_messages_any_more() -> Non
     assert network.grants == [4] * 110
 
 
-def test_one_peer_and_nobody_else() -> None:
+def test_a_gate_with_one_peer_needs_no_messages() -> None:
     network = gate(n=1, k=1)
     for _ in range(5):
         network.acquire(0)
@@ -84,17 +87,17 @@ def test_one_peer_and_nobody_else() -> None:
     assert network.flight == []
 
 
-def test_an_idle_token_is_sent_on_by_one_who_waits_for_another() -> None:
+def test_a_node_that_waits_for_one_token_passes_on_another_idle_one() -> None:
     network = gate(n=4)
-    network.acquire(0)  # the coordinator: turn 2, its own queue
-    network.acquire(1)  # turn 3 is in the queue of 1, whose token is its own
+    network.acquire(0)  # the coordinator takes turn 2, in its own queue
+    network.acquire(1)  # turn 3 is in the queue whose token node 1 holds
     network.deliver_all()
     network.release(1)
-    network.acquire(1)  # turn 4, behind 0
+    network.acquire(1)  # turn 4, behind node 0
     network.deliver_all()
     assert network.grants == [0, 1]
     assert (network.nodes[1].show()["turn"], idle_at(network, 1)) == (4, (1,))
-    network.acquire(2)  # turn 5, behind 1, which waits
+    network.acquire(2)  # turn 5, behind node 1, which is waiting for another token
     network.deliver_all()
     assert network.grants == [0, 1, 2]
     network.release(0)
@@ -102,8 +105,9 @@ def test_an_idle_token_is_sent_on_by_one_who_waits_for_another() -> None:
     assert network.grants == [0, 1, 2, 1]
 
 
-def test_children_of_two_places_in_one_queue_are_told_apart_by_their_numbers() -> None:
-    """0 has the token, is asked for it, and asks again; then somebody comes behind its new place, and is told first."""
+def test_turn_numbers_tell_apart_the_children_of_two_places_in_one_queue() -> None:
+    """Node 0 has the token, node 1 is queued behind it, and node 0 asks again. Then node 2 is queued behind node 0's
+    new place, and its Child arrives first."""
     network = gate(k=1)
     network.acquire(1)
     deliver(network, 0, Request)
@@ -125,7 +129,7 @@ def test_children_of_two_places_in_one_queue_are_told_apart_by_their_numbers() -
     assert network.grants == [1, 0, 2]
 
 
-def test_who_is_still_to_become_the_coordinator_puts_its_next_request_off() -> None:
+def test_a_node_that_has_yet_to_become_the_coordinator_defers_its_next_request() -> None:
     network = gate()
     network.acquire(2)
     deliver(network, 0, Request)
@@ -136,14 +140,14 @@ def test_who_is_still_to_become_the_coordinator_puts_its_next_request_off() -> N
     assert [type(flight.msg) for flight in network.flight] == [TokenLocations]
     network.deliver_all()
     assert network.grants == [2, 2]
-    assert idle_at(network, 2) == (0,)  # it is inside with token 1: turn 3 was its own, and so was turn 2
+    assert idle_at(network, 2) == (0,)  # it had turns 2 and 3, and is now inside with token 1
 
 
 # The bound.
 
 
 def tight(protocol: str, reentry: int | None, seed: int) -> Config:
-    """Everybody in a loop much shorter than a message, and some messages thirty times as slow as others."""
+    """Every node loops much faster than a message travels, and some messages take thirty times as long as others."""
     options = {} if reentry is None else {"reentry": reentry}
     return Config(
         protocol,
@@ -160,12 +164,12 @@ def tight(protocol: str, reentry: int | None, seed: int) -> Config:
 
 
 @pytest.mark.parametrize("reentry", [0, 2, 8])
-def test_nobody_comes_in_more_often_than_the_bound(reentry: int) -> None:
+def test_no_node_enters_more_often_than_the_bound(reentry: int) -> None:
     most = max(most_entries_past(steps_of(tight("fair_k_bounded", reentry, seed))) for seed in (1, 2, 3))
     assert reentry < most <= bound(8, 3, reentry)
 
 
-def test_plain_fair_k_breaks_it() -> None:
+def test_plain_fair_k_exceeds_the_bound() -> None:
     assert most_entries_past(steps_of(tight("fair_k", None, 1))) > bound(8, 3, 8)
 
 
@@ -192,26 +196,26 @@ def test_the_bound_in_systems_of_all_sizes() -> None:
         assert most_entries_past(steps_of(config)) <= bound(n, k, reentry), config
 
 
-# Every run of a small case: (case, who waits, who comes in, how often at most).
+# Every run of a small case: (case, waiting node, other node, most entries of the other node).
 
 SMALL = (
     (Case("fair_k_bounded", requests=2, options={"reentry": 0}), 2, 0, 1),
     (Case("fair_k_bounded", requests=2, options={"reentry": 1}), 2, 0, 2),
     (Case("fair_k_bounded", nodes=2, k=2, requests=3, options={"reentry": 0}), 0, 1, 2),
     (Case("fair_k_bounded", nodes=2, k=2, requests=6, options={"reentry": 1}), 0, 1, 4),
-    (Case("fair_k_bounded", k=2, requests=2, options={"reentry": 0}), 2, 0, 2),  # of 3: the others need more requests
+    (Case("fair_k_bounded", k=2, requests=2, options={"reentry": 0}), 2, 0, 2),  # the bound is 3, but requests run out
     (Case("fair_k_bounded", k=2, requests=2, options={"reentry": 0}), 0, 1, 2),
 )
 
 
 @pytest.mark.parametrize(("case", "waiter", "other", "most"), SMALL)
 def test_the_bound_in_every_run_of_a_small_case(case: Case, waiter: int, other: int, most: int) -> None:
-    """And it is met, but where there are too few requests."""
+    """The bound is reached in every case that has enough requests."""
     assert most_past(Model(case), waiter, other) == most <= bound(case.nodes, case.k, case.options["reentry"])
 
 
-def test_at_the_papers_load_it_needs_no_more_messages() -> None:
-    """There no token is idle for long; 8.0 an entry, to a hundredth or two."""
+def test_at_the_papers_load_the_bound_costs_no_messages() -> None:
+    """At that load no token is idle for long: both need 8.0 messages per entry, within a hundredth or two."""
     plain, bounded = (simulate(Config(name, requests=300 if COMPILED else 60, seed=2)) for name in NAMES)
     assert bounded.violations == plain.violations == 0
     assert bounded.messages_per_entry <= 1.005 * plain.messages_per_entry

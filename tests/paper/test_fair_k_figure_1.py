@@ -1,8 +1,9 @@
 """FK section 3.3, the example of figure 1, step by step.
 
-The picture is not at hand: the states below were derived by hand from the text of 3.3 and the
-pseudo-code of 3.2, before the code was run. Where the text names a pointer, the comment says so; the
-others follow from the procedures. tests/scenarios/fk_figure_1.txt shows the same run for reading.
+FK is "Fair K Mutual Exclusion Algorithm for Peer To Peer Systems". Our copy lacks the picture. The states below were
+derived by hand from the text of 3.3 and the pseudo-code of 3.2 before the code was run. A comment says where the text
+names a pointer; the other pointers follow from the procedures. tests/scenarios/fk_figure_1.txt shows the same run in
+readable form.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from fairgate.scenario.manual import ManualNetwork
 
 
 class Figure:
-    """The eight nodes, and the pointers as {node: pointer} with nil left out."""
+    """The eight nodes of the example. Pointers are returned as {node: pointer}, without those that are nil."""
 
     def __init__(self) -> None:
         self.network = ManualNetwork(FairK, Setup(tuple(range(1, 9)), k=3, root=3), slots=True)
@@ -37,7 +38,7 @@ class Figure:
         return {self.node(me).slot: me for me in self.network.nodes if self.node(me).token_present}
 
     def asks(self, me: int) -> list[tuple[int, int, str]]:
-        """Let a node ask; the messages (source, destination, text) until all is quiet."""
+        """Let a node ask. Returns the messages (source, destination, text) until none is in flight."""
         self.network.acquire(me)
         return self.settle()
 
@@ -55,7 +56,7 @@ class Figure:
         return sent
 
     def coordinator_is(self, me: int, locations: tuple[int, ...], counter: int) -> None:
-        """Root and coordinator are one node in this example, and nobody else knows the locations."""
+        """In this example the root is always the coordinator, and no other node has a counter."""
         assert [one for one in self.network.nodes if self.node(one).is_coordinator] == [me]
         assert [one for one in self.network.nodes if self.node(one).parent == NIL] == [me]
         assert self.node(me).token_locations == locations
@@ -76,8 +77,8 @@ def test_figure_1(figure: Figure) -> None:
     assert set(figure.network.inside) == {1, 2, 3}
     figure.coordinator_is(3, (1, 2, 3), 0)
 
-    # (b) 4 asks 3, which sends Message_child to 1 as the counter is 0. The text names: the parent of 3 is
-    # 4; child and parent of 1 are 4; 4 is root and coordinator.
+    # (b) 4 asks 3, which sends Message_child to 1 because the counter is 0. The text names these: the parent of 3
+    # is 4, child and parent of 1 are 4, and 4 is the root and the coordinator.
     assert figure.asks(4) == [
         (4, 3, "fk.request(4)"),
         (3, 1, "fk.child(4)"),
@@ -88,7 +89,7 @@ def test_figure_1(figure: Figure) -> None:
     assert figure.tokens() == {0: 1, 1: 2, 2: 3}
     figure.coordinator_is(4, (4, 2, 3), 1)
 
-    # (c) 5 asks 3, which passes it on to its parent 4 and takes 5 as its parent. Queue 1 ends with 2.
+    # (c) 5 asks 3, which forwards the request to its parent 4 and takes 5 as its parent. Queue 1 ends with 2.
     assert figure.asks(5) == [
         (5, 3, "fk.request(5)"),
         (3, 4, "fk.request(5)"),
@@ -100,7 +101,7 @@ def test_figure_1(figure: Figure) -> None:
     assert figure.tokens() == {0: 1, 1: 2, 2: 3}
     figure.coordinator_is(5, (4, 5, 3), 2)
 
-    # (d) 6 asks 3, which passes it on to 5. Queue 2 ends with 3.
+    # (d) 6 asks 3, which forwards the request to 5. Queue 2 ends with 3.
     assert figure.asks(6) == [
         (6, 3, "fk.request(6)"),
         (3, 5, "fk.request(6)"),
@@ -112,7 +113,7 @@ def test_figure_1(figure: Figure) -> None:
     assert figure.tokens() == {0: 1, 1: 2, 2: 3}
     figure.coordinator_is(6, (4, 5, 6), 0)
 
-    # (e) 7 asks 3, which passes it on to 6. Queue 0 ends with 4, which waits: the queue grows behind it.
+    # (e) 7 asks 3, which forwards the request to 6. Queue 0 ends with 4, which is waiting: the queue grows behind it.
     assert figure.asks(7) == [
         (7, 3, "fk.request(7)"),
         (3, 6, "fk.request(7)"),
@@ -125,7 +126,7 @@ def test_figure_1(figure: Figure) -> None:
     assert set(figure.network.inside) == {1, 2, 3}
     figure.coordinator_is(7, (7, 5, 6), 1)
 
-    # (f) 1 sends its token to its child 4 and has no child any more; 4 enters. No parent changes.
+    # (f) 1 sends its token to its child 4 and no longer has a child; 4 enters. No parent changes.
     assert figure.releases(1) == [(1, 4, "fk.token(0, 1)")]
     assert figure.pointers("parent") == {1: 4, 2: 5, 3: 7, 4: 7, 5: 6, 6: 7, 8: 3}
     assert figure.pointers("child") == {2: 5, 3: 6, 4: 7}
@@ -133,7 +134,7 @@ def test_figure_1(figure: Figure) -> None:
     assert set(figure.network.inside) == {2, 3, 4}
     figure.coordinator_is(7, (7, 5, 6), 1)
 
-    # (g) 8 asks 3, which passes it on to 7. Queue 1 ends with 5, which waits.
+    # (g) 8 asks 3, which forwards the request to 7. Queue 1 ends with 5, which is waiting.
     assert figure.asks(8) == [
         (8, 3, "fk.request(8)"),
         (3, 7, "fk.request(8)"),
@@ -145,7 +146,7 @@ def test_figure_1(figure: Figure) -> None:
     assert figure.tokens() == {0: 4, 1: 2, 2: 3}
     figure.coordinator_is(8, (7, 8, 6), 2)
 
-    # (h) 2 and 3 send their tokens to their children 5 and 6, which enter; both have no child any more.
+    # (h) 2 and 3 send their tokens to their children 5 and 6, which enter. Neither 2 nor 3 has a child any longer.
     assert figure.releases(2, 3) == [(2, 5, "fk.token(1, 1)"), (3, 6, "fk.token(2, 1)")]
     assert figure.pointers("parent") == {1: 4, 2: 5, 3: 8, 4: 7, 5: 8, 6: 7, 7: 8}
     assert figure.pointers("child") == {4: 7, 5: 8}
@@ -153,7 +154,7 @@ def test_figure_1(figure: Figure) -> None:
     assert set(figure.network.inside) == {4, 5, 6}
     figure.coordinator_is(8, (7, 8, 6), 2)
 
-    # (i) 2 asks its parent 5, which passes it on to 8 and takes 2 as its parent. Queue 2 ends with 6.
+    # (i) 2 asks its parent 5, which forwards the request to 8 and takes 2 as its parent. Queue 2 ends with 6.
     assert figure.asks(2) == [
         (2, 5, "fk.request(2)"),
         (5, 8, "fk.request(2)"),
@@ -167,15 +168,15 @@ def test_figure_1(figure: Figure) -> None:
     figure.coordinator_is(2, (7, 8, 2), 0)
 
 
-def test_next_stays_nil_while_requests_come_one_by_one(figure: Figure) -> None:
+def test_next_stays_nil_while_requests_arrive_one_at_a_time(figure: Figure) -> None:
     """3.3: "we only show the child queue structure assuming the rate of request to be low"."""
     for me in (4, 5, 6, 7, 8):
         figure.asks(me)
         assert figure.pointers("next") == {}
 
 
-def test_after_figure_1_everybody_gets_in_by_queue_order(figure: Figure) -> None:
-    """Drained from (i): queue 0 is 4, 7; queue 1 is 5, 8; queue 2 is 6, 2."""
+def test_after_figure_1_every_node_enters_in_queue_order(figure: Figure) -> None:
+    """The queues of state (i) are drained: queue 0 is 4, 7; queue 1 is 5, 8; queue 2 is 6, 2."""
     for me in (4, 5, 6, 7):
         figure.asks(me)
     figure.releases(1)

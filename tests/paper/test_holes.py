@@ -1,7 +1,8 @@
-"""The holes that papers/*.md list, each by a run that is kept in papers/holes and that `fairgate replay` draws.
+"""The holes that papers/*.md list: each has a recorded run in papers/holes, which `fairgate replay` draws.
 
-Of each: the run that is kept comes out again and goes wrong in the way that is said; the search that found it finds it
-again, and no shorter one; the same case goes right where we deviate. REWRITE=1 writes the runs anew.
+Three things are tested for each hole. Replaying the recorded run reproduces it, and it breaks the property that the
+paper's file names. The search that found the run finds it again, and finds no shorter one. The same case has no
+violation in our version. REWRITE=1 records the runs again.
 """
 
 from __future__ import annotations
@@ -46,17 +47,17 @@ HOLES = Path(__file__).parents[2] / "papers" / "holes"
 REWRITE = bool(os.environ.get("REWRITE"))
 
 
-# Found by the checker: a shortest run of a small case.
+# Found by the checker: a shortest run of a small case that breaks a property.
 
 
 @dataclass(frozen=True)
 class Hole:
     case: Case
     broken: str  # the property
-    without: tuple[str, str] = ("", "")  # a line of the text and what stands in its place, to see what it is there for
+    without: tuple[str, str] = ("", "")  # a source line and its replacement, to show what the line is for
 
     def made(self) -> tuple[type[Mutex], AbstractContextManager[None]]:
-        """What goes wrong, and while what its messages are known."""
+        """The faulty protocol, and the context in which its messages can be decoded."""
         protocol = self.case.check()
         if not self.without[0]:
             return protocol, nullcontext()
@@ -94,14 +95,14 @@ def test_the_checker_finds_the_hole(name: str) -> None:
 
 
 @pytest.mark.parametrize("nodes", sorted({hole.case.nodes for name, hole in FOUND.items() if name.startswith("rf")}))
-def test_the_same_cases_go_right_in_our_version(nodes: int) -> None:
+def test_our_version_has_no_violation_in_the_same_cases(nodes: int) -> None:
     report = Explorer(Case("raymond_fd", nodes=nodes, crashes=1)).run()
     assert (report.complete, report.violations) == (True, ())
 
 
 @pytest.mark.parametrize("name", [name for name, hole in FOUND.items() if hole.without[0]])
-def test_with_the_line_the_same_run_lets_nobody_in_too_many(name: str) -> None:
-    """Our code takes every step of it up to the last."""
+def test_with_the_line_restored_the_last_step_of_the_run_grants_nothing(name: str) -> None:
+    """Our code reproduces every step of the run except the last one, which lets one node too many in."""
     with pytest.raises(ReplayError) as stopped:
         list(replay(kept(name), RaymondFD))
     _, steps = read(kept(name))
@@ -110,7 +111,7 @@ def test_with_the_line_the_same_run_lets_nobody_in_too_many(name: str) -> None:
     assert "granted" not in str(stopped.value.came)
 
 
-def test_over_a_channel_neither_loss_nor_doubling_does_harm() -> None:
+def test_over_a_channel_loss_and_duplication_are_harmless() -> None:
     lossy_walks(over_channel(FairK), range(60))
 
 
@@ -119,7 +120,7 @@ def kept(name: str) -> Path:
 
 
 def what_breaks(name: str, steps: Iterable[Step], protocol: type[Mutex], lost: bool) -> set[str]:
-    """The properties that a run breaks, from its journal alone: nothing that found it has a say."""
+    """The properties that a run breaks, judged from its journal alone, independently of the search that found it."""
     header, _ = read(kept(name))
     setup = Setup.of(header.setup)
     occupancy, under_way = Occupancy(setup.k, protocol.about.slots), Counter[Sent]()
@@ -151,11 +152,11 @@ def what_breaks(name: str, steps: Iterable[Step], protocol: type[Mutex], lost: b
     return broken
 
 
-# Found by a swarm: random small simulations, and the first that fails made smaller. All messages take one second.
+# Found by a swarm: random small simulations, of which the first failure is shrunk. All messages take one second.
 
 
 def constant(config: Config) -> Config:
-    """The same without faults, cancels and chance in anything but the pauses."""
+    """The same configuration without faults and cancels. Only the pauses between requests stay random."""
     return replace(
         config,
         latency="1",
@@ -198,7 +199,7 @@ TURNS = Config("bv95", nodes=6, k=1, rate=10.0, cs=1.0, latency="1", requests=3,
 
 
 def kept_run(name: str, config: Config, protocol: type[Mutex]) -> list[Step]:
-    """The run that is kept: it is that of this configuration, and comes out again."""
+    """The recorded run. Checks that simulating this configuration and replaying the journal give the same steps."""
     if REWRITE:
         simulate(config, journal=str(kept(name)))
     again = list(replay(kept(name), protocol))
@@ -207,18 +208,18 @@ def kept_run(name: str, config: Config, protocol: type[Mutex]) -> list[Step]:
 
 
 def test_the_swarm_finds_entries_out_of_coordinator_order() -> None:
-    """FK: "all the requests are satisfied in order of their coordinator timestamps". Not even at a constant latency."""
+    """FK: "all the requests are satisfied in order of their coordinator timestamps". False even at constant latency."""
     found = smallest(out_of_order, (constant(random_config("fair_k", 1, i)) for i in count()))
     assert replace(found, askers=ORDER.askers, give_up_after=ORDER.give_up_after) == ORDER
     assert max(places_early(kept_run("fk_coordinator_order", ORDER, FairK))) == 1
 
 
-def test_with_one_queue_the_order_is_the_coordinator_s() -> None:
+def test_with_one_queue_entries_follow_the_coordinator_order() -> None:
     assert not out_of_order(replace(ORDER, k=1))
     assert not any(out_of_order(constant(replace(random_config("fair_k", 1, i), k=1))) for i in range(100))
 
 
-def test_bv95_appended_caches_are_not_first_come_first_served() -> None:
+def test_bv95_with_an_appended_cache_is_not_first_come_first_served() -> None:
     """FK: "[2] provides FIFO ordering on requests of individual queues". Not with the cache that fits FK's figures."""
     found = smallest(turns_past, (constant(replace(random_config("bv95", 1, i), k=1)) for i in count()))
     assert replace(found, askers=TURNS.askers, give_up_after=TURNS.give_up_after) == TURNS
@@ -226,7 +227,7 @@ def test_bv95_appended_caches_are_not_first_come_first_served() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["bv95", "naimi_trehel", "fair_k"])
-def test_plain_path_reversal_is(protocol: str) -> None:
+def test_plain_path_reversal_is_first_come_first_served(protocol: str) -> None:
     options = {"cache": "none"} if protocol == "bv95" else {}
     same = [TURNS, *[constant(replace(random_config("bv95", 1, i), k=1)) for i in range(100)]]
     assert not any(turns_past(replace(config, protocol=protocol, options=options)) for config in same)

@@ -1,4 +1,4 @@
-"""The lock service with leases, sentence by sentence. Node 0 is the root; k is 1 unless it is said."""
+"""The lock service with leases: one test per rule. Node 0 is the root, and k is 1 unless a test says otherwise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairgate.walks.stacks import over_channel
 
 S = 1_000_000_000
 LEASE = 10 * S
-HOLD = LEASE * 101 // 100  # at the root, with the default drift of 1 %
+HOLD = LEASE * 101 // 100  # how long the root reserves a slot, with the default drift of 1 %
 TICK = S // 1000
 
 
@@ -32,12 +32,12 @@ def enter(network: LossyNetwork, me: int) -> None:
 
 
 def to_or_from(network: LossyNetwork, me: int) -> list[int]:
-    """Places in flight of what a partition around node me would swallow, last first."""
+    """Indexes of the messages in flight to or from node me, last first."""
     return [index for index, flight in reversed(list(enumerate(network.flight))) if me in (flight.src, flight.dst)]
 
 
 def partition(network: LossyNetwork, me: int, delay: int) -> None:
-    """Time passes, and nothing gets to node me or away from it. Everybody else talks at once."""
+    """Let time pass, and lose every message to or from node me. All others are delivered at once."""
     end = network.now + delay
     while network.now < end:
         for index in to_or_from(network, me):
@@ -46,7 +46,7 @@ def partition(network: LossyNetwork, me: int, delay: int) -> None:
         network.advance(min(10 * TICK, end - network.now))
 
 
-def test_a_client_asks_is_offered_asks_for_the_lease_and_is_inside() -> None:
+def test_a_client_enters_after_request_grant_renew_and_renewed() -> None:
     network = system()
     network.acquire(1)
     seen = []
@@ -58,7 +58,7 @@ def test_a_client_asks_is_offered_asks_for_the_lease_and_is_inside() -> None:
     assert network.inside[1].fence == 1
 
 
-def test_the_root_goes_in_without_a_message_and_without_a_lease() -> None:
+def test_the_root_enters_without_messages_and_without_a_lease() -> None:
     network = system()
     network.acquire(0)
     assert network.inside[0].slot == 0
@@ -80,7 +80,7 @@ def test_first_come_first_served() -> None:
     assert network.grants == [2, 3, 0, 1]
 
 
-def test_the_client_renews_at_a_third_of_its_lease_and_stays() -> None:
+def test_a_client_renews_every_third_of_its_lease_and_stays_inside() -> None:
     network = system()
     enter(network, 1)
     for n in range(2, 12):
@@ -91,11 +91,11 @@ def test_the_client_renews_at_a_third_of_its_lease_and_stays() -> None:
     assert not network.lost
 
 
-def test_the_lease_counts_from_asking_not_from_the_answer() -> None:
+def test_a_lease_counts_from_the_question_not_from_the_answer() -> None:
     network = system()
     network.acquire(1)
     network.deliver()  # Request
-    network.deliver()  # Grant: node 1 asks now
+    network.deliver()  # Grant: node 1 asks for its lease now
     network.advance(9 * S)
     network.deliver_all()
     assert 1 in network.inside
@@ -105,7 +105,7 @@ def test_the_lease_counts_from_asking_not_from_the_answer() -> None:
     assert network.lost == [(1, 1, "lease over")]
 
 
-def test_an_answer_later_than_the_lease_lets_nobody_in() -> None:
+def test_an_answer_that_arrives_after_the_lease_grants_no_entry() -> None:
     network = system()
     network.acquire(1)
     network.deliver()
@@ -114,11 +114,11 @@ def test_an_answer_later_than_the_lease_lets_nobody_in() -> None:
     network.advance(LEASE)
     network.deliver()  # Renewed
     assert 1 not in network.inside
-    network.deliver_all()  # it asked again, and now the answer is quick
+    network.deliver_all()  # it has asked again, and this time the answer arrives in time
     assert 1 in network.inside
 
 
-def test_in_a_partition_the_client_is_out_before_the_next_is_in() -> None:
+def test_in_a_partition_the_client_loses_its_permit_before_the_next_one_enters() -> None:
     network = system()
     enter(network, 1)
     network.acquire(2)
@@ -136,13 +136,13 @@ def test_after_the_partition_the_loser_can_ask_again() -> None:
     partition(network, 1, LEASE)
     network.acquire(1)
     network.deliver_all()
-    assert 1 not in network.inside  # the root still waits for its own timer
+    assert 1 not in network.inside  # the root's own timer is still running
     network.advance(HOLD)
     network.deliver_all()
     assert network.inside[1].fence == 2
 
 
-def test_a_slot_whose_client_crashed_is_given_to_the_next() -> None:
+def test_the_slot_of_a_crashed_client_goes_to_the_next_one() -> None:
     network = system()
     enter(network, 1)
     network.crash(1)
@@ -155,11 +155,11 @@ def test_a_slot_whose_client_crashed_is_given_to_the_next() -> None:
     assert 2 in network.inside
 
 
-def test_a_question_with_an_old_fence_is_answered_gone_and_the_client_asks_again() -> None:
+def test_a_renewal_with_an_old_fence_is_answered_gone_and_the_client_asks_again() -> None:
     network = system()
     network.acquire(1)
     network.deliver()
-    network.advance(HOLD + TICK)  # the offer is slow, and the root has taken the slot back
+    network.advance(HOLD + TICK)  # the offer is still in flight when the root takes the slot back
     network.deliver()
     network.deliver()
     assert messages(network) == [Gone(0, 1)]
@@ -169,7 +169,7 @@ def test_a_question_with_an_old_fence_is_answered_gone_and_the_client_asks_again
     assert network.inside[1].fence == 2
 
 
-def test_an_offer_for_a_cancelled_request_is_given_back_at_once() -> None:
+def test_an_offer_for_a_cancelled_request_is_returned_at_once() -> None:
     network = system()
     network.acquire(1)
     network.cancel(1)
@@ -181,7 +181,7 @@ def test_an_offer_for_a_cancelled_request_is_given_back_at_once() -> None:
     enter(network, 2)
 
 
-def test_a_cancel_while_the_lease_is_asked_for_leaks_nothing() -> None:
+def test_a_cancel_before_the_lease_is_confirmed_leaks_nothing() -> None:
     network = system()
     network.acquire(1)
     network.deliver()
@@ -202,7 +202,7 @@ def test_the_next_request_uses_the_turn_of_a_cancelled_one() -> None:
     assert network.inside[1].request == 2
 
 
-def test_an_offer_that_comes_twice_is_taken_once() -> None:
+def test_a_duplicated_offer_is_used_once() -> None:
     network = system()
     network.acquire(1)
     network.deliver()
@@ -211,16 +211,16 @@ def test_an_offer_that_comes_twice_is_taken_once() -> None:
     copy = network.flight.pop(0)
     network.deliver_all()
     network.advance(LEASE)
-    network.flight.clear()  # its renewals were lost
+    network.flight.clear()  # its renewals are lost
     assert network.lost
     network.acquire(1)
     network.flight.insert(0, copy)
     network.deliver()
-    assert messages(network) == [Request()]  # no question about fence 1
+    assert messages(network) == [Request()]  # no Renew for fence 1
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
-def test_slots_are_given_one_by_one(k: int) -> None:
+def test_k_clients_get_k_different_slots(k: int) -> None:
     network = system(5, k)
     for me in (1, 2, 3, 4):
         network.acquire(me)
@@ -231,14 +231,14 @@ def test_slots_are_given_one_by_one(k: int) -> None:
 
 
 @pytest.mark.parametrize("rates", [{0: 1_010_000}, {1: 1_010_000}, {2: 1_010_000}, {0: 1_010_000, 2: 1_010_000}])
-def test_at_the_bound_of_drift_it_is_still_safe(rates: dict[int, int]) -> None:
+def test_clocks_at_the_drift_bound_never_let_two_in(rates: dict[int, int]) -> None:
     """The worst case is the first: the root's clock runs 1 % faster than that of the client inside."""
     clocks = {me: (me * 1000 * S, rates.get(me, MILLION)) for me in range(3)}
     network = system(clocks=clocks)
     enter(network, 1)
     network.acquire(2)
     network.deliver_all()
-    partition(network, 1, HOLD + S)  # two inside would have raised
+    partition(network, 1, HOLD + S)  # raises if two are ever inside
     assert network.lost == [(1, 1, "lease over")]
     assert 2 in network.inside
 
@@ -248,7 +248,7 @@ def test_over_a_channel_a_short_loss_costs_only_time() -> None:
     network = LossyNetwork(stack.make, Setup((0, 1, 2)), slots=True)
     network.acquire(1)
     while 1 not in network.inside:
-        network.flight.clear()  # all that is said for the first time is lost
+        network.flight.clear()  # the first transmission of every message is lost
         while not network.flight:
             network.advance(S // 10)
         for _ in range(len(network.flight)):

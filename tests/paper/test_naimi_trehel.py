@@ -1,4 +1,4 @@
-"""Naimi-Trehel by hand: one rule of the path-reversal tree a test."""
+"""Naimi-Trehel step by step: one test per rule of the path-reversal tree (papers/naimi_trehel.md)."""
 
 from fairgate.core.setup import Setup
 from fairgate.protocols.naimi_trehel import NaimiTrehel, Request, Token
@@ -13,7 +13,7 @@ def parents(network: ManualNetwork) -> list[int]:
     return [node.show()["parent"] for node in network.nodes.values()]
 
 
-def test_everybody_starts_below_the_holder_of_the_token() -> None:
+def test_every_node_starts_as_a_child_of_the_token_holder() -> None:
     assert parents(gate()) == [-1, 0, 0, 0]
 
 
@@ -35,19 +35,19 @@ def test_an_idle_root_sends_the_token_at_once() -> None:
     assert parents(network) == [2, 0, -1, 0]
 
 
-def test_who_forwards_a_request_takes_the_requester_as_parent() -> None:
+def test_a_node_that_forwards_a_request_takes_the_requester_as_parent() -> None:
     network = gate()
     for me in (1, 2):
         network.acquire(me)
         network.deliver_all()
-    assert parents(network) == [2, 2, -1, 0]  # 0 forwarded the request of 2 to 1, then root
+    assert parents(network) == [2, 2, -1, 0]  # node 0 forwarded node 2's request to node 1, the root at that time
     network.acquire(3)
     network.deliver()
     assert network.flight == [Flight(0, 2, Request(3))]
     assert parents(network) == [3, 2, -1, -1]
 
 
-def test_next_pointers_are_the_queue() -> None:
+def test_next_pointers_form_the_queue() -> None:
     network = gate()
     network.acquire(0)
     for me in (3, 1, 2):
@@ -60,13 +60,13 @@ def test_next_pointers_are_the_queue() -> None:
     assert network.grants == [0, 3, 1, 2]
 
 
-def test_a_request_may_overtake_the_token_that_runs_before_it() -> None:
+def test_a_request_may_overtake_the_token_sent_before_it() -> None:
     network = gate()
     network.acquire(1)
     network.deliver()
     network.acquire(2)
     network.deliver(1)  # the request of 2 to 0, forwarded to 1
-    network.deliver(1)  # 1 has not seen its token yet
+    network.deliver(1)  # it reaches node 1 before the token does
     assert network.nodes[1].show()["next"] == 2
     network.deliver()
     network.release(1)

@@ -1,6 +1,7 @@
-"""EE section IV.B, sentence by sentence (EE:B1 to B6), figure 2, and what was added to the text.
+"""Non End-to-End: EE section IV.B sentence by sentence (EE:B1 to B6), figure 2, and each correction to the text.
 
-Routes are drawn by hand: 1, 2 and 3 ask; 4, 5 and 6 lie on the way to the replicas 7, 8 and 9.
+EE is "Efficient Mutual Exclusion in Peer-to-Peer Systems". papers/non_e2e.md numbers the corrections. Routes are drawn
+by hand: nodes 1, 2 and 3 ask, and nodes 4, 5 and 6 lie on the routes to the replicas at nodes 7, 8 and 9.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def sent(network: ManualNetwork, kind: type[Message]) -> list[tuple[int, int, An
 
 
 def take(network: ManualNetwork, src: int, dst: int) -> None:
-    """Deliver the oldest message from one to the other."""
+    """Deliver the oldest message from src to dst."""
     network.deliver(next(i for i, flight in enumerate(network.flight) if (flight.src, flight.dst) == (src, dst)))
 
 
@@ -78,7 +79,7 @@ def test_b1_a_request_goes_to_every_replica() -> None:
 # EE:B2
 
 
-def test_b2_otherwise_the_replica_list_is_updated_and_the_request_routed_on() -> None:
+def test_b2_without_an_entry_the_replica_list_is_updated_and_the_request_routed_on() -> None:
     network = drawn()
     network.acquire(1)
     take(network, 1, 4)
@@ -86,7 +87,7 @@ def test_b2_otherwise_the_replica_list_is_updated_and_the_request_routed_on() ->
     assert [dst for src, dst, _ in sent(network, Request) if src == 4] == [7]
 
 
-def test_b2_if_found_the_request_is_queued_and_the_requester_hears_of_the_holder() -> None:
+def test_b2_with_an_entry_the_request_is_queued_and_the_requester_told_the_holder() -> None:
     network = drawn()
     network.acquire(1)
     take(network, 1, 4)
@@ -94,7 +95,7 @@ def test_b2_if_found_the_request_is_queued_and_the_requester_hears_of_the_holder
     take(network, 2, 4)
     assert entry_at(network, 4, 0).queue == [(1, 2, 0)]
     assert [(dst, m.holder, m.way, m.vote) for _, dst, m in sent(network, GrantReq)] == [(2, 1, True, False)]
-    assert [m.node for src, _, m in sent(network, Request) if src == 4] == [1]  # and it goes no further
+    assert [m.node for src, _, m in sent(network, Request) if src == 4] == [1]  # node 2's request is not forwarded
 
 
 def test_b2_the_requester_is_a_member_of_its_own_quorum_sets() -> None:
@@ -102,7 +103,7 @@ def test_b2_the_requester_is_a_member_of_its_own_quorum_sets() -> None:
     network.acquire(1)
     for _ in range(3):
         take(network, 1, 2)
-    network.acquire(2)  # 1's entries lie at 2: its own requests go nowhere
+    network.acquire(2)  # node 2 has entries for node 1, so it forwards none of its own requests
     assert [m.node for src, _, m in sent(network, Request) if src == 2] == [1, 1, 1]
 
 
@@ -118,7 +119,7 @@ def test_b3_a_replica_that_has_not_voted_votes_for_the_requester() -> None:
     assert [(src, dst, m.holder, m.vote) for src, dst, m in sent(network, GrantReq)] == [(7, 1, 1, True)]  # directly
 
 
-def test_b3_if_it_has_the_request_is_queued_on_the_replica_itself() -> None:
+def test_b3_a_replica_that_has_voted_queues_the_request_itself() -> None:
     network = drawn(routes=[{1: 4, 4: 7, 2: 7}, *ROUTES[1:]])
     network.acquire(1)
     take(network, 1, 4)
@@ -135,7 +136,7 @@ def test_b3_if_it_has_the_request_is_queued_on_the_replica_itself() -> None:
 
 def test_b4_release_deletes_the_entries_gathers_the_queues_and_the_replica_votes_for_the_next() -> None:
     network = winner(drawn(routes=[{1: 4, 3: 4, 4: 5, 2: 5, 5: 7}, *ROUTES[1:]]))
-    for me in (3, 2):  # 3 is kept at node 4, 2 at node 5: both ask by timestamp 1 of their own
+    for me in (3, 2):  # node 4 keeps 3's request and node 5 keeps 2's; both have timestamp 1
         network.acquire(me)
         network.deliver_all()
     assert (entry_at(network, 4, 0).queue, entry_at(network, 5, 0).queue) == ([(1, 3, 0)], [(1, 2, 0)])
@@ -152,13 +153,13 @@ def test_b4_release_deletes_the_entries_gathers_the_queues_and_the_replica_votes
 
 def test_b4_release_goes_to_all_replicas_and_along_next() -> None:
     network = winner(drawn())
-    network.setup.options["routes"][0][4] = 6  # the overlay would route otherwise now
+    network.setup.options["routes"][0][4] = 6  # the overlay takes another route now
     try:
         network.release(1)
         assert sorted(dst for _, dst, _ in sent(network, Release)) == [4, 5, 6]
         take(network, 1, 4)
         ways = [dst for src, dst, _ in sent(network, Release) if src == 4]
-        assert sorted(ways) == [6, 7]  # and the new way as well: who was next may have left
+        assert sorted(ways) == [6, 7]  # along the new route too, since the node that Next names may have left
     finally:
         network.setup.options["routes"][0][4] = 7
 
@@ -178,7 +179,7 @@ def test_b5_a_majority_of_the_votes_is_enough_and_less_is_not() -> None:
 
 
 def split(protocol: type[NonE2E]) -> ManualNetwork:
-    """1, 2 and 3 have one vote each, and know it."""
+    """Nodes 1, 2 and 3 get one vote each; then every message is delivered."""
     routes = [{1: 7 + i, 2: 7 + i, 3: 7 + i} for i in range(3)]
     network = drawn(protocol, routes)
     for me in (1, 2, 3):
@@ -196,11 +197,11 @@ class AllYield(NonE2E):
 def test_b5_if_nobody_has_a_majority_all_yield() -> None:
     network = split(AllYield)
     yielded = {me for me in (1, 2, 3) if at(network, me).asks and any(ask.attempt for ask in at(network, me).asks)}
-    assert len(yielded) >= 2  # the votes given back may make one of them win at once
+    assert len(yielded) >= 2  # with the votes of the others, one of them may win at once
     assert network.inside or {name for _, name in network.timers} == {"upper/0/again"}
 
 
-def test_b6_who_yielded_asks_again_after_a_random_time() -> None:
+def test_b6_a_node_that_yielded_asks_again_after_a_random_time() -> None:
     network = drawn(AllYield, [{1: 7 + i, 2: 7 + i, 3: 7 + i} for i in range(3)])
     for me in (1, 2, 3):
         network.acquire(me)
@@ -211,13 +212,13 @@ def test_b6_who_yielded_asks_again_after_a_random_time() -> None:
             next(i for i, flight in enumerate(network.flight) if isinstance(flight.msg, (Request, GrantReq)))
         )
     [(me, dst, yielded)] = sent(network, Yield)
-    assert network.timers[me, "upper/0/again"] == SECOND  # the longest of eight delays: `choose` says the last
+    assert network.timers[me, "upper/0/again"] == SECOND  # the longest of eight delays: this chooser picks the last
     network.fire(me, "upper/0/again")
     again = [m for src, to, m in sent(network, Request) if (src, to) == (me, dst)]
     assert [(m.ts, m.attempt, m.past) for m in again] == [(yielded.ts, yielded.attempt + 1, False)]
 
 
-def test_somebody_comes_in_after_a_split() -> None:
+def test_a_requester_enters_after_a_split_vote() -> None:
     network = split(NonE2E)
     for _ in range(50):
         if network.inside:
@@ -250,7 +251,7 @@ def test_figure_2() -> None:
     assert list(network.inside) == [3]
 
 
-def test_an_entry_alone_costs_two_ways_and_an_answer_for_each_replica() -> None:
+def test_an_uncontended_entry_costs_two_routes_and_an_answer_per_replica() -> None:
     network = drawn()
     network.acquire(1)
     count = 0
@@ -267,7 +268,7 @@ def test_an_entry_alone_costs_two_ways_and_an_answer_for_each_replica() -> None:
 # Cancelling.
 
 
-def test_a_turn_that_comes_to_nobody_is_released() -> None:
+def test_the_turn_of_a_cancelled_request_is_released() -> None:
     network = winner(drawn())
     network.acquire(2)
     network.deliver_all()
@@ -280,7 +281,7 @@ def test_a_turn_that_comes_to_nobody_is_released() -> None:
     assert list(network.inside) == [3]
 
 
-# What was added: each alone is needed. Latencies are random from 0, so messages overtake each other.
+# The corrections: each is needed. Latencies are random and start at 0, so messages overtake each other.
 
 FAST = Conditions(latency=(0, 1_000 * MS), think=100 * MS)
 
@@ -295,8 +296,8 @@ def without(*flags: str) -> type[NonE2E]:
         (("from_owner",), "k", Conditions()),  # (1)
         (("replicas_vote",), "k", Conditions()),  # (2)
         (("asks_again",), "liveness", Conditions()),  # (3)
-        (("by_number",), "liveness", Conditions()),  # (4), its second half; the first is below
-        (("answers_late",), "liveness", FAST),  # (5); (6) is below
+        (("by_number",), "liveness", Conditions()),  # (4), second half; the first half has its own test below
+        (("answers_late",), "liveness", FAST),  # (5); (6) has its own test below
         (("earliest_keeps",), "liveness", Conditions()),  # (7)
     ],
     ids=lambda value: "+".join(value) if isinstance(value, tuple) else "",
@@ -306,7 +307,7 @@ def test_without_a_correction_runs_break(flags: tuple[str, ...], end: str, condi
 
 
 def test_a_yield_that_gathers_nothing_hangs_more_runs() -> None:
-    """(4): where the earliest keeps its votes, (3) is enough to find those that are left behind."""
+    """Correction 4, tested without 7: with 7 in place, correction 3 alone finds the entries that are left behind."""
     gathers, does_not = [
         how_runs_end(over_overlay("strides", without(*flags)), range(300), Conditions()).get("liveness", 0)
         for flags in (("earliest_keeps",), ("earliest_keeps", "yield_gathers"))
@@ -315,7 +316,8 @@ def test_a_yield_that_gathers_nothing_hangs_more_runs() -> None:
 
 
 def given_back_and_late(protocol: type[NonE2E]) -> ManualNetwork:
-    """2 has the vote of 7, yields it to 1, and gets the one of 9; then the first word of 7's vote arrives."""
+    """Node 2 has the vote of node 7, yields it to node 1, and gets the vote of node 9. Then the GRANTREQ for node 7's
+    first vote arrives."""
     network = drawn(protocol, [{1: 7 + i, 2: 7 + i, 3: 7 + i} for i in range(3)])
     for me, replica in ((2, 7), (3, 9), (1, 8)):
         network.acquire(me)
@@ -330,26 +332,26 @@ def given_back_and_late(protocol: type[NonE2E]) -> ManualNetwork:
     return network
 
 
-def test_6_a_vote_that_was_given_back_and_comes_once_more_does_not_count() -> None:
+def test_6_a_vote_that_was_given_back_does_not_count_when_it_arrives_late() -> None:
     assert list(given_back_and_late(NonE2E).inside) == [1]
     with pytest.raises(Violation, match="k: 2 inside"):
         given_back_and_late(without("attempts"))
 
 
-def test_7_a_vote_is_given_back_if_an_earlier_request_waits_for_it_and_only_then() -> None:
+def test_7_a_vote_is_given_back_only_if_an_earlier_request_waits_for_it() -> None:
     network = drawn(routes=[{1: 7 + i, 2: 7 + i, 3: 7 + i} for i in range(3)])
     for me, replica in ((1, 7), (2, 8), (3, 9)):
         network.acquire(me)
         take(network, me, replica)
-    take(network, 2, 9)  # 3 has the vote: 2 is earlier
-    take(network, 3, 8)  # 2 has the vote: 3 is later
+    take(network, 2, 9)  # node 3 has this vote, and node 2's request is earlier
+    take(network, 3, 8)  # node 2 has this vote, and node 3's request is later
     assert [(src, dst) for src, dst, m in sent(network, GrantReq) if m.wanted] == [(9, 3)]
     network.deliver_all()
     assert [at(network, me).asks[2].attempt for me in (1, 2, 3)] == [0, 0, 1]
     assert list(network.inside) == [1]
 
 
-def test_7_the_owner_hears_of_earlier_requests_once_and_not_while_it_is_inside() -> None:
+def test_7_an_owner_is_told_of_earlier_requests_once_and_keeps_its_vote_while_inside() -> None:
     network = drawn(routes=[{1: 7 + i, 2: 7 + i, 3: 7 + i} for i in range(3)])
     network.acquire(3)
     network.deliver_all()
@@ -363,7 +365,7 @@ def test_7_the_owner_hears_of_earlier_requests_once_and_not_while_it_is_inside()
     assert not at(network, 3).asks[0].attempt
 
 
-def test_the_text_as_printed_hangs_and_lets_two_in() -> None:
+def test_the_literal_text_hangs_and_lets_two_in() -> None:
     ends = how_runs_end(over_overlay("strides", NonE2ELiteral), range(300), Conditions())
     assert ends["k"] > 50
     assert ends["liveness"] > 10

@@ -1,6 +1,7 @@
-"""EE section V.B, sentence by sentence (EE:F1 to F3); and leases, for what the section leaves open.
+"""Non End-to-End under failures: EE section V.B sentence by sentence (EE:F1 to F3), then the leases that we added.
 
-Routes are drawn by hand, as in test_non_e2e.py: 1, 2 and 3 ask, and 7 is replica 0. On the way to it lie 4, then 5.
+EE is "Efficient Mutual Exclusion in Peer-to-Peer Systems". Routes are drawn by hand as in test_non_e2e.py: nodes 1, 2
+and 3 ask, and node 7 plays replica 0. The route to it passes node 4, then node 5.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ HOLD = LEASE + (LEASE // 1_000_000 + 1) * 10_000
 
 
 def drawn(ways: dict[int, int], protocol: type[NonE2EFaults] = NonE2EFaults, **options: Any) -> ManualNetwork:
-    """One replica only, so that there is one path to look at."""
+    """A gate with one replica, so that there is only one path to check."""
     options = {"replicas": 1, "keys": KEYS, "routes": [ways], "retry": SECOND, "wait": False, **options}
     setup = Setup(tuple(range(1, 10)), options=options)
     return ManualNetwork(over(Drawn, over(Gates, protocol)), setup, slots=False, chooser=lambda n: 0, census=False)
@@ -45,7 +46,7 @@ def crash(network: ManualNetwork, me: int, *told: int) -> None:
 
 
 def path() -> tuple[ManualNetwork, dict[int, int]]:
-    """1 is inside by 4, 5 and 6; node 2 is kept at 6."""
+    """Node 1 is inside, with a path through 4, 5 and 6. Node 6 keeps node 2's request."""
     routes = {1: 4, 4: 5, 5: 6, 6: 7, 2: 6, 3: 4}
     network = drawn(routes)
     network.acquire(1)
@@ -59,7 +60,7 @@ def path() -> tuple[ManualNetwork, dict[int, int]]:
 # "In case a node in the path fails,"
 
 
-def test_f1_its_predecessor_routes_a_new_request_which_makes_a_new_path() -> None:
+def test_f1_the_predecessor_of_a_failed_node_routes_the_request_along_a_new_path() -> None:
     network, routes = path()
     routes.update({4: 8, 8: 7})
     crash(network, 5, 4)
@@ -67,10 +68,10 @@ def test_f1_its_predecessor_routes_a_new_request_which_makes_a_new_path() -> Non
     network.deliver_all()
     assert entry_shown(network, 4, 0) == ((1, 1, 0), (), 1, 8)
     assert entry_shown(network, 8, 0) == ((1, 1, 0), (), 4, 7)
-    assert at(network, 7).replicas[0].owner == (1, 1, 0)  # and no other
+    assert at(network, 7).replicas[0].owner == (1, 1, 0)  # still the same owner
 
 
-def test_f2_its_successor_directs_a_clean_up_to_the_replica() -> None:
+def test_f2_the_successor_of_a_failed_node_sends_a_clean_up_to_the_replica() -> None:
     network, routes = path()
     routes.update({4: 8, 8: 7})
     crash(network, 5, 6)
@@ -80,7 +81,7 @@ def test_f2_its_successor_directs_a_clean_up_to_the_replica() -> None:
     assert at(network, 7).replicas[0].key() == ((1, 1, 0), ((1, 2, 0),), False)  # the holder keeps the vote
 
 
-def test_the_release_goes_the_new_way() -> None:
+def test_release_follows_the_new_path() -> None:
     network, routes = path()
     routes.update({4: 8, 8: 7})
     crash(network, 5, 4, 6)
@@ -90,7 +91,7 @@ def test_the_release_goes_the_new_way() -> None:
     assert list(network.inside) == [2]
 
 
-def test_the_entries_of_a_dead_requester_let_go() -> None:
+def test_the_entries_of_a_crashed_requester_pass_on_the_requests_they_keep() -> None:
     network = drawn({1: 4, 3: 4, 4: 7})
     network.acquire(1)
     network.deliver_all()
@@ -104,7 +105,7 @@ def test_the_entries_of_a_dead_requester_let_go() -> None:
 # "the replica fails after receiving the partially assembled queue from its predecessor"
 
 
-def test_f3_an_alive_predecessor_has_the_queue_and_rebuilds_it_at_the_next_owner() -> None:
+def test_f3_a_live_predecessor_rebuilds_the_queue_at_the_new_owner() -> None:
     routes = {1: 4, 3: 4, 4: 7}
     network = drawn(routes, lease=LEASE)
     network.acquire(1)
@@ -113,7 +114,7 @@ def test_f3_an_alive_predecessor_has_the_queue_and_rebuilds_it_at_the_next_owner
     network.deliver_all()
     network.release(1)
     take(network, 1, 4)
-    network.flight.pop()  # 7 has it, and fails with it
+    network.flight.pop()  # node 7 receives the queue and crashes
     network.crash(7)
     assert list(at(network, 4).kept) == [(0, 1, 1, 1 << 20)]
     routes[4] = 8
@@ -121,10 +122,10 @@ def test_f3_an_alive_predecessor_has_the_queue_and_rebuilds_it_at_the_next_owner
     network.deliver_all()
     assert list(network.inside) == [3]
     assert at(network, 8).replicas[0].owner[1] == 3
-    assert at(network, 4).kept == {}  # Ack: TAKEN
+    assert at(network, 4).kept == {}  # TAKEN has acknowledged it
 
 
-def test_f3_what_has_arrived_is_not_kept() -> None:
+def test_f3_a_queue_that_has_arrived_is_no_longer_kept() -> None:
     network = drawn({1: 4, 3: 4, 4: 7}, lease=LEASE)
     network.acquire(1)
     network.deliver_all()
@@ -151,7 +152,7 @@ def test_a_vote_counts_only_when_its_lease_is_confirmed() -> None:
     assert list(network.inside) == [1]
 
 
-def test_a_holder_that_died_is_followed_when_its_lease_is_over() -> None:
+def test_a_crashed_holder_is_succeeded_when_its_lease_expires() -> None:
     network = drawn({1: 7, 2: 7}, lease=LEASE)
     network.acquire(1)
     network.deliver_all()
@@ -171,12 +172,12 @@ def test_a_holder_that_hears_nothing_loses_its_permit_before_the_replica_votes_a
     network.deliver_all()
     while not network.lost:
         network.fire(*min((due, who) for who, due in network.timers.items())[1])
-        network.flight.clear()  # nothing gets through
+        network.flight.clear()  # every message is lost
     assert [(me, why) for me, _, why in network.lost] == [(1, "lease over")]
-    assert at(network, 7).replicas[0].owner  # still
+    assert at(network, 7).replicas[0].owner  # the replica still counts the vote as given
 
 
-def test_a_replica_that_knows_nothing_votes_for_nobody_before_a_lease_is_over() -> None:
+def test_a_replica_without_memory_votes_for_nobody_until_a_lease_has_passed() -> None:
     network = drawn({1: 7}, lease=LEASE, wait=True)
     network.acquire(1)
     network.deliver_all()
@@ -189,7 +190,7 @@ def test_a_replica_that_knows_nothing_votes_for_nobody_before_a_lease_is_over() 
 
 
 def three(**options: Any) -> ManualNetwork:
-    """Replicas 0, 1 and 2 at 7, 8 and 9, with nobody on the way: 1 has the vote of 7, and 2 that of 8."""
+    """Replicas 0, 1 and 2 at nodes 7, 8 and 9, reached directly. Node 9 is dead; 1 has the vote of 7, 2 that of 8."""
     keys = replica_keys(Setup((0,), options={"gate": 0, "replicas": 3}))
     routes = [dict.fromkeys(range(1, 7), owner) for owner in (7, 8, 9)]
     network = drawn({}, **{"replicas": 3, "keys": keys, "routes": routes, "lease": LEASE, **options})
@@ -201,14 +202,14 @@ def three(**options: Any) -> ManualNetwork:
 
 
 def pass_time(network: ManualNetwork, time: int) -> None:
-    """Every message arrives before anything else happens."""
+    """Let time pass in steps of 0.1 s, and deliver every message at once."""
     for _ in range(10 * time // SECOND):
         network.deliver_all()
         network.advance(SECOND // 10)
 
 
-def test_votes_are_yielded_though_a_replica_is_silent() -> None:
-    """Else each of the two keeps its vote for ever: it has not heard of all replicas, and never will."""
+def test_votes_are_yielded_even_if_a_replica_is_silent() -> None:
+    """Otherwise each node would keep its vote forever: it would wait for an answer of the dead replica."""
     network = three()
     pass_time(network, 5 * LEASE)
     assert list(network.inside) == [1]
@@ -217,12 +218,12 @@ def test_votes_are_yielded_though_a_replica_is_silent() -> None:
     assert list(network.inside) == [2]
 
 
-def test_who_waits_asks_again_within_a_lease_whatever_retry_says() -> None:
-    """Votes that have come end while the others are waited for: each must be asked for before."""
+def test_a_waiting_node_asks_again_within_a_lease_whatever_retry_is() -> None:
+    """A node that waits longer than a lease for the other votes would lose those it has, so it must ask in time."""
     network = drawn({1: 7}, lease=LEASE, retry=100 * LEASE)
     network.acquire(1)
     for _ in range(20):
-        network.flight.clear()  # nothing gets through
+        network.flight.clear()  # every message is lost
         network.advance(LEASE)
         assert sent(network, Request)
     pass_time(network, LEASE)
@@ -238,9 +239,9 @@ def test_a_replica_moves_with_its_vote_and_its_queue() -> None:
     network.deliver_all()
     routes.update({7: 8})
     layer: Any = network.nodes[7]
-    layer.upper.on_range(KEYS[0], KEYS[0] + 1)  # which leaves the key out
+    layer.upper.on_range(KEYS[0], KEYS[0] + 1)  # a range that excludes the key
     layer.finish_step()
-    network.step(7, "on_start")  # whose effects are carried out as well
+    network.step(7, "on_start")  # a step, so that the effects of on_range are carried out too
     network.deliver_all()
     assert at(network, 8).replicas[0].key() == ((1, 1, 0), ((1, 2, 0),), False)
     network.release(1)
@@ -253,10 +254,10 @@ def test_a_replica_moves_with_its_vote_and_its_queue() -> None:
 LEASES = {"lease": LEASE}
 STORM = 6 * SECOND
 BAD = {
-    "nothing happens": (Conditions(cancel=0.2), {}),
-    "leases": (Conditions(cancel=0.2), LEASES),
+    "no faults, no leases": (Conditions(cancel=0.2), {}),
+    "no faults": (Conditions(cancel=0.2), LEASES),
     "loss and duplication": (Conditions(loss=0.1, dup=0.1, cancel=0.1), LEASES),
-    "hardly anything gets through": (Conditions(loss=0.7, until=30 * SECOND, stay=20 * SECOND), LEASES),
+    "heavy loss, long stays": (Conditions(loss=0.7, until=30 * SECOND, stay=20 * SECOND), LEASES),
     "resets": (Conditions(resets=2, until=STORM), LEASES),
     "crashes": (Conditions(crashes=1, until=STORM), LEASES),
     "churn": (Conditions(joins=2, leaves=2, until=STORM), LEASES),
@@ -282,21 +283,21 @@ def test_with_leases_nothing_breaks(name: str) -> None:
 
 
 @pytest.mark.parametrize("overlay", ["full", "chord", "pastry"])
-def test_nor_on_other_overlays(overlay: str) -> None:
+def test_with_leases_nothing_breaks_on_other_overlays(overlay: str) -> None:
     conditions = Conditions(crashes=1, resets=1, loss=0.1, dup=0.1, until=STORM)
     for seed in range(60):
         one_run(over_overlay(overlay, NonE2EFaults), seed, conditions, LEASES)
 
 
-def test_without_leases_everybody_alive_comes_in_if_crashes_are_heard_of() -> None:
-    """The memory of a replica that crashes is lost: that two come in cannot be ruled out then."""
+def test_without_leases_every_live_node_enters_if_crashes_are_reported() -> None:
+    """A replica that crashes loses its memory, so a few of these runs may let two in."""
     conditions = Conditions(crashes=1, detect=2 * SECOND, until=STORM)
     ends = how_runs_end(over_overlay("strides", NonE2EFaults), range(300), conditions)
     assert ends.keys() <= {"", "k"}
     assert ends.get("k", 0) <= 5
 
 
-def test_replicas_that_vote_at_once_after_a_reset_let_two_in() -> None:
+def test_replicas_that_vote_at_once_after_a_reset_can_let_two_in() -> None:
     conditions = Conditions(resets=2, until=4 * SECOND)
     ends = how_runs_end(over_overlay("strides", NonE2EFaults), range(400), conditions, {**LEASES, "wait": False})
     assert ends.keys() == {"", "k"}

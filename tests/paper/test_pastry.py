@@ -1,4 +1,4 @@
-"""Pastry: the rule of routing, the table of prefixes, joining, leaving, and l/2 - 1 crashes side by side."""
+"""Pastry: the routing rule, the prefix table, joins, leaves, and l/2 - 1 adjacent crashes (l: size of a leaf set)."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ def test_digits_are_read_from_the_left() -> None:
     assert with_digit(place, 3, 0xF, 4) == 0x123F56789ABCDEF0
 
 
-def test_of_two_neighbours_as_far_the_one_after_the_key_owns_it() -> None:
-    assert middle(10, 20) == 14  # 15 is as far from both, and goes to 20
+def test_a_key_halfway_between_two_neighbours_belongs_to_the_one_after_it() -> None:
+    assert middle(10, 20) == 14  # 15 is equally far from both, and belongs to 20
     assert middle(10, 21) == 15
     assert middle(past(0, 63), 0) == (3 << 62) - 1
 
 
-# The rule.
+# The routing rule.
 
 
 def walk(tables: dict[int, PastryTable], at: int, key: int) -> list[int]:
     route = [at]
     while tables[at].next_hop(key) != NIL:
         at = tables[at].next_hop(key)
-        assert at not in route, f"in circles: {route}"
+        assert at not in route, f"the route is a cycle: {route}"
         route.append(at)
     return route
 
@@ -68,7 +68,7 @@ def test_every_route_ends_at_the_owner(n: int, bits: int, leaves: int) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 9, 40])
-def test_at_rest_the_nearest_leaf_is_found_as_by_a_walk_along_the_leaves(n: int) -> None:
+def test_a_settled_table_finds_the_same_nearest_leaf_as_a_walk_along_the_leaves(n: int) -> None:
     ring = Ring(tuple(range(n)))
     places = [place_of(ident) for ident in range(n)]
     keys = [key_of(f"key {i}") for i in range(200)]
@@ -97,7 +97,7 @@ def test_every_hop_shares_more_digits_or_comes_nearer() -> None:
             )
 
 
-def test_where_the_cell_is_empty_the_nearest_that_fits_is_taken() -> None:
+def test_if_a_cell_is_empty_the_known_node_nearest_to_the_key_is_used() -> None:
     members = sorted(range(300), key=place_of)
     me = members[0]
     table = KeptPastryTable(me, 4, 2)
@@ -112,7 +112,7 @@ def test_where_the_cell_is_empty_the_nearest_that_fits_is_taken() -> None:
     assert table.next_hop(key) == pastry_owner(known, key)
 
 
-def test_of_those_that_fit_a_cell_the_nearest_to_its_goal_is_kept() -> None:
+def test_a_cell_keeps_the_matching_node_nearest_to_its_goal() -> None:
     members = list(range(400))
     table = KeptPastryTable(0, 4, 8)
     for peer in members[1:]:
@@ -137,7 +137,7 @@ def test_a_route_takes_about_log16_n_hops(n: int, keys: int) -> None:
     assert math.log(n, 16) - 0.4 < hops / keys < math.log(n, 16) + 0.1
 
 
-# Coming and going.
+# Joins, leaves and crashes.
 
 
 def test_a_ring_begins_with_one_node_and_grows() -> None:
@@ -162,7 +162,7 @@ def test_nobody_knows_a_node_that_is_still_joining() -> None:
 
 
 @pytest.mark.parametrize("way", ["leave", "crash"])
-def test_the_neighbours_share_the_keys_of_who_is_gone(way: str) -> None:
+def test_the_neighbours_share_the_keys_of_a_departed_node(way: str) -> None:
     world = World(Pastry, 20, seed=3, options=SMALL)
     order = ring_order(world)
     getattr(world, way)(order[3])
@@ -176,10 +176,10 @@ def test_the_neighbours_share_the_keys_of_who_is_gone(way: str) -> None:
 
 
 @pytest.mark.parametrize("half", [2, 4])
-def test_one_less_than_half_a_leaf_set_may_crash_side_by_side(half: int) -> None:
-    """Every node still reaches every key, two periods later, with nothing known of the crashes before.
+def test_routing_survives_adjacent_crashes_of_one_less_than_half_a_leaf_set(half: int) -> None:
+    """Every node still reaches every key three periods later, although nothing announced the crashes.
 
-    Ways are looked at here, so nobody waits for the titles of the dead.
+    Only routes are tested here, so `overlay_wait` is minimal: nobody waits for the titles of the dead.
     """
     world = World(Pastry, 60, seed=4, options={"pastry_leaves": 2 * half, "overlay_wait": 1})
     order = ring_order(world)
@@ -193,7 +193,7 @@ def test_one_less_than_half_a_leaf_set_may_crash_side_by_side(half: int) -> None
     assert wrong_parcels(world, pastry_owner) == []
 
 
-def test_more_may_crash_and_the_table_helps() -> None:
+def test_after_more_adjacent_crashes_the_table_restores_the_ring() -> None:
     world = World(Pastry, 60, seed=5, options={"pastry_leaves": 4, "pastry_cells": 16})
     for me in ring_order(world)[10:16]:
         world.crash(me)
@@ -220,8 +220,8 @@ def test_a_falsely_suspected_node_comes_back() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("base", "joins", "gone"), [(10, 10, 3), (40, 30, 15)])
-def test_at_rest_a_ring_has_settled_tables(base: int, joins: int, gone: int, seed: int) -> None:
-    """All leaves and all cells, after joins, leaves and crashes; and every parcel comes to the owner."""
+def test_after_churn_a_ring_comes_to_rest_with_correct_tables(base: int, joins: int, gone: int, seed: int) -> None:
+    """All leaves and all cells are right after joins, leaves and crashes, and every parcel reaches the owner."""
     world = World(Pastry, base, seed, SMALL)
     world.churn(shuffled(world.rng, joins, gone, gone), pause=0.4)
     assert world.rest(60) < 60, settled_breaches(world)[:3]
@@ -232,7 +232,7 @@ def test_at_rest_a_ring_has_settled_tables(base: int, joins: int, gone: int, see
 
 
 def much_churn(nodes: int, seed: int, options: Options) -> World:
-    """So many nodes in all: a quarter joins, and as many leave or crash, within five periods."""
+    """`nodes` nodes in all: within five periods a quarter of them joins, and as many others leave or crash."""
     world = World(Pastry, 3 * nodes // 4, seed, options)
     plan = shuffled(world.rng, nodes // 4, nodes // 8, nodes // 8)
     world.churn(plan, pause=5 / len(plan))
@@ -244,12 +244,12 @@ def much_churn(nodes: int, seed: int, options: Options) -> World:
     return world
 
 
-def test_hundreds_of_nodes_half_of_them_coming_and_going() -> None:
+def test_hundreds_of_nodes_under_heavy_churn() -> None:
     world = much_churn(320 if COMPILED else 64, 1, SMALL)
     assert world.hops() < math.log(len(world.members()), 16) + 0.2
 
 
 @pytest.mark.stress
 @pytest.mark.parametrize("seed", range(5))
-def test_a_thousand_nodes_half_of_them_coming_and_going(seed: int) -> None:
+def test_a_thousand_nodes_under_heavy_churn(seed: int) -> None:
     much_churn(1_000, seed, {"pastry_cells": 16})

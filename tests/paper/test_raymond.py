@@ -1,4 +1,7 @@
-"""RF section 4: Raymond's algorithm [Ray89]. Figure 2 and the claims around it."""
+"""RF section 4, Raymond's algorithm [Ray89]: figure 2 and the claims around it.
+
+RF is "Fault Tolerant K-Mutual Exclusion Algorithm Using Failure Detector".
+"""
 
 from fairgate.core.setup import Setup
 from fairgate.protocols.raymond import Raymond, Reply, Request
@@ -11,7 +14,7 @@ def network_of(n: int, k: int) -> ManualNetwork:
 
 
 def sends(network: ManualNetwork) -> int:
-    """Deliver everything, oldest first; how many messages that were."""
+    """Deliver everything, oldest first. Returns the number of messages."""
     count = 0
     while network.flight:
         network.deliver()
@@ -20,7 +23,7 @@ def sends(network: ManualNetwork) -> int:
 
 
 def figure_2() -> ManualNetwork:
-    """Six processes, two units; node 6 has had one since t1."""
+    """Six processes and two units, one of which node 6 has held since t1."""
     network = network_of(6, 2)
     network.acquire(6)
     network.deliver_all()
@@ -42,7 +45,7 @@ def test_figure_2() -> None:
     assert sorted(network.inside) == [3, 6]
 
 
-def test_after_figure_2_the_deferred_reply_comes_late_and_only_settles_accounts() -> None:
+def test_after_figure_2_the_deferred_reply_lowers_reply_count_and_nothing_else() -> None:
     network = figure_2()
     network.acquire(3)
     network.deliver_all()
@@ -53,12 +56,12 @@ def test_after_figure_2_the_deferred_reply_comes_late_and_only_settles_accounts(
     assert network.nodes[3].show()["perm_count"] == 4
 
 
-def test_figure_2_with_a_crash_leaves_one_unit_less() -> None:
+def test_in_figure_2_a_crash_leaves_one_unit_less() -> None:
     network = figure_2()
     network.crash(1)
     network.acquire(3)
     network.deliver_all()
-    assert list(network.inside) == [6]  # three permissions of four
+    assert list(network.inside) == [6]  # node 3 has three of the four permissions it needs
     network.release(6)
     network.deliver_all()
     assert list(network.inside) == [3]
@@ -78,15 +81,15 @@ def test_k_minus_1_crashes_are_tolerated_and_no_more() -> None:
     assert list(network.waiting) == [1]
 
 
-def test_the_message_s_own_timestamp_decides_line_25() -> None:
+def test_line_25_compares_with_the_timestamp_of_the_message() -> None:
     network = network_of(2, 1)
-    network.step(1, "on_message", 2, Request(7))  # answered: node 1 wants nothing, and its clock is 7 now
+    network.step(1, "on_message", 2, Request(7))  # node 1 is not requesting, so it replies; its clock is 7 now
     network.drop()
     network.acquire(1)
     assert network.flight.pop().msg == Request(8)
     network.step(1, "on_message", 2, Request(8))  # a tie, and 1 < 2
     assert not network.flight
-    network.step(1, "on_message", 2, Request(3))  # earlier than ours, whatever node 2 said before
+    network.step(1, "on_message", 2, Request(3))  # earlier than node 1's request, whatever node 2 sent before
     assert [flight.msg for flight in network.flight] == [Reply(1)]
 
 
@@ -97,7 +100,7 @@ def test_a_reply_to_an_earlier_request_is_no_permission_for_the_current_one() ->
     network.deliver(1)  # 3's REPLY: N-k = 1 permission is enough
     assert list(network.inside) == [1]
     network.release(1)
-    network.deliver(0)  # to 2: its REPLY to the first request is under way
+    network.deliver(0)  # to 2: its REPLY to the first request is in flight
     network.acquire(1)
     network.deliver(0)  # ... and arrives now
     assert network.nodes[1].show()["reply_count"] == {2: 1, 3: 1}
@@ -106,7 +109,7 @@ def test_a_reply_to_an_earlier_request_is_no_permission_for_the_current_one() ->
     assert list(network.inside) == [1]
 
 
-def test_an_idle_system_spends_2_n_minus_2_messages_an_entry() -> None:
+def test_in_an_idle_system_an_entry_costs_2n_minus_2_messages() -> None:
     network = network_of(7, 3)
     network.acquire(4)
     assert sends(network) == 2 * (7 - 1)
@@ -115,7 +118,7 @@ def test_an_idle_system_spends_2_n_minus_2_messages_an_entry() -> None:
 def test_deferred_replies_are_aggregated_so_the_lower_bound_holds_on_average() -> None:
     n, k, entries = 7, 3, 10
     network = network_of(n, k)
-    stay = range(1, k)  # k-1 nodes stay inside, and defer
+    stay = range(1, k)  # k-1 nodes stay inside and defer their replies
     for me in stay:
         network.acquire(me)
         network.deliver_all()
@@ -130,14 +133,14 @@ def test_deferred_replies_are_aggregated_so_the_lower_bound_holds_on_average() -
     assert [flight.msg for flight in network.flight if flight.dst == n] == [Reply(entries)] * (k - 1)
 
 
-def test_all_may_enter_at_once_when_k_is_n() -> None:
+def test_if_k_is_n_all_enter_at_once() -> None:
     network = network_of(4, 4)
     for me in network.nodes:
         network.acquire(me)
     assert len(network.inside) == 4
 
 
-def test_random_walks_meet_every_branch() -> None:
+def test_random_walks_reach_every_branch() -> None:
     assert walks(Raymond, range(100)) == {
         "a turn came for a cancelled request",
         "a request took over a cancelled turn",

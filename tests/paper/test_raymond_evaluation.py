@@ -1,6 +1,7 @@
-"""RF section 8, sentence by sentence, and the corrections that an honest simulation makes to it.
+"""RF section 8 sentence by sentence, and where our measurements differ from it.
 
-N=15 nodes and k=5 units, as in figure 4. Nodes crash one after another until one is left.
+RF is "Fault Tolerant K-Mutual Exclusion Algorithm Using Failure Detector". N=15 nodes and k=5 units, as in figure 4.
+Nodes crash one after another until one is left.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from fairgate.sim.summary import Result
 N, K = 15, 5
 EVERY = 300  # s between two crashes
 CRASHES = [EVERY * i for i in range(1, N)]
-DETECT = 2  # s from a crash to its detection by everybody
-SETTLED = 150  # s after which plain Raymond has served all requests that the victims had answered
+DETECT = 2  # s from a crash until every survivor has detected it
+SETTLED = 150  # s after a crash until plain Raymond has served all requests that the victim had answered
 SEEDS = (1, 2, 3)
 
 
@@ -41,7 +42,7 @@ def crashing(protocol: str, seed: int = 1) -> Result:
 
 
 def in_use(result: Result, settled: float) -> list[int]:
-    """The most units in use at a time, before the first crash and after each, once it has `settled`."""
+    """The most units in use at a time, before the first crash and after each one, not counting `settled` seconds."""
     most = []
     for start, end in zip([0, *CRASHES], [*CRASHES, CRASHES[-1] + EVERY], strict=True):
         level = [inside for when, inside in result.usage if when <= start + settled][-1]
@@ -57,10 +58,10 @@ def test_at_every_crash_raymonds_concurrent_accesses_are_decremented_by_one(seed
     assert in_use(crashing("raymond", seed), SETTLED) == [5, 4, 3, 2, 1] + [0] * 10
 
 
-def test_some_requests_are_still_satisfied_for_a_while() -> None:
-    """The paper has an instant cut-off; but a request that the victim had answered needs it no more."""
+def test_requests_that_the_victim_had_answered_are_still_satisfied() -> None:
+    """The paper shows an instant drop, but a request that the victim had already answered no longer needs it."""
     at_once = in_use(crashing("raymond"), 0.0)
-    assert at_once[1] == 5  # with one node dead, five are inside once more
+    assert at_once[1] == 5  # one node is dead, and still five are inside at once
     assert all(later <= now for now, later in zip(at_once, in_use(crashing("raymond"), SETTLED), strict=True))
 
 
@@ -72,16 +73,16 @@ def test_after_k_crashes_no_new_request_is_satisfied() -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_extension_goes_on_to_the_last_survivor(seed: int) -> None:
+def test_the_extension_keeps_all_usable_units_in_use_down_to_the_last_survivor(seed: int) -> None:
     result = crashing("raymond_fd", seed)
     assert result.violations == 0
     survivors = range(N, 0, -1)
     assert in_use(result, DETECT + 1) == [min(K, left) for left in survivors]
 
 
-def test_the_last_survivor_makes_all_its_requests() -> None:
+def test_the_last_survivor_completes_all_its_requests() -> None:
     result = crashing("raymond_fd")
-    assert result.simulated > CRASHES[-1] + 600 * 10 / 2  # alone, it still had most of them to make
+    assert result.simulated > CRASHES[-1] + 600 * 10 / 2  # it made most of them after the last crash
     assert result.usage[-1][1] == 0
 
 
@@ -91,20 +92,22 @@ def test_the_last_survivor_makes_all_its_requests() -> None:
 @pytest.mark.parametrize("latency", ["0.1", "1"])
 @pytest.mark.parametrize("rate", [0.001, 0.02, 0.5])
 def test_with_constant_critical_sections_an_entry_takes_exactly_2n_minus_2(latency: str, rate: float) -> None:
-    """The paper's upper bound is 2N-1. With constant latencies too, no two deferred replies meet, so none is saved."""
+    """The paper's upper bound is 2N-1. With constant latencies as well, no two deferred replies are ever combined."""
     result = simulate(Config(protocol="raymond", nodes=N, k=K, rate=rate, latency=latency, requests=60))
     assert result.messages_per_entry == 2 * (N - 1)
 
 
 @pytest.mark.parametrize("latency", ["0.1", "1", "uniform:0,2"])
 @pytest.mark.parametrize("rate", [0.02, 0.5])
-def test_otherwise_between_2n_minus_k_minus_1_and_2n_minus_2(latency: str, rate: float) -> None:
-    """Where stays differ, one REPLY answers several requests of a node that came in without it."""
+def test_with_varying_critical_sections_an_entry_takes_2n_minus_k_minus_1_to_2n_minus_2(
+    latency: str, rate: float
+) -> None:
+    """If stays differ in length, one REPLY may answer several requests of a node that entered without it."""
     config = Config(protocol="raymond", nodes=N, k=K, rate=rate, latency=latency, requests=100, exponential_cs=True)
     assert 2 * N - K - 1 <= simulate(config).messages_per_entry < 2 * N - 2
 
 
-def test_when_no_crash_occurs_the_extension_costs_the_same_an_entry() -> None:
+def test_when_no_crash_occurs_the_extension_costs_the_same_per_entry() -> None:
     plain, extended = (
         simulate(Config(protocol=name, nodes=N, k=K, rate=0.5, requests=60)).messages
         for name in ("raymond", "raymond_fd")
@@ -114,8 +117,8 @@ def test_when_no_crash_occurs_the_extension_costs_the_same_an_entry() -> None:
     assert plain["ry.reply"] == extended["ry.reply"]
 
 
-def test_at_the_initialization_each_process_sends_up_to_2n_minus_2() -> None:
-    """INIT to all, and an ACK to each: once for ever."""
+def test_during_initialization_each_process_sends_up_to_2n_minus_2_messages() -> None:
+    """Each process sends one INIT and one ACK to every other, once."""
     messages = crashing("raymond_fd").messages
     assert messages["rf.init"] == messages["rf.ack"] == N * (N - 1)
 
@@ -126,13 +129,13 @@ def one_crash(protocol: str) -> int:
     return result.messages["rf.crash"]
 
 
-def test_a_crash_costs_a_broadcast_of_every_truster() -> None:
-    """Each of the N-1 survivors tells the other N-2; the paper's text tells the dead one as well."""
+def test_a_crash_costs_one_broadcast_by_every_truster() -> None:
+    """Each of the N-1 survivors tells the other N-2. In the paper's text it also tells the dead one."""
     assert one_crash("raymond_fd") == (N - 1) * (N - 2) == 182
     assert one_crash("raymond_fd_literal") == (N - 1) * (N - 1) == 196
 
 
 def test_later_crashes_cost_less() -> None:
-    """N-1-|crashed| a truster: all fourteen of them together."""
+    """N-1-|crashed| messages per truster, summed over all fourteen crashes."""
     assert crashing("raymond_fd").messages["rf.crash"] == sum(left * (left - 1) for left in range(1, N))
     assert crashing("raymond_fd_literal").messages["rf.crash"] == sum(left * left for left in range(1, N))

@@ -1,4 +1,7 @@
-"""RF, Algorithm 1: figure 3, the cases of the proof, and the hole in lines 44 to 48."""
+"""RF, Algorithm 1: figure 3, the cases of the proof, and the hole in lines 44 to 48.
+
+RF is "Fault Tolerant K-Mutual Exclusion Algorithm Using Failure Detector". Line numbers are the paper's.
+"""
 
 import json
 from itertools import permutations
@@ -12,12 +15,12 @@ from fairgate.walks.failure_detectors import fd_walked, fd_walks, hangs
 
 
 def fresh(n: int, k: int, protocol: type[RaymondFD] = RaymondFD) -> ManualNetwork:
-    """Nodes 1..n, their INITs under way."""
+    """Nodes 1 to n, with their INITs in flight."""
     return ManualNetwork(protocol, Setup(tuple(range(1, n + 1)), k), slots=False)
 
 
 def initialized(n: int, k: int, protocol: type[RaymondFD] = RaymondFD) -> ManualNetwork:
-    """Everybody trusts everybody, and lines 1 to 8 are over."""
+    """Every node trusts every other, and lines 1 to 8 are done."""
     network = fresh(n, k, protocol)
     for who, whom in permutations(network.nodes, 2):
         network.trust(who, whom)
@@ -26,7 +29,7 @@ def initialized(n: int, k: int, protocol: type[RaymondFD] = RaymondFD) -> Manual
 
 
 def deliver(network: ManualNetwork, src: int, dst: int, kind: type) -> None:
-    """The oldest message of that kind between the two."""
+    """Deliver the oldest message of that kind from src to dst."""
     found = [i for i, f in enumerate(network.flight) if (f.src, f.dst, type(f.msg)) == (src, dst, kind)]
     network.deliver(found[0])
 
@@ -76,7 +79,7 @@ def test_at_the_start_t_suspects_everybody_and_s_nobody() -> None:
     assert [(f.src, f.dst, f.msg) for f in network.flight[:2]] == [(1, 2, Init()), (1, 3, Init())]
 
 
-def test_initialization_costs_each_node_2_n_minus_2_messages_at_most() -> None:
+def test_during_initialization_each_node_sends_at_most_2n_minus_2_messages() -> None:
     network = fresh(4, 1)
     sent = list(network.flight)
     for who, whom in permutations(network.nodes, 2):
@@ -114,7 +117,7 @@ def test_s_lets_a_node_start_without_the_ack_of_a_suspect() -> None:
     assert network.nodes[1].show()["ready"]
 
 
-def test_s_may_change_its_mind_before_line_8_is_satisfied() -> None:
+def test_s_may_withdraw_a_suspicion_before_line_8_is_satisfied() -> None:
     network = fresh(3, 1)
     network.suspect(1, 3, "S")
     network.trust(1, 3, "S")
@@ -123,13 +126,13 @@ def test_s_may_change_its_mind_before_line_8_is_satisfied() -> None:
     assert not network.nodes[1].show()["ready"]
 
 
-def test_a_single_node_needs_nobody() -> None:
+def test_a_single_node_enters_at_once() -> None:
     network = fresh(1, 1)
     network.acquire(1)
     assert list(network.inside) == [1]
 
 
-# Lines 38 to 43, as the proof takes them apart.
+# Lines 38 to 43, by the cases of the proof.
 
 
 def test_a_permission_counted_before_the_crash_is_taken_back() -> None:
@@ -140,10 +143,10 @@ def test_a_permission_counted_before_the_crash_is_taken_back() -> None:
     network.crash(5)
     network.suspect(1, 5)
     shown = network.nodes[1].show()
-    assert (shown["n"], shown["perm_count"]) == (4, 0)  # two more to go, as before
+    assert (shown["n"], shown["perm_count"]) == (4, 0)  # two more are needed, as before
 
 
-def test_a_reply_that_its_sender_s_crash_overtook_does_not_count() -> None:
+def test_a_reply_overtaken_by_the_news_of_its_senders_crash_does_not_count() -> None:
     network = initialized(5, 2)
     network.acquire(1)
     deliver(network, 1, 5, Request)
@@ -156,7 +159,7 @@ def test_a_reply_that_its_sender_s_crash_overtook_does_not_count() -> None:
     assert "a reply came after the crash of its sender was known" in network.marks
 
 
-def test_a_crash_of_a_node_whose_reply_is_outstanding_lowers_what_is_needed() -> None:
+def test_a_crash_of_a_node_that_still_owes_a_reply_lowers_the_permissions_needed() -> None:
     network = initialized(2, 1)
     network.acquire(1)
     network.crash(2)
@@ -175,7 +178,7 @@ def test_a_crash_learned_while_not_requesting_shrinks_the_next_request() -> None
     assert list(network.inside) == [1]
 
 
-def test_nobody_replies_to_the_dead() -> None:
+def test_a_crashed_process_gets_no_reply() -> None:
     network = initialized(3, 1)
     network.acquire(1)
     network.deliver_all()
@@ -186,11 +189,11 @@ def test_nobody_replies_to_the_dead() -> None:
     network.flight.clear()
     network.release(1)
     assert network.flight == []
-    network.step(1, "on_message", 2, Request(9))  # one that was long under way
+    network.step(1, "on_message", 2, Request(9))  # a request sent before the crash arrives late
     assert network.flight == []
 
 
-def test_the_same_crash_is_counted_once_however_many_tell_of_it() -> None:
+def test_a_crash_is_counted_once_however_often_it_is_reported() -> None:
     network = initialized(5, 1)
     network.crash(5)
     for me in (1, 2, 3, 4):
@@ -220,7 +223,7 @@ def test_k_units_stay_k_units_after_crashes() -> None:
 
 
 def crash_messages(protocol: type[RaymondFD]) -> int:
-    """N=15, everybody trusts everybody, and all notice a crash before they hear of it."""
+    """N=15, every node trusts every other, and all detect a crash before any CRASH message arrives."""
     network = initialized(15, 5, protocol)
     network.crash(15)
     for me in range(1, 15):
@@ -228,15 +231,15 @@ def crash_messages(protocol: type[RaymondFD]) -> int:
     return len(network.flight)
 
 
-def test_a_crash_costs_a_broadcast_of_every_truster() -> None:
+def test_a_crash_costs_one_broadcast_by_every_truster() -> None:
     assert crash_messages(RaymondFD) == 14 * 13
-    assert crash_messages(RaymondFDLiteral) == 14 * 14  # to the letter, the dead node is told as well
+    assert crash_messages(RaymondFDLiteral) == 14 * 14  # taken literally, the text also tells the dead node
 
 
-# The hole: line 47 says k != i, and nothing else updates the detecting node.
+# The hole: line 47 excludes the detecting node (k != i), and nothing else updates its own n.
 
 
-def test_the_literal_text_lets_the_last_survivor_wait_for_ever() -> None:
+def test_the_literal_text_makes_the_last_survivor_wait_forever() -> None:
     for protocol, enters in ((RaymondFDLiteral, False), (RaymondFD, True)):
         network = initialized(2, 1, protocol)
         network.crash(2)
@@ -246,7 +249,7 @@ def test_the_literal_text_lets_the_last_survivor_wait_for_ever() -> None:
         assert (1 in network.inside) == enters
 
 
-def test_the_literal_text_lets_the_only_detector_wait_for_ever() -> None:
+def test_the_literal_text_makes_the_only_detector_wait_forever() -> None:
     for protocol, enters in ((RaymondFDLiteral, False), (RaymondFD, True)):
         network = figure_3(protocol)
         network.acquire(3)
@@ -254,7 +257,7 @@ def test_the_literal_text_lets_the_only_detector_wait_for_ever() -> None:
         network.deliver_all()
         network.release(1)
         network.deliver_all()
-        assert (3 in network.inside) == enters  # node 2 is inside, node 1 gave its permission, k is 2
+        assert (3 in network.inside) == enters  # k is 2, node 2 is inside, and node 1 has given its permission
 
 
 def test_the_literal_text_hangs_in_random_walks_too() -> None:
@@ -262,7 +265,7 @@ def test_the_literal_text_hangs_in_random_walks_too() -> None:
     assert hangs(RaymondFDLiteral, range(150), sparse=True) > 0
 
 
-def test_random_walks_meet_every_branch() -> None:
+def test_random_walks_reach_every_branch() -> None:
     assert fd_walks(RaymondFD, range(150)) == {
         "a turn came for a cancelled request",
         "a request took over a cancelled turn",
@@ -272,7 +275,7 @@ def test_random_walks_meet_every_branch() -> None:
     }
 
 
-def test_a_key_says_the_whole_state() -> None:
+def test_a_key_holds_the_whole_state() -> None:
     for seed in range(20):
         network = fd_walked(RaymondFD, seed, sparse=True)
         for me, node in network.nodes.items():

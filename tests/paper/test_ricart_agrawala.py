@@ -1,4 +1,4 @@
-"""Ricart and Agrawala (1981), one test a claim."""
+"""Ricart and Agrawala's algorithm (1981): one test per claim."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def network_of(n: int) -> ManualNetwork:
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
-def test_an_entry_costs_2_n_minus_1_messages(n: int) -> None:
+def test_an_entry_costs_two_messages_per_other_node(n: int) -> None:
     network = network_of(n)
     network.acquire(1)
     sent = 0
@@ -56,7 +56,7 @@ def test_ids_break_the_tie_of_equal_sequence_numbers() -> None:
     assert list(network.inside) == [1]
 
 
-def test_the_sequence_number_is_past_the_highest_ever_seen() -> None:
+def test_a_new_sequence_number_exceeds_the_highest_seen() -> None:
     network = network_of(2)
     network.step(2, "on_message", 1, Request(41))
     network.acquire(2)
@@ -66,14 +66,14 @@ def test_the_sequence_number_is_past_the_highest_ever_seen() -> None:
 def test_a_request_may_overtake_the_reply_to_the_one_before() -> None:
     network = network_of(2)
     network.acquire(2)
-    network.acquire(1)  # same number, smaller id: 1 goes first
-    network.deliver(0)  # 2's REQUEST, deferred by 1
+    network.acquire(1)  # same number, smaller id: node 1 goes first
+    network.deliver(0)  # node 2's REQUEST, deferred by node 1
     network.deliver(0)
     network.deliver(0)
     network.release(1)
     network.acquire(1)
     assert [type(flight.msg) for flight in network.flight] == [Reply, Request]
-    network.deliver(1)  # 1's new REQUEST comes before 1's REPLY: 2 asked earlier, so it defers
+    network.deliver(1)  # node 1's new REQUEST arrives before its REPLY; node 2 asked earlier, so it defers
     assert not network.inside
     network.deliver_all()
     assert list(network.inside) == [2]
@@ -82,7 +82,7 @@ def test_a_request_may_overtake_the_reply_to_the_one_before() -> None:
     assert list(network.inside) == [1]
 
 
-def test_random_walks_meet_every_branch() -> None:
+def test_random_walks_reach_every_branch() -> None:
     assert walks(RicartAgrawala, range(100)) == {
         "a turn came for a cancelled request",
         "a request took over a cancelled turn",

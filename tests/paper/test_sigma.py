@@ -1,4 +1,8 @@
-"""SG section IV, sentence by sentence: Sigma. The replicas are nodes 0, 1, 2, the clients 3, 4, 5."""
+"""Sigma: SG section IV sentence by sentence, then what the paper leaves out.
+
+SG is "A Practical Distributed Mutual Exclusion Protocol in Dynamic Peer-to-Peer Systems". Nodes 0, 1 and 2 play the
+replicas; nodes 3, 4 and 5 are the clients.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +18,20 @@ from tests.support.dht_walk import MS, Spec, make_stack, run
 from tests.support.sigma_manual import ask, move, network_of, node, reach, replica, sent
 
 
-def test_client_starts_by_firing_request_messages_to_all_replicas() -> None:
+def test_a_client_starts_by_sending_a_request_to_every_replica() -> None:
     network = network_of()
     network.acquire(3)
     assert sent(network) == ["3>0 request", "3>1 request", "3>2 request"]
 
 
-def test_a_replica_grants_its_vote_outright_or_queues_the_request_up() -> None:
+def test_a_replica_grants_its_vote_at_once_or_queues_the_request() -> None:
     network = network_of()
     ask(network, 3, 0)
     ask(network, 4, 0)
     assert replica(network, 0) == (3, [4])
 
 
-def test_regardless_id_and_timestamp_of_the_current_owner_are_returned() -> None:
+def test_either_way_the_response_carries_the_owners_id_and_timestamp() -> None:
     network = network_of()
     ask(network, 3, 0)
     ask(network, 4, 0)
@@ -43,7 +47,7 @@ def test_case_1_the_client_is_the_winner_by_quorum_consensus() -> None:
     assert list(network.inside) == [3]
 
 
-def test_case_2_someone_does_win_and_the_client_does_nothing() -> None:
+def test_case_2_another_client_has_won_and_this_one_does_nothing() -> None:
     network = network_of()
     ask(network, 3, 0, 1)
     ask(network, 4, 0, 1, 2)
@@ -59,8 +63,8 @@ def split() -> ManualNetwork:
     return network
 
 
-def test_case_3_nobody_has_won_and_the_client_yields_what_it_acquired() -> None:
-    """j_same + n - j < m."""
+def test_case_3_nobody_can_win_and_the_client_yields_the_votes_it_has() -> None:
+    """The paper's condition is j_same + n - j < m."""
     network = split()
     reach(network, 5, 0)
     assert not [f for f in network.flight if isinstance(f.msg, Yield)]
@@ -68,15 +72,15 @@ def test_case_3_nobody_has_won_and_the_client_yields_what_it_acquired() -> None:
     assert [(f.src, f.dst) for f in network.flight if isinstance(f.msg, Yield)] == [(5, 2)]
 
 
-def test_yield_is_release_and_request_the_replica_chooses_the_earliest_one() -> None:
+def test_a_yield_is_release_plus_request_and_the_replica_votes_for_the_earliest() -> None:
     network = split()
-    reach(network, 3, 2)  # with an earlier timestamp than 5's
+    reach(network, 3, 2)  # node 3's timestamp is earlier than node 5's
     reach(network, 5, 0, 1)
     move(network, 5, 2, Yield)
     assert replica(network, 2) == (3, [5])
 
 
-def test_it_goes_on_until_a_winner_is_settled() -> None:
+def test_clients_keep_yielding_until_there_is_a_winner() -> None:
     network = split()
     for _ in range(3):
         network.deliver_all()
@@ -87,7 +91,7 @@ def test_it_goes_on_until_a_winner_is_settled() -> None:
     assert all(replica(network, i) == (-1, []) for i in range(3))
 
 
-def test_the_owner_relinquishes_and_the_next_client_is_notified() -> None:
+def test_when_the_owner_releases_the_next_client_is_notified() -> None:
     network = network_of()
     ask(network, 3, 0, 1, 2)
     ask(network, 4, 0, 1, 2)
@@ -97,7 +101,7 @@ def test_the_owner_relinquishes_and_the_next_client_is_notified() -> None:
     assert "0>4 response" in sent(network)
 
 
-def test_who_is_not_the_owner_is_removed_from_the_queue() -> None:
+def test_a_release_removes_a_client_that_is_not_the_owner_from_the_queue() -> None:
     network = network_of()
     ask(network, 3, 0, 1, 2)
     ask(network, 4, 0, 1, 2)
@@ -108,7 +112,7 @@ def test_who_is_not_the_owner_is_removed_from_the_queue() -> None:
     assert replica(network, 0) == (3, [])
 
 
-def test_when_the_lease_expires_the_replica_grants_to_the_next() -> None:
+def test_when_the_lease_expires_the_replica_votes_for_the_next_client() -> None:
     network = network_of(lease=3 * SECOND, drift=0)
     ask(network, 3, 0)
     ask(network, 4, 0)
@@ -127,8 +131,8 @@ def test_the_lease_is_renewable() -> None:
     assert not network.lost
 
 
-def test_a_renewal_that_got_lost_is_said_again_before_the_lease_is_over() -> None:
-    """However long other questions may wait for their answers."""
+def test_a_lost_renewal_is_sent_again_before_the_lease_expires() -> None:
+    """However long `resend` is, which sets when other unanswered questions are sent again."""
     network = network_of(lease=3 * SECOND, retry=100, resend=60 * SECOND)
     ask(network, 3, 0, 1)
     network.advance(SECOND)
@@ -141,8 +145,8 @@ def test_a_renewal_that_got_lost_is_said_again_before_the_lease_is_over() -> Non
     assert not network.lost
 
 
-def test_a_vote_that_is_nearly_over_is_renewed_before_it_counts() -> None:
-    """A lease is counted from asking, and who has been long in the queues would lose its permit before the answer."""
+def test_a_vote_that_is_about_to_expire_is_renewed_before_it_counts() -> None:
+    """Leases count from the question, so the votes of a client that waited long in the queues are close to expiry."""
     network = network_of(lease=3 * SECOND)
     ask(network, 3, 0, 1, 2)
     ask(network, 4, 0, 1, 2)
@@ -151,7 +155,7 @@ def test_a_vote_that_is_nearly_over_is_renewed_before_it_counts() -> None:
     network.release(3)
     network.deliver_all()
     assert not network.inside
-    network.advance(200 * MS)  # on their way
+    network.advance(200 * MS)  # while the renewals are in flight
     network.deliver_all()
     assert list(network.inside) == [4]
     assert not [me for me, _, _ in network.lost if me == 4]
@@ -161,7 +165,7 @@ def test_a_permit_is_lost_before_the_votes_are_given_away() -> None:
     network = network_of(lease=3 * SECOND)
     ask(network, 3, 0, 1)
     ask(network, 4, 0)
-    network.advance(3 * SECOND)  # and nothing is delivered
+    network.advance(3 * SECOND)  # nothing is delivered meanwhile
     assert [(me, why) for me, _, why in network.lost] == [(3, "lease over")]
     assert replica(network, 0) == (3, [4])
 
@@ -182,7 +186,7 @@ def test_informed_backoff_tw_is_tcs_times_position_and_a_half() -> None:
     assert waits[-1] == 400 * MS * 3 // 2
 
 
-def test_a_restarted_replica_gets_its_queue_back_by_retries_in_a_similar_order() -> None:
+def test_retries_rebuild_the_queue_of_a_restarted_replica_in_a_similar_order() -> None:
     network = network_of(retry=100, resend=SECOND)
     ask(network, 3, 0, 1, 2)
     for client in (4, 5):
@@ -194,22 +198,21 @@ def test_a_restarted_replica_gets_its_queue_back_by_retries_in_a_similar_order()
     assert replica(network, 0) == (4, [5])
 
 
-def test_k_winners() -> None:
-    """m with n // m = k, and no other."""
+def test_with_a_smaller_quorum_there_are_k_winners() -> None:
+    """The quorum m must satisfy n // m = k; any other m is an error."""
     network = network_of(replicas=5, k=2, quorum=2)
     for client in (5, 6):
         ask(network, client)
     network.deliver_all()
     assert sorted(network.inside) == [5, 6]
-    assert [node(network, client).votes for client in (5, 6)] == [2, 2]  # what is more is given back
+    assert [node(network, client).votes for client in (5, 6)] == [2, 2]  # surplus votes are given back
     with pytest.raises(ValueError, match="3 of 5 votes let 1 in"):
         ballot_of(Setup((0, 1), 2, options={"replicas": 5, "quorum": 3}))
 
 
-def test_a_vote_whose_lease_is_over_is_no_reason_to_give_back_one_that_lasts() -> None:
-    """k = 2, m = 2 of 5: behind a partition a winner had one vote that was over, and two that were not.
-
-    It gave back one of the two as too many, and a third one came in by it.
+def test_an_expired_vote_is_no_reason_to_give_back_a_valid_one() -> None:
+    """A run with k = 2 and m = 2 of 5 that let three in. Behind a partition, a winner had one expired vote and two
+    valid ones. It gave back a valid vote as surplus, and a third client entered with it.
     """
     result = simulate(
         Config(
@@ -233,8 +236,8 @@ def test_a_vote_whose_lease_is_over_is_no_reason_to_give_back_one_that_lasts() -
     assert not [broken for broken in result.broken if not broken.startswith("liveness")]
 
 
-def test_nor_is_one_whose_lease_is_about_to_be_over() -> None:
-    """It came in by three votes, gave back one that would last, and kept one that was over 20 ms later."""
+def test_a_vote_about_to_expire_is_no_reason_to_give_back_a_lasting_one() -> None:
+    """A run in which a client with three votes gave back a lasting one, and kept one that expired 20 ms later."""
     result = simulate(
         Config(
             protocol="sigma",
@@ -270,17 +273,17 @@ def test_section_vii_each_member_votes_with_its_share_of_the_space() -> None:
     assert (outcome.broken, outcome.entries) == ("", 20)
 
 
-def test_later_messages_are_sent_straight_to_the_node_that_answered() -> None:
+def test_a_client_remembers_the_node_that_answered_for_a_replica() -> None:
     network = network_of()
     ask(network, 3, 0)
     assert node(network, 3).resp[0].node == 0
     assert node(network, 3).resp[1].node == -1
 
 
-# What the paper leaves out.
+# What the paper leaves out (papers/sigma.md lists the corrections).
 
 
-def test_a_late_response_is_no_vote_after_it_was_yielded() -> None:
+def test_a_late_response_does_not_restore_a_yielded_vote() -> None:
     network = network_of()
     for client in (3, 4):
         network.acquire(client)
@@ -322,7 +325,7 @@ def test_a_vote_for_a_request_that_is_over_is_released() -> None:
     assert "a vote for a request that is over" in network.marks
 
 
-def test_an_owner_hears_that_an_earlier_request_waits() -> None:
+def test_an_owner_is_told_that_an_earlier_request_waits() -> None:
     network = network_of()
     network.acquire(3)
     ask(network, 4, 0)
@@ -345,7 +348,7 @@ def test_a_fresh_client_asks_one_replica_for_the_time_first() -> None:
     assert node(network, 4).ts > node(network, 3).ts
 
 
-def test_if_that_replica_is_silent_the_next_one_is_asked() -> None:
+def test_if_the_first_replica_is_silent_a_fresh_client_asks_the_next_one() -> None:
     network = network_of(prime=True, retry=100, resend=SECOND)
     network.crash(0)
     network.acquire(3)
@@ -356,8 +359,8 @@ def test_if_that_replica_is_silent_the_next_one_is_asked() -> None:
     assert list(network.inside) == [3]
 
 
-def test_who_comes_to_its_turn_asks_again_where_an_owner_before_it_was() -> None:
-    """Replica 2 forgets both; 4, whose turn comes at replica 0, asks it long before Tw is over."""
+def test_a_promoted_client_asks_the_replicas_of_earlier_owners_again() -> None:
+    """Replica 2 loses its memory. Client 4, promoted at replica 0, asks replica 2 again long before Tw has passed."""
     network = network_of(retry=100, resend=1_000)
     ask(network, 3, 0, 1, 2)
     ask(network, 4, 0, 1, 2)

@@ -1,4 +1,8 @@
-"""SG section III, sentence by sentence: the strawman. The replicas are nodes 0, 1, 2, the clients 3, 4, 5."""
+"""The strawman: SG section III sentence by sentence.
+
+SG is "A Practical Distributed Mutual Exclusion Protocol in Dynamic Peer-to-Peer Systems". Nodes 0, 1 and 2 play the
+replicas; nodes 3, 4 and 5 are the clients.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,13 @@ from fairgate.protocols.sigma.votes import Release
 from tests.support.sigma_manual import ask, network_of, node, reach, replica, sent
 
 
-def test_all_clients_that_want_in_send_requests_to_each_of_the_replicas() -> None:
+def test_a_client_sends_a_request_to_every_replica() -> None:
     network = network_of(protocol=Strawman)
     network.acquire(3)
     assert sent(network) == ["3>0 request", "3>1 request", "3>2 request"]
 
 
-def test_a_replica_grants_a_lease_if_it_is_not_owned_by_anyone() -> None:
+def test_a_replica_without_an_owner_grants_a_lease() -> None:
     network = network_of(protocol=Strawman, lease=SECOND, drift=0)
     ask(network, 3, 0)
     assert replica(network, 0)[0] == 3
@@ -23,7 +27,7 @@ def test_a_replica_grants_a_lease_if_it_is_not_owned_by_anyone() -> None:
     assert replica(network, 0)[0] == -1
 
 
-def test_otherwise_it_rejects_the_request_but_informs_of_the_owner() -> None:
+def test_an_owned_replica_rejects_the_request_and_names_its_owner() -> None:
     network = network_of(protocol=Strawman)
     ask(network, 3, 0)
     ask(network, 4, 0)
@@ -31,7 +35,7 @@ def test_otherwise_it_rejects_the_request_but_informs_of_the_owner() -> None:
     assert node(network, 4).resp[0].owner == 3
 
 
-def test_the_one_who_obtains_m_of_n_is_the_winner() -> None:
+def test_a_client_with_m_of_n_votes_wins() -> None:
     network = network_of(protocol=Strawman)
     ask(network, 3, 0)
     assert not network.inside
@@ -39,7 +43,7 @@ def test_the_one_who_obtains_m_of_n_is_the_winner() -> None:
     assert list(network.inside) == [3]
 
 
-def test_losers_release_acquired_votes_back_off_and_retry_after_a_random_period() -> None:
+def test_a_losing_client_releases_its_votes_and_retries_after_a_random_time() -> None:
     network = network_of(protocol=Strawman)
     ask(network, 3, 0, 1)
     ask(network, 4, 2, 0, 1)
@@ -65,8 +69,8 @@ def test_deadlock_does_not_occur() -> None:
     assert sorted(network.grants) == [3, 4, 5]
 
 
-def test_a_round_is_lost_to_a_replica_that_stays_silent() -> None:
-    """Replica 2 is dead, and said no to nobody: 4 would keep its vote, and ask for no other, until it answers."""
+def test_a_replica_that_stays_silent_ends_the_round() -> None:
+    """Replica 2 is dead and never says no. Without this rule client 4 would keep its vote and wait for the answer."""
     network = network_of(protocol=Strawman, resend=SECOND, backoff=SECOND)
     network.crash(2)
     ask(network, 3, 0)
@@ -79,8 +83,8 @@ def test_a_round_is_lost_to_a_replica_that_stays_silent() -> None:
     assert sorted(network.grants) == [3, 4]
 
 
-def test_a_reset_replica_forgets_its_decision_and_is_open_to_new_requests() -> None:
-    """2m - n of them break the exclusion: here one of three."""
+def test_a_reset_replica_forgets_its_vote_and_votes_again() -> None:
+    """2m - n such resets can break mutual exclusion: here one of three replicas is enough."""
     network = network_of(protocol=Strawman)
     ask(network, 3, 0)
     node(network, 0).replicas.clear()

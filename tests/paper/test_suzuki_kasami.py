@@ -1,4 +1,4 @@
-"""Suzuki-Kasami by hand: one rule of RN, LN and Q a test."""
+"""Suzuki and Kasami's algorithm step by step: one test per rule of RN, LN and Q."""
 
 from fairgate.core.setup import Setup
 from fairgate.protocols.suzuki_kasami import Request, SuzukiKasami, Token
@@ -16,27 +16,27 @@ def test_the_holder_of_an_idle_token_enters_without_a_message() -> None:
     assert network.flight == []
 
 
-def test_a_request_goes_to_everybody_with_its_number() -> None:
+def test_a_numbered_request_goes_to_every_other_node() -> None:
     network = gate()
     network.acquire(1)
     assert network.flight == [Flight(1, 0, Request(1, 1)), Flight(1, 2, Request(1, 1))]
 
 
-def test_an_idle_holder_sends_the_token_to_who_asks() -> None:
+def test_an_idle_holder_sends_the_token_to_the_requester() -> None:
     network = gate()
     network.acquire(1)
     network.deliver()
     assert network.flight[1:] == [Flight(0, 1, Token(0, (), (0, 0, 0)))]
 
 
-def test_who_leaves_appends_all_who_wait_and_serves_the_head() -> None:
+def test_a_leaving_node_appends_all_waiting_nodes_and_serves_the_head() -> None:
     network = gate(4)
     network.acquire(0)
     for me in (3, 1):
         network.acquire(me)
     network.deliver_all()
     network.release(0)
-    assert network.flight == [Flight(0, 1, Token(1, (3,), (0, 0, 0, 0)))]  # newcomers in the order of members
+    assert network.flight == [Flight(0, 1, Token(1, (3,), (0, 0, 0, 0)))]  # new requests in the order of members
 
 
 def test_the_queue_is_first_come_first_served_between_releases() -> None:
@@ -59,17 +59,17 @@ def test_the_queue_is_first_come_first_served_between_releases() -> None:
     assert network.nodes[1].show()["Q"] == (3,)
 
 
-def test_an_old_request_that_was_overtaken_moves_nothing() -> None:
+def test_a_late_request_that_was_already_served_is_ignored() -> None:
     network = gate()
     network.acquire(1)
     network.deliver(0)  # to 0; the one to 2 is slow
     network.deliver(1)  # the token
     network.release(1)
     network.acquire(2)
-    network.deliver(2)  # 1 hears of 2
-    network.deliver(2)  # 2 gets the token
+    network.deliver(2)  # node 2's request reaches node 1
+    network.deliver(2)  # node 2 gets the token
     network.release(2)
-    assert network.flight[0] == Flight(1, 2, Request(1, 1))  # 2 holds the idle token, and 1's old request comes
+    assert network.flight[0] == Flight(1, 2, Request(1, 1))  # node 2 holds the idle token when 1's old request arrives
     network.deliver(0)
     assert network.nodes[2].show()["token"]
     network.acquire(1)
@@ -77,7 +77,7 @@ def test_an_old_request_that_was_overtaken_moves_nothing() -> None:
     assert network.grants == [1, 2, 1]
 
 
-def test_a_new_request_that_overtook_an_old_one_is_served_once() -> None:
+def test_a_request_that_overtook_an_older_one_is_served_once() -> None:
     network = gate()
     network.acquire(1)
     slow = network.flight.pop(1)  # to 2
@@ -86,7 +86,7 @@ def test_a_new_request_that_overtook_an_old_one_is_served_once() -> None:
     network.acquire(2)
     network.deliver_all()
     network.acquire(1)
-    network.deliver_all()  # 2 knows of 1's second request, not of its first
+    network.deliver_all()  # node 2 has node 1's second request, but not its first
     network.flight.append(slow)
     network.deliver_all()
     assert "an old request came late" in network.marks
@@ -99,7 +99,7 @@ def test_a_new_request_that_overtook_an_old_one_is_served_once() -> None:
     assert network.nodes[1].show() == {"RN": served, "token": True, "inside": False, "Q": (), "LN": served}
 
 
-def test_an_entry_costs_none_or_n_messages() -> None:
+def test_an_entry_without_the_token_costs_n_messages() -> None:
     network = gate(5)
     sent = 0
     network.acquire(3)
