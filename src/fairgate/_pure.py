@@ -1,4 +1,4 @@
-"""Imports fairgate's .py files even where a compiled module of the same name lies beside them."""
+"""Imports fairgate's .py files even where a compiled module of the same name exists."""
 
 import sys
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from types import ModuleType
 
 
 class SourceOnly:
-    """A meta path finder that knows source files only, and answers for fairgate's modules only."""
+    """A meta path finder that finds only fairgate's modules, and only their source files."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:

@@ -68,7 +68,7 @@ def test_of_each_command(command: tuple[str, ...], words: tuple[str, ...], expec
         (("peer", "--metrics", "x"), "invalid value for '--metrics'"),
         (("run", "x", "--metrics", "x"), "argument --metrics: invalid int value"),
         (("run", "x", "--create"), "unrecognized arguments: --create"),
-        (("who", "--join", "unix:/run/x.sock"), "between hosts an address is host:port"),
+        (("who", "--join", "unix:/run/x.sock"), "peers of a cluster need addresses of the form host:port"),
         (("who", "--listen", "h:1"), "no such option: --listen"),
         (("top", "--join", "h:1"), "top needs a terminal"),
     ],
@@ -80,10 +80,10 @@ def test_of_one_command(words: tuple[str, ...], expected: str, say: Say) -> None
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("peer", "--create"), "whoever makes a cluster must say where to listen, such as --listen 10.0.0.5:7400"),
-        (("peer", "--create", "--listen", "0.0.0.0:0", "--insecure"), "0.0.0.0:0 is no address for others to dial"),
-        (("peer", *CREATE, "--advertise", "unix:/x"), "between hosts an address is host:port"),
-        (("peer", "a", "b", "--journal", "/dev/null"), "/dev/null is the journal of gate a: for several write {gate}"),
+        (("peer", "--create"), "a peer that creates a cluster needs an address to listen on, such as 10.0.0.5:7400"),
+        (("peer", "--create", "--listen", "0.0.0.0:0", "--insecure"), "no host can dial 0.0.0.0:0"),
+        (("peer", *CREATE, "--advertise", "unix:/x"), "peers of a cluster need addresses of the form host:port"),
+        (("peer", "a", "b", "--journal", "/dev/null"), "/dev/null is the journal of gate a: put {gate} in the name"),
         (("run", "x", "--metrics", "70000"), "cannot serve metrics at 127.0.0.1:70000"),
         (("run", "x", "--journal", "/none/j"), "cannot write the journal /none/j: No such file or directory"),
     ],
@@ -131,7 +131,7 @@ def test_a_runtime_directory_that_cannot_be_used(tmp_path: Path, monkeypatch: py
     (tmp_path / "file").touch()
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o755)
-    for name, expected in (("file/below", "cannot make"), ("open", f"{tmp_path}/open is open to everybody")):
+    for name, expected in (("file/below", "cannot create"), ("open", f"{tmp_path}/open is accessible to everyone")):
         monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / name))
         assert complaint(*say("who")).startswith(expected)
         assert complaint_of("run", "x", "--join", f"{HERE}:1").startswith(expected)

@@ -111,8 +111,8 @@ def test_off_this_host_nobody_listens_without_keys() -> None:
     done = run(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
-        "fairgate: 0.0.0.0:0 is not on this host, and whoever can reach it could enter: make keys with"
-        " `fairgate keys init`, or say --insecure"
+        "fairgate: 0.0.0.0:0 is not on this host: create keys for TLS with `fairgate keys init`, or set insecure"
+        " to let in anyone who can reach it"
     ]
     peer = start(*words, "--insecure")
     assert "at 10.0.0.5:7400 (guarantee: none)" in line(peer)
@@ -145,9 +145,9 @@ def test_bad_keys_are_one_line(ours: Path, tmp_path: Path, say: Say) -> None:
     keys.add(ours, "old", [HERE], days=-1)
     for path, words in (
         (ours / "old.crt", "old.crt expired on"),
-        (ours, "has keys of old, web1, web2: say which is this host's, such as"),
-        (ours / "web3.crt", "web3.crt: make it with"),
-        (tmp_path / "nowhere", "has no host's key"),
+        (ours, "has keys of old, web1, web2: specify which is this host's, such as"),
+        (ours / "web3.crt", "web3.crt does not exist: create it with"),
+        (tmp_path / "nowhere", "has no key of a host"),
     ):
         code, out, err = say("who", "--join", f"{HERE}:1", "--keys", str(path))
         assert (code, out, err.count("\n")) == (2, "", 1)

@@ -25,7 +25,7 @@ from tests.live.commands import (
 from tests.live.test_hosts import free_port
 
 HERE = "127.0.0.1"
-KEEPER_LEAVES = "fairgate: the peer that keeps the roster leaves: nobody can come or go any more"
+KEEPER_LEAVES = "fairgate: the peer that keeps the roster is leaving: peers can no longer join or leave this cluster"
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +74,7 @@ def test_another_k_is_refused_by_the_peer_that_keeps_the_gate_open(seed: str) ->
     other, address = standing("gpu", "-k", "3", "--join", seed)
     done = run("run", "gpu", "-k", "2", "--join", address, "--", "true")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert done.stderr.startswith("fairgate: gate gpu lets 3 in, and you asked for 2")
+    assert done.stderr.startswith("fairgate: gate gpu is open with k=3, not k=2")
     assert end_by(signal.SIGTERM, other)[0] == 0
 
 
@@ -106,7 +106,7 @@ def test_break_ends_the_command_on_the_other_host(seed: str) -> None:
     done = run("break", "report", "0", "--yes", "--join", seed)
     assert (done.returncode, done.stderr) == (0, "")
     assert line(waiter) == "in"
-    assert holder.communicate(timeout=SOON)[1].startswith(b"fairgate: gate report: the permit of slot 0 is lost")
+    assert holder.communicate(timeout=SOON)[1].startswith(b"fairgate: gate report: the permit for slot 0 was lost")
     assert holder.returncode == 128 + signal.SIGTERM
     assert end(waiter) == 0
 
@@ -120,7 +120,7 @@ def test_without_its_keeper_a_cluster_can_be_looked_at_and_not_joined() -> None:
     done = run("run", "gpu", "--join", address, "--", "true")
     assert (done.returncode, done.stderr) == (
         2,
-        "fairgate: the peer that kept the roster of this cluster has left: nobody can come or go any more\n",
+        "fairgate: the peer that kept the roster of this cluster has left, so peers can no longer join or leave\n",
     )
     assert end_by(signal.SIGTERM, other)[0] == 0
 

@@ -62,7 +62,7 @@ def test_in_and_out(protocol: str) -> None:
             for _ in range(2):
                 permits[0].release()  # the second time is nothing
             assert not permits[0].valid
-            with pytest.raises(fairgate.PermitLost, match="is over"):
+            with pytest.raises(fairgate.PermitLost, match="was released"):
                 permits[0].check()
             permit = await late
             assert permit.valid
@@ -99,7 +99,7 @@ def test_in_and_out_of_threads(protocol: str) -> None:
         assert there.try_acquire() is None
         assert there.acquire(timeout=0.01) is None
         assert there.acquire(timeout=0) is None
-        with pytest.raises(fairgate.AcquireTimeout, match=r"within 0\.01 s"):
+        with pytest.raises(fairgate.AcquireTimeout, match=r"\(0\.01 s\)"):
             there.hold(timeout=0.01)
         got: list[sync.Permit] = []
         thread = threading.Thread(target=lambda: got.append(there.hold(SOON)))
@@ -488,7 +488,7 @@ def test_another_k_is_refused_and_forgotten(protocol: str) -> None:
             for _ in range(2):
                 error = await ends_with(asyncio.wait_for(wrong.acquire(), SOON))
                 assert isinstance(error, fairgate.KMismatch), error
-                assert f"lets {k} in" in str(error)
+                assert f"is open with k={k}" in str(error)
             right = two.semaphore("gpu", k, protocol)
             permit.release()
             await all_are_free(right)

@@ -121,7 +121,7 @@ def test_a_step_that_was_changed_is_found(tmp_path: Path) -> None:
 def test_several_gates_need_several_files(tmp_path: Path) -> None:
     with sync.join(journal=str(tmp_path / "j")) as peer:
         peer.lock("report")
-        with pytest.raises(BadInput, match=r"j is the journal of gate report: for several write \{gate\} in its name"):
+        with pytest.raises(BadInput, match=r"j is the journal of gate report: put \{gate\} in the name for several"):
             peer.lock("other")
         assert list(peer.engine.gates) == ["report"]
     with sync.join(journal=str(tmp_path / "{gate}.ndjson")) as peer, peer.lock("a/b"), peer.semaphore("gpu", 2):
@@ -136,7 +136,7 @@ def test_a_gate_that_is_opened_again_goes_on_in_the_same_file(tmp_path: Path) ->
             with gate:
                 pass
             gate.close()
-        with pytest.raises(BadInput, match="j is a journal of bv95 with k=1: it cannot have another"):
+        with pytest.raises(BadInput, match="j is a journal of bv95 with k=1: use another file"):
             peer.semaphore("report", k=2)
     assert entries(replayed(tmp_path / "j")) == 2
 

@@ -82,7 +82,7 @@ def test_who_has_left_is_not_found() -> None:
 
 
 def test_an_address_of_one_host_is_not_for_others() -> None:
-    with pytest.raises(BadInput, match="is no address for other hosts"):
+    with pytest.raises(BadInput, match="must be of the form host:port"):
         advertise(LAB, "unix:/run/fairgate/1.sock", [HERE])
 
 

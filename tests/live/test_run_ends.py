@@ -165,6 +165,6 @@ def test_who_ignores_the_end_of_its_lease_is_outside() -> None:
     _, err = holder.communicate(b"\n", timeout=SOON)
     assert (holder.returncode, err.decode()) == (
         4,
-        "fairgate: gate report: the permit of slot 0 is lost: its lease is over\n",
+        "fairgate: gate report: the permit for slot 0 was lost: its lease has expired\n",
     )
     assert gate("report") is None

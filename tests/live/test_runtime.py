@@ -73,7 +73,7 @@ def test_a_directory_that_cannot_be_used_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o755)
-    for folder, words in (("file", "cannot make"), ("file/below", "cannot make"), ("open", "open to everybody")):
+    for folder, words in (("file", "cannot create"), ("file/below", "cannot create"), ("open", "accessible")):
         with pytest.raises(BadInput, match=words) as wrong:
             runtime_folder({"FAIRGATE_DIR": str(tmp_path / folder)}, NONE)
         assert str(tmp_path / folder) in str(wrong.value)

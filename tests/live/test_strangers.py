@@ -19,22 +19,28 @@ from tests.live.peers import Peer, Stranger, close_all, hello, lines, run, until
 
 HEAD = Struct(">IB")  # length and version
 RUDE = {  # what is said -> a part of the one line
-    "garbage": (b"GET / HTTP/1.1\r\nHost: gate\r\n\r\n", "it sent no frame: version"),
-    "zeros": (bytes(100), "it sent no frame: version 0"),
-    "another version of frames": (HEAD.pack(2, VERSION + 1) + b"\x90", f"version {VERSION + 1}, this is {VERSION}"),
+    "garbage": (b"GET / HTTP/1.1\r\nHost: gate\r\n\r\n", "it sent an invalid frame: frame version"),
+    "zeros": (bytes(100), "it sent an invalid frame: frame version 0"),
+    "another version of frames": (
+        HEAD.pack(2, VERSION + 1) + b"\x90",
+        f"frame version {VERSION + 1}, expected {VERSION}",
+    ),
     "a frame over the limit": (HEAD.pack(LIMIT + 1, VERSION), f"a frame of {LIMIT + 1} bytes"),
     "a stranger's frame over its small limit": (HEAD.pack(HELLO_LIMIT + 1, VERSION), f"at most {HELLO_LIMIT}"),
-    "not MessagePack": (HEAD.pack(3, VERSION) + b"\xc1\xc1", "garbage"),
-    "no hello": (encode(("token", 1)), "something else before its hello"),
-    "a hello of wrong kinds": (encode(("hello", "1", 2, 3, 4)), "something else before its hello"),
-    "an empty frame": (encode(()), "something else before its hello"),
-    "another cluster": (hello(7, "theirs"), "another cluster"),
-    "another version of peers": (hello(7, version=PROTOCOL + 1), f"version {PROTOCOL + 1}, this is {PROTOCOL}"),
-    "another peer is wanted": (hello(7, wanted=8), "peer 8 is wanted, this is 1"),
-    "an id that none can have": (hello(1 << 60), "is not the id of a peer"),
+    "not MessagePack": (HEAD.pack(3, VERSION) + b"\xc1\xc1", "invalid MessagePack"),
+    "no hello": (encode(("token", 1)), "expected a hello"),
+    "a hello of wrong kinds": (encode(("hello", "1", 2, 3, 4)), "expected a hello"),
+    "an empty frame": (encode(()), "expected a hello"),
+    "another cluster": (hello(7, "theirs"), "the names of the clusters differ"),
+    "another version of peers": (
+        hello(7, version=PROTOCOL + 1),
+        f"protocol version {PROTOCOL + 1}, expected {PROTOCOL}",
+    ),
+    "another peer is wanted": (hello(7, wanted=8), "expected peer 8, found peer 1"),
+    "an id that none can have": (hello(1 << 60), "is not a valid peer id"),
     "silence": (b"", "no hello within"),
     "half a hello": (hello(7)[:-3], "no hello within"),
-    "frames before it was ready": (hello(7) + encode(("token", 1)), "something else before it was ready"),
+    "frames before it was ready": (hello(7) + encode(("token", 1)), "expected ready after the hello"),
     "never ready": (hello(7), "no hello within"),
 }
 
@@ -77,7 +83,7 @@ def test_who_was_let_in_and_then_talks_nonsense_is_put_out(tmp_path: Path, caplo
         await one.until("frame", 7)
         stranger.say(b"\xff" * 9)
         assert await stranger.answers() == []
-        assert "it sent no frame" in (await one.until("down", 7))[2]
+        assert "it sent an invalid frame" in (await one.until("down", 7))[2]
         await stranger.close()
         await one.transport.close()
 
@@ -104,7 +110,7 @@ def test_many_who_say_nothing_do_not_use_up_the_peer(tmp_path: Path, caplog: pyt
         await one.transport.close()
 
     run(main())
-    assert [line for line in lines(caplog.records) if "have not said hello yet" in line]
+    assert [line for line in lines(caplog.records) if "have not sent their hello yet" in line]
 
 
 def test_bare_tcp_noise(caplog: pytest.LogCaptureFixture) -> None:
@@ -191,7 +197,7 @@ def test_modes(tmp_path: Path) -> None:
     assert access(tmp_path).group is None
     tmp_path.chmod(0o770)
     assert access(tmp_path).group == tmp_path.stat().st_gid
-    for mode, words in ((0o755, "open to everybody"), (0o750, "neither 0700"), (0o1770, "sticky")):
+    for mode, words in ((0o755, "accessible to everyone"), (0o750, "set mode 0700"), (0o1770, "sticky")):
         tmp_path.chmod(mode)
         with pytest.raises(ValueError, match=words):
             access(tmp_path)

@@ -185,7 +185,7 @@ def test_another_peer_at_the_address_will_not_do(tmp_path: Path) -> None:
     async def main() -> None:
         one, two = Peer(1), Peer(2)
         dial = two.transport.dial(one.listen(tmp_path), 3)
-        await until(lambda: dial.why == "it refused: peer 3 is wanted, this is 1")
+        await until(lambda: dial.why == "it refused: expected peer 3, found peer 1")
         await close_all(one, two)
         assert one.told == two.told == []
 
@@ -373,7 +373,7 @@ def test_what_cannot_be_listened_on_is_one_line(tmp_path: Path) -> None:
         with pytest.raises(BadInput, match="cannot use"):
             one.transport.listen(UnixAddress(str(tmp_path / "nowhere" / "x")))
         tmp_path.chmod(0o755)
-        with pytest.raises(BadInput, match="open to everybody"):
+        with pytest.raises(BadInput, match="accessible to everyone"):
             one.transport.listen(UnixAddress(str(tmp_path / "x")))
         await one.transport.close()
 

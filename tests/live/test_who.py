@@ -103,7 +103,7 @@ def test_break_ends_the_command_and_lets_the_next_one_in(say: Say) -> None:
     assert line(waiter) == "in"
     _, complaint = holder.communicate(timeout=SOON)
     assert holder.returncode == 128 + signal.SIGTERM
-    assert complaint == b"fairgate: gate report: the permit of slot 0 is lost: somebody broke it\n"
+    assert complaint == b"fairgate: gate report: the permit for slot 0 was lost: it was revoked by `fairgate break`\n"
     assert end(waiter) == 0
 
 
@@ -157,7 +157,7 @@ def test_a_standing_peer_refuses_another_k() -> None:
     holder = inside("gpu", "-k", "3")
     done = run("peer", "gpu", "-k", "2")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("fairgate: gate gpu lets 3 in")
+    assert done.stderr.startswith("fairgate: gate gpu is open with k=3")
     end(holder)
 
 

@@ -76,8 +76,8 @@ MUTANTS = {
     ),
     "a step that was broken off is as if it were whole": Mutant(
         "live/engine.py",
-        "gate.broken = ticket  # first of all",
-        "pass  # first of all",
+        "gate.broken = ticket  # must come first",
+        "pass  # must come first",
         "test_ctrl_c.py::test_ctrl_c_wherever_a_function_begins[20.0]",
         HANGS,
     ),
@@ -335,7 +335,7 @@ MUTANTS = {
     # Leases.
     "a lease is never over": Mutant(
         "live/engine.py",
-        '                gate.lose(ticket, "its lease is over")\n',
+        '                gate.lose(ticket, "its lease has expired")\n',
         "                pass\n",
         "test_generic.py::test_a_thread_hears_of_its_loss",
         HANGS,
@@ -370,7 +370,7 @@ MUTANTS = {
     # What users see.
     "a child uses its parent's peer": Mutant(
         "live/engine.py",
-        "        if self.pid != process[0]:  # `check_process`, without the call: this is the way of every entry\n",
+        "        if self.pid != process[0]:  # `check_process`, inlined: every entry comes through here\n",
         "        if False:\n",
         "test_generic.py::test_a_child_cannot_use_its_parents_peer",
         HANGS,
