@@ -96,7 +96,7 @@ def test_a_stale_holder_cannot_write() -> None:
     assert run("fenced.py").splitlines() == [
         "slow is inside",
         "quick has written",
-        "slow was refused: its permit is over",
+        "slow was rejected: its permit was lost",
         "the report says: quick was here",
     ]
 
