@@ -1,17 +1,18 @@
 #!/bin/sh
-# A nightly job that must not run twice at once on this host, however often and by whatever it is started.
+# A nightly job that must not run twice at once on this host, however often and by whatever means it is started.
 #
 #     30 2 * * *  cron.sh backup --all
 #
-# -n        if it runs already (last night's is not done, or somebody started it by hand), do not wait ...
-# -E 0      ... and that is fine: cron has nothing to send a mail about
-# --lease   it is ended after six hours, so that one that hangs does not keep all later ones out
+# -n        do not wait if the job is already running (last night's is not done, or somebody started it by hand)
+# -E 0      exit with 0 in that case, so that cron sends no mail
+# --lease   end the job after six hours, so that a hanging one does not block all later ones
 #
-# The gate is one host's. The same line in the crontabs of three hosts runs the job three times a night: `fairgate run`
-# does not join other hosts yet.
+# The gate belongs to one host: the same line in the crontabs of three hosts runs the job three times a night. For a
+# gate that several hosts share, create a cluster with `fairgate peer --create` and add `--join HOST:PORT` here.
 
-# Where all who start this script meet. Left to itself a terminal chooses another place than cron, which has no
-# XDG_RUNTIME_DIR. Several users: let an administrator make /run/fairgate for a group of theirs, and drop these lines.
+# The directory in which all instances of this script meet. By default, a terminal would use another one than cron,
+# which has no XDG_RUNTIME_DIR. For several users, have an administrator create /run/fairgate for a group that they
+# share, and remove these lines.
 FAIRGATE_DIR="${FAIRGATE_DIR:-$HOME/.local/state/fairgate/nightly/$(uname -n)}"
 export FAIRGATE_DIR
 

@@ -1,10 +1,10 @@
-"""Cap the downloads at a server: at most K at once, whoever downloads, and the server has nothing to do with it.
+"""Limit the downloads from a server to K at a time, without any help from the server.
 
     python examples/downloads.py
 
-This is what the Fair-k paper was written for: many clients, and one server whose line is narrow. The clients agree
-among themselves whose turn it is. The server here only counts, and sends those away (503) who come when K are there
-already: nobody does.
+This is what the Fair-k paper was written for: many clients and one server with a slow connection. The clients agree
+among themselves whose turn it is. The server here only counts, and rejects a client (503) if K others are already being
+served. That never happens.
 """
 
 import http.client
@@ -17,14 +17,14 @@ from fairgate import sync
 
 K = 3
 CLIENTS = 6
-DOWNLOADS = 5  # of each client
+DOWNLOADS = 5  # per client
 PIECE = bytes(65536)
-PIECES = 128  # of a file: 8 MiB
+PIECES = 128  # per file, which has 8 MiB
 
 
 def client(port: int) -> None:
-    with sync.join() as peer:  # this process is a peer now
-        gate = peer.semaphore("downloads", k=K)  # who says the same name shares the gate; protocol="fair_k" is Fair-k
+    with sync.join() as peer:  # now this process is a peer
+        gate = peer.semaphore("downloads", k=K)  # shared by all peers that use this name; protocol="fair_k" is Fair-k
         for _ in range(DOWNLOADS):
             with gate:  # waits for its turn
                 download(port)
@@ -36,7 +36,7 @@ def download(port: int) -> None:
     connection.request("GET", "/file")
     answer = connection.getresponse()
     if answer.status != 200:
-        sys.exit(f"sent away: {answer.status} {answer.reason}")
+        sys.exit(f"rejected: {answer.status} {answer.reason}")
     while answer.read(len(PIECE)):
         pass
     connection.close()
@@ -61,7 +61,7 @@ class Download(BaseHTTPRequestHandler):
             server.inside += free
             server.most = max(server.most, server.inside)
         if not free:
-            self.send_error(503, f"{K} are here already")
+            self.send_error(503, f"{K} clients are already being served")
             return
         try:
             self.send_response(200)
@@ -69,12 +69,12 @@ class Download(BaseHTTPRequestHandler):
             for _ in range(PIECES):
                 self.wfile.write(PIECE)
         finally:
-            with server.lock:  # before the connection is closed: that is by what the client knows that this is the end
+            with server.lock:  # before the connection is closed, which tells the client that the download is complete
                 server.inside -= 1
                 server.served += 1
 
     def log_message(self, *words: object) -> None:
-        """One line for each download would be too much."""
+        """Silent: a line per download would be too much."""
 
 
 def main() -> int:

@@ -1,11 +1,11 @@
-"""A write that only the holder of the lock can do, even if somebody believes to be the holder and no longer is.
+"""Protect a resource from a process that still believes it holds the lock after its lease has expired.
 
     python examples/fenced.py
 
-A permit with a lease ends when the lease does, whatever its holder is doing: it may hang, or be stopped, or its host
-may be asleep. When it goes on, it may write before it looks at its permit. No lock can prevent that. A *fence* can: it
-is a number that rises with every permit; what is protected keeps the highest that it has seen, and refuses lower ones.
-(With k > 1 fences rise in each slot for itself: keep one for each slot.)
+A permit with a lease ends when the lease expires, whatever its holder is doing: it may hang or be stopped, or its host
+may be suspended. When it continues, it may write before it checks its permit. No lock can prevent that. A *fence* can:
+it is a number that rises with every permit. The resource remembers the highest fence it has seen and rejects lower
+ones. (With k > 1 fences rise separately in each slot, so remember one per slot.)
 """
 
 import sqlite3
@@ -20,7 +20,7 @@ LEASE = 1.0  # seconds
 
 
 def write(file: str, text: str, fence: int | None) -> bool:
-    """False: refused, because a later holder has written. It is one statement, so that nobody comes between."""
+    """False if rejected because a later holder has written. A single statement, so that it is atomic."""
     database = sqlite3.connect(file)
     try:
         with database:
@@ -31,22 +31,22 @@ def write(file: str, text: str, fence: int | None) -> bool:
 
 
 def slow(file: str) -> None:
-    """It has a lease, and is away for longer than that."""
+    """Holds a lease, and is away for longer than that."""
     with sync.join() as peer:
         permit = peer.lock("report").acquire(lease=LEASE)
         print("slow is inside", flush=True)
-        sys.stdin.readline()  # away
+        sys.stdin.readline()  # is away
         assert permit is not None
         if write(file, "slow was here", permit.fence):
             sys.exit("a stale holder has written")
-        print(f"slow was refused: {'its permit is over' if permit.lost else 'and yet it is inside'}")
+        print(f"slow was rejected: {'its permit was lost' if permit.lost else 'although its permit is valid'}")
 
 
 def quick(file: str) -> None:
-    """It waits until the lock is free, which is when the lease of the other is over."""
+    """Waits until the lock is free, which is when the other's lease expires."""
     with sync.join() as peer, peer.lock("report") as permit:
         if not write(file, "quick was here", permit.fence):
-            sys.exit("the holder was refused")
+            sys.exit("the holder was rejected")
         print("quick has written", flush=True)
 
 
@@ -57,7 +57,7 @@ def main(file: str) -> int:
         database.execute("insert into report values ('nobody was here', 0)")
     first = start("slow", file)
     assert first.stdout is not None
-    print(first.stdout.readline(), end="")  # from now on it has the lock
+    print(first.stdout.readline(), end="")  # now it holds the lock
     second = start("quick", file)
     print(second.communicate()[0], end="")
     print(first.communicate("come back\n")[0], end="")

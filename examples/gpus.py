@@ -1,9 +1,9 @@
-"""More jobs than graphics cards: each job gets a card to itself, and `permit.slot` says which.
+"""Share graphics cards among more jobs than cards: each job gets a card to itself, and `permit.slot` says which.
 
     python examples/gpus.py
 
-A permit of a gate of k has a slot, 0 to k-1, and nobody else has that slot meanwhile. So a slot can stand for whatever
-there are k of: cards, ports, licences, folders to work in.
+Every permit of a semaphore has a slot, 0 to k-1, which no other holder has at the same time. So a slot can stand for
+one of k things: cards, ports, licences, working directories.
 """
 
 import os
@@ -23,11 +23,11 @@ def job(number: str, folder: Path) -> None:
     with sync.join() as peer, peer.semaphore("gpu", k=CARDS) as permit:
         os.environ["CUDA_VISIBLE_DEVICES"] = str(permit.slot)  # before anything that uses a card is imported
         train(folder)
-        print(f"job {number} was on card {permit.slot}\n", end="", flush=True)  # one write: lines of several do not mix
+        print(f"job {number} was on card {permit.slot}\n", end="", flush=True)  # one write, so lines do not mix
 
 
 def train(folder: Path) -> None:
-    """A stand-in that minds whether its card is free: mode "x" fails if the file is there already."""
+    """A stand-in that checks that its card is free: mode "x" fails if the file already exists."""
     busy = folder / f"card{os.environ['CUDA_VISIBLE_DEVICES']}"
     with busy.open("x"):
         time.sleep(0.05)

@@ -1,7 +1,9 @@
 """fairgate: fair distributed locks and k-semaphores with no server.
 
-`FAIRGATE_PURE=1` makes this package import its plain Python files even where compiled ones lie
-beside them: to debug, to profile, to compare, and to run mutants (C classes refuse patching).
+The names exported here are the asyncio API; `fairgate.sync` is the same API for threads.
+
+Set `FAIRGATE_PURE=1` to import the plain Python files even where compiled modules exist: to debug, to profile, to
+compare the two, or to run mutation tests (compiled classes cannot be patched).
 """
 
 import os
@@ -26,7 +28,7 @@ FROM_API = ("Peer", "Permit", "Semaphore", "join")
 
 
 def __getattr__(name: str) -> Any:
-    """The API when it is first used: a simulation needs neither asyncio nor sockets."""
+    """Import the API on first use: a simulation needs neither asyncio nor sockets."""
     from importlib import import_module  # noqa: PLC0415
 
     if name not in __all__:

@@ -1,17 +1,17 @@
-"""fairgate for asyncio.
+"""The asyncio API of fairgate.
 
     import fairgate
 
-    async with fairgate.join() as peer:             # this process is a peer now, with the others of this host
-        gpu = peer.semaphore("gpu", k=3)            # peer.lock("report") is k=1
+    async with fairgate.join() as peer:             # this process joins the other peers on this host
+        gpu = peer.semaphore("gpu", k=3)            # peer.lock("report") is a semaphore with k=1
         async with gpu as permit:                   # permit.slot, .fence, .deadline, .lost
             ...
-        if permit := await gpu.acquire(timeout=5):  # None: nobody let us in in time
+        if permit := await gpu.acquire(timeout=5):  # None after 5 seconds without a permit
             ...
             permit.release()
 
-A body of `async with` is never entered without a permit, and is cancelled when the permit is lost: then `async with`
-raises PermitLost. `fairgate.sync` has the same for threads.
+The body of `async with` only runs while its permit is valid: if the permit is lost, the body is cancelled and
+`async with` raises PermitLost. `fairgate.sync` is the same API for threads.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class LoopWaiter:
-    """Wakes whoever awaits it, from any thread: first when the request is settled, then when the permit is lost."""
+    """Wakes the task that made a request, from any thread: when the request is decided, and when the permit is lost."""
 
     __slots__ = ("cancelled", "future", "loop", "lost", "task", "ticket")
 
@@ -41,13 +41,13 @@ class LoopWaiter:
         self.ticket = ticket
         self.future: asyncio.Future[None] | None = None
         self.lost: asyncio.Event | None = None
-        self.task: asyncio.Task[Any] | None = None  # to be cancelled on loss
-        self.cancelled = False  # it was
+        self.task: asyncio.Task[Any] | None = None  # cancelled when the permit is lost
+        self.cancelled = False  # whether we cancelled it
 
     def wake(self) -> bool:
-        """False: the loop is closed."""
+        """False if the loop is closed, so that nobody can be woken."""
         if self.future is None and self.lost is None and self.task is None:
-            return True  # nobody awaits anything yet: it is still being asked for
+            return True  # nobody awaits anything yet: the request is still being made
         try:
             self.loop.call_soon_threadsafe(self.awake)
         except RuntimeError:
@@ -66,10 +66,14 @@ class LoopWaiter:
 
 
 class Lost(BaseLost["Permit"]):
-    """Is the permit lost? `if permit.lost`, or `await permit.lost.wait()`."""
+    """Whether a permit was lost: test it with `if permit.lost`, or await it with `await permit.lost.wait()`."""
 
     async def wait(self) -> str:
-        """Why it was lost."""
+        """Wait until the permit is lost. This never returns if the permit is released first.
+
+        Returns:
+            The reason for the loss.
+        """
         waiter = self.permit.watched()
         if waiter.lost is None:
             waiter.lost = asyncio.Event()
@@ -79,6 +83,20 @@ class Lost(BaseLost["Permit"]):
 
 
 class Permit(BasePermit):
+    """The right to be inside a gate, from `Semaphore.acquire` until `release`.
+
+    As an async context manager it releases itself at the end of the body, and cancels the body if it is lost. A permit
+    is lost when its lease expires, its peer or gate is closed, or somebody revokes it with `fairgate break`.
+
+    Example:
+        ```python
+        async with gpu.hold(lease=60) as permit:
+            await train(device=permit.slot)
+            permit.check()  # raises PermitLost instead of saving with an expired lease
+            save(fence=permit.fence)
+        ```
+    """
+
     __slots__ = ("waiter",)
 
     def __init__(self, engine: LiveEngine, gate: LiveGate, ticket: Ticket, waiter: LoopWaiter | None) -> None:
@@ -86,7 +104,7 @@ class Permit(BasePermit):
         self.waiter = waiter
 
     def watched(self) -> LoopWaiter:
-        """Who is told when it is lost."""
+        """The waiter that is woken when the permit is lost, created on first use."""
         if self.waiter is None:
             self.waiter = LoopWaiter(self.ticket)
             with self.engine.user_lock:
@@ -95,10 +113,11 @@ class Permit(BasePermit):
 
     @property
     def lost(self) -> Lost:
+        """True in a boolean context once the permit was lost; `await permit.lost.wait()` waits for that."""
         return Lost(self)
 
     async def __aenter__(self) -> Self:
-        """From now on the loss of the permit cancels this task."""
+        """Enter the body; from now on losing the permit cancels this task. PermitLost if it is already invalid."""
         waiter = self.watched()
         waiter.task = asyncio.current_task()
         try:
@@ -111,26 +130,27 @@ class Permit(BasePermit):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Release the permit. PermitLost if it was lost, unless the body raised an exception of its own."""
         waiter = self.watched()
         task, waiter.task = waiter.task, None
         lost = self.ticket.state == LOST
         self.release()
         if waiter.cancelled and task is not None:
-            if kind is not asyncio.CancelledError:  # the body was over before it heard
+            if kind is not asyncio.CancelledError:  # the body ended before our cancellation reached it
                 with suppress(asyncio.CancelledError):
                     await asyncio.sleep(0)
-            if task.uncancel() > 0:  # somebody else cancelled it as well, and that is what it should end with
+            if task.uncancel() > 0:  # someone else cancelled it too: that cancellation takes precedence
                 if kind is asyncio.CancelledError:
                     return
                 raise asyncio.CancelledError
         elif kind is asyncio.CancelledError:
-            return  # not on our account
+            return  # someone else cancelled the task
         if lost and (error is None or kind is asyncio.CancelledError):
-            raise PermitLost(f"the permit of gate {self.gate.name} was lost: {self.ticket.why}") from error
+            raise PermitLost(f"the permit for gate {self.gate.name} was lost: {self.ticket.why}") from error
 
 
 class Hold:
-    """`async with gate.hold(timeout=5, lease=60) as permit`: AcquireTimeout if nobody lets us in in time."""
+    """The async context manager that `Semaphore.hold` returns."""
 
     def __init__(self, semaphore: "Semaphore", timeout: float | None, lease: float | None, note: str) -> None:
         self.semaphore = semaphore
@@ -142,7 +162,7 @@ class Hold:
     async def __aenter__(self) -> Permit:
         permit = await self.semaphore.acquire(self.timeout, self.lease, self.note)
         if permit is None:
-            raise AcquireTimeout(f"gate {self.semaphore.name} did not let us in within {self.timeout:g} s")
+            raise AcquireTimeout(f"timed out waiting for gate {self.semaphore.name} ({self.timeout:g} s)")
         try:
             await permit.__aenter__()
         except BaseException:
@@ -157,14 +177,44 @@ class Hold:
 
 
 class Semaphore(BaseSemaphore):
-    """A gate that lets k in. Many tasks of many processes can wait at it; each has its own turn."""
+    """A gate that grants at most k permits at a time, to any number of tasks in any number of processes.
+
+    Created by `Peer.semaphore` and `Peer.lock`. `async with semaphore as permit` waits for a permit without a timeout
+    and releases it at the end of the body. It raises what `acquire` raises, and PermitLost if the permit was lost.
+    """
 
     def __init__(self, engine: LiveEngine, name: str, k: int, protocol: str | None = None) -> None:
         super().__init__(engine, name, k, protocol)
         self.holds: dict[asyncio.Task[Any] | None, list[Hold]] = {}
 
     async def acquire(self, timeout: float | None = None, lease: float | None = None, note: str = "") -> Permit | None:
-        """A permit; None if `timeout` seconds went by first. A `lease` limits how long the permit is good."""
+        """Wait for a permit. Cancelling the task withdraws the request.
+
+        Args:
+            timeout: How many seconds to wait; None waits forever.
+            lease: How many seconds the permit is valid for, see `Permit.extend`; None means until it is released.
+            note: A remark that `fairgate who` shows beside the request.
+
+        Returns:
+            The permit, which the caller must release; None if the timeout passed first.
+
+        Raises:
+            KMismatch: Other peers have this gate open with a different k.
+            BadInput: The gate runs another protocol elsewhere, its name is invalid, `lease` is not positive, or the
+                membership of the gate cannot be changed at present (a full disk, for example).
+            GateClosed: The gate or the peer is closed, or was closed during the wait.
+            PermitLost: The permit was lost before this call could return it.
+            ForkedPeer: The peer belongs to the parent process.
+
+        Example:
+            ```python
+            if permit := await gpu.acquire(timeout=5):
+                try:
+                    ...
+                finally:
+                    permit.release()
+            ```
+        """
         if lease is None and (again := self.engine.retake(self.gate, note)) is not None:
             return Permit(self.engine, self.gate, again, None)
         ticket = Ticket(lease=nanoseconds(lease, "lease"), note=note)
@@ -176,16 +226,16 @@ class Semaphore(BaseSemaphore):
         if ticket.error is not None:
             raise ticket.error
         if ticket.state == LOST:
-            raise PermitLost(f"the permit of gate {self.name} was lost at once: {ticket.why}")
+            raise PermitLost(f"the permit for gate {self.name} was lost as soon as it was granted: {ticket.why}")
         return Permit(self.engine, self.gate, ticket, waiter) if ticket.state == INSIDE else None
 
     async def wait(self, ticket: Ticket, waiter: LoopWaiter, timeout: float | None) -> None:
-        """Until it is settled or the time is over; no permit is left behind however this ends."""
+        """Waits until the request is decided or the timeout passes. No permit leaks, however this ends."""
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(timeout):
                     waiter.future = waiter.loop.create_future()
-                    if ticket.state == WAITING:  # not before there is a future for `wake` to see
+                    if ticket.state == WAITING:  # checked only now that `wake` can see the future
                         await waiter.future
         except BaseException:
             self.engine.release(self.gate, ticket)
@@ -194,13 +244,27 @@ class Semaphore(BaseSemaphore):
             self.engine.release(self.gate, ticket)
 
     async def try_acquire(self, lease: float | None = None, note: str = "") -> Permit | None:
-        """A permit if a slot is free and nobody waits for it, else None; not later than a moment."""
+        """Get a permit only if a slot is free and nobody is waiting for it.
+
+        All peers with the gate open are asked first. If a slot is free, the call waits at most 1 s for it.
+
+        Returns:
+            The permit; None if the gate is full, or if another request was faster.
+
+        Raises:
+            FairgateError: As for `acquire`.
+        """
         people = await self.people()
         if len(people) >= self.k:
             return None
         return await self.acquire(TRY_SECONDS, lease, note)
 
     def hold(self, timeout: float | None = None, lease: float | None = None, note: str = "") -> Hold:
+        """`async with` with arguments: `async with gpu.hold(timeout=5, lease=60) as permit`.
+
+        Takes the arguments of `acquire`. Entering raises AcquireTimeout if the timeout passes without a permit, and
+        otherwise what `acquire` raises.
+        """
         return Hold(self, timeout, lease, note)
 
     async def __aenter__(self) -> Permit:
@@ -218,43 +282,81 @@ class Semaphore(BaseSemaphore):
         await hold.__aexit__(*how)
 
     async def people(self) -> list[Person]:
+        """Everyone at this gate, on all peers: holders and waiters, in no particular order.
+
+        Peers that do not answer within 2 s are left out.
+
+        Raises:
+            GateClosed: The peer is closed.
+            BadInput: The list of peers cannot be read.
+            ForkedPeer: The peer belongs to the parent process.
+        """
         return await on_loop(self.engine, self.engine.people, self.name)
 
     async def holders(self) -> list[Person]:
-        """Who is inside, by slot."""
+        """The holders of permits, ordered by slot. Raises what `people` raises."""
         return sorted([one for one in await self.people() if one.inside], key=lambda one: (one.slot, one.since))
 
     async def waiters(self) -> list[Person]:
-        """Who waits, the longest first."""
+        """The waiting requests, longest wait first. Raises what `people` raises."""
         return sorted([one for one in await self.people() if not one.inside], key=lambda one: one.since)
 
     async def locked(self) -> bool:
+        """True if all k permits are held. Raises what `people` raises."""
         return len(await self.holders()) >= self.k
 
     async def close(self) -> None:
-        """This process leaves the gate; the others go on."""
+        """Leave the gate. Other processes are not affected; closing twice is a no-op.
+
+        Requests of this process that are waiting end with GateClosed, and permits that it holds are lost.
+        """
         if not self.gate.closed:
             await on_loop(self.engine, self.engine.close_gate, self.gate)
 
 
 class Peer:
-    """This process among the others. Made by `fairgate.join`."""
+    """This process as a member of the group of peers that share gates. Created by `fairgate.join`."""
 
     def __init__(self, engine: LiveEngine) -> None:
         self.engine = engine
 
     def semaphore(self, name: str, k: int, protocol: str | None = None) -> Semaphore:
+        """Open a gate. Gates with the same name are the same gate for all peers.
+
+        This sends nothing yet: whether other peers use the same k and protocol is checked by the first request.
+
+        Args:
+            name: The name of the gate, 1 to 200 printable characters.
+            k: How many permits the gate grants at a time.
+            protocol: The protocol to run, a name from `fairgate protocols`; None chooses a suitable one.
+
+        Raises:
+            KMismatch: This process already uses the gate with a different k.
+            BadInput: k is less than 1, or the protocol is unknown, cannot run live, does not support this k, or
+                differs from the one that this process already uses for the gate.
+            GateClosed: The peer is closed.
+            ForkedPeer: The peer belongs to the parent process.
+
+        Example:
+            ```python
+            gpu = peer.semaphore("gpu", k=3)
+            async with gpu as permit:
+                await train(device=permit.slot)
+            ```
+        """
         return Semaphore(self.engine, name, k, protocol)
 
     def lock(self, name: str, protocol: str | None = None) -> Semaphore:
+        """A semaphore with k=1. See `semaphore`."""
         return Semaphore(self.engine, name, 1, protocol)
 
     async def close(self) -> None:
+        """Leave. Waiting requests end with GateClosed and held permits are lost. Closing twice is a no-op."""
         await asyncio.get_running_loop().run_in_executor(None, self.engine.close)
 
 
 class Joining:
-    """`peer = await join()`, to be closed, or `async with join() as peer`."""
+    """What `join` returns: either await it and close the peer yourself, or use it with `async with`."""
 
     def __init__(self, engine: LiveEngine) -> None:
         self.engine = engine
@@ -264,7 +366,7 @@ class Joining:
         starting = asyncio.get_running_loop().run_in_executor(None, self.engine.start)
         try:
             await asyncio.shield(starting)
-        except asyncio.CancelledError:  # nobody waits for it any more: it is not to become a peer that nobody closes
+        except asyncio.CancelledError:  # otherwise it might become a peer that nobody closes
             self.engine.ready.cancel()
             await asyncio.wait([starting])
             if starting.exception() is None:
@@ -283,13 +385,41 @@ class Joining:
 
 
 def join(*seeds: str, journal: str | None = None, **network: Any) -> Joining:
-    """Become a peer: of this host, or of the cluster in which one of `seeds` (host:port) is. `journal` is a file to
-    write every step of this peer to, for `fairgate replay`. The rest is Network's."""
+    """Make this process a peer, of this host or of a cluster of several hosts.
+
+    Without arguments it joins the other peers on this host. With `seeds` it joins a cluster; with `listen` but without
+    `seeds` it creates one.
+
+    Args:
+        *seeds: Addresses ("host:port") of peers of the cluster. The first one that answers is used.
+        journal: A file to write every step of this peer to, for `fairgate replay`. If the peer opens several gates,
+            the name must contain `{gate}`, which is replaced by the name of the gate.
+        **network: Options for clusters, the fields of `fairgate.live.in_cluster.ClusterOptions`: `listen`,
+            `advertise`, `cluster`, `tls`, `insecure`, `join_timeout`.
+
+    Returns:
+        An object to use with `async with join() as peer`, or `peer = await join()` and later `await peer.close()`.
+
+    Raises:
+        BadInput: Here or when awaited: the runtime directory or an address is not usable, or no peer of the cluster
+            let this one join within `join_timeout` seconds.
+
+    Example:
+        ```python
+        async with fairgate.join() as peer:  # the peers of this host
+            ...
+
+        from fairgate.net import keys
+        tls = keys.load(Path("/etc/fairgate"))
+        async with fairgate.join("10.0.0.5:7400", tls=tls) as peer:  # a cluster
+            ...
+        ```
+    """
     return Joining(LiveEngine(choose_membership(seeds, network), choose_journals(journal)))
 
 
 async def on_loop(engine: LiveEngine, work: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:
-    """Work for the engine's own loop, awaited from the user's."""
+    """Runs `work` on the engine's loop and awaits it from the caller's. GateClosed if the peer is closed meanwhile."""
     future = engine.await_on_loop(work, *args)
     try:
         return await asyncio.wrap_future(future)
@@ -300,6 +430,6 @@ async def on_loop(engine: LiveEngine, work: Callable[..., Coroutine[Any, Any, T]
 
 
 def cancelling() -> bool:
-    """Does anybody want this task to end?"""
+    """Whether the current task has been cancelled."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -1,35 +1,47 @@
-"""What can go wrong, each in one line that says what it was and what to do."""
+"""The exceptions that fairgate raises.
+
+Every message is one line that says what is wrong, with which value, and where possible what to do about it.
+"""
 
 
 class FairgateError(Exception):
-    """All of them."""
+    """Base class of all fairgate errors."""
 
 
 class BadInput(FairgateError, ValueError):
-    """A person did something wrong. The command line ends with this text and exit code 2, never a traceback."""
+    """An argument, a file or the environment is not usable, for example an unknown protocol or a missing directory.
+
+    The command line prints the message and exits with code 2, without a traceback.
+    """
 
 
 class KMismatch(BadInput):
-    """A gate is open with another k."""
+    """The gate is already open with a different k.
+
+    Attributes:
+        gate: The name of the gate.
+        asked: The k that was requested.
+        found: The k that the gate is open with.
+    """
 
     def __init__(self, gate: str, asked: int, found: int) -> None:
-        super().__init__(f"gate {gate} lets {found} in, and you asked for {asked}: all its peers must say the same k")
+        super().__init__(f"gate {gate} is open with k={found}, not k={asked}: all its peers must use the same k")
         self.gate = gate
         self.asked = asked
         self.found = found
 
 
 class GateClosed(FairgateError):
-    """The gate, or the peer, was closed: nobody gets in by it any more."""
+    """The gate or the peer was closed, so it can no longer be used to enter."""
 
 
 class PermitLost(FairgateError):
-    """The permit is no longer good: another may be inside in its place."""
+    """The permit is no longer valid, and another holder may have its slot: stop using the protected resource."""
 
 
 class AcquireTimeout(FairgateError, TimeoutError):
-    """Nobody let us in in time."""
+    """No permit was granted within the timeout."""
 
 
 class ForkedPeer(FairgateError):
-    """A child process uses the peer of its parent."""
+    """A forked child used a peer of its parent process. The child has to join by itself."""

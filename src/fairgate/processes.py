@@ -1,4 +1,4 @@
-"""Work that is shared out to other processes of this machine, and Ctrl-C while they are at it."""
+"""Distributes work to a pool of worker processes that end cleanly on Ctrl-C."""
 
 import multiprocessing
 import os
@@ -12,12 +12,12 @@ R = TypeVar("R")
 
 
 def processors() -> int:
-    """How many processors this process may use, where the system tells."""
+    """The number of processors that this process may use; all of them where the system cannot restrict it."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_processes(work: Callable[[T], R], items: Sequence[T], workers: int) -> Iterator[R]:
-    """The results, in the order in which they are done. Stopping the iteration terminates the workers."""
+    """Yields the results of `work(item)` in order of completion. Stopping the iteration terminates the workers."""
     others = multiprocessing.active_children()
     pool = ProcessPoolExecutor(
         min(workers, len(items)), mp_context=multiprocessing.get_context("fork"), initializer=leave_ctrl_c_to_the_parent
@@ -25,9 +25,9 @@ def in_processes(work: Callable[[T], R], items: Sequence[T], workers: int) -> It
     try:
         for future in as_completed([pool.submit(work, item) for item in items]):
             yield future.result()
-    except BaseException:  # Ctrl-C, most often
+    except BaseException:  # usually Ctrl-C
         for worker in multiprocessing.active_children():
-            if worker not in others:  # one item can last for hours
+            if worker not in others:  # do not wait for it: one item can take hours
                 worker.terminate()
         raise
     finally:

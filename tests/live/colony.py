@@ -1,4 +1,4 @@
-"""Peers in processes of their own, and what they say about a gate: who was inside, when, in which slot."""
+"""A group of peers, each in its own process, and checks on their reports: who was inside, when, in which slot."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Visit:
     def __init__(self, task: Task, asked: int) -> None:
         self.task = task
         self.asked = asked
-        self.entered = 0  # ns; 0: not yet
+        self.entered = 0  # ns; 0 if not yet
         self.left = 0
         self.slot: int | None = None
         self.fence: int | None = None
@@ -38,8 +38,8 @@ class Colony:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "run"
         self.results = folder / "results"
-        self.pids: list[int] = []  # that live, as far as we know
-        self.killed: dict[int, int] = {}  # when, ns on the monotonic clock
+        self.pids: list[int] = []  # of peers that we have not killed
+        self.killed: dict[int, int] = {}  # time of death, ns on the monotonic clock
 
     def __enter__(self) -> Self:
         command = [sys.executable, "-m", "tests.live.nursery", str(self.results)]
@@ -55,7 +55,7 @@ class Colony:
         self.nursery.kill()
         self.nursery.communicate()
 
-    # What is done to it.
+    # Control.
 
     def start(self, plan: Plan) -> int:
         assert self.nursery.stdin is not None
@@ -68,29 +68,29 @@ class Colony:
 
     def kill(self, pid: int) -> None:
         self.pids.remove(pid)
-        self.killed[pid] = time.monotonic_ns()  # before: it is inside at least as long
+        self.killed[pid] = time.monotonic_ns()  # taken before the kill, so that its stay is not overestimated
         send(pid, signal.SIGKILL)
 
     def leave(self, pid: int) -> None:
-        """In order; nobody waits for it."""
+        """Lets a peer leave cleanly, without waiting for it."""
         send(pid, signal.SIGTERM)
 
     def end(self) -> None:
-        """All leave in order, so every request that they had is granted; or somebody hangs, and that is told."""
+        """Lets all peers leave cleanly, which includes that all their requests are granted. Fails if one hangs."""
         for pid in self.pids:
             send(pid, signal.SIGTERM)
         until(lambda: self.said_bye().keys() >= set(self.pids), self.state)
         self.pids = []
 
-    # What it says.
+    # Reports.
 
     def lines(self) -> list[list[str]]:
         text = self.results.read_text() if self.results.exists() else ""
-        whole = text[: text.rfind("\n") + 1]  # the last may be about to be written
+        whole = text[: text.rfind("\n") + 1]  # the last line may be incomplete
         return [line.split(" ", 3) for line in whole.splitlines()]
 
     def said_bye(self) -> dict[int, int]:
-        """And how often they were inside."""
+        """The peers that have left, with the number of their entries."""
         for pid, _, what, *rest in self.lines():
             assert what != "error", f"{pid}: {rest}"
         return {int(pid): int(rest[0]) for pid, _, what, *rest in self.lines() if what == "bye"}
@@ -119,12 +119,12 @@ class Colony:
         return None if found is None else found.pid
 
     def first(self) -> int | None:
-        """The process of the gate's first seat: it leads, and hosts what is nobody's."""
+        """The process of the gate's first seat, which is the leader and the warden."""
         gate = self.gate()
         return self.pid_of(gate.seats[0].host) if gate is not None and gate.seats else None
 
     def state(self) -> str:
-        """For a test that failed."""
+        """A description for the message of a failed test."""
         now = time.monotonic_ns()
         open_ones = [visit for visit in self.visits() if not visit.left and visit.task[0] not in self.killed]
         people = [
@@ -134,10 +134,10 @@ class Colony:
         ]
         return "\n".join([f"living: {self.pids}", f"killed: {list(self.killed)}", *people, str(self.gate())])
 
-    # Whether it is right.
+    # Checks.
 
     def check(self, k: int) -> int:
-        """At most k inside at any time, one in a slot, and fences that rise. How many visits there were."""
+        """Checks that at most k are inside, one per slot, and that fences rise. Returns the number of visits."""
         visits = [visit for visit in self.visits() if visit.entered]
         now = time.monotonic_ns()
         for visit in visits:
@@ -151,8 +151,8 @@ class Colony:
         return len(visits)
 
     def overtakes(self) -> list[int]:
-        """Of every visit: how many asked after it and were inside before it."""
-        before: list[int] = []  # when those asked who were inside earlier
+        """For every visit, how many visits asked after it and entered before it."""
+        before: list[int] = []  # when the visits that entered earlier had asked
         found = []
         for visit in sorted([visit for visit in self.visits() if visit.entered], key=lambda visit: visit.entered):
             found.append(len(before) - bisect_right(before, visit.asked))
@@ -160,11 +160,11 @@ class Colony:
         return found
 
     def overtakes_by_one(self, since: int = 0) -> int:
-        """The most that any one visit (of those who asked since then) was overtaken by any one other task."""
+        """The maximum, over visits that asked after `since`, of overtakes by any single other task."""
         visits = [visit for visit in self.visits() if visit.entered and visit.asked >= since]
         asked: dict[Task, list[int]] = {}
         entered: dict[Task, list[int]] = {}
-        for visit in visits:  # in the order of each task, in which both rise
+        for visit in visits:  # per task, both lists are in ascending order
             asked.setdefault(visit.task, []).append(visit.asked)
             entered.setdefault(visit.task, []).append(visit.entered)
         return max(

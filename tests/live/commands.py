@@ -1,4 +1,4 @@
-"""`fairgate ...` as real processes, with ways to wait for what they do that need no sleep."""
+"""Runs `fairgate ...` in real processes, and waits for what they do without sleeping."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from fairgate.live.inspect import GatePicture, look
 from fairgate.net.runtime import runtime_folder
 
 FAIRGATE = (sys.executable, "-m", "fairgate")
-SOON = 30  # seconds: a test that waits as long has failed
+SOON = 30  # seconds: a test that waits this long has failed
 Say = Callable[..., tuple[int, str, str]]  # the fixture `say`
-WAITS = "echo in; read line"  # a command of sh that is inside until its stdin is written to or closed
+WAITS = "echo in; read line"  # a shell command that stays inside until its stdin is written to or closed
 
 
 def start(*words: str, command: Sequence[str] = FAIRGATE, **more: Any) -> subprocess.Popen[bytes]:
@@ -32,48 +32,48 @@ def run(*words: str, **more: Any) -> subprocess.CompletedProcess[str]:
 
 
 def line(process: subprocess.Popen[bytes]) -> str:
-    """The next one that it prints."""
+    """The next line that it prints."""
     assert process.stdout is not None
     assert select.select([process.stdout], [], [], SOON)[0], "it printed nothing"
     return process.stdout.readline().decode().rstrip("\n")
 
 
 def inside(*words: str, **more: Any) -> subprocess.Popen[bytes]:
-    """`fairgate run ...` that has been let in, and waits there for its stdin."""
+    """A `fairgate run ...` that is inside, and stays there until its stdin is closed."""
     process = start("run", *words, "--", "sh", "-c", WAITS, **more)
     assert line(process) == "in"
     return process
 
 
 def end(process: subprocess.Popen[bytes]) -> int:
-    """Its stdin is closed; its exit code."""
+    """Closes its stdin, waits for its end, and returns its exit code."""
     process.communicate(timeout=SOON)
     return process.returncode
 
 
 def standing(*words: str, **more: Any) -> tuple[subprocess.Popen[bytes], str]:
-    """`fairgate peer` of a cluster, and the address by which others join it."""
+    """A `fairgate peer` of a cluster, and the address to join it at."""
     process = start("peer", *words, **more)
     return process, line(process).split(" at ")[1].split()[0]
 
 
 def end_by(signum: int, process: subprocess.Popen[bytes]) -> tuple[int, str, str]:
-    """Its exit code, and what it had left to say."""
+    """Sends a signal; returns the exit code and the remaining output."""
     process.send_signal(signum)
     out, err = process.communicate(timeout=SOON)
     return process.returncode, out.decode(), err.decode()
 
 
 def gate(name: str, seed: str = "") -> GatePicture | None:
-    """On this host, or in the cluster of the peer at this address."""
+    """The gate on this host, or in the cluster of the peer at address `seed`."""
     return look(ClusterDirectory(ClusterOptions((seed,))) if seed else HostDirectory(runtime_folder())).gate(name)
 
 
 def until(condition: Callable[[], Any]) -> Any:
-    """Asked again and again, for what nobody tells."""
+    """Polls until the condition holds, for what cannot be waited for otherwise."""
     deadline = time.monotonic() + SOON
     while not (found := condition()):
-        assert time.monotonic() < deadline, "it never came to that"
+        assert time.monotonic() < deadline, "the condition never held"
         time.sleep(0.005)
     return found
 
@@ -85,7 +85,7 @@ def until_waiting(name: str, count: int = 1, seed: str = "") -> GatePicture:
 
 
 class Watched:
-    """A process that is nobody's child here: by its pidfd its end is known at once."""
+    """A process that is not our child; its pidfd shows its end."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid

@@ -1,6 +1,6 @@
-"""A short path for every test: that of a Unix socket has 107 bytes, and pytest's own directories take most of them.
+"""Fixtures: a short temporary path, and a way to run commands in this process.
 
-And a way to do a command of `fairgate` without a process of its own, if it is one that ends by itself.
+The path of a Unix socket is limited to 107 bytes, most of which pytest's own directories would take.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def tmp_path() -> Iterator[Path]:
 
 @pytest.fixture
 def say(capsys: pytest.CaptureFixture[str]) -> Say:
-    """Does a command in this process; its exit code, what it printed and what it complained."""
+    """Runs a command in this process; returns its exit code, stdout and stderr."""
 
     def do(*words: str) -> tuple[int, str, str]:
         code = app.run(words)

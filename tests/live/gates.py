@@ -1,4 +1,4 @@
-"""What the tests of live gates share: time limits, and how to see that nothing was leaked."""
+"""Helpers for the tests of live gates: time limits, and checks that nothing was leaked."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from fairgate import sync
 from fairgate.live.live_protocols import live_protocols
 from fairgate.registry import find_protocol
 
-SOON = 20.0  # seconds: whoever waits as long waits for ever
+SOON = 20.0  # seconds: a test that waits this long has failed
 PROTOCOLS = live_protocols()
-# With these a request waits for the token it was assigned to, even while others lie idle: one that stays inside for
-# long keeps every k-th request out. So of a gate of k > 1 it is not true that who asks gets what is free.
+# In these protocols a request waits for the token that it was assigned to, even while others are idle, so one long stay
+# delays every k-th request. With k > 1 they do not grant every free slot to the next request.
 ASSIGNED = ("bv95", "fair_k", "fair_k_bounded")
 each_protocol = pytest.mark.parametrize("protocol", PROTOCOLS)
 
@@ -28,7 +28,7 @@ def most(protocol: str) -> int:
 
 
 def k_of(protocol: str) -> int:
-    """The most of which it is true that a free slot is given to whoever asks."""
+    """The largest k for which the protocol grants every free slot to the next request."""
     return 1 if protocol in ASSIGNED else most(protocol)
 
 
@@ -46,12 +46,12 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 
 async def take(gate: fairgate.Semaphore, **how: Any) -> fairgate.Permit:
     permit = await gate.acquire(timeout=SOON, **how)
-    assert permit is not None, f"{gate} lets nobody in"
+    assert permit is not None, f"{gate} grants no permit"
     return permit
 
 
 async def all_are_free(*gates: fairgate.Semaphore) -> None:
-    """Nobody waits or is inside, and all slots can be had, at once if the protocol promises that."""
+    """Checks that nobody waits or is inside and that all slots can be acquired, at once if the protocol allows it."""
     assert await gates[0].people() == []
     k = gates[0].k
     if gates[0].gate.protocol in ASSIGNED:
@@ -67,7 +67,7 @@ async def all_are_free(*gates: fairgate.Semaphore) -> None:
 
 
 async def all_come_in(gates: list[fairgate.Semaphore]) -> None:
-    """As many requests at once, each for a moment."""
+    """Makes one request per element at once, each held for a moment."""
     inside: set[int] = set()
 
     async def visit(number: int, gate: fairgate.Semaphore) -> None:
@@ -90,7 +90,7 @@ def all_are_free_now(*gates: sync.Semaphore) -> None:
 
 @contextmanager
 def busy(peer: sync.Peer) -> Iterator[None]:
-    """Its loop does nothing else meanwhile."""
+    """Keeps the peer's loop busy meanwhile."""
     began, over = threading.Event(), threading.Event()
 
     def work() -> None:
@@ -106,13 +106,13 @@ def busy(peer: sync.Peer) -> Iterator[None]:
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    """Asked again and again; the test as a whole has a time limit."""
+    """Polls until the condition holds; the test as a whole has a time limit."""
     while not await condition():
         await asyncio.sleep(0.001)
 
 
 async def ends_with(work: Awaitable[Any]) -> BaseException | Any:
-    """What it gives or raises."""
+    """The result, or the exception that it raises."""
     try:
         return await work
     except BaseException as error:

@@ -1,7 +1,7 @@
-"""`python -m tests.live.interrupted SECONDS`: in and out all the time, and whenever Ctrl-C comes, on with it.
+"""`python -m tests.live.interrupted SECONDS`: acquires and releases in a loop, and carries on after each Ctrl-C.
 
-It prints how often it came in, and how often it was interrupted, when the time is over, and stays, with all that it may
-have forgotten, until stdin is closed.
+At the end it prints how often it entered and how often it was interrupted. Then it stays, with everything that it may
+have leaked, until stdin is closed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fairgate import sync
 class Visitor:
     def __init__(self, gate: sync.Semaphore) -> None:
         self.gate = gate
-        self.armed = False  # one Ctrl-C a visit, wherever in it
+        self.armed = False  # at most one Ctrl-C per visit, anywhere in it
         self.entries = 0
         self.interrupted = 0
         signal.signal(signal.SIGINT, self.on_signal)
@@ -27,7 +27,7 @@ class Visitor:
             raise KeyboardInterrupt
 
     def visit(self) -> None:
-        """What was interrupted before it had begun can be done again: to release twice is nothing."""
+        """A release that was interrupted before it started is repeated: releasing twice is a no-op."""
         permit = None
         try:
             self.armed = True

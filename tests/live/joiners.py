@@ -1,7 +1,7 @@
-"""`python -m tests.live.joiners FOLDER COUNT`: so many processes that join at once, and stay until stdin is closed.
+"""`python -m tests.live.joiners FOLDER COUNT`: starts processes that all join at once and stay until stdin is closed.
 
-Each prints its id when it has joined. They are forked from one process that has imported everything, so that it is a
-race.
+Each prints its id when it has joined. They are forked from one process that has already imported everything, so that
+they really race.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fairgate.net.members import join
 
 
 def joiner(folder: Path, gun: int) -> None:
-    os.read(gun, 1)  # until its other end is closed everywhere
+    os.read(gun, 1)  # blocks until all copies of the other end are closed
     joined = join(access(folder))
     os.write(1, f"{joined.me.id} {joined.me.pid}\n".encode())
     sys.stdin.read()

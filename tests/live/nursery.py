@@ -1,7 +1,7 @@
 """`python -m tests.live.nursery RESULTS`: forks a peer for every line of JSON that it reads, and prints its pid.
 
-It has imported everything, so that a peer starts in a few ms and many can start at once. A peer appends lines to the
-file RESULTS, times in ns on the monotonic clock:
+It has already imported everything, so that peers start within a few ms and many can start at once. Each peer appends
+lines to the file RESULTS, with times in ns on the monotonic clock:
 
     PID TASK ask TIME
     PID TASK in TIME SLOT FENCE
@@ -9,7 +9,7 @@ file RESULTS, times in ns on the monotonic clock:
     PID - bye ENTRIES
     PID - error TEXT
 
-SIGTERM lets a peer leave in order, when its requests have been granted.
+On SIGTERM a peer leaves cleanly, once its requests have been granted.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ import fairgate
 from fairgate import sync
 from fairgate.registry import PROTOCOLS
 
-LOADED = list(PROTOCOLS.values())  # here, and not by every peer
+LOADED = list(PROTOCOLS.values())  # imported here, not in every peer
 
 
 class Plan(msgspec.Struct, frozen=True):
     seed: int = 0
     k: int = 3
-    protocol: str | None = None  # left out: as live gates choose it
+    protocol: str | None = None  # None for the default
     tasks: int = 1
-    threads: bool = False  # the sync API
+    threads: bool = False  # use the sync API
     stay: float = 0.002  # seconds inside, on average
     think: float = 0.002  # and outside
-    entries: int = 1 << 60  # then it leaves by itself
-    at: float = 0.0  # the moment on the monotonic clock at which it joins
+    entries: int = 1 << 60  # after these it leaves by itself
+    at: float = 0.0  # when to join, on the monotonic clock
 
 
 @dataclass
@@ -123,8 +123,8 @@ def work(plan: Plan, results: int) -> None:
 
 def main(path: str) -> None:
     results = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # a child hears it when it knows what to do
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are reaped automatically
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # children unblock it once their handler is installed
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

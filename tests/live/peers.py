@@ -1,4 +1,4 @@
-"""Two or more transports on one loop, with real sockets between them, and strangers that say what they like."""
+"""Several transports on one loop with real sockets between them, and raw connections that can send anything."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairgate.net.connection import HELLO, PROTOCOL, READY
 from fairgate.net.loop import new_loop
 from fairgate.net.transport import Transport
 
-SOON = 30.0  # seconds: a test that waits as long has failed
+SOON = 30.0  # seconds: a test that waits this long has failed
 CLUSTER = "test"
 
 
@@ -29,7 +29,7 @@ def run(main: Coroutine[Any, Any, None], fast: bool = False) -> None:
 
 
 class Peer:
-    """A transport, and all that its handler was told."""
+    """A transport, and all events that its handler received."""
 
     def __init__(self, me: int, cluster: str = CLUSTER, **options: Any) -> None:
         self.told: list[tuple[Any, ...]] = []
@@ -60,7 +60,7 @@ class Peer:
         self.tell("pressure", peer, full)
 
     async def until(self, *what: Any, times: int = 1) -> tuple[Any, ...]:
-        """Wait until it was told this so often; the words may go on differently."""
+        """Waits until an event that starts like this has occurred so many times, and returns the last of them."""
         while True:
             found = [told for told in self.told if told[: len(what)] == what]
             if len(found) >= times:
@@ -77,7 +77,7 @@ class Peer:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """For what nobody tells: asked at every turn of the loop. The test as a whole has a time limit."""
+    """Polls at every turn of the loop until the condition holds. The test as a whole has a time limit."""
     while not condition():
         await asyncio.sleep(0)
 
@@ -88,7 +88,7 @@ async def close_all(*peers: Peer) -> None:
 
 
 class Stranger:
-    """A bare connection to somebody's socket."""
+    """A raw connection to a peer's socket."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -105,7 +105,7 @@ class Stranger:
         self.writer.write(data)
 
     async def answers(self) -> list[Frame]:
-        """Everything until it is closed."""
+        """All frames received until the connection is closed."""
         try:
             return self.decoder.feed(await self.reader.read())
         except ConnectionResetError:

@@ -1,4 +1,4 @@
-"""What can be wrong with options of `run`, `peer`, `who`, `top` and `break`: one line, exit code 2, no traceback."""
+"""Bad options of `run`, `peer`, `who`, `top` and `break`: one line on stderr, exit code 2, no traceback."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def complaint(code: int, out: str, err: str) -> str:
-    """The one line that was said."""
+    """The one line on stderr."""
     assert (code, out) == (2, "")
     assert err.startswith("fairgate: ")
     assert err.count("\n") == 1
@@ -32,7 +32,7 @@ def complaint(code: int, out: str, err: str) -> str:
 
 
 def complaint_of(*words: str) -> str:
-    """In a process of its own."""
+    """The same, of a command run in its own process."""
     done = run(*with_command(words))
     return complaint(done.returncode, done.stdout, done.stderr)
 
@@ -54,7 +54,9 @@ def with_command(words: tuple[str, ...]) -> tuple[str, ...]:
         (("--join", "h:1", "--join-timeout", "0"), "--join-timeout must be more than 0 seconds, not 0"),
     ],
 )
-def test_of_each_command(command: tuple[str, ...], words: tuple[str, ...], expected: str, say: Say) -> None:
+def test_bad_options_of_every_command(
+    command: tuple[str, ...], words: tuple[str, ...], expected: str, say: Say
+) -> None:
     assert complaint(*say(*with_command((*command, *words)))).startswith(expected)
 
 
@@ -68,31 +70,31 @@ def test_of_each_command(command: tuple[str, ...], words: tuple[str, ...], expec
         (("peer", "--metrics", "x"), "invalid value for '--metrics'"),
         (("run", "x", "--metrics", "x"), "argument --metrics: invalid int value"),
         (("run", "x", "--create"), "unrecognized arguments: --create"),
-        (("who", "--join", "unix:/run/x.sock"), "between hosts an address is host:port"),
+        (("who", "--join", "unix:/run/x.sock"), "peers of a cluster need addresses of the form host:port"),
         (("who", "--listen", "h:1"), "no such option: --listen"),
         (("top", "--join", "h:1"), "top needs a terminal"),
     ],
 )
-def test_of_one_command(words: tuple[str, ...], expected: str, say: Say) -> None:
+def test_bad_options_of_one_command(words: tuple[str, ...], expected: str, say: Say) -> None:
     assert complaint(*say(*with_command(words))).startswith(expected)
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("peer", "--create"), "whoever makes a cluster must say where to listen, such as --listen 10.0.0.5:7400"),
-        (("peer", "--create", "--listen", "0.0.0.0:0", "--insecure"), "0.0.0.0:0 is no address for others to dial"),
-        (("peer", *CREATE, "--advertise", "unix:/x"), "between hosts an address is host:port"),
-        (("peer", "a", "b", "--journal", "/dev/null"), "/dev/null is the journal of gate a: for several write {gate}"),
+        (("peer", "--create"), "a peer that creates a cluster needs an address to listen on, such as 10.0.0.5:7400"),
+        (("peer", "--create", "--listen", "0.0.0.0:0", "--insecure"), "no host can dial 0.0.0.0:0"),
+        (("peer", *CREATE, "--advertise", "unix:/x"), "peers of a cluster need addresses of the form host:port"),
+        (("peer", "a", "b", "--journal", "/dev/null"), "/dev/null is the journal of gate a: put {gate} in the name"),
         (("run", "x", "--metrics", "70000"), "cannot serve metrics at 127.0.0.1:70000"),
         (("run", "x", "--journal", "/none/j"), "cannot write the journal /none/j: No such file or directory"),
     ],
 )
-def test_of_one_that_has_begun(words: tuple[str, ...], expected: str) -> None:
+def test_bad_options_that_are_found_after_start_up(words: tuple[str, ...], expected: str) -> None:
     assert complaint_of(*words).startswith(expected)
 
 
-def test_ports_that_others_have() -> None:
+def test_ports_in_use() -> None:
     with socket.create_server((HERE, 0)) as taken:
         port = taken.getsockname()[1]
         for words in (("peer", "--create", "--listen"), ("run", "x", "--join", f"{HERE}:1", "--listen")):
@@ -102,7 +104,7 @@ def test_ports_that_others_have() -> None:
 
 
 @EACH
-def test_a_seed_that_does_not_answer_is_tried_until_it_is_given_up(command: tuple[str, ...]) -> None:
+def test_an_unreachable_seed_is_retried_until_the_timeout(command: tuple[str, ...]) -> None:
     seed = f"{HERE}:{free_port()}"
     done = run(*with_command((*command, "--join", seed, "--join-timeout", "0.3")))
     assert (done.returncode, done.stdout) == (2, "")
@@ -126,12 +128,12 @@ def test_a_seed_that_answers_late_is_joined() -> None:
     assert keeper.communicate(timeout=SOON) == (b"SIGTERM: leaving\n", b"")
 
 
-def test_a_runtime_directory_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, say: Say) -> None:
-    """A command between hosts needs it too: what it starts is noted there."""
+def test_an_unusable_runtime_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, say: Say) -> None:
+    """`run` in a cluster needs it too, for its occupancy file."""
     (tmp_path / "file").touch()
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o755)
-    for name, expected in (("file/below", "cannot make"), ("open", f"{tmp_path}/open is open to everybody")):
+    for name, expected in (("file/below", "cannot create"), ("open", f"{tmp_path}/open is accessible to everyone")):
         monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / name))
         assert complaint(*say("who")).startswith(expected)
         assert complaint_of("run", "x", "--join", f"{HERE}:1").startswith(expected)
@@ -156,7 +158,7 @@ def test_the_socket_of_a_dead_peer_is_removed(folder: Path) -> None:
         (("--mdns",), "zeroconf", "mDNS needs the package zeroconf: pip install 'fairgate[mdns]'"),
     ],
 )
-def test_without_an_extra(words: tuple[str, ...], module: str, expected: str) -> None:
+def test_a_missing_optional_dependency_is_named(words: tuple[str, ...], module: str, expected: str) -> None:
     lines = f"import sys; sys.modules[{module!r}] = None; from fairgate.cli import main; main()"
     commands = [("run", "x", *words, "--", "true"), ("peer", *CREATE, *words)]
     for command in commands:

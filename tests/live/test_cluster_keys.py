@@ -1,4 +1,4 @@
-"""Clusters by TLS, with keys as `fairgate keys` makes them: who has none of this authority does not come in."""
+"""Clusters over TLS with keys made by `fairgate keys`: only certificates of this authority are accepted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HERE = "127.0.0.1"
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where `fairgate keys` puts them if nobody says otherwise."""
+    """The default directory of `fairgate keys`."""
     monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("COLUMNS", "160")
@@ -68,7 +68,7 @@ def test_commands_with_keys_exclude_each_other(seed: str, ours: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("theirs", ["no keys", "another authority"])
-def test_who_has_no_certificate_of_this_authority_stays_outside(theirs: str, seed: str, make: Make) -> None:
+def test_a_peer_without_a_certificate_of_this_authority_is_refused(theirs: str, seed: str, make: Make) -> None:
     words = () if theirs == "no keys" else ("--keys", str(make("theirs", "web1")))
     for command in (("run", "report"), ("who",)):
         rest = ("--", "echo", "in") if command[0] == "run" else ()
@@ -79,7 +79,7 @@ def test_who_has_no_certificate_of_this_authority_stays_outside(theirs: str, see
         assert [each for each in said if not each.startswith("fairgate: ")] == []
 
 
-def test_without_a_certificate_not_a_byte_of_protocol_is_heard(seed: str) -> None:
+def test_a_client_without_a_certificate_receives_no_protocol_bytes(seed: str) -> None:
     host, _, port = seed.rpartition(":")
     anybody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     anybody.check_hostname = False
@@ -92,11 +92,11 @@ def test_without_a_certificate_not_a_byte_of_protocol_is_heard(seed: str) -> Non
 
 
 def fail() -> bytes:
-    """The end of a connection, which is as good."""
+    """The end of the connection, which is as good as an error."""
     raise ConnectionResetError
 
 
-def test_the_side_that_refuses_says_why(ours: Path) -> None:
+def test_the_refusing_side_logs_the_reason(ours: Path) -> None:
     keeper, seed = standing("--create", "--listen", f"{HERE}:0", "--keys", str(ours / "web1.crt"))
     assert run("who", "--join", seed, "--join-timeout", "0.5").returncode == 2
     _, _, err = end_by(signal.SIGTERM, keeper)
@@ -106,27 +106,27 @@ def test_the_side_that_refuses_says_why(ours: Path) -> None:
 # Off this host.
 
 
-def test_off_this_host_nobody_listens_without_keys() -> None:
+def test_listening_off_this_host_requires_keys() -> None:
     words = ("peer", "--create", "--listen", "0.0.0.0:0", "--advertise", "10.0.0.5:7400")
     done = run(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
-        "fairgate: 0.0.0.0:0 is not on this host, and whoever can reach it could enter: make keys with"
-        " `fairgate keys init`, or say --insecure"
+        "fairgate: 0.0.0.0:0 is not on this host: create keys for TLS with `fairgate keys init`, or set insecure"
+        " to let in anyone who can reach it"
     ]
     peer = start(*words, "--insecure")
     assert "at 10.0.0.5:7400 (guarantee: none)" in line(peer)
     assert end_by(signal.SIGINT, peer) == (130, "SIGINT: leaving\n", "")
 
 
-def test_off_this_host_nobody_is_dialled_without_keys() -> None:
+def test_dialling_off_this_host_requires_keys() -> None:
     for command, rest in ((("run", "report"), ("--", "true")), (("who",), ())):
         done = run(*command, "--join", "198.51.100.7:7400", *rest)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
         assert done.stderr.startswith("fairgate: 198.51.100.7:7400 is not on this host")
 
 
-def test_keys_that_lie_where_they_are_made_are_found(home: Path, say: Say) -> None:
+def test_keys_in_the_default_directory_are_found(home: Path, say: Say) -> None:
     assert say("keys", "init")[0] == 0
     assert say("keys", "add", "web1", "--also", HERE)[0] == 0
     port = free_port()
@@ -141,13 +141,13 @@ def test_keys_that_lie_where_they_are_made_are_found(home: Path, say: Say) -> No
 # Keys that cannot be used.
 
 
-def test_bad_keys_are_one_line(ours: Path, tmp_path: Path, say: Say) -> None:
+def test_unusable_keys_are_reported_in_one_line(ours: Path, tmp_path: Path, say: Say) -> None:
     keys.add(ours, "old", [HERE], days=-1)
     for path, words in (
         (ours / "old.crt", "old.crt expired on"),
-        (ours, "has keys of old, web1, web2: say which is this host's, such as"),
-        (ours / "web3.crt", "web3.crt: make it with"),
-        (tmp_path / "nowhere", "has no host's key"),
+        (ours, "has keys of old, web1, web2: specify which is this host's, such as"),
+        (ours / "web3.crt", "web3.crt does not exist: create it with"),
+        (tmp_path / "nowhere", "has no key of a host"),
     ):
         code, out, err = say("who", "--join", f"{HERE}:1", "--keys", str(path))
         assert (code, out, err.count("\n")) == (2, "", 1)

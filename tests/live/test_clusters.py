@@ -1,4 +1,4 @@
-"""`fairgate run`, `who`, `break` and `peer` between hosts: real processes that reach each other by TCP."""
+"""`fairgate run`, `who`, `break` and `peer` in a cluster: real processes connected by TCP."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.live.commands import (
 from tests.live.test_hosts import free_port
 
 HERE = "127.0.0.1"
-KEEPER_LEAVES = "fairgate: the peer that keeps the roster leaves: nobody can come or go any more"
+KEEPER_LEAVES = "fairgate: the peer that keeps the roster is leaving: peers can no longer join or leave this cluster"
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def seed() -> Iterator[str]:
-    """The address of a peer that makes a cluster, and leaves when all is over."""
+    """The address of a peer that creates a cluster, and leaves at the end of the test."""
     keeper, address = standing("--create", "--listen", f"{HERE}:0")
     yield address
     assert end_by(signal.SIGTERM, keeper) == (0, "SIGTERM: leaving\n", "")
@@ -48,7 +48,7 @@ def peers(seed: str) -> int:
     return int(words.split("(")[1].split()[0])
 
 
-# Who gets in.
+# Entering.
 
 
 def test_commands_of_a_cluster_exclude_each_other(seed: str, tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_commands_of_a_cluster_exclude_each_other(seed: str, tmp_path: Path) -> 
     assert peers(seed) == 1
 
 
-def test_a_gate_of_a_cluster_is_not_that_of_this_host(seed: str) -> None:
+def test_a_gate_of_a_cluster_is_independent_of_a_gate_of_this_host(seed: str) -> None:
     holder = inside("report", "--join", seed)
     assert run("run", "report", "-n", "--", "echo", "in").stdout == "in\n"
     assert run("run", "report", "-n", "--join", seed, "--", "echo", "in").returncode == 1
@@ -74,14 +74,14 @@ def test_another_k_is_refused_by_the_peer_that_keeps_the_gate_open(seed: str) ->
     other, address = standing("gpu", "-k", "3", "--join", seed)
     done = run("run", "gpu", "-k", "2", "--join", address, "--", "true")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert done.stderr.startswith("fairgate: gate gpu lets 3 in, and you asked for 2")
+    assert done.stderr.startswith("fairgate: gate gpu is open with k=3, not k=2")
     assert end_by(signal.SIGTERM, other)[0] == 0
 
 
-# Looking.
+# Inspecting.
 
 
-def test_who_shows_the_holder_the_queue_and_what_holds(seed: str) -> None:
+def test_who_shows_the_holder_the_queue_and_the_guarantee(seed: str) -> None:
     holder = inside("report", "--join", seed)
     waiters = []
     for count in (1, 2):
@@ -106,12 +106,12 @@ def test_break_ends_the_command_on_the_other_host(seed: str) -> None:
     done = run("break", "report", "0", "--yes", "--join", seed)
     assert (done.returncode, done.stderr) == (0, "")
     assert line(waiter) == "in"
-    assert holder.communicate(timeout=SOON)[1].startswith(b"fairgate: gate report: the permit of slot 0 is lost")
+    assert holder.communicate(timeout=SOON)[1].startswith(b"fairgate: gate report: the permit for slot 0 was lost")
     assert holder.returncode == 128 + signal.SIGTERM
     assert end(waiter) == 0
 
 
-def test_without_its_keeper_a_cluster_can_be_looked_at_and_not_joined() -> None:
+def test_without_its_keeper_a_cluster_can_be_inspected_but_not_joined() -> None:
     keeper, seed = standing("--create", "--listen", f"{HERE}:0")
     other, address = standing("gpu", "--join", seed)
     code, _, err = end_by(signal.SIGTERM, keeper)
@@ -120,7 +120,7 @@ def test_without_its_keeper_a_cluster_can_be_looked_at_and_not_joined() -> None:
     done = run("run", "gpu", "--join", address, "--", "true")
     assert (done.returncode, done.stderr) == (
         2,
-        "fairgate: the peer that kept the roster of this cluster has left: nobody can come or go any more\n",
+        "fairgate: the peer that kept the roster of this cluster has left, so peers can no longer join or leave\n",
     )
     assert end_by(signal.SIGTERM, other)[0] == 0
 
@@ -128,14 +128,14 @@ def test_without_its_keeper_a_cluster_can_be_looked_at_and_not_joined() -> None:
 # What outlives the command.
 
 
-def test_fairgate_stays_with_what_the_command_left_behind(seed: str) -> None:
-    """Between hosts nobody else would keep the slot."""
+def test_run_stays_until_background_processes_of_the_command_end(seed: str) -> None:
+    """In a cluster nobody else would keep the slot."""
     holder = start("run", "report", "--join", seed, "--", "sh", "-c", "sleep 1000 > /dev/null 2>&1 & echo $!; exit 7")
     behind = Watched(int(line(holder)))
     waiter = start("run", "report", "--join", seed, "--", "echo", "in")
     found = until_waiting("report", 1, seed)
     assert [one.pid for one in found.inside] == [holder.pid]
-    holder.send_signal(signal.SIGTERM)  # it is passed on
+    holder.send_signal(signal.SIGTERM)  # forwarded to the command
     assert behind.has_ended()
     behind.close()
     holder.communicate(timeout=SOON)
@@ -144,8 +144,8 @@ def test_fairgate_stays_with_what_the_command_left_behind(seed: str) -> None:
     assert end(waiter) == 0
 
 
-def test_who_is_killed_keeps_what_it_held() -> None:
-    """That is what `guarantee: none` means: nobody can know that it is dead, so nobody gets in."""
+def test_a_killed_peer_keeps_its_slot() -> None:
+    """This is what `guarantee: none` means: the others cannot know that it is dead, so its slot stays taken."""
     keeper, seed = standing("--create", "--listen", f"{HERE}:0")
     holder = inside("report", "--join", seed)
     holder.kill()
@@ -163,12 +163,12 @@ def test_who_is_killed_keeps_what_it_held() -> None:
 # Ctrl-C.
 
 
-def test_ctrl_c_of_the_peer_that_keeps_the_cluster() -> None:
+def test_ctrl_c_ends_the_keeper() -> None:
     keeper, _ = standing("--create", "--listen", f"{HERE}:0")
     assert end_by(signal.SIGINT, keeper) == (130, "SIGINT: leaving\n", "")
 
 
-def test_ctrl_c_of_who_is_inside_and_of_who_waits(seed: str) -> None:
+def test_ctrl_c_ends_a_holder_and_a_waiter(seed: str) -> None:
     holder = start("run", "report", "--join", seed, "--", "sh", "-c", "echo in; exec sleep 1000")
     assert line(holder) == "in"
     waiter = start("run", "report", "--join", seed, "--", "echo", "in")
@@ -183,8 +183,8 @@ def test_ctrl_c_of_who_is_inside_and_of_who_waits(seed: str) -> None:
     ("words", "out"),
     [(("run", "x", "--"), ""), (("peer",), "SIGINT: leaving\n"), (("who",), ""), (("break", "x", "0", "--yes"), "")],
 )
-def test_ctrl_c_while_nobody_answers(words: tuple[str, ...], out: str) -> None:
-    """A port at which somebody listens and says nothing: when the connection is there, it surely waits."""
+def test_ctrl_c_while_joining(words: tuple[str, ...], out: str) -> None:
+    """Joins a port that accepts and never answers: once connected, the command is certainly waiting."""
     with socket.create_server((HERE, 0)) as listener:
         listener.settimeout(SOON)
         join = ("--join", f"{HERE}:{listener.getsockname()[1]}", "--join-timeout", "600")
@@ -199,15 +199,15 @@ def test_ctrl_c_while_nobody_answers(words: tuple[str, ...], out: str) -> None:
 # Without TLS, and partly off this host.
 
 
-def test_who_can_be_dialled_by_nobody_is_not_let_in(seed: str) -> None:
-    """The cluster has no keys and nobody said that it does without, so no address off this host is any use to it."""
+def test_a_peer_with_an_undiallable_address_is_refused(seed: str) -> None:
+    """The cluster has neither keys nor --insecure, so its peers may not dial addresses off this host."""
     done = run("peer", "--join", seed, "--listen", f"{HERE}:0", "--advertise", "198.51.100.7:7400", "--insecure")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith("fairgate: refused by the cluster: 198.51.100.7:7400 is not on this host")
     assert peers(seed) == 1
 
 
-def test_who_may_not_dial_the_cluster_does_not_join_it() -> None:
+def test_a_peer_that_may_not_dial_the_members_does_not_join() -> None:
     port = free_port()
     keeper, _ = standing("--create", "--listen", f"{HERE}:{port}", "--advertise", "198.51.100.7:7400", "--insecure")
     done = run("run", "report", "--join", f"{HERE}:{port}", "--", "true")

@@ -1,7 +1,7 @@
-"""Frames: what goes in comes out, whole or in pieces, and nothing but CodecError comes of anything else.
+"""Frames: valid ones survive a round trip, whole or in pieces; anything else raises CodecError.
 
-Hypothesis finds the odd case and makes it small; it is slow, so most of the mass comes from a plain generator.
-`make test` takes a sample of both, `make stress` 100,000 inputs.
+Hypothesis finds odd cases and shrinks them, but is slow, so most inputs come from a plain generator. `make test` runs a
+sample of both, `make stress` 100,000 inputs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ plain = st.integers(-(1 << 63), (1 << 64) - 1) | st.text(max_size=20) | st.boole
 frames = st.lists(
     st.recursive(plain, lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=6), max_size=4
 ).map(tuple)
-# What MessagePack can say and a frame must not; and what is not even MessagePack.
+# Valid MessagePack that is not allowed in a frame, and bytes that are not even MessagePack.
 any_value = st.recursive(
     plain | st.none() | st.floats() | st.datetimes(timezones=st.timezones()),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
@@ -40,7 +40,7 @@ lengths = st.integers(0, (1 << 32) - 1).map(lambda length: HEAD.pack(length, VER
 
 @st.composite
 def damaged(draw: st.DrawFn) -> bytes:
-    """Good frames with a few bytes changed, left out or put in."""
+    """Valid frames with a few bytes changed, removed or inserted."""
     data = bytearray(b"".join(encode(frame) for frame in draw(st.lists(frames, min_size=1, max_size=2))))
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, len(data)))
@@ -75,7 +75,7 @@ def nothing_but_codec_errors(data: bytes, cuts: list[int]) -> None:
             check(frame, DEPTH)
             assert type(frame) is tuple
             assert Decoder().feed(encode(frame)) == [frame]
-    assert "\n" not in why  # it becomes one line of a log
+    assert "\n" not in why  # it becomes one log line
     assert len(decoder.rest) <= LIMIT + len(data)
 
 
@@ -85,27 +85,27 @@ fuzz = settings(deadline=None, suppress_health_check=list(HealthCheck), database
 
 @settings(fuzz, max_examples=SHORT)
 @given(st.lists(frames, max_size=2), cut_lists)
-def test_there_and_back(sent: list[Frame], cuts: list[int]) -> None:
+def test_frames_survive_a_round_trip(sent: list[Frame], cuts: list[int]) -> None:
     there_and_back(sent, cuts)
 
 
 @settings(fuzz, max_examples=SHORT)
 @given(streams, cut_lists)
-def test_garbage(data: bytes, cuts: list[int]) -> None:
+def test_garbage_raises_codec_error(data: bytes, cuts: list[int]) -> None:
     nothing_but_codec_errors(data, cuts)
 
 
 @pytest.mark.stress
 @settings(fuzz, max_examples=LONG)
 @given(st.lists(frames, max_size=2), cut_lists)
-def test_there_and_back_long(sent: list[Frame], cuts: list[int]) -> None:
+def test_frames_survive_a_round_trip_long(sent: list[Frame], cuts: list[int]) -> None:
     there_and_back(sent, cuts)
 
 
 @pytest.mark.stress
 @settings(fuzz, max_examples=LONG)
 @given(streams, cut_lists)
-def test_garbage_long(data: bytes, cuts: list[int]) -> None:
+def test_garbage_raises_codec_error_long(data: bytes, cuts: list[int]) -> None:
     nothing_but_codec_errors(data, cuts)
 
 
@@ -124,12 +124,12 @@ def random_frame(rng: random.Random) -> Frame:
 
 
 def random_garbage(rng: random.Random) -> bytes:
-    uplink = rng.randrange(4)
-    if uplink == 0:
+    kind = rng.randrange(4)
+    if kind == 0:
         return rng.randbytes(rng.randrange(60))
-    if uplink == 1:  # well formed and not plain
+    if kind == 1:  # well formed but not plain
         body = msgspec.msgpack.encode([random_value(rng, LEAVES + STRANGE) for _ in range(rng.randrange(5))])
-    elif uplink == 2:  # garbage in a good envelope, arrays more often than not
+    elif kind == 2:  # garbage with a valid head, mostly arrays
         body = bytes([rng.choice([0x90, 0x91, 0x93, 0xDC, 0xDD, 0xDE, 0xC4, 0xD9])]) + rng.randbytes(rng.randrange(40))
     else:
         data = bytearray(encode(random_frame(rng)) + encode(random_frame(rng)))
@@ -148,12 +148,12 @@ def mass(inputs: int) -> None:
         nothing_but_codec_errors(random_garbage(rng), cuts)
 
 
-def test_mass() -> None:
+def test_random_inputs() -> None:
     mass(SHORT_MASS)
 
 
 @pytest.mark.stress
-def test_mass_long() -> None:
+def test_random_inputs_long() -> None:
     mass(LONG_MASS)
 
 
@@ -165,30 +165,30 @@ def nest(depth: int) -> Any:
 
 
 @pytest.mark.parametrize("leaf", [(), (b"the long way",)])
-def test_depth(leaf: tuple[Any, ...]) -> None:
+def test_nesting_deeper_than_the_limit_is_refused(leaf: tuple[Any, ...]) -> None:
     deepest = (*leaf, nest(DEPTH - 1))
     assert Decoder().feed(encode(deepest)) == [deepest]
     too_deep = (*leaf, nest(DEPTH))
-    with pytest.raises(CodecError, match="within each other"):
+    with pytest.raises(CodecError, match="nested more than"):
         encode(too_deep)
     body = msgspec.msgpack.encode(too_deep)
-    with pytest.raises(CodecError, match="within each other"):
+    with pytest.raises(CodecError, match="nested more than"):
         Decoder().feed(HEAD.pack(len(body) + 1, VERSION) + body)
 
 
-def test_a_list_is_taken_for_a_tuple() -> None:
+def test_a_list_decodes_as_a_tuple() -> None:
     assert Decoder().feed(encode(([1, [b"x"]], "y"))) == [((1, (b"x",)), "y")]
 
 
 @pytest.mark.parametrize(
     "value", [None, 1.5, {"a": 1}, {1}, Decoder, 1 << 64, -(1 << 63) - 1, "\ud800", bytearray(b"x")], ids=repr
 )
-def test_what_is_not_plain_is_not_sent(value: object) -> None:
+def test_values_that_are_not_plain_cannot_be_encoded(value: object) -> None:
     with pytest.raises(CodecError):
         encode((1, (value,)))
 
 
-def test_something_that_contains_itself_is_not_sent() -> None:
+def test_a_recursive_value_cannot_be_encoded() -> None:
     endless: list[Any] = []
     endless.append(endless)
     with pytest.raises(CodecError):
@@ -201,7 +201,7 @@ def test_a_frame_must_be_a_tuple() -> None:
             encode(frame)  # type: ignore[arg-type]
 
 
-def test_limit() -> None:
+def test_frames_over_the_size_limit_are_refused() -> None:
     longest = ("x" * (LIMIT - 7),)  # version 1, array 1, head of the string 5
     data = encode(longest)
     assert Decoder().feed(data) == [longest]
@@ -211,25 +211,25 @@ def test_limit() -> None:
         Decoder(100).feed(encode(("x" * 100,)))
 
 
-def test_a_length_that_is_too_large_is_refused_before_anything_is_kept() -> None:
+def test_an_excessive_length_is_refused_before_buffering() -> None:
     decoder = Decoder()
     with pytest.raises(CodecError, match="at most"):
         decoder.feed(HEAD.pack(LIMIT + 1, VERSION))
 
 
-def test_an_array_that_claims_to_be_huge_costs_nothing() -> None:
+def test_an_array_with_a_huge_declared_size_allocates_nothing() -> None:
     body = b"\xdd\xff\xff\xff\xff\x01"
     with pytest.raises(CodecError, match="truncated"):
         Decoder().feed(HEAD.pack(len(body) + 1, VERSION) + body)
 
 
-def test_byte_by_byte() -> None:
+def test_decoding_byte_by_byte() -> None:
     frame = ("x" * 1000, (1, 2))
     decoder = Decoder()
     data = encode(frame) * 2
     assert [got for at in range(len(data)) for got in decoder.feed(data[at : at + 1])] == [frame, frame]
 
 
-def test_another_version() -> None:
+def test_another_frame_version_is_refused() -> None:
     with pytest.raises(CodecError, match="version 2"):
         Decoder().feed(HEAD.pack(2, 2) + b"\x90")

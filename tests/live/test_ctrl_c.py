@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of acquire and release: whoever survives it leaves no gate stuck."""
+"""Ctrl-C in the middle of acquire and release: a process that carries on leaves no gate blocked."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from fairgate.net.pipe import Pipe
 from tests.live.gates import SOON, all_are_free_now
 
 
-def test_a_signal_at_any_moment_leaves_no_lock_taken() -> None:
-    """Of a connection, that is; where the plain files run it may be heard after any call."""
+def test_a_signal_at_any_moment_leaves_no_lock_held() -> None:
+    """The lock of a connection. In plain Python the signal may be handled after any call."""
 
     async def main() -> None:
         pipe = Pipe(None, 100)
@@ -31,7 +31,7 @@ def test_a_signal_at_any_moment_leaves_no_lock_taken() -> None:
             try:
                 signal.setitimer(signal.ITIMER_REAL, 0.0005)
                 while True:
-                    pipe.write_now(b"")  # nobody is there: so this is the lock and nothing else
+                    pipe.write_now(b"")  # not connected, so this only takes the lock
             except KeyboardInterrupt:
                 assert not pipe.writing.locked()
 
@@ -86,9 +86,9 @@ def test_ctrl_c_again_and_again(host: None, seconds: float) -> None:
 
 
 class Interrupt:
-    """Ctrl-C at one of the places where Python hears it: where a function begins, the first, the second and so on."""
+    """Raises Ctrl-C at the start of the n-th function called, one of the places where Python handles signals."""
 
-    FILES = ("sync.py", "engine.py", "gate.py")  # in the others it cannot come while they are compiled
+    FILES = ("sync.py", "engine.py", "gate.py")  # when compiled, the others cannot be interrupted
 
     def __init__(self, at: int) -> None:
         self.left = at
@@ -108,7 +108,7 @@ class Interrupt:
 
 
 def visit(gate: sync.Semaphore, at: int, lease: float | None) -> bool:
-    """False: it was over before."""
+    """False if the visit ended before the interrupt."""
     permit = None
     try:
         with Interrupt(at):
@@ -117,13 +117,13 @@ def visit(gate: sync.Semaphore, at: int, lease: float | None) -> bool:
             permit.release()
     except KeyboardInterrupt:
         if permit is not None:
-            permit.release()  # it may not have begun
+            permit.release()  # the first call may not have started
         return True
     return False
 
 
-@pytest.mark.parametrize("lease", [None, SOON])  # with one, nobody comes in by a seat that was kept
-def test_ctrl_c_wherever_a_function_begins(host: None, lease: float | None) -> None:
+@pytest.mark.parametrize("lease", [None, SOON])  # a lease disables retaking
+def test_ctrl_c_at_the_start_of_every_function(host: None, lease: float | None) -> None:
     with sync.join() as one, sync.join() as two:
         here, there = one.lock("gate"), two.lock("gate")
         at = 0
@@ -132,17 +132,17 @@ def test_ctrl_c_wherever_a_function_begins(host: None, lease: float | None) -> N
             there.hold(SOON).release()
             while (
                 here.gate.kept is None or here.gate.retakes != RETAKES - 1
-            ):  # so that the next one reads what has come
+            ):  # so that the next entry reads what has arrived
                 here.hold(SOON).release()
             interrupted = visit(here, at, lease)
             assert here.people() == []
             if not interrupted:
                 break
         all_are_free_now(here, there)
-    assert at > 4  # more where the plain files run
+    assert at > 4  # more in plain Python
 
 
-def test_ctrl_c_while_one_waits(host: None) -> None:
+def test_ctrl_c_while_waiting(host: None) -> None:
     with sync.join() as one, sync.join() as two:
         gate = one.lock("gate")
         with two.lock("gate").hold(SOON):

@@ -1,4 +1,4 @@
-"""`fairgate demo`: what it counts, that it ends, and that nothing is left of it."""
+"""`fairgate demo`: its counts, its end, and that it leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fairgate.net.occupancy import Held, is_populated
 from fairgate.sim.run import kind_of_build
 from tests.live.commands import SOON, line, start, until
 
-# The same with less time to play.
+# The same with a shorter duration.
 SHORT = """
 import sys
 from fairgate.cli import app
@@ -32,7 +32,7 @@ sys.exit(app.run(["demo"]))
         ([], 0),
         ([(1.0, 2.0), (3.0, 4.0)], 1),
         ([(1.0, 4.0), (2.0, 3.0), (3.5, 5.0)], 2),
-        ([(1.0, 2.0), (2.0, 3.0)], 2),  # one comes as the other leaves: that is not to be flattered
+        ([(1.0, 2.0), (2.0, 3.0)], 2),  # one enters as the other leaves: count both
         ([(1.0, 5.0), (2.0, 5.0), (3.0, 5.0), (4.0, 6.0)], 4),
     ],
 )
@@ -40,7 +40,7 @@ def test_most_inside_is_counted_from_the_stays(stays: list[tuple[float, float]],
     assert most_at_once(stays) == most
 
 
-def test_what_processes_tell_is_made_into_entries() -> None:
+def test_reports_of_the_processes_become_entries() -> None:
     one, two = DemoPeer(1, 0, 0), DemoPeer(2, 0, 0)
     for peer, shift in ((one, 0.0), (two, 0.5)):
         peer.told(THINKS, 1.0 + shift)
@@ -55,12 +55,12 @@ def test_what_processes_tell_is_made_into_entries() -> None:
 
 @pytest.fixture
 def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where its directory will be."""
+    """The directory in which it creates its own."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     return tmp_path
 
 
-def test_it_ends_by_itself_and_leaves_nothing(left: Path) -> None:
+def test_it_ends_by_itself_and_cleans_up(left: Path) -> None:
     process = start(command=[sys.executable, "-c", SHORT], start_new_session=True)
     out, err = process.communicate(timeout=SOON)
     assert (process.returncode, err) == (0, b"")
@@ -73,12 +73,12 @@ def test_it_ends_by_itself_and_leaves_nothing(left: Path) -> None:
 
 
 @pytest.mark.parametrize(("when", "told"), [("8 processes", b""), (" s  inside", b"until it was interrupted")])
-def test_ctrl_c_ends_it_with_what_was_counted(left: Path, when: str, told: bytes) -> None:
-    """If anything was: before that there is nothing to tell."""
+def test_ctrl_c_ends_it_with_a_summary(left: Path, when: str, told: bytes) -> None:
+    """If nothing was counted yet, there is no summary."""
     process = start("demo", start_new_session=True)
     while when not in line(process):
         pass
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to all of them
+    os.killpg(process.pid, signal.SIGINT)  # to the whole group, as a terminal does
     out, err = process.communicate(timeout=SOON)
     assert (process.returncode, err) == (130, b"")
     assert told in out
@@ -106,7 +106,7 @@ def test_a_terminal_gets_a_table(left: Path) -> None:
         try:
             if select.select([terminal], [], [], 0.01)[0]:
                 seen += os.read(terminal, 4096)
-        except OSError:  # nobody has the other end any more
+        except OSError:  # the other end is closed
             return True
         return False
 
@@ -118,5 +118,5 @@ def test_a_terminal_gets_a_table(left: Path) -> None:
 
 
 def is_empty(group: int) -> bool:
-    """Of processes that live; the dead may wait for process 1."""
+    """Whether the group has no living process; zombies may wait for process 1."""
     return not is_populated(Held("", 0, 0, group=group))

@@ -1,4 +1,4 @@
-"""The examples, each as a real process: that they run, say what they should, and would notice if it were not so."""
+"""The examples, run as real processes: they print what they should, and would notice a failure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 from examples import downloads
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-SOON = 60  # seconds: an example that takes as long has failed
+SOON = 60  # seconds: an example that takes this long has failed
 
 
 @pytest.fixture(autouse=True)
@@ -29,20 +29,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(name: str, *words: str) -> str:
-    """What it printed."""
+    """The output of an example."""
     command = [sys.executable, str(EXAMPLES / name), *words]
     pipe = subprocess.PIPE
     process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
     try:
         said, complaints = process.communicate(timeout=SOON)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)  # and all that it started
+        os.killpg(process.pid, signal.SIGKILL)  # and everything that it started
         raise
     assert process.returncode == 0, complaints
     return said
 
 
-def test_all_are_told_of() -> None:
+def test_every_example_is_documented() -> None:
     for page in ("README.md", "docs/recipes.md"):
         text = (EXAMPLES.parent / page).read_text(encoding="utf-8")
         missing = [one.name for one in EXAMPLES.iterdir() if one.suffix and f"examples/{one.name}" not in text]
@@ -58,8 +58,8 @@ def test_no_more_than_k_download_at_once() -> None:
     assert 1 <= int(found[2]) <= downloads.K
 
 
-def test_the_server_sends_away_who_comes_without_a_turn() -> None:
-    """Else the example would prove nothing. Who does not read keeps the server from being done."""
+def test_the_server_rejects_a_client_without_a_permit() -> None:
+    """Otherwise the example would prove nothing. A client that does not read keeps its download open."""
     with downloads.Server() as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         patient = [ask(server.server_address[1]) for _ in range(downloads.K)]
@@ -85,7 +85,7 @@ def test_every_job_has_a_card_to_itself() -> None:
     assert {line.split()[-1] for line in lines} <= {"0", "1"}
 
 
-def test_a_job_notices_that_its_card_is_in_use(tmp_path: Path) -> None:
+def test_a_job_detects_that_its_card_is_in_use(tmp_path: Path) -> None:
     (tmp_path / "card0").touch()
     (tmp_path / "card1").touch()
     with pytest.raises(AssertionError, match="FileExistsError"):
@@ -96,7 +96,7 @@ def test_a_stale_holder_cannot_write() -> None:
     assert run("fenced.py").splitlines() == [
         "slow is inside",
         "quick has written",
-        "slow was refused: its permit is over",
+        "slow was rejected: its permit was lost",
         "the report says: quick was here",
     ]
 

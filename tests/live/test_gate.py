@@ -1,4 +1,4 @@
-"""Live gates of this host: the basics, with several peers in one process."""
+"""Basics of live gates on one host, with several peers in one process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "run"
 
 
-def test_one_peer_has_all_slots() -> None:
+def test_one_peer_can_hold_all_slots() -> None:
     async def main() -> None:
         async with fairgate.join() as peer:
             gate = peer.semaphore("gpu", k=3)
@@ -65,12 +65,12 @@ def test_two_peers_take_turns() -> None:
 def test_another_k_is_refused() -> None:
     with sync.join() as one, sync.join() as two, one.semaphore("gpu", k=3):
         gate = two.semaphore("gpu", k=2)
-        with pytest.raises(fairgate.KMismatch, match="lets 3 in, and you asked for 2"):
+        with pytest.raises(fairgate.KMismatch, match="is open with k=3, not k=2"):
             gate.acquire()
 
 
-def test_a_connection_that_breaks_between_the_living_is_made_good() -> None:
-    """Whatever was on its way is lost; a new view makes it anew."""
+def test_a_broken_connection_between_living_peers_is_repaired() -> None:
+    """Messages in flight are lost; a new view recovers from that."""
     with sync.join() as one, sync.join() as two, sync.join() as three:
         peers = (one, two, three)
         over = threading.Event()
@@ -105,17 +105,17 @@ def drop_one(transport: Transport, chance: float) -> None:
         transport.up[up[int(chance * len(up))]].drop("a test cut it")
 
 
-def test_who_came_later_is_told_of_what_an_earlier_peer_changes() -> None:
+def test_a_later_peer_learns_of_changes_by_an_earlier_one() -> None:
     with sync.join() as early, sync.join() as late:
         with late.lock("report"):
             pass
-        permit = early.lock("report").acquire(timeout=30)  # early has not heard of late before
+        permit = early.lock("report").acquire(timeout=30)  # early has not heard of late yet
         assert permit is not None
         permit.release()
 
 
-def test_fences_that_run_out_are_those_of_another_view() -> None:
-    """Also where nobody is asked for them: coming in again and again."""
+def test_fences_that_run_out_lead_to_a_new_view() -> None:
+    """Also for retaken permits, which need no message."""
     with sync.join() as peer:
         gate = peer.lock("report")
         gate.hold(30).release()
@@ -135,7 +135,7 @@ def test_fences_that_run_out_are_those_of_another_view() -> None:
         assert view < permit.fence >> FENCE_COUNT_BITS <= gate.gate.record.view  # another view may have come since
 
 
-def test_fences_rise_past_entries_that_nobody_else_heard_of() -> None:
+def test_fences_rise_across_retaken_permits() -> None:
     with sync.join() as one, sync.join() as two:
         here, there = one.lock("report"), two.lock("report")
         for _ in range(3):
@@ -146,23 +146,23 @@ def test_fences_rise_past_entries_that_nobody_else_heard_of() -> None:
             assert fences == sorted(set(fences))
 
 
-def test_a_lease_that_is_over_is_over_before_anybody_has_said_so() -> None:
+def test_a_permit_is_invalid_at_its_deadline_before_the_loss_is_reported() -> None:
     with sync.join() as peer:
         gate = peer.lock("report")
         gate.hold(30).release()
-        with busy(peer):  # who would say so
+        with busy(peer):  # its loop would report the loss
             permit = gate.hold(30, lease=0.02)
             end = time.monotonic() + 30
             while permit.valid:
                 assert time.monotonic() < end
             assert not permit.lost
-            with pytest.raises(PermitLost, match="is over"):
+            with pytest.raises(PermitLost, match="lease has expired"):
                 permit.check()
 
 
 @pytest.mark.parametrize("protocol", live_protocols())
-def test_entering_alone_changes_no_view(protocol: str) -> None:
-    """Not where there are no fences, either: nothing that is not there runs out."""
+def test_entering_alone_makes_no_new_view(protocol: str) -> None:
+    """Not even for protocols without fences, which cannot run out."""
     with sync.join() as one, sync.join() as two:
         first, second = one.lock("report", protocol), two.lock("report", protocol)
         first.hold(30).release()
@@ -171,5 +171,5 @@ def test_entering_alone_changes_no_view(protocol: str) -> None:
         for _ in range(5):
             first.hold(30).release()
             second.hold(30).release()
-        second.holders()  # asks the roster: whatever was changed is known then
+        second.holders()  # reads the roster, so that any change is known afterwards
         assert first.statistics().views == views

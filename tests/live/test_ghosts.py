@@ -1,4 +1,4 @@
-"""Processes that are inside by a peer that is dead: their slot is theirs, whoever else comes and goes."""
+"""Processes whose peer is dead keep their slot, whichever other peers come and go."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def inside() -> Iterator[list[int]]:
-    """Processes that are inside by a peer that was killed."""
+    """Processes inside a gate whose peer was killed."""
     pids: list[int] = []
     yield pids
     for pid in pids:
@@ -69,12 +69,12 @@ def test_a_ghost_outlives_its_warden(inside: list[int], end: str) -> None:
         all_are_free_now(gate)
 
 
-def test_a_ghost_outlives_everybody(inside: list[int]) -> None:
+def test_a_ghost_outlives_all_peers(inside: list[int]) -> None:
     with sync.join() as peer:
         peer.semaphore("gpu", 1).hold(SOON).release()
         let_in(inside)
         assert peer.semaphore("gpu", 1).acquire(timeout=0.2) is None
-    with sync.join() as peer:  # the first again
+    with sync.join() as peer:  # the first peer again
         gate = peer.semaphore("gpu", 1)
         assert gate.acquire(timeout=0.3) is None
         os.kill(inside.pop(), signal.SIGKILL)

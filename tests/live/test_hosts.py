@@ -1,4 +1,4 @@
-"""Gates between hosts, with several peers in one process on loopback: joining, the roster, broken connections."""
+"""Clusters, with several peers in one process on loopback: joining, the roster, broken connections."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ def address(peer: sync.Peer) -> str:
 
 
 def test_three_hosts_share_a_gate(keeper: sync.Peer) -> None:
-    with sync.join(address(keeper)) as one, sync.join(address(one)) as two:  # the second asks one who is not the keeper
+    with (
+        sync.join(address(keeper)) as one,
+        sync.join(address(one)) as two,
+    ):  # the second joins through a peer that is not the keeper
         gates = [peer.semaphore("gpu", k=2) for peer in (keeper, one, two)]
         fences: dict[int | None, list[int]] = {}
         for _ in range(10):
@@ -62,11 +65,11 @@ def test_three_hosts_share_a_gate(keeper: sync.Peer) -> None:
         assert gates[0].statistics().guarantee == "none"
 
 
-def test_who_leaves_takes_nothing_along(keeper: sync.Peer) -> None:
+def test_a_leaving_peer_leaves_its_token_behind(keeper: sync.Peer) -> None:
     gate = keeper.lock("report")
     for _ in range(3):
         with sync.join(address(keeper)) as other, other.lock("report"):
-            pass  # the token is there now
+            pass  # now the token is there
         with gate:
             pass
 
@@ -75,23 +78,23 @@ def test_the_keeper_refuses_another_k(keeper: sync.Peer) -> None:
     with (
         sync.join(address(keeper)) as other,
         keeper.semaphore("gpu", k=3),
-        pytest.raises(KMismatch, match="lets 3 in, and you asked for 2"),
+        pytest.raises(KMismatch, match="is open with k=3, not k=2"),
     ):
         other.semaphore("gpu", k=2).acquire()
 
 
-def test_without_its_keeper_nobody_can_come(keeper: sync.Peer) -> None:
+def test_without_its_keeper_a_cluster_cannot_be_joined(keeper: sync.Peer) -> None:
     with sync.join(address(keeper)) as other:
         with other.lock("old") as permit:
             keeper.close()
             assert permit.valid
-        with pytest.raises(BadInput, match="nobody can come or go"):
+        with pytest.raises(BadInput, match="no longer join or leave"):
             other.lock("new").acquire(timeout=30)
-        with other.lock("old"):  # its own seat is there
+        with other.lock("old"):  # it already has a seat
             pass
 
 
-def test_a_seed_that_does_not_answer_is_given_up() -> None:
+def test_joining_an_unreachable_seed_times_out() -> None:
     nobody = f"{HERE}:{free_port()}"
     with pytest.raises(BadInput, match=f"could not join within 0.2 s: {nobody}: connection refused"):
         sync.join(nobody, join_timeout=0.2)
@@ -100,26 +103,26 @@ def test_a_seed_that_does_not_answer_is_given_up() -> None:
 @pytest.mark.parametrize(
     ("seeds", "network", "words"),
     [
-        ((), {"cluster": "x"}, "must say where to listen"),
+        ((), {"cluster": "x"}, "needs an address to listen on"),
         (("nowhere",), {}, "cannot read the address nowhere"),
-        (("unix:/x",), {}, "between hosts an address is host:port"),
-        ((), {"listen": "0.0.0.0:0", "insecure": True}, "say --advertise"),
-        ((), {"listen": "0.0.0.0:0", "advertise": "10.0.0.5:7400"}, "make keys with"),
+        (("unix:/x",), {}, "peers of a cluster need addresses of the form host:port"),
+        ((), {"listen": "0.0.0.0:0", "insecure": True}, "address to advertise"),
+        ((), {"listen": "0.0.0.0:0", "advertise": "10.0.0.5:7400"}, "create keys"),
     ],
 )
-def test_bad_input_is_one_line(seeds: tuple[str, ...], network: dict[str, object], words: str) -> None:
+def test_bad_input_is_reported_in_one_line(seeds: tuple[str, ...], network: dict[str, object], words: str) -> None:
     with pytest.raises(BadInput, match=words) as wrong:
         sync.join(*seeds, **network)
     assert "\n" not in str(wrong.value)
 
 
-def test_a_port_in_use_is_one_line(keeper: sync.Peer) -> None:
+def test_a_port_in_use_is_reported(keeper: sync.Peer) -> None:
     with pytest.raises(BadInput, match="cannot listen on"):
         sync.join(listen=address(keeper))
 
 
 def test_another_cluster_is_refused(keeper: sync.Peer) -> None:
-    with pytest.raises(BadInput, match="another cluster"):
+    with pytest.raises(BadInput, match="names of the clusters differ"):
         sync.join(address(keeper), cluster="other", join_timeout=0.3)
 
 
@@ -138,7 +141,7 @@ def test_with_tls(tmp_path: Path) -> None:
 
 
 class Cutter:
-    """Stands before a peer's port and cuts connections, every few frames."""
+    """A proxy in front of a peer's port that cuts connections every few frames."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -166,7 +169,7 @@ class Cutter:
         writer.transport.abort()
 
     async def pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """A piece that is read and not passed on is lost, as frames are when a connection breaks."""
+        """Data that was read but not passed on is lost, as when a connection breaks."""
         for _ in range(self.random.randint(5, 40)):
             data = await reader.read(65536)
             if not data:
@@ -176,13 +179,13 @@ class Cutter:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_connections_that_break_lose_nothing(seed: int) -> None:
+def test_broken_connections_lose_nothing(seed: int) -> None:
     cutter = Cutter(seed)
     cutter.target = free_port()
     door, nowhere = f"{HERE}:{cutter.port}", f"{HERE}:{free_port()}"
     with (
         sync.join(listen=f"{HERE}:{cutter.target}", advertise=door) as keeper,
-        sync.join(door, advertise=nowhere) as other,  # so that there is no way round the cutter
+        sync.join(door, advertise=nowhere) as other,  # so that nobody can bypass the cutter
     ):
         gates = [keeper.lock("report"), other.lock("report")]
         for _ in range(30):
@@ -192,8 +195,8 @@ def test_connections_that_break_lose_nothing(seed: int) -> None:
     assert cutter.cuts > 2
 
 
-def test_who_gives_up_joining_takes_it_back() -> None:
-    """It may have been let in, and the answer come too late; else it would stay in the roster for ever."""
+def test_a_failed_join_is_withdrawn() -> None:
+    """The keeper may have accepted it too late; without the withdrawal it would stay in the roster forever."""
 
     async def main() -> None:
         seed = peers.Peer(1, "fairgate")
@@ -209,7 +212,7 @@ def test_who_gives_up_joining_takes_it_back() -> None:
     peers.run(main())
 
 
-def test_who_does_not_keep_the_roster_changes_nothing(keeper: sync.Peer) -> None:
+def test_a_peer_that_is_not_the_keeper_refuses_changes(keeper: sync.Peer) -> None:
     async def main() -> None:
         stranger = peers.Peer(77, "fairgate")
         stranger.transport.dial(parse_address(address(other)))
@@ -226,7 +229,7 @@ def test_who_does_not_keep_the_roster_changes_nothing(keeper: sync.Peer) -> None
             assert len(keeper.lock("report").holders()) == 1
 
 
-def test_times_of_another_host_are_told_on_our_clock() -> None:
+def test_times_of_another_host_are_converted_to_our_clock() -> None:
     hour = 3_600_000_000_000
     now = clock()
     waits = Person(1, 1, 1, "other", False, now - 5 + hour, NIL, NIL, NO_DEADLINE, "")
@@ -235,10 +238,10 @@ def test_times_of_another_host_are_told_on_our_clock() -> None:
     assert here.deadline == NO_DEADLINE
     inside = msgspec.structs.replace(waits, inside=True, deadline=now + 7 + hour)
     assert 0 <= on_our_clock(inside, now + hour).deadline - (now + 7) < hour
-    assert on_our_clock(waits, clock()) == waits  # of our own host: not even by the time that the answer took
+    assert on_our_clock(waits, clock()) == waits  # times of our own host are not changed at all
 
 
-def test_a_task_that_is_cancelled_does_not_go_on_joining() -> None:
+def test_cancelling_the_task_stops_the_join() -> None:
     async def main() -> None:
         seed = peers.Peer(1, "fairgate")
         where = seed.transport.listen(TcpAddress(HERE, 0))

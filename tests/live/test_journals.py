@@ -1,4 +1,4 @@
-"""Journals of live peers: `fairgate replay` reads them, and every step comes out the same."""
+"""Journals of live peers: `fairgate replay` reproduces every step."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def test_the_journals_of_two_peers(tmp_path: Path, protocol: str) -> None:
     assert [entries(replayed(file)) for file in files] == given == [5, 5]
 
 
-def test_a_process_that_joins_again_goes_on_in_the_same_file(tmp_path: Path) -> None:
-    """As a command that was stopped while it waited; what was in the file before this process is gone."""
+def test_a_process_that_joins_again_appends_to_the_same_file(tmp_path: Path) -> None:
+    """Like a command that was stopped while it waited. The process replaces what the file had before."""
     path = tmp_path / "j"
     path.write_text("of another day\n")
     for _ in range(3):
@@ -74,8 +74,8 @@ def test_a_process_that_joins_again_goes_on_in_the_same_file(tmp_path: Path) -> 
     assert entries(replayed(path)) == 1
 
 
-def test_users_that_come_again_are_all_in_it(tmp_path: Path) -> None:
-    """Where there is no journal, the node would not be told of them."""
+def test_with_a_journal_every_entry_is_recorded(tmp_path: Path) -> None:
+    """Without a journal, retaken permits would not reach the node."""
     with sync.join(journal=str(tmp_path / "j")) as peer:
         gate = peer.lock("report")
         for _ in range(10):
@@ -84,7 +84,7 @@ def test_users_that_come_again_are_all_in_it(tmp_path: Path) -> None:
     assert entries(replayed(tmp_path / "j")) == 10
 
 
-def test_who_asks_for_no_journal_has_plain_nodes() -> None:
+def test_without_a_journal_nodes_are_plain() -> None:
     with sync.join() as peer:
         gate = peer.lock("report")
         with gate:
@@ -93,7 +93,7 @@ def test_who_asks_for_no_journal_has_plain_nodes() -> None:
             assert type(node.out) is SeatOutbox
 
 
-def test_fairgate_replay_draws_it_under_short_numbers(tmp_path: Path) -> None:
+def test_replay_draws_nodes_with_short_numbers(tmp_path: Path) -> None:
     with sync.join(journal=str(tmp_path / "j")) as one, sync.join() as two:
         with one.lock("report"):
             pass
@@ -109,7 +109,7 @@ def test_fairgate_replay_draws_it_under_short_numbers(tmp_path: Path) -> None:
     assert re.fullmatch(r"\d+ steps replayed: all came out the same", lines[-1])
 
 
-def test_a_step_that_was_changed_is_found(tmp_path: Path) -> None:
+def test_replay_detects_a_modified_step(tmp_path: Path) -> None:
     with sync.join(journal=str(tmp_path / "j")) as peer, peer.lock("report"):
         pass
     text = (tmp_path / "j").read_text()
@@ -121,7 +121,7 @@ def test_a_step_that_was_changed_is_found(tmp_path: Path) -> None:
 def test_several_gates_need_several_files(tmp_path: Path) -> None:
     with sync.join(journal=str(tmp_path / "j")) as peer:
         peer.lock("report")
-        with pytest.raises(BadInput, match=r"j is the journal of gate report: for several write \{gate\} in its name"):
+        with pytest.raises(BadInput, match=r"j is the journal of gate report: put \{gate\} in the name for several"):
             peer.lock("other")
         assert list(peer.engine.gates) == ["report"]
     with sync.join(journal=str(tmp_path / "{gate}.ndjson")) as peer, peer.lock("a/b"), peer.semaphore("gpu", 2):
@@ -129,19 +129,19 @@ def test_several_gates_need_several_files(tmp_path: Path) -> None:
     assert entries(replayed(tmp_path / "a%2Fb.ndjson")) == entries(replayed(tmp_path / "gpu.ndjson")) == 1
 
 
-def test_a_gate_that_is_opened_again_goes_on_in_the_same_file(tmp_path: Path) -> None:
+def test_a_gate_that_is_opened_again_appends_to_the_same_file(tmp_path: Path) -> None:
     with sync.join(journal=str(tmp_path / "j")) as peer:
         for _ in range(2):
             gate = peer.lock("report")
             with gate:
                 pass
             gate.close()
-        with pytest.raises(BadInput, match="j is a journal of bv95 with k=1: it cannot have another"):
+        with pytest.raises(BadInput, match="j is a journal of bv95 with k=1: use another file"):
             peer.semaphore("report", k=2)
     assert entries(replayed(tmp_path / "j")) == 2
 
 
-def test_a_journal_that_cannot_be_written(tmp_path: Path) -> None:
+def test_an_unwritable_journal_is_reported(tmp_path: Path) -> None:
     for path, why in (
         (str(tmp_path / "none" / "j"), "No such file or directory"),
         ("/dev/full", "No space left on device"),
@@ -151,8 +151,8 @@ def test_a_journal_that_cannot_be_written(tmp_path: Path) -> None:
         assert str(refused.value) == f"cannot write the journal {path}: {why}"
 
 
-def test_a_journal_that_cannot_be_written_any_more(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The gate goes on without it."""
+def test_a_journal_that_becomes_unwritable_is_abandoned(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The gate continues without it."""
     os.mkfifo(tmp_path / "j")
     reader = os.open(tmp_path / "j", os.O_RDONLY | os.O_NONBLOCK)
     with caplog.at_level(logging.ERROR), sync.join(journal=str(tmp_path / "j")) as peer:
@@ -180,20 +180,20 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_all_is_there_when_the_process_is_killed(tmp_path: Path) -> None:
+def test_the_journal_is_complete_when_the_process_is_killed(tmp_path: Path) -> None:
     command = [sys.executable, "-c", KILLED, str(tmp_path / "j")]
     assert subprocess.run(command, timeout=SOON, check=False).returncode == -signal.SIGKILL
     assert entries(replayed(tmp_path / "j")) == 51
 
 
 class Interrupted(Collected):
-    """Ctrl-C comes while the node sends."""
+    """Raises Ctrl-C while the node sends."""
 
     def send(self, dst: int, msg: Message) -> None:
         raise KeyboardInterrupt
 
 
-def test_a_step_that_is_broken_off_leaves_a_state_to_go_on_from(tmp_path: Path) -> None:
+def test_an_interrupted_step_is_followed_by_a_load(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path / "j"), "naimi_trehel", 1)
     node = Recorded(2, Setup((2,)), Interrupted(), NaimiTrehel, journal)
     node.wait_for_view()

@@ -1,4 +1,4 @@
-"""Real processes at one gate, which come and go and are killed all the time. `make stress` does it for longer."""
+"""Many processes at one gate that come, go and are killed. `make stress` runs this for longer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.live.nursery import Plan
 
 K = 3
 PEERS = 12
-CHANGES = 4.0  # a second
+CHANGES = 4.0  # per second
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_come_and_go_for_long(colony: Colony, protocol: str) -> None:
     come_and_go(colony, protocol, 60.0, seed=2)
 
 
-def test_ten_at_once_make_one_gate(colony: Colony) -> None:
+def test_ten_peers_that_start_at_once_share_one_gate(colony: Colony) -> None:
     at = time.monotonic() + 0.3
     pids = [colony.start(Plan(seed=number, at=at)) for number in range(10)]
     until(lambda: {visit.task[0] for visit in colony.visits() if visit.left} == set(pids), colony.state)
@@ -90,7 +90,7 @@ def test_ten_at_once_make_one_gate(colony: Colony) -> None:
     assert colony.gate() is None
 
 
-def test_tasks_of_two_processes_are_as_ten_requests(colony: Colony) -> None:
+def test_tasks_of_two_processes_have_a_request_each(colony: Colony) -> None:
     pids = [colony.start(Plan(seed=number, tasks=5, stay=0.002, think=0.0)) for number in range(2)]
     until(lambda: len(colony.lines()) > 1500, colony.state)
     colony.end()
@@ -98,7 +98,7 @@ def test_tasks_of_two_processes_are_as_ten_requests(colony: Colony) -> None:
     entries = Counter(visit.task for visit in colony.visits() if visit.entered)
     print(f"entries: {sorted(entries.values())}")
     assert len(entries) == 10
-    for pid in pids:  # each has its share, give or take
+    for pid in pids:  # each gets roughly its share
         assert sum(count for task, count in entries.items() if task[0] == pid) > entries.total() / 4
 
 
@@ -110,7 +110,7 @@ def victims(colony: Colony, role: str, rng: random.Random) -> list[int]:
         return rng.sample(colony.pids, 4)
     if role == "warden":
         return [pid for pid in [colony.first()] if pid is not None]
-    visits = {visit.task[0]: visit for visit in colony.visits() if visit.task[0] in colony.pids}  # the last of each
+    visits = {visit.task[0]: visit for visit in colony.visits() if visit.task[0] in colony.pids}  # the latest of each
     inside = role == "holder"
     return [pid for pid, visit in visits.items() if not visit.left and bool(visit.entered) == inside][:1]
 
@@ -125,7 +125,7 @@ def kill_again_and_again(colony: Colony, role: str, rounds: int) -> None:
     for _ in range(rounds):
         until_inside(colony, newest)
         newest = []
-        if role == "leader":  # the warden too; it is killed while the census of a newcomer is under way
+        if role == "leader":  # also the warden; killed during the census for a newcomer
             gate = colony.gate()
             assert gate is not None
             newest = [newcomer()]
@@ -145,7 +145,7 @@ def been_inside(colony: Colony) -> set[int]:
 
 
 def until_inside(colony: Colony, pids: list[int]) -> None:
-    """Each of them, once."""
+    """Waits until each of them has been inside once."""
     until(lambda: been_inside(colony) >= set(pids), colony.state)
 
 
@@ -171,8 +171,8 @@ def test_kill_for_long(colony: Colony, role: str) -> None:
 # Stopping.
 
 
-def test_a_stopped_peer_holds_the_others_up_and_no_longer(colony: Colony) -> None:
-    """SIGSTOP is not death: what the stopped one has stays its own until it goes on, or is killed."""
+def test_a_stopped_peer_blocks_the_others_only_until_it_continues(colony: Colony) -> None:
+    """A stopped process is not dead: it keeps what it has until it continues or is killed."""
     for end in (signal.SIGCONT, signal.SIGKILL):
         pids = [colony.start(Plan(seed=number, k=1, stay=0.001, think=0.001)) for number in range(4)]
         until_inside(colony, pids)
@@ -197,7 +197,7 @@ def test_a_stopped_peer_holds_the_others_up_and_no_longer(colony: Colony) -> Non
 
 @pytest.mark.parametrize("protocol", [name for name in PROTOCOLS if find_protocol(name).about.many])
 def test_tight_loops(colony: Colony, protocol: str) -> None:
-    """Who gets how much, when eight want in all the time: printed; what a protocol promises is asserted."""
+    """Eight peers contend all the time: prints their shares, and asserts what the protocol guarantees."""
     at = time.monotonic() + 0.3
     plans = [Plan(seed=number, protocol=protocol, threads=True, stay=0, think=0, at=at) for number in range(8)]
     pids = [colony.start(plan) for plan in plans]
@@ -214,8 +214,8 @@ def test_tight_loops(colony: Colony, protocol: str) -> None:
     assert min(entries.values()) > 0
 
 
-def test_nobody_gets_twice_as_much_as_another(colony: Colony) -> None:
-    """Eight want in all the time, for ten seconds in which all of them are there."""
+def test_no_peer_enters_twice_as_often_as_another(colony: Colony) -> None:
+    """Eight peers contend all the time, for ten seconds during which all of them are present."""
     pids = [colony.start(Plan(seed=number, threads=True, stay=0, think=0)) for number in range(8)]
     until_inside(colony, pids)
     begin = time.monotonic_ns()
@@ -227,4 +227,4 @@ def test_nobody_gets_twice_as_much_as_another(colony: Colony) -> None:
     by_one = colony.overtakes_by_one(begin)
     print(f"entries {sorted(entries.values())}, overtaken at most {by_one} times by one other")
     assert max(entries.values()) <= 2 * min(entries[pid] for pid in pids)
-    assert by_one <= 4 * RETAKES  # docs/live-internals.md, "Entering again": a request also waits for a core
+    assert by_one <= 4 * RETAKES  # see docs/live-internals.md, "Entering again": a request in flight also waits for a core

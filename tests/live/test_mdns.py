@@ -1,4 +1,4 @@
-"""A cluster found by its name, on the loopback."""
+"""Finding a cluster by its name with mDNS, on the loopback interface."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.live.commands import end_by, run, standing
 HERE = "127.0.0.1"
 GROUP = "224.0.0.251"
 SOON = 30
-LAB, OTHER = f"lab{os.getpid()}", f"other{os.getpid()}"  # the loopback is everybody's on this host
+LAB, OTHER = f"lab{os.getpid()}", f"other{os.getpid()}"  # unique, because all tests on this host share the loopback
 
 
 def can_multicast() -> bool:
-    """Some containers have a loopback that cannot."""
+    """Whether the loopback can multicast; in some containers it cannot."""
     with socket.socket(type=socket.SOCK_DGRAM) as hears, socket.socket(type=socket.SOCK_DGRAM) as says:
         try:
             hears.bind(("", 0))
@@ -55,7 +55,7 @@ def test_a_cluster_is_found_by_its_name_and_joined() -> None:
 
 @multicast
 def test_the_commands_find_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who listens on the loopback speaks mDNS there."""
+    """A peer that listens on the loopback uses mDNS there."""
     monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
     words = ("--mdns", "--cluster", f"cli{LAB}", "--listen", f"{HERE}:0")
     keeper, _ = standing("--create", *words)
@@ -68,25 +68,25 @@ def test_the_commands_find_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @multicast
-def test_nobody_answers_for_a_cluster_that_is_not_there() -> None:
+def test_an_unknown_cluster_is_not_found() -> None:
     with advertise(LAB, f"{HERE}:7400", [HERE]), pytest.raises(BadInput) as refused:
         find("lap", 1, [HERE])
     assert str(refused.value) == "no peer of cluster lap answered by mDNS within 1 s"
 
 
 @multicast
-def test_who_has_left_is_not_found() -> None:
+def test_a_peer_that_left_is_not_found() -> None:
     advertise(LAB, f"{HERE}:7400", [HERE]).close()
     with pytest.raises(BadInput, match=f"no peer of cluster {LAB} answered"):
         find(LAB, 1, [HERE])
 
 
-def test_an_address_of_one_host_is_not_for_others() -> None:
-    with pytest.raises(BadInput, match="is no address for other hosts"):
+def test_a_unix_socket_cannot_be_advertised() -> None:
+    with pytest.raises(BadInput, match="must be of the form host:port"):
         advertise(LAB, "unix:/run/fairgate/1.sock", [HERE])
 
 
-def test_without_the_package_it_is_one_clear_line() -> None:
+def test_the_missing_package_is_named() -> None:
     lines = "import sys; sys.modules['zeroconf'] = None; import fairgate.live.mdns"
     done = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, timeout=SOON, check=False)
     assert done.stderr.splitlines()[-1] == (

@@ -1,4 +1,4 @@
-"""The members file: joining, leaving, dying, gates and their epochs, under races and after accidents."""
+"""The members file: joining, leaving, dying, gates and their epochs, with races and failures."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def me(rule: Access) -> Iterator[Joined]:
 
 @contextmanager
 def joiners(folder: Path, count: int) -> Iterator[dict[int, int]]:
-    """Other processes that have joined: id -> pid."""
+    """Starts processes that join; returns {id: pid}."""
     command = [sys.executable, "-m", "tests.live.joiners", str(folder), str(count)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as started:
         assert started.stdout is not None
@@ -54,14 +54,14 @@ def joiners(folder: Path, count: int) -> Iterator[dict[int, int]]:
 
 
 def kill(pid: int) -> None:
-    """Returns when it is dead, though its parent may not have looked yet."""
+    """Returns when it is dead, though perhaps not reaped yet."""
     pidfd = os.pidfd_open(pid)
     signal.pidfd_send_signal(pidfd, signal.SIGKILL)
     assert select.select([pidfd], [], [], SOON)[0]
     os.close(pidfd)
 
 
-def test_ten_at_once(rule: Access) -> None:
+def test_ten_processes_join_at_once(rule: Access) -> None:
     with joiners(rule.folder, 10) as ids:
         found = read(rule.folder)
         assert len(ids) == 10
@@ -83,7 +83,7 @@ def test_the_record_of_a_peer(rule: Access, me: Joined) -> None:
     assert (rule.folder / FILE).stat().st_mode & 0o777 == 0o600
 
 
-def test_who_was_killed_is_removed_once_with_its_socket(rule: Access) -> None:
+def test_a_killed_peer_is_removed_once_with_its_socket(rule: Access) -> None:
     with joiners(rule.folder, 3) as ids:
         victim, *others = ids
         assert remove_dead(rule)[1] == ()
@@ -105,13 +105,13 @@ def test_a_joiner_removes_the_dead(rule: Access) -> None:
         assert [path.name for path in rule.folder.glob("*.sock")] == [f"{joined.me.id}.sock"]
 
 
-def test_a_number_that_another_process_has_now_is_no_sign_of_life(rule: Access, me: Joined) -> None:
+def test_a_reused_pid_does_not_count_as_alive(rule: Access, me: Joined) -> None:
     earlier = msgspec.structs.replace(me.me, id=5, started=me.me.started - 1)
     module.change(rule, lambda found: msgspec.structs.replace(found, peers=(*found.peers, earlier)))
     assert remove_dead(rule)[1] == (earlier,)
 
 
-def test_to_leave(rule: Access, me: Joined) -> None:
+def test_leaving(rule: Access, me: Joined) -> None:
     other = join(rule)
     after = leave(rule, me.me.id)
     assert [peer.id for peer in after.peers] == [other.me.id]
@@ -120,7 +120,7 @@ def test_to_leave(rule: Access, me: Joined) -> None:
     other.listener.close()
 
 
-def test_a_socket_without_a_peer_is_cleaned_up(rule: Access) -> None:
+def test_a_stale_socket_is_removed(rule: Access) -> None:
     (rule.folder / "123.sock").touch()
     join(rule).listener.close()
     assert not (rule.folder / "123.sock").exists()
@@ -142,17 +142,17 @@ def test_a_gate_is_opened_once(rule: Access, me: Joined) -> None:
     assert abs(gate.view + EPOCH_ZERO - time.time()) < SOON
     version = read(rule.folder).version
     assert sit(rule, "gpu", 3, me.me.id) == gate
-    assert read(rule.folder).version == version  # nothing new, nothing written
+    assert read(rule.folder).version == version  # nothing changed, nothing written
     other = join(rule)
-    with pytest.raises(KMismatch, match="gate gpu lets 3 in, and you asked for 2") as wrong:
+    with pytest.raises(KMismatch, match="gate gpu is open with k=3, not k=2") as wrong:
         sit(rule, "gpu", 2, other.me.id)
     assert (wrong.value.asked, wrong.value.found) == (2, 3)
-    with pytest.raises(BadInput, match="runs fair_k, and you asked for raymond"):
+    with pytest.raises(BadInput, match="runs fair_k, not raymond"):
         sit(rule, "gpu", 3, other.me.id, protocol="raymond")
     other.listener.close()
 
 
-def test_every_change_of_the_seats_is_a_view(rule: Access, me: Joined) -> None:
+def test_every_change_of_seats_makes_a_new_view(rule: Access, me: Joined) -> None:
     one, other = me.me.id, join(rule)
     two = other.me.id
     views = [sit(rule, "gpu", 3, one)]
@@ -172,7 +172,7 @@ def test_every_change_of_the_seats_is_a_view(rule: Access, me: Joined) -> None:
     other.listener.close()
 
 
-def test_the_seats_of_the_dead_go_and_of_their_processes_stay(rule: Access, me: Joined) -> None:
+def test_seats_of_dead_peers_go_and_ghosts_stay(rule: Access, me: Joined) -> None:
     with joiners(rule.folder, 1) as ids:
         (victim,) = ids
         sit(rule, "gpu", 2, victim, 0, 1)
@@ -185,7 +185,7 @@ def test_the_seats_of_the_dead_go_and_of_their_processes_stay(rule: Access, me: 
             SeatRecord(identity(me.me.id, 0), me.me.id),
             ghost := SeatRecord(identity(victim, 1), me.me.id, False, True, 1),
         )
-        leave(rule, me.me.id)  # nobody is left, but the ghost is still inside
+        leave(rule, me.me.id)  # no peer is left, but the ghost is still inside
         assert read(rule.folder).gates[0].seats == (msgspec.structs.replace(ghost, host=NIL),)
         again = join(rule)
         assert sit(rule, "gpu", 2, again.me.id).seats[1:] == (msgspec.structs.replace(ghost, host=again.me.id),)
@@ -196,16 +196,16 @@ def test_the_seats_of_the_dead_go_and_of_their_processes_stay(rule: Access, me: 
 
 def test_bad_gates(rule: Access, me: Joined) -> None:
     for name in ("", "x" * 201, "two\nlines"):
-        with pytest.raises(BadInput, match="cannot call a gate"):
+        with pytest.raises(BadInput, match="is not a valid gate name"):
             sit(rule, name, 1, me.me.id)
-    with pytest.raises(BadInput, match="would let nobody in"):
+    with pytest.raises(BadInput, match="k must be at least 1"):
         sit(rule, "x", 0, me.me.id)
     with pytest.raises(BadInput, match="at most 32768"):
         sit(rule, "x", 40_000, me.me.id)
-    with pytest.raises(BadInput, match="is not a member"):
+    with pytest.raises(BadInput, match="is no longer a member"):
         sit(rule, "x", 1, 4)
     before = read(rule.folder)
-    assert make_change(rule, Renew("x")) == before  # whoever had it is gone
+    assert make_change(rule, Renew("x")) == before  # the gate no longer exists
 
 
 def test_views_rise_whatever_the_clock_does(rule: Access, me: Joined, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,23 +217,23 @@ def test_views_rise_whatever_the_clock_does(rule: Access, me: Joined, monkeypatc
     leave(rule, me.me.id)
     assert read(rule.folder).gates == ()
     again = join(rule)
-    views.append(sit(rule, "a", 5, again.me.id).view)  # nobody was left who could mind another k
+    views.append(sit(rule, "a", 5, again.me.id).view)  # no peer was left, so k may differ
     assert views == sorted(set(views))
     assert views[-1] == read(rule.folder).epoch
     monkeypatch.setattr(module.time, "time", lambda: 2.0**40)
-    with pytest.raises(BadInput, match="used up"):
+    with pytest.raises(BadInput, match="have run out"):
         make_change(rule, Renew("a"))
     again.listener.close()
 
 
-# Accidents.
+# Failures.
 
 
 def move(rule: Access, place: PidNamespace) -> None:
     module.change(rule, lambda found: msgspec.structs.replace(found, place=place))
 
 
-def test_after_a_reboot_everybody_is_dead(rule: Access, me: Joined) -> None:
+def test_after_a_reboot_all_peers_are_dead(rule: Access, me: Joined) -> None:
     place = here()
     move(rule, PidNamespace(place.host, "an earlier boot", place.pids))
     joined = join(rule)
@@ -242,13 +242,13 @@ def test_after_a_reboot_everybody_is_dead(rule: Access, me: Joined) -> None:
     assert joined.members.place == place
 
 
-def test_peers_of_another_host_cannot_be_judged(rule: Access, me: Joined) -> None:
+def test_peers_of_another_host_cannot_be_checked(rule: Access, me: Joined) -> None:
     move(rule, PidNamespace("elsewhere", "its boot", 1))
     with pytest.raises(BadInput, match="in use on the host elsewhere"):
         join(rule)
 
 
-def test_peers_of_another_container_cannot_be_judged_while_they_answer(rule: Access, me: Joined) -> None:
+def test_peers_of_another_container_cannot_be_checked_while_they_answer(rule: Access, me: Joined) -> None:
     place = here()
     move(rule, PidNamespace(place.host, place.boot, place.pids + 1))
     with pytest.raises(BadInput, match="in use in another container"):
@@ -268,7 +268,7 @@ def test_peers_of_another_container_cannot_be_judged_while_they_answer(rule: Acc
         (b'{"schema": 2}', "another version of fairgate"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_one_line(rule: Access, text: bytes, words: str) -> None:
+def test_an_unreadable_file_is_reported_in_one_line(rule: Access, text: bytes, words: str) -> None:
     (rule.folder / FILE).write_bytes(text)
     with pytest.raises(BadInput, match=words) as wrong:
         join(rule)
@@ -276,26 +276,26 @@ def test_a_file_that_cannot_be_read_is_one_line(rule: Access, text: bytes, words
     assert list(rule.folder.glob("*.sock")) == []
 
 
-def test_a_writer_that_was_killed_leaves_the_file_whole(rule: Access, me: Joined) -> None:
+def test_a_killed_writer_leaves_the_file_intact(rule: Access, me: Joined) -> None:
     (rule.folder / f"{FILE}.new").write_bytes(b"half a fi")
     assert leave(rule, me.me.id).peers == ()
     assert sorted(path.name for path in rule.folder.iterdir()) == sorted([FILE, LOCK])
 
 
-def test_a_lock_that_is_never_given_back_is_one_line(rule: Access, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_is_never_released_is_reported(rule: Access, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOCK_SECONDS", 0.05)
     with (rule.folder / LOCK).open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(BadInput, match="is one stopped"):
+        with pytest.raises(BadInput, match="is a peer stopped"):
             join(rule)
     join(rule).listener.close()
 
 
-def test_no_file_is_one_without_members(rule: Access) -> None:
+def test_a_missing_file_means_no_members(rule: Access) -> None:
     assert read(rule.folder) == Members()
 
 
-def test_a_directory_that_is_gone_is_one_line(rule: Access, me: Joined) -> None:
+def test_a_missing_directory_is_reported(rule: Access, me: Joined) -> None:
     for path in rule.folder.iterdir():
         path.unlink()
     rule.folder.rmdir()
@@ -303,7 +303,7 @@ def test_a_directory_that_is_gone_is_one_line(rule: Access, me: Joined) -> None:
         leave(rule, me.me.id)
 
 
-def test_a_shared_directory_is_the_groups(tmp_path: Path) -> None:
+def test_files_in_a_shared_directory_belong_to_its_group(tmp_path: Path) -> None:
     tmp_path.chmod(0o770)
     before = os.umask(0o077)
     try:

@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def scrape(port: int) -> dict[tuple[str, str], float]:
-    """By name and gate."""
+    """The values by name and gate."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SOON)
     connection.request("GET", "/metrics")
     text = connection.getresponse().read().decode()
@@ -33,7 +33,7 @@ def scrape(port: int) -> dict[tuple[str, str], float]:
     return {(sample.name.removeprefix("fairgate_"), sample.labels.get("gate", "")): sample.value for sample in samples}
 
 
-def test_a_scrape_tells_what_the_gates_of_this_peer_do() -> None:
+def test_a_scrape_reports_the_gates_of_this_peer() -> None:
     with sync.join() as one, sync.join() as two, serve(one.engine, 0) as served:
         assert set(scrape(served.port)) == {("peers", "")}
         gpu, report = one.semaphore("gpu", k=2), one.lock("report")
@@ -57,14 +57,14 @@ def test_a_scrape_tells_what_the_gates_of_this_peer_do() -> None:
         assert found["peers", ""] == 2
 
 
-def test_who_waits_is_counted() -> None:
+def test_waiters_are_counted() -> None:
     async def main() -> None:
         async with fairgate.join() as peer:
             gate = peer.lock("report")
             with serve(peer.engine, 0) as served:
                 async with gate:
                     asked = asyncio.create_task(gate.acquire())
-                    await asyncio.sleep(0)  # it asks in its first turn
+                    await asyncio.sleep(0)  # it makes its request in its first turn
                     found = await asyncio.to_thread(scrape, served.port)
                     assert (found["waiting", "report"], found["inside", "report"]) == (1, 1)
                 permit = await asyncio.wait_for(asked, SOON)
@@ -83,7 +83,7 @@ def test_lost_permits_are_counted() -> None:
         assert scrape(served.port)["permits_lost_total", "report"] == 1
 
 
-def test_a_port_that_is_in_use_is_one_clear_line() -> None:
+def test_a_port_in_use_is_reported() -> None:
     with sync.join() as peer, serve(peer.engine, 0) as served:
         with pytest.raises(BadInput, match=f"cannot serve metrics at 127.0.0.1:{served.port}: Address already in use"):
             serve(peer.engine, served.port)
@@ -91,7 +91,7 @@ def test_a_port_that_is_in_use_is_one_clear_line() -> None:
             serve(peer.engine, 70000)
 
 
-def test_without_the_package_it_is_one_clear_line() -> None:
+def test_the_missing_package_is_named() -> None:
     lines = "import sys; sys.modules['prometheus_client'] = None; import fairgate.live.metrics"
     done = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, timeout=SOON, check=False)
     assert done.stderr.splitlines()[-1] == (

@@ -1,4 +1,4 @@
-"""Who waits reads what others say; and whoever else is meant by it hears of it all the same."""
+"""A waiting thread reads from the sockets, and passes on what is for others."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 @contextmanager
 def waiting(gate: sync.Semaphore, outcome: list[object]) -> Iterator[threading.Thread]:
-    """A thread that asks to be let in, and tells what came of it."""
+    """Starts a thread that acquires, and appends its permit or its exception to `outcome`."""
 
     def wait() -> None:
         try:
@@ -67,7 +67,7 @@ def waiting(gate: sync.Semaphore, outcome: list[object]) -> Iterator[threading.T
     assert not thread.is_alive()
 
 
-def test_who_waits_reads(host: Path) -> None:
+def test_a_waiting_thread_reads(host: Path) -> None:
     with sync.join() as one, sync.join() as two:
         permit = one.lock("gate").hold(SOON)
         outcome: list[object] = []
@@ -79,7 +79,7 @@ def test_who_waits_reads(host: Path) -> None:
         assert reader_of(two).user == 0
 
 
-def test_others_are_told_by_who_reads(host: Path) -> None:
+def test_the_reading_thread_wakes_other_waiters(host: Path) -> None:
     with sync.join() as one, sync.join() as two:
         first, second = one.lock("first").hold(SOON), one.lock("second").hold(SOON)
         reads: list[object] = []
@@ -94,31 +94,31 @@ def test_others_are_told_by_who_reads(host: Path) -> None:
         assert isinstance(reads[0], sync.Permit)
 
 
-def test_what_is_for_the_peer_itself_comes_to_it(host: Path) -> None:
-    """Questions of others, while a user's thread reads."""
+def test_frames_for_the_engine_reach_it(host: Path) -> None:
+    """Queries of other peers, while a user's thread reads."""
     with sync.join() as one, sync.join() as two:
         gate = one.lock("gate")
-        two.lock("gate").hold(SOON).release()  # they are connected, and the loop has left the reading to who waits
+        two.lock("gate").hold(SOON).release()  # now they are connected, and waiting threads read
         with gate.hold(SOON) as permit, waiting(two.lock("gate"), []):
             until(lambda: reader_of(two).user != 0)
-            until(lambda: len(gate.waiters()) == 1)  # `two` is asked for them
+            until(lambda: len(gate.waiters()) == 1)  # queries `two`
             permit.release()
 
 
-def test_when_it_leaves_the_loop_reads_again(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loop_reads_again_when_the_thread_stops(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "LOOK_SECONDS", 2 * SOON)
     with sync.join() as one, sync.join() as two:
         gate = one.lock("gate")
         with gate.hold(SOON):
             assert two.lock("gate").acquire(0.05) is None
             begin = time.monotonic()
-            assert gate.waiters() == []  # which `two` is asked for
+            assert gate.waiters() == []  # queries `two`
         with two.lock("gate").hold(SOON):
             assert len(gate.holders()) == 1
         assert time.monotonic() - begin < SOON
 
 
-def test_the_end_of_a_peer_wakes_it(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_the_peer_wakes_the_reading_thread(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "LOOK_SECONDS", 2 * SOON)
     with sync.join() as one, sync.join() as two, one.lock("gate").hold(SOON):
         outcome: list[object] = []
@@ -128,8 +128,8 @@ def test_the_end_of_a_peer_wakes_it(host: Path, monkeypatch: pytest.MonkeyPatch)
         assert isinstance(outcome[0], GateClosed)
 
 
-def test_who_asks_is_heard_after_so_many_entries_of_another(host: Path) -> None:
-    """Though nobody but who enters could read it."""
+def test_a_request_is_heard_after_a_limited_number_of_retakes(host: Path) -> None:
+    """Even if only the entering thread could read it."""
     with sync.join() as one, sync.join() as two:
         here, there = one.lock("gate"), two.lock("gate")
         for gate in (there, here):
@@ -145,9 +145,9 @@ def test_who_asks_is_heard_after_so_many_entries_of_another(host: Path) -> None:
         assert isinstance(outcome[0], sync.Permit)
 
 
-def test_who_was_let_in_is_told_when_all_that_came_was_read(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two tokens in one piece: whoever is told first finds both."""
-    monkeypatch.setattr(reader, "LOOK_SECONDS", 2 * SOON)  # so that nobody is told later, by chance
+def test_waiters_are_woken_after_everything_that_arrived_was_read(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two tokens arrive in one piece: the waiter that is woken first finds both granted."""
+    monkeypatch.setattr(reader, "LOOK_SECONDS", 2 * SOON)  # so that the periodic look does not hide a failure
     with sync.join() as one, sync.join() as two:
         ours, theirs = [[peer.lock(name) for name in ("first", "second")] for peer in (one, two)]
         for gate in theirs:
@@ -169,12 +169,12 @@ def test_who_was_let_in_is_told_when_all_that_came_was_read(host: Path, monkeypa
                 for gate, permit in zip(ours, permits, strict=True):
                     gate.gate.release(permit.ticket)
 
-        one.engine.loop.call_soon_threadsafe(release)  # what is sent there in one step leaves in one write
+        one.engine.loop.call_soon_threadsafe(release)  # everything sent in one step leaves in one write
         until(lambda: len(told) == 2)
         assert told == [[INSIDE, INSIDE]] * 2
 
 
-def test_nothing_stays_open(host: Path) -> None:
+def test_no_file_descriptors_leak(host: Path) -> None:
     with sync.join() as one:
         permit = one.lock("gate").hold(SOON)
         counts = set()
@@ -195,8 +195,10 @@ def test_nothing_stays_open(host: Path) -> None:
 @pytest.mark.parametrize(
     "said", [b"\xff" * 9, encode(("m", 1, 2)), encode(("m", "gate", 1, 2, ())), encode(("nonsense",)), b""]
 )
-def test_nonsense_costs_who_said_it_the_connection(host: Path, caplog: pytest.LogCaptureFixture, said: bytes) -> None:
-    """Whoever reads it, it is nothing to who waits."""
+def test_an_invalid_frame_costs_its_sender_the_connection(
+    host: Path, caplog: pytest.LogCaptureFixture, said: bytes
+) -> None:
+    """Whichever thread reads it, waiters are not affected."""
     with sync.join() as one, sync.join() as two:
         permit = one.lock("gate").hold(SOON)
         outcome: list[object] = []
@@ -207,18 +209,18 @@ def test_nonsense_costs_who_said_it_the_connection(host: Path, caplog: pytest.Lo
             permit.release()
         assert isinstance(outcome[0], sync.Permit)
     warnings = [line for line in lines(caplog.records) if "77" in line]
-    assert len(warnings) == (1 if said else 0), warnings  # on who hangs up in order nothing is said
+    assert len(warnings) == (1 if said else 0), warnings  # a clean disconnect is not logged
 
 
-def test_a_request_for_a_tree_that_there_is_not_costs_the_connection_too(host: Path) -> None:
-    """Compiled protocols do not look whether a place in a list is there, unless they are told to."""
+def test_a_request_with_an_invalid_tree_index_costs_the_connection(host: Path) -> None:
+    """Compiled protocols check list indices only where they are told to."""
     with sync.join() as one, sync.join() as two:
         permit = one.lock("gate").hold(SOON)
         outcome: list[object] = []
         gate = two.lock("gate")
         with waiting(gate, outcome):
             [(seat, node)] = gate.gate.nodes.items()
-            until(lambda: node.epoch > 0)  # before that it is kept for later
+            until(lambda: node.epoch > 0)  # earlier messages would be queued
             said = ("rg.dated", node.epoch, ("bv.request", 10_000_000, 1, 1))
             asyncio.run(be_rude(two, encode(("m", "gate", seat, 1, said))))
             permit.release()
@@ -235,13 +237,13 @@ async def be_rude(peer: sync.Peer, said: bytes) -> None:
         await peers.until(lambda: 77 in peer.engine.transport.up)
         if said:
             stranger.say(said)
-            await stranger.answers()  # until it is closed
+            await stranger.answers()  # until the connection is closed
         await stranger.close()
         await peers.until(lambda: 77 not in peer.engine.transport.up)
 
 
 @pytest.mark.parametrize("fast", [False, True], ids=["asyncio", "uvloop"])
-def test_two_threads_read_and_nothing_comes_twice_or_in_another_order(fast: bool, tmp_path: Path) -> None:
+def test_two_reading_threads_neither_duplicate_nor_reorder(fast: bool, tmp_path: Path) -> None:
     if fast:
         pytest.importorskip("uvloop")
     count = 5_000
@@ -288,13 +290,13 @@ def test_two_threads_read_and_nothing_comes_twice_or_in_another_order(fast: bool
     assert by["user"]
 
 
-def test_while_one_thread_takes_a_piece_the_other_waits(tmp_path: Path) -> None:
+def test_only_one_thread_handles_a_piece_at_a_time(tmp_path: Path) -> None:
     order: list[int] = []
     taking, passed_by = threading.Event(), threading.Event()
 
     def elsewhere(peer: int, frame: Frame) -> bool:
         taking.set()
-        passed_by.wait(0.1)  # time enough for the loop's thread, if nothing kept it
+        passed_by.wait(0.1)  # long enough for the loop's thread, if nothing blocked it
         order.append(frame[0])
         return True
 
@@ -311,7 +313,7 @@ def test_while_one_thread_takes_a_piece_the_other_waits(tmp_path: Path) -> None:
         await peers.until(lambda: bool(found.connections))
         found.shown.hide(found.inner, True)
         user = asyncio.create_task(asyncio.to_thread(found.read, SOON))
-        for number, size in enumerate([100, 4096]):  # the first piece is all of one and a part of the other
+        for number, size in enumerate([100, 4096]):  # the first piece contains one frame and part of the next
             two.transport.send(1, (number, "x" * size))
         await peers.until(taking.is_set)
         found.look()
@@ -328,7 +330,7 @@ from fairgate import sync
 
 with sync.join() as peer:
     outer, inner = peer.lock("outer"), peer.lock("inner")
-    inner.hold(20).release()  # it has its seat, so nothing but a message can let it in
+    inner.hold(20).release()  # it has a seat, so only a message can grant a permit
 
     def on_signal(*_):
         print("waits", flush=True)
@@ -342,8 +344,8 @@ with sync.join() as peer:
 """
 
 
-def test_a_handler_of_signals_may_wait_too(host: Path) -> None:
-    """In the very thread that reads: the loop looks meanwhile."""
+def test_a_signal_handler_may_acquire_too(host: Path) -> None:
+    """Even in the reading thread: the loop reads meanwhile."""
     with sync.join() as peer:
         outer = peer.lock("outer").hold(SOON)
         script = subprocess.Popen([sys.executable, "-c", HANDLER], stdout=subprocess.PIPE, text=True)
@@ -370,14 +372,14 @@ import os, signal
 from fairgate import sync
 
 with sync.join() as peer:
-    signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b"heard\\n"))  # print is not for handlers within handlers
+    signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b"heard\\n"))  # print is not reentrant
     print("ready", flush=True)
     peer.lock("gate").hold(20).release()
 """
 
 
-def test_signals_are_heard_while_a_thread_reads(host: Path) -> None:
-    """Also those that come while it takes frames, in compiled code: it must not go to sleep over them."""
+def test_signals_are_handled_while_a_thread_reads(host: Path) -> None:
+    """Even those that arrive while compiled code handles frames: the thread must not sleep before handling them."""
     with sync.join() as peer:
         gate = peer.lock("gate")
         permit = gate.hold(SOON)
@@ -385,7 +387,7 @@ def test_signals_are_heard_while_a_thread_reads(host: Path) -> None:
 
         def ask() -> None:
             while not over.is_set():
-                gate.waiters()  # it is asked for them, and reads that
+                gate.waiters()  # queries it, which it reads
 
         asking = threading.Thread(target=ask)
         script = subprocess.Popen([sys.executable, "-c", SIGNALLED], stdout=subprocess.PIPE, text=True)

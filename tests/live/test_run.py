@@ -1,4 +1,4 @@
-"""`fairgate run`: who gets in, with which exit code, and what the command sees of it."""
+"""`fairgate run`: mutual exclusion, exit codes, and what the command sees."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "run"
 
 
-# Who gets in.
+# Entering.
 
 
 def test_commands_exclude_each_other_with_no_set_up(tmp_path: Path) -> None:
@@ -33,18 +33,18 @@ def test_commands_exclude_each_other_with_no_set_up(tmp_path: Path) -> None:
         process.communicate()
 
 
-def test_as_many_as_k_are_inside_each_in_a_slot_of_its_own() -> None:
+def test_k_commands_run_at_once_each_in_its_own_slot() -> None:
     first, second = [start("run", "gpu", "-k2", "--", "sh", "-c", "echo $FAIRGATE_SLOT; read x") for _ in range(2)]
     assert sorted([line(first), line(second)]) == ["0", "1"]
     assert run("run", "gpu", "-k2", "-n", "--", "echo", "in").returncode == 1
     third = start("run", "gpu", "-k2", "--", "echo", "in")
     until_waiting("gpu")
-    assert end(first) == 1  # of `read` at the end of the file
+    assert end(first) == 1  # from `read` at end of file
     assert line(third) == "in"
     assert (end(third), end(second)) == (0, 1)
 
 
-def test_who_is_not_let_in_says_so_by_its_exit_code() -> None:
+def test_the_exit_code_says_that_no_permit_was_granted() -> None:
     holder = inside("report")
     for words, code in ((("-n",), 1), (("-n", "-E", "9"), 9), (("-w", "0"), 1), (("-w", "0.05", "-E", "0"), 0)):
         done = run("run", "report", *words, "--", "echo", "in")
@@ -59,12 +59,12 @@ def test_another_k_is_bad_input() -> None:
     done = run("run", "gpu", "-k", "2", "--", "true")
     assert (done.returncode, done.stderr) == (
         2,
-        "fairgate: gate gpu lets 3 in, and you asked for 2: all its peers must say the same k\n",
+        "fairgate: gate gpu is open with k=3, not k=2: all its peers must use the same k\n",
     )
     end(holder)
 
 
-def test_who_is_ended_while_waiting_leaves_the_queue(folder: Path) -> None:
+def test_a_terminated_waiter_leaves_the_queue(folder: Path) -> None:
     holder = inside("report")
     for signum in (signal.SIGTERM, signal.SIGINT):
         waiter = start("run", "report", "--", "echo", "in")
@@ -76,7 +76,7 @@ def test_who_is_ended_while_waiting_leaves_the_queue(folder: Path) -> None:
     assert '"peers": []' in (folder / "members.json").read_text()
 
 
-# How it ends.
+# Exit codes.
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_exit_code(words: list[str], code: int, complaint: str) -> None:
               ["--lease", "1", "--grace", "2"], ["--on-lost", "no"], ["--protocol", "raymond_fd"],
               ["--protocol", "nope"]],
 )  # fmt: skip
-def test_bad_input_is_one_line(words: list[str]) -> None:
+def test_bad_input_is_reported_in_one_line(words: list[str]) -> None:
     done = run("run", "report", *words, "--", "echo", "in")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("fairgate: ")
@@ -124,7 +124,7 @@ def test_open_files_are_passed_on_untouched(tmp_path: Path) -> None:
     assert (tmp_path / "three").read_text() == "more\n"
 
 
-def test_the_environment_tells_of_the_permit() -> None:
+def test_the_environment_describes_the_permit() -> None:
     script = 'echo "$FAIRGATE_GATE $FAIRGATE_SLOT ${FAIRGATE_DEADLINE-none} $FAIRGATE_FENCE"'
     *first, fence = run("run", "my gate", "--", "sh", "-c", script).stdout.split()
     *second, higher = run("run", "my gate", "--lease", "60", "--", "sh", "-c", f"date +%s; {script}").stdout.split()
@@ -164,8 +164,8 @@ for _ in wanted:
     assert end(process) == 0
 
 
-def test_what_was_ignored_stays_ignored() -> None:
-    """As by nohup."""
+def test_ignored_signals_stay_ignored() -> None:
+    """As with nohup."""
     words = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", sys.executable, "-m", "fairgate", "run", "report", "--"]
     process = subprocess.Popen(
         [*words, "sh", "-c", "echo in; read x; kill -HUP $$; echo still; exit 0"],
@@ -178,7 +178,7 @@ def test_what_was_ignored_stays_ignored() -> None:
     assert process.returncode == 0
 
 
-def test_a_waiter_is_told_of_by_its_command() -> None:
+def test_the_note_of_a_waiter_is_its_command() -> None:
     holder = inside("report")
     waiter = start("run", "report", "--", "echo", "a b")
     [found] = until_waiting("report").waiting

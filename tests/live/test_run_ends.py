@@ -1,4 +1,4 @@
-"""`fairgate run`: leases, permits that are broken, and what outlives whom."""
+"""`fairgate run`: leases, revoked permits, and processes that outlive fairgate or their command."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from tests.live.commands import SOON, Watched, end, gate, inside, line, run, start, until, until_waiting
 
-# A command that leaves a process behind. It prints the number of that, and of its own.
+# A command that leaves a process behind. It prints the pid of that process and its own.
 LEAVES = "sleep 1000 > /dev/null 2>&1 & echo $! $$; "
 
 
@@ -26,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def left() -> Iterator[list[Watched]]:
-    """Processes that the test has to end."""
+    """Processes to kill at the end of the test."""
     found: list[Watched] = []
     yield found
     for one in found:
@@ -36,7 +36,7 @@ def left() -> Iterator[list[Watched]]:
 
 
 def leaving(left: list[Watched], *words: str, then: str) -> tuple[subprocess.Popen[bytes], Watched, Watched]:
-    """The process of fairgate, what its command left behind, and the command."""
+    """The fairgate process, the background process of its command, and the command."""
     process = start("run", *words, "--", "sh", "-c", LEAVES + then)
     behind, command = [Watched(int(pid)) for pid in line(process).split()]
     left += [behind, command]
@@ -46,7 +46,7 @@ def leaving(left: list[Watched], *words: str, then: str) -> tuple[subprocess.Pop
 # Killed with -9.
 
 
-def test_what_outlives_a_killed_fairgate_keeps_the_slot(left: list[Watched]) -> None:
+def test_processes_that_outlive_a_killed_fairgate_keep_the_slot(left: list[Watched]) -> None:
     process, behind, command = leaving(left, "report", then="wait")
     process.kill()
     process.communicate()
@@ -64,8 +64,8 @@ def test_what_outlives_a_killed_fairgate_keeps_the_slot(left: list[Watched]) -> 
 CLOSES = "import os, time; os.closerange(3, 1000); time.sleep(1000)"
 
 
-def test_who_closes_its_files_keeps_the_slot_by_its_group(left: list[Watched]) -> None:
-    """As many daemons do: then nothing is left to it of what it inherited."""
+def test_a_process_that_closes_its_files_keeps_the_slot_through_its_group(left: list[Watched]) -> None:
+    """As many daemons do: they close the inherited descriptor too."""
     words = (sys.executable, "-c", f"'{CLOSES}'", "> /dev/null 2>&1 & echo $!; wait")
     process = start("run", "report", "--", "sh", "-c", " ".join(words))
     left.append(behind := Watched(int(line(process))))
@@ -81,7 +81,7 @@ def cmdline(pid: int) -> str:
     return Path(f"/proc/{pid}/cmdline").read_text()
 
 
-def test_the_slot_of_a_killed_fairgate_is_free_when_its_lease_is_over(left: list[Watched]) -> None:
+def test_the_slot_of_a_killed_fairgate_is_free_when_its_lease_expires(left: list[Watched]) -> None:
     script = 'echo "$FAIRGATE_DEADLINE"; wait'
     process, behind, _ = leaving(left, "report", "--lease", "3", then=script)
     deadline = int(line(process))
@@ -94,7 +94,7 @@ def test_the_slot_of_a_killed_fairgate_is_free_when_its_lease_is_over(left: list
     assert end(waiter) == 0
 
 
-def test_a_killed_waiter_is_nothing(folder: Path) -> None:
+def test_a_killed_waiter_leaves_no_trace(folder: Path) -> None:
     holder = inside("report")
     first, second = start("run", "report", "--", "echo", "first"), start("run", "report", "--", "echo", "second")
     until_waiting("report", 2)
@@ -108,7 +108,7 @@ def test_a_killed_waiter_is_nothing(folder: Path) -> None:
 # Background processes.
 
 
-def test_what_a_command_leaves_behind_keeps_the_slot(left: list[Watched]) -> None:
+def test_background_processes_keep_the_slot(left: list[Watched]) -> None:
     process, behind, _ = leaving(left, "report", then="read x; exit 3")
     assert end(process) == 3
     assert run("run", "report", "-n", "--", "echo", "in").returncode == 1
@@ -116,14 +116,14 @@ def test_what_a_command_leaves_behind_keeps_the_slot(left: list[Watched]) -> Non
     assert run("run", "report", "--", "echo", "in").stdout == "in\n"
 
 
-def test_what_a_command_leaves_behind_does_not_count_if_told_so(left: list[Watched]) -> None:
+def test_background_processes_do_not_keep_the_slot_with_dash_o(left: list[Watched]) -> None:
     process, behind, _ = leaving(left, "report", "-o", then="read x; exit 3")
     assert end(process) == 3
     assert run("run", "report", "-n", "--", "echo", "in").stdout == "in\n"
     assert not behind.has_ended(0)
 
 
-def test_with_a_lease_what_is_left_behind_is_ended(left: list[Watched]) -> None:
+def test_a_lease_ends_background_processes(left: list[Watched]) -> None:
     process, behind, _ = leaving(left, "report", "--lease", "1", then="read x; exit 3")
     assert end(process) == 3
     assert behind.has_ended()
@@ -147,7 +147,7 @@ def test_a_lease_ends_the_command(script: str, code: int) -> None:
     assert time.monotonic() - started >= 0.5
 
 
-def test_nobody_of_the_group_is_left_when_the_lease_is_over(left: list[Watched]) -> None:
+def test_no_process_of_the_group_is_left_when_the_lease_expires(left: list[Watched]) -> None:
     process, behind, _ = leaving(left, "report", "--lease", "1", then="trap '' TERM; wait; wait; sleep 1000")
     waiter = start("run", "report", "--", "echo", "in")
     assert line(waiter) == "in"
@@ -157,7 +157,7 @@ def test_nobody_of_the_group_is_left_when_the_lease_is_over(left: list[Watched])
     process.communicate()
 
 
-def test_who_ignores_the_end_of_its_lease_is_outside() -> None:
+def test_with_on_lost_ignore_the_command_outlives_its_lease() -> None:
     words = ("--lease", "0.3", "--on-lost", "ignore", "--", "sh", "-c", "echo in; read x; exit 4")
     holder = start("run", "report", *words)
     assert line(holder) == "in"
@@ -165,6 +165,6 @@ def test_who_ignores_the_end_of_its_lease_is_outside() -> None:
     _, err = holder.communicate(b"\n", timeout=SOON)
     assert (holder.returncode, err.decode()) == (
         4,
-        "fairgate: gate report: the permit of slot 0 is lost: its lease is over\n",
+        "fairgate: gate report: the permit for slot 0 was lost: its lease has expired\n",
     )
     assert gate("report") is None

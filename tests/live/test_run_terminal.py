@@ -1,4 +1,4 @@
-"""`fairgate run` at a terminal: a real one, with a shell that has jobs."""
+"""`fairgate run` in a real terminal, with a shell that has job control."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Shell:
-    """bash in a terminal of its own. Marks are written so that the echo of what was typed is not taken for output."""
+    """bash in its own terminal. Marks are quoted when typed, so that their echo is not mistaken for output."""
 
     def __init__(self) -> None:
         self.pid, self.file = pty.fork()
@@ -41,7 +41,7 @@ class Shell:
         os.write(self.file, text.encode() if isinstance(text, str) else text)
 
     def until(self, mark: str) -> str:
-        """Everything up to this; what comes later is for the next time."""
+        """The output up to this text; what follows is kept for the next call."""
         deadline = time.monotonic() + SOON
         while mark.encode() not in self.seen:
             ready, _, _ = select.select([self.file], [], [], deadline - time.monotonic())
@@ -51,12 +51,12 @@ class Shell:
         return before.decode()
 
     def number(self, mark: str) -> int:
-        """That follows this mark on its line."""
+        """The number that follows this mark on its line."""
         self.until(mark)
         return int(self.until("\n"))
 
     def close(self) -> None:
-        """The terminal is gone, as when its window is closed."""
+        """Closes the terminal, as when its window is closed."""
         if self.open:
             self.open = False
             os.close(self.file)
@@ -68,7 +68,7 @@ def shell() -> Iterator[Shell]:
     watched = Watched(shell.pid)
     yield shell
     shell.close()
-    assert watched.has_ended()  # and its jobs were told so
+    assert watched.has_ended()  # and its jobs got SIGHUP
     watched.close()
     os.waitpid(shell.pid, 0)
 
@@ -80,7 +80,7 @@ def test_the_command_has_the_terminal_and_ctrl_c(shell: Shell) -> None:
     shell.type("something\n")
     shell.until("got something")
     shell.type("more\n")
-    shell.until("more")  # now it is cat that has the terminal
+    shell.until("more")  # now cat has the terminal
     shell.type(CTRL_C)
     assert shell.number("code=") == 128 + signal.SIGINT
     shell.type("echo ag''ain\n")  # the shell has its terminal back
@@ -99,8 +99,8 @@ def test_ctrl_c_ends_a_waiter(shell: Shell) -> None:
     assert shell.number("code=") == 128 + signal.SIGTERM
 
 
-def test_ctrl_z_stops_it_and_the_others_go_on(shell: Shell) -> None:
-    """Its slot stays taken, the other one is given as before; fg continues it where it was."""
+def test_ctrl_z_stops_the_command_and_the_gate_goes_on(shell: Shell) -> None:
+    """Its slot stays taken while the other one is granted as before; fg continues it."""
     shell.type(f"{FAIRGATE} run gpu -k 2 -- sh -c 'echo pid=$$; read line; echo got $line; exit 6'; echo code=$?\n")
     shell.number("pid=")
     shell.type(CTRL_Z)
@@ -112,15 +112,15 @@ def test_ctrl_z_stops_it_and_the_others_go_on(shell: Shell) -> None:
     assert run("run", "gpu", "-k", "2", "--", "echo", "in").stdout == "in\n"
     assert run("run", "gpu", "-k", "2", "--", *FAIRGATE.split(), "run", "gpu", "-k", "2", "-n", "--", "true").returncode
     shell.type("fg; echo code=$?\n")
-    shell.until("fairgate run gpu")  # bash tells what it continues
+    shell.until("fairgate run gpu")  # bash prints the command that it continues
     shell.type("something\n")
     shell.until("got something")
     assert shell.number("code=") == 6
-    assert run("run", "gpu", "-k", "1", "--", "echo", "in").stdout == "in\n"  # the gate is closed, so k may be another
+    assert run("run", "gpu", "-k", "1", "--", "echo", "in").stdout == "in\n"  # the gate is closed, so k may differ
 
 
 def test_ctrl_z_between_hosts_keeps_the_slot(shell: Shell) -> None:
-    """Nobody else could keep it, so the peer is stopped as it is; that others may have to wait for it is told."""
+    """Nobody else could keep the slot, so the peer itself stops, with a warning that others may have to wait."""
     keeper, seed = standing("--create", "--listen", "127.0.0.1:0")
     shell.type(
         f"{FAIRGATE} run report --join {seed} -- sh -c 'echo pid=$$; read line; echo got $line; exit 6'; echo code=$?\n"
@@ -155,7 +155,7 @@ def test_ctrl_z_while_waiting_leaves_the_queue(shell: Shell) -> None:
     assert shell.number("code=") == 0
 
 
-def test_in_a_pipeline_it_gets_the_terminal_when_it_wants_it(shell: Shell) -> None:
+def test_in_a_pipeline_it_gets_the_terminal_on_demand(shell: Shell) -> None:
     shell.type(f"{FAIRGATE} run report -- sh -c 'read line < /dev/tty; echo got $line' | cat; echo code=$?\n")
     until(lambda: (found := gate("report")) is not None and found.inside)
     shell.type("something\n")
@@ -163,7 +163,7 @@ def test_in_a_pipeline_it_gets_the_terminal_when_it_wants_it(shell: Shell) -> No
     assert shell.number("code=") == 0
 
 
-def test_a_closed_terminal_leaves_nobody_behind(shell: Shell) -> None:
+def test_a_closed_terminal_leaves_no_process_behind(shell: Shell) -> None:
     shell.type(f"{FAIRGATE} run report -- sh -c 'echo pid=$$; sleep 1000'\n")
     command = Watched(shell.number("pid="))
     found = gate("report")

@@ -1,4 +1,4 @@
-"""Where the peers of a host meet, and what is said when that goes wrong."""
+"""The choice of the runtime directory, and its error messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NONE = Path("/nowhere/at/all")
 
 @pytest.fixture
 def world(tmp_path: Path) -> dict[str, str]:
-    """The environment of a user who is logged in."""
+    """The environment of a logged-in user."""
     session = tmp_path / "session"
     session.mkdir(mode=0o700)
     return {"HOME": str(tmp_path / "home"), "XDG_RUNTIME_DIR": str(session)}
@@ -29,7 +29,7 @@ def without(world: dict[str, str], *names: str) -> dict[str, str]:
     return {name: value for name, value in world.items() if name not in names}
 
 
-def test_the_order(world: dict[str, str], tmp_path: Path) -> None:
+def test_the_order_of_directories(world: dict[str, str], tmp_path: Path) -> None:
     shared = tmp_path / "run"
     shared.mkdir()
     shared.chmod(0o770)
@@ -49,9 +49,7 @@ def test_the_order(world: dict[str, str], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o777, 0o1777, 0o750])
-def test_a_shared_directory_that_is_not_made_for_a_group_is_left_alone(
-    mode: int, world: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_shared_directory_without_group_access_is_not_used(mode: int, world: dict[str, str], tmp_path: Path) -> None:
     shared = tmp_path / "run"
     shared.mkdir()
     shared.chmod(mode)
@@ -59,21 +57,21 @@ def test_a_shared_directory_that_is_not_made_for_a_group_is_left_alone(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
-def test_a_session_of_another_user_is_left_alone(world: dict[str, str], tmp_path: Path) -> None:
+def test_the_session_directory_of_another_user_is_not_used(world: dict[str, str], tmp_path: Path) -> None:
     os.chown(tmp_path / "session", 65534, -1)
     assert runtime_folder(world, NONE).folder.is_relative_to(tmp_path / "home")
 
 
-def test_relative_paths_do_not_count(world: dict[str, str], tmp_path: Path) -> None:
+def test_relative_paths_are_ignored(world: dict[str, str], tmp_path: Path) -> None:
     odd = {**world, "XDG_RUNTIME_DIR": "somewhere", "XDG_STATE_HOME": "else"}
     assert runtime_folder(odd, NONE).folder.is_relative_to(tmp_path / "home")
 
 
-def test_a_directory_that_cannot_be_used_is_one_line(tmp_path: Path) -> None:
+def test_an_unusable_directory_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o755)
-    for folder, words in (("file", "cannot make"), ("file/below", "cannot make"), ("open", "open to everybody")):
+    for folder, words in (("file", "cannot create"), ("file/below", "cannot create"), ("open", "accessible")):
         with pytest.raises(BadInput, match=words) as wrong:
             runtime_folder({"FAIRGATE_DIR": str(tmp_path / folder)}, NONE)
         assert str(tmp_path / folder) in str(wrong.value)
@@ -81,17 +79,17 @@ def test_a_directory_that_cannot_be_used_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_an_unwritable_directory_is_one_line(tmp_path: Path) -> None:
+def test_an_unwritable_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir(mode=0o500)
     for folder, words in (("closed", "cannot write to"), ("closed/below", "cannot make")):
         with pytest.raises(BadInput, match=words):
             runtime_folder({"FAIRGATE_DIR": str(tmp_path / folder)}, NONE)
 
 
-def test_somebody_opened_the_same_gate_elsewhere(
+def test_a_gate_of_the_same_name_in_another_directory_causes_a_warning(
     world: dict[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A cron job and a terminal: two directories, and two gates of one name."""
+    """A cron job and a terminal use two directories, so two gates have the same name."""
     terminal, cron = runtime_folder(world, NONE), runtime_folder(without(world, "XDG_RUNTIME_DIR"), NONE)
     one, two = join(terminal), join(cron)
     make_change(terminal, Sit("report", 1, "fair_k", one.me.id, (identity(one.me.id, 0),)))
@@ -101,7 +99,7 @@ def test_somebody_opened_the_same_gate_elsewhere(
     assert rivals(cron.folder, "report", world, NONE, NONE) == [terminal.folder]
     assert rivals(terminal.folder, "none", world, NONE, NONE) == []
     assert rivals(cron.folder, "other", world, NONE, NONE) == []
-    # The cron job has no XDG_RUNTIME_DIR, and finds the usual place by itself.
+    # The cron job has no XDG_RUNTIME_DIR, and checks the default directory by itself.
     sessions = tmp_path / "sessions"
     sessions.mkdir()
     (sessions / str(os.geteuid())).symlink_to(tmp_path / "session")
@@ -122,7 +120,7 @@ def test_somebody_opened_the_same_gate_elsewhere(
         joined.listener.close()
 
 
-def test_a_damaged_candidate_is_no_rival(world: dict[str, str]) -> None:
+def test_a_damaged_directory_causes_no_warning(world: dict[str, str]) -> None:
     terminal, cron = runtime_folder(world, NONE), runtime_folder(without(world, "XDG_RUNTIME_DIR"), NONE)
     (cron.folder / FILE).write_text("{")
     assert rivals(terminal.folder, "report", world, NONE, NONE) == []

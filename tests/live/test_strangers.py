@@ -1,4 +1,4 @@
-"""What comes from outside costs one log line and a connection, never the peer."""
+"""Bad input from outside costs one log line and a connection, never the peer."""
 
 from __future__ import annotations
 
@@ -18,30 +18,38 @@ from fairgate.net.transport import MOST_STRANGERS
 from tests.live.peers import Peer, Stranger, close_all, hello, lines, run, until
 
 HEAD = Struct(">IB")  # length and version
-RUDE = {  # what is said -> a part of the one line
-    "garbage": (b"GET / HTTP/1.1\r\nHost: gate\r\n\r\n", "it sent no frame: version"),
-    "zeros": (bytes(100), "it sent no frame: version 0"),
-    "another version of frames": (HEAD.pack(2, VERSION + 1) + b"\x90", f"version {VERSION + 1}, this is {VERSION}"),
+RUDE = {  # input -> a part of the log line
+    "garbage": (b"GET / HTTP/1.1\r\nHost: gate\r\n\r\n", "it sent an invalid frame: frame version"),
+    "zeros": (bytes(100), "it sent an invalid frame: frame version 0"),
+    "another version of frames": (
+        HEAD.pack(2, VERSION + 1) + b"\x90",
+        f"frame version {VERSION + 1}, expected {VERSION}",
+    ),
     "a frame over the limit": (HEAD.pack(LIMIT + 1, VERSION), f"a frame of {LIMIT + 1} bytes"),
     "a stranger's frame over its small limit": (HEAD.pack(HELLO_LIMIT + 1, VERSION), f"at most {HELLO_LIMIT}"),
-    "not MessagePack": (HEAD.pack(3, VERSION) + b"\xc1\xc1", "garbage"),
-    "no hello": (encode(("token", 1)), "something else before its hello"),
-    "a hello of wrong kinds": (encode(("hello", "1", 2, 3, 4)), "something else before its hello"),
-    "an empty frame": (encode(()), "something else before its hello"),
-    "another cluster": (hello(7, "theirs"), "another cluster"),
-    "another version of peers": (hello(7, version=PROTOCOL + 1), f"version {PROTOCOL + 1}, this is {PROTOCOL}"),
-    "another peer is wanted": (hello(7, wanted=8), "peer 8 is wanted, this is 1"),
-    "an id that none can have": (hello(1 << 60), "is not the id of a peer"),
+    "not MessagePack": (HEAD.pack(3, VERSION) + b"\xc1\xc1", "invalid MessagePack"),
+    "no hello": (encode(("token", 1)), "expected a hello"),
+    "a hello of wrong kinds": (encode(("hello", "1", 2, 3, 4)), "expected a hello"),
+    "an empty frame": (encode(()), "expected a hello"),
+    "another cluster": (hello(7, "theirs"), "the names of the clusters differ"),
+    "another version of peers": (
+        hello(7, version=PROTOCOL + 1),
+        f"protocol version {PROTOCOL + 1}, expected {PROTOCOL}",
+    ),
+    "another peer is wanted": (hello(7, wanted=8), "expected peer 8, found peer 1"),
+    "an id that none can have": (hello(1 << 60), "is not a valid peer id"),
     "silence": (b"", "no hello within"),
     "half a hello": (hello(7)[:-3], "no hello within"),
-    "frames before it was ready": (hello(7) + encode(("token", 1)), "something else before it was ready"),
+    "frames before it was ready": (hello(7) + encode(("token", 1)), "expected ready after the hello"),
     "never ready": (hello(7), "no hello within"),
 }
 
 
 @pytest.mark.parametrize("fast", [False, True], ids=["asyncio", "uvloop"])
 @pytest.mark.parametrize("rude", RUDE)
-def test_one_line_and_closed(rude: str, fast: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_bad_input_costs_the_connection(
+    rude: str, fast: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     if fast:
         pytest.importorskip("uvloop")
     said, expected = RUDE[rude]
@@ -52,12 +60,12 @@ def test_one_line_and_closed(rude: str, fast: bool, tmp_path: Path, caplog: pyte
         address = one.listen(tmp_path)
         stranger = await Stranger.at(address)
         stranger.say(said)
-        answers = await stranger.answers()  # until it is closed
+        answers = await stranger.answers()  # until the connection is closed
         assert all(answer[0] in ("refused", "hello") for answer in answers)
         await stranger.close()
         assert one.told == []
         await until(lambda: not one.transport.connections and not one.transport.strangers)
-        two = Peer(2)  # and the peer goes on
+        two = Peer(2)  # the peer still works
         two.transport.dial(address)
         await one.until("up", 2)
         await close_all(one, two)
@@ -68,7 +76,9 @@ def test_one_line_and_closed(rude: str, fast: bool, tmp_path: Path, caplog: pyte
     assert expected in warnings[0]
 
 
-def test_who_was_let_in_and_then_talks_nonsense_is_put_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_peer_that_sends_garbage_after_the_greeting_is_dropped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def main() -> None:
         one = Peer(1)
         stranger = await Stranger.at(one.listen(tmp_path))
@@ -77,7 +87,7 @@ def test_who_was_let_in_and_then_talks_nonsense_is_put_out(tmp_path: Path, caplo
         await one.until("frame", 7)
         stranger.say(b"\xff" * 9)
         assert await stranger.answers() == []
-        assert "it sent no frame" in (await one.until("down", 7))[2]
+        assert "it sent an invalid frame" in (await one.until("down", 7))[2]
         await stranger.close()
         await one.transport.close()
 
@@ -85,7 +95,7 @@ def test_who_was_let_in_and_then_talks_nonsense_is_put_out(tmp_path: Path, caplo
     assert len(lines(caplog.records)) == 1
 
 
-def test_many_who_say_nothing_do_not_use_up_the_peer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_many_silent_connections_do_not_exhaust_the_peer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         one = Peer(1, greeting_seconds=20)
         address = one.listen(tmp_path)
@@ -104,11 +114,11 @@ def test_many_who_say_nothing_do_not_use_up_the_peer(tmp_path: Path, caplog: pyt
         await one.transport.close()
 
     run(main())
-    assert [line for line in lines(caplog.records) if "have not said hello yet" in line]
+    assert [line for line in lines(caplog.records) if "have not sent their hello yet" in line]
 
 
 def test_bare_tcp_noise(caplog: pytest.LogCaptureFixture) -> None:
-    """A port scanner: connects and is gone."""
+    """Like a port scanner, which connects and disconnects."""
 
     async def main() -> None:
         one = Peer(1)
@@ -116,7 +126,9 @@ def test_bare_tcp_noise(caplog: pytest.LogCaptureFixture) -> None:
         assert isinstance(address, TcpAddress)
         for _ in range(20):
             with socket.create_connection((address.host, address.port)) as sock:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # a reset, no goodbye
+                sock.setsockopt(
+                    socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0"
+                )  # reset instead of a clean close
         two = Peer(2)
         two.transport.dial(address)
         await one.until("up", 2)
@@ -125,12 +137,12 @@ def test_bare_tcp_noise(caplog: pytest.LogCaptureFixture) -> None:
     run(main())
 
 
-# Who may use a directory.
+# Access to a directory.
 
 NOBODY = 65534
 
 
-def test_the_rule_of_a_directory() -> None:
+def test_the_access_rule_of_a_directory() -> None:
     me = os.geteuid()
     private, shared = Access(Path("x"), me, None), Access(Path("x"), 0, 77)
     stranger, member = Credentials(1, me + 1, frozenset([5])), Credentials(1, me + 1, frozenset([5, 77]))
@@ -139,15 +151,15 @@ def test_the_rule_of_a_directory() -> None:
     assert [shared.admits(who) for who in (mine, stranger, member, roots)] == [True, False, True, True]
 
 
-def test_the_kernel_says_who_is_there() -> None:
+def test_credentials_come_from_the_kernel() -> None:
     one, two = socket.socketpair()
     with one, two:
         assert credentials(one) == Credentials(os.getpid(), os.geteuid(), frozenset([os.getegid(), *os.getgroups()]))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_another_user_is_refused_by_what_the_kernel_says(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The directory keeps others out already. Here it is opened behind the peer's back, and the socket too."""
+def test_another_user_is_refused_by_credentials(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Normally the directory keeps others out; here it and the socket are opened up after the peer checked them."""
 
     def as_nobody(path: str) -> None:
         reader, writer = os.pipe()
@@ -186,12 +198,12 @@ def test_another_user_is_refused_by_what_the_kernel_says(tmp_path: Path, caplog:
     assert [f"of user {NOBODY} may not use {tmp_path}" in line for line in lines(caplog.records)] == [True]
 
 
-def test_modes(tmp_path: Path) -> None:
+def test_directories_with_unsafe_modes_are_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     assert access(tmp_path).group is None
     tmp_path.chmod(0o770)
     assert access(tmp_path).group == tmp_path.stat().st_gid
-    for mode, words in ((0o755, "open to everybody"), (0o750, "neither 0700"), (0o1770, "sticky")):
+    for mode, words in ((0o755, "accessible to everyone"), (0o750, "set mode 0700"), (0o1770, "sticky")):
         tmp_path.chmod(mode)
         with pytest.raises(ValueError, match=words):
             access(tmp_path)

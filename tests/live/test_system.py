@@ -1,4 +1,4 @@
-"""What is asked of the kernel: the same from the compiled module and from its plain twin, of which one runs here."""
+"""net/system: the plain and the compiled module must behave the same. The one that is in use is tested."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pair() -> Iterator[Pair]:
     wire.close()
 
 
-def test_a_wire_takes_what_has_come_and_gives_what_there_is_room_for(pair: Pair) -> None:
+def test_a_wire_sends_and_receives(pair: Pair) -> None:
     wire, theirs = pair
     with pytest.raises(BlockingIOError):
         wire.take()
@@ -40,7 +40,7 @@ def test_a_wire_takes_what_has_come_and_gives_what_there_is_room_for(pair: Pair)
     assert theirs.recv(100) == b"12345"
 
 
-def test_a_wire_reads_long_things_piece_by_piece(pair: Pair) -> None:
+def test_a_wire_reads_long_data_in_pieces(pair: Pair) -> None:
     wire, theirs = pair
     sent = os.urandom(10_000)
     theirs.sendall(sent)
@@ -50,7 +50,7 @@ def test_a_wire_reads_long_things_piece_by_piece(pair: Pair) -> None:
 
 
 def room(wire: Wire) -> int:
-    """How much it takes until there is no room any more."""
+    """How many bytes it accepts until it is full."""
     taken = 0
     while True:
         try:
@@ -59,7 +59,7 @@ def room(wire: Wire) -> int:
             return taken
 
 
-def test_a_full_wire_does_not_wait(pair: Pair) -> None:
+def test_a_full_wire_does_not_block(pair: Pair) -> None:
     wire, theirs = pair
     taken = room(wire)
     theirs.setblocking(False)
@@ -73,7 +73,7 @@ def test_the_end_of_a_wire(pair: Pair) -> None:
     wire, theirs = pair
     theirs.close()
     assert wire.take() == b""
-    before = signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as programs have it that end quietly in a pipe
+    before = signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as in programs that should die of a broken pipe
     try:
         with pytest.raises(BrokenPipeError):
             wire.give(b"x")
@@ -81,7 +81,7 @@ def test_the_end_of_a_wire(pair: Pair) -> None:
         signal.signal(signal.SIGPIPE, before)
 
 
-def test_a_wire_that_was_closed_has_no_number() -> None:
+def test_a_closed_wire_has_no_descriptor() -> None:
     ours, theirs = socket.socketpair()
     number = ours.detach()
     wire = Wire(number)
@@ -97,7 +97,7 @@ def test_a_wire_that_was_closed_has_no_number() -> None:
     theirs.close()
 
 
-def test_a_wire_that_is_forgotten_is_closed() -> None:
+def test_a_garbage_collected_wire_is_closed() -> None:
     ours, theirs = socket.socketpair()
     wire = Wire(ours.detach())
     with warnings.catch_warnings():
@@ -107,16 +107,16 @@ def test_a_wire_that_is_forgotten_is_closed() -> None:
     theirs.close()
 
 
-def test_a_wire_of_no_number_closes_nothing() -> None:
-    """Least of all number 0."""
-    spare = os.open(os.devnull, os.O_RDONLY)  # 0 itself, if that was closed
+def test_a_wire_without_a_descriptor_closes_nothing() -> None:
+    """In particular not descriptor 0."""
+    spare = os.open(os.devnull, os.O_RDONLY)  # becomes 0 if that was closed
     with pytest.raises(TypeError):
         Wire("x")  # type: ignore[arg-type]
     os.fstat(0)
     os.close(spare)
 
 
-def test_sight_shows_who_can_be_read(pair: Pair) -> None:
+def test_a_poller_returns_readable_descriptors(pair: Pair) -> None:
     wire, theirs = pair
     sight = Poller()
     sight.add(wire.fileno())
@@ -135,8 +135,8 @@ def test_sight_shows_who_can_be_read(pair: Pair) -> None:
         sight.hide(wire.fileno(), True)
 
 
-def test_sight_within_sight(pair: Pair) -> None:
-    """As the loop looks at what a user's thread reads."""
+def test_a_poller_inside_a_poller(pair: Pair) -> None:
+    """As the loop watches the sockets, see net/reader.py."""
     wire, theirs = pair
     inner, outer = Poller(), Poller()
     inner.add(wire.fileno())
@@ -148,8 +148,8 @@ def test_sight_within_sight(pair: Pair) -> None:
     assert outer.wait(0) == []
 
 
-def test_sight_waits_no_longer_than_it_is_told() -> None:
-    """The kernel may break one off for reasons of its own: so after uvloop has had a ring of the kernel's."""
+def test_a_poller_waits_no_longer_than_its_timeout() -> None:
+    """The kernel may return early, for example after uvloop has used io_uring; so take the longest of several waits."""
     sight = Poller()
     took = []
     for _ in range(5):
@@ -159,13 +159,13 @@ def test_sight_waits_no_longer_than_it_is_told() -> None:
     assert 0.03 <= max(took) < SOON
 
 
-def test_what_is_no_number_is_no_time_to_wait() -> None:
+def test_nan_is_not_a_valid_timeout() -> None:
     with pytest.raises(ValueError, match="NaN"):
         Poller().wait(float("nan"))
 
 
-def test_a_signal_breaks_into_the_waiting() -> None:
-    """Its handler runs, and what it raises comes out."""
+def test_a_signal_interrupts_a_poller() -> None:
+    """Its handler runs, and an exception that it raises propagates."""
 
     def handler(*_: object) -> None:
         raise InterruptedError("heard")
@@ -192,7 +192,7 @@ def test_a_latch_is_a_lock() -> None:
         latch.release()
 
 
-def test_who_waits_for_a_latch_gets_it_and_lets_others_run() -> None:
+def test_waiting_for_a_latch_lets_other_threads_run() -> None:
     latch = Latch()
     latch.acquire()
     had = threading.Event()
@@ -210,7 +210,7 @@ def test_who_waits_for_a_latch_gets_it_and_lets_others_run() -> None:
     assert not latch.locked()
 
 
-def test_a_signal_breaks_into_the_waiting_for_a_latch() -> None:
+def test_a_signal_interrupts_waiting_for_a_latch() -> None:
     def handler(*_: object) -> None:
         raise InterruptedError("heard")
 
@@ -221,7 +221,7 @@ def test_a_signal_breaks_into_the_waiting_for_a_latch() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
         with pytest.raises(InterruptedError, match="heard"):
             latch.acquire(True, SOON)
-        signal.signal(signal.SIGALRM, lambda *_: latch.release())  # and what its handler does counts
+        signal.signal(signal.SIGALRM, lambda *_: latch.release())  # what the handler does takes effect
         signal.setitimer(signal.ITIMER_REAL, 0.05)
         assert latch.acquire(True, SOON)
         signal.signal(signal.SIGALRM, lambda *_: None)
@@ -231,14 +231,14 @@ def test_a_signal_breaks_into_the_waiting_for_a_latch() -> None:
         signal.signal(signal.SIGALRM, before)
 
 
-def test_a_body_that_fails_gives_the_latch_back() -> None:
+def test_a_failing_body_releases_the_latch() -> None:
     latch = Latch()
     with pytest.raises(KeyError), latch:
         raise KeyError
     assert not latch.locked()
 
 
-def test_the_clock_is_that_which_runs_while_the_machine_sleeps() -> None:
+def test_the_clock_is_boottime() -> None:
     before = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     now = clock()
     assert before <= now <= time.clock_gettime_ns(time.CLOCK_BOOTTIME)

@@ -1,4 +1,4 @@
-"""What `fairgate run` and `peer` tell of themselves: metrics for Prometheus, journals for `fairgate replay`."""
+"""Metrics and journals of `fairgate run` and `fairgate peer`."""
 
 from __future__ import annotations
 
@@ -27,19 +27,23 @@ def told_port(text: str) -> int:
     return int(found[1])
 
 
-def test_metrics_of_a_peer_that_stands() -> None:
+def test_metrics_of_a_standing_peer() -> None:
     peer = start("peer", "gpu", "-k", "3", "--metrics", "0")
     port = told_port(line(peer))
-    line(peer)  # it stands
+    line(peer)  # it has joined
     holder = inside("gpu", "-k", "3")
     found = scrape(port)
-    assert (found["k", "gpu"], found["inside", "gpu"], found["peers", ""]) == (3, 0, 2)  # its own: nobody is in by it
+    assert (found["k", "gpu"], found["inside", "gpu"], found["peers", ""]) == (
+        3,
+        0,
+        2,
+    )  # its own values: it holds no permit
     end(holder)
     assert end_by(signal.SIGINT, peer) == (130, "SIGINT: leaving\n", "")
 
 
 def test_metrics_of_a_command_in_a_cluster() -> None:
-    """Told on stderr, for stdout is the command's; a port that was chosen is not told."""
+    """The port is printed to stderr, because stdout belongs to the command, and only if the system chose it."""
     keeper, seed = standing("--create", "--listen", f"{HERE}:0")
     port = free_port()
     holder = inside("report", "--join", seed, "--metrics", str(port))
@@ -70,7 +74,7 @@ def test_journals_of_a_cluster_are_replayed(tmp_path: Path, say: Say) -> None:
         assert (tmp_path / name).read_text().count('["granted",') == entries
 
 
-def test_the_journal_of_a_command_that_was_interrupted_is_whole(tmp_path: Path, say: Say) -> None:
+def test_the_journal_of_an_interrupted_command_is_complete(tmp_path: Path, say: Say) -> None:
     process = start("run", "report", "--journal", str(tmp_path / "j"), "--", "sh", "-c", "echo in; exec sleep 1000")
     assert line(process) == "in"
     process.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""Keys, certificates, and who is let in with which."""
+"""Keys and certificates, and which of them are accepted."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def unchecked(folder: Path, host: str) -> Tls:
-    """As a host whose clock is wrong would have it."""
+    """Skips the check of dates, like a host whose clock is wrong."""
     return mutual(folder / "ca.crt", folder / f"{host}.crt", folder / f"{host}.key")
 
 
@@ -66,7 +66,7 @@ def test_two_hosts_of_a_cluster(fast: bool, host: str, ours: Path) -> None:
 def dialled_by(
     server: Tls | None, client: Tls | None, caplog: pytest.LogCaptureFixture, fast: bool
 ) -> tuple[str, list[str]]:
-    """Why the client did not come in, and what the server logged."""
+    """Why the client was refused, and what the server logged."""
     why = ""
 
     async def main() -> None:
@@ -88,9 +88,11 @@ def server_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @pytest.mark.parametrize("fast", [False, True], ids=["asyncio", "uvloop"])
-def test_another_clusters_certificate(fast: bool, ours: Path, theirs: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_certificate_of_another_cluster_is_refused(
+    fast: bool, ours: Path, theirs: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     why, refused = dialled_by(keys.load(ours, HOST), keys.load(theirs, HOST), caplog, fast)
-    assert why == "its certificate is not of this cluster's authority"
+    assert why == "its certificate is not signed by this cluster's authority"
     assert refused
 
 
@@ -102,17 +104,17 @@ def test_a_client_without_a_certificate(fast: bool, ours: Path, caplog: pytest.L
     assert "it has no certificate" in refused[0]
 
 
-def test_a_client_of_another_cluster_that_trusts_everybody(
+def test_a_client_of_another_cluster_that_trusts_everyone_is_refused(
     ours: Path, theirs: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The server has to refuse it by itself."""
+    """The client accepts the server, so the server has to refuse the client."""
     lax = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     lax.check_hostname = False
     lax.verify_mode = ssl.CERT_NONE
     lax.load_cert_chain(theirs / f"{HOST}.crt", theirs / f"{HOST}.key")
     why, refused = dialled_by(keys.load(ours, HOST), Tls(lax, lax), caplog, False)
     assert why == "it closed the connection, perhaps because it does not accept our certificate"
-    assert "its certificate is not of this cluster's authority" in refused[0]
+    assert "its certificate is not signed by this cluster's authority" in refused[0]
 
 
 def test_an_expired_certificate(ours: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -128,7 +130,7 @@ def test_a_server_with_an_expired_certificate(ours: Path, caplog: pytest.LogCapt
 
 def test_a_certificate_of_another_host(ours: Path, caplog: pytest.LogCaptureFixture) -> None:
     why, _ = dialled_by(keys.load(ours, "elsewhere.example"), keys.load(ours, HOST), caplog, False)
-    assert why.startswith("its certificate is another host's")
+    assert why.startswith("its certificate is for another host")
 
 
 def test_a_server_that_speaks_no_tls(ours: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -137,7 +139,9 @@ def test_a_server_that_speaks_no_tls(ours: Path, caplog: pytest.LogCaptureFixtur
 
 
 @pytest.mark.parametrize("fast", [False, True], ids=["asyncio", "uvloop"])
-def test_who_speaks_no_tls_gets_no_word_of_protocol(fast: bool, ours: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_client_without_tls_receives_no_protocol_bytes(
+    fast: bool, ours: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def main() -> None:
         one = Peer(1, tls=keys.load(ours, HOST))
         stranger = await Stranger.at(one.transport.listen(TcpAddress(HOST, 0)))
@@ -146,7 +150,7 @@ def test_who_speaks_no_tls_gets_no_word_of_protocol(fast: bool, ours: Path, capl
             got = await stranger.reader.read()
         except ConnectionResetError:
             got = b""
-        assert got[:1] in (b"", b"\x15")  # nothing, or an alert of TLS
+        assert got[:1] in (b"", b"\x15")  # nothing, or a TLS alert
         await stranger.close()
         assert one.told == []
         await one.transport.close()
@@ -156,7 +160,7 @@ def test_who_speaks_no_tls_gets_no_word_of_protocol(fast: bool, ours: Path, capl
 
 
 @pytest.mark.parametrize("fast", [False, True], ids=["asyncio", "uvloop"])
-def test_half_a_tls_greeting_is_not_waited_for(fast: bool, ours: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_incomplete_tls_handshake_times_out(fast: bool, ours: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         one = Peer(1, tls=keys.load(ours, HOST), greeting_seconds=0.1)
         stranger = await Stranger.at(one.transport.listen(TcpAddress(HOST, 0)))
@@ -170,7 +174,7 @@ def test_half_a_tls_greeting_is_not_waited_for(fast: bool, ours: Path, caplog: p
     assert ["it did not answer in time" in line for line in lines(caplog.records)] == [True]
 
 
-# The files, and the command that makes them.
+# The files, and the command that creates them.
 
 
 def test_files_are_private_and_never_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,12 +190,12 @@ def test_files_are_private_and_never_overwritten(tmp_path: Path, capsys: pytest.
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
     _, err = capsys.readouterr()
     assert len(err.splitlines()) == 2
-    assert "has an authority already" in err
-    assert "is there already" in err
+    assert "already has an authority" in err
+    assert "already exists" in err
     assert isinstance(keys.load(folder), Tls)  # the only host
 
 
-def test_the_group_alone_shows_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
+def test_keys_without_a_command_lists_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert command(["keys"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
@@ -202,13 +206,13 @@ def test_the_group_alone_shows_its_commands(capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["add", "web1"], "there is no"),
-        (["add", "not a host"], "neither a host's name nor an IP address"),
-        (["add", "../up"], "neither a host's name nor an IP address"),
-        (["add", "ca"], "the authority's name"),
+        (["add", "web1"], "does not exist"),
+        (["add", "not a host"], "neither a host name nor an IP address"),
+        (["add", "../up"], "neither a host name nor an IP address"),
+        (["add", "ca"], "reserved for the authority"),
     ],
 )
-def test_bad_input_is_one_line(
+def test_bad_input_is_reported_in_one_line(
     arguments: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command(["keys", *arguments, "--dir", str(tmp_path)]) == 2
@@ -218,12 +222,12 @@ def test_bad_input_is_one_line(
     assert words in err
 
 
-def test_keys_that_cannot_be_used_are_one_line(ours: Path, tmp_path: Path) -> None:
+def test_unusable_keys_are_reported_in_one_line(ours: Path, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"old.crt expired on .* run `fairgate keys add old` again"):
         keys.load(ours, "old")
-    with pytest.raises(BadInput, match="say which is this host's"):
+    with pytest.raises(BadInput, match="specify which is this host's"):
         keys.load(ours)
-    with pytest.raises(BadInput, match="there is no"):
+    with pytest.raises(BadInput, match="does not exist"):
         keys.load(ours, "nobody")
     for name in ("ca.crt", f"{HOST}.crt"):
         (tmp_path / name).write_bytes((ours / name).read_bytes())
@@ -231,11 +235,11 @@ def test_keys_that_cannot_be_used_are_one_line(ours: Path, tmp_path: Path) -> No
         keys.load(tmp_path, HOST)
     (tmp_path / f"{HOST}.key").write_bytes((ours / "elsewhere.example.key").read_bytes())
     (tmp_path / f"{HOST}.key").chmod(0o644)
-    with pytest.raises(BadInput, match="can be read by others"):
+    with pytest.raises(BadInput, match="can be read by other users"):
         keys.load(tmp_path, HOST)
     (tmp_path / f"{HOST}.key").chmod(0o600)
     with pytest.raises(BadInput, match="cannot use"):
         keys.load(tmp_path, HOST)
     (tmp_path / "ca.crt").write_text("no certificate\n")
-    with pytest.raises(BadInput, match="is no certificate"):
+    with pytest.raises(BadInput, match="is not a certificate"):
         keys.load(tmp_path, HOST)

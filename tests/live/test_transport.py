@@ -47,18 +47,18 @@ def test_two_peers_talk_in_order(kind: str, fast: bool, tmp_path: Path) -> None:
         assert (await one.until("down", 2))[2] == "it closed the connection"
         assert not one.transport.send(2, ("too late",))
         assert not two.transport.send(1, ("too late",))
-        assert [told[0] for told in two.told if told[0] in ("up", "down")] == ["up"]  # nothing after its own close
+        assert [told[0] for told in two.told if told[0] in ("up", "down")] == ["up"]  # no events after its own close
         await one.transport.close()
 
     run(main(), fast)
 
 
-def test_what_was_sent_before_the_close_arrives(fast: bool, tmp_path: Path) -> None:
+def test_frames_sent_before_close_arrive(fast: bool, tmp_path: Path) -> None:
     async def main() -> None:
         one, two = Peer(1), Peer(2)
         two.transport.dial(one.listen(tmp_path))
         await two.until("up", 1)
-        sent = [("x" * 1000, number) for number in range(2000)]  # far more than the kernel keeps
+        sent = [("x" * 1000, number) for number in range(2000)]  # far more than the kernel buffers
         for frame in sent:
             two.transport.send(1, frame)
         await two.transport.close()
@@ -77,7 +77,7 @@ def test_both_dial_at_once_and_one_connection_stays(small_dials_first: bool, fas
             where = {peer: peer.listen(tmp_path) for peer in (one, two)}
             first, second = (one, two) if small_dials_first else (two, one)
             first.transport.dial(where[second], second.me)
-            for _ in range(start // 2):  # the second begins a little later each time
+            for _ in range(start // 2):  # the second starts a little later each time
                 await asyncio.sleep(0)
             second.transport.dial(where[first], first.me)
             await one.until("up", two.me)
@@ -94,7 +94,7 @@ def test_both_dial_at_once_and_one_connection_stays(small_dials_first: bool, fas
 
 
 def test_everybody_dials_everybody_and_connections_break(fast: bool, tmp_path: Path) -> None:
-    """Nobody is left alone, no two have two connections, and each pair agrees on which one it is."""
+    """All pairs are connected, each by exactly one connection, and both sides agree on which one."""
     count = 8
     rng = random.Random(1)
 
@@ -151,7 +151,7 @@ def test_ups_and_downs_alternate_when_a_peer_comes_back_before_it_was_missed(fas
     run(main(), fast)
 
 
-def test_it_dials_until_somebody_is_there_and_again_after_a_break(
+def test_it_dials_until_a_peer_answers_and_again_after_a_break(
     fast: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
@@ -165,7 +165,7 @@ def test_it_dials_until_somebody_is_there_and_again_after_a_break(
         assert dial.why == ""
         await one.transport.close()
         await two.until("down", 1)
-        await until(lambda: "refused" in dial.why)  # its socket lies there still
+        await until(lambda: "refused" in dial.why)  # its socket file still exists
         one = Peer(1)
         one.listen(tmp_path)
         await two.until("up", 1, times=2)
@@ -178,21 +178,21 @@ def test_it_dials_until_somebody_is_there_and_again_after_a_break(
 
     run(main(), fast)
     said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert len(said) == 2, said  # each reason once, however often it was tried
+    assert len(said) == 2, said  # each reason is logged once, however many attempts there were
 
 
-def test_another_peer_at_the_address_will_not_do(tmp_path: Path) -> None:
+def test_another_peer_at_the_address_is_refused(tmp_path: Path) -> None:
     async def main() -> None:
         one, two = Peer(1), Peer(2)
         dial = two.transport.dial(one.listen(tmp_path), 3)
-        await until(lambda: dial.why == "it refused: peer 3 is wanted, this is 1")
+        await until(lambda: dial.why == "it refused: expected peer 3, found peer 1")
         await close_all(one, two)
         assert one.told == two.told == []
 
     run(main())
 
 
-def test_who_dials_itself_stops(tmp_path: Path) -> None:
+def test_a_peer_that_dials_itself_stops(tmp_path: Path) -> None:
     async def main() -> None:
         one = Peer(1)
         one.transport.dial(one.listen(tmp_path))
@@ -229,7 +229,7 @@ def test_what_is_sent_in_one_turn_leaves_in_one_write(fast: bool, tmp_path: Path
 
 
 def test_another_thread_keeps_the_order(fast: bool, tmp_path: Path) -> None:
-    """Straight to the socket if nothing is before it, by the loop if something is: also before the greeting is out."""
+    """Frames go directly to the socket if nothing is queued, otherwise through the loop; also during the greeting."""
 
     async def main() -> None:
         one, two = Peer(1), Peer(2)
@@ -240,7 +240,7 @@ def test_another_thread_keeps_the_order(fast: bool, tmp_path: Path) -> None:
             while not send_now((0,)):
                 pass
             for number in range(1, 3000):
-                if not send_now((number, "x" * 1000)):  # the socket is full, sooner or later
+                if not send_now((number, "x" * 1000)):  # eventually the socket is full
                     sent = asyncio.run_coroutine_threadsafe(send(number), loop)
                     sent.result(SOON)
 
@@ -258,7 +258,7 @@ def test_another_thread_keeps_the_order(fast: bool, tmp_path: Path) -> None:
     run(main(), fast)
 
 
-def test_pressure_is_reported_and_its_end(fast: bool, tmp_path: Path) -> None:
+def test_the_start_and_end_of_pressure_are_reported(fast: bool, tmp_path: Path) -> None:
     async def main() -> None:
         one = Peer(1)
         stranger = await Stranger.at(one.listen(tmp_path))
@@ -281,7 +281,7 @@ def test_pressure_is_reported_and_its_end(fast: bool, tmp_path: Path) -> None:
     run(main(), fast)
 
 
-def test_who_does_not_read_at_all_is_dropped(fast: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_peer_that_does_not_read_is_dropped(fast: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         one = Peer(1)
         stranger = await Stranger.at(one.listen(tmp_path))
@@ -297,9 +297,7 @@ def test_who_does_not_read_at_all_is_dropped(fast: bool, tmp_path: Path, caplog:
     assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 1
 
 
-def test_a_frame_that_the_handler_calls_nonsense_costs_the_connection(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_codec_error_in_the_handler_closes_the_connection(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     def refuse(peer: int, frame: Frame) -> None:
         raise CodecError(f"unknown tag {frame[0]}")
 
@@ -321,7 +319,7 @@ def test_a_frame_that_the_handler_calls_nonsense_costs_the_connection(
     assert "unknown tag no" in said[0]
 
 
-def test_an_error_of_the_handler_itself_costs_one_connection_and_is_not_hidden(
+def test_any_other_error_in_the_handler_closes_one_connection_and_is_logged(
     fast: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def stumble(peer: int, frame: Frame) -> None:
@@ -352,7 +350,7 @@ def test_an_error_of_the_handler_itself_costs_one_connection_and_is_not_hidden(
     assert "a bug" in caplog.text
 
 
-def test_bad_addresses() -> None:
+def test_invalid_addresses_are_refused() -> None:
     for text in ("", "host", "host:", ":80", "host:http", "host:70000", "::1:80", "unix:relative", "a b:1", "host:-1"):
         with pytest.raises(BadInput, match="cannot read the address"):
             parse_address(text)
@@ -361,7 +359,7 @@ def test_bad_addresses() -> None:
     assert parse_address("unix:/a/b") == UnixAddress("/a/b")
 
 
-def test_what_cannot_be_listened_on_is_one_line(tmp_path: Path) -> None:
+def test_an_unusable_listening_address_is_reported_in_one_line(tmp_path: Path) -> None:
     async def main() -> None:
         one = Peer(1)
         taken = one.transport.listen(LOOPBACK)
@@ -373,7 +371,7 @@ def test_what_cannot_be_listened_on_is_one_line(tmp_path: Path) -> None:
         with pytest.raises(BadInput, match="cannot use"):
             one.transport.listen(UnixAddress(str(tmp_path / "nowhere" / "x")))
         tmp_path.chmod(0o755)
-        with pytest.raises(BadInput, match="open to everybody"):
+        with pytest.raises(BadInput, match="accessible to everyone"):
             one.transport.listen(UnixAddress(str(tmp_path / "x")))
         await one.transport.close()
 
@@ -381,7 +379,7 @@ def test_what_cannot_be_listened_on_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "example.org", "::"])
-def test_off_this_host_there_is_no_listening_and_no_dialling_without_tls(host: str) -> None:
+def test_listening_and_dialling_off_this_host_require_tls(host: str) -> None:
     async def main() -> None:
         one = Peer(1)
         for do in (one.transport.listen, one.transport.dial):
@@ -424,7 +422,7 @@ def test_between_two_processes(fast: bool, tmp_path: Path) -> None:
             one.transport.send(9, frame)
         await one.until("frame", 9, times=len(sent))
         assert one.frames() == sent
-        other.kill()  # no goodbye
+        other.kill()  # without a clean close
         await one.until("down", 9)
         await one.transport.close()
 

@@ -1,4 +1,4 @@
-"""Death, known at once."""
+"""Detecting the death of processes at once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fast(request: pytest.FixtureRequest) -> bool:
     return bool(request.param == "uvloop")
 
 
-def test_kill_9_is_noticed_while_nobody_has_waited_for_it(fast: bool) -> None:
+def test_kill_9_is_noticed_before_the_process_is_reaped(fast: bool) -> None:
     victim, other = start(), start()
 
     async def main() -> None:
@@ -48,7 +48,7 @@ def test_kill_9_is_noticed_while_nobody_has_waited_for_it(fast: bool) -> None:
         assert await dead.get() == 7
         assert not is_alive(victim.pid, start_time(victim.pid))  # a zombie by now
         assert list(watch.pidfds) == [8]
-        other.terminate()  # a gentler end is an end too
+        other.terminate()  # other signals count too
         assert await dead.get() == 8
         assert dead.empty()
         watch.close()
@@ -60,7 +60,7 @@ def test_kill_9_is_noticed_while_nobody_has_waited_for_it(fast: bool) -> None:
         end(other)
 
 
-def test_who_is_dead_already_is_reported_once_and_not_at_once(fast: bool) -> None:
+def test_a_process_that_is_already_dead_is_reported_once_and_asynchronously(fast: bool) -> None:
     gone = start()
     started = start_time(gone.pid)
     end(gone)
@@ -70,9 +70,9 @@ def test_who_is_dead_already_is_reported_once_and_not_at_once(fast: bool) -> Non
         watch = Watch(dead.put_nowait)
         watch.add(7, gone.pid, started)
         watch.add(7, gone.pid, started)
-        assert dead.empty()  # never from inside a call
+        assert dead.empty()  # never from within add()
         assert await dead.get() == 7
-        watch.add(8, os.getpid(), start_time(os.getpid()) - 1)  # its number is another's now
+        watch.add(8, os.getpid(), start_time(os.getpid()) - 1)  # the pid was reused
         assert await dead.get() == 8
         watch.add(9, gone.pid, started)
         watch.discard(9)
@@ -83,7 +83,7 @@ def test_who_is_dead_already_is_reported_once_and_not_at_once(fast: bool) -> Non
     run(main(), fast)
 
 
-def test_who_is_no_longer_watched_dies_unnoticed_and_nothing_leaks(fast: bool) -> None:
+def test_a_discarded_process_dies_unnoticed_and_nothing_leaks(fast: bool) -> None:
     process = start()
     started = start_time(process.pid)
 

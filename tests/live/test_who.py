@@ -44,12 +44,12 @@ def who(say: Say, *words: str) -> dict[str, Any]:
     return found
 
 
-def test_nothing_is_open(folder: Path, say: Say) -> None:
+def test_who_without_open_gates(folder: Path, say: Say) -> None:
     assert say("who") == (0, f"no gate is open here (0 peers in {folder})\n", "")
     assert who(say) == {"folder": str(folder), "guarantee": "host", "peers": 0, "gates": []}
 
 
-def test_who_is_inside_and_who_waits_in_order(say: Say) -> None:
+def test_who_lists_holders_and_waiters_in_order(say: Say) -> None:
     before = time.time()
     holder = inside("gpu", "--lease", "100")
     waiters = []
@@ -75,7 +75,7 @@ def test_who_is_inside_and_who_waits_in_order(say: Say) -> None:
     assert [end(waiter) for waiter in waiters] == [0, 0]
 
 
-def test_who_does_not_answer_is_named(say: Say) -> None:
+def test_who_names_silent_peers(say: Say) -> None:
     holder = inside("report")
     holder.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, holder.pid, os.WSTOPPED | os.WNOWAIT)
@@ -103,7 +103,7 @@ def test_break_ends_the_command_and_lets_the_next_one_in(say: Say) -> None:
     assert line(waiter) == "in"
     _, complaint = holder.communicate(timeout=SOON)
     assert holder.returncode == 128 + signal.SIGTERM
-    assert complaint == b"fairgate: gate report: the permit of slot 0 is lost: somebody broke it\n"
+    assert complaint == b"fairgate: gate report: the permit for slot 0 was lost: it was revoked by `fairgate break`\n"
     assert end(waiter) == 0
 
 
@@ -127,7 +127,7 @@ def test_break_of_a_ghost_leaves_its_processes(say: Say) -> None:
 
 
 @pytest.mark.parametrize("name", ["report", "other"])
-def test_nobody_to_break(name: str, say: Say) -> None:
+def test_break_without_a_holder_is_an_error(name: str, say: Say) -> None:
     holder = inside("report", "-k", "2")
     expected = "nobody is in slot 1 of gate report" if name == "report" else "no gate other is open here"
     assert say("break", name, "1", "--yes") == (2, "", f"fairgate: {expected}\n")
@@ -137,7 +137,7 @@ def test_nobody_to_break(name: str, say: Say) -> None:
 # peer.
 
 
-def test_a_standing_peer_keeps_a_gate_as_it_is(folder: Path, say: Say) -> None:
+def test_a_standing_peer_keeps_k_and_protocol(folder: Path, say: Say) -> None:
     peer = start("peer", "gpu", "cpu", "-k", "3")
     said = line(peer)
     assert (
@@ -157,7 +157,7 @@ def test_a_standing_peer_refuses_another_k() -> None:
     holder = inside("gpu", "-k", "3")
     done = run("peer", "gpu", "-k", "2")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("fairgate: gate gpu lets 3 in")
+    assert done.stderr.startswith("fairgate: gate gpu is open with k=3")
     end(holder)
 
 
@@ -188,7 +188,7 @@ def test_top_shows_what_changes_and_ends_cleanly(key: bytes, code: int, cluster:
     until(lambda: shows(b"report: 1 of 1 inside"))
     until(lambda: shows(b"guarantee: none") == cluster)
     os.write(terminal, key)
-    until(lambda: shows(b"\x1b[?1049l"))  # back from the screen of its own
+    until(lambda: shows(b"\x1b[?1049l"))  # left the alternate screen
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code
     assert b"Traceback" not in seen
     os.close(terminal)

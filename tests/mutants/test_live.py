@@ -1,4 +1,4 @@
-"""Mutants of live gates: each has one rule wrong, and the named test of tests/live must fail or hang."""
+"""Mutation tests of live peers: each mutant breaks one rule, and a test of tests/live must notice it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from tests.mutants.copies import HANGS, PASSES, SKIPPED, Mutant, end_of
 
 MUTANTS = {
-    # Re-entry through a kept seat.
-    "a node receives a message before it learns that its user has left": Mutant(
+    # Retaking.
+    "a node receives a message before it is told of the kept release": Mutant(
         "live/gate.py",
         "            if self.kept is not None:\n                self.release_kept()\n",
         "",
@@ -19,44 +19,44 @@ MUTANTS = {
         "live/gate.py",
         " and self.nodes[ticket.ident].alone():",
         ":",
-        "test_generic.py::test_in_and_out_of_threads[centralised]",
+        "test_generic.py::test_acquire_and_release_in_threads[centralised]",
         HANGS,
     ),
-    "re-entries without a message are not reported to the node": Mutant(
+    "retaken permits are not counted in the fence": Mutant(
         "live/gate.py",
         "            node.retaken(ticket.retakes)\n",
         "            pass\n",
-        "test_gate.py::test_fences_rise_past_entries_that_nobody_else_heard_of",
+        "test_gate.py::test_fences_rise_across_retaken_permits",
     ),
-    "a re-entry gets the same fence": Mutant(
+    "a retaken permit has the same fence": Mutant(
         "live/ticket.py",
         "        ticket.fence = self.fence + 1\n",
         "        ticket.fence = self.fence\n",
-        "test_gate.py::test_fences_rise_past_entries_that_nobody_else_heard_of",
+        "test_gate.py::test_fences_rise_across_retaken_permits",
     ),
-    "re-entries exceed the fences of a view": Mutant(
+    "fences overflow by retaking": Mutant(
         "live/gate.py",
         " or is_late(old.fence):",
         ":",
-        "test_gate.py::test_fences_that_run_out_are_those_of_another_view",
+        "test_gate.py::test_fences_that_run_out_lead_to_a_new_view",
         HANGS,
     ),
-    "grants exceed the fences of a view": Mutant(
+    "fences overflow": Mutant(
         "live/gate.py",
         "        if is_late(fence):\n",
         "        if False:\n",
-        "test_gate.py::test_fences_that_run_out_are_those_of_another_view",
+        "test_gate.py::test_fences_that_run_out_lead_to_a_new_view",
         HANGS,
     ),
     # Requests.
-    "a closed gate accepts requests": Mutant(
+    "a closed gate grants permits": Mutant(
         "live/gate.py",
         "            raise GateClosed(self.closed)\n",
         "            pass\n",
         "test_generic.py::test_close[gate-centralised]",
         HANGS,
     ),
-    "releasing a lost permit ends it a second time": Mutant(
+    "releasing a lost permit ends it again": Mutant(
         "live/gate.py",
         "        if ticket.state in (WAITING, INSIDE):\n            self.end(ticket)\n",
         "        if True:\n            self.end(ticket)\n",
@@ -68,190 +68,196 @@ MUTANTS = {
         "",
         "test_ghosts.py::test_a_ghost_outlives_its_warden[nothing]",
     ),
-    "holders are not told that their gate closes": Mutant(
+    "holders are not notified when the gate closes": Mutant(
         "live/gate.py",
         "            if was == INSIDE:\n                self.tell_lost(ticket, why)\n",
         "            if was == INSIDE:\n                pass\n",
         "test_generic.py::test_close[gate-centralised]",
     ),
-    "an interrupted step is not recorded": Mutant(
+    "an interrupted step counts as complete": Mutant(
         "live/engine.py",
-        "gate.broken = ticket  # first of all",
-        "pass  # first of all",
-        "test_ctrl_c.py::test_ctrl_c_wherever_a_function_begins[20.0]",
+        "gate.broken = ticket  # must come first",
+        "pass  # must come first",
+        "test_ctrl_c.py::test_ctrl_c_at_the_start_of_every_function[20.0]",
         HANGS,
     ),
-    "an interrupted step does not cause a new view": Mutant(
+    "an interrupted step causes no new view": Mutant(
         "live/gate.py",
         " if ident not in self.tickets]\n        self.owner.renew(self)\n",
         " if ident not in self.tickets]\n",
-        "test_ctrl_c.py::test_ctrl_c_wherever_a_function_begins[None]",
+        "test_ctrl_c.py::test_ctrl_c_at_the_start_of_every_function[None]",
         HANGS,
     ),
-    "Ctrl-C during a wait leaks the request": Mutant(
+    "Ctrl-C does not withdraw the request": Mutant(
         "sync.py",
         "ever release it\n            self.engine.release(self.gate, ticket)\n",
         "ever release it\n",
-        "test_ctrl_c.py::test_ctrl_c_while_one_waits",
+        "test_ctrl_c.py::test_ctrl_c_while_waiting",
     ),
-    "Ctrl-C after a re-entry leaks the permit": Mutant(
+    "Ctrl-C after retaking leaks the permit": Mutant(
         "live/engine.py",
         "            if ticket is not None:\n                self.release(gate, ticket)\n",
         "",
-        "test_ctrl_c.py::test_ctrl_c_wherever_a_function_begins[None]",
+        "test_ctrl_c.py::test_ctrl_c_at_the_start_of_every_function[None]",
     ),
-    # Reading and writing on two threads.
-    "a user's thread handles messages that are for the engine": Mutant(
+    # Reading and writing.
+    "a user's thread swallows frames for the engine": Mutant(
         "live/traffic.py",
         "                return False\n",
         "                return True\n",
-        "test_reader.py::test_what_is_for_the_peer_itself_comes_to_it",
+        "test_reader.py::test_frames_for_the_engine_reach_it",
         HANGS,
     ),
     "two threads read at once": Mutant(
         "net/reader.py",
         "        self.reading = Latch()\n",
         '        self.reading = __import__("threading").Semaphore(2)\n',
-        "test_reader.py::test_while_one_thread_takes_a_piece_the_other_waits",
+        "test_reader.py::test_only_one_thread_handles_a_piece_at_a_time",
     ),
-    "the loop never reads on its own": Mutant(
-        "net/reader.py", "        self.look()\n", "", "test_reader.py::test_a_handler_of_signals_may_wait_too", HANGS
+    "the loop never reads by itself": Mutant(
+        "net/reader.py", "        self.look()\n", "", "test_reader.py::test_a_signal_handler_may_acquire_too", HANGS
     ),
-    "the unsent rest of a frame is lost": Mutant(
+    "data that the socket did not accept is lost": Mutant(
         "net/pipe.py",
         "        self.rest = bytearray(data[sent:]) if sent < len(data) else EMPTY\n",
         "        self.rest = EMPTY\n",
-        "test_transport.py::test_what_was_sent_before_the_close_arrives[asyncio]",
+        "test_transport.py::test_frames_sent_before_close_arrive[asyncio]",
     ),
-    "another thread writes ahead of waiting data": Mutant(
+    "another thread overtakes queued data": Mutant(
         "net/pipe.py",
         "if self.waiting or self.rest or not self.up",
         "if not self.up",
         "test_transport.py::test_another_thread_keeps_the_order[asyncio]",
         HANGS,
     ),
-    "flushed data overtakes the unsent rest": Mutant(
+    "flushed data overtakes the rest": Mutant(
         "net/connection.py",
         "            elif self.rest:\n                self.rest += data\n",
         "",
-        "test_transport.py::test_pressure_is_reported_and_its_end[asyncio]",
+        "test_transport.py::test_the_start_and_end_of_pressure_are_reported[asyncio]",
         HANGS,
     ),
     # Frames.
-    "any protocol version is accepted": Mutant(
-        "net/codec.py", "        if version != VERSION:\n", "        if False:\n", "test_codec.py::test_another_version"
+    "any frame version is accepted": Mutant(
+        "net/codec.py",
+        "        if version != VERSION:\n",
+        "        if False:\n",
+        "test_codec.py::test_another_frame_version_is_refused",
     ),
     "any frame length is accepted": Mutant(
         "net/codec.py",
         "        if length > self.limit:\n",
         "        if False:\n",
-        "test_codec.py::test_a_length_that_is_too_large_is_refused_before_anything_is_kept",
+        "test_codec.py::test_an_excessive_length_is_refused_before_buffering",
     ),
-    "one nesting level too many is accepted": Mutant(
+    "frames may be nested too deep": Mutant(
         "net/codec.py",
         "    for _ in range(depth - 1):\n",
         "    for _ in range(depth):\n",
-        "test_codec.py::test_depth[leaf0]",
+        "test_codec.py::test_nesting_deeper_than_the_limit_is_refused[leaf0]",
     ),
     "an incomplete frame is dropped": Mutant(
         "net/codec.py",
         "            self.rest += data[start:]\n",
         "            pass\n",
-        "test_codec.py::test_byte_by_byte",
+        "test_codec.py::test_decoding_byte_by_byte",
     ),
-    "a thread that keeps re-entering never reads incoming messages": Mutant(
+    "retaking never reads what has arrived": Mutant(
         "live/engine.py",
         "            if gate.retakes >= RETAKES:\n",
         "            if False:\n",
-        "test_reader.py::test_who_asks_is_heard_after_so_many_entries_of_another",
+        "test_reader.py::test_a_request_is_heard_after_a_limited_number_of_retakes",
     ),
-    "re-entries are not counted": Mutant(
+    "retakes are not counted": Mutant(
         "live/gate.py",
         "        self.retakes += 1\n",
         "",
-        "test_reader.py::test_who_asks_is_heard_after_so_many_entries_of_another",
+        "test_reader.py::test_a_request_is_heard_after_a_limited_number_of_retakes",
     ),
-    "a waiter is woken before all incoming messages are read": Mutant(
+    "waiters are woken before everything is read": Mutant(
         "live/traffic.py",
         "        if self.stepping:\n",
         "        if False:\n",
-        "test_reader.py::test_who_was_let_in_is_told_when_all_that_came_was_read",
+        "test_reader.py::test_waiters_are_woken_after_everything_that_arrived_was_read",
     ),
-    "only one of several granted waiters is woken": Mutant(
+    "only one granted waiter is woken": Mutant(
         "live/traffic.py",
         "        while self.let_in:\n",
         "        if self.let_in:\n",
-        "test_reader.py::test_who_was_let_in_is_told_when_all_that_came_was_read",
+        "test_reader.py::test_waiters_are_woken_after_everything_that_arrived_was_read",
         HANGS,
     ),
-    "the bell is not rung": Mutant(
+    "the reading thread is not woken": Mutant(
         "net/reader.py",
         "                os.eventfd_write(self.bell, 1)\n",
         "                pass\n",
-        "test_reader.py::test_the_end_of_a_peer_wakes_it",
+        "test_reader.py::test_closing_the_peer_wakes_the_reading_thread",
         HANGS,
     ),
-    "the loop is not told to read again when the reader leaves": Mutant(
+    "the loop does not resume reading when the thread stops": Mutant(
         "net/reader.py",
         "            self.shown.hide(self.inner, False)\n",
         "",
-        "test_reader.py::test_when_it_leaves_the_loop_reads_again",
+        "test_reader.py::test_the_loop_reads_again_when_the_thread_stops",
     ),
-    # Access control.
-    "any user is admitted": Mutant(
+    # Access.
+    "any user is accepted": Mutant(
         "net/transport.py",
         "        if not rule.admits(who):\n",
         "        if False:\n",
-        "test_strangers.py::test_another_user_is_refused_by_what_the_kernel_says",
+        "test_strangers.py::test_another_user_is_refused_by_credentials",
     ),
-    "any group is admitted": Mutant(
+    "any group is accepted": Mutant(
         "net/access.py",
         "(self.group is not None and self.group in who.groups)",
         "self.group is not None",
-        "test_strangers.py::test_the_rule_of_a_directory",
+        "test_strangers.py::test_the_access_rule_of_a_directory",
     ),
-    "any directory mode is accepted": Mutant(
-        "net/access.py", "    if mode & 0o007:\n", "    if False:\n", "test_strangers.py::test_modes"
+    "any directory is accepted": Mutant(
+        "net/access.py",
+        "    if mode & 0o007:\n",
+        "    if False:\n",
+        "test_strangers.py::test_directories_with_unsafe_modes_are_refused",
     ),
-    "peers of any cluster are admitted": Mutant(
+    "any cluster is accepted": Mutant(
         "net/transport.py",
         "        if cluster != self.cluster:\n",
         "        if False:\n",
         "test_hosts.py::test_another_cluster_is_refused",
     ),
-    "clients need no certificate": Mutant(
+    "a client needs no certificate": Mutant(
         "net/tls.py",
         "        context.verify_mode = ssl.CERT_REQUIRED\n",
         "        context.verify_mode = ssl.CERT_OPTIONAL\n",
         "test_tls.py::test_a_client_without_a_certificate[asyncio]",
         HANGS,
     ),
-    "another host's certificate is accepted": Mutant(
+    "the certificate of another host is accepted": Mutant(
         "net/tls.py",
         "    return Tls(server, client)\n",
         "    client.check_hostname = False\n    return Tls(server, client)\n",
         "test_tls.py::test_a_certificate_of_another_host",
         HANGS,
     ),
-    "an unidentified peer may send a long frame": Mutant(
+    "long frames are accepted before the greeting": Mutant(
         "net/connection.py",
         "LIMIT if dial else HELLO_LIMIT",
         "LIMIT",
-        "test_strangers.py::test_one_line_and_closed[a stranger's frame over its small limit-asyncio]",
+        "test_strangers.py::test_bad_input_costs_the_connection[a stranger's frame over its small limit-asyncio]",
         HANGS,
     ),
-    "an unidentified peer may stay silent": Mutant(
+    "a silent connection never times out": Mutant(
         "net/connection.py",
         "        self.timer = self.loop.call_later(self.owner.greeting_seconds, self.too_late)\n",
         "",
-        "test_strangers.py::test_one_line_and_closed[silence-asyncio]",
+        "test_strangers.py::test_bad_input_costs_the_connection[silence-asyncio]",
         HANGS,
     ),
-    "any number of unidentified peers may connect": Mutant(
+    "the number of unfinished greetings is not limited": Mutant(
         "net/transport.py",
         "            if len(self.strangers) >= MOST_STRANGERS:\n",
         "            if False:\n",
-        "test_strangers.py::test_many_who_say_nothing_do_not_use_up_the_peer",
+        "test_strangers.py::test_many_silent_connections_do_not_exhaust_the_peer",
         HANGS,
     ),
     # The roster.
@@ -259,7 +265,7 @@ MUTANTS = {
         "net/members.py",
         "        while not try_lock(lock):\n",
         "        while False:\n",
-        "test_members.py::test_a_lock_that_is_never_given_back_is_one_line",
+        "test_members.py::test_a_lock_that_is_never_released_is_reported",
     ),
     "view numbers follow the clock": Mutant(
         "net/roster.py",
@@ -271,55 +277,55 @@ MUTANTS = {
         "net/roster.py",
         "            if seat.host not in change.peers:\n",
         "            if True:\n",
-        "test_members.py::test_the_seats_of_the_dead_go_and_of_their_processes_stay",
+        "test_members.py::test_seats_of_dead_peers_go_and_ghosts_stay",
     ),
-    "a process id alone proves that a peer lives": Mutant(
+    "a reused pid counts as alive": Mutant(
         "net/watch.py",
         "start_time(pid) not in (started, UNKNOWN) or has_ended(pidfd)",
         "has_ended(pidfd)",
-        "test_members.py::test_a_number_that_another_process_has_now_is_no_sign_of_life",
+        "test_members.py::test_a_reused_pid_does_not_count_as_alive",
     ),
-    "a gate can be opened with a different k": Mutant(
+    "any k is accepted": Mutant(
         "net/roster.py", "    if gate.k != change.k:\n", "    if False:\n", "test_gate.py::test_another_k_is_refused"
     ),
-    "dead peers are never removed from the roster": Mutant(
+    "dead peers are not removed": Mutant(
         "live/on_host.py",
         "            await engine.check()\n",
         "            pass\n",
-        "test_roster_fails.py::test_a_death_is_told_when_the_lock_is_free_again",
+        "test_roster_fails.py::test_a_death_is_reported_once_the_lock_is_free_again",
         HANGS,
     ),
     "a broken connection causes no new view": Mutant(
         "live/on_host.py",
         "            await engine.change(Renew(gate))\n",
         "            pass\n",
-        "test_gate.py::test_a_connection_that_breaks_between_the_living_is_made_good",
+        "test_gate.py::test_a_broken_connection_between_living_peers_is_repaired",
         HANGS,
     ),
-    "peers are not told of roster changes": Mutant(
+    "changes are not announced": Mutant(
         "live/on_host.py",
         "            self.engine.links.send(other, (NEWS, members.version))\n",
         "            pass\n",
         "test_generic.py::test_close[gate-centralised]",
         HANGS,
     ),
-    "frames sent before the connection is up are dropped": Mutant(
+    "frames are not queued until the connection is up": Mutant(
         "live/links.py", "            self.keep(peer, frame)\n", "", "test_gate.py::test_two_peers_take_turns", HANGS
     ),
     # Processes that outlive their peer.
-    "the slot of a killed peer is free while its processes live": Mutant(
+    "the slot of a killed peer's processes becomes free": Mutant(
         "net/roster.py",
         "            elif (gate.name, seat.ident) in ghosts:\n",
         "            elif False:\n",
-        "test_run_ends.py::test_what_outlives_a_killed_fairgate_keeps_the_slot",
+        "test_run_ends.py::test_processes_that_outlive_a_killed_fairgate_keep_the_slot",
     ),
-    "a process that closed all its files counts as gone": Mutant(
+    "a process that closed its files does not count": Mutant(
         "net/occupancy.py",
         "not (is_locked(file) or is_populated(held))",
         "not is_locked(file)",
-        "test_run_ends.py::test_who_closes_its_files_keeps_the_slot_by_its_group",
+        "test_run_ends.py::test_a_process_that_closes_its_files_keeps_the_slot_through_its_group",
     ),
-    "a process that left its process group counts as gone": Mutant(
+    "a process that left its group does not count": Mutant(
         "net/occupancy.py",
         "not (is_locked(file) or is_populated(held))",
         "not is_populated(held)",
@@ -335,82 +341,82 @@ MUTANTS = {
     # Leases.
     "a lease never expires": Mutant(
         "live/engine.py",
-        '                gate.lose(ticket, "its lease is over")\n',
+        '                gate.lose(ticket, "its lease has expired")\n',
         "                pass\n",
-        "test_generic.py::test_a_thread_hears_of_its_loss",
+        "test_generic.py::test_a_thread_is_notified_of_a_lost_permit",
         HANGS,
     ),
     "an extended lease never expires": Mutant(
         "live/engine.py",
         "                self.loop.call_later(left / 1e9, self.watch_lease, gate, ticket)\n",
         "                pass\n",
-        "test_generic.py::test_a_thread_hears_of_its_loss",
+        "test_generic.py::test_a_thread_is_notified_of_a_lost_permit",
         HANGS,
     ),
     "extending a lease has no effect": Mutant(
         "live/permit.py",
         "before, self.ticket.deadline = self.ticket.deadline, until",
         "before = self.ticket.deadline",
-        "test_generic.py::test_a_thread_hears_of_its_loss",
+        "test_generic.py::test_a_thread_is_notified_of_a_lost_permit",
     ),
-    "a shortened lease expires no earlier": Mutant(
+    "shortening a lease has no effect": Mutant(
         "live/permit.py",
         "            if before == NO_DEADLINE or until < before:",
         "            if before == NO_DEADLINE:",
-        "test_generic.py::test_a_thread_hears_of_its_loss",
+        "test_generic.py::test_a_thread_is_notified_of_a_lost_permit",
         HANGS,
     ),
-    "a permit is valid whatever the clock says": Mutant(
+    "a permit is valid past its deadline": Mutant(
         "live/permit.py",
         " and (ticket.deadline == NO_DEADLINE or clock() < ticket.deadline)",
         "",
-        "test_gate.py::test_a_lease_that_is_over_is_over_before_anybody_has_said_so",
+        "test_gate.py::test_a_permit_is_invalid_at_its_deadline_before_the_loss_is_reported",
         HANGS,
     ),
     # The API.
-    "a forked child uses its parent's peer": Mutant(
+    "a child can use its parent's peer": Mutant(
         "live/engine.py",
-        "        if self.pid != process[0]:  # `check_process`, without the call: this is the way of every entry\n",
+        "        if self.pid != process[0]:  # `check_process`, inlined: every entry comes through here\n",
         "        if False:\n",
         "test_generic.py::test_a_child_cannot_use_its_parents_peer",
         HANGS,
     ),
-    "a timed-out caller enters without a permit": Mutant(
+    "a timeout enters without a permit": Mutant(
         "sync.py",
         "        if permit is None:\n            raise AcquireTimeout",
         "        if False:\n            raise AcquireTimeout",
-        "test_generic.py::test_in_and_out_of_threads[centralised]",
+        "test_generic.py::test_acquire_and_release_in_threads[centralised]",
     ),
-    "a cancelled task keeps waiting in the queue": Mutant(
+    "a cancelled task keeps waiting": Mutant(
         "api.py",
         "        except BaseException:\n            self.engine.release(self.gate, ticket)\n",
         "        except BaseException:\n",
         "test_generic.py::test_a_hundred_cancels_and_timeouts_leak_nothing[centralised]",
         HANGS,
     ),
-    "a timed-out task keeps waiting in the queue": Mutant(
+    "a timed-out task keeps waiting": Mutant(
         "api.py",
         "        if ticket.state == WAITING:\n            self.engine.release(self.gate, ticket)\n",
         "",
-        "test_generic.py::test_in_and_out[centralised]",
+        "test_generic.py::test_acquire_and_release[centralised]",
     ),
-    "a timed-out thread keeps waiting in the queue": Mutant(
+    "a timed-out thread keeps waiting": Mutant(
         "sync.py",
         "                if ticket.state == WAITING:\n                    self.engine.release(self.gate, ticket)\n",
         "",
         "test_generic.py::test_threads_that_give_up_leak_nothing",
     ),
-    "a permit granted to a closed loop is leaked": Mutant(
+    "a permit for a closed loop leaks": Mutant(
         "live/engine.py",
         "        self.loop.call_soon_threadsafe(self.drop, gate, ticket)\n",
         "        pass\n",
-        "test_generic.py::test_a_loop_that_is_closed_while_one_waits_leaks_no_permit",
+        "test_generic.py::test_closing_the_loop_of_a_waiter_leaks_no_permit",
     ),
-    "a lost permit does not cancel the body": Mutant(
+    "a loss does not cancel the body": Mutant(
         "api.py",
         "                self.task.cancel()\n",
         "",
-        "test_generic.py::test_a_lease_that_is_over_cancels_the_body[centralised]",
+        "test_generic.py::test_an_expired_lease_cancels_the_body[centralised]",
         HANGS,
     ),
     # Between hosts.
@@ -418,14 +424,14 @@ MUTANTS = {
         "live/reliable.py",
         "        if peer not in self.addresses:\n",
         "        if True:\n",
-        "test_hosts.py::test_connections_that_break_lose_nothing[0]",
+        "test_hosts.py::test_broken_connections_lose_nothing[0]",
         HANGS,
     ),
-    "a peer that does not keep the roster changes it": Mutant(
+    "a peer that is not the keeper changes the roster": Mutant(
         "live/in_cluster.py",
         "            if self.keeper != engine.me:\n                raise",
         "            if False:\n                raise",
-        "test_hosts.py::test_who_does_not_keep_the_roster_changes_nothing",
+        "test_hosts.py::test_a_peer_that_is_not_the_keeper_refuses_changes",
     ),
 }
 NODES = sorted({mutant.test for mutant in MUTANTS.values()})
@@ -443,5 +449,5 @@ def test_each_mutant_is_noticed(rule: str) -> None:
 
 @pytest.mark.stress
 @pytest.mark.parametrize("node", NODES)
-def test_the_unchanged_copy_passes(node: str) -> None:
+def test_each_test_passes_without_a_mutant(node: str) -> None:
     assert end_of(node) in (PASSES, SKIPPED)

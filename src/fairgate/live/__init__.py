@@ -1,1 +1,1 @@
-"""Live peers: the protocols' nodes between real processes. api.py and sync.py are the doors to it."""
+"""Live peers: runs the protocols' nodes in real processes. api.py and sync.py are the public entry points."""

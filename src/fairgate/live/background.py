@@ -1,4 +1,4 @@
-"""What the engine's loop does beside reading frames: tasks of its own, and what users await of it."""
+"""Background tasks on the engine's loop, and futures that users' threads wait for."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ from typing import Any
 from fairgate.errors import BadInput
 
 RETRY_SECONDS = 0.5
-MISTAKE = "a mistake in fairgate itself: please report it"
+MISTAKE = "internal error in fairgate: please report it"
 
 Work = Coroutine[Any, Any, None]
 
@@ -21,8 +21,8 @@ class BackgroundTasks:
 
     def __init__(self) -> None:
         self.tasks: set[asyncio.Task[None]] = set()
-        self.awaited: set[Future[Any]] = set()  # by users
-        self.ending = False  # nothing is begun any more
+        self.awaited: set[Future[Any]] = set()  # by users' threads
+        self.ending = False  # no new tasks are started
 
     def from_outside(self, work: Work) -> None:
         self.loop.call_soon_threadsafe(self.spawn, work)
@@ -34,10 +34,10 @@ class BackgroundTasks:
         task = self.loop.create_task(guarded(work))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
-        task.add_done_callback(lambda _: work.close())  # it may have been cancelled before it began
+        task.add_done_callback(lambda _: work.close())  # in case it was cancelled before it started
 
     def insist(self, work: Callable[[], Work]) -> None:
-        """What must be done some time, or a gate stands still: a death that nobody tells, a view that is not read."""
+        """Retries until it succeeds. For work without which a gate would block: reporting a death, reading a view."""
         self.spawn(insisting(work))
 
     def end_tasks(self) -> None:
@@ -46,7 +46,7 @@ class BackgroundTasks:
             task.cancel()
 
     def end_waiting(self) -> None:
-        """The loop is over, and whoever waits for it would wait for ever."""
+        """The loop has ended: cancel the futures, or their users would wait forever."""
         for future in list(self.awaited):
             future.cancel()
 
@@ -56,9 +56,9 @@ async def insisting(work: Callable[[], Work]) -> None:
     while True:
         try:
             return await work()
-        except BadInput as wrong:  # a full disk, a stopped process that has the file's lock: it may pass
+        except BadInput as wrong:  # may be temporary: a full disk, a stopped process that holds the file lock
             if str(wrong) != why:
-                log.error("%s; trying again", wrong)
+                log.error("%s; retrying", wrong)
             why = str(wrong)
         await asyncio.sleep(RETRY_SECONDS)
 

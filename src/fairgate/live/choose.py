@@ -1,4 +1,4 @@
-"""Chooses the membership and the journals of a peer by what it was told."""
+"""Selects the membership (one host or a cluster) and the journals of a peer from the arguments of join()."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def choose_membership(seeds: Sequence[str], network: Mapping[str, Any]) -> Callable[["LiveEngine"], Membership]:
-    """Of this host, unless seeds or an address to listen at were given."""
+    """The membership of this host, unless seeds or any network option were given."""
     if not seeds and not network:
         return HostMembership
-    from fairgate.live.in_cluster import ClusterMembership, ClusterOptions  # noqa: PLC0415 (most need only their host)
+    from fairgate.live.in_cluster import ClusterMembership, ClusterOptions  # noqa: PLC0415 (most peers need no network)
 
     return partial(ClusterMembership, network=ClusterOptions(seeds=tuple(seeds), **network))
 

@@ -1,7 +1,7 @@
-"""A command that runs inside of a gate: its processes, all of one group.
+"""A command that runs inside a gate, with its processes in one process group.
 
-The command itself dies with this process, however this one ends (PR_SET_PDEATHSIG). What it started may live on; the
-occupancy (net/occupancy.py) that they inherit keeps the slot theirs.
+The command dies with this process, however this process ends (PR_SET_PDEATHSIG). Processes that it started may live on;
+they keep the slot through the occupancy file that they inherit (net/occupancy.py).
 """
 
 import ctypes
@@ -16,7 +16,7 @@ from fairgate.live.terminal import Terminal
 from fairgate.net.occupancy import OccupancyFile, is_populated
 
 PR_SET_PDEATHSIG = 1
-KILLED = 128  # and the signal's number: how a shell tells of a command that died of one
+KILLED = 128  # plus the signal number is the exit code of a command killed by a signal, as in a shell
 libc = ctypes.CDLL(None)
 
 
@@ -27,22 +27,22 @@ class Command:
         self.words = words
         self.environ = environ
         self.occupancy = occupancy
-        self.shared = shared  # with all that the command starts
+        self.shared = shared  # whether everything that the command starts keeps the slot too
         self.pid = 0
-        self.status: int | None = None  # its exit code
-        self.stopped = 0  # the signal that stopped it
+        self.status: int | None = None  # the exit code, once it has ended
+        self.stopped = 0  # the signal that stopped it, 0 while it runs
 
     def start(self, signals: Signals, terminal: Terminal | None) -> None:
-        """In the foreground of this terminal. OSError if it cannot be run."""
+        """Starts it, in the foreground of `terminal` if one is given. OSError if it cannot be run."""
         parent = os.getpid()
 
         def before_exec() -> None:
             signals.default()
             libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != parent:  # it died before it could be said that we die with it
+            if os.getppid() != parent:  # the parent died before the prctl took effect
                 os.kill(os.getpid(), signal.SIGKILL)
             if self.shared:
-                self.occupancy.is_group(os.getpid())  # here, for the parent may die before it can
+                self.occupancy.is_group(os.getpid())  # also here, because the parent may die before it can
             if terminal is not None:
                 terminal.give(os.getpid())
 
@@ -50,18 +50,18 @@ class Command:
         process = subprocess.Popen(
             self.words,
             env=self.environ,
-            close_fds=False,  # what others let us inherit is the command's; our own are closed by its exec
+            close_fds=False,  # pass on the descriptors that we inherited; our own close on exec
             process_group=0,
             preexec_fn=before_exec,  # noqa: PLW1509 (it takes no lock that another thread could hold at the fork)
         )
         os.set_inheritable(self.occupancy.file, False)
         self.pid = process.pid
-        process.returncode = 0  # it is waited for below, because Popen knows nothing of being stopped
+        process.returncode = 0  # we wait for it in `look`, because Popen cannot see that a process is stopped
         if self.shared:
             self.occupancy.is_group(self.pid)
 
     def look(self) -> None:
-        """What became of it: `status`, or `stopped`."""
+        """Updates `status` and `stopped`."""
         if self.status is not None:
             return
         self.stopped = 0
@@ -76,10 +76,10 @@ class Command:
             self.status = os.WEXITSTATUS(how)
 
     def send(self, signum: int) -> None:
-        """To all of the group."""
-        with suppress(ProcessLookupError, PermissionError):  # nobody is left, or nobody whom we may end
+        """Sends a signal to the whole process group."""
+        with suppress(ProcessLookupError, PermissionError):  # no process is left that we may signal
             os.killpg(self.pid, signum)
 
     def is_alive(self) -> bool:
-        """It, or what it started, if that counts."""
+        """Whether the command, or if `shared` anything that it started, is still running."""
         return self.status is None or (self.shared and is_populated(self.occupancy.held))

@@ -1,7 +1,7 @@
-"""Peers as real processes of this host that share one gate for a while, and tell what they do: for `fairgate demo`.
+"""The peers of `fairgate demo`: processes on this host that share one gate and report what they do.
 
-They are forked, so that all that is imported is imported once, from a process that has no threads yet. Each tells of
-its steps as lines of JSON through a pipe of its own. They end when they are told so, and when nobody listens any more.
+They are forked before the parent has any threads, so that modules are imported only once. Each reports its steps as
+lines of JSON through its own pipe. They end when they are told to, or when the parent is gone.
 """
 
 import json
@@ -19,11 +19,11 @@ JOINS, THINKS, WAITS, INSIDE = "joins", "thinks", "waits", "inside"
 
 @dataclass
 class DemoPeer:
-    """One of the processes, as the one that watches them knows it. Times are seconds on CLOCK_MONOTONIC."""
+    """One of the processes, as its parent sees it. Times are seconds on CLOCK_MONOTONIC."""
 
     number: int
     pid: int
-    file: int  # what it tells
+    file: int  # the pipe that it reports through
     state: str = JOINS
     slot: int | None = None
     since: float = field(default_factory=time.monotonic)
@@ -33,7 +33,7 @@ class DemoPeer:
     rest: bytes = b""
 
     def hear(self) -> bool:
-        """What it has told meanwhile; False: that was all."""
+        """Reads what it has reported since. False at the end of the pipe."""
         data = os.read(self.file, 65536)
         *lines, self.rest = (self.rest + data).split(b"\n")
         for line in lines:
@@ -52,9 +52,10 @@ Work = Callable[[Callable[..., None], Callable[[float], bool]], None]
 
 
 def fork(number: int, stop: tuple[int, int], work: Work) -> DemoPeer:
-    """A process that does this work: it is given a way to tell, and one to wait that says whether the demo goes on.
+    """Forks a process that calls `work(tell, goes_on)`.
 
-    That is over when the writing end of the pipe `stop` is closed: also if who has it is killed.
+    `tell(state, ...)` reports a step. `goes_on(seconds)` sleeps and returns whether the demo continues; it ends when
+    the write end of the pipe `stop` is closed, which also happens if the parent is killed.
     """
     reader, writer = os.pipe()
     pid = os.fork()
@@ -65,7 +66,7 @@ def fork(number: int, stop: tuple[int, int], work: Work) -> DemoPeer:
     try:
         os.close(reader)
         os.close(stop[1])
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # who watches gets it too, and ends the demo
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends the demo
         random.seed(number)
 
         def tell(state: str, **more: Any) -> None:
@@ -83,9 +84,9 @@ def fork(number: int, stop: tuple[int, int], work: Work) -> DemoPeer:
 
 @dataclass(frozen=True)
 class DemoOutcome:
-    """What the processes did, from their own reports."""
+    """What the processes did, according to their own reports."""
 
-    entries: list[int]  # of each
+    entries: list[int]  # by process
     most_inside: int
     waits: list[float]
     messages: int
@@ -103,7 +104,7 @@ def outcome(peers: list[DemoPeer]) -> DemoOutcome:
 
 
 def most_at_once(stays: list[tuple[float, float]]) -> int:
-    """Who leaves at the very moment when another comes is counted as still there: this must not be flattered."""
+    """The highest number inside at once. At equal times entries count before exits, so it is never underestimated."""
     moments = sorted([(entered, 0) for entered, _ in stays] + [(left, 1) for _, left in stays])
     inside = most = 0
     for _, leaves in moments:

@@ -1,4 +1,4 @@
-"""Leaving without being gone: this peer ends, and what it let in stays inside as a ghost (net/occupancy.py)."""
+"""Ends a peer while the processes that it let in stay inside, as a ghost (net/occupancy.py)."""
 
 from fairgate.live.engine import LiveEngine
 from fairgate.live.gate import LiveGate
@@ -8,15 +8,15 @@ from fairgate.net.members import leave
 
 
 def can_detach(engine: LiveEngine) -> bool:
-    """Between hosts nobody knows of what outlives its peer."""
+    """True on one host only: between hosts, other peers cannot see processes that outlive their peer."""
     return isinstance(engine.membership, HostMembership)
 
 
 def detach(engine: LiveEngine, gate: LiveGate, ticket: Ticket) -> None:
-    """The occupancy of this ticket must have been written. Whatever else this peer holds is lost."""
+    """Closes the engine, but keeps this ticket's slot. Its occupancy file must exist. All other permits are lost."""
     with engine.user_lock:
-        gate.tickets.pop(ticket.ident, None)  # its node stays inside, and nobody is told of a loss
+        gate.tickets.pop(ticket.ident, None)  # its node stays inside, and no loss is reported
         ticket.state = OVER
     assert isinstance(engine.membership, HostMembership)
     leave(engine.membership.rule, engine.me, ghosts=True)
-    engine.close()  # which tells the others
+    engine.close()  # this notifies the other peers

@@ -1,8 +1,8 @@
-"""Whom to ask: the peers of this host, or those of a cluster between hosts (inspect.py asks them).
+"""Finds the peers of this host or of a cluster, so that inspect.py can query them.
 
-On one host the members file says who there is. Of a cluster any of its peers does: who asks for the roster (`look`)
-need not be a member, so looking changes nothing, and goes on when the peer that keeps the roster is gone. Who may ask
-is for TLS to say, as with everything between hosts.
+On one host the members file lists the peers. In a cluster any peer answers a request for the roster (`look`), even from
+a process that is not a member. So inspecting changes nothing, and works even when the peer that keeps the roster is
+gone. TLS decides who may ask, as for everything between hosts.
 """
 
 import asyncio
@@ -26,29 +26,29 @@ class Directory(Protocol):
     guarantee: str
 
     def where(self) -> str:
-        """For people: the peers are there."""
+        """Where the peers are, in words."""
 
     def named(self) -> dict[str, str]:
-        """The same for programs."""
+        """The same for JSON output."""
 
     def begin(self, me: int, handler: Handler) -> Transport: ...
 
     async def members(self) -> Members:
-        """BadInput if nobody can say."""
+        """The current roster. BadInput if it cannot be had."""
 
     def address(self, peer: PeerRecord) -> Address: ...
 
     def ghosts(self) -> dict[int, tuple[occupancy.Held, float]]:
-        """What outlived its peer, by its seat, and since when. It reads files."""
+        """The ghosts by seat, each with the time since when it exists. Reads files."""
 
     async def end_ghost(self, gate: str, ident: int) -> Members: ...
 
-    # What the transport tells.
+    # Events from the transport.
 
     def on_up(self, peer: int) -> None: ...
 
     def on_frame(self, peer: int, frame: Frame) -> None:
-        """No answer to what peers are asked. CodecError if it is nothing at all."""
+        """A frame that is not a peer's report. CodecError if it is not valid."""
 
 
 class HostDirectory:
@@ -79,7 +79,7 @@ class HostDirectory:
             try:
                 found[held.ident] = (held, occupancy.path_of(self.rule.folder, held.ident).stat().st_mtime)
             except OSError:
-                continue  # it is over just now
+                continue  # it has just ended
         return found
 
     async def end_ghost(self, gate: str, ident: int) -> Members:
@@ -91,8 +91,8 @@ class HostDirectory:
         pass
 
     def on_frame(self, peer: int, frame: Frame) -> None:
-        if frame[0] != NEWS:  # which is told to everybody who comes; we read the roster ourselves
-            raise CodecError(f"{frame[0]!r:.20} is no answer")
+        if frame[0] != NEWS:  # peers send it to every new connection; we read the roster from the file
+            raise CodecError(f"{frame[0]!r:.20} is not a valid answer")
 
 
 class ClusterDirectory:
@@ -117,7 +117,7 @@ class ClusterDirectory:
         return self.transport
 
     async def members(self) -> Members:
-        """From whoever answers first, of the seeds and of all that we have come to know since."""
+        """From the first peer to answer: a seed, or a peer we have connected to since."""
         self.answer = asyncio.get_running_loop().create_future()
         for peer in list(self.transport.up):
             self.transport.send(peer, (LOOK,))
@@ -144,6 +144,6 @@ class ClusterDirectory:
 
     def on_frame(self, peer: int, frame: Frame) -> None:
         if frame[0] != MEMBERS or [type(part) for part in frame] != [str, int, bytes]:
-            raise CodecError(f"{frame[0]!r:.20} is no answer")
+            raise CodecError(f"{frame[0]!r:.20} is not a valid answer")
         if self.answer is not None and not self.answer.done():
             self.answer.set_result(msgspec.json.decode(frame[2], type=Members))

@@ -1,12 +1,12 @@
-"""A peer: one thread with a loop of its own, which reads what others say, and the gates that it has open.
+"""The engine of a peer: a thread with its own event loop, and the gates that the peer has open.
 
-All state is under one lock. Whatever touches it is a *step*: a frame that came, a change of the roster, or what a user
-asks for. A user's step runs in the user's own thread, so that taking a token that lies here idle needs no other thread
-and no message, and a busy user never keeps the engine from reading. What a step sends leaves when it is over.
+All state is protected by one lock. Everything that touches it is a *step*: a received frame, a change of the roster, or
+a user's call. A user's step runs in the user's own thread, so taking an idle token that is already here needs no other
+thread and no message, and a busy user never keeps the engine from reading. What a step sends leaves when it ends.
 
-If a step is broken off half-way (Ctrl-C raises an exception wherever the main thread happens to be), the gate's state
-here may be half a state. Then the gate gets a new view: the census under it makes everything anew from what is certain,
-who is inside and who waits.
+If a step is interrupted half-way (Ctrl-C raises an exception wherever the main thread happens to be), the gate's state
+may be inconsistent. The gate then gets a new view, whose census rebuilds it from what is certain: who is inside and who
+waits.
 """
 
 import asyncio
@@ -45,14 +45,14 @@ from fairgate.registry import find_protocol
 ASK, TELL, BREAK = "ask", "tell", "break"
 LEFT = "this peer has left"
 ENDED = "this peer's thread has ended"
-DROPPED = "this peer was taken for dead by the others"
-FORKED = "this peer is the parent process's: a child joins by itself, after the fork"
+DROPPED = "the other peers took this peer for dead"
+FORKED = "this peer belongs to the parent process: join again in the child, after the fork"
 CLOSE_SECONDS = 10.0
 
 T = TypeVar("T")
 
 log = logging.getLogger("fairgate.live")
-process = [os.getpid()]  # which one this is: to ask the system each time would cost more than entering does
+process = [os.getpid()]  # our pid, cached: a getpid() per call would cost more than entering does
 
 
 def forked() -> None:
@@ -72,7 +72,7 @@ class LiveEngine(BackgroundTasks):
         super().__init__()
         self.pid = os.getpid()
         self.lock = EngineLock()
-        self.user_lock = self.lock.lock  # a bare lock: Ctrl-C cannot come between it and `with`
+        self.user_lock = self.lock.lock  # the bare lock, which `with` takes atomically even under Ctrl-C
         self.membership = membership(self)
         self.journals = journals
         self.gates: dict[str, LiveGate] = {}
@@ -81,21 +81,21 @@ class LiveEngine(BackgroundTasks):
         self.on_frame, self.on_quiet = traffic.on_frame, traffic.on_quiet
         self.on_frame_elsewhere = traffic.on_frame_elsewhere
         self.members = Members()
-        self.announced = 0  # the version of it that we told others of
-        self.closed = ""  # why
+        self.announced = 0  # the version that we last sent to others
+        self.closed = ""  # the reason, once it is
         self.questions = Questions()
         self.ready: Future[None] = Future()
         self.thread = threading.Thread(target=self.run, name="fairgate", daemon=True)
 
-    # The life of it.
+    # Life cycle.
 
     def start(self) -> None:
-        """Returns when this process is a peer; BadInput if it cannot be one."""
+        """Returns once this process is a peer. BadInput if it cannot become one."""
         self.thread.start()
         try:
             self.ready.result()
             atexit.register(close_if_open, weakref.ref(self))
-        except BaseException:  # Ctrl-C, perhaps: it is not to become a peer that nobody closes
+        except BaseException:  # perhaps Ctrl-C: do not leave a peer behind that nobody closes
             if self.ready.cancel() or self.ready.exception() is not None:
                 self.thread.join(CLOSE_SECONDS)
             else:
@@ -106,7 +106,7 @@ class LiveEngine(BackgroundTasks):
         try:
             with asyncio.Runner(loop_factory=new_loop) as runner:
                 runner.run(self.main())
-        finally:  # whatever ended it, nobody waits for it any more
+        finally:  # nothing may wait for this thread any longer
             self.shut(ENDED)
             self.end_waiting()
 
@@ -114,7 +114,7 @@ class LiveEngine(BackgroundTasks):
         self.loop = asyncio.get_running_loop()
         self.stopping = asyncio.Event()
         begin = self.loop.create_task(self.begin())
-        self.ready.add_done_callback(lambda _: self.loop.call_soon_threadsafe(begin.cancel))  # nobody waits any more
+        self.ready.add_done_callback(lambda _: self.loop.call_soon_threadsafe(begin.cancel))  # start() gave up
         try:
             await begin
         except BaseException as wrong:
@@ -137,13 +137,13 @@ class LiveEngine(BackgroundTasks):
         try:
             await self.announce(await self.membership.leave())
         except (BadInput, TimeoutError) as wrong:
-            log.warning("could not leave in order: %s", wrong or "no answer")
+            log.warning("could not leave cleanly: %s", wrong or "no answer")
         await self.transport.close()
         with self.lock:
             self.journals.close()
 
     def close(self) -> None:
-        """From any thread but the engine's. Whoever is inside has lost its permit then; to close twice is nothing."""
+        """Leaves; held permits are lost. Call it from any thread but the engine's. Closing twice is a no-op."""
         if self.pid != process[0]:
             return
         with self.user_lock:
@@ -162,7 +162,7 @@ class LiveEngine(BackgroundTasks):
             self.deliver_local()
 
     def becomes(self, identity: PeerRecord, transport: Transport, links: Links) -> None:
-        """The membership says who we are."""
+        """Called by the membership as soon as our identity is known."""
         self.identity = identity
         self.me = self.traffic.me = identity.id
         self.transport = transport
@@ -178,14 +178,14 @@ class LiveEngine(BackgroundTasks):
             self.deliver_local()
 
     def deliver_local(self) -> None:
-        """What seats of this peer said to each other."""
+        """Delivers messages between seats of this peer."""
         while self.local:
             gate, dst, src, msg = self.local.popleft()
             self.gates[gate].on_message(dst, src, msg)
 
     def of_user(self, gate: LiveGate, work: Callable[[Ticket], None], ticket: Ticket) -> None:
-        """In the user's thread, as all that is public of the gate's: `work` is its `acquire` or its `release`."""
-        if self.pid != process[0]:  # `check_process`, without the call: this is the way of every entry
+        """Runs a step in the user's thread: `work` is the gate's `acquire` or `release`."""
+        if self.pid != process[0]:  # `check_process`, inlined: every entry comes through here
             raise ForkedPeer(FORKED)
         if self.lock.wanted:
             self.lock.step_aside()
@@ -198,7 +198,7 @@ class LiveEngine(BackgroundTasks):
             except Exception:
                 raise
             except BaseException:
-                gate.broken = ticket  # first of all: nothing that another Ctrl-C could break off comes before it
+                gate.broken = ticket  # must come first: a second Ctrl-C could interrupt anything before it
                 self.from_outside(self.repair(gate))
                 raise
 
@@ -208,7 +208,7 @@ class LiveEngine(BackgroundTasks):
                 gate.repair()
 
     def retake(self, gate: LiveGate, note: str) -> Ticket | None:
-        """In again at once, if the last to leave here left its seat for that."""
+        """Enters at once by the kept seat, if there is one (see gate.py)."""
         if gate.kept is None:
             return None
         if self.pid != process[0]:
@@ -241,9 +241,9 @@ class LiveEngine(BackgroundTasks):
             raise ForkedPeer(FORKED)
 
     def breathe(self, gate: LiveGate) -> None:
-        """All that has come by now is read. If it is by the loop, that is two turns of it: the first may have begun."""
+        """Lets everything that has arrived be read. For the loop that means two turns: one may already be running."""
         gate.retakes = 0
-        os.sched_yield()  # somebody else may be about to ask
+        os.sched_yield()  # another process may be about to send a request
         reader = self.transport.reader
         if reader is not None:
             reader.read(0)
@@ -253,7 +253,7 @@ class LiveEngine(BackgroundTasks):
         self.loop.call_soon_threadsafe(self.loop.call_soon, done.release)
         done.acquire(timeout=CLOSE_SECONDS)
 
-    # What gates ask for.
+    # Called by gates.
 
     def sit(self, gate: LiveGate) -> None:
         self.from_outside(self.sitting(gate))
@@ -262,7 +262,7 @@ class LiveEngine(BackgroundTasks):
         self.loop.call_soon_threadsafe(self.insist, partial(self.change, Renew(gate.name)))
 
     def abandoned(self, gate: LiveGate, ticket: Ticket) -> None:
-        """Its user's loop is closed: nobody will ever release it."""
+        """The user's loop is closed, so nobody will ever release this ticket."""
         self.loop.call_soon_threadsafe(self.drop, gate, ticket)
 
     def drop(self, gate: LiveGate, ticket: Ticket) -> None:
@@ -273,16 +273,16 @@ class LiveEngine(BackgroundTasks):
         self.loop.call_soon_threadsafe(self.watch_lease, gate, ticket)
 
     def watch_lease(self, gate: LiveGate, ticket: Ticket) -> None:
-        """It may have been extended since: all is asked under the lock."""
+        """Ends the permit if its lease has expired. The lease may have been extended, so check under the lock."""
         with self.step():
             left = ticket.deadline - clock()
             if left <= 0:
-                gate.lose(ticket, "its lease is over")
+                gate.lose(ticket, "its lease has expired")
             elif ticket.state == INSIDE:
                 self.loop.call_later(left / 1e9, self.watch_lease, gate, ticket)
 
     async def sitting(self, gate: LiveGate) -> None:
-        """All that stand by now sit down at once: one change, one view."""
+        """Adds all seats that are waiting for it to the roster in one change, hence one view."""
         with self.lock:
             idents, gate.standing = gate.standing, []
         if not idents:
@@ -309,11 +309,11 @@ class LiveEngine(BackgroundTasks):
             self.adopt(members)
 
     async def announce(self, members: Members) -> None:
-        """We changed it, perhaps. That we know it already does not mean that others do: we may have read our own."""
+        """Spreads a roster that we may have changed. We may know it already from the file while others do not."""
         if members.version > self.announced:
             self.announced = members.version
             with self.step():
-                self.adopt(members)  # first, for by it we know where they all are
+                self.adopt(members)  # first: it tells us the addresses to send to
                 self.membership.spread(members)
 
     def adopt(self, members: Members) -> None:
@@ -336,7 +336,7 @@ class LiveEngine(BackgroundTasks):
         self.shut(DROPPED)
         self.stopping.set()
 
-    # What the transport tells.
+    # Events from the transport.
 
     def on_up(self, peer: int) -> None:
         self.links.on_up(peer)
@@ -346,10 +346,10 @@ class LiveEngine(BackgroundTasks):
         self.membership.on_down(peer, why)
 
     def on_pressure(self, peer: int, full: bool) -> None:
-        pass  # a gate's messages are few and small: whoever lets 16 MiB of them pile up is not alive
+        pass  # messages are few and small: a peer that leaves 16 MiB of them unread is not alive
 
     def take(self, peer: int, frame: Frame) -> None:
-        """What is no message of a gate's."""
+        """Handles frames that are not messages of a gate."""
         kind = frame[0]
         if kind == ASK:
             with self.step():
@@ -362,17 +362,17 @@ class LiveEngine(BackgroundTasks):
             self.membership.on_frame(peer, frame)
 
     def break_in(self, name: str, ident: int) -> None:
-        """A person wants this seat's permit to be over."""
+        """`fairgate break`: revokes the permit of this seat."""
         with self.step():
             gate = self.gates.get(name)
             ticket = None if gate is None else gate.tickets.get(ident)
             if gate is not None and ticket is not None:
-                gate.lose(ticket, "somebody broke it")
+                gate.lose(ticket, "it was revoked by `fairgate break`")
 
     # Gates.
 
     def gate(self, name: str, k: int, protocol: str) -> LiveGate:
-        """As this process knows it; whether the others agree is found out by the first request."""
+        """Opens a gate in this process. Whether the other peers agree on k is found out by the first request."""
         self.check_process()
         protocol = find_protocol(protocol).about.name
         with self.user_lock:
@@ -384,14 +384,14 @@ class LiveEngine(BackgroundTasks):
             if gate.k != k:
                 raise KMismatch(name, k, gate.k)
             if gate.protocol != protocol:
-                raise BadInput(f"gate {name} runs {gate.protocol}, and you asked for {protocol}")
+                raise BadInput(f"gate {name} runs {gate.protocol}, not {protocol}: all its peers must agree")
             return gate
 
     def new_gate(self, name: str, k: int, protocol: str, old: LiveGate | None) -> LiveGate:
         gate = self.gates[name] = LiveGate(self, name, k, protocol, make_of(protocol, k), options_of(protocol))
         if old is not None:
             old.close(f"gate {name} was opened again")
-            gate.seats = old.seats  # its seats may still be about to be given up: ours are others
+            gate.seats = old.seats  # its seats may not have been given up yet, so do not reuse their numbers
         self.loop.call_soon_threadsafe(self.membership.opened, name)
         return gate
 
@@ -405,7 +405,7 @@ class LiveEngine(BackgroundTasks):
                 del self.gates[gate.name]
 
     async def ask(self, peers: Iterable[int]) -> list[PeerReport]:
-        """What these peers say of themselves; who does not answer in time is left out."""
+        """The reports of these peers, without those that do not answer in time."""
         numbers = []
         with self.step():
             for peer in peers:
@@ -418,8 +418,8 @@ class LiveEngine(BackgroundTasks):
         return await self.questions.answers(numbers)
 
     async def people(self, name: str) -> list[Person]:
-        """Who is inside of this gate and who waits, wherever it is."""
-        await self.look()  # so that we can reach all who are there by now
+        """The holders and waiters of this gate at all peers."""
+        await self.look()  # so that we can reach peers that have just joined
         gate = self.members.gate(name)
         hosts = {seat.host for seat in gate.seats if seat.host != NIL} if gate is not None else set()
         reports = await self.ask(sorted(hosts))
@@ -430,7 +430,7 @@ class LiveEngine(BackgroundTasks):
     # Work on the loop.
 
     def await_on_loop(self, work: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> "Future[T]":
-        """For users. GateClosed if it is too late; and if it is too late while they wait, the future is cancelled."""
+        """For users. GateClosed if the engine is closed; if it closes before the work is done, cancels the future."""
         self.check_process()
         with self.user_lock:
             if self.closed:

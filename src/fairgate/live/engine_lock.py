@@ -1,17 +1,18 @@
-"""The engine's lock. The engine's thread goes before the users' threads: a latch is given to anybody.
+"""The engine's lock, which gives the engine's thread priority over users' threads.
 
-A user that enters a gate again and again takes the lock most of the time, and would let it go and have it back before
-the engine's thread has even woken up. So users step aside while `wanted`: the engine's thread has the turnstile then.
+A plain lock is not fair. A user's thread that enters a gate again and again would release the lock and have it back
+before the engine's thread even wakes up. So while `wanted` is set, users' threads first wait at the turnstile, which
+the engine's thread holds.
 
-Users take the lock itself: a `with` of a latch (net/system.py), which is C in any build, cannot be broken off by Ctrl-C
-between the lock and the body, and one of a class like this can, for the signal is heard inside of `__enter__` too.
+Users' threads use `with lock.lock`, not `with lock`. The inner latch (net/system.py) is implemented in C in any build,
+so Ctrl-C cannot strike between taking it and entering the body. It could strike inside this class's `__enter__`.
 """
 
 from fairgate.net.system import Latch
 
 
 class EngineLock:
-    """`with lock` in the engine's thread; in any other `step_aside` while it is wanted, then `with lock.lock`."""
+    """In the engine's thread use `with lock`; elsewhere `step_aside()` if it is `wanted`, then `with lock.lock`."""
 
     def __init__(self) -> None:
         self.lock = Latch()

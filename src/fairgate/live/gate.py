@@ -1,13 +1,14 @@
-"""One gate as one peer has it: its seats here, their nodes, and the view that counts.
+"""One gate at one peer: its local seats, their nodes, and the current view.
 
-A request takes a free seat, or a new one: then the roster changes, the gate comes under a new view, and a census lets
-the newcomer in (recovery/regenerate.py). Seats are kept for the next request. All methods are called under the engine's
-lock; what nodes send goes out through the engine when the step is over.
+A request takes a free seat or a new one. A new seat changes the roster, so the gate gets a new view, and a census
+admits the newcomer (recovery/regenerate.py). Seats are kept for later requests. All methods are called under the
+engine's lock; what nodes send goes out through the engine when the step ends.
 
-**The same again.** Whoever leaves while nobody waits anywhere, as far as its node knows (`alone`), keeps its seat: the
-node is not told. The next request here is let in by that, one fence further, and nobody is asked. The moment the node
-hears anything at all, it is told first what it missed (`release_kept`). So a message that was read is never overtaken;
-one that has arrived and was not read yet could be, so after every `RETAKES` such entries all of it is read.
+**Retaking.** When a holder leaves and, as far as its node knows, nobody is waiting anywhere (`alone`), the node is not
+told of the release. The next local request is granted the same seat at once, with the fence raised by one and without
+any message. Before the node receives anything, it is told about the release it missed (`release_kept`). So no message
+that was read is ever overtaken. A message that has arrived but was not read yet can be; therefore everything that has
+arrived is read after every `RETAKES` such entries.
 """
 
 import logging
@@ -27,9 +28,9 @@ from fairgate.net import roster
 from fairgate.net.roster import MOST_K, SeatRecord
 from fairgate.recovery.regenerate import Regenerate
 
-GHOST_REQUEST = 0  # people's requests begin with 1
+GHOST_REQUEST = 0  # real requests are numbered from 1
 RETAKES = 64
-LATE = 1 << 31  # of the 2^32 fences of a view
+LATE = 1 << 31  # a view has 2^32 fences: ask for a new view when half of them are used
 chance = SystemRandom()
 
 log = logging.getLogger("fairgate.live")
@@ -44,7 +45,7 @@ class GateOwner(Protocol):
     def traffic(self) -> Uplink: ...
 
     def sit(self, gate: "LiveGate") -> None:
-        """It has new seats, which the roster should have too."""
+        """The gate has new seats that must be added to the roster."""
 
     def renew(self, gate: "LiveGate") -> None: ...
 
@@ -62,19 +63,19 @@ class LiveGate:
         self.options = options
         self.regenerate = owner.journals.opened(self)
         self.record = roster.GateRecord(name, k, protocol, 0)
-        self.hosts: dict[int, int] = {}  # by seat: the peer to send to
+        self.hosts: dict[int, int] = {}  # by seat: the peer that hosts it
         self.nodes: dict[int, Regenerate] = {}  # of all seats that are or were hosted here
-        self.seats = 0  # that were ever made here
-        self.free: list[int] = []  # seats, the last released last: it may still have a token
+        self.seats = 0  # created here so far
+        self.free: list[int] = []  # the seat released last is last: it may still have a token
         self.tickets: dict[int, Ticket] = {}  # by seat
-        self.standing: list[int] = []  # new seats that the roster was not told of yet
+        self.standing: list[int] = []  # new seats that have not been sent to the roster yet
         self.unseated: set[int] = set()  # new seats that are in no view yet
-        self.broken: Ticket | None = None  # a step about it was broken off half-way
+        self.broken: Ticket | None = None  # a step for this ticket was interrupted half-way
         self.requests = GHOST_REQUEST
-        self.kept: Ticket | None = None  # its user has left, and its node does not know
-        self.retaken: Ticket | None = None  # the last that came in by it
-        self.retakes = 0  # in a row, by that seat
-        self.closed = ""  # why
+        self.kept: Ticket | None = None  # released by its user, but its node has not been told
+        self.retaken: Ticket | None = None  # the latest ticket that entered by retaking
+        self.retakes = 0  # in a row
+        self.closed = ""  # the reason, once it is
         self.counts = Counts()
 
     # Requests.
@@ -95,10 +96,10 @@ class LiveGate:
         self.node(ident).on_acquire(ticket.number)
 
     def retake(self, note: str) -> Ticket | None:
-        """In again by the seat that was kept, if there is one."""
+        """Enters by the kept seat, if there is one."""
         old = self.kept
         if old is None or self.closed or self.broken is not None or is_late(old.fence):
-            return None  # if it is late, the next grant asks for another view
+            return None  # if fences run out, the next regular grant asks for a new view
         self.retaken = ticket = old.again(self.uplink.now, note)
         self.kept = None
         self.retakes += 1
@@ -108,18 +109,18 @@ class LiveGate:
 
     def new_seat(self) -> int:
         if self.seats == MOST_K:
-            raise BadInput(f"gate {self.name}: {MOST_K} requests of one peer at once are the most")
+            raise BadInput(f"gate {self.name}: a peer can have at most {MOST_K} requests at a time")
         ident = identity(self.uplink.me, self.seats)
         self.seats += 1
         self.nodes[ident] = self.new_node(ident)
         self.unseated.add(ident)
         if not self.standing:
-            self.owner.sit(self)  # before it stands: if this is broken off in between, somebody looks in vain, no more
+            self.owner.sit(self)  # before the append: an interrupt in between only causes a superfluous look
         self.standing.append(ident)
         return ident
 
     def release(self, ticket: Ticket) -> None:
-        """To release what is over, lost or was never let in is nothing, so that it can be done to be sure."""
+        """Withdraws a waiting request or releases a held permit. A no-op in any other state."""
         if self.broken is not None:
             self.repair()
         if ticket.state in (WAITING, INSIDE):
@@ -127,13 +128,13 @@ class LiveGate:
             ticket.state = OVER
 
     def lose(self, ticket: Ticket, why: str) -> None:
-        """Its user is told, and the slot passes on."""
+        """Ends a held permit: its user is notified and the slot passes on."""
         if ticket.state == INSIDE:
             self.end(ticket)
             self.tell_lost(ticket, why)
 
     def end(self, ticket: Ticket) -> None:
-        """Its seat is free again, or kept."""
+        """Frees the ticket's seat, or keeps it for retaking."""
         if self.tickets.get(ticket.ident) is not ticket:
             return
         del self.tickets[ticket.ident]
@@ -146,7 +147,7 @@ class LiveGate:
             self.leave(ticket)
 
     def leave(self, ticket: Ticket) -> None:
-        """Now its node is told."""
+        """Tells the node that its user has left."""
         self.free.append(ticket.ident)
         node = self.node(ticket.ident)
         if ticket.retakes:
@@ -154,7 +155,7 @@ class LiveGate:
         node.on_release(ticket.number)
 
     def release_kept(self) -> None:
-        """Before a node hears anything: whoever has left is gone."""
+        """Tells the node of the kept ticket about the release. Must come before a node receives anything."""
         ticket = self.kept
         if ticket is not None:
             self.kept = None
@@ -162,12 +163,12 @@ class LiveGate:
             self.leave(ticket)
 
     def tell_lost(self, ticket: Ticket, why: str) -> None:
-        log.warning("gate %s: the permit of slot %d is lost: %s", self.name, ticket.slot, why)
+        log.warning("gate %s: the permit for slot %d was lost: %s", self.name, ticket.slot, why)
         self.counts.lost += 1
         ticket.lose(why)
 
     def refuse(self, idents: list[int], error: FairgateError) -> None:
-        """These seats cannot be had. Who sits there now need not be who asked for them first."""
+        """These seats were rejected: refuses the requests that use them now."""
         for ident in idents:
             self.unseated.discard(ident)
             ticket = self.tickets.pop(ident, None)
@@ -177,7 +178,7 @@ class LiveGate:
         self.free = [ident for ident in self.free if ident not in idents]
 
     def repair(self) -> None:
-        """A step was broken off: nothing counts here before another view, and the request it was about is over."""
+        """Recovers from an interrupted step: ends the request it was for, and ignores everything until a new view."""
         ticket, self.broken = self.broken, None
         assert ticket is not None
         self.kept = None
@@ -192,7 +193,7 @@ class LiveGate:
         self.free = [ident for ident in [*seats, *sorted(self.unseated)] if ident not in self.tickets]
         self.owner.renew(self)
 
-    # What nodes say.
+    # Called by nodes.
 
     def granted(self, ident: int, request: int, slot: int, fence: int) -> None:
         ticket = self.tickets.get(ident)
@@ -231,12 +232,12 @@ class LiveGate:
     # Views.
 
     def adopt(self, record: roster.GateRecord) -> None:
-        """Also when it is closed: until the others know, they count its seats, and a census waits for all."""
+        """Installs a new view, even when closed: until the others know, the census waits for this gate's seats."""
         if self.broken is not None:
             self.repair()
         if record.view <= self.record.view:
             return
-        log.debug("gate %s is under view %d: %s", self.name, record.view, record.seats)
+        log.debug("gate %s has view %d: %s", self.name, record.view, record.seats)
         self.release_kept()
         self.record = record
         self.counts.views += 1
@@ -252,26 +253,26 @@ class LiveGate:
             else:
                 self.no_longer_here(ident)
         mine = [seat.ident for seat in record.seats if self.is_own(seat)]
-        known = {ident: None for ident in self.free if ident in self.nodes}  # in their order
+        known = {ident: None for ident in self.free if ident in self.nodes}  # keeps their order
         self.free = [ident for ident in [*mine, *known] if ident not in known and ident not in self.tickets] + [*known]
 
     def is_own(self, seat: SeatRecord) -> bool:
-        """One for requests of this peer."""
+        """Whether requests of this peer can use the seat."""
         return seat.host == self.uplink.me and not seat.virtual and not seat.ghost
 
     def no_longer_here(self, ident: int) -> None:
         node = self.nodes.pop(ident)
         if node.inside:
-            self.was_lost(ident, node.request, "its seat was given up")
+            self.was_lost(ident, node.request, "its seat was removed from the gate")
 
     def host(self, seat: SeatRecord) -> None:
-        """One that is nobody's."""
+        """Starts the node of a virtual seat or a ghost."""
         node = self.nodes[seat.ident] = self.new_node(seat.ident)
         if seat.ghost:
             node.is_inside(GHOST_REQUEST, seat.slot)
 
     def new_node(self, ident: int) -> Regenerate:
-        """Of whatever setup: its first view brings the real one."""
+        """A node with a placeholder setup: its first view brings the real one."""
         anybody = (ident, *range(1, self.k))
         node = self.regenerate(ident, Setup(anybody, self.k, options=self.options), SeatOutbox(self, ident), self.make)
         node.wait_for_view()
@@ -285,7 +286,7 @@ class LiveGate:
     # The end.
 
     def close(self, why: str) -> None:
-        """Who waits is refused, who is inside loses its permit; what they had passes on."""
+        """Refuses waiting requests and ends held permits; their slots pass on."""
         self.closed = self.closed or why
         for ticket in list(self.tickets.values()):
             was = ticket.state
@@ -297,7 +298,7 @@ class LiveGate:
         self.release_kept()
 
     def is_unused(self) -> bool:
-        """Nobody asked for anything here, or nobody got it: its k and its protocol may have been a mistake."""
+        """True if no request here is pending or has a seat, so that k and protocol may still be changed."""
         return not (self.tickets or self.unseated or self.mine())
 
     def mine(self) -> tuple[int, ...]:
@@ -305,15 +306,15 @@ class LiveGate:
 
 
 def is_late(fence: int) -> bool:
-    """Are a view's fences about to be used up? One that ran over would be a fence of the next view."""
+    """Whether the fences of this view are running out. An overflow would yield a fence of the next view."""
     return fence != NIL and fence & (1 << FENCE_COUNT_BITS) - 1 > LATE
 
 
 class NoJournals:
-    """Steps are not written: journals.py has those that do."""
+    """Writes no journals; journals.py has the subclass that does."""
 
     def opened(self, gate: LiveGate) -> Callable[[int, Setup, Outbox, MakeNode], Regenerate]:
-        """How to make its nodes."""
+        """The factory for the gate's nodes."""
         return Regenerate
 
     def close(self) -> None:
@@ -324,11 +325,11 @@ NO_JOURNALS = NoJournals()
 
 
 class Counts:
-    """Of one gate at one peer, since it was opened here."""
+    """Counters of one gate at one peer, since it was opened here."""
 
     def __init__(self) -> None:
         self.entries = 0
-        self.waited = 0  # ns, of all entries
+        self.waited = 0  # ns, total of all entries
         self.longest = 0
         self.sent = 0
         self.received = 0

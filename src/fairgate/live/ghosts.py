@@ -1,6 +1,6 @@
-"""Ghosts that this peer hosts: when is what they stand for over? (net/occupancy.py)
+"""Watches the ghosts that this peer hosts, and reports when their processes are gone (net/occupancy.py).
 
-Nobody tells when the last process of a group is gone, so it is asked; ghosts are rare.
+The kernel does not notify us when the last process of a group ends, so we poll; ghosts are rare.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ class Ghosts:
         self.timer: asyncio.TimerHandle | None = None
 
     def watch(self, ghosts: dict[int, str]) -> None:
-        """These and no others: by seat, the gate."""
+        """Watches exactly these ghosts, given as {seat: gate}."""
         self.gates = ghosts
         if ghosts and self.timer is None:
             self.wait()

@@ -1,16 +1,16 @@
-"""Several hosts: peers dial each other by TCP, and the peer that made the cluster keeps the roster.
+"""Membership of a cluster: peers on several hosts connect by TCP, and the peer that created it keeps the roster.
 
-    joiner -> anybody    ("join", its address, its process, its host's name)
-    keeper -> joiner     ("members", version, roster)              and to everybody else: somebody has come
-    other  -> joiner     ("keeper", address)                       ask there; ("refused", 0, ...) if it has left
+    joiner -> any peer   ("join", its address, its process, its host's name)
+    keeper -> joiner     ("members", version, roster)              also sent to all other members
+    other  -> joiner     ("keeper", address)                       ask there; ("refused", 0, ...) if the keeper has left
     member -> keeper     ("change", number, change)
-    keeper -> member     ("changed", number, version, roster)      and ("members", ...) to everybody else
+    keeper -> member     ("changed", number, version, roster)      and ("members", ...) to all other members
                          ("refused", number, kind, gate, asked, found, why)
-    anybody -> member    ("look",)                                 and ("members", ...) is the answer: see directory.py
+    anyone -> member     ("look",)                                 answered by ("members", ...), see directory.py
 
-Rosters and changes travel as JSON in bytes. All of it but the first question goes over the reliable channel, so a
-connection that breaks delays it and loses nothing. A peer that dies is not survived: whatever it had is lost to the
-gate (`guarantee: none`), and if it is the keeper, nobody can come or go. Agreed views are to change that.
+Rosters and changes are sent as JSON in bytes. Everything but the first request goes over the reliable channel, so a
+broken connection delays it but loses nothing. There is no recovery from a dead peer: its permits stay taken
+(`guarantee: none`), and if the keeper dies, no peer can join or leave. Agreed views are planned to change that.
 """
 
 import asyncio
@@ -44,18 +44,29 @@ LOOK = "look"
 ANY = ("0.0.0.0", "::")
 K_MISMATCH, BAD_INPUT = "k", "bad"
 LEAVE_SECONDS = 2.0
-NO_KEEPER = "the peer that kept the roster of this cluster has left: nobody can come or go any more"
+NO_KEEPER = "the peer that kept the roster of this cluster has left, so peers can no longer join or leave"
 
 log = logging.getLogger("fairgate.live")
 
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """How to be a peer between hosts. Without seeds this peer makes the cluster, and must be told where to listen."""
+    """How to join or create a cluster of several hosts.
+
+    Attributes:
+        seeds: Addresses ("host:port") of peers of the cluster. Without seeds this peer creates the cluster.
+        listen: The address to listen on. Required without seeds; otherwise the default is a free port on the
+            interface through which the first seed is reached.
+        advertise: The address at which other peers can reach this one, if it is not `listen` (NAT, containers).
+        cluster: The name of the cluster. Peers of clusters with other names are refused.
+        tls: The certificates to use, from `fairgate.net.keys.load`. Required off this host unless `insecure` is set.
+        insecure: Allow connections between hosts without TLS: anyone who can reach the port can enter.
+        join_timeout: How many seconds to try to join.
+    """
 
     seeds: tuple[str, ...] = ()
-    listen: str | None = None  # left out: any free port, where the seed can be reached from
-    advertise: str | None = None  # where others reach us, if that is another address (NAT, containers)
+    listen: str | None = None
+    advertise: str | None = None
     cluster: str = "fairgate"
     tls: Tls | None = None
     insecure: bool = False
@@ -71,12 +82,12 @@ class ClusterMembership:
         self.addresses = [parse_address(seed) for seed in network.seeds]
         self.bind = parse_address(network.listen) if network.listen else None
         if not self.addresses and self.bind is None:
-            raise BadInput("whoever makes a cluster must say where to listen, such as --listen 10.0.0.5:7400")
+            raise BadInput("a peer that creates a cluster needs an address to listen on, such as 10.0.0.5:7400")
         self.told = parse_address(network.advertise) if network.advertise else None
         check_tcp(*self.addresses, self.bind, self.told)
         for seed in self.addresses:
             self.check_secure(seed)
-        self.members = Members()  # the keeper's
+        self.members = Members()  # only used by the keeper
         self.keeper = NIL
         self.questions: dict[int, asyncio.Future[Members]] = {}
         self.asked = 0
@@ -116,7 +127,7 @@ class ClusterMembership:
         check_secure(address, self.network.tls is not None, self.network.insecure)
 
     def take_back(self, transport: Transport, me: int) -> None:
-        """We may have been let in, and nobody has told us yet: else we would stay in the roster for ever."""
+        """Withdraws the request to join. It may have been accepted, and we would stay in the roster forever."""
         for peer in list(transport.up):
             transport.send(peer, (CHANGE, 0, msgspec.json.encode(Go((me,)))))
 
@@ -124,13 +135,13 @@ class ClusterMembership:
         assert isinstance(bound, TcpAddress)
         assert isinstance(asked, TcpAddress)
         if self.told is None and asked.host in ANY:
-            raise BadInput(f"{asked} is no address for others to dial: say --advertise HOST:{bound.port} too")
+            raise BadInput(f"no host can dial {asked}: also give an address to advertise, such as HOST:{bound.port}")
         at = self.told or TcpAddress(asked.host, bound.port)
         pid = os.getpid()
         return PeerRecord(me, pid, start_time(pid), str(at), os.geteuid(), int(time.time()), socket.gethostname())
 
     def on_up(self, peer: int) -> None:
-        """Whoever it is that we reached first: may we join?"""
+        """Until we have joined, asks every peer that we reach to let us in."""
         if not self.joined.done() and self.keeper == NIL and self.addresses:
             me = self.engine.identity
             self.engine.transport.send(peer, (JOIN, me.socket, me.pid, me.started, me.uid, me.since, me.host))
@@ -163,11 +174,11 @@ class ClusterMembership:
 
     async def leave(self) -> Members:
         if self.keeper == self.engine.me and len(self.members.peers) > 1:
-            log.warning("the peer that keeps the roster leaves: nobody can come or go any more")
+            log.warning("the peer that keeps the roster is leaving: peers can no longer join or leave this cluster")
         return await asyncio.wait_for(self.change(Go((self.engine.me,))), LEAVE_SECONDS)
 
     def spread(self, members: Members) -> None:
-        """The keeper's part."""
+        """Only the keeper does this."""
         if self.keeper == self.engine.me:
             data = msgspec.json.encode(members)
             for peer in members.peers:
@@ -175,7 +186,7 @@ class ClusterMembership:
                     self.engine.links.send(peer.id, (MEMBERS, members.version, data))
 
     def adopted(self, members: Members) -> None:
-        """All who share a gate dial each other, in case that only one of two can."""
+        """Peers that share a gate all dial each other, in case only one side of a pair can."""
         if members.peer(self.keeper) is None:
             for question in self.questions.values():
                 if not question.done():
@@ -187,11 +198,11 @@ class ClusterMembership:
                     self.engine.links.dial(host)
 
     def opened(self, gate: str) -> None:
-        log.info("gate %s: between hosts a peer that dies is not survived (guarantee: none)", gate)
+        log.info("gate %s: if a peer of this cluster dies, its permits stay taken (guarantee: none)", gate)
 
     def on_down(self, peer: int, why: str) -> None:
         if self.engine.members.peer(peer) is not None and not self.engine.closed:
-            log.debug("the connection with peer %d broke: %s", peer, why)
+            log.debug("the connection to peer %d broke: %s", peer, why)
             with self.engine.lock:
                 self.links.dial(peer)
             self.links.is_missed(peer, why)
@@ -217,7 +228,7 @@ class ClusterMembership:
         elif kind == REFUSED:
             self.on_refused(*frame[1:])
         else:
-            raise CodecError(f"{kind!r:.20} is nothing a peer says")
+            raise CodecError(f"{kind!r:.20} is not a valid message")
 
     def on_join(self, peer: int, frame: Frame) -> None:
         engine = self.engine
@@ -225,7 +236,7 @@ class ClusterMembership:
             keeper = engine.members.peer(self.keeper)
             if keeper is not None:
                 engine.transport.send(peer, (KEEPER, keeper.socket))
-            elif engine.members.peers:  # else we are about to join ourselves
+            elif engine.members.peers:  # otherwise we have not joined yet either
                 engine.transport.send(peer, (REFUSED, 0, BAD_INPUT, "", 0, 0, NO_KEEPER))
             return
         if self.members.peer(peer) is None:
@@ -241,7 +252,7 @@ class ClusterMembership:
 
     def on_look(self, peer: int) -> None:
         members = self.members if self.keeper == self.engine.me else self.engine.members
-        if members.peers:  # else we are about to join ourselves
+        if members.peers:  # otherwise we have not joined yet either
             self.engine.transport.send(peer, (MEMBERS, members.version, msgspec.json.encode(members)))
 
     def on_keeper(self, address: str) -> None:
@@ -267,7 +278,7 @@ class ClusterMembership:
         engine = self.engine
         try:
             if self.keeper != engine.me:
-                raise BadInput("this peer does not keep the roster: ask who does")
+                raise BadInput("this peer does not keep the roster of the cluster")
             members = self.apply(msgspec.json.decode(data, type=Change))
         except KMismatch as wrong:
             answer: Frame = (REFUSED, number, K_MISMATCH, wrong.gate, wrong.asked, wrong.found, str(wrong))
@@ -298,22 +309,22 @@ class ClusterMembership:
 
 def check_tcp(*addresses: Address | None) -> None:
     if any(isinstance(address, UnixAddress) for address in addresses):
-        raise BadInput("between hosts an address is host:port")
+        raise BadInput("peers of a cluster need addresses of the form host:port, not Unix sockets")
 
 
 def why_not(dials: list[Dial]) -> str:
-    """Nobody has answered."""
+    """Why each of these addresses could not be reached, for an error message."""
     return "; ".join(sorted({f"{dial.address}: {dial.why or 'no answer'}" for dial in dials}))
 
 
 def fields_of(frame: Frame) -> Frame:
-    """Of a JOIN, in the order of a Peer."""
+    """The fields of a JOIN frame, in the order of PeerRecord."""
     _, address, pid, started, uid, since, host = frame
     return (pid, started, address, uid, since, host)
 
 
 async def local_address(seeds: list[Address]) -> str:
-    """Of this host, as the first seed would see it. No packet is sent for that."""
+    """The address of this host from which the first seed would be reached. Sends no packet."""
     seed = seeds[0]
     assert isinstance(seed, TcpAddress)
     try:

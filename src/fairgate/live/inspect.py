@@ -1,7 +1,7 @@
-"""Asking peers what they know, without being one of them: for `fairgate who`, `top` and `break`.
+"""Queries peers without being one of them: for `fairgate who`, `top` and `break`.
 
-Who there is on this host or in a cluster is found out by directory.py. Each peer says for itself who is inside and who
-waits by it; the ghosts, whose peers are dead, are known by their files (net/occupancy.py).
+directory.py finds the peers of this host or cluster. Each peer reports its own holders and waiters. Ghosts, whose peers
+are dead, are found by their occupancy files (net/occupancy.py).
 """
 
 import asyncio
@@ -31,9 +31,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ListedPerson:
-    """Who is inside of a gate, or waits at it. Times are seconds since 1970."""
+    """A holder or waiter of a gate. Times are seconds since 1970."""
 
-    pid: int  # of a ghost: its process group
+    pid: int  # a ghost's process group
     host: str
     slot: int | None
     fence: int | None
@@ -50,11 +50,11 @@ class GatePicture:
     name: str
     k: int
     protocol: str
-    inside: tuple[ListedPerson, ...]  # by slot
-    waiting: tuple[ListedPerson, ...]  # the longest first
-    silent: tuple[PeerRecord, ...]  # peers at this gate that do not answer: what they hold is not known
-    entries: int  # through the peers that are there now
-    longest: float  # wait of those entries, in seconds
+    inside: tuple[ListedPerson, ...]  # ordered by slot
+    waiting: tuple[ListedPerson, ...]  # longest wait first
+    silent: tuple[PeerRecord, ...]  # peers at this gate that did not answer: what they hold is unknown
+    entries: int  # of the peers that exist now
+    longest: float  # the longest wait of those entries, in seconds
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,14 @@ class Picture:
 
 
 class Inspector:
-    """`async with Inspector(asked) as asker`, then `await asker.look()` as often as wanted."""
+    """`async with Inspector(directory) as inspector`, then `await inspector.look()` as often as needed."""
 
     def __init__(self, asked: Directory) -> None:
         self.asked = asked
         self.number = 0
         self.answers: dict[int, asyncio.Future[PeerReport]] = {}
         self.dialled: set[int] = set()
-        self.news: dict[int, Frame] = {}  # for those that are not up yet
+        self.news: dict[int, Frame] = {}  # to send once the connection is up
 
     async def __aenter__(self) -> Self:
         self.transport = self.asked.begin(1 + secrets.randbelow(PEERS - 1), self)
@@ -84,7 +84,7 @@ class Inspector:
         await self.transport.close()
 
     async def look(self) -> Picture:
-        """Who does not answer in time is told of as silent."""
+        """The current state of all gates. Peers that do not answer in time are listed as silent."""
         members = await self.asked.members()
         reports = await self.ask(members)
         ghosts = await beside(self.asked.ghosts)
@@ -113,7 +113,7 @@ class Inspector:
             self.transport.dial(self.asked.address(peer), peer.id, quiet=True)
 
     async def break_in(self, gate: GatePicture, whom: ListedPerson) -> bool:
-        """Whoever has this permit has it no longer. False: its peer did not do it in time."""
+        """Revokes a permit. False if it was still held after 2 s."""
         if whom.ghost:
             members = await self.asked.end_ghost(gate.name, whom.ident)
             for peer in members.peers:
@@ -123,7 +123,7 @@ class Inspector:
         return await self.is_out(gate.name, whom)
 
     async def is_out(self, name: str, whom: ListedPerson) -> bool:
-        """Asked until it is, for a while: a peer does what it is told after it has answered what it was asked."""
+        """Polls for at most 2 s until the permit is gone: a peer may answer a query before it revokes the permit."""
         deadline = clock() + int(ANSWER_SECONDS * SECOND)
         while clock() < deadline:
             gate = (await self.look()).gate(name)
@@ -132,7 +132,7 @@ class Inspector:
             await asyncio.sleep(0.01)
         return False
 
-    # What the transport tells.
+    # Events from the transport.
 
     def on_up(self, peer: int) -> None:
         frame = self.news.pop(peer, None)
@@ -144,7 +144,7 @@ class Inspector:
         try:
             self.take(peer, frame)
         except (LookupError, TypeError, ValueError) as wrong:
-            raise CodecError(f"{frame!r:.60} is no answer: {wrong}") from wrong
+            raise CodecError(f"{frame!r:.60} is not a valid answer: {wrong}") from wrong
 
     def take(self, peer: int, frame: Frame) -> None:
         if frame[0] != TELL:
@@ -156,7 +156,7 @@ class Inspector:
             answer.set_result(read_report(told))
 
     def on_down(self, peer: int, why: str) -> None:
-        pass  # it is silent then; its dial goes on
+        pass  # it will be listed as silent; the dial keeps trying
 
     def on_quiet(self) -> None:
         pass
@@ -210,12 +210,12 @@ def known(number: int) -> int | None:
 
 
 def on_calendar(moment: int, now: int) -> float | None:
-    """`now` is now on the same clock, which is one host's."""
+    """Seconds since 1970 for a moment on a host's CLOCK_BOOTTIME; `now` is the present on that clock."""
     return None if moment == NO_DEADLINE else time.time() - (now - moment) / SECOND
 
 
 def look(asked: Directory) -> Picture:
-    """Once, for who has no loop."""
+    """Looks once, for callers without an event loop."""
 
     async def main() -> Picture:
         async with Inspector(asked) as asker:

@@ -1,14 +1,15 @@
-"""Journals of a live peer: every step of its nodes, as the simulator writes them, for `fairgate replay`.
+"""Journals of a live peer: every step of its nodes, in the simulator's format, for `fairgate replay`.
 
-    fairgate.join(journal="run.ndjson")         # of the one gate that this peer opens
-    fairgate.join(journal="run-{gate}.ndjson")  # of each gate its own
+    fairgate.join(journal="run.ndjson")         # for the one gate that this peer opens
+    fairgate.join(journal="run-{gate}.ndjson")  # one file per gate
 
-A journal has the nodes of this peer's seats alone: what others do shows in their journals, and in the messages that
-come here. A node does not begin at the beginning: it waits for its first view, or stands for somebody who was let in
-elsewhere. So its first line is a `load`, which has its whole state; so has every other change that is no step, such as
-what is left of one that Ctrl-C broke off. While there is a journal, nobody comes in again without a step (gate.py).
+A journal only covers the seats of this peer. What other peers do is in their journals, and in the messages received
+here. A node does not start in its initial state: it waits for its first view, or stands for a holder admitted
+elsewhere. So its first line is a `load` with its whole state. Every other change outside a step is a `load` too, such
+as what remains of a step that Ctrl-C interrupted. With a journal, retaking (gate.py) is disabled, so that every entry
+is a step.
 
-A line is written when its step is over, by one call of the system, so that all are there if the process is killed.
+A line is written when its step ends, with one system call, so no line is missing if the process is killed.
 """
 
 import logging
@@ -34,24 +35,24 @@ GATE = "{gate}"
 STACK = ("regenerate",)
 
 log = logging.getLogger("fairgate.live")
-begun: dict[str, tuple[str, int]] = {}  # files that this process has written, and what of
+begun: dict[str, tuple[str, int]] = {}  # files that this process has written: protocol and k
 
 
 class Journals(NoJournals):
-    """Of one peer, by gate. Under the engine's lock."""
+    """The journals of one peer, by gate. Used under the engine's lock."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.of: dict[str, Journal] = {}
 
     def opened(self, gate: LiveGate) -> Callable[[int, Setup, Outbox, MakeNode], Regenerate]:
-        """How to make the nodes of this gate. One that is opened again goes on in the same file."""
+        """The factory for the gate's nodes. A gate that is opened again continues its file."""
         path = self.path.replace(GATE, quote(gate.name, safe=""))
         known = self.of.get(gate.name)
         if known is None and self.of and GATE not in self.path:
-            raise BadInput(f"{path} is the journal of gate {next(iter(self.of))}: for several write {GATE} in its name")
+            raise BadInput(f"{path} is the journal of gate {next(iter(self.of))}: put {GATE} in the name for several")
         if known is not None and known.what != (gate.protocol, gate.k):
-            raise BadInput(f"{path} is a journal of {known.what[0]} with k={known.what[1]}: it cannot have another")
+            raise BadInput(f"{path} is a journal of {known.what[0]} with k={known.what[1]}: use another file")
         if known is None:
             known = self.of[gate.name] = Journal(path, gate.protocol, gate.k)
         return partial(Recorded, journal=known)
@@ -62,9 +63,9 @@ class Journals(NoJournals):
 
 
 class Journal:
-    """One file. If it cannot be written any more, the gate goes on without it.
+    """One file. If writing fails, the gate continues without it.
 
-    A process that joins again goes on in it: so does `fairgate run`, if it was stopped while it waited.
+    A process that joins again appends to it; `fairgate run` does so if it was stopped while it waited.
     """
 
     def __init__(self, path: str, protocol: str, k: int) -> None:
@@ -97,18 +98,18 @@ class Journal:
 
 
 class Recorded(Regenerate):
-    """A node that writes its steps."""
+    """A node that writes its steps to a journal."""
 
     def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeNode, journal: Journal) -> None:
         self.journal = journal
         self.recorder = RecordingOutbox(out)
-        self.known: Key = ()  # as the journal has it
+        self.known: Key = ()  # the state that the journal has last
         self.known_at = NIL
-        self.within = False  # a step: what the node tells itself is a part of it
+        self.within = False  # inside a step: calls of the node to itself belong to it
         Regenerate.__init__(self, me, setup, self.recorder, upper)
 
     def alone(self) -> bool:
-        """Else users would come and go without a step."""
+        """Disables retaking, by which users would enter without a step."""
         return False
 
     def on_acquire(self, request: int) -> None:
@@ -142,7 +143,7 @@ class Recorded(Regenerate):
         self.write(self.recorder.taken(self.now, self, event, *arguments))
 
     def has_changed(self) -> bool:
-        """Without a step. Keys tell how long ago things were, so they are compared as of the same moment."""
+        """Whether the state changed outside a step. Keys contain relative times, so both must be of the same moment."""
         now, self.now = self.now, self.known_at
         changed = self.known_at == NIL or self.key() != self.known
         self.now = now

@@ -1,4 +1,4 @@
-"""A peer that stands at gates without wanting in: it keeps them open, and hosts what is nobody's."""
+"""Keeps a gate open without ever requesting a permit, so that its k and protocol persist while nobody uses it."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ from fairgate.net.roster import Sit
 
 
 def keep_open(engine: LiveEngine, name: str, k: int, protocol: str) -> None:
-    """A seat at this gate, from which nobody asks. BadInput if it is open with another k or protocol."""
+    """Takes a seat that is never used for requests. KMismatch or BadInput if k or protocol differ from the gate's."""
     gate = engine.gate(name, k, protocol)
     with engine.user_lock:
         ident = gate.new_seat()

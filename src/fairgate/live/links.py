@@ -1,7 +1,7 @@
-"""Frames to other peers: dialled when they are first needed, kept until the connection is up.
+"""Sends frames to other peers: dials a peer on first use, and queues frames until the connection is up.
 
-All under the engine's lock. From the engine's thread frames go to the transport; from any other straight to the socket
-if nothing is before them, else by way of the loop. They arrive in the order of sending.
+Everything runs under the engine's lock. From the engine's thread, frames go to the transport. From any other thread
+they go straight to the socket if nothing is queued before them, otherwise through the loop. Order is preserved.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ class Links:
         self.lock = lock
         self.loop = asyncio.get_running_loop()
         self.thread = get_ident()
-        self.addresses: dict[int, str] = {}  # of the peers that there are
+        self.addresses: dict[int, str] = {}  # of all other members
         self.dialled: set[int] = set()
-        self.outgoing: list[tuple[int, Frame]] = []  # by way of the loop
-        self.waiting: dict[int, list[Frame]] = {}  # for a connection
+        self.outgoing: list[tuple[int, Frame]] = []  # to be sent by the loop
+        self.waiting: dict[int, list[Frame]] = {}  # until the connection is up
 
     def known(self, members: Members) -> None:
         self.addresses = {peer.id: peer.socket for peer in members.peers if peer.id != self.transport.me}
@@ -41,11 +41,11 @@ class Links:
         elif get_ident() == self.thread:
             self.transmit(peer, frame)
         elif not self.send_now(peer, frame):
-            self.loop.call_soon_threadsafe(self.flush)  # it waits for the lock; a frame without it would wait for ever
+            self.loop.call_soon_threadsafe(self.flush)  # before the append, so that no frame is left without a flush
             self.outgoing.append((peer, frame))
 
     def send_now(self, peer: int, frame: Frame) -> bool:
-        """False: it is not up, or something else is before it."""
+        """False if the peer is not up or something is queued before this frame."""
         pipe = self.up.get(peer)
         return pipe is not None and pipe.write_now(encode(frame))
 
@@ -64,19 +64,19 @@ class Links:
         self.waiting.setdefault(peer, []).append(frame)
 
     def dial(self, peer: int) -> None:
-        """Under the lock, from any thread."""
+        """Call it under the lock, from any thread."""
         if peer not in self.dialled and peer in self.addresses:
             self.dialled.add(peer)
             self.loop.call_soon_threadsafe(self.dial_now, peer, self.addresses[peer])
 
     def dial_now(self, peer: int, address: str) -> None:
         if peer in self.dialled:
-            # On one host, who has left is known by the roster: that it does not answer meanwhile is nothing to tell.
+            # On one host the roster tells which peers have left, so do not log that one does not answer.
             here = address.startswith("/")
             self.transport.dial(UnixAddress(address) if here else parse_address(address), peer, quiet=here)
 
     def take(self, peer: int, frame: Frame) -> bool:
-        """Is it one of the links' own? There are none."""
+        """Whether the frame belongs to the links themselves: never here, see reliable.py."""
         return False
 
     def on_up(self, peer: int) -> None:

@@ -1,4 +1,4 @@
-"""Which protocols can run live, and how to make their nodes."""
+"""Which protocols can run live, and how to create their nodes."""
 
 from functools import partial
 
@@ -10,28 +10,30 @@ from fairgate.errors import BadInput
 from fairgate.registry import PROTOCOLS, find_protocol
 
 ONE, MANY = "bv95", "centralised"
-DEFAULTS = [PROTOCOLS[name] for name in (ONE, MANY)]  # imported with this module, not while somebody waits for a gate
-OPTIONS: dict[str, Options] = {"bv95": {"cache": "sorted"}}  # where the protocol's own default is not for users
+DEFAULTS = [PROTOCOLS[name] for name in (ONE, MANY)]  # imported now, before any user has to wait
+OPTIONS: dict[str, Options] = {"bv95": {"cache": "sorted"}}  # where a protocol's own default does not suit live gates
 
 
 def default_protocol(k: int) -> str:
-    """For one at a time path reversal with the queue in the token, which is what BV95 is with one token: two messages
-    an entry under load, where the mutex that Fair-k is built on takes more than three, and nearly the same order.
+    """The protocol for gates whose users do not choose one.
 
-    For more, one seat keeps the queue, whichever is first in the view. Fair-k gives each request its place in one of k
-    queues, in turn, and there it stays: behind a permit that is held for hours, while other slots are free.
+    For k=1 it is BV95, which with one token is path reversal with the queue in the token: two messages per entry under
+    load, where the mutex that Fair-k is built on takes more than three, and nearly the same order.
+
+    For more, it is a queue kept by one seat, the first of the view. Fair-k assigns requests to k queues in turn, where
+    they stay: a request may wait behind a permit that is held for hours while other slots are free.
     """
     return ONE if k == 1 else MANY
 
 
 def why_not(protocol: type[Mutex]) -> str:
-    """Why it cannot run live; nothing if it can."""
+    """Why the protocol cannot run live; empty if it can."""
     if issubclass(protocol, Routed):
         return "it needs an overlay, which live peers do not build yet"
     if protocol.about.detectors:
-        return "it needs failure detectors; live gates survive the dead by a census instead"
+        return "it needs failure detectors, which live gates do not have: they recover from crashes by a census"
     if protocol.timed:
-        return "it goes by the clock, so that a census cannot make it anew"
+        return "it depends on the clock, so a census cannot rebuild its state"
     return ""
 
 
@@ -40,7 +42,7 @@ def live_protocols() -> list[str]:
 
 
 def find_live(name: str) -> type[Mutex]:
-    """By name. BadInput if there is none, or if it cannot run live."""
+    """The protocol with this name. BadInput if it does not exist or cannot run live."""
     protocol = find_protocol(name)
     why = why_not(protocol)
     if why:
@@ -51,9 +53,9 @@ def find_live(name: str) -> type[Mutex]:
 def make_of(name: str, k: int) -> MakeNode:
     protocol = find_live(name)
     if k < 1:
-        raise BadInput(f"a gate that lets {k} in would let nobody in: k must be at least 1")
+        raise BadInput(f"k must be at least 1, not {k}")
     if k > 1 and not protocol.about.many:
-        raise BadInput(f"{protocol.about.name} lets one in at a time: k must be 1, not {k}")
+        raise BadInput(f"{protocol.about.name} is a mutex: k must be 1, not {k}")
     return partial(protocol)
 
 

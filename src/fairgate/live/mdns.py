@@ -1,12 +1,12 @@
-"""Find a cluster on the local network by its name, with no address. It needs `pip install fairgate[mdns]`.
+"""Finds a cluster on the local network by its name, without an address. Needs `pip install fairgate[mdns]`.
 
     with sync.join(listen="10.0.0.5:7400", cluster="lab") as peer, advertise("lab", peer.engine.identity.socket):
-        ...                                                   # one host, and on the others:
-    with sync.join(*find("lab"), cluster="lab") as peer:
+        ...                                                   # on one host
+    with sync.join(*find("lab"), cluster="lab") as peer:      # on the others
         ...
 
-Anybody on the network can answer such a question, and everybody sees it: it only says where to dial. Who may come in is
-for TLS to say (net/tls.py), here as everywhere.
+Anyone on the network can see the query and answer it. The answer only says where to dial; TLS (net/tls.py) decides who
+may join, as always.
 """
 
 import ipaddress
@@ -31,7 +31,7 @@ ALL: Sequence[str] = ()  # interfaces, by their addresses
 
 
 class Advertised(Closing):
-    """Others can find this peer, until `close()`."""
+    """Makes this peer discoverable until `close()`."""
 
     def __init__(self, cluster: str, address: str, interfaces: Sequence[str]) -> None:
         what = described(cluster, address)
@@ -40,21 +40,27 @@ class Advertised(Closing):
             self.network.register_service(what)
         except (Error, OSError) as wrong:
             self.network.close()
-            raise BadInput(f"cannot be advertised by mDNS: {wrong}") from wrong
+            raise BadInput(f"cannot advertise {address} by mDNS: {wrong}") from wrong
 
     def close(self) -> None:
-        """Who asks now is not told any more."""
+        """Stops answering queries."""
         self.network.unregister_all_services()
         self.network.close()
 
 
 def advertise(cluster: str, address: str, interfaces: Sequence[str] = ALL) -> Advertised:
-    """`address` is where others dial: `peer.engine.identity.socket`. It takes a second or two, as mDNS does."""
+    """Makes the peer at `address` (`peer.engine.identity.socket`) discoverable. Takes a second or two.
+
+    Returns an object to close or to use with `with`. BadInput if mDNS cannot be used.
+    """
     return Advertised(cluster, address, interfaces)
 
 
 def find(cluster: str, seconds: float = FIND_SECONDS, interfaces: Sequence[str] = ALL) -> list[str]:
-    """The address of a peer of this cluster, as a list of seeds for `join`: the first that answers."""
+    """The address of the first peer of this cluster to answer, as a list of seeds for `join`.
+
+    BadInput if none answers within `seconds`.
+    """
     found = ServiceFinder()
     asking = network(interfaces)
     try:
@@ -102,7 +108,7 @@ def network(interfaces: Sequence[str]) -> Zeroconf:
 
 
 def interfaces_of(listen: str | None) -> list[str]:
-    """Who listens on one interface speaks there alone."""
+    """The interfaces to use mDNS on: that of the listening address, or all (an empty list)."""
     at = parse_address(listen) if listen else None
     try:
         known = isinstance(at, TcpAddress) and not ipaddress.ip_address(at.host).is_unspecified
@@ -112,10 +118,10 @@ def interfaces_of(listen: str | None) -> list[str]:
 
 
 def described(cluster: str, address: str) -> ServiceInfo:
-    """What others are told. The address stands in the properties: it may be one that only a router knows."""
+    """The service to announce. The address is in its properties, because it may be one outside a NAT."""
     at = parse_address(address)
     if not isinstance(at, TcpAddress):
-        raise BadInput(f"{address} is no address for other hosts: mDNS tells of host:port")
+        raise BadInput(f"cannot advertise {address} by mDNS: it must be of the form host:port")
     name = f"fairgate-{secrets.token_hex(6)}"
     try:
         packed = [ipaddress.ip_address(at.host).packed]

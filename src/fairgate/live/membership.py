@@ -1,7 +1,7 @@
-"""Where the peers of a cluster meet, and where they agree on who is there: the engine's view of it.
+"""The interface between the engine and the membership: where peers meet and agree on the roster.
 
-on_host.py is one host: a runtime directory. in_cluster.py is several: one of them keeps the roster. Agreed views,
-without a keeper that must live, would be another one.
+on_host.py implements it for one host with a runtime directory, in_cluster.py for several hosts where one peer keeps the
+roster. Agreed views, which depend on no single peer, would be another implementation.
 """
 
 from typing import Protocol
@@ -11,29 +11,29 @@ from fairgate.net.roster import Change, Members
 
 
 class Membership(Protocol):
-    guarantee: str  # what becomes of a gate when a peer dies, in one word: Statistics has it
+    guarantee: str  # what happens to a gate when a peer dies, in one word, for Statistics
 
     async def begin(self) -> Members:
-        """Become a peer, and tell the engine (`becomes`). BadInput if it cannot be."""
+        """Joins, and tells the engine its identity (`becomes`). BadInput if that fails."""
 
-    # The roster. Each gives it as it is afterwards.
+    # The roster. Each method returns it as it is afterwards.
 
     async def change(self, change: Change) -> Members: ...
 
     async def look(self) -> Members: ...
 
     async def check(self) -> Members:
-        """Without the dead, if it can be known who is."""
+        """Removes dead peers, where they can be detected."""
 
     async def leave(self) -> Members: ...
 
-    # What the engine tells.
+    # Called by the engine.
 
     def spread(self, members: Members) -> None:
-        """This roster is news to others. Under the engine's lock."""
+        """Sends a new roster to the others. Called under the engine's lock."""
 
     def adopted(self, members: Members) -> None:
-        """It counts here now. Under the engine's lock."""
+        """This roster is in force here now. Called under the engine's lock."""
 
     def opened(self, gate: str) -> None:
         """A gate was opened here."""
@@ -43,6 +43,6 @@ class Membership(Protocol):
     def on_down(self, peer: int, why: str) -> None: ...
 
     def on_frame(self, peer: int, frame: Frame) -> None:
-        """One that is not about gates. CodecError if it is nothing at all."""
+        """A frame about the membership. CodecError if it is not valid."""
 
     def close(self) -> None: ...

@@ -1,12 +1,12 @@
-"""What the gates of a peer do, for Prometheus. It needs `pip install fairgate[metrics]`.
+"""Prometheus metrics of a peer's gates. Needs `pip install fairgate[metrics]`.
 
     from fairgate.live.metrics import serve
 
     with sync.join() as peer, serve(peer.engine, 9150):    # GET http://127.0.0.1:9150/metrics
         ...
 
-A program that serves metrics already registers a `Gates(peer.engine)` with its own registry instead. Numbers are of
-this peer alone, by gate, since the gate was opened here; Prometheus adds up those of all peers.
+A program that already serves metrics registers a `GateCollector(peer.engine)` with its own registry instead. All values
+are for this peer only, per gate, since the gate was opened here; add them up over all peers in Prometheus.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,21 +34,21 @@ def inside(gate: LiveGate) -> int:
 
 Measure = tuple[type[CounterMetricFamily | GaugeMetricFamily], str, str, Callable[[LiveGate], float]]
 MEASURES: tuple[Measure, ...] = (
-    (GaugeMetricFamily, "k", "How many the gate lets in", lambda gate: gate.k),
-    (GaugeMetricFamily, "inside", "Requests of this peer that are inside", inside),
-    (GaugeMetricFamily, "waiting", "Requests of this peer that wait", lambda gate: len(gate.tickets) - inside(gate)),
-    (CounterMetricFamily, "entries", "Permits that were given here", lambda gate: gate.counts.entries),
-    (CounterMetricFamily, "wait_seconds", "Waits of all entries", lambda gate: gate.counts.waited / SECOND),
+    (GaugeMetricFamily, "k", "Permits that the gate grants at a time", lambda gate: gate.k),
+    (GaugeMetricFamily, "inside", "Permits that this peer holds", inside),
+    (GaugeMetricFamily, "waiting", "Waiting requests of this peer", lambda gate: len(gate.tickets) - inside(gate)),
+    (CounterMetricFamily, "entries", "Permits granted to this peer", lambda gate: gate.counts.entries),
+    (CounterMetricFamily, "wait_seconds", "Total wait of all entries", lambda gate: gate.counts.waited / SECOND),
     (GaugeMetricFamily, "wait_seconds_max", "The longest wait", lambda gate: gate.counts.longest / SECOND),
-    (CounterMetricFamily, "messages_sent", "Messages to other peers", lambda gate: gate.counts.sent),
-    (CounterMetricFamily, "messages_received", "Messages to seats here", lambda gate: gate.counts.received),
-    (CounterMetricFamily, "permits_lost", "Permits that ended before their users", lambda gate: gate.counts.lost),
-    (CounterMetricFamily, "views", "Views that the gate has come under", lambda gate: gate.counts.views),
+    (CounterMetricFamily, "messages_sent", "Messages sent to other peers", lambda gate: gate.counts.sent),
+    (CounterMetricFamily, "messages_received", "Messages delivered here", lambda gate: gate.counts.received),
+    (CounterMetricFamily, "permits_lost", "Permits lost before they were released", lambda gate: gate.counts.lost),
+    (CounterMetricFamily, "views", "Views that the gate has had", lambda gate: gate.counts.views),
 )
 
 
 class GateCollector(Collector):
-    """Asked anew for each scrape, so that entering a gate costs nothing more."""
+    """Reads the counters at each scrape, so that metrics add no cost to entering a gate."""
 
     def __init__(self, engine: LiveEngine) -> None:
         self.engine = engine
@@ -63,7 +63,7 @@ class GateCollector(Collector):
             for gate, value in values:
                 family.add_metric([gate], value)
             yield family
-        yield GaugeMetricFamily("fairgate_peers", "Peers that this one knows of, with itself", peers)
+        yield GaugeMetricFamily("fairgate_peers", "Peers known to this one, including itself", peers)
 
 
 class Served(Closing):
@@ -84,5 +84,8 @@ class Served(Closing):
 
 
 def serve(engine: LiveEngine, port: int, host: str = LOOPBACK) -> Served:
-    """From now until `close()`. Port 0 is any free one: `served.port`. Whoever can reach it can read it."""
+    """Serves metrics over HTTP until `close()`. Anyone who can reach the port can read them.
+
+    With port 0 the system chooses one: see `port` of the returned object. BadInput if the port cannot be used.
+    """
     return Served(engine, port, host)

@@ -1,4 +1,7 @@
-"""One host: peers meet in a runtime directory, the members file is the roster, and the kernel says who is dead."""
+"""Membership on one host: peers meet in a runtime directory, and the kernel reports which of them are dead.
+
+The roster is the members file in that directory (net/members.py).
+"""
 
 import asyncio
 import logging
@@ -31,12 +34,12 @@ log = logging.getLogger("fairgate.live")
 
 
 class HostMembership:
-    guarantee = "host"  # what the dead had is free at once, and nothing is lost
+    guarantee = "host"  # permits of a dead peer become free at once, and nothing else is lost
 
     def __init__(self, engine: "LiveEngine", rule: Access | None = None) -> None:
         self.engine = engine
         self.rule = runtime_folder() if rule is None else rule
-        self.dying: set[int] = set()  # they are dead, and still in the roster
+        self.dying: set[int] = set()  # dead, but still in the roster
 
     async def begin(self) -> Members:
         engine = self.engine
@@ -48,7 +51,7 @@ class HostMembership:
         self.ghosts = Ghosts(self.rule.folder, self.ghost_is_over)
         return joined.members
 
-    # The roster. The file's functions wait for a lock, so they run beside the loop.
+    # The roster. The functions of net/members.py wait for a file lock, so they run in an executor.
 
     async def change(self, change: Change) -> Members:
         return await beside(lambda: file.make_change(self.rule, change))
@@ -61,12 +64,12 @@ class HostMembership:
         return members
 
     async def leave(self) -> Members:
-        """Until it is done: while our seats are in the roster a census waits for them, so they must answer as long."""
+        """Retries until it works: as long as our seats are in the roster, a census waits for their answers."""
         while True:
             try:
                 return await self.leave_once()
             except BadInput as wrong:
-                log.warning("cannot leave yet: %s", wrong)
+                log.warning("cannot leave yet: %s; retrying", wrong)
             await asyncio.sleep(RETRY_SECONDS)
 
     async def leave_once(self) -> Members:
@@ -75,10 +78,10 @@ class HostMembership:
 
         try:
             return await beside(work)
-        except RuntimeError:  # at the end of a process nothing runs beside any more
+        except RuntimeError:  # executors refuse work while the interpreter shuts down
             return work()
 
-    # What the engine tells.
+    # Called by the engine.
 
     def spread(self, members: Members) -> None:
         hosts = {seat.host for gate in members.gates for seat in gate.seats}
@@ -96,14 +99,14 @@ class HostMembership:
         warn_of_rivals(self.rule.folder, gate)
 
     def on_up(self, peer: int) -> None:
-        """What we told it before may have been lost with another connection."""
+        """Announces our roster version: earlier news may have been lost with a previous connection."""
         with self.engine.lock:
             self.engine.links.send(peer, (NEWS, self.engine.members.version))
 
     def on_down(self, peer: int, why: str) -> None:
-        """Frames may be lost. If the peer lives, whatever they were about is made anew."""
+        """Frames may be lost. If the peer is alive, the gates that we share with it get new views."""
         if self.engine.members.peer(peer) is not None and not self.engine.closed:
-            log.debug("the connection with peer %d broke: %s", peer, why)
+            log.debug("the connection to peer %d broke: %s", peer, why)
             self.engine.insist(partial(self.mend, peer))
 
     async def mend(self, peer: int) -> None:
@@ -111,7 +114,7 @@ class HostMembership:
         await engine.look()
         known = engine.members.peer(peer)
         if known is None or not is_alive(known.pid, known.started):
-            return  # it left, or whoever buries it does the rest
+            return  # it has left, or `bury` removes it
         with engine.lock:
             engine.links.dial(peer)
             gates = [gate.name for gate in engine.gates.values() if peer in gate.hosts.values()]
@@ -120,7 +123,7 @@ class HostMembership:
 
     def on_frame(self, peer: int, frame: Frame) -> None:
         if frame[0] != NEWS or [type(part) for part in frame] != [str, int]:
-            raise CodecError(f"{frame[0]!r:.20} is nothing a peer says")
+            raise CodecError(f"{frame[0]!r:.20} is not a valid message")
         if frame[1] > self.engine.members.version:
             self.engine.insist(self.engine.look)
 
@@ -129,8 +132,9 @@ class HostMembership:
         self.engine.insist(partial(self.bury, peer))
 
     async def bury(self, peer: int) -> None:
-        """All hear of a death at once. The first of the roster removes the dead and tells the others; if that does not
-        come to pass, the next one does. If all did it at once, they would only wait for the file's lock."""
+        """Removes a dead peer from the roster. All peers notice a death at the same time, and if all of them acted at
+        once they would only contend for the file lock. So the first living peer of the roster acts first, and each
+        further one only if the dead peer is still listed when its turn comes."""
         engine = self.engine
         living = [other.id for other in engine.members.peers if other.id not in self.dying]
         await asyncio.sleep(TURN_SECONDS * living.index(engine.me) if engine.me in living else 0)

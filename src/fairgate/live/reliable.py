@@ -1,7 +1,7 @@
-"""Links between hosts: a connection can break while both peers live, so frames go over the papers' reliable channel.
+"""Links between hosts. A connection can break while both peers live, so frames go over a reliable channel.
 
-The channel (recovery/channel.py) is one node for the whole peer, between peers and not between seats: a peer's id is
-fresh at every start, as the channel wants it, and a seat's need not be.
+The channel (recovery/channel.py) is one node for the whole peer. It connects peers rather than seats because it needs
+ids that are fresh at every start: those of peers are, those of seats need not be.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ log = logging.getLogger("fairgate.live")
 
 
 class Letter(Message):
-    """A frame, as the channel's upper node says it."""
+    """A frame, as the message that the channel carries."""
 
     __slots__ = ("frame",)
     tag = "letter"
@@ -44,7 +44,7 @@ register_decoder(Letter, lambda *fields: Letter(fields))
 
 
 class Desk(Node):
-    """What the channel carries: it only passes letters on, when the step that brought them is over."""
+    """The node above the channel: it collects the frames of a step, to be delivered when the step ends."""
 
     def __init__(self, me: int, setup: Setup, out: Outbox) -> None:
         super().__init__(me, setup, out)
@@ -66,10 +66,10 @@ class ReliableLinks(Links):
         self.deliver = deliver
         self.channel = Channel(transport.me, Setup((transport.me,)), ChannelOutbox(self), Desk)
         self.timers: dict[str, asyncio.TimerHandle] = {}
-        self.missed: set[int] = set()  # is it still so in a moment?
+        self.missed: set[int] = set()  # peers that are down and may have to be reported
 
     def send(self, peer: int, frame: Frame) -> None:
-        """Who only looks in, and is no member, gets it once: nobody would ever say that it is gone."""
+        """Sends over the channel, but only once to a non-member (an inspector): its end would never be reported."""
         if peer not in self.addresses:
             self.send_bare(peer, frame)
             return
@@ -77,11 +77,11 @@ class ReliableLinks(Links):
         self.channel.send_down(peer, Letter(frame))
 
     def send_bare(self, peer: int, frame: Frame) -> None:
-        """What the channel itself says. What does not get through it says again."""
+        """Sends without the channel: for the frames of the channel itself, which it repeats if they are lost."""
         super().send(peer, frame)
 
     def keep(self, peer: int, frame: Frame) -> None:
-        """Nothing is kept here: the channel does."""
+        """A no-op: the channel keeps frames until they are acknowledged."""
 
     def known(self, members: Members) -> None:
         gone = self.addresses.keys() - {peer.id for peer in members.peers}
@@ -91,17 +91,17 @@ class ReliableLinks(Links):
             self.channel.on_crash(peer)
 
     def dial_now(self, peer: int, address: str) -> None:
-        """Who came after us may be where only the others may dial: they have keys, or do without."""
+        """Dials a member. We may not be allowed to: a newer member can be off this host while we have no TLS."""
         if peer in self.dialled:
             try:
                 self.transport.dial(parse_address(address), peer, quiet=True)
             except BadInput as wrong:
-                log.error("cannot dial peer %d: %s", peer, wrong)
+                log.error("cannot connect to peer %d: %s", peer, wrong)
             else:
                 self.is_missed(peer, "it does not answer")
 
     def is_missed(self, peer: int, why: str) -> None:
-        """Who leaves in order hangs up before everybody has heard that it left: it is told of later, if at all."""
+        """Reports an unreachable peer after a delay: one that leaves cleanly disconnects before we hear of it."""
         if peer not in self.missed:
             self.missed.add(peer)
             self.loop.call_later(MISSED_SECONDS, self.tell_of, peer, why)
@@ -113,11 +113,11 @@ class ReliableLinks(Links):
             log.warning("cannot reach peer %d at %s: %s", peer, self.addresses[peer], "; ".join(found) or why)
 
     def on_up(self, peer: int) -> None:
-        """Now, rather than when the next resend is due."""
+        """Resends at once instead of when the timer is due."""
         self.due(f"{TIMER}{peer}")
 
     def take(self, peer: int, frame: Frame) -> bool:
-        """Was it the channel's? What it carried is delivered. ValueError if it is nothing."""
+        """Handles a frame of the channel and delivers its contents; False for any other. ValueError if invalid."""
         if frame[0] not in (Data.tag, Ack.tag):
             return False
         msg = decode(frame)
@@ -131,7 +131,7 @@ class ReliableLinks(Links):
             self.deliver(src, letter)
         return True
 
-    # Timers, on the loop.
+    # Timers; they run on the loop.
 
     def set_timer(self, name: str, delay: int) -> None:
         self.loop.call_soon_threadsafe(self.arm, name, delay / 1e9)
@@ -156,8 +156,6 @@ class ReliableLinks(Links):
 
 
 class ChannelOutbox(Outbox):
-    """The channel's outbox."""
-
     def __init__(self, links: ReliableLinks) -> None:
         self.links = links
 

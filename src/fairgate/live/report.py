@@ -1,4 +1,4 @@
-"""What a peer tells about itself: for `fairgate who` and `fairgate top`, and for holders() and waiters()."""
+"""What a peer reports about itself, for `fairgate who`, `fairgate top`, holders() and waiters()."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -16,12 +16,26 @@ if TYPE_CHECKING:
     from fairgate.live.engine import LiveEngine
 
 ANSWER_SECONDS = 2.0
-SAME_CLOCK = int(ANSWER_SECONDS * 1e9)  # two hosts that were started within so short a time are taken for one
+SAME_CLOCK = int(ANSWER_SECONDS * 1e9)  # clocks that differ by less count as the same host's
 
 
 class Person(msgspec.Struct, frozen=True):
-    """One request that waits or is inside. Times are ns on CLOCK_BOOTTIME: in a report of its host, in holders() and
-    waiters() of ours."""
+    """A request that is waiting or inside.
+
+    Times are ns on CLOCK_BOOTTIME: of this host in holders() and waiters(), of the peer's host in a report.
+
+    Attributes:
+        ident: The seat of the request.
+        peer: The id of the peer; -1 for processes whose peer is gone.
+        pid: The process of the peer; 0 if it is unknown.
+        host: The name of the peer's host.
+        inside: True for a holder, False for a waiter.
+        since: When it entered, or when it began to wait.
+        slot: The slot of a holder; -1 if there is none.
+        fence: The fence of a holder; -1 if there is none.
+        deadline: When the lease expires; 0 if there is none.
+        note: The remark given to acquire().
+    """
 
     ident: int
     peer: int
@@ -54,7 +68,7 @@ class PeerReport(msgspec.Struct, frozen=True):
     pid: int
     host: str
     gates: tuple[GateReport, ...]
-    now: int  # the moment of it, on the same clock as the times of its people
+    now: int  # the time of the report, on the same clock as all its times
 
 
 def report(engine: "LiveEngine") -> PeerReport:
@@ -81,8 +95,10 @@ def person(engine: "LiveEngine", ticket: Ticket) -> Person:
 
 
 def on_our_clock(someone: Person, now: int) -> Person:
-    """`now` is the moment of the report, on the clock of its host. Within one host that is ours, and nothing is changed
-    by the time that an answer takes."""
+    """Converts times from the clock of a report's host, where `now` was the time of the report, to ours.
+
+    Reports from our own host are returned unchanged, however long the answer took.
+    """
     shift = clock() - now
     if abs(shift) < SAME_CLOCK:
         return someone
@@ -91,7 +107,7 @@ def on_our_clock(someone: Person, now: int) -> Person:
 
 
 def ghosts(gate: roster.GateRecord, now: int) -> list[Person]:
-    """Nobody tells of them, but they are inside; their process is not known here, nor since when."""
+    """The ghosts of a gate: they hold slots, but no peer reports them. Their processes and times are unknown here."""
     return [
         Person(seat.ident, NIL, 0, "", True, now, seat.slot, NIL, NO_DEADLINE, "processes whose peer is gone")
         for seat in gate.seats
@@ -108,11 +124,11 @@ def read(data: bytes) -> PeerReport:
 
 
 class Questions:
-    """To other peers, by number; on the engine's loop."""
+    """Pending queries to other peers, by number. Used on the engine's loop."""
 
     def __init__(self) -> None:
         self.asked = 0
-        self.open: dict[int, tuple[int, asyncio.Future[PeerReport]]] = {}  # to whom, and the answer
+        self.open: dict[int, tuple[int, asyncio.Future[PeerReport]]] = {}  # the peer and its answer
 
     def new(self, peer: int) -> int:
         self.asked += 1
@@ -127,13 +143,13 @@ class Questions:
             self.open[number][1].set_result(what)
 
     def only(self, members: Members) -> None:
-        """Nobody else will answer any more."""
+        """Cancels queries to peers that are no longer members."""
         for peer, answer in self.open.values():
             if members.peer(peer) is None:
                 answer.cancel()
 
     async def answers(self, numbers: list[int]) -> list[PeerReport]:
-        """Of those who answer in time."""
+        """The answers that arrive within 2 s."""
         answers = [self.open[number][1] for number in numbers]
         try:
             if answers:

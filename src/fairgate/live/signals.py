@@ -1,4 +1,4 @@
-"""Signals of this process, kept in the order in which they come, for a main thread that waits for them or for news."""
+"""Collects the signals of this process in order of arrival, for a main thread that waits for them."""
 
 import os
 import select
@@ -12,7 +12,7 @@ OWN = (signal.SIGTSTP, signal.SIGCONT)
 
 
 class Interrupted(BaseException):
-    """A signal came where only the end of the work can answer it. No Exception: nobody is to catch it unaware."""
+    """A signal arrived during work that it must end. A BaseException, so that no `except Exception` swallows it."""
 
     def __init__(self, signum: int) -> None:
         super().__init__(f"signal {signum}")
@@ -20,7 +20,7 @@ class Interrupted(BaseException):
 
 
 class Signals:
-    """From the main thread. What was ignored when we were started stays so, for nohup and its like."""
+    """Installs handlers; create it in the main thread. Signals ignored at the start stay ignored, as nohup needs it."""
 
     def __init__(self) -> None:
         self.arrived: list[int] = []
@@ -42,7 +42,7 @@ class Signals:
 
     @contextmanager
     def raised(self) -> Iterator[None]:
-        """In here they are raised as Interrupted; one that came before is so too."""
+        """Inside this block signals are raised as Interrupted, including one that has already arrived."""
         try:
             self.raising = True
             for signum in self.take():
@@ -56,18 +56,18 @@ class Signals:
         return arrived
 
     def wait(self, seconds: float | None) -> None:
-        """For a signal, or for news from another thread, not longer than this."""
+        """Waits for a signal or a call of `news`, at most this long."""
         select.select([self.reader], [], [], seconds)
         with suppress(BlockingIOError):
             while os.read(self.reader, 4096):
                 pass
 
     def news(self) -> None:
-        """From another thread: the main thread is to look."""
-        with suppress(BlockingIOError):  # it is being woken anyway
+        """Wakes the main thread from another one."""
+        with suppress(BlockingIOError):  # the pipe is full, so it wakes up anyway
             os.write(self.writer, b"\0")
 
     def default(self) -> None:
-        """In a child between fork and exec: else what comes before the exec would be kept, and forgotten with it."""
+        """For a child between fork and exec, where a collected signal would be lost with the exec."""
         for each in self.handled:
             signal.signal(each, signal.SIG_DFL)

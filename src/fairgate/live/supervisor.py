@@ -1,7 +1,7 @@
-"""Minding a command that runs inside of a gate, until it has ended: signals, the terminal, and the loss of its permit.
+"""Supervises a command inside a gate until it ends: signals, the terminal, and the loss of its permit.
 
-What ends the command is a *plan*: moments, and the signal that its group gets then. A lease makes one from the start.
-When the permit is lost by other ways, there is one from that moment on.
+The command is ended according to a *plan*: a list of times, each with the signal that its process group gets then. With
+a lease there is a plan from the start. If the permit is lost for another reason, a plan is made at that moment.
 """
 
 import signal
@@ -15,9 +15,9 @@ from fairgate.live.terminal import Terminal, stop_our_group
 from fairgate.net.system import clock
 
 TERM, KILL, IGNORE = "term", "kill", "ignore"
-EARLY = SECOND // 10  # ns: killed so long before the lease is over, so that nobody is left when the next one comes in
-LOOK_SECONDS = 0.02  # at a group that nobody tells us of
-GHOST_SECONDS = 1.0  # at the permit, when we are no peer any more
+EARLY = SECOND // 10  # ns: SIGKILL is sent this long before the lease expires, so that nobody overlaps the next holder
+LOOK_SECONDS = 0.02  # interval for polling a process group, whose end is not reported
+GHOST_SECONDS = 1.0  # interval for polling the permit once we are no longer a peer
 JOB_CONTROL = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 
 Plan = list[tuple[int, signal.Signals]]
@@ -25,7 +25,7 @@ Plan = list[tuple[int, signal.Signals]]
 
 @dataclass(frozen=True)
 class LossPolicy:
-    """What is done to the command when its permit is lost."""
+    """What happens to the command when its permit is lost."""
 
     on_lost: str
     grace: int  # ns
@@ -48,13 +48,13 @@ class Supervisor:
     terminal: Terminal
     rule: LossPolicy
     is_lost: Callable[[], bool]
-    before_stop: Callable[[], None]  # we are about to be stopped, and the gate is to go on without us
+    before_stop: Callable[[], None]  # called before we stop, so that the gate can go on without us
     plan: Plan = field(default_factory=list)
     lost: bool = False
-    ghost: bool = False  # stopped once: no peer any more, but still inside
+    ghost: bool = False  # after the first stop: no longer a peer, but still inside
 
     def supervise(self) -> int:
-        """Until the command has ended, and what it started if that is to be ended too; its exit code."""
+        """Returns the command's exit code once it has ended, and if there is a plan, everything that it started too."""
         while self.command.status is None or (self.plan and self.command.is_alive()):
             self.signals.wait(self.patience())
             for signum in self.signals.take():
@@ -69,7 +69,7 @@ class Supervisor:
         return self.command.status
 
     def patience(self) -> float | None:
-        """Seconds until there is something to do, whatever comes."""
+        """Seconds until the next thing to do without an event; None if there is none."""
         waits = [max(when - clock(), 0) / SECOND for when, _ in self.plan[:1]]
         if self.ghost:
             waits.append(GHOST_SECONDS)
@@ -86,10 +86,10 @@ class Supervisor:
         while self.plan and self.plan[0][0] <= clock():
             _, signum = self.plan.pop(0)
             self.command.send(signum)
-            self.command.send(signal.SIGCONT)  # what is stopped would not hear of it
+            self.command.send(signal.SIGCONT)  # a stopped process would not act on the signal
 
     def is_stopped(self, signum: int) -> None:
-        """Ctrl-Z, or it wanted the terminal while it was not its turn."""
+        """The command was stopped by Ctrl-Z, or by using the terminal from the background."""
         if signum != signal.SIGTSTP and self.terminal.is_ours():
             self.terminal.give(self.command.pid)
         else:
@@ -99,7 +99,7 @@ class Supervisor:
                 self.ghost = True
             stop_our_group()
             if signal.SIGCONT not in self.signals.arrived and signum != signal.SIGTSTP:
-                self.command.send(signal.SIGHUP)  # no shell is left to give it the terminal: as the kernel does it
+                self.command.send(signal.SIGHUP)  # there is no shell to continue it: hang up, as the kernel does
             if self.terminal.is_ours():
                 self.terminal.give(self.command.pid)
         self.command.send(signal.SIGCONT)

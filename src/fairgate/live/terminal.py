@@ -1,4 +1,4 @@
-"""The terminal of this process, and who is in its foreground: what a shell does for its jobs."""
+"""The controlling terminal and its foreground process group: job control as a shell does it."""
 
 import os
 import signal
@@ -13,35 +13,35 @@ class Terminal:
             self.file = -1  # there is none
 
     def is_ours(self) -> bool:
-        """Are we in its foreground?"""
+        """Whether our process group is in its foreground."""
         return self.foreground() == os.getpgrp()
 
     def foreground(self) -> int:
         try:
             return os.tcgetpgrp(self.file) if self.file >= 0 else -1
-        except OSError:  # it is gone
+        except OSError:  # the terminal is gone
             return -1
 
     def give(self, group: int) -> None:
-        """To its foreground with this process group. From the background, too, which would stop us but for the mask."""
+        """Puts this process group in the foreground. Blocks SIGTTOU, which would stop us in the background."""
         before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTTOU])
         try:
             os.tcsetpgrp(self.file, group)
         except OSError:
-            pass  # the terminal is gone, or the group is: then there is nothing to give
+            pass  # the terminal or the group is gone
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def take_back(self, group: int) -> None:
-        """If this group still has it: it may have passed it on."""
+        """Returns the foreground to us, if this group still has it."""
         if self.foreground() == group:
             self.give(os.getpgrp())
 
 
 def stop_our_group() -> None:
-    """As Ctrl-Z does to a job that has the terminal. Returns when we are continued; at once if nobody could do that.
+    """Stops our process group, as Ctrl-Z does. Returns when it is continued, or at once if the group is orphaned.
 
-    The others of the group first; then this thread, so that it goes no further before it has stopped.
+    The rest of the group is stopped first, then this thread directly, so that it cannot run on before it stops.
     """
     handler = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
     os.killpg(os.getpgrp(), signal.SIGTSTP)

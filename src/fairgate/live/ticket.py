@@ -1,6 +1,6 @@
-"""One request of one user: what the engine and the user's thread both look at.
+"""One request of one user: the state that the engine and the user's thread share.
 
-It changes only under the engine's lock. `wake` is called there too, when it changes by itself: let in, refused or lost.
+It changes only under the engine's lock. `wake` is called there whenever the request is granted, refused or lost.
 """
 
 from collections.abc import Callable
@@ -26,26 +26,26 @@ class Ticket:
 
     def __init__(self, wake: Callable[[], bool] = nobody, lease: int = 0, note: str = "") -> None:
         self.wake = wake
-        self.lease = lease  # ns; 0: as long as it likes
-        self.note = note  # for people: what it wants in for
+        self.lease = lease  # ns; 0 means no lease
+        self.note = note  # shown by `fairgate who`
         self.state = NEW
         self.ident = NIL  # its seat
         self.number = NIL
-        self.retakes = 0  # that its node has not heard of
+        self.retakes = 0  # entries that its node has not been told of (see gate.py)
         self.asked = 0  # ns on the engine's clock
         self.entered = 0
         self.slot = NIL
         self.fence = NIL
         self.deadline = NO_DEADLINE  # ns on the engine's clock
-        self.why = ""  # it was lost
-        self.error: FairgateError | None = None  # it was refused
+        self.why = ""  # the reason, if it was lost
+        self.error: FairgateError | None = None  # the reason, if it was refused
 
     def is_over(self) -> bool:
-        """The waiting, whatever has come of it."""
+        """Whether the wait has ended, with whatever result."""
         return self.state != WAITING
 
     def let_in(self, now: int, slot: int, fence: int) -> None:
-        """Its user is told next, by `wake`: False if there is nobody any more."""
+        """Grants the permit. The caller then calls `wake`, which returns False if the user is gone."""
         self.state = INSIDE
         self.entered = now
         self.slot = slot
@@ -54,8 +54,8 @@ class Ticket:
             self.deadline = now + self.lease
 
     def again(self, now: int, note: str) -> "Ticket":
-        """The next one of the same seat, whose node has not been told of the end of this one."""
-        ticket: Ticket = Ticket.__new__(Ticket)  # half the time of a call with all that `__init__` sets
+        """The next ticket of the same seat, for an entry that the seat's node is not told of."""
+        ticket: Ticket = Ticket.__new__(Ticket)  # twice as fast as calling `__init__`
         ticket.wake = nobody
         ticket.lease = 0
         ticket.note = note

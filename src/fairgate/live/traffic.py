@@ -1,9 +1,8 @@
-"""What comes from other peers and what goes to them. Most of it are messages, each of which passes here: so this is
-compiled.
+"""Frames from and to other peers. Every message of a gate passes through here, so this module is compiled.
 
-The engine itself is not: a user's Ctrl-C must find it where Python can tell what was done. Most frames come in the
-engine's own thread, where there is no Ctrl-C. In a user's (net/reader.py) there is none either as long as nothing runs
-but compiled code; and if one comes all the same, the gate that the frame was for gets a new view.
+The engine itself is not: Ctrl-C in a user's thread must interrupt it where Python knows what has been done. Most frames
+arrive in the engine's own thread, which Ctrl-C never interrupts. In a user's thread (net/reader.py), Ctrl-C is not
+raised either while only compiled code runs. If it strikes all the same, the gate of that frame gets a new view.
 """
 
 from collections import deque
@@ -24,11 +23,11 @@ NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 class TrafficOwner(Protocol):
-    """The engine, as it is seen here."""
+    """What this module needs of the engine."""
 
     lock: EngineLock
     gates: dict[str, LiveGate]
-    local: Any  # what its own seats say to each other
+    local: Any  # messages between its own seats
 
     def deliver_local(self) -> None: ...
 
@@ -46,20 +45,20 @@ class Traffic(Uplink):
         self.lock = owner.lock
         self.gates = owner.gates
         self.local = owner.local
-        self.others = others  # takes all other frames
-        self.links: Links | None = None  # until it is known who we are
+        self.others = others  # handles all other frames
+        self.links: Links | None = None  # set as soon as our identity is known
         self.stepping = False
-        self.let_in: deque[tuple[LiveGate, Ticket]] = deque()  # and not told yet
+        self.let_in: deque[tuple[LiveGate, Ticket]] = deque()  # granted, but not woken yet
 
     # In.
 
     def on_frame(self, peer: int, frame: Frame) -> None:
-        """A frame is (kind, ...); what does not fit, wherever that is found out, is nothing that a peer says."""
+        """Handles a frame (kind, ...) in the engine's thread. CodecError if it is not valid."""
         try:
             if frame[0] == MESSAGE:
                 _, name, dst, src, key = frame
                 msg = decode(key)
-                self.lock.take()  # a step of the engine's, without what `with` costs
+                self.lock.take()  # a step, without the cost of `with`
                 try:
                     self.on_message(self.gates.get(name), dst, src, msg)
                 finally:
@@ -70,7 +69,7 @@ class Traffic(Uplink):
             raise nothing(frame, wrong) from wrong
 
     def on_frame_elsewhere(self, peer: int, frame: Frame) -> bool:
-        """The same in the thread of a user. False: it must be the engine's."""
+        """The same in a user's thread. False if only the engine's thread can handle the frame."""
         try:
             if frame[0] != MESSAGE:
                 return False
@@ -105,9 +104,9 @@ class Traffic(Uplink):
             self.stepping = False
 
     def tell(self, gate: LiveGate, ticket: Ticket) -> None:
-        """This one was let in. If that is by what was read, its user is told when all that was read has been taken:
-        who woke up sooner would find the lock and the interpreter taken, and might enter again before somebody whose
-        request lies here already."""
+        """Notifies a user that its request was granted. During the handling of received messages this waits until all
+        of them are handled. A user woken earlier would only contend for the lock and the interpreter, and might enter
+        again before a request that has already arrived."""
         if self.stepping:
             self.let_in.append((gate, ticket))
         elif not ticket.wake():
@@ -117,7 +116,7 @@ class Traffic(Uplink):
         while self.let_in:
             try:
                 gate, ticket = self.let_in.popleft()
-            except IndexError:  # two threads read, and the other one has told it
+            except IndexError:  # two threads read, and the other one took it
                 return
             if not ticket.wake():
                 self.owner.abandoned(gate, ticket)
@@ -133,4 +132,4 @@ class Traffic(Uplink):
 
 
 def nothing(frame: Frame, wrong: BaseException) -> CodecError:
-    return CodecError(f"{frame!r:.60} is nothing a peer says: {wrong}")
+    return CodecError(f"{frame!r:.60} is not a valid message: {wrong}")

@@ -1,6 +1,6 @@
-"""What a gate needs of its peer at every step: who we are, what time it is, and the way to other peers and to users.
+"""What a gate needs of its peer at every step: our id, the time, and how to reach other peers and users.
 
-A class of its own so that compiled gates call it without a detour; traffic.py has the one there is.
+It is a class of its own so that compiled gates can call it directly; traffic.py has the implementation.
 """
 
 from typing import Any
@@ -12,11 +12,11 @@ from fairgate.core.message import Message
 class Uplink:
     def __init__(self) -> None:
         self.me = NIL  # until it is known
-        self.now = 0  # ns, of the step that is being taken
+        self.now = 0  # ns, at the start of the current step
 
     def send(self, host: int, gate: str, dst: int, src: int, msg: Message) -> None:
         raise NotImplementedError
 
     def tell(self, gate: Any, ticket: Any) -> None:
-        """Its user, that it was let in."""
+        """Notifies the user of a ticket that it was granted."""
         raise NotImplementedError

@@ -1,7 +1,7 @@
-"""A thread that waits for something to be over: the fastest way to wake it is not to need to.
+"""How a user's thread waits for its request.
 
-Unless another thread of this process does it already, who waits reads by itself what other peers say (net/reader.py),
-and finds out by that. Else it is woken by a lock that is released when there is news.
+Unless another thread of this process already does so, the waiting thread itself reads what other peers send
+(net/reader.py), so that nobody has to wake it. Otherwise it sleeps on a lock that is released when there is news.
 """
 
 import threading
@@ -13,10 +13,10 @@ from fairgate.net.system import heed
 class ThreadWaiter:
     def __init__(self, reader: Reader | None = None) -> None:
         self.reader = reader
-        self.news: threading.Lock | None = None  # for who does not read
+        self.news: threading.Lock | None = None  # for a thread that does not read
 
     def wake(self) -> bool:
-        """When what is waited for may be over."""
+        """Called when the wait may be over."""
         if self.news is not None:
             if self.news.locked():
                 self.news.release()
@@ -33,5 +33,5 @@ class ThreadWaiter:
         news.acquire()
         self.news = news
         heed()
-        if not what.is_over():  # as it may have been before there was anything to wake us by
+        if not what.is_over():  # it may have ended before `wake` could see the lock
             news.acquire(timeout=-1 if timeout is None else max(timeout, 0))

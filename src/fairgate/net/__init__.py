@@ -1,13 +1,19 @@
-"""What a live peer stands on. docs/live-internals.md is the map.
+"""Sockets, keys and files below live peers. docs/live-internals.md has an overview.
 
-codec       frames of plain values, to bytes and back
-connection  one open connection: greeting, batched writes, bounds
-transport   all connections of one peer: listening, dialling, one for each pair
-address     where a peer can be reached; listening sockets
-access      who may use a runtime directory, and who is at the other end of a Unix socket
-tls, keys   mutual TLS; the cluster's authority and its certificates
+codec       encodes and decodes frames of plain values
+connection  one open connection: greeting, batched writes, limits
+pipe        the part of a connection that runs for every message
+reader      which thread reads from the sockets
+system      the system calls made for every message, plain and compiled
+transport   all connections of one peer: listening, dialling, one connection per pair of peers
+dial        keeps a connection to one address
+address     addresses of peers; listening sockets
+access      who may use a runtime directory, and which process is at the other end of a Unix socket
+tls, keys   mutual TLS; the cluster's certificate authority and its certificates
 runtime     the directory in which the peers of a host meet
-members     the file in it: who is there, which gates are open
-watch       the death of another process, known at once
-loop        uvloop where it is installed
+members     the file in it that holds the roster
+roster      peers and gates as plain data, and every change as a pure function
+occupancy   processes that are still inside after their peer died
+watch       detects the death of other processes
+loop        selects uvloop where it is installed
 """

@@ -1,8 +1,9 @@
-"""Who may use a runtime directory, and who is at the other end of a Unix socket.
+"""Who may use a runtime directory, and which process is at the other end of a Unix socket.
 
-A directory is *private* (mode 0700, its owner's alone) or *shared* (its group has all rights, all others none, and it
-is root's or ours: an administrator made it). Peers that meet in it accept each other by the same rule, by what the
-kernel says about the process that called connect or listen (SO_PEERCRED), not by what that process says.
+A directory is *private* (mode 0700, for its owner only) or *shared* (its group has all rights, others have none, and it
+belongs to root or to us: an administrator created it). Peers that meet in a directory accept connections by the same
+rule. They trust what the kernel says about the process that called connect or listen (SO_PEERCRED), not what that
+process says.
 """
 
 import os
@@ -36,14 +37,14 @@ def credentials(sock: socket.socket) -> Credentials:
     pid, uid, gid = CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))
     try:
         more = sock.getsockopt(socket.SOL_SOCKET, SO_PEERGROUPS, 4 * MOST_GROUPS)
-    except OSError:  # it is in more groups than that: then its first one has to do
+    except OSError:  # it is in more groups than that: only consider its primary group
         more = b""
     return Credentials(pid, uid, frozenset([gid, *memoryview(more).cast("I")]))
 
 
 @dataclass(frozen=True)
 class Access:
-    """The rule of one directory."""
+    """The access rule of one directory."""
 
     folder: Path
     owner: int
@@ -54,7 +55,7 @@ class Access:
 
 
 def access(folder: Path) -> Access:
-    """The rule of a directory that there is; BadInput if it is not safe to meet there."""
+    """The access rule of an existing directory. BadInput if it is not safe to use."""
     try:
         found = folder.stat()
     except OSError as wrong:
@@ -67,21 +68,21 @@ def access(folder: Path) -> Access:
         return Access(folder, me, None)
     if mode & 0o007:
         raise BadInput(
-            f"{folder} is open to everybody (mode {mode:04o}): chmod 0700 it, or 0770 to share it with a group"
+            f"{folder} is accessible to everyone (mode {mode:04o}): set mode 0700, or 0770 to share it with a group"
         )
     if found.st_uid not in (me, ROOT):
         raise BadInput(f"{folder} belongs to user {found.st_uid}, neither to you ({me}) nor to root")
     if mode & 0o070 != 0o070:
-        raise BadInput(f"{folder} has mode {mode:04o}: neither 0700, yours alone, nor 0770, its group's")
+        raise BadInput(f"{folder} has mode {mode:04o}: set mode 0700, or 0770 to share it with its group")
     if mode & stat.S_ISVTX:
-        raise BadInput(f"{folder} is sticky (mode {mode:04o}): nobody could write what another wrote; chmod 0770 it")
+        raise BadInput(f"{folder} has the sticky bit, so users cannot replace each other's files: set mode 0770")
     if found.st_gid not in {os.getegid(), *os.getgroups()} and me != ROOT:
-        raise BadInput(f"{folder} is shared by group {found.st_gid}, and you are not in it")
+        raise BadInput(f"{folder} is shared with group {found.st_gid}, and you are not in that group")
     return Access(folder, found.st_uid, found.st_gid)
 
 
 def open_shared(rule: Access, path: Path, flags: int) -> int:
-    """For the owner, and in a shared directory for the group, whatever the umask is."""
+    """Opens or creates a file for the owner, in a shared directory also for the group, regardless of the umask."""
     file = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     if rule.group is not None and os.fstat(file).st_uid == os.geteuid():
         os.fchown(file, -1, rule.group)

@@ -1,4 +1,4 @@
-"""Where a peer can be reached: `unix:/path/to/socket` or `host:port`; and the sockets that listen there."""
+"""Addresses of peers, `unix:/path/to/socket` or `host:port`, and the sockets that listen on them."""
 
 import ipaddress
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 from fairgate.errors import BadInput
 
 BACKLOG = 128
-LONGEST_PATH = 107  # bytes of a Unix socket's path: a limit of Linux, which has 108 with the final zero
+LONGEST_PATH = 107  # bytes in the path of a Unix socket on Linux, without the terminating zero
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class TcpAddress:
 
     @property
     def loopback(self) -> bool:
-        """Never leaves this host. A name may lead anywhere, but for `localhost`."""
+        """Whether it is on this host for certain. Of all names only `localhost` counts: others may lead anywhere."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -41,27 +41,27 @@ Address = UnixAddress | TcpAddress
 
 
 def parse_address(text: str) -> Address:
-    """`unix:/path`, `host:port`, `10.0.0.5:7400`, `[::1]:7400`."""
+    """Parses `unix:/path`, `host:port`, `10.0.0.5:7400` or `[::1]:7400`. BadInput if it is none of these."""
     if text.startswith("unix:"):
         if not text.removeprefix("unix:").startswith("/"):
-            raise BadInput(f"cannot read the address {text}: write unix: and a path that begins with /")
+            raise BadInput(f"cannot read the address {text}: write unix: followed by an absolute path")
         return UnixAddress(text.removeprefix("unix:"))
     host, colon, port = text.rpartition(":")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
-        colon = ""  # an IPv6 address without brackets: nobody can say where its port begins
+        colon = ""  # an IPv6 address without brackets: where the port begins is ambiguous
     if not (host and colon and port.isascii() and port.isdecimal() and int(port) < 1 << 16) or " " in host:
         raise BadInput(f"cannot read the address {text}: write it as host:port, such as 10.0.0.5:7400 or [::1]:7400")
     return TcpAddress(host, int(port))
 
 
 def listen_unix(path: str | os.PathLike[str], shared: bool = False) -> socket.socket:
-    """A listening Unix socket: for its owner alone, or for the directory's group too. What lay there is replaced."""
+    """A listening Unix socket, for its owner only or also for the directory's group. Replaces an existing file."""
     path = Path(path)
     if len(os.fsencode(path)) > LONGEST_PATH:
         raise BadInput(
-            f"{path} is too long for a Unix socket ({LONGEST_PATH} bytes): set FAIRGATE_DIR to a shorter path"
+            f"{path} is too long for a Unix socket (at most {LONGEST_PATH} bytes): set FAIRGATE_DIR to a shorter path"
         )
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -97,15 +97,15 @@ def listen_tcp(address: TcpAddress) -> socket.socket:
 
 
 def check_secure(address: Address, tls: bool, insecure: bool) -> None:
-    """Off this host everything is by TLS, or somebody has to say that it need not be."""
+    """BadInput if the address is not on this host and neither TLS nor `insecure` is set."""
     if isinstance(address, TcpAddress) and not (tls or insecure or address.loopback):
         raise BadInput(
-            f"{address} is not on this host, and whoever can reach it could enter: make keys with `fairgate keys init`,"
-            " or say --insecure"
+            f"{address} is not on this host: create keys for TLS with `fairgate keys init`, or set insecure"
+            " to let in anyone who can reach it"
         )
 
 
 def bound_to(listener: socket.socket) -> Address:
-    """Where a listening socket really listens: the port that the system chose for port 0."""
+    """The actual address of a listening socket, with the port that the system chose for port 0."""
     name = listener.getsockname()
     return UnixAddress(name) if listener.family == socket.AF_UNIX else TcpAddress(name[0], name[1])

@@ -1,15 +1,15 @@
-"""Frames: what peers say to each other, as bytes.
+"""Encodes and decodes frames, the units that peers send each other.
 
-    length (4 bytes, big-endian)   of all that follows
+    length (4 bytes, big-endian)   of everything that follows
     version (1 byte)
     body                           MessagePack: one array
 
-A frame is a tuple of plain values: integers from -2^63 to 2^64-1, strings, booleans, bytes, and tuples of
-these, at most `DEPTH` deep. A list is taken for a tuple. Nothing else is ever sent or taken: no float, no None, no map.
-That is what a message's `key()` is made of.
+A frame is a tuple of plain values: integers from -2^63 to 2^64-1, strings, booleans, bytes, and tuples of these, nested
+at most `DEPTH` deep. A list counts as a tuple. Nothing else is sent or accepted: no floats, no None, no maps. A
+message's `key()` consists of the same values.
 
-Whatever is wrong, with what is to be sent or with what came, is a `CodecError`. After one a stream is lost:
-nobody can say where the next frame begins.
+Every problem, in encoding and in decoding, is a `CodecError`. After one, the stream cannot be used any more, because
+the start of the next frame is unknown.
 """
 
 from typing import Any
@@ -27,19 +27,19 @@ Frame = tuple[Any, ...]
 
 
 class CodecError(ValueError):
-    """Not a frame: says why, in one line."""
+    """Something is not a valid frame; the message says why, in one line."""
 
 
 def nested(depth: int) -> Any:
-    """The type of a frame. A type of MessagePack cannot contain itself, hence the loop."""
+    """The type of a frame, for msgspec. Types cannot be recursive, hence the loop."""
     value: Any = int | str | bool
     for _ in range(depth - 1):
         value = int | str | bool | tuple[value, ...]
     return tuple[value, ...]
 
 
-# msgspec can make and check tuples by itself, four times as fast as `tupled`, but not where strings and bytes both may
-# stand. Frames with bytes in them are few, so they go the long way.
+# msgspec can build and check tuples itself, four times as fast as `tupled`, but not where both strings and bytes are
+# allowed. Frames with bytes are rare, so they take the slow path.
 read_fast = msgspec.msgpack.Decoder(nested(DEPTH)).decode
 read_any = msgspec.msgpack.Decoder().decode
 write = msgspec.msgpack.Encoder().encode
@@ -50,7 +50,7 @@ def encode(frame: Frame, limit: int = LIMIT) -> bytes:
     try:
         body: bytes = write(frame)
     except (ValueError, OverflowError) as wrong:  # half of a surrogate pair; a number too large
-        raise CodecError(f"cannot be sent: {wrong}") from wrong
+        raise CodecError(f"cannot encode the frame: {wrong}") from wrong
     length = len(body) + 1
     if length > limit:
         raise CodecError(f"a frame of {length} bytes: at most {limit} are allowed")
@@ -58,11 +58,11 @@ def encode(frame: Frame, limit: int = LIMIT) -> bytes:
 
 
 def check(value: Any, depth: int) -> None:
-    """That a tuple is plain all the way down: better the sender's error than a closed connection."""
+    """CodecError unless all values are plain: an error at the sender is better than a closed connection."""
     if depth == 0:
-        raise CodecError(f"more than {DEPTH} tuples within each other")
+        raise CodecError(f"tuples are nested more than {DEPTH} deep")
     if type(value) is not tuple and type(value) is not list:
-        raise CodecError(f"cannot be sent: a {type(value).__name__}, {value!r:.60}")
+        raise CodecError(f"cannot encode a {type(value).__name__}: {value!r:.60}")
     for part in value:
         kind = type(part)
         if kind is not int and kind is not str and kind is not bool and kind is not bytes:
@@ -70,15 +70,15 @@ def check(value: Any, depth: int) -> None:
 
 
 class Decoder:
-    """Bytes in pieces of any size; frames as soon as they are whole."""
+    """Takes bytes in pieces of any size, and returns frames as soon as they are complete."""
 
     def __init__(self, limit: int = LIMIT) -> None:
         self.limit = limit
-        self.rest = bytearray()  # begins with a frame that is not whole
-        self.need = HEAD_BYTES  # no use to look at the rest before it is as long
+        self.rest = bytearray()  # the start of an incomplete frame
+        self.need = HEAD_BYTES  # how long `rest` must be before it is worth looking at
 
     def feed(self, data: bytes) -> list[Frame]:
-        """The frames that are whole now. A CodecError takes those of the same piece with it."""
+        """The frames that are complete now. On a CodecError, complete frames of the same piece are lost too."""
         if self.rest:
             self.rest += data
             if len(self.rest) < self.need:
@@ -103,9 +103,9 @@ class Decoder:
         return frames
 
     def check_head(self, length: int, version: int) -> None:
-        """Before anything is kept for it: a length that is a lie costs no memory."""
+        """Called before anything is buffered, so that a false length costs no memory."""
         if version != VERSION:
-            raise CodecError(f"version {version}, this is {VERSION}")
+            raise CodecError(f"frame version {version}, expected {VERSION}")
         if length > self.limit:
             raise CodecError(f"a frame of {length} bytes: at most {self.limit} are allowed")
         if length < 2:
@@ -121,17 +121,17 @@ def decode_body(body: bytes) -> Frame:
 
 
 def decode_slowly(body: bytes) -> Frame:
-    """A frame with bytes in it; or not a frame, and then why not."""
+    """Decodes a frame that contains bytes, or raises a CodecError that says what is wrong."""
     try:
         value = read_any(body)
     except (ValueError, RecursionError) as wrong:
-        raise CodecError(f"garbage: {wrong}") from wrong
+        raise CodecError(f"invalid MessagePack: {wrong}") from wrong
     return tupled(value, DEPTH)
 
 
 def tupled(value: Any, depth: int) -> Frame:
     if depth == 0:
-        raise CodecError(f"more than {DEPTH} tuples within each other")
+        raise CodecError(f"tuples are nested more than {DEPTH} deep")
     if type(value) is not list:
-        raise CodecError(f"a {type(value).__name__} where only plain values can stand")
+        raise CodecError(f"a {type(value).__name__} is not allowed in a frame")
     return tuple([part if type(part) in (int, str, bool, bytes) else tupled(part, depth - 1) for part in value])

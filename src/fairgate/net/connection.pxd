@@ -1,1 +1,1 @@
-# Compiled as it is: it runs for every message of a live peer, or for every entry.
+# Compiled without type declarations. It runs for every message of a live peer.

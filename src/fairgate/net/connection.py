@@ -1,18 +1,19 @@
 """One open connection between two peers.
 
-Who dialled says `("hello", PROTOCOL, cluster, its id, the id it wants or NIL)`. Who accepted answers the same, or
-`("refused", why)` and closes. Who dialled says `("ready",)`. Now the connection is *up*, and what comes is passed on.
-Whether to accept is for the transport to say (`ConnectionOwner`); this file is about bytes.
+**Greeting.** The dialling side sends `("hello", PROTOCOL, cluster, its id, the id it wants or NIL)`. The accepting
+side answers with the same, or with `("refused", why)` and closes. The dialling side sends `("ready",)`. Now the
+connection is *up*, and received frames are passed on. The transport decides whether to accept (`ConnectionOwner`);
+this module only moves bytes.
 
-What is sent by one callback of the loop leaves in one system call: what answers frames right after they were passed on,
-the rest after this turn of the loop. (That an answer does not wait for the turn's end is worth it: docs/benchmarks.md.)
-Another thread can send too (pipe.py), so unless there is TLS, all of it is written to the socket, not by the loop's
-transport: whether something still waits in there cannot be known with every loop. The loop's transport only reads, and
-if there is a reader (reader.py), not even that after the greeting.
+**Writing.** Everything that one callback of the loop sends leaves in one system call: answers right after the received
+frames were passed on, the rest at the end of this turn of the loop. (Sending answers early is worth it, see
+docs/benchmarks.md.) Other threads can send too (pipe.py). So without TLS, data is written directly to the socket and
+not through the loop's transport, because not every loop can tell whether its transport still has data queued. The
+loop's transport only reads; with a reader (reader.py), not even that after the greeting.
 
-Nothing grows without bound: a frame has a limit, a stranger's frame a small one; what the other side does not read
-piles up to `HIGH` bytes, then `on_pressure` says so; at `MOST` the connection is closed. To lose frames in silence
-would be worse.
+**Limits.** Nothing grows without bound. Frames have a size limit, a small one before the greeting is over. Data that
+the other side does not read is queued: above `HIGH` bytes `on_pressure` is called, above `MOST` the connection is
+closed, which is better than losing frames silently.
 """
 
 import asyncio
@@ -26,30 +27,30 @@ from fairgate.net.pipe import NO_FRAME, Pipe
 from fairgate.net.system import Wire
 from fairgate.net.tls import CLOSED, explain
 
-PROTOCOL = 1  # the version of what peers say to each other; the codec has its own
+PROTOCOL = 1  # the version of the messages between peers; frames have their own, see codec.py
 HELLO, READY, REFUSED = "hello", "ready", "refused"
 HELLO_LIMIT = 1 << 10  # bytes
-LOW, HIGH, MOST = 1 << 16, 1 << 18, 1 << 24  # bytes that wait to be read by the other side
+LOW, HIGH, MOST = 1 << 16, 1 << 18, 1 << 24  # bytes queued for the other side
 
 log = logging.getLogger("fairgate.net")
 
 
 class ConnectionOwner(Protocol):
-    """The transport, as a connection sees it."""
+    """What a connection needs of the transport."""
 
     greeting_seconds: float
-    reader: Any  # None: the loop's transport reads
+    reader: Any  # None if the loop's transport reads
 
     def made(self, connection: "Connection") -> None:
-        """It is open. Nothing was said yet."""
+        """It is open; nothing has been sent yet."""
 
     def greeted(self, connection: "Connection", frame: Frame) -> None:
         """A frame came before the connection was up."""
 
-    receiving: bool  # frames are being passed on, and a flush follows
+    receiving: bool  # frames are being passed on; a flush follows
 
     def unsent(self, connection: "Connection") -> None:
-        """It wants to be flushed soon."""
+        """It needs a flush soon."""
 
     def flush(self) -> None: ...
 
@@ -60,7 +61,7 @@ class ConnectionOwner(Protocol):
     def on_pressure(self, peer: int, full: bool) -> None: ...
 
     def lost(self, connection: "Connection") -> None:
-        """It is over; `connection.why` says why."""
+        """It has ended; `connection.why` is the reason."""
 
 
 class Connection(Pipe, asyncio.Protocol):
@@ -68,19 +69,19 @@ class Connection(Pipe, asyncio.Protocol):
     link: asyncio.Transport
 
     def __init__(self, owner: ConnectionOwner, where: str, dial: Any = None) -> None:
-        # Who accepted is told no more than a hello before it has answered, so it may be strict until then.
+        # The accepting side only expects a short hello before it has answered, so its limit can be strict.
         super().__init__(owner, LIMIT if dial else HELLO_LIMIT)
-        self.where = where  # for people
-        self.dial = dial  # who wanted it; None: the other side
+        self.where = where  # for log messages
+        self.dial = dial  # the Dial that opened it; None if the other side did
         self.full = False
-        self.why = ""  # it is over, or about to be
-        self.settled: asyncio.Future[bool] = self.loop.create_future()  # True: up. False: it never came to that
+        self.why = ""  # the reason, once it ends
+        self.settled: asyncio.Future[bool] = self.loop.create_future()  # whether the greeting succeeded
         self.gone: asyncio.Future[None] = self.loop.create_future()
-        self.size = 0  # of what waits for the flush
+        self.size = 0  # bytes in `waiting`
         self.timer: asyncio.TimerHandle | None = None
-        self.closing = False  # when all that is written
+        self.closing = False  # close it as soon as everything is written
 
-    # What the loop calls.
+    # Called by the loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.link = cast(asyncio.Transport, transport)
@@ -127,7 +128,7 @@ class Connection(Pipe, asyncio.Protocol):
         self.gone.set_result(None)
         self.owner.lost(self)
 
-    # What the transport calls.
+    # Called by the transport.
 
     def is_known(self, peer: int) -> None:
         self.peer = peer
@@ -136,7 +137,7 @@ class Connection(Pipe, asyncio.Protocol):
     def is_up(self) -> None:
         self.up = True
         self.stop_timer()
-        if not self.settled.done():  # who waited for it may have been cancelled, and this with it
+        if not self.settled.done():  # it may have been cancelled together with the task that awaited it
             self.settled.set_result(True)
 
     def post(self, data: bytes) -> None:
@@ -145,7 +146,7 @@ class Connection(Pipe, asyncio.Protocol):
         self.waiting.append(data)
         self.size += len(data)
         if self.size > MOST or (self.full and self.size + self.unread() > MOST):
-            self.drop(f"it does not read: more than {MOST} bytes wait for it", logging.WARNING)
+            self.drop(f"it does not read: more than {MOST} bytes are queued for it", logging.WARNING)
 
     def unread(self) -> int:
         return len(self.rest) + self.link.get_write_buffer_size()
@@ -186,7 +187,7 @@ class Connection(Pipe, asyncio.Protocol):
             self.link.close()
 
     def close(self, why: str) -> None:
-        """What was sent is still delivered, if the other side reads."""
+        """Closes it after delivering what was sent, if the other side reads."""
         self.flush()
         self.end(why)
         self.closing = True
@@ -203,12 +204,12 @@ class Connection(Pipe, asyncio.Protocol):
                 self.raw = None
 
     def forget(self) -> None:
-        """The attempt was cancelled. uvloop may have connected all the same, and then tells nobody of the end of it."""
+        """The attempt was cancelled. uvloop may have connected nevertheless, and then never calls connection_lost."""
         self.stop_timer()
         self.close_raw()
 
     def drop(self, why: str, level: int = logging.DEBUG) -> None:
-        """At once."""
+        """Closes it at once."""
         if not self.why:
             log.log(level, "closed the connection with %s: %s", self.name(), why)
         self.end(why)
@@ -224,7 +225,7 @@ class Connection(Pipe, asyncio.Protocol):
             self.timer.cancel()
 
     def too_late(self) -> None:
-        self.drop(f"it said no hello within {self.owner.greeting_seconds:g} s", logging.WARNING)
+        self.drop(f"it sent no hello within {self.owner.greeting_seconds:g} s", logging.WARNING)
 
     def name(self) -> str:
         return self.where if self.peer == NIL else f"peer {self.peer} at {self.where}"

@@ -1,7 +1,7 @@
-"""Keeping one connection to one address: dial, wait while it is up, dial again.
+"""Keeps a connection to one address: dials, waits while it is up, dials again.
 
-A failure is logged once, and again only if the reason changes. The delay between tries doubles up to `SLOWEST`, and a
-part of it is random: peers that lost the same neighbour must not all come back at the same moment.
+A failure is logged once, and again only if the reason changes. The delay between attempts doubles up to `SLOWEST` and
+is partly random, so that peers that lost the same neighbour do not all reconnect at the same moment.
 """
 
 import asyncio
@@ -14,24 +14,24 @@ from fairgate.net.address import Address, TcpAddress
 from fairgate.net.connection import Connection, ConnectionOwner
 from fairgate.net.tls import CLOSED, Tls, explain
 
-FIRST, SLOWEST = 0.02, 3.0  # seconds between tries
+FIRST, SLOWEST = 0.02, 3.0  # seconds between attempts
 CONNECT_SECONDS = 5.0
-UNSAID = ", perhaps because it does not accept our certificate"  # with TLS 1.3 as asyncio has it, nobody says so
+UNSAID = ", perhaps because it does not accept our certificate"  # TLS 1.3 in asyncio does not report that
 
 log = logging.getLogger("fairgate.net")
 
 
 class DialOwner(ConnectionOwner, Protocol):
-    """The transport, as a dial sees it."""
+    """What a dial needs of the transport."""
 
     tls: Tls | None
 
     def is_taken(self, peer: int) -> bool:
-        """There is a connection with this peer, or about to be."""
+        """Whether this peer is connected, or in the middle of the greeting."""
 
 
 class Dial:
-    """`peer` is who is there, `NIL` until that is known; `why` is why the last try failed, or nothing."""
+    """`peer` is the id of the peer at the address, `NIL` until it is known; `why` is why the last attempt failed."""
 
     def __init__(self, owner: DialOwner, address: Address, peer: int, quiet: bool = False) -> None:
         self.owner = owner
@@ -40,8 +40,8 @@ class Dial:
         self.peer = peer
         self.why = ""
         self.quiet = quiet
-        self.connection: Connection | None = None  # its hello is out, or it is up
-        self.yielded = False  # to the connection that the other side dialled
+        self.connection: Connection | None = None  # in the greeting, or up
+        self.yielded = False  # gave way to a connection that the other side dialled
         self.changed = asyncio.Event()
         self.connecting: asyncio.Task[object] | None = None
         self.task = asyncio.get_running_loop().create_task(self.keep(), name=f"dial {address}")
@@ -60,7 +60,7 @@ class Dial:
             delay = min(2 * delay, SLOWEST)
 
     async def attempt(self) -> bool:
-        """Whether it came to a connection that is up."""
+        """Dials once; returns whether the connection came up."""
         self.yielded = False
         made = Connection(self.owner, str(self.address), self)
         self.connecting = asyncio.get_running_loop().create_task(self.connect(made))
@@ -76,7 +76,7 @@ class Dial:
                 if not self.yielded:
                     self.failed(made.why + (UNSAID if made.why == CLOSED and self.owner.tls is not None else ""))
         finally:
-            if self.connection is not made:  # else it is done, or will be at once
+            if self.connection is not made:  # otherwise connecting is done
                 self.connecting.cancel()
                 made.forget()
             elif not made.up:
@@ -99,7 +99,7 @@ class Dial:
         self.why = why
 
     def give_way(self) -> None:
-        """The other side's connection is the one that counts."""
+        """Gives up in favour of the connection that the other side dialled."""
         self.yielded = True
         if self.connection is not None:
             self.connection.drop("the other side's connection came first")
@@ -107,7 +107,7 @@ class Dial:
             self.connecting.cancel()
 
     def stop(self) -> None:
-        """For good. A connection that is up stays."""
+        """Stops dialling for good. A connection that is up stays."""
         self.task.cancel()
         if self.connection is not None and not self.connection.up:
             self.connection.drop("it is no longer wanted")

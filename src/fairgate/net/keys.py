@@ -1,10 +1,10 @@
-"""The cluster's own authority, and a certificate for each host: `fairgate keys init`, `fairgate keys add HOST`.
+"""The certificate authority of a cluster and the certificates of its hosts: `fairgate keys init` and `add HOST`.
 
-    ca.crt      the authority: every host needs it                    ca.key      stays where it was made
-    HOST.crt    a host's certificate, for its names and addresses     HOST.key    that host's alone
+    ca.crt      the authority's certificate: every host needs it      ca.key      stays where it was created
+    HOST.crt    a host's certificate, for its names and addresses     HOST.key    for that host only
 
-Whoever has a certificate of the authority is in, so `ca.key` is the cluster. Keys are on the curve P-256, in files of
-mode 0600, in a directory of mode 0700. Nothing is ever overwritten.
+Anyone with a certificate signed by the authority can join, so keep `ca.key` secret. Keys use the curve P-256. Files
+have mode 0600, in a directory with mode 0700. Nothing is ever overwritten.
 """
 
 import ipaddress
@@ -24,22 +24,25 @@ from fairgate.net.tls import Tls, mutual
 
 AUTHORITY = "ca"
 AUTHORITY_DAYS, HOST_DAYS = 3650, 825
-SLACK = timedelta(minutes=10)  # clocks differ
-LONGEST_NAME = 64  # of a common name, X.509
+SLACK = timedelta(minutes=10)  # tolerated difference between clocks
+LONGEST_NAME = 64  # the X.509 limit for a common name
 NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
 def init(folder: Path) -> Path:
-    """Make an authority there; the path of its certificate."""
+    """Creates an authority in this directory and returns the path of its certificate.
+
+    BadInput if there already is one, or if the directory cannot be written to.
+    """
     if certificate_path(folder, AUTHORITY).exists() or key_path(folder, AUTHORITY).exists():
-        raise BadInput(f"{folder} has an authority already: another one would lock its hosts out")
+        raise BadInput(f"{folder} already has an authority: a new one would lock out its hosts")
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as wrong:
-        raise BadInput(f"cannot make {folder}: {wrong.strerror}") from wrong
+        raise BadInput(f"cannot create {folder}: {wrong.strerror}") from wrong
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"fairgate cluster {os.urandom(4).hex()}")])
-    usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)  # signs certificates and lists
+    usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)  # signs certificates and CRLs
     certificate = (
         builder(name, name, key.public_key(), AUTHORITY_DAYS)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -51,13 +54,16 @@ def init(folder: Path) -> Path:
 
 
 def add(folder: Path, host: str, also: Sequence[str] = (), days: float = HOST_DAYS) -> Path:
-    """Make a host's key and its certificate, good for its name and `also` for others; the certificate's path."""
+    """Creates a host's key and its certificate, valid for its name and those in `also`; returns the latter's path.
+
+    BadInput if there is no authority, a name is invalid, or the host already has a certificate.
+    """
     names = [alternative(name) for name in dict.fromkeys([host, *also])]
     if host == AUTHORITY:
-        raise BadInput(f"{AUTHORITY} is the authority's name: call the host something else")
+        raise BadInput(f"the name {AUTHORITY} is reserved for the authority: give the host another name")
     authority, authority_key = load_authority(folder)
     if certificate_path(folder, host).exists() or key_path(folder, host).exists():
-        raise BadInput(f"{certificate_path(folder, host)} is there already: remove it and its .key to make another")
+        raise BadInput(f"{certificate_path(folder, host)} already exists: remove it and its .key to create a new one")
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host[:LONGEST_NAME])])
     usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
@@ -74,7 +80,11 @@ def add(folder: Path, host: str, also: Sequence[str] = (), days: float = HOST_DA
 
 
 def load(folder: Path, host: str | None = None) -> Tls:
-    """What this host needs for TLS. Left out, `host` is the only one that has its key there."""
+    """Loads what this host needs for TLS: pass it to `join` as `tls`.
+
+    `host` may be left out if the directory has the key of only one host. BadInput if files are missing, expired, do not
+    belong together, or can be read by other users.
+    """
     host = host or only_host(folder)
     for name in (AUTHORITY, host):
         check_dates(certificate_path(folder, name))
@@ -86,7 +96,7 @@ def load(folder: Path, host: str | None = None) -> Tls:
     check_private(key)
     try:
         return mutual(authority, certificate, key)
-    except OSError as wrong:  # a key that is not this certificate's is an SSLError, which is one
+    except OSError as wrong:  # includes SSLError, which is raised if key and certificate do not match
         raise BadInput(f"cannot use {key} with {certificate}: {wrong.strerror or wrong}") from wrong
 
 
@@ -110,7 +120,7 @@ def alternative(name: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:
         if not NAME.fullmatch(name):
-            raise BadInput(f"{name!r} is neither a host's name nor an IP address") from None
+            raise BadInput(f"{name!r} is neither a host name nor an IP address") from None
         return x509.DNSName(name)
 
 
@@ -145,10 +155,10 @@ def load_authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePriv
         key = serialization.load_pem_private_key(path.read_bytes(), None)
     except OSError as wrong:
         raise BadInput(
-            f"cannot read {path}: {wrong.strerror} (certificates are made where the authority is)"
+            f"cannot read {path}: {wrong.strerror} (create certificates where the authority's key is)"
         ) from wrong
     except (ValueError, TypeError) as wrong:
-        raise BadInput(f"{path} is no private key") from wrong
+        raise BadInput(f"{path} is not a private key") from wrong
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
         raise BadInput(f"{path} is not the key of {certificate_path(folder, AUTHORITY)}")
     return certificate, key
@@ -158,11 +168,11 @@ def read_certificate(path: Path) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(path.read_bytes())
     except FileNotFoundError as wrong:
-        raise BadInput(f"there is no {path}: make it with `fairgate keys init` or `fairgate keys add`") from wrong
+        raise BadInput(f"{path} does not exist: create it with `fairgate keys init` or `fairgate keys add`") from wrong
     except OSError as wrong:
         raise BadInput(f"cannot read {path}: {wrong.strerror}") from wrong
     except ValueError as wrong:
-        raise BadInput(f"{path} is no certificate") from wrong
+        raise BadInput(f"{path} is not a certificate") from wrong
 
 
 def check_dates(path: Path) -> None:
@@ -184,16 +194,16 @@ def check_private(path: Path) -> None:
     except OSError as wrong:
         raise BadInput(f"cannot read {path}: {wrong.strerror}") from wrong
     if mode & 0o077:
-        raise BadInput(f"{path} can be read by others (mode {mode:04o}): chmod 0600 it")
+        raise BadInput(f"{path} can be read by other users (mode {mode:04o}): set mode 0600")
 
 
 def only_host(folder: Path) -> str:
     hosts = sorted(path.stem for path in folder.glob("*.key") if path.stem != AUTHORITY)
     if len(hosts) != 1:
-        which = f": say which is this host's, such as {certificate_path(folder, hosts[0])}" if hosts else ""
+        which = f": specify which is this host's, such as {certificate_path(folder, hosts[0])}" if hosts else ""
         raise BadInput(f"{folder} has {listed(hosts)}{which}")
     return hosts[0]
 
 
 def listed(hosts: Iterable[str]) -> str:
-    return f"keys of {', '.join(hosts)}" if hosts else "no host's key"
+    return f"keys of {', '.join(hosts)}" if hosts else "no key of a host"

@@ -1,16 +1,17 @@
-"""The members file of a runtime directory: who is there, and which gates are open.
+"""The members file of a runtime directory: which peers exist and which gates are open.
 
-It is JSON, replaced as a whole by a rename, so that reading needs no lock. Whoever changes it holds an flock on `lock`
-beside it: `join`, `leave`, `remove_dead` and `make_change` each are one such change; what they do to gates is in
-roster.py. `version` rises by one with each. With the last peer the gates go, but for those where something is still
-inside (occupancy.py), and the highest epoch stays.
+It is JSON, replaced as a whole by a rename, so that reading needs no lock. Changes are made while holding an flock on
+the file `lock` beside it: `join`, `leave`, `remove_dead` and `make_change` are one change each; what they do to gates
+is in roster.py. Each change increments `version`. When the last peer leaves, gates are removed, except those with
+processes still inside (occupancy.py). The highest epoch is kept.
 
-Every peer is there with its process (number and start time) and its socket, `ID.sock`, which listens before anybody can
-read of it. Ids are drawn afresh at every start.
+Every peer is listed with its process (pid and start time) and its socket, `ID.sock`, which already listens when the
+peer is listed. Ids are drawn anew at every start.
 
-**Who is dead** is asked of the kernel, so all peers of a directory must be on one host and in one pid namespace. The
-file says where its peers are. After a reboot all of them are dead. Peers on another host (a shared home) or in another
-container cannot be judged from here: then joining is refused, for a gate with two sets of tokens is worse than none.
+**Dead peers** are detected through the kernel, so all peers of a directory must be on one host and in one pid
+namespace; the file says which. After a reboot all of them are dead. Peers on another host (a shared home directory) or
+in another container cannot be checked from here. Joining is refused then, because a gate with two sets of tokens would
+be worse than none.
 """
 
 import errno
@@ -50,7 +51,7 @@ class Joined:
 
 
 def join(rule: Access) -> Joined:
-    """This process becomes a peer; the dead are removed on the way."""
+    """Adds this process as a peer, and removes dead peers."""
     listener: socket.socket | None = None
     me: PeerRecord | None = None
 
@@ -76,12 +77,12 @@ def join(rule: Access) -> Joined:
 
 
 def leave(rule: Access, ident: int, ghosts: bool = False) -> Members:
-    """To leave twice, or after having been removed, is nothing. `ghosts`: what is still inside by us stays there."""
+    """Removes a peer; a no-op if it is not listed. With `ghosts`, processes that it let in keep their slots."""
     return change(rule, lambda members: without(rule.folder, members, {ident}, ghosts))
 
 
 def remove_dead(rule: Access) -> tuple[Members, tuple[PeerRecord, ...]]:
-    """The file afterwards, and who was removed now: if two peers ask at once, one of them gets the list."""
+    """The members afterwards, and the peers that this call removed. Of two concurrent calls only one reports a peer."""
     dead: tuple[PeerRecord, ...] = ()
 
     def step(members: Members) -> Members:
@@ -94,15 +95,15 @@ def remove_dead(rule: Access) -> tuple[Members, tuple[PeerRecord, ...]]:
 
 
 def make_change(rule: Access, change_: Change) -> Members:
-    """One change of the roster; BadInput or KMismatch if it cannot be."""
+    """Applies one change to the roster. BadInput or KMismatch if it is not possible."""
     return change(rule, lambda members: changed(members, change_, now()))
 
 
-# What they are made of.
+# Parts of the changes.
 
 
 def fresh_id(members: Members) -> int:
-    """Random, so that ids are unique between hosts too. 0 is nobody's."""
+    """A random id, so that ids are unique between hosts too. 0 is never used."""
     while True:
         ident = 1 + secrets.randbelow(PEERS - 1)
         if members.peer(ident) is None:
@@ -119,20 +120,20 @@ def here() -> PidNamespace:
 
 
 def is_dead(peer: PeerRecord, members: Members, place: PidNamespace) -> bool:
-    """As seen from this place. BadInput if it cannot be known."""
+    """Whether the peer is dead, as seen from this pid namespace. BadInput if that cannot be determined."""
     if members.place == place:
         return not is_alive(peer.pid, peer.started)
     if members.place.boot != place.boot:
         if members.place.host != place.host:
             raise BadInput(
                 f"{Path(peer.socket).parent} is in use on the host {members.place.host}: set FAIRGATE_DIR to a"
-                " directory of this host (if that host is gone for good, remove the directory)"
+                " directory on this host (if that host is gone for good, remove the directory)"
             )
         return True
-    if answers(peer.socket):  # same kernel, so that much can be known
+    if answers(peer.socket):  # same kernel, so this can be checked
         raise BadInput(
-            f"{Path(peer.socket).parent} is in use in another container: give each a directory of its own by"
-            " FAIRGATE_DIR, or let them share process numbers"
+            f"{Path(peer.socket).parent} is in use in another container: set FAIRGATE_DIR to a different directory"
+            " in each container, or let them share a pid namespace"
         )
     return True
 
@@ -144,7 +145,7 @@ def answers(path: str) -> bool:
 
 
 def without_dead(folder: Path, members: Members) -> Members:
-    """And without the ghosts whose occupancy is over."""
+    """Without dead peers and without ghosts whose processes are gone."""
     place = here()
     dead = {peer.id for peer in members.peers if is_dead(peer, members, place)}
     members = without(folder, members, dead, ghosts=True)
@@ -152,7 +153,7 @@ def without_dead(folder: Path, members: Members) -> Members:
 
 
 def without(folder: Path, members: Members, dead: set[int], ghosts: bool) -> Members:
-    """And without the sockets that nobody listens to. `ghosts`: what their processes are inside of stays theirs."""
+    """Without these peers; also removes stale sockets. With `ghosts`, processes that they let in keep their slots."""
     still = [(held.gate, held.ident, held.slot) for held in occupancy.found(folder)] if ghosts and dead else []
     after = gone(members, Go(tuple(sorted(dead)), tuple(still)), now())
     known = {f"{peer.id}{SOCKET}" for peer in after.peers}
@@ -176,7 +177,7 @@ def without_ghosts(folder: Path, members: Members) -> Members:
 
 
 def read(folder: Path) -> Members:
-    """As it is now. No file, or an empty one, which a power cut can leave, is one without members."""
+    """The current members: none if the file is missing, or empty, as a power failure can leave it."""
     path = folder / FILE
     try:
         data = path.read_bytes()
@@ -187,14 +188,14 @@ def read(folder: Path) -> Members:
     try:
         members = msgspec.json.decode(data, type=Members) if data else Members()
     except ValueError as wrong:
-        raise BadInput(f"{path} is damaged ({wrong}): remove it when no peer runs") from wrong
+        raise BadInput(f"{path} is damaged ({wrong}): remove it while no peer is running") from wrong
     if members.schema != SCHEMA:
         raise BadInput(f"{path} was written by another version of fairgate ({members.schema}, not {SCHEMA})")
     return members
 
 
 def change(rule: Access, step: Callable[[Members], Members]) -> Members:
-    """One change under the lock; the members afterwards. A step that changes nothing writes nothing."""
+    """Applies `step` under the lock and returns the result. Writes nothing if nothing changed."""
     with locked(rule):
         before = read(rule.folder)
         after = step(before)
@@ -205,7 +206,7 @@ def change(rule: Access, step: Callable[[Members], Members]) -> Members:
 
 
 def write(rule: Access, members: Members) -> None:
-    new = rule.folder / f"{FILE}.new"  # one name for all: what a killed writer left is overwritten
+    new = rule.folder / f"{FILE}.new"  # always the same name, so that leftovers of a killed writer are overwritten
     try:
         with os.fdopen(open_shared(rule, new, os.O_WRONLY | os.O_TRUNC), "wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(members), indent=1) + b"\n")
@@ -216,7 +217,7 @@ def write(rule: Access, members: Members) -> None:
 
 @contextmanager
 def locked(rule: Access) -> Iterator[None]:
-    """Held for a moment only. Who finds it held for long is told so: its holder may be stopped."""
+    """Holds the lock, normally only for a moment. BadInput after 10 s without it: its holder may be stopped."""
     path = rule.folder / LOCK
     try:
         lock = open_shared(rule, path, os.O_RDWR)
@@ -226,11 +227,11 @@ def locked(rule: Access) -> Iterator[None]:
         deadline = time.monotonic() + LOCK_SECONDS
         while not try_lock(lock):
             if time.monotonic() > deadline:
-                raise BadInput(f"{path} has been held for {LOCK_SECONDS:g} s by another process: is one stopped?")
+                raise BadInput(f"another process has held the lock {path} for {LOCK_SECONDS:g} s: is a peer stopped?")
             time.sleep(0.002)
         yield
     finally:
-        fcntl.flock(lock, fcntl.LOCK_UN)  # not left to close: a child may have been forked meanwhile and have it open
+        fcntl.flock(lock, fcntl.LOCK_UN)  # explicitly: a child forked meanwhile may still have it open
         os.close(lock)
 
 

@@ -1,12 +1,12 @@
-"""What is still inside when the peer that let it in is dead: the processes of a command, say.
+"""Tracks processes that are inside a gate and may outlive the peer that let them in, such as those of a command.
 
-Whoever lets other processes in writes a file `IDENT.held` into the runtime directory, keeps it open under an flock,
-and lets those processes inherit it. The kernel keeps such a lock until the last of them is gone, whoever dies first. A
-process can close what it inherited (many daemons do), so their process group counts too. And a lease that is over ends
-it all: by then the processes have been ended, or their permit is known to be lost.
+A peer that lets processes in writes a file `IDENT.held` to the runtime directory, keeps it open under an flock, and
+lets the processes inherit it. The kernel keeps the lock until the last of them is gone, in whatever order they die.
+Because a process can close inherited files (many daemons do), their process group counts too. An expired lease ends an
+occupancy in any case: by then the processes have been killed, or their permit is known to be lost.
 
-    occupancy = occupy(rule, Held(...))      before anybody is let in; `occupancy.file` is to be inherited
-    occupancy.is_group(pid)                  now they are there, all of this process group
+    occupancy = occupy(rule, Held(...))      before any process is let in; `occupancy.file` is to be inherited
+    occupancy.is_group(pid)                  they are running, in this process group
     occupancy.end()                          they are gone
 """
 
@@ -34,7 +34,7 @@ class Held(msgspec.Struct, frozen=True):
     slot: int
     deadline: int = NO_LEASE  # ns on CLOCK_BOOTTIME
     group: int = NO_GROUP  # a process group
-    started: int = 0  # of the process that made the group
+    started: int = 0  # start time of the group's leader
     boot: str = ""
 
     def is_overdue(self) -> bool:
@@ -54,7 +54,7 @@ class OccupancyFile:
         self.tell(msgspec.structs.replace(self.held, deadline=deadline))
 
     def tell(self, held: Held) -> None:
-        """In one write at the start: a reader sees this or what was there before."""
+        """Replaces the content with a single write, so that readers see either the old or the new."""
         self.held = held
         os.pwrite(self.file, padded(held), 0)
 
@@ -63,7 +63,7 @@ class OccupancyFile:
         os.close(self.file)
 
 
-SIZE = 1024  # bytes: always the same, so that a write replaces all of it
+SIZE = 1024  # bytes: constant, so that a write replaces everything
 
 
 def padded(held: Held) -> bytes:
@@ -75,7 +75,7 @@ def path_of(folder: Path, ident: int) -> Path:
 
 
 def occupy(rule: Access, held: Held) -> OccupancyFile:
-    """BadInput if the directory cannot be written to."""
+    """Creates and locks the file. BadInput if the directory cannot be written to."""
     held = msgspec.structs.replace(held, boot=boot())
     path = path_of(rule.folder, held.ident)
     try:
@@ -88,7 +88,7 @@ def occupy(rule: Access, held: Held) -> OccupancyFile:
 
 
 def found(folder: Path) -> list[Held]:
-    """All that may still be inside. What is over is removed."""
+    """All occupancies that have not ended. Removes the files of those that have."""
     helds = []
     for path in folder.glob(f"*{HELD}"):
         held = read(path)
@@ -98,7 +98,7 @@ def found(folder: Path) -> list[Held]:
 
 
 def read(path: Path) -> Held | None:
-    """None, and the file removed, if that is over."""
+    """The content of the file; None, after removing the file, if the occupancy has ended."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except OSError:
@@ -107,7 +107,7 @@ def read(path: Path) -> Held | None:
         held = msgspec.json.decode(os.read(file, SIZE), type=Held)
         if not is_over(held, file):
             return held
-    except msgspec.DecodeError:  # its writer has not begun: nobody is inside by it yet
+    except msgspec.DecodeError:  # not written yet: no process is inside yet
         if is_locked(file):
             return None
     finally:
@@ -130,7 +130,7 @@ def is_locked(file: int) -> bool:
 
 
 def is_populated(held: Held) -> bool:
-    """Is anybody in that process group? Its number is nobody else's while anybody is; its maker may be gone."""
+    """Whether the process group has a living member. Its number is not reused before it is empty."""
     if held.group == NO_GROUP:
         return False
     try:
@@ -138,13 +138,13 @@ def is_populated(held: Held) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # somebody, of another user
+        pass  # a process of another user
     maker = start_time(held.group)
-    return maker in (0, held.started) and not is_dead(held.group)  # else the number has been given again
+    return maker in (0, held.started) and not is_dead(held.group)  # otherwise the number was reused
 
 
 def is_dead(group: int) -> bool:
-    """Has it nobody but the dead that nobody has waited for? Where process 1 does not do that, they stay for ever."""
+    """Whether the group has only zombies left. Where process 1 does not reap them, they stay forever."""
     states = [state for state, of in map(state_and_group, Path("/proc").glob("[0-9]*/stat")) if of == group]
     return bool(states) and all(state in DEAD for state in states)
 

@@ -1,7 +1,7 @@
-"""The bytes of one connection, read and written in whichever thread: what runs for every message, so it is compiled.
+"""Reads and writes the bytes of one connection, in any thread. This runs for every message, so it is compiled.
 
-A thread can write (`write_now`) if nothing waits before it: then the loop's thread need not wake up. What is read in
-another thread than the loop's (reader.py) is passed on there, or left to the loop's.
+Any thread can write directly (`write_now`) if nothing is queued, so that the loop's thread need not wake up. Frames
+read in another thread (reader.py) are handled there, or passed to the loop's thread.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from fairgate.net.system import Latch, Wire
 from fairgate.net.tls import explain
 
 EMPTY = bytearray()
-NO_FRAME = "it sent no frame: "
+NO_FRAME = "it sent an invalid frame: "
 
 
 class Pipe:
@@ -25,15 +25,15 @@ class Pipe:
         self.peer = NIL  # until the greeting
         self.up = False
         self.loop = asyncio.get_running_loop()
-        self.link: Any = None  # the loop's own transport, as soon as there is one
+        self.link: Any = None  # the loop's transport, once connected
         self.decoder = Decoder(limit)
-        self.raw: Wire | None = None  # None: there is TLS above it
+        self.raw: Wire | None = None  # None with TLS
         self.writing = Latch()
         self.waiting: list[bytes] = []  # for the loop's next flush
-        self.rest = EMPTY  # what the socket did not take: it comes first
+        self.rest = EMPTY  # what the socket did not accept: goes out first
 
     def write_now(self, data: bytes) -> bool:
-        """From any thread. False: it has to go the long way, by the loop."""
+        """Writes from any thread. False if the data has to be sent by the loop instead."""
         with self.writing:
             if self.waiting or self.rest or not self.up or self.raw is None:
                 return False
@@ -43,18 +43,18 @@ class Pipe:
             return True
 
     def write(self, data: bytes | bytearray) -> None:
-        """What the socket takes; the rest is kept."""
+        """Writes what the socket accepts and keeps the rest."""
         assert self.raw is not None
         try:
             sent = self.raw.give(data)
         except BlockingIOError:
             sent = 0
-        except OSError:  # it is gone, as whoever reads from it is told
+        except OSError:  # the connection is gone; the reading side reports that
             sent = len(data)
         self.rest = bytearray(data[sent:]) if sent < len(data) else EMPTY
 
     def read(self, elsewhere: Callable[[int, Frame], bool] | None) -> bool:
-        """`elsewhere`: who takes frames in this thread; None: it is the loop's. False: nothing comes any more."""
+        """Reads and handles frames, with `elsewhere` in a user's thread (None in the loop's). False at the end."""
         assert self.raw is not None
         try:
             data = self.raw.take()
@@ -68,21 +68,21 @@ class Pipe:
                     self.owner.on_frame(self.peer, frame)
                 elif not elsewhere(self.peer, frame):
                     self.later(self.pass_on, frame)
-        except BlockingIOError:  # somebody else has read it
+        except BlockingIOError:  # another thread has read it
             return True
         except OSError as wrong:
             self.later(self.drop, explain(wrong))
         except CodecError as wrong:
             self.later(self.drop, f"{NO_FRAME}{wrong}", logging.WARNING)
-        except BaseException:  # Ctrl-C in a user's thread: the rest of what was read is lost, so the connection must be
-            self.later(self.drop, "reading was broken off")
+        except BaseException:  # Ctrl-C in a user's thread: data is lost, so the connection must end
+            self.later(self.drop, "reading was interrupted")
             raise
         else:
             return True
         return False
 
     def pass_on(self, frame: Frame) -> None:
-        """In the loop's thread, what was read in another."""
+        """Handles a frame in the loop's thread that was read in another."""
         try:
             if self.up:
                 self.owner.on_frame(self.peer, frame)
@@ -96,8 +96,8 @@ class Pipe:
 
     @abstractmethod
     def wait_for_room(self) -> None:
-        """The rest is written when the socket takes more."""
+        """Writes the rest as soon as the socket accepts more."""
 
     @abstractmethod
     def drop(self, why: str, level: int = logging.DEBUG) -> None:
-        """End it at once."""
+        """Closes the connection at once."""

@@ -1,4 +1,4 @@
-# Compiled code is not broken off by Ctrl-C either: whoever reads leaves its place as it should.
+# Ctrl-C does not interrupt compiled code, so a reading thread always cleans up after itself.
 cimport cython
 from fairgate.net.pipe cimport Pipe
 from fairgate.net.system cimport Latch, Poller, heed

@@ -1,14 +1,14 @@
-"""Who reads what other peers send: the loop's thread, or the thread of a user that waits for just that.
+"""Decides which thread reads from the sockets: the loop's, or that of a user who waits for a message.
 
-A message wakes the loop's thread, and if it lets somebody in, that wakes the user's thread: two turns of the scheduler,
-which cost more than all the rest. So a thread that waits reads by itself (`read_for`), all that comes, whomever it is
-for, and the loop's thread sleeps meanwhile.
+If the loop's thread reads, a message wakes it, and if the message grants a request, it wakes the user's thread: two
+thread switches, which cost more than everything else. So a waiting user's thread reads by itself (`read_for`), for all
+requests of the process, while the loop's thread sleeps.
 
-The sockets of all connections are in one epoll, `sockets`. The loop looks at another one, `shown`, which has that in it
-unless a user reads. So to change places takes one system call and wakes nobody. Both may read at once: each piece is
-read, taken apart and taken under one lock, so nothing is taken twice or in another order.
+The sockets of all connections are in one epoll, `sockets`. The loop watches another one, `shown`, which contains the
+first unless a user's thread reads. So switching takes one system call and wakes no thread. Both threads may read at the
+same time: each piece is read, decoded and handled under one lock, so nothing is handled twice or out of order.
 
-A user's thread can be kept from reading: a handler of signals may run in it for as long as it likes. So the loop's
+A user's thread can be kept from reading, because a signal handler may run in it for any length of time. So the loop's
 thread looks every `LOOK_SECONDS` in any case.
 """
 
@@ -25,12 +25,12 @@ from fairgate.net.pipe import Pipe
 from fairgate.net.system import Latch, Poller, heed
 
 LOOK_SECONDS = 0.5
-CLOSE_SECONDS = 1.0  # that the end of a peer waits for a thread which is kept from leaving
+CLOSE_SECONDS = 1.0  # how long close() waits for a user's thread to stop reading
 NO_BELL = -1
 
 
 class ReaderOwner(Protocol):
-    """The transport, as it is seen here."""
+    """What a reader needs of the transport."""
 
     loop: asyncio.AbstractEventLoop
     receiving: bool
@@ -41,7 +41,7 @@ class ReaderOwner(Protocol):
 
 
 class Waiting(Protocol):
-    """What a user's thread reads for."""
+    """What a user's thread is waiting for."""
 
     def is_over(self) -> bool: ...
 
@@ -52,7 +52,7 @@ class Reader:
         self.on_quiet = owner.on_quiet
         self.elsewhere = elsewhere
         self.loop = owner.loop
-        self.connections: dict[int, Pipe] = {}  # by their sockets' numbers
+        self.connections: dict[int, Pipe] = {}  # by file descriptor
         self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.sockets = Poller()
         self.sockets.add(self.bell)
@@ -60,8 +60,8 @@ class Reader:
         self.shown = Poller()
         self.shown.add(self.inner)
         self.reading = Latch()
-        self.place = Latch()  # of the one user's thread that reads
-        self.user = 0  # which that is
+        self.place = Latch()  # held by the one user's thread that reads
+        self.user = 0  # the identifier of that thread
         self.loop.add_reader(self.shown.fileno(), self.look)
         self.timer = self.loop.call_later(LOOK_SECONDS, self.look_again)
 
@@ -71,7 +71,7 @@ class Reader:
             self.sockets.add(number)
 
     def remove(self, number: int) -> None:
-        """Before its socket is closed."""
+        """Must be called before the socket is closed."""
         with self.reading:
             if self.connections.pop(number, None) is not None:
                 self.sockets.remove(number)
@@ -92,8 +92,8 @@ class Reader:
         self.look()
 
     def close(self) -> None:
-        """Who reads has been told to end. The epolls are left to who looks at them last; numbers must be closed, and
-        nobody may write to one that is."""
+        """The reading thread has been told to stop. The epolls are closed by their last user; the bell is closed here,
+        once no thread can ring it any more."""
         self.timer.cancel()
         self.loop.remove_reader(self.shown.fileno())
         if self.place.acquire(True, CLOSE_SECONDS):
@@ -104,7 +104,7 @@ class Reader:
     # In a user's thread.
 
     def read_for(self, what: Waiting, timeout: float | None) -> bool:
-        """Until it is over, or the time is. False: somebody else reads already."""
+        """Reads until the wait is over or the timeout passes. False if another user's thread already reads."""
         if not self.place.acquire(False):
             return False
         try:
@@ -118,8 +118,8 @@ class Reader:
         return True
 
     def read_on(self, what: Waiting, timeout: float | None) -> None:
-        """Signals are heard where Python code runs, so one that came while this did would not break the sleep off:
-        hence `heed`, and no sleep is longer than the loop's."""
+        """Signals are only handled where Python code runs, so one that arrived while this compiled code ran would not
+        interrupt the sleep. Hence the call of `heed`, and no sleep is longer than the loop's."""
         deadline = None if timeout is None else monotonic() + timeout
         while not what.is_over():
             left = LOOK_SECONDS if deadline is None else min(deadline - monotonic(), LOOK_SECONDS)
@@ -129,22 +129,22 @@ class Reader:
             self.read(left)
 
     def read(self, timeout: float) -> None:
-        """What has come, or what comes first within that time."""
+        """Reads what has arrived, or waits at most this long for something to arrive."""
         try:
             self.take(self.sockets.wait(timeout), self.elsewhere)
         finally:
             self.on_quiet()
 
     def ring(self) -> None:
-        """It may be over: by something that was not read by that thread itself."""
+        """Wakes the reading thread if its wait may be over because of something that it did not read itself."""
         if self.user and self.user != get_ident():
-            with suppress(OSError):  # it is closed: nobody waits any more
+            with suppress(OSError):  # closed: no thread waits any more
                 os.eventfd_write(self.bell, 1)
 
     # In both.
 
     def take(self, ready: list[int], elsewhere: Callable[[int, Frame], bool] | None) -> None:
-        with self.reading:  # in plain code a signal could be heard between `acquire()` and `try`
+        with self.reading:  # `with`: a signal could be handled between `acquire()` and `try`
             for number in ready:
                 connection = self.connections.get(number)
                 if connection is not None:
@@ -155,5 +155,5 @@ class Reader:
                     self.silence()
 
     def silence(self) -> None:
-        with suppress(BlockingIOError):  # the other one may have
+        with suppress(BlockingIOError):  # the other thread may have done so
             os.eventfd_read(self.bell)

@@ -1,14 +1,14 @@
-"""Who is there and which gates are open: plain data, and every change of it as a pure step.
+"""The roster: which peers exist and which gates are open, as plain data with every change as a pure function.
 
-A gate has *seats*: identities, each hosted by a peer. Whenever they change, the gate comes under a new *view*: a number
-above all that were ever given, to any gate, and the seats that count under it. Views are what peers agree on
-(recovery/regenerate.py makes the protocol anew under each), so all that is needed of whoever keeps the roster is one
-order of changes: on one host a file under a lock (members.py), between hosts the peer that made the cluster.
+A gate has *seats*: identities, each hosted by a peer. Whenever its seats change, the gate gets a new *view*: its seats
+and a number higher than that of any earlier view of any gate. Peers agree on views (recovery/regenerate.py rebuilds the
+protocol under each), so the keeper of the roster only has to put all changes into one order. On one host that is a file
+under a lock (members.py), in a cluster the peer that created it.
 
-Two kinds of seats are nobody's, and are hosted by the gate's *warden*, the host of its first seat:
+Two kinds of seats belong to no request, and are hosted by the gate's *warden*, the host of its first seat:
 
-  - a gate of k needs k identities for its tokens to start at, so as many as it lacks are *virtual*;
-  - a *ghost* is the seat of a dead peer whose processes are still inside, in `slot` (live/occupancy.py).
+  - a gate with k permits needs k identities for its tokens to start at; those that it lacks are *virtual* seats;
+  - a *ghost* is the seat of a dead peer whose processes are still inside, in `slot` (occupancy.py).
 """
 
 from dataclasses import dataclass
@@ -23,15 +23,15 @@ SCHEMA = 1
 EPOCH_ZERO = 1_704_067_200  # 2024-01-01, in seconds since 1970
 EPOCHS = 1 << 31
 LONGEST_NAME = 200
-MOST_K = SEATS // 2  # the other half are people's seats
+MOST_K = SEATS // 2  # the other half of a peer's seats is for requests
 
 
 class PidNamespace(msgspec.Struct, frozen=True):
-    """Where process numbers mean the same."""
+    """A scope within which pids can be compared."""
 
     host: str = ""
     boot: str = ""
-    pids: int = 0  # the pid namespace
+    pids: int = 0  # inode of the pid namespace
 
 
 class PeerRecord(msgspec.Struct, frozen=True):
@@ -40,16 +40,16 @@ class PeerRecord(msgspec.Struct, frozen=True):
     started: int  # clock ticks, see watch.py
     socket: str  # its address
     uid: int
-    since: int  # seconds since 1970, for people
-    host: str = ""  # its name, for people
+    since: int  # seconds since 1970, for display
+    host: str = ""  # its host's name, for display
 
 
 class SeatRecord(msgspec.Struct, frozen=True):
     ident: int
-    host: int  # a peer
+    host: int  # the peer that hosts it
     virtual: bool = False
     ghost: bool = False
-    slot: int = NIL  # where the ghost is, if the protocol has slots
+    slot: int = NIL  # the ghost's slot, if the protocol has slots
 
 
 class GateRecord(msgspec.Struct, frozen=True):
@@ -57,7 +57,7 @@ class GateRecord(msgspec.Struct, frozen=True):
     k: int
     protocol: str
     view: int  # its number; the fences given under it are above view * 2^32
-    seats: tuple[SeatRecord, ...] = ()  # people's first: who is first leads
+    seats: tuple[SeatRecord, ...] = ()  # seats for requests come first; the first of all leads
 
     def idents(self) -> tuple[int, ...]:
         return tuple([seat.ident for seat in self.seats])
@@ -66,7 +66,7 @@ class GateRecord(msgspec.Struct, frozen=True):
 class Members(msgspec.Struct, frozen=True):
     schema: int = SCHEMA
     version: int = 0
-    epoch: int = 0  # the highest number that was ever given to a view
+    epoch: int = 0  # the highest view number used so far
     place: PidNamespace = PidNamespace()
     peers: tuple[PeerRecord, ...] = ()
     gates: tuple[GateRecord, ...] = ()
@@ -78,11 +78,11 @@ class Members(msgspec.Struct, frozen=True):
         return next((peer for peer in self.peers if peer.id == ident), None)
 
 
-# The changes, as data, so that they can be sent to whoever keeps the roster.
+# The changes, as data, so that they can be sent to the keeper of the roster.
 
 
 class Sit(msgspec.Struct, frozen=True, tag=True):
-    """New seats of one peer at a gate, which is opened if it is not open."""
+    """Adds seats of one peer to a gate, and opens the gate if necessary."""
 
     gate: str
     k: int
@@ -92,20 +92,20 @@ class Sit(msgspec.Struct, frozen=True, tag=True):
 
 
 class Rise(msgspec.Struct, frozen=True, tag=True):
-    """These seats are given up."""
+    """Gives up these seats."""
 
     gate: str
     idents: tuple[int, ...]
 
 
 class Renew(msgspec.Struct, frozen=True, tag=True):
-    """The same seats under a new view: something was lost between them, or their fences are used up."""
+    """Makes a new view with the same seats: messages between them were lost, or their fences are running out."""
 
     gate: str
 
 
 class Go(msgspec.Struct, frozen=True, tag=True):
-    """These peers leave, or are dead; their seats in `ghosts` (gate, ident, slot) stay as ghosts."""
+    """Removes peers that leave or are dead; their seats in `ghosts` (gate, ident, slot) stay as ghosts."""
 
     peers: tuple[int, ...]
     ghosts: tuple[tuple[str, int, int], ...] = ()
@@ -116,7 +116,7 @@ Change = Sit | Rise | Renew | Go
 
 @dataclass(frozen=True)
 class At:
-    """A change is made at a time: seconds since 1970."""
+    """The time of a change, in seconds since 1970."""
 
     seconds: int
 
@@ -135,12 +135,12 @@ def changed(members: Members, change: Change, at: At) -> Members:
 def sat_down(members: Members, change: Sit, at: At) -> Members:
     check_gate(change)
     if members.peer(change.host) is None:
-        raise BadInput(f"peer {change.host} is not a member any more: it left, or was taken for dead")
+        raise BadInput(f"peer {change.host} is no longer a member: it left, or the other peers took it for dead")
     gate = members.gate(change.gate) or GateRecord(change.gate, change.k, change.protocol, 0)
     if gate.k != change.k:
         raise KMismatch(gate.name, change.k, gate.k)
     if gate.protocol != change.protocol:
-        raise BadInput(f"gate {gate.name} runs {gate.protocol}, and you asked for {change.protocol}")
+        raise BadInput(f"gate {gate.name} runs {gate.protocol}, not {change.protocol}: all its peers must agree")
     new = tuple(SeatRecord(ident, change.host) for ident in change.idents if ident not in gate.idents())
     return with_gate(members, replace(gate, seats=(*gate.seats, *new)), at) if new else members
 
@@ -162,7 +162,7 @@ def gone(members: Members, change: Go, at: At) -> Members:
             if seat.host not in change.peers:
                 seats.append(seat)
             elif seat.ghost:
-                seats.append(seat)  # it gets another host
+                seats.append(seat)  # `with_gate` assigns it a new host
             elif (gate.name, seat.ident) in ghosts:
                 seats.append(replace(seat, ghost=True, slot=ghosts[gate.name, seat.ident]))
         if tuple(seats) != gate.seats or any(seat.host in change.peers for seat in seats):
@@ -171,7 +171,7 @@ def gone(members: Members, change: Go, at: At) -> Members:
 
 
 def with_gate(members: Members, gate: GateRecord, at: At) -> Members:
-    """With this gate, seats put in order, under a new view; without it if nobody is left there."""
+    """The roster with this gate under a new view, its seats in order; without the gate if it has no seats left."""
     people = [seat for seat in gate.seats if not seat.ghost and not seat.virtual]
     warden = people[0].host if people else NIL
     ghosts = [replace(seat, host=warden) for seat in gate.seats if seat.ghost]
@@ -187,16 +187,16 @@ def with_gate(members: Members, gate: GateRecord, at: At) -> Members:
 
 def check_gate(change: Sit) -> None:
     if not (0 < len(change.gate) <= LONGEST_NAME and change.gate.isprintable()):
-        raise BadInput(f"cannot call a gate {change.gate!r:.60}: 1 to {LONGEST_NAME} printable characters")
+        raise BadInput(f"{change.gate!r:.60} is not a valid gate name: use 1 to {LONGEST_NAME} printable characters")
     if change.k < 1:
-        raise BadInput(f"gate {change.gate} would let nobody in: k is {change.k}")
+        raise BadInput(f"gate {change.gate}: k must be at least 1, not {change.k}")
     if change.k > MOST_K:
-        raise BadInput(f"gate {change.gate} would let {change.k} in: at most {MOST_K} are possible")
+        raise BadInput(f"gate {change.gate}: k must be at most {MOST_K}, not {change.k}")
 
 
 def next_epoch(members: Members, at: At) -> int:
-    """Seconds since 2024, but always more than any before, whatever the clock does."""
+    """Seconds since 2024, but always higher than any epoch before, whatever the clock does."""
     epoch = max(at.seconds - EPOCH_ZERO, members.epoch + 1)
     if epoch >= EPOCHS:
-        raise BadInput("the epochs of fences are used up: is the clock right?")
+        raise BadInput("fence epochs have run out: is the system clock right?")
     return epoch

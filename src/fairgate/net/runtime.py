@@ -1,12 +1,12 @@
-"""The directory in which the peers of one host meet. The first of these that can be used:
+"""Chooses the directory in which the peers of one host meet: the first of these that can be used.
 
-    $FAIRGATE_DIR                        nothing else is looked at then
-    /run/fairgate                        if an administrator made it, for a group (mode 0770) of which we are
-    $XDG_RUNTIME_DIR/fairgate            if that directory is ours
-    $XDG_STATE_HOME/fairgate/run/HOST    ~/.local/state if it is not set. HOST, for homes that several hosts share
+    $FAIRGATE_DIR                        if it is set, no other is considered
+    /run/fairgate                        if an administrator created it, for a group (mode 0770) that we belong to
+    $XDG_RUNTIME_DIR/fairgate            if that directory belongs to us
+    $XDG_STATE_HOME/fairgate/run/HOST    default ~/.local/state; HOST is for home directories shared by several hosts
 
-Peers that came to different directories do not see each other. That happens: a cron job has no XDG_RUNTIME_DIR. So
-whoever opens a gate calls `warn_of_rivals`.
+Peers in different directories do not see each other. That can happen by accident: a cron job has no XDG_RUNTIME_DIR. So
+`warn_of_rivals` is called whenever a gate is opened.
 """
 
 import logging
@@ -26,13 +26,13 @@ log = logging.getLogger("fairgate.net")
 
 
 def home_folder(environ: Mapping[str, str], variable: str, usual: str) -> Path:
-    """Where fairgate keeps things of one kind; a relative path in the environment does not count, by the standard."""
+    """A directory of the XDG base directory standard, by which relative paths in the environment are ignored."""
     given = environ.get(variable, "")
     return (Path(given) if given.startswith("/") else Path(environ.get("HOME") or Path.home()) / usual) / "fairgate"
 
 
 def runtime_folder(environ: Mapping[str, str] = os.environ, shared: Path = SHARED) -> Access:
-    """The directory to meet in, made if need be; BadInput if there is none."""
+    """The access rule of the directory to use, which is created if necessary. BadInput if it cannot be used."""
     given = environ.get("FAIRGATE_DIR")
     if given:
         return made(Path(given).absolute())
@@ -40,7 +40,7 @@ def runtime_folder(environ: Mapping[str, str] = os.environ, shared: Path = SHARE
         try:
             rule = access(shared)
         except BadInput as unfit:
-            log.info("not used: %s", unfit)
+            log.info("not using the shared directory: %s", unfit)
         else:
             if os.access(shared, os.W_OK | os.X_OK):
                 return rule
@@ -51,7 +51,7 @@ def runtime_folder(environ: Mapping[str, str] = os.environ, shared: Path = SHARE
 
 
 def keys_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where keys are (keys.py), if nobody says otherwise."""
+    """The default directory for keys (keys.py)."""
     return home_folder(environ, "XDG_CONFIG_HOME", ".config") / "keys"
 
 
@@ -60,12 +60,12 @@ def state_folder(environ: Mapping[str, str]) -> Path:
 
 
 def host_name() -> str:
-    """Without its domain: the path of a Unix socket must be short."""
+    """The name of this host without its domain, because the path of a Unix socket must be short."""
     return socket.gethostname().partition(".")[0]
 
 
 def is_ours(folder: Path) -> bool:
-    """Somebody who became another user may still have that user's environment."""
+    """Whether the directory belongs to us. After su, the environment may still name another user's directory."""
     try:
         return folder.is_dir() and folder.stat().st_uid == os.geteuid()
     except OSError:
@@ -73,21 +73,21 @@ def is_ours(folder: Path) -> bool:
 
 
 def made(folder: Path) -> Access:
-    """A private directory, unless it is there already."""
+    """Creates a private directory if it does not exist, and returns its access rule."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as wrong:
-        raise BadInput(f"cannot make {folder}: {wrong.strerror} (FAIRGATE_DIR names another directory)") from wrong
+        raise BadInput(f"cannot create {folder}: {wrong.strerror} (FAIRGATE_DIR can name another directory)") from wrong
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise BadInput(f"cannot write to {folder} (FAIRGATE_DIR names another directory)")
+        raise BadInput(f"cannot write to {folder} (FAIRGATE_DIR can name another directory)")
     return access(folder)
 
 
 def candidates(
     environ: Mapping[str, str] = os.environ, shared: Path = SHARED, sessions: Path = SESSIONS
 ) -> Iterator[Path]:
-    """Every directory in which a peer of this user may have come to, whatever its environment was."""
+    """Every directory that a peer of this user may have chosen, depending on its environment."""
     if environ.get("FAIRGATE_DIR"):
         return
     yield shared
@@ -114,13 +114,14 @@ def rivals(
                 if members.gate(gate) and not all(is_dead(peer, members, place) for peer in members.peers):
                     found.append(other)
         except (OSError, BadInput):
-            continue  # not ours to read, hence not ours to meet in
+            continue  # we cannot read it, so no peer of ours uses it
     return found
 
 
 def warn_of_rivals(folder: Path, gate: str) -> None:
     for other in rivals(folder, gate):
         log.warning(
-            "gate %s in %s is not the gate %s in %s, which is open too: set FAIRGATE_DIR to one of them for both",
+            "gate %s in %s is independent of gate %s in %s, which is also open: to share it, set FAIRGATE_DIR to one of"
+            " these directories for both",
             gate, folder, gate, other,
         )  # fmt: skip

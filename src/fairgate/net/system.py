@@ -1,7 +1,7 @@
-"""What is asked of the kernel for every message, plain; `system.pyx` asks without the objects of Python's around it.
+"""The system calls made for every message, in plain Python; `system.pyx` makes them without Python objects around them.
 
-A process that waits its turn finds nothing in the processor's caches when it wakes up, so what a message takes is above
-all how much code and how many objects are touched on its way.
+A process that was waiting finds the processor's caches cold when it wakes up, so the cost of a message depends above
+all on how much code and how many objects it touches.
 """
 
 import select
@@ -19,7 +19,7 @@ Latch = threading.Lock
 
 
 class Wire:
-    """A socket of ours, which never waits. It is closed by us alone, so its number cannot be another's."""
+    """A non-blocking socket. Only its owner closes it, so its descriptor cannot have been reused."""
 
     def __init__(self, number: int) -> None:
         self.socket = socket.socket(fileno=number)
@@ -28,11 +28,11 @@ class Wire:
         return self.socket.fileno()
 
     def take(self) -> bytes:
-        """What has come; nothing at the end. BlockingIOError: nothing yet."""
+        """The data that has arrived; empty at the end of the stream. BlockingIOError if there is none yet."""
         return self.socket.recv(PIECE, NOW)
 
     def give(self, data: bytes | bytearray) -> int:
-        """How many bytes of it were taken."""
+        """Sends what the socket accepts, and returns the number of bytes."""
         return self.socket.send(data, NOW)
 
     def close(self) -> None:
@@ -40,7 +40,7 @@ class Wire:
 
 
 class Poller:
-    """Of many sockets, those from which something can be read."""
+    """An epoll: which of many sockets can be read from."""
 
     def __init__(self) -> None:
         self.epoll = select.epoll()
@@ -62,15 +62,15 @@ class Poller:
 
 
 def heed() -> None:
-    """KeyboardInterrupt comes from here, if Ctrl-C was pressed while compiled code ran: any call of Python code hears
-    the signals that have come."""
+    """Handles pending signals; raises KeyboardInterrupt if Ctrl-C was pressed while compiled code ran. Plain Python
+    code handles signals at every call, so there is nothing to do here."""
 
 
 def clock() -> int:
-    """ns. It runs on while the machine sleeps, as whatever a lease protects does."""
+    """CLOCK_BOOTTIME in ns. It keeps running while the machine is suspended, as leases must."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
 def headed(version: int, body: bytes) -> bytes:
-    """The length of what follows, the version, the body."""
+    """The frame: the length of what follows, the version, the body."""
     return HEAD.pack(len(body) + 1, version) + body

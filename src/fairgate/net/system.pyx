@@ -1,4 +1,4 @@
-"""The twin of system.py."""
+"""The compiled version of system.py."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno
@@ -46,8 +46,8 @@ cdef enum:
 
 
 cdef class Latch:
-    """As threading.Lock: who waits for it hears signals, or a handler that waits for what its own thread has would
-    wait for ever, and no Ctrl-C would help."""
+    """Like threading.Lock. A thread that waits for it still handles signals: without that, Ctrl-C could not end a
+    deadlock."""
 
     def __cinit__(self):
         self.lock = PyThread_allocate_lock()
@@ -98,7 +98,7 @@ cdef class Latch:
 
 cdef class Wire:
     def __cinit__(self):
-        self.number = -1  # nobody's, should `__init__` fail
+        self.number = -1  # so that nothing is closed if `__init__` fails
 
     def __init__(self, int number):
         self.number = number
@@ -169,7 +169,7 @@ cdef class Poller:
         cdef epoll_event events[MOST_READY]
         cdef int count, i
         if seconds != seconds:
-            raise ValueError("NaN is no time to wait")
+            raise ValueError("cannot wait for NaN seconds")
         cdef int milliseconds = <int>min(seconds * 1000 + 0.999, <double>LONGEST) if seconds >= 0 else -1
         with nogil:
             count = epoll_wait(self.number, events, MOST_READY, milliseconds)

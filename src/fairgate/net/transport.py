@@ -1,25 +1,25 @@
-"""All connections of one peer: one for each pair of peers, whoever dialled, by Unix socket or TCP.
+"""All connections of one peer, by Unix socket or TCP: one per pair of peers, whichever side dialled.
 
     transport = Transport(me, cluster, handler, tls=..., insecure=...)      inside a running loop
     transport.listen(parse_address("127.0.0.1:7400"))                       or .serve(a listening socket)
-    transport.dial(parse_address("10.0.0.5:7400"))                          keeps at it; the id is learned
-    transport.dial(address, peer)                                           nobody but this peer will do
-    transport.send(peer, frame)                                             False: it is not up
+    transport.dial(parse_address("10.0.0.5:7400"))                          keeps trying; learns the peer's id
+    transport.dial(address, peer)                                           accepts only this peer
+    transport.send(peer, frame)                                             False if it is not up
     transport.up[peer].write_now(encode(frame))                             from any thread, see pipe.py
-    transport.hang_up(peer)                                                 no more dialling either
+    transport.hang_up(peer)                                                 also stops dialling
     await transport.close()
 
-The handler is told `on_up(peer)`, then `on_frame(peer, frame)` in the order of sending, then `on_down(peer, why)`, each
-straight from the loop and never from inside a call of its own. A frame that was sent may be lost with its connection:
-`recovery/channel.py` is for that. A handler that finds a frame to be nonsense raises `CodecError`: that costs the
-sender one log line and the connection.
+The handler gets `on_up(peer)`, then `on_frame(peer, frame)` in the order of sending, then `on_down(peer, why)`, always
+from the loop and never from within a call that it made itself. A frame may be lost when its connection breaks;
+`recovery/channel.py` handles that. If a handler raises `CodecError` for an invalid frame, the transport logs one line
+and closes the connection.
 
-**One connection a pair.** If two peers dial each other at once, the one with the smaller id wins: it refuses the
-other's hello while its own is out, and the other gives way. A peer that is up and dials again has lost the old
-connection, so the new one replaces it: but not before the peer has said that it is ready, for its hello may be an old
-one, of a dial that has given way.
+**One connection per pair.** If two peers dial each other at the same time, the one with the smaller id wins: it refuses
+the other's hello while its own is pending, and the other gives way. A peer that is up and dials again has lost the old
+connection, so the new one replaces it. This happens only once the peer has sent `ready`, because its hello may be a
+stale one from a dial that has given way.
 
-Whatever comes from outside costs a log line and a connection, never the process.
+Invalid input from outside costs a log line and a connection, never the process.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ from fairgate.net.tls import Tls, explain
 
 GREETING_SECONDS = 5.0
 CLOSING_SECONDS = 2.0
-MOST_STRANGERS = 64  # connections whose greeting is not over
+MOST_STRANGERS = 64  # accepted connections that have not finished the greeting
 PEERS = ID_LIMIT >> SEAT_BITS
 YOURSELF = "this is yourself"
 TIE = "both dialled at once"
@@ -55,12 +55,12 @@ class Handler(Protocol):
     def on_frame(self, peer: int, frame: Frame) -> None: ...
 
     def on_quiet(self) -> None:
-        """All frames that came at once have been passed on, and what answers them has left."""
+        """All frames that arrived together have been passed on, and the answers to them have been sent."""
 
     def on_down(self, peer: int, why: str) -> None: ...
 
     def on_pressure(self, peer: int, full: bool) -> None:
-        """`full`: it reads more slowly than it is sent to. Send less until it is told that that is over."""
+        """The peer reads more slowly than we send (`full`), or has caught up again (not `full`)."""
 
 
 class Transport:
@@ -74,7 +74,8 @@ class Transport:
         greeting_seconds: float = GREETING_SECONDS,
         elsewhere: Callable[[int, Frame], bool] | None = None,
     ) -> None:
-        """`elsewhere`: users' threads may read too (reader.py), and call this; False: `on_frame` is to be called."""
+        """With `elsewhere`, users' threads may read too (reader.py) and call it for each frame. If it returns False,
+        the frame is passed to `on_frame` in the loop's thread."""
         self.me = me
         self.cluster = cluster
         self.handler = handler
@@ -85,8 +86,8 @@ class Transport:
         self.on_frame: Callable[[int, Frame], None] = handler.on_frame
         self.on_quiet: Callable[[], None] = handler.on_quiet
         self.on_pressure: Callable[[int, bool], None] = handler.on_pressure
-        self.up: dict[int, Connection] = {}  # told on_up, not yet on_down
-        self.welcomed: dict[int, Connection] = {}  # said hello and were answered, not yet ready
+        self.up: dict[int, Connection] = {}  # between on_up and on_down
+        self.welcomed: dict[int, Connection] = {}  # their hello was answered; they are not ready yet
         self.connections: set[Connection] = set()
         self.dials: list[Dial] = []
         self.listeners: dict[asyncio.Task[None], socket.socket] = {}
@@ -99,7 +100,10 @@ class Transport:
     # Listening.
 
     def listen(self, address: Address) -> Address:
-        """Where it listens then: port 0 is any free one. A Unix socket's directory must be safe, see access.py."""
+        """Listens, and returns the actual address: for port 0 the system chooses one.
+
+        BadInput if the address cannot be used, needs TLS, or is a Unix socket in an unsafe directory (access.py).
+        """
         check_secure(address, self.tls is not None, self.insecure)
         if isinstance(address, TcpAddress):
             return self.serve(listen_tcp(address))
@@ -107,7 +111,7 @@ class Transport:
         return self.serve(listen_unix(address.path, shared))
 
     def serve(self, listener: socket.socket) -> Address:
-        """Accept on a socket that listens; the transport closes it. A Unix socket's file is its maker's to remove."""
+        """Accepts connections on a listening socket, and closes it later. The caller removes a Unix socket's file."""
         address = bound_to(listener)
         check_secure(address, self.tls is not None, self.insecure)
         rule = access(Path(address.path).parent) if isinstance(address, UnixAddress) else None
@@ -118,12 +122,12 @@ class Transport:
         while True:
             try:
                 sock, _ = await self.loop.sock_accept(listener)
-            except OSError as wrong:  # too many open files, most likely: it may pass
+            except OSError as wrong:  # most likely too many open files, which may be temporary
                 log.error("cannot accept connections: %s", wrong.strerror)
                 await asyncio.sleep(1.0)
                 continue
             if len(self.strangers) >= MOST_STRANGERS:
-                log.warning("refused a connection: %d others have not said hello yet", MOST_STRANGERS)
+                log.warning("refused a connection: %d others have not sent their hello yet", MOST_STRANGERS)
                 sock.close()
                 continue
             task = self.loop.create_task(self.admit(sock, rule))
@@ -131,7 +135,7 @@ class Transport:
             task.add_done_callback(self.strangers.discard)
 
     async def admit(self, sock: socket.socket, rule: Access | None) -> None:
-        """From the bare socket to the end of the greeting."""
+        """Takes an accepted socket through the greeting."""
         where = "a stranger"
         try:
             where = self.checked_name(sock, rule)
@@ -140,7 +144,7 @@ class Transport:
             await self.loop.connect_accepted_socket(
                 lambda: made, sock, ssl=tls, ssl_handshake_timeout=self.greeting_seconds if tls else None
             )
-        except (OSError, BadInput) as wrong:  # all that TLS can say is an OSError
+        except (OSError, BadInput) as wrong:  # TLS errors are OSErrors
             log.warning("refused %s: %s", where, explain(wrong))
             sock.close()
         else:
@@ -159,14 +163,14 @@ class Transport:
     # Dialling.
 
     def dial(self, address: Address, peer: int = NIL, quiet: bool = False) -> Dial:
-        """Keep a connection to this address. `Dial.why` tells why there is none; so does the log, unless `quiet`."""
+        """Keeps a connection to this address. Failures are in `Dial.why`, and in the log unless `quiet`."""
         check_secure(address, self.tls is not None, self.insecure)
         dial = Dial(self, address, peer, quiet)
         self.dials.append(dial)
         return dial
 
     def hang_up(self, peer: int, why: str = "hung up") -> None:
-        """Close the connection, if there is one, and dial this peer no more."""
+        """Closes the connection, if there is one, and stops dialling this peer."""
         for dial in [dial for dial in self.dials if dial.peer == peer]:
             self.forget(dial)
         connection = self.up.get(peer)
@@ -177,7 +181,7 @@ class Transport:
         dial.stop()
         self.dials.remove(dial)
 
-    # What connections tell.
+    # Called by connections.
 
     def made(self, connection: Connection) -> None:
         if self.closing or (connection.dial is not None and connection.dial.yielded):
@@ -210,10 +214,10 @@ class Transport:
         elif frame == (READY,):
             self.bring_up(connection)
         else:
-            raise CodecError("something else before it was ready")
+            raise CodecError("expected ready after the hello")
 
     def asked(self, connection: Connection, frame: Frame) -> None:
-        """Somebody dialled, and says hello."""
+        """The other side dialled, and sent its first frame."""
         peer, why = self.judge(frame, NIL)
         why = why or self.tie(peer)
         if why:
@@ -229,7 +233,7 @@ class Transport:
         self.say_hello(connection, peer)
 
     def answered(self, connection: Connection, dial: Dial, frame: Frame) -> None:
-        """Whom we dialled has said hello, or no."""
+        """The side that we dialled answered our hello."""
         if frame[:1] == (REFUSED,):
             dial.yielded = frame[-1] == TIE
             connection.drop(f"it refused: {frame[-1]!s:.200}")
@@ -252,24 +256,24 @@ class Transport:
         self.bring_up(connection)
 
     def judge(self, frame: Frame, wanted: int) -> tuple[int, str]:
-        """Who says hello, and what is wrong with it, if anything is."""
+        """The id in a hello, and the reason to refuse it, if there is one."""
         if [type(part) for part in frame] != [str, int, str, int, int] or frame[0] != HELLO:
-            raise CodecError("something else before its hello")
+            raise CodecError("expected a hello")
         _, version, cluster, peer, wants = frame
         if version != PROTOCOL:
-            return peer, f"version {version}, this is {PROTOCOL}"
+            return peer, f"protocol version {version}, expected {PROTOCOL}"
         if cluster != self.cluster:
-            return peer, "another cluster"
+            return peer, "the names of the clusters differ"
         if not 0 <= peer < PEERS:
-            return peer, f"{peer} is not the id of a peer"
+            return peer, f"{peer} is not a valid peer id"
         if wants not in (NIL, self.me):
-            return peer, f"peer {wants} is wanted, this is {self.me}"
+            return peer, f"expected peer {wants}, found peer {self.me}"
         if wanted not in (NIL, peer):
-            return peer, f"peer {wanted} is wanted, this is {peer}"
+            return peer, f"expected peer {wanted}, found peer {peer}"
         return peer, YOURSELF if peer == self.me else ""
 
     def tie(self, peer: int) -> str:
-        """If two hellos have crossed, the connection that the smaller id dialled stays."""
+        """If two hellos crossed, the connection that the smaller id dialled stays. Returns the reason to refuse."""
         for dial in self.dials:
             if dial.peer == peer:
                 greeting = dial.connection is not None and not dial.connection.up
@@ -312,7 +316,7 @@ class Transport:
     # Sending.
 
     def send(self, peer: int, frame: Frame) -> bool:
-        """False if the peer is not up. CodecError if this is no frame."""
+        """Sends a frame. False if the peer is not up; CodecError if the frame is not valid."""
         connection = self.up.get(peer)
         if connection is None or not connection.up:
             return False
@@ -335,7 +339,7 @@ class Transport:
     # The end.
 
     async def close(self) -> None:
-        """What was sent still leaves, if the others read. The handler hears no more."""
+        """Closes all connections after delivering what was sent, if the others read. No handler is called any more."""
         self.closing = True
         tasks = [*self.listeners, *self.strangers, *[dial.task for dial in self.dials]]
         for dial in list(self.dials):
@@ -359,7 +363,7 @@ class Transport:
 
 
 def keep_alive(sock: socket.socket) -> None:
-    """A host that vanished without a word is noticed within about 20 s, whether anything is being sent or not."""
+    """Makes the kernel notice within about 20 s that a host has vanished, even if nothing is being sent."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 5)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)

@@ -1,8 +1,8 @@
-"""Other processes of this host: whether they live, and their death at once.
+"""Watches other processes on this host: whether they are alive, and immediate notice of their death.
 
-A number is given to a new process when the old one is gone, so a process is its number *and* the time it was started,
-as /proc has it. A pidfd is bound to one process for ever: opened first and compared afterwards, it cannot be
-another's. It becomes readable when the process ends, however it ends, also while nobody has waited for it yet.
+Pids are reused, so a process is identified by its pid *and* its start time from /proc. A pidfd refers to one process
+forever: it is opened first and the start time compared afterwards, so it cannot refer to another one. It becomes
+readable when the process ends for any reason, even before it is reaped.
 """
 
 import asyncio
@@ -11,12 +11,12 @@ import select
 from collections.abc import Callable
 from pathlib import Path
 
-UNKNOWN = 0  # a start time that nobody may read: /proc can be mounted so (hidepid)
-START_FIELD = 19  # of /proc/PID/stat, counted from the one after the name
+UNKNOWN = 0  # the start time cannot be read: /proc is mounted with hidepid
+START_FIELD = 19  # in /proc/PID/stat, counted from the field after the name
 
 
 def start_time(pid: int) -> int:
-    """In clock ticks since the system was booted."""
+    """When the process was started, in clock ticks since boot; UNKNOWN if it does not exist or cannot be read."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
@@ -25,12 +25,12 @@ def start_time(pid: int) -> int:
 
 
 def after_name(stat: bytes) -> list[bytes]:
-    """The fields of /proc/PID/stat from the state on. The name before it may have spaces and brackets."""
+    """The fields of /proc/PID/stat after the name, which may contain spaces and brackets."""
     return stat[stat.rindex(b")") + 2 :].split()
 
 
 def open_pidfd(pid: int, started: int) -> int | None:
-    """A pidfd of this very process, the caller's to close; None if it is dead."""
+    """A pidfd of exactly this process, which the caller closes; None if it is dead."""
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -56,15 +56,15 @@ def is_alive(pid: int, started: int) -> bool:
 
 
 class Watch:
-    """Calls `on_death(peer)` once for every watched process that ends, from the loop. Use it inside a running one."""
+    """Calls `on_death(peer)` from the running loop, once for every watched process that ends."""
 
     def __init__(self, on_death: Callable[[int], None]) -> None:
         self.on_death = on_death
         self.loop = asyncio.get_running_loop()
-        self.pidfds: dict[int, int | None] = {}  # by peer. None: it was dead already
+        self.pidfds: dict[int, int | None] = {}  # by peer; None if it was already dead
 
     def add(self, peer: int, pid: int, started: int) -> None:
-        """From now on. One that is dead already is reported soon."""
+        """Starts watching. A process that is already dead is reported on the next turn of the loop."""
         if peer in self.pidfds:
             return
         pidfd = self.pidfds[peer] = open_pidfd(pid, started)
@@ -74,7 +74,7 @@ class Watch:
             self.loop.add_reader(pidfd, self.died, peer)
 
     def only(self, wanted: dict[int, tuple[int, int]]) -> None:
-        """These and no others: by peer, its process."""
+        """Watches exactly these, given as {peer: (pid, start time)}."""
         for peer in [peer for peer in self.pidfds if peer not in wanted]:
             self.discard(peer)
         for peer, (pid, started) in wanted.items():
