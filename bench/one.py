@@ -51,7 +51,7 @@ def simpy_measured(requests: int) -> dict[str, Any]:
 
 
 def large(nodes: int) -> dict[str, Any]:
-    """Many nodes, k one hundredth of them, 20 requests each, latency 1 ms (docs/benchmarks.md says why)."""
+    """Many nodes, k one hundredth of them, 20 requests each, latency 1 ms (docs/results.md says why)."""
     config = Config(
         protocol="fair_k", nodes=nodes, k=nodes // 100, rate=0.5, cs=10.0, latency="0.001", requests=20, warmup=5
     )

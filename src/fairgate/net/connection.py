@@ -7,7 +7,7 @@ this module only moves bytes.
 
 **Writing.** Everything that one callback of the loop sends leaves in one system call: answers right after the received
 frames were passed on, the rest at the end of this turn of the loop. (Sending answers early is worth it, see
-docs/benchmarks.md.) Other threads can send too (pipe.py). So without TLS, data is written directly to the socket and
+docs/notes/tuning.md.) Other threads can send too (pipe.py). So without TLS, data is written directly to the socket and
 not through the loop's transport, because not every loop can tell whether its transport still has data queued. The
 loop's transport only reads; with a reader (reader.py), not even that after the greeting.
 

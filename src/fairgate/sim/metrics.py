@@ -1,7 +1,7 @@
 """What a run measures at every entry, in pure Python.
 
 The twin metrics.pyx counts in arrays as it goes. Here each wait is only stored, and everything else is computed on
-demand, because counting at every entry is expensive in the interpreter (docs/benchmarks.md).
+demand, because counting at every entry is expensive in the interpreter (docs/notes/tuning.md).
 """
 
 from itertools import chain
