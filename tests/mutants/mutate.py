@@ -7,6 +7,7 @@ not occur exactly once, since such a mutant would prove nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,6 +26,7 @@ ROOT = Path(fairgate.__file__).parent
 
 def mutant(name: str, old: str, new: str) -> ModuleType:
     """The module fairgate.<name>, with the text `old` replaced by `new`."""
+    import_module(f"fairgate.{name}")  # the original registers its message tags before the mutant's replace them
     path = ROOT / (name.replace(".", "/") + ".py")
     source = path.read_text()
     if source.count(old) != 1:

@@ -1,5 +1,7 @@
 """Deletes every statement of every handler in turn: each deletion must be noticed, or its survival be explained."""
 
+import ast
+
 import pytest
 
 from fairgate.core.message import decode
@@ -10,6 +12,7 @@ from fairgate.mutation.deletions import (
     load_mutant,
     mutant_at,
     own_classes,
+    places,
     source_of,
     speaking,
 )
@@ -62,6 +65,17 @@ def test_every_deletion_is_noticed_or_explained(name: str) -> None:
     survivors = [deleted for deleted in found if not deleted.caught]
     assert [deleted for deleted in survivors if not explain(deleted)] == []
     assert {(deleted.handler, deleted.statement) for deleted in survivors} == set(SURVIVORS.get(name, {}))
+
+
+@pytest.mark.parametrize("name", SURVIVORS)
+def test_every_explanation_names_a_statement_of_its_protocol(name: str) -> None:
+    """The long test above finds a stale explanation too, but only in `make stress`."""
+    statements = {
+        (handler, ast.unparse(statement).splitlines()[0])
+        for cls in own_classes(PROTOCOLS[name])
+        for handler, statement, _, _ in places(ast.parse(source_of(cls).read_text()), cls.__name__)
+    }
+    assert set(SURVIVORS[name]) - statements == set()
 
 
 @pytest.mark.parametrize(

@@ -72,17 +72,17 @@ SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
     },
     "fair_k_bounded": {
         ("request_cs", "self.reentries += 1"): PASSES,
-        ("release_cs", "self.fence = NIL"): TIDY,
+        ("put_aside", "self.fence = NIL"): TIDY,
         ("assign", "self.token_locations = ()"): TIDY,
         ("assign", "self.counter_number = NIL"): TIDY,
         ("on_token", "self.reentries = 0"): USED_UP,
         (
-            "on_child",
+            "on_numbered_child",
             "if self.parent_on_child and self.parent != NIL and (self.next == NIL) and (m.b > self.turn):",
         ): SHORTCUT,
-        ("on_child", "self.parent = m.r"): SHORTCUT,
+        ("on_numbered_child", "self.parent = m.r"): SHORTCUT,
         ("begin_turn", "self.reentries = 0"): USED_UP,
-        ("nobody_waits", "return self.is_coordinator and self.token_locations.count(self.me) == self.k"): ALONE,
+        ("nobody_waits", "return self.is_coordinator and self.token_locations.count(self.me) == self.setup.k"): ALONE,
     },
     "naimi_trehel": {("send_token", "self.fence = NIL"): TIDY},
     "bv95": {
