@@ -51,6 +51,7 @@ Census = Annotated[
         NETWORK,
         "Check the protocol as a live gate runs it: each crash or join brings a new view, and a census of its members"
         " rebuilds the gate.",
+        name="--census",
     ),
 ]
 Joins = Annotated[
@@ -86,6 +87,7 @@ Symmetry = Annotated[
     option(
         RUN,
         "Merge states that differ only in the names of nodes. Only for protocols that never compare the order of ids.",
+        name="--symmetry",
     ),
 ]
 Journal = Annotated[
@@ -111,5 +113,6 @@ Mutants = Annotated[
         RUN,
         "Mutation testing: delete each statement of the protocol in turn and list the deletions that no check notices."
         " It brings its own cases: only --json applies.",
+        name="--mutants",
     ),
 ]
