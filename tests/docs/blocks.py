@@ -31,7 +31,8 @@ LONGEST = 60.0  # seconds for one command or one python block
 DRIVER = Path(__file__).parent / "python_driver.py"
 
 BLOCK = re.compile(
-    r"(?P<notes>(?:^[ ]*<!--(?:(?!-->).)*-->\n)*)^(?P<indent>[ ]*)```(?P<language>[^\n]*)\n(?P<body>.*?)^(?P=indent)```$",
+    r"(?P<notes>(?:^[ ]*<!--(?:(?!-->).)*-->\n)*)"
+    r"^(?P<indent>[ ]*)```(?P<language>[^\n]*)\n(?P<body>.*?)^(?P=indent)```$",
     re.DOTALL | re.MULTILINE,
 )
 NOTE = re.compile(r"<!--\s*(setup:|exit|file:|not run:)(.*?)-->", re.DOTALL)
