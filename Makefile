@@ -11,7 +11,7 @@ HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(
 	$(shell grep -rl --include='*.py' 'from fairgate.core.declare import' src) src/fairgate/core/derive.py \
 	src/fairgate/core/kinds.py tools/c_types.py tools/expand.py tools/stage.py
 
-.PHONY: demo test quick lint bench bench-dht bench-net bench-live bench-instructions stress mutants spin install build wheel try-wheel clean help
+.PHONY: demo test quick lint bench bench-dht bench-net bench-live bench-instructions stress mutants spin docs install build wheel try-wheel clean help
 
 help:
 	@echo "make demo    eight processes share a gate of k=3, before your eyes"
@@ -24,6 +24,7 @@ help:
 	@echo "make bench-net  frames and connections of live peers, against a bare echo"
 	@echo "make bench-live live gates beside Redis, ZooKeeper and etcd, where they are installed"
 	@echo "make bench-instructions  machine instructions per event (needs valgrind); AGAINST=PYTHON compares two checkouts"
+	@echo "make docs    build the site of the docs, in build/site"
 	@echo "make spin    Fair-k again, by another checker (needs Debian's package spin)"
 	@echo "make build   compile the hot modules again"
 	@echo "make wheel   a wheel in dist/ that needs no compiler where it is installed, and a source distribution"
@@ -71,6 +72,10 @@ bench-instructions: build
 spin:
 	@papers/spin/run.sh
 
+docs: $(VENV)/documenting
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "fairgate: open build/site/index.html"
+
 # Three stamps: an empty environment; fairgate and what it needs to run, nothing compiled; everything compiled, with what
 # the tests need.
 install: $(VENV)/installed
@@ -101,6 +106,10 @@ $(VENV)/built: $(VENV)/made setup.py $(HOT)
 	@$(if $(filter setup.py,$?),CYTHON_FORCE_REGEN=1) $(BIN)/python setup.py --quiet build_ext --inplace \
 		$(if $(filter setup.py,$?),--force) > /dev/null
 	@$(BIN)/python -c 'from fairgate.sim.run import kind_of_build; print("fairgate:", kind_of_build(), "modules will run")'
+	@touch $@
+
+$(VENV)/documenting: $(VENV)/made
+	@FAIRGATE_NO_COMPILE=1 $(PIP) install --no-build-isolation --editable '.[docs]'
 	@touch $@
 
 # By way of the source distribution, in a directory of its own: build/ may hold modules that no longer exist.

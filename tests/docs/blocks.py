@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 RUN = ("sh", "console", "python")
-SHOWN = ("text", "mermaid", "toml", "ini", "json", "yaml", "crontab")
+SHOWN = ("text", "toml", "ini", "json", "yaml", "crontab")
 LONGEST = 60.0  # seconds for one command or one python block
 DRIVER = Path(__file__).parent / "python_driver.py"
 
