@@ -111,12 +111,12 @@ def find_protocol(name: str) -> type[Mutex]:
 def check_size(protocol: type[Mutex], nodes: int, k: int) -> None:
     """Raise BadInput, with a one-line explanation, if the protocol cannot run with this many nodes and this k."""
     if nodes < 1:
-        raise BadInput(f"--nodes must be at least 1, not {nodes}")
+        raise BadInput(f"nodes must be at least 1, not {nodes}")
     if not 1 <= k <= nodes:
-        raise BadInput(f"--k must be 1..{nodes} (the number of nodes), not {k}")
+        raise BadInput(f"k must be 1..{nodes} (the number of nodes), not {k}")
     if k > 1 and not protocol.about.many:
         name = protocol.about.name
-        raise BadInput(f"{name} lets one in at a time: use --k 1, or a protocol for k > 1 such as fair_k")
+        raise BadInput(f"{name} lets one in at a time: use k=1, or a protocol for k > 1 such as fair_k")
 
 
 def check_votes(protocol: type[Mutex], nodes: int, k: int, options: dict[str, Any]) -> None:
@@ -128,20 +128,20 @@ def check_votes(protocol: type[Mutex], nodes: int, k: int, options: dict[str, An
         return
     given: int | None = options.get("replicas")
     if given is not None and not 1 <= given <= nodes:
-        raise BadInput(f"--replicas must be 1..{nodes} (the number of nodes), not {given}")
+        raise BadInput(f"replicas must be 1..{nodes} (the number of nodes), not {given}")
     replicas = given if given is not None else 2 * k + 1
     quorum = options.get("quorum") or replicas // (k + 1) + 1
     if not 1 <= quorum <= replicas:
-        raise BadInput(f"--quorum must be 1..{replicas} (the number of replicas), not {quorum}")
+        raise BadInput(f"quorum must be 1..{replicas} (the number of replicas), not {quorum}")
     if replicas // quorum != k:
         good = [m for m in range(1, replicas + 1) if replicas // m == k]
         hint = (
             f"use {' to '.join(map(str, sorted({good[0], good[-1]})))}"
             if good
-            else f"use other --replicas, such as {2 * k + 1}"
+            else f"use other replicas, such as {2 * k + 1}"
         )
         raise BadInput(
-            f"--quorum {quorum} of {replicas} replicas would let {replicas // quorum} in, but k is {k}: {hint}"
+            f"quorum {quorum} of {replicas} replicas would let {replicas // quorum} in, but k is {k}: {hint}"
         )
 
 

@@ -103,9 +103,9 @@ def test_a_counterexample_can_be_reenacted_and_drawn(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("case", "why"),
     [
-        (Case("naimi_trehel", census=True, resets=1), "--resets cannot be combined with --census"),
+        (Case("naimi_trehel", census=True, resets=1), "resets cannot be combined with census"),
         (Case("centralised", k=2, census=True, crashes=1, joins=1), "a view needs 2 members"),
-        (Case("naimi_trehel", joins=1), "--joins needs --census"),
+        (Case("naimi_trehel", joins=1), "joins needs census"),
     ],
 )
 def test_an_invalid_case_is_refused(case: Case, why: str) -> None:

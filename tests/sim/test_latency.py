@@ -78,15 +78,15 @@ def test_each_model_has_its_notation(text: str, expected: type) -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("-1", "--latency must be 0 or more seconds, not -1"),
-        ("nan", "--latency must be 0 or more seconds, not nan"),
-        ("inf", "--latency must be 0 or more seconds, not inf"),
-        ("uniform:1", "cannot read --latency uniform:1: write it as uniform:0.02,0.18"),
-        ("uniform:1,2,3", "cannot read --latency uniform:1,2,3: write it as uniform:0.02,0.18"),
-        ("uniform:a,b", "cannot read --latency uniform:a,b: write it as uniform:0.02,0.18"),
-        ("uniform:2,1", "--latency uniform:2,1: the bounds must be at least 0, the lower one first"),
-        ("uniform:-1,1", "--latency uniform:-1,1: the bounds must be at least 0, the lower one first"),
-        ("uniform:0,inf", "--latency uniform:0,inf: the bounds must be at least 0, the lower one first"),
+        ("-1", "latency must be 0 or more seconds, not -1"),
+        ("nan", "latency must be 0 or more seconds, not nan"),
+        ("inf", "latency must be 0 or more seconds, not inf"),
+        ("uniform:1", "cannot read the latency uniform:1: write it as uniform:0.02,0.18"),
+        ("uniform:1,2,3", "cannot read the latency uniform:1,2,3: write it as uniform:0.02,0.18"),
+        ("uniform:a,b", "cannot read the latency uniform:a,b: write it as uniform:0.02,0.18"),
+        ("uniform:2,1", "latency uniform:2,1: the bounds must be at least 0, the lower one first"),
+        ("uniform:-1,1", "latency uniform:-1,1: the bounds must be at least 0, the lower one first"),
+        ("uniform:0,inf", "latency uniform:0,inf: the bounds must be at least 0, the lower one first"),
         ("no/such/file", "cannot read the latency file no/such/file: No such file or directory"),
     ],
 )
@@ -144,8 +144,8 @@ def test_a_file_may_be_given_as_the_latency(tmp_path: Path) -> None:
 GZIPPED = gzip.compress(b"0,10\n10,0\n" * 100, mtime=0)
 
 ERRORS: dict[str, tuple[str | bytes, str]] = {
-    "empty": ("", "{} has 0 nodes, but --nodes is 3: use a larger file or fewer nodes"),
-    "too small": ("0,10\n10,0\n", "{} has 2 nodes, but --nodes is 3: use a larger file or fewer nodes"),
+    "empty": ("", "{} has 0 nodes, but the run has 3: use a larger file or fewer nodes"),
+    "too small": ("0,10\n10,0\n", "{} has 2 nodes, but the run has 3: use a larger file or fewer nodes"),
     "ragged": ("0,10,20\n10,0\n20,40,0\n", "{}: row 2 has 2 entries, but the matrix has 3 rows"),
     "not square": ("0,1,2,3\n" * 3, "{}: row 1 has 4 entries, but the matrix has 3 rows"),
     "words": ("0,10,20\n10,far,40\n20,40,0\n", "{}: row 2 is not a row of numbers: '10,far,40'"),

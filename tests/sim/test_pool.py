@@ -83,12 +83,12 @@ def test_a_client_that_is_gone_is_never_chosen() -> None:
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"warmup_seconds": 600.0}, "--warmup-seconds must be at least 0 and less than --seconds"),
-        ({"warmup_seconds": 500.0}, "--warmup-seconds 500 leaves nothing to measure of --seconds 500"),
-        ({"rounds": 3}, "--rounds must be at least 1, and needs --workload rounds"),
-        ({"churn": 3}, "--churn must be an even number of nodes, and needs --rounds"),
-        ({"resources": 0}, "--resources must be at least 1, not 0"),
-        ({"requesters": 51}, "--requesters must be 0..50 (the number of nodes), not 51"),
+        ({"warmup_seconds": 600.0}, "warmup_seconds must be at least 0 and less than seconds"),
+        ({"warmup_seconds": 500.0}, "warmup_seconds 500 leaves nothing to measure of seconds 500"),
+        ({"rounds": 3}, "rounds must be at least 1, and needs the workload rounds"),
+        ({"churn": 3}, "churn must be an even number of nodes, and needs rounds"),
+        ({"resources": 0}, "resources must be at least 1, not 0"),
+        ({"requesters": 51}, "requesters must be 0..50 (the number of nodes), not 51"),
     ],
 )
 def test_a_nonsensical_config_is_refused_in_one_line(change: dict[str, object], line: str) -> None:

@@ -84,17 +84,17 @@ def test_a_replica_that_loses_its_memory_is_the_owner_of_its_key() -> None:
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"options": {"replicas": 5, "quorum": 6}}, "--quorum must be 1..5 (the number of replicas), not 6"),
+        ({"options": {"replicas": 5, "quorum": 6}}, "quorum must be 1..5 (the number of replicas), not 6"),
         (
             {"options": {"replicas": 6, "quorum": 3}},
-            "--quorum 3 of 6 replicas would let 2 in, but k is 1: use 4 to 6",
+            "quorum 3 of 6 replicas would let 2 in, but k is 1: use 4 to 6",
         ),
-        ({"options": {"replicas": 61}}, "--replicas must be 1..60 (the number of nodes), not 61"),
-        ({"resources": 0}, "--resources must be at least 1, not 0"),
-        ({"churn": 3}, "--churn must be an even number of nodes, and needs --rounds"),
-        ({"requests": 61}, "--requests must be at most 60 per resource (the number of requesters), not 61"),
-        ({"requesters": 61}, "--requesters must be 0..60 (the number of nodes), not 61"),
-        ({"workload": "closed"}, "--rounds must be at least 1, and needs --workload rounds"),
+        ({"options": {"replicas": 61}}, "replicas must be 1..60 (the number of nodes), not 61"),
+        ({"resources": 0}, "resources must be at least 1, not 0"),
+        ({"churn": 3}, "churn must be an even number of nodes, and needs rounds"),
+        ({"requests": 61}, "requests must be at most 60 per resource (the number of requesters), not 61"),
+        ({"requesters": 61}, "requesters must be 0..60 (the number of nodes), not 61"),
+        ({"workload": "closed"}, "rounds must be at least 1, and needs the workload rounds"),
     ],
 )
 def test_a_nonsensical_config_is_refused_in_one_line(change: dict[str, object], line: str) -> None:

@@ -44,16 +44,16 @@ class Case:
         protocol = find_protocol(self.protocol)
         check_size(protocol, self.nodes, self.k)
         if self.nodes > MOST_NODES:
-            raise BadInput(f"--nodes must be at most {MOST_NODES} to be explored, not {self.nodes}")
+            raise BadInput(f"nodes must be at most {MOST_NODES} to be explored, not {self.nodes}")
         if self.network not in NETWORKS:
-            raise BadInput(f"--network must be one of {', '.join(NETWORKS)}, not {self.network!r}")
+            raise BadInput(f"network must be one of {', '.join(NETWORKS)}, not {self.network!r}")
         if self.crashes >= self.nodes:
-            raise BadInput(f"--crashes must be below --nodes ({self.nodes}): at least one node must survive")
+            raise BadInput(f"crashes must be below nodes ({self.nodes}): at least one node must survive")
         if self.joins and not self.census:
-            raise BadInput("--joins needs --census: without it the membership never changes")
+            raise BadInput("joins needs census: without it the membership never changes")
         for name in ("requests", "losses", "dups", "cancels", "crashes", "resets", "joins", "ticks", "skew"):
             if getattr(self, name) < 0:
                 raise BadInput(f"--{name} must be 0 or more, not {getattr(self, name)}")
         if protocol.timed and self.ticks < 1:
-            raise BadInput(f"{self.protocol} depends on time: set how far the clocks advance, for example --ticks 5")
+            raise BadInput(f"{self.protocol} depends on time: set how far the clocks advance, for example ticks=5")
         return protocol

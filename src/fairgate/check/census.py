@@ -76,10 +76,10 @@ def newcomers(make: MakeNode) -> MakeNode:
 
 def refuse(case: Case) -> None:
     if case.resets:
-        raise BadInput("--resets cannot be combined with --census: a peer that lost its memory rejoins as a new peer")
+        raise BadInput("resets cannot be combined with census: a peer that lost its memory rejoins as a new peer")
     left = case.nodes - case.joins - case.crashes
     if left < case.k:
         raise BadInput(
-            f"a view needs {case.k} members (--k), and only {left} may be left: "
-            "use more --nodes, or fewer --joins and --crashes"
+            f"a view needs {case.k} members (k) and only {left} may be left: "
+            "use more nodes, or fewer joins and crashes"
         )

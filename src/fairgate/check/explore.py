@@ -149,7 +149,7 @@ class Explorer:
         self.covered.seen.rest()
         cyclic = self.covered.graph.on_cycles()
         if cyclic and self.model.table.rows:
-            raise BadInput("this case has runs with cycles, and --symmetry cannot check liveness in them: leave it out")
+            raise BadInput("this case has runs with cycles, and symmetry cannot check liveness in them: leave it out")
         found = (self.never() or self.fair_cycle()) if cyclic else None
         if found is not None:
             self.violations.append(found)

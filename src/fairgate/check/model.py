@@ -105,7 +105,7 @@ class Model:
     def find_renamings(self, protocol: type[Mutex]) -> None:
         ids = protocol.about.ids
         if not ids:
-            raise BadInput(f"{protocol.about.name} does not declare its peers interchangeable: leave out --symmetry")
+            raise BadInput(f"{protocol.about.name} does not declare its peers interchangeable: symmetry cannot be used")
         begin = {*self.fresh, *self.first()}
         things = [(self.table.kinds[number], self.things[number]) for number in sorted(begin)]
         self.table.rename(renamings(self.n, self.setup.root, things, ids), ids)

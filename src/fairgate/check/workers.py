@@ -115,7 +115,7 @@ class Crew:
         self.processes[me].join(1)
         code = self.processes[me].exitcode
         return BadInput(
-            f"worker {me} died before the search was over (exit code {code}): use fewer --workers, or a smaller case"
+            f"worker {me} died before the search was over (exit code {code}): use fewer workers, or a smaller case"
         )
 
     def end(self) -> None:

@@ -149,7 +149,7 @@ def make_latency(config: Config) -> Latency:
     except ValueError:
         return Matrix(read_matrix(text, config.nodes))
     if not 0 <= constant < float("inf"):
-        raise BadInput(f"--latency must be 0 or more seconds, not {text}")
+        raise BadInput(f"latency must be 0 or more seconds, not {text}")
     return Latency(seconds_to_ns(constant))
 
 
@@ -157,9 +157,9 @@ def uniform_bounds(text: str) -> tuple[float, float]:
     try:
         low, high = (float(part) for part in text.removeprefix("uniform:").split(","))
     except ValueError as wrong:
-        raise BadInput(f"cannot read --latency {text}: write it as uniform:0.02,0.18") from wrong
+        raise BadInput(f"cannot read the latency {text}: write it as uniform:0.02,0.18") from wrong
     if not 0 <= low <= high < float("inf"):
-        raise BadInput(f"--latency {text}: the bounds must be at least 0, the lower one first")
+        raise BadInput(f"latency {text}: the bounds must be at least 0, the lower one first")
     return low, high
 
 
@@ -179,7 +179,7 @@ def make_workload(config: Config, latency: Latency) -> Workload:
     elif config.workload == "rounds":
         workload = Rounds(config.nodes, config.requests, hold, stream, config.askers)
     else:
-        raise BadInput(f"--workload must be closed, open or rounds, not {config.workload!r}")
+        raise BadInput(f"workload must be closed, open or rounds, not {config.workload!r}")
     workload.hold_random = config.exponential_cs
     workload.give_up_share = config.give_up
     workload.give_up_mean = config.give_up_after * 1e9

@@ -63,38 +63,38 @@ def check(config: Config, protocol: type[Mutex]) -> None:
     check_size(protocol, config.nodes, config.k)
     check_votes(protocol, config.nodes, config.k, config.options)
     if not config.rate > 0:
-        raise BadInput(f"--rate must be above 0 requests per second, not {config.rate:g}")
+        raise BadInput(f"rate must be above 0 requests per second, not {config.rate:g}")
     if not config.cs >= 0:
-        raise BadInput(f"--cs must be 0 or more seconds, not {config.cs:g}")
+        raise BadInput(f"cs must be 0 or more seconds, not {config.cs:g}")
     if config.requests < 1:
-        raise BadInput(f"--requests must be at least 1, not {config.requests}")
+        raise BadInput(f"requests must be at least 1, not {config.requests}")
     if not 0 <= config.warmup < config.requests:
-        raise BadInput(f"--warmup must be 0..{config.requests - 1} (below --requests), not {config.warmup}")
+        raise BadInput(f"warmup must be 0..{config.requests - 1} (below requests), not {config.warmup}")
     if not 0.0 <= config.give_up <= 1.0 or not config.give_up_after > 0:
-        raise BadInput("--give-up is SHARE:SECONDS with a share between 0 and 1 and more than 0 seconds")
+        raise BadInput("give_up is SHARE:SECONDS with a share between 0 and 1 and more than 0 seconds")
     check_times(config)
     if config.workload == "rounds" and not config.rounds and not 1 <= config.askers <= config.nodes:
-        raise BadInput(f"--askers must be 1..{config.nodes} (the number of nodes), not {config.askers}")
+        raise BadInput(f"askers must be 1..{config.nodes} (the number of nodes), not {config.askers}")
 
 
 def check_times(config: Config) -> None:
     """Check the options of runs that last for a set time, and of rounds that begin at set times."""
     if config.seconds < 0 or not 0 <= config.warmup_seconds <= config.seconds:
-        raise BadInput("--warmup-seconds must be at least 0 and less than --seconds")
+        raise BadInput("warmup_seconds must be at least 0 and less than seconds")
     if config.seconds and config.seconds == config.warmup_seconds:
         raise BadInput(
-            f"--warmup-seconds {config.warmup_seconds:g} leaves nothing to measure of --seconds {config.seconds:g}"
+            f"warmup_seconds {config.warmup_seconds:g} leaves nothing to measure of seconds {config.seconds:g}"
         )
     if config.resources < 1:
-        raise BadInput(f"--resources must be at least 1, not {config.resources}")
+        raise BadInput(f"resources must be at least 1, not {config.resources}")
     if config.rounds < 0 or (config.rounds and config.workload != "rounds"):
-        raise BadInput("--rounds must be at least 1, and needs --workload rounds")
+        raise BadInput("rounds must be at least 1, and needs the workload rounds")
     if config.churn < 0 or config.churn % 2 or (config.churn and not config.rounds):
-        raise BadInput("--churn must be an even number of nodes, and needs --rounds")
+        raise BadInput("churn must be an even number of nodes, and needs rounds")
     if not 0 <= config.requesters <= config.nodes:
-        raise BadInput(f"--requesters must be 0..{config.nodes} (the number of nodes), not {config.requesters}")
+        raise BadInput(f"requesters must be 0..{config.nodes} (the number of nodes), not {config.requesters}")
     most = config.requesters or config.nodes
     if config.rounds and config.per_resource and config.requests > most:
         raise BadInput(
-            f"--requests must be at most {most} per resource (the number of requesters), not {config.requests}"
+            f"requests must be at most {most} per resource (the number of requesters), not {config.requests}"
         )

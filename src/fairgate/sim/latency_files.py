@@ -23,7 +23,7 @@ def read_matrix(path: str, nodes: int) -> list[list[int]]:
     else:
         rows = [read_row(path, number, line) for number, line in enumerate(lines, 1)]
     if len(rows) < nodes:
-        raise BadInput(f"{path} has {len(rows)} nodes, but --nodes is {nodes}: use a larger file or fewer nodes")
+        raise BadInput(f"{path} has {len(rows)} nodes, but the run has {nodes}: use a larger file or fewer nodes")
     for number, row in enumerate(rows, 1):
         if len(row) != len(rows):
             raise BadInput(f"{path}: row {number} has {len(row)} entries, but the matrix has {len(rows)} rows")

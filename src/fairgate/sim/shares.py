@@ -122,7 +122,7 @@ class FirstShare(Share):
             with ctrl_c_later():
                 said: tuple[Any, ...] = connection.recv()
         except (EOFError, ConnectionError):
-            raise FairgateError("a worker process was killed: try --workers 1") from None
+            raise FairgateError("a worker process was killed: use a single worker") from None
         if said[0] == FAILED:
             raise said[1]
         if said[0] == OVER:
