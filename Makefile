@@ -1,6 +1,6 @@
-# Everything sets itself up: python3, make and git are all a machine needs.
+# Every target sets up what it needs; the machine only needs python3, make and git.
 # `make demo` runs the plain Python files, so that nobody waits for a compiler. All other targets compile the hot modules
-# first; without a C compiler and Python.h the plain files run there too, and the build says so.
+# first. Without a C compiler or Python.h, the plain files are used there too, and the build says so.
 
 PYTHON ?= python3
 VENV := .venv
@@ -14,22 +14,22 @@ HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(
 .PHONY: demo test quick lint bench bench-dht bench-net bench-live bench-instructions stress mutants spin docs install build wheel try-wheel clean help
 
 help:
-	@echo "make demo    eight processes share a gate of k=3, before your eyes"
-	@echo "make test    everything that CI runs: types, style, all tests"
-	@echo "make quick   the tests alone, without set-up"
-	@echo "make stress  the long random runs"
-	@echo "make mutants every statement of every protocol deleted in turn, and the rules of live gates broken: is it noticed?"
-	@echo "make bench   speed, as ratios, against SimPy"
-	@echo "make bench-dht  EE's rounds on 6,500 nodes, and a ring of a million"
-	@echo "make bench-net  frames and connections of live peers, against a bare echo"
-	@echo "make bench-live live gates beside Redis, ZooKeeper and etcd, where they are installed"
+	@echo "make demo         watch eight processes share a gate of k=3"
+	@echo "make test         everything that CI runs: types, style, all tests"
+	@echo "make quick        the tests alone, without set-up"
+	@echo "make stress       the long random runs"
+	@echo "make mutants      mutation testing: delete every statement of every protocol, break every rule of live gates"
+	@echo "make docs         build the documentation site in build/site"
+	@echo "make bench        simulator speed, relative to SimPy"
+	@echo "make bench-dht    the DHT protocols on 6,500 nodes, and a ring of a million"
+	@echo "make bench-net    frames and connections of live peers, relative to a bare echo server"
+	@echo "make bench-live   live gates next to Redis, ZooKeeper and etcd, as far as they are installed"
 	@echo "make bench-instructions  machine instructions per event (needs valgrind); AGAINST=PYTHON compares two checkouts"
-	@echo "make docs    build the site of the docs, in build/site"
-	@echo "make spin    Fair-k again, by another checker (needs Debian's package spin)"
-	@echo "make build   compile the hot modules again"
-	@echo "make wheel   a wheel in dist/ that needs no compiler where it is installed, and a source distribution"
-	@echo "make try-wheel  install that wheel into a fresh environment without a compiler, and run it"
-	@echo "make clean   remove everything that was made"
+	@echo "make spin         check Fair-k with Spin (needs Debian's package spin)"
+	@echo "make build        compile the hot modules"
+	@echo "make wheel        build a wheel, which installs without a compiler, and a source distribution, in dist/"
+	@echo "make try-wheel    install that wheel into a fresh environment without a compiler, and run it"
+	@echo "make clean        remove everything that was built"
 
 demo: $(if $(wildcard $(VENV)/built),build,install)
 	@$(BIN)/fairgate demo
@@ -76,8 +76,8 @@ docs: $(VENV)/documenting
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "fairgate: open build/site/index.html"
 
-# Three stamps: an empty environment; fairgate and what it needs to run, nothing compiled; everything compiled, with what
-# the tests need.
+# Stamp files: `made`, an empty environment; `installed`, fairgate and its dependencies, not compiled; `built`, compiled,
+# with the dependencies of the tests; `documenting`, with those of the docs.
 install: $(VENV)/installed
 
 build: $(VENV)/built
@@ -87,18 +87,18 @@ PIP := $(BIN)/pip --quiet --disable-pip-version-check
 $(VENV)/made: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "fairgate needs Python 3.11 or newer: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
-	@echo "fairgate: installing what it needs into $(VENV), once"
+	@echo "fairgate: installing dependencies into $(VENV) (first time only)"
 	@$(PYTHON) -m venv $(VENV) \
-		|| { echo "$(PYTHON) cannot make a virtual environment: install your system's python3-venv package"; exit 1; }
+		|| { echo "$(PYTHON) cannot create a virtual environment: install your system's python3-venv package"; exit 1; }
 	@$(PIP) install 'setuptools>=77'
 	@touch $@
 
 $(VENV)/installed: $(VENV)/made setup.py
 	@FAIRGATE_NO_COMPILE=1 $(PIP) install --no-build-isolation --no-compile --editable .
-	@echo "fairgate: nothing is compiled yet, so the plain Python files will run (make build compiles the hot modules)"
+	@echo "fairgate: using the plain Python files (make build compiles the hot modules)"
 	@touch $@
 
-# Only what has changed is compiled again, but everything if setup.py has: it may hold other flags.
+# Only changed modules are compiled again, but all of them if setup.py has changed: its flags may be different.
 $(VENV)/built: $(VENV)/made setup.py $(HOT)
 	@echo "fairgate: compiling (a minute or two, the first time)"
 	@$(PIP) install 'Cython==3.3.1'
@@ -112,7 +112,7 @@ $(VENV)/documenting: $(VENV)/made
 	@FAIRGATE_NO_COMPILE=1 $(PIP) install --no-build-isolation --editable '.[docs]'
 	@touch $@
 
-# By way of the source distribution, in a directory of its own: build/ may hold modules that no longer exist.
+# From the source distribution, in its own directory, because build/ may contain modules that no longer exist.
 wheel: $(VENV)/made
 	@rm -f dist/fairgate-*
 	@mkdir -p build
