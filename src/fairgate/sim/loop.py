@@ -16,7 +16,7 @@ would see if the events of all gates were handled in time order; but the clock g
 
 from collections import defaultdict, deque
 from collections.abc import Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from fairgate.core.keyed import Gated
 from fairgate.core.message import Message
@@ -126,6 +126,17 @@ class Loop(Outbox):
             heappush(self.heap, self.stop)
         self.see_near()
 
+    def see_stop(self) -> None:
+        """An event that concerns all gates may have been planned since the turn began."""
+        first = self.queues[0].first()
+        if first != self.stop:
+            if self.stop is not NEVER:
+                self.heap.remove(self.stop)
+                heapify(self.heap)
+            self.stop = first
+            if first is not NEVER:
+                heappush(self.heap, first)
+
     def end_turn(self) -> None:
         if self.stop is not NEVER:
             heappop(self.heap)
@@ -190,6 +201,7 @@ class Loop(Outbox):
                 left -= self.stretch(left)
                 break
             if self.turn > 0:
+                self.see_stop()
                 done = self.stretch(left)
                 self.moved |= done > 0
                 left -= done

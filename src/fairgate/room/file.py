@@ -1,0 +1,164 @@
+"""The file of a room: created, checked, mapped, grown and locked.
+
+The lock is an flock that is tried again and again, not waited for in the kernel. If it cannot be had for a while and
+the process that has it is stopped, that process is continued, so that it can finish its change. It then stops itself
+again (STOP in the header).
+"""
+
+import mmap
+import os
+import signal
+import stat
+import time
+from contextlib import suppress
+from typing import cast
+
+from fairgate.errors import BadInput, KMismatch
+from fairgate.room import links, system, table
+from fairgate.room.layout import (
+    BOOT,
+    CAPACITY,
+    DIRTY,
+    HEAD,
+    MAGIC,
+    MOST_SEATS,
+    MOST_SLOTS,
+    REBUILT,
+    RESCUED,
+    SEATS,
+    STOP,
+    USED,
+    K,
+)
+from fairgate.room.links import Table
+from fairgate.room.table import Change
+
+PATIENCE = 30_000_000  # ns for the lock, before its owner is looked up
+FIRST_SEATS = 64
+LARGEST = 8 * links.size(MOST_SLOTS, MOST_SEATS)
+SUFFIX = ".gate"
+
+
+class RoomFile:
+    """One gate's file. `m` is its table, which may be used only between `lock` and `unlock`."""
+
+    m: Table
+
+    def __init__(self, path: str, k: int) -> None:
+        """Open the file, or create it. `k` is 0 if any will do. Raises BadInput or KMismatch if it cannot be used."""
+        self.path = path
+        self.pid = os.getpid()
+        self.fd = -1
+        self.seats = 0
+        self.mapped = False
+        while True:
+            self.fd = open_file(path)
+            self.take_lock()
+            try:
+                if os.fstat(self.fd).st_nlink:  # else it was swept between open and lock
+                    self.use(k)
+                    return
+            except BaseException:
+                os.close(self.fd)
+                raise
+            finally:
+                with suppress(OSError):
+                    system.unlock(self.fd)
+            os.close(self.fd)
+
+    def use(self, k: int) -> None:
+        """With the lock: create the table, or check it. A table of another boot has no living process."""
+        found = os.fstat(self.fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
+            raise BadInput(f"{self.path} is not a gate file: remove it, or use another name")
+        size = 8 * links.size(MOST_SLOTS, FIRST_SEATS)
+        if found.st_size == 0:
+            self.allocate(size)
+        elif found.st_size < size:
+            raise BadInput(f"{self.path} is not a gate file: it is cut off; remove it if nobody uses the gate")
+        self.map()
+        boot = system.boot_id()
+        if self.m[MAGIC] == 0:  # new, or its creator died
+            table.create(self.m, MOST_SLOTS, FIRST_SEATS, k or 1, first_fence(), boot)
+        wrong = table.why_unusable(self.m)
+        if wrong:
+            raise BadInput(f"cannot use {self.path}: {wrong}; remove it if nobody uses the gate")
+        if self.m[BOOT] != boot:
+            table.create(self.m, self.m[CAPACITY], self.m[SEATS], k or self.m[K], first_fence(), boot)
+        self.seats = self.m[SEATS]
+        if k and k != self.m[K]:
+            if self.m[DIRTY] or self.m[USED] or self.m[HEAD]:
+                raise KMismatch(os.path.basename(self.path).removesuffix(SUFFIX), k, self.m[K])
+            self.m[K] = k
+
+    def allocate(self, size: int) -> None:
+        """Reserve the space on the disk: a store into a full disk would end the process by SIGBUS."""
+        try:
+            os.posix_fallocate(self.fd, 0, size)
+        except OSError as wrong:
+            raise BadInput(f"cannot create {self.path}: {wrong.strerror}") from wrong
+
+    def map(self) -> None:
+        self.m = cast(Table, memoryview(mmap.mmap(self.fd, os.fstat(self.fd).st_size)).cast("q"))
+        self.mapped = True
+
+    def grow(self) -> None:
+        """With the lock: make room for twice as many seats."""
+        seats = 2 * self.m[SEATS]
+        if seats > MOST_SEATS:
+            raise BadInput(f"{self.path} is full: {self.m[SEATS]} requests")
+        self.allocate(8 * links.size(self.m[CAPACITY], seats))
+        self.map()
+        table.grow(self.m, seats)
+        self.seats = seats
+
+    # The lock.
+
+    def lock(self, change: Change) -> None:
+        """Take the lock, and repair the table if a process died while it changed it."""
+        self.take_lock()
+        if self.m[SEATS] != self.seats:
+            self.map()
+            self.seats = self.m[SEATS]
+        if self.m[DIRTY]:
+            self.rebuild(change)
+
+    def rebuild(self, change: Change) -> None:
+        table.rebuild(self.m, change)
+        self.m[REBUILT] = self.m[REBUILT] + 1
+
+    def take_lock(self) -> None:
+        while not system.lock(self.fd, PATIENCE):
+            pid = system.lock_owner(self.fd)
+            if pid and pid != self.pid and system.is_stopped(pid):
+                if self.mapped:
+                    self.m[STOP] = pid
+                    self.m[RESCUED] = self.m[RESCUED] + 1
+                with suppress(PermissionError, ProcessLookupError):  # another user's: all have to wait for it
+                    os.kill(pid, signal.SIGCONT)
+
+    def unlock(self) -> None:
+        system.unlock(self.fd)
+        if self.m[STOP] == self.pid:
+            self.m[STOP] = 0
+            os.kill(self.pid, signal.SIGSTOP)
+
+    def is_linked(self) -> bool:
+        """Has nobody removed the file?"""
+        return os.fstat(self.fd).st_nlink > 0
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+
+def open_file(path: str) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        return os.open(path, flags, 0o600)
+    except OSError as wrong:
+        raise BadInput(f"cannot open {path}: {wrong.strerror}") from wrong
+
+
+def first_fence() -> int:
+    """Seconds in the upper half: the fences of a gate that is created again are above its earlier ones."""
+    return int(time.time()) << 32

@@ -1,0 +1,61 @@
+"""Where everything is in a room: the file is an array of signed 64-bit words.
+
+It has a header, then `CAPACITY` slots, then the seats. A seat is named by the index of its first word; 0 is no seat.
+"""
+
+from typing import Final
+
+# The header.
+MAGIC: Final = 0
+VERSION: Final = 1
+CAPACITY: Final = 2  # slots that there is room for: k can be changed up to this
+SEATS: Final = 3
+K: Final = 4
+NEXT_TICKET: Final = 5
+LAST_FENCE: Final = 6
+HEAD: Final = 7  # of the queue
+TAIL: Final = 8
+SPARE: Final = 9  # the first free seat; free seats are linked by NEXT
+USED: Final = 10  # slots that are taken
+DIRTY: Final = 11  # the derived words may be wrong: see table.py
+NUDGED: Final = 12  # when a new head was last told of its duties
+BOOT: Final = 13  # which boot of the machine
+STOP: Final = 14  # the process that was continued to finish its change, and stops itself again
+GRANTS: Final = 15  # counters for metrics
+REBUILT: Final = 16
+RESCUED: Final = 17
+SLOTS: Final = 32  # the first slot: the seat that holds it, or 0
+
+# A seat.
+STATE: Final = 0
+TICKET: Final = 1
+PERMITS: Final = 2  # slots that it wants, or holds
+SLOT: Final = 3  # the lowest of its slots
+FENCE: Final = 4
+LEASE: Final = 5  # ns, or 0: for as long as it likes
+DEADLINE: Final = 6
+OWNER: Final = 7  # the name of its bell
+PID: Final = 8
+NAMESPACE: Final = 9  # of that pid
+ASKED: Final = 10  # when
+SINCE: Final = 11  # inside
+NEXT: Final = 12  # in the queue, or of the free seats
+PREVIOUS: Final = 13
+SKIPPED: Final = 14  # it is stopped: nobody waits for it until it continues
+GROUP: Final = 15  # the process group of its command, or 0
+NOTE: Final = 16  # text for people, to the end of the seat
+SEAT: Final = 32  # words
+
+FREE: Final = 0
+WAITING: Final = 1
+INSIDE: Final = 2
+LOST: Final = 3  # its permit was revoked, and its owner has not seen that yet
+
+IS_A_ROOM: Final = 0x6D6F6F7265746167
+THIS_VERSION: Final = 1
+MOST_SLOTS: Final = 1024
+MOST_SEATS: Final = 1 << 20
+
+NUDGE: Final = 5_000_000  # ns: a new head is told of its duties at most this often
+DEEP: Final = 8  # waiters: those behind look on their own less often
+PATIENT: Final = 5_000_000  # ns: a process that has waited this long may have been stopped, so it is worth asking

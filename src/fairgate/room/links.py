@@ -1,0 +1,183 @@
+"""The words of a table that are derived from the seats' records: the queue, the slots, and the list of spare seats.
+
+A table is a sequence of 64-bit words (layout.py). These functions read the derived words, or change them one store at a
+time; table.py calls them between the two stores of DIRTY.
+"""
+
+from collections.abc import Iterator, MutableSequence
+
+from fairgate.room.layout import (
+    CAPACITY,
+    DEADLINE,
+    HEAD,
+    NEXT,
+    PERMITS,
+    PREVIOUS,
+    SEAT,
+    SEATS,
+    SKIPPED,
+    SLOT,
+    SLOTS,
+    SPARE,
+    TAIL,
+    USED,
+)
+
+Table = MutableSequence[int]
+
+
+class CorruptTable(Exception):
+    """The derived words contradict each other: rebuild the table."""
+
+
+# Where things are.
+
+
+def first_seat(m: Table) -> int:
+    return SLOTS + m[CAPACITY]
+
+
+def size(capacity: int, seats: int) -> int:
+    """In words."""
+    return SLOTS + capacity + SEAT * seats
+
+
+def all_seats(m: Table) -> range:
+    first = first_seat(m)
+    return range(first, first + SEAT * m[SEATS], SEAT)
+
+
+def is_seat(m: Table, seat: int) -> bool:
+    first = first_seat(m)
+    return first <= seat < first + SEAT * m[SEATS] and (seat - first) % SEAT == 0
+
+
+# Who is there, and who watches whom.
+
+
+def waiters(m: Table) -> Iterator[int]:
+    """The queue. The seat that was yielded last may be unlinked meanwhile."""
+    seat = m[HEAD]
+    for _ in range(m[SEATS]):
+        if not seat:
+            return
+        after = m[seat + NEXT]
+        yield seat
+        seat = after
+    if seat:
+        raise CorruptTable  # a loop
+
+
+def first_waiter(m: Table) -> int:
+    """The first one that is not passed over: it watches the holders."""
+    for seat in waiters(m):
+        if not m[seat + SKIPPED]:
+            return seat
+    return 0
+
+
+def watched(m: Table, seat: int) -> list[int]:
+    """The seats that the owner of this waiting seat must watch: the waiter before it, else all holders."""
+    before = m[seat + PREVIOUS]
+    for _ in range(m[SEATS]):
+        if not before or not m[before + SKIPPED]:
+            return [before] if before else holders(m)
+        before = m[before + PREVIOUS]
+    raise CorruptTable
+
+
+def holders(m: Table) -> list[int]:
+    """The seats that are inside, each once."""
+    found: dict[int, None] = {}
+    left = m[USED]
+    for at in range(SLOTS, first_seat(m)):
+        if left <= 0:
+            break
+        if m[at]:
+            left -= 1
+            found[m[at]] = None
+    return list(found)
+
+
+def holder_of(m: Table, slot: int) -> int:
+    """The seat that holds the slot, or 0."""
+    return m[SLOTS + slot] if 0 <= slot < m[CAPACITY] else 0
+
+
+def next_deadline(m: Table) -> int:
+    """The earliest end of a lease, or 0."""
+    return min([m[seat + DEADLINE] for seat in holders(m) if m[seat + DEADLINE]], default=0)
+
+
+def slots_of(m: Table, seat: int) -> tuple[int, ...]:
+    """The slots of a seat that is inside."""
+    found = []
+    for at in range(SLOTS + m[seat + SLOT], first_seat(m)):
+        if m[at] == seat:
+            found.append(at - SLOTS)
+            if len(found) == m[seat + PERMITS]:
+                break
+    return tuple(found)
+
+
+def lowest_free_slots(m: Table, count: int) -> list[int]:
+    found = []
+    for at in range(SLOTS, first_seat(m)):
+        if not m[at]:
+            found.append(at)
+            if len(found) == count:
+                return found
+    raise CorruptTable
+
+
+def has_spare(m: Table) -> bool:
+    return m[SPARE] != 0
+
+
+def is_skipped(m: Table, seat: int) -> bool:
+    return m[seat + SKIPPED] != 0
+
+
+# Stores.
+
+
+def append(m: Table, seat: int) -> None:
+    tail = m[TAIL]
+    m[seat + NEXT] = 0
+    m[seat + PREVIOUS] = tail
+    if tail:
+        m[tail + NEXT] = seat
+    else:
+        m[HEAD] = seat
+    m[TAIL] = seat
+
+
+def unlink(m: Table, seat: int, woken: list[int] | None) -> None:
+    """Take a seat out of the queue. The one behind it has another one to watch now: it is added to `woken`."""
+    before, after = m[seat + PREVIOUS], m[seat + NEXT]
+    if before:
+        m[before + NEXT] = after
+    else:
+        m[HEAD] = after
+    if after:
+        m[after + PREVIOUS] = before
+        if woken is not None:
+            woken.append(after)
+    else:
+        m[TAIL] = before
+
+
+def empty_slots(m: Table, seat: int) -> None:
+    left = m[seat + PERMITS]
+    m[USED] = m[USED] - left
+    at = SLOTS + m[seat + SLOT]
+    while left and at < first_seat(m):
+        if m[at] == seat:
+            m[at] = 0
+            left -= 1
+        at += 1
+
+
+def put_spare(m: Table, seat: int) -> None:
+    m[seat + NEXT] = m[SPARE]
+    m[SPARE] = seat

@@ -1,0 +1,329 @@
+"""One gate on one host, as one process uses it.
+
+    with Room(folder, "gpu", k=3) as room:
+        permit = room.acquire(timeout=5, permits=1, lease=60)      # None: not in time
+        permit.slots, permit.fence, permit.is_valid()
+        permit.release()
+
+There is no thread and no socket. A request takes a bell and a seat; if it has to wait, it sleeps until its bell rings,
+a process that it watches dies, or a tick is due (rules.py). Several threads may use one room.
+"""
+
+import atexit
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from fairgate.errors import BadInput, ForkedPeer, GateClosed
+from fairgate.room import bell as bells
+from fairgate.room import links, rules, system, table
+from fairgate.room.bell import Bell, path_of
+from fairgate.room.file import SUFFIX, RoomFile
+from fairgate.room.layout import (
+    DEADLINE,
+    FENCE,
+    FREE,
+    GROUP,
+    INSIDE,
+    LOST,
+    NAMESPACE,
+    OWNER,
+    PID,
+    STATE,
+    TICKET,
+    WAITING,
+    K,
+)
+from fairgate.room.links import CorruptTable
+from fairgate.room.rules import Duties, Request
+from fairgate.room.system import DEAD, REMOVED, clock
+from fairgate.room.table import Change
+
+MOST_OPEN = 64  # bells of others that are kept open for ringing
+GHOST_TICK = 20_000_000  # ns: how often to look for processes that a dead holder has left inside
+T = TypeVar("T")
+open_rooms: set["Room"] = set()
+
+
+class Permit:
+    """The right to be inside: one or more slots, and a fence. Get it from `Room.acquire`."""
+
+    def __init__(self, room: "Room", seat: int, bell: Bell) -> None:
+        m = room.file.m
+        self.room = room
+        self.seat = seat
+        self.bell = bell
+        self.ticket: int = m[seat + TICKET]
+        self.fence: int = m[seat + FENCE]
+        self.slots = links.slots_of(m, seat)
+        self.released = False
+
+    def is_valid(self) -> bool:
+        """False once it was released or revoked, or its lease is over."""
+        m = self.room.file.m
+        deadline = m[self.seat + DEADLINE]
+        mine = m[self.seat + TICKET] == self.ticket and m[self.seat + STATE] == INSIDE
+        return mine and not self.released and not 0 < deadline <= clock()
+
+    def extend(self, nanoseconds: int) -> bool:
+        """The lease ends this far from now. Returns False if the permit is not valid any more."""
+        return self.room.change(lambda change: self.extended(change, nanoseconds))
+
+    def extended(self, change: Change, nanoseconds: int) -> bool:
+        if self.is_valid():
+            table.extend(self.room.file.m, self.seat, change.now + nanoseconds)
+            return True
+        return False
+
+    def share(self) -> int:
+        """The descriptor that a command should inherit: while any process has it, the slots stay taken."""
+        bells.ours.discard(self.bell)
+        os.set_inheritable(self.bell.fd, True)
+        return self.bell.fd
+
+    def hand_to(self, group: int) -> None:
+        """The command is this process group. If all of its processes close the bell, the group counts instead."""
+        self.room.change(lambda change: self.room.store(self.seat + GROUP, group))
+
+    def release(self) -> None:
+        """Releasing twice is a no-op."""
+        if not self.released:
+            self.released = True
+            self.room.end(self.seat, self.ticket, self.bell)
+
+
+class Room:
+    def __init__(self, folder: str, gate: str, k: int = 0) -> None:
+        """Open the gate, or create it; `k` is 0 if any will do. Raises BadInput, or KMismatch if it is in use."""
+        self.folder = folder
+        self.gate = gate
+        self.pid = os.getpid()
+        self.namespace = system.pid_namespace()
+        self.mutex = threading.Lock()  # flock does not exclude the threads of one process
+        self.spare_bells: list[Bell] = []
+        self.lines: dict[int, int] = {}  # by owner: the writing end of its bell; only under the mutex
+        self.dead: set[int] = set()  # owners whose bells are still there
+        self.file = RoomFile(f"{folder}/{gate}{SUFFIX}", k)
+        open_rooms.add(self)
+
+    def __enter__(self) -> "Room":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Changes.
+
+    def change(self, step: Callable[[Change], T]) -> T:
+        """Do one step with the lock, then wake whom it concerns."""
+        if self.pid != os.getpid():
+            raise ForkedPeer(f"gate {self.gate} was opened by another process: open it again after a fork")
+        if self.file.fd < 0:
+            raise GateClosed(f"gate {self.gate} is closed")
+        change = Change(clock(), self.is_stopped)
+        with self.mutex:
+            try:
+                self.file.lock(change)
+                try:
+                    result = step(change)
+                except (CorruptTable, IndexError):  # damaged from outside: derive it anew, and try again
+                    self.file.rebuild(change)
+                    result = step(change)
+                told = self.to_ring(change)
+            finally:
+                self.file.unlock()  # an interrupt may come at any moment: unlocking twice is harmless
+            for owner, ticket in told:
+                self.ring(owner, ticket)
+            if self.dead:
+                self.remove_bells()
+        return result
+
+    def store(self, at: int, value: int) -> None:
+        self.file.m[at] = value
+
+    # What this process sees of others.
+
+    def is_gone(self, seat: int) -> bool:
+        m = self.file.m
+        fd = system.open_to_ring(path_of(self.folder, m[seat + OWNER]))
+        if fd >= 0:
+            os.close(fd)
+            return False
+        if fd == DEAD:
+            self.dead.add(m[seat + OWNER])
+        visible = m[seat + NAMESPACE] == self.namespace
+        if fd == REMOVED and not (visible and not system.is_alive(m[seat + PID])):
+            return False
+        if m[seat + STATE] == INSIDE and m[seat + GROUP]:
+            return visible and not system.is_populated(m[seat + GROUP])
+        return fd == DEAD or visible
+
+    def is_stopped(self, seat: int) -> bool:
+        m = self.file.m
+        return m[seat + NAMESPACE] == self.namespace and system.is_stopped(m[seat + PID])
+
+    def remove_bells(self) -> None:
+        """Remove the bells of the dead, except for those that still have a seat: the bell shows that they are dead."""
+        seated = {
+            self.file.m[seat + OWNER] for seat in links.all_seats(self.file.m) if self.file.m[seat + STATE] != FREE
+        }
+        for owner in self.dead - seated:
+            with suppress(FileNotFoundError):
+                os.unlink(path_of(self.folder, owner))
+        self.dead.clear()
+
+    # Ringing.
+
+    def to_ring(self, change: Change) -> list[tuple[int, int]]:
+        """Owner and ticket of those to wake; the ticket is 0 if they only have to look again."""
+        m = self.file.m
+        return [
+            (m[seat + OWNER], m[seat + TICKET] if m[seat + STATE] in (INSIDE, LOST) else 0)
+            for seat in table.in_order(m, change.woken)
+        ]
+
+    def ring(self, owner: int, ticket: int) -> None:
+        """Ring a bell. If nobody hears it, no further step is needed: the next waiter watches its owner."""
+        fd = self.lines.get(owner)
+        if fd is None:
+            fd = system.open_to_ring(path_of(self.folder, owner))
+            if fd < 0:
+                return
+            if len(self.lines) >= MOST_OPEN:
+                os.close(self.lines.pop(next(iter(self.lines))))
+            self.lines[owner] = fd
+        if not system.ring(fd, ticket):
+            os.close(self.lines.pop(owner))
+
+    # Requests.
+
+    def acquire(self, timeout: float | None = None, permits: int = 1, lease: float | None = None) -> Permit | None:
+        """Wait for this many slots. Returns None if they were not free in time; a timeout of 0 does not wait.
+
+        Raises BadInput if the gate has fewer slots, GateClosed if its file was removed.
+        """
+        until = None if timeout is None else clock() + int(timeout * 1e9)
+        bell = self.spare_bells.pop() if self.spare_bells else Bell(self.folder)
+        request = Request(bell.owner, self.pid, self.namespace, permits, int((lease or 0) * 1e9))
+        try:
+            seat, duties = self.change(lambda change: self.asked(change, request))
+            if duties is None or self.wait(bell, seat, duties, until):
+                return Permit(self, seat, bell)
+        except BaseException:  # Ctrl-C: nobody would ever release it
+            self.abandon(bell)
+            raise
+        self.spare_bells.append(bell)
+        return None
+
+    def asked(self, change: Change, request: Request) -> tuple[int, Duties | None]:
+        """The seat, and what to watch; None if it is inside already."""
+        if request.permits < 1 or request.permits > self.file.m[K]:
+            raise BadInput(f"gate {self.gate} has {self.file.m[K]} slots: cannot acquire {request.permits}")
+        if not self.file.is_linked():
+            raise GateClosed(f"gate {self.gate}: its file {self.file.path} was removed")
+        seat = rules.ask(self.file.m, change, self, request)
+        if not seat:
+            self.file.grow()
+            seat = rules.ask(self.file.m, change, self, request)
+        if self.file.m[seat + STATE] != WAITING:
+            change.woken = [each for each in change.woken if each != seat]
+            return seat, None
+        return seat, rules.duties(self.file.m, seat, change.now)
+
+    def wait(self, bell: Bell, seat: int, duties: Duties, until: int | None) -> bool:
+        """True if the seat is inside. False if the time is over: the seat is free again."""
+        ticket = self.file.m[seat + TICKET]
+        suspects = bell.watch(self.owners(duties))
+        while True:
+            tickets: list[int] = []
+            if not suspects:
+                when = duties.when if until is None else min(duties.when, until)
+                tickets, suspects = bell.wait(when - clock())
+            if ticket in tickets:
+                return True  # the process that rang also rings all others that are concerned
+            late = until is not None and clock() >= until
+            tick = not tickets and not suspects
+            outcome = self.change(lambda change: self.looked(change, seat, suspects, tick, late))  # noqa: B023
+            if not isinstance(outcome, Duties):
+                return outcome
+            duties = outcome
+            suspects = self.newly_dead(bell, duties, suspects)
+            if any(owner not in bell.watched for owner in self.owners(duties)) and not suspects:
+                duties = Duties(duties.seats, min(duties.when, clock() + GHOST_TICK))
+
+    def looked(self, change: Change, seat: int, suspects: set[int], tick: bool, late: bool) -> Duties | bool:
+        m = self.file.m
+        rules.look(m, change, self, seat, suspects, tick)
+        if m[seat + STATE] != WAITING:
+            change.woken = [each for each in change.woken if each != seat]
+            return True
+        if late:
+            table.leave(m, change, seat)
+            return False
+        return rules.duties(m, seat, change.now)
+
+    def owners(self, duties: Duties) -> set[int]:
+        return {self.file.m[seat + OWNER] for seat in duties.seats}
+
+    def newly_dead(self, bell: Bell, duties: Duties, before: set[int]) -> set[int]:
+        """Watch as told. The dead among them, without those just looked at: they have left processes inside."""
+        return bell.watch(self.owners(duties)) - before
+
+    def end(self, seat: int, ticket: int, bell: Bell) -> None:
+        self.change(lambda change: rules.leave(self.file.m, change, seat, ticket))
+        self.spare_bells.append(bell)
+
+    def abandon(self, bell: Bell) -> None:
+        """End the request of this bell, even if Ctrl-C is pressed again meanwhile."""
+        while True:
+            try:
+                self.change(lambda change: rules.abandon(self.file.m, change, bell.owner))
+                self.spare_bells.append(bell)
+                return
+            except KeyboardInterrupt:
+                continue
+
+    # For people.
+
+    def revoke(self, slot: int) -> bool:
+        """End the permit in this slot. Its holder is told, and the next waiter is let in."""
+        return self.change(lambda change: rules.revoke(self.file.m, change, slot))
+
+    def resize(self, k: int) -> None:
+        """Change k. If there are more holders, the gate waits for them to leave."""
+        self.change(lambda change: table.resize(self.file.m, change, k))
+
+    def close(self) -> None:
+        """Free what this process has. Permits that are still held are lost."""
+        if self.file.fd >= 0:
+            for bell in self.spare_bells:
+                bell.close()
+            for fd in self.lines.values():
+                os.close(fd)
+            self.file.close()
+            self.file.fd = -1
+            open_rooms.discard(self)
+
+
+def after_fork() -> None:
+    """In the child: the inherited bells would keep the parent alive, and the inherited file its lock."""
+    for room in open_rooms:
+        os.close(room.file.fd)
+        for fd in room.lines.values():
+            os.close(fd)
+    for bell in bells.ours:
+        os.close(bell.fd)
+    open_rooms.clear()
+    bells.ours.clear()
+
+
+def at_exit() -> None:
+    """A process that ends without closing leaves nothing taken, and no bell behind."""
+    for bell in list(bells.ours):
+        bell.remove()
+
+
+os.register_at_fork(after_in_child=after_fork)
+atexit.register(at_exit)

@@ -1,0 +1,155 @@
+"""What a process does while it has the lock of a room. The same code runs live and in the exhaustive model.
+
+A process cannot see what others are doing except through its `Senses`: is the owner of a seat dead, or stopped?
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+from fairgate.room import links, table
+from fairgate.room.layout import (
+    DEADLINE,
+    FREE,
+    HEAD,
+    INSIDE,
+    OWNER,
+    STATE,
+    TICKET,
+    WAITING,
+)
+from fairgate.room.links import Table
+from fairgate.room.table import Change
+
+TICK = (
+    50_000_000  # ns: how often a waiter near the head looks on its own. It covers stopped processes and lost wake-ups
+)
+RANKS = 4  # waiters: each so many further behind look one TICK less often
+
+
+class Senses(Protocol):
+    def is_gone(self, seat: int) -> bool:
+        """Is the owner of this seat dead, and has it left no process inside? What cannot be seen counts as alive."""
+
+    def is_stopped(self, seat: int) -> bool:
+        """Is the process of this seat stopped (SIGSTOP, a debugger)?"""
+
+
+@dataclass(frozen=True)
+class Request:
+    owner: int  # the name of its bell
+    pid: int
+    namespace: int
+    permits: int
+    lease: int  # ns, or 0
+
+
+@dataclass(frozen=True)
+class Duties:
+    """What a waiter does next: watch these seats, and look again at `when` at the latest."""
+
+    seats: tuple[int, ...]
+    when: int
+
+
+def ask(m: Table, change: Change, senses: Senses, request: Request) -> int:
+    """A seat for the request, or 0 if there is none even without those of dead processes: the room must grow."""
+    if not m[HEAD]:  # else it is up to the first waiter: the processes that it lets in are watched by it
+        expire(m, change)
+    if not links.has_spare(m):
+        bury_all(m, change, senses)
+    return table.enter(m, change, request.owner, request.pid, request.namespace, request.permits, request.lease)
+
+
+def look(m: Table, change: Change, senses: Senses, seat: int, suspects: Collection[int], tick: bool) -> None:
+    """What a waiter does whenever it is woken: by its bell, by the death of a watched process, or by a tick.
+
+    `suspects` are the owners that the kernel reported dead. Afterwards the seat may be inside.
+    """
+    if m[seat + STATE] == WAITING:
+        if links.is_skipped(m, seat):
+            table.resume(m, change, seat)
+        bury_watched(m, change, senses, seat, suspects)
+        if links.first_waiter(m) == seat:
+            expire(m, change)
+        if tick:
+            look_at_the_head(m, change, senses, seat)
+    if m[seat + STATE] != WAITING:
+        change.woken += table.perhaps_not_woken(m, seat)
+
+
+def look_at_the_head(m: Table, change: Change, senses: Senses, seat: int) -> None:
+    """Make sure that the first waiter is able to do its duties; if it is this one, check the holders."""
+    while m[seat + STATE] == WAITING:
+        head = links.first_waiter(m)
+        if head == seat:
+            bury_watched(m, change, senses, seat, {m[one + OWNER] for one in links.holders(m)})
+            return
+        if senses.is_stopped(head):
+            table.skip(m, change, head)
+        elif senses.is_gone(head):
+            table.leave(m, change, head)
+        else:
+            return
+
+
+def duties(m: Table, seat: int, now: int) -> Duties:
+    """What a waiter watches, and when it looks again on its own."""
+    watched = links.watched(m, seat)
+    behind = m[seat + TICKET] - m[links.first_waiter(m) + TICKET]  # HEAD itself may be skipped, and long overtaken
+    when = now + TICK + TICK * max(behind, 0) // RANKS
+    if not watched or m[watched[0] + STATE] == INSIDE:  # it is the first waiter, which expires leases
+        deadline = links.next_deadline(m)
+        if deadline:
+            when = min(when, deadline)
+    return Duties(tuple(watched), when)
+
+
+def leave(m: Table, change: Change, seat: int, ticket: int) -> None:
+    """Release, or cancel, if the seat still belongs to this request."""
+    if m[seat + TICKET] == ticket and m[seat + STATE] != FREE:
+        table.leave(m, change, seat)
+
+
+def abandon(m: Table, change: Change, owner: int) -> None:
+    """End all requests of one bell."""
+    for seat in links.all_seats(m):
+        if m[seat + OWNER] == owner and m[seat + STATE] != FREE:
+            table.leave(m, change, seat)
+
+
+def revoke(m: Table, change: Change, slot: int) -> bool:
+    """End the permit that holds this slot. Returns whether there was one."""
+    seat = links.holder_of(m, slot)
+    if seat:
+        table.lose(m, change, seat)
+    return bool(seat)
+
+
+def expire(m: Table, change: Change) -> None:
+    """Revoke the permits whose lease is over. Only the first waiter does that, or a newcomer if nobody waits."""
+    if 0 < links.next_deadline(m) <= change.now:
+        for seat in links.holders(m):
+            if 0 < m[seat + DEADLINE] <= change.now and m[seat + STATE] == INSIDE:
+                table.lose(m, change, seat)
+
+
+# The dead.
+
+
+def bury_watched(m: Table, change: Change, senses: Senses, seat: int, suspects: Collection[int]) -> None:
+    """End the requests of dead processes that this waiter watches, until it watches none."""
+    found = bool(suspects)
+    while found and m[seat + STATE] == WAITING:
+        found = False
+        for one in links.watched(m, seat):
+            if m[one + OWNER] in suspects and senses.is_gone(one):
+                table.leave(m, change, one)
+                found = True
+
+
+def bury_all(m: Table, change: Change, senses: Senses) -> None:
+    """Before the room grows: free the seats of all dead processes."""
+    for seat in links.all_seats(m):
+        if m[seat + STATE] != FREE and senses.is_gone(seat):
+            table.leave(m, change, seat)

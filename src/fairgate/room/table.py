@@ -1,0 +1,330 @@
+"""The table of a room: its transitions, on a sequence of 64-bit words, with no system call.
+
+All changes happen under a lock, one word at a time. A process can die after any single store, so:
+
+- The seats' records are the truth. A seat's STATE is stored last: it commits the other words of the record.
+- A slot belongs to a seat only if that seat is INSIDE. Slots are stored before the state, so half a grant is no grant.
+- HEAD, TAIL, NEXT, PREVIOUS, SPARE and USED are derived from the records. DIRTY is set while they may be wrong. A
+  process that takes the lock and finds DIRTY set calls `rebuild`, which also finishes what was interrupted.
+
+Waiters are served by ticket. Each waiter watches its predecessor and the first one watches the holders, so that a
+living process notices every death (`watched`). Transitions collect the seats to wake in `Change.woken`; `in_order` says
+in which order, because the process that wakes them may die in between.
+"""
+
+from collections.abc import Callable
+
+from fairgate.room.layout import (
+    ASKED,
+    BOOT,
+    CAPACITY,
+    DEADLINE,
+    DEEP,
+    DIRTY,
+    FENCE,
+    FREE,
+    GRANTS,
+    GROUP,
+    HEAD,
+    INSIDE,
+    IS_A_ROOM,
+    LAST_FENCE,
+    LEASE,
+    LOST,
+    MAGIC,
+    MOST_SEATS,
+    MOST_SLOTS,
+    NAMESPACE,
+    NEXT,
+    NEXT_TICKET,
+    NOTE,
+    NUDGE,
+    NUDGED,
+    OWNER,
+    PATIENT,
+    PERMITS,
+    PID,
+    SEAT,
+    SEATS,
+    SINCE,
+    SKIPPED,
+    SLOT,
+    SLOTS,
+    SPARE,
+    STATE,
+    STOP,
+    TAIL,
+    THIS_VERSION,
+    TICKET,
+    USED,
+    VERSION,
+    WAITING,
+    K,
+)
+from fairgate.room.links import (
+    Table,
+    all_seats,
+    append,
+    empty_slots,
+    first_seat,
+    first_waiter,
+    holders,
+    is_seat,
+    lowest_free_slots,
+    next_deadline,
+    put_spare,
+    size,
+    unlink,
+    waiters,
+)
+
+
+class Change:
+    """One change of a table: when it happens, which seats to wake afterwards, and which processes are stopped."""
+
+    def __init__(self, now: int, is_stopped: Callable[[int], bool]) -> None:
+        self.now = now
+        self.is_stopped = is_stopped
+        self.woken: list[int] = []
+
+
+# The whole table.
+
+
+def create(m: Table, capacity: int, seats: int, k: int, fence: int, boot: int) -> None:
+    """A new table, or an old one of which no process can be alive: its fences and tickets go on rising."""
+    m[MAGIC] = 0
+    m[VERSION], m[CAPACITY], m[SEATS], m[K], m[BOOT] = THIS_VERSION, capacity, seats, k, boot
+    m[NEXT_TICKET] = max(1, m[NEXT_TICKET])
+    m[LAST_FENCE] = max(fence, m[LAST_FENCE])
+    m[NUDGED], m[STOP] = 0, 0
+    for seat in all_seats(m):
+        m[seat + STATE] = FREE
+    for at in range(SLOTS, first_seat(m)):
+        m[at] = 0
+    rebuild(m, Change(0, nobody_is_stopped))
+    m[MAGIC] = IS_A_ROOM
+
+
+def nobody_is_stopped(seat: int) -> bool:
+    return False
+
+
+def why_unusable(m: Table) -> str:
+    """What is wrong with the header, or "". The caller has checked that the header itself is there."""
+    if m[MAGIC] != IS_A_ROOM:
+        return "it is not a gate file"
+    if m[VERSION] != THIS_VERSION:
+        return f"it has version {m[VERSION]}, and this fairgate uses version {THIS_VERSION}"
+    if not (1 <= m[CAPACITY] <= MOST_SLOTS and 1 <= m[SEATS] <= MOST_SEATS and 1 <= m[K] <= m[CAPACITY]):
+        return "its header is damaged"
+    if size(m[CAPACITY], m[SEATS]) > len(m):
+        return f"it is cut off: {8 * len(m)} bytes of {8 * size(m[CAPACITY], m[SEATS])}"
+    return ""
+
+
+def grow(m: Table, seats: int) -> None:
+    """The buffer has room for this many seats now."""
+    m[DIRTY] = 1
+    old = all_seats(m).stop
+    m[SEATS] = seats
+    for seat in range(old, all_seats(m).stop, SEAT):
+        m[seat + STATE] = FREE
+        put_spare(m, seat)
+    m[DIRTY] = 0
+
+
+def rebuild(m: Table, change: Change) -> None:
+    """Derive everything from the records, finish what was interrupted, and wake every process that has a seat."""
+    m[DIRTY] = 1
+    m[HEAD] = m[TAIL] = m[SPARE] = m[USED] = 0
+    slots = rebuild_slots(m)
+    queue = []
+    for seat in reversed(all_seats(m)):
+        state = m[seat + STATE]
+        if state == INSIDE and slots.get(seat, 0) != m[seat + PERMITS]:  # damaged: no interrupted change leads here
+            state = m[seat + STATE] = LOST
+        if state == WAITING:
+            queue.append((m[seat + TICKET], seat))
+        elif state not in (INSIDE, LOST):
+            m[seat + STATE] = FREE
+            put_spare(m, seat)
+            continue
+        m[NEXT_TICKET] = max(m[NEXT_TICKET], m[seat + TICKET] + 1)
+        m[LAST_FENCE] = max(m[LAST_FENCE], m[seat + FENCE])
+        change.woken.append(seat)
+    rebuild_slots(m)
+    for _, seat in sorted(queue):
+        m[seat + PERMITS] = min(max(m[seat + PERMITS], 1), m[K])
+        append(m, seat)
+    let_in_all_that_fit(m, change)
+    m[DIRTY] = 0
+
+
+def rebuild_slots(m: Table) -> dict[int, int]:
+    """Empty the slots whose seat is not inside, and count the others in USED. Returns how many each seat holds."""
+    m[USED] = 0
+    held: dict[int, int] = {}
+    for at in range(SLOTS, first_seat(m)):
+        seat = m[at]
+        if seat and is_seat(m, seat) and m[seat + STATE] == INSIDE:
+            m[USED] = m[USED] + 1
+            held[seat] = held.get(seat, 0) + 1
+        elif seat:
+            m[at] = 0
+    return held
+
+
+# Transitions.
+
+
+def enter(m: Table, change: Change, owner: int, pid: int, namespace: int, permits: int, lease: int) -> int:
+    """A new request: its seat, which waits or is inside already. Returns 0 if all seats are taken."""
+    seat = m[SPARE]
+    if not seat:
+        return 0
+    m[DIRTY] = 1
+    ticket = m[NEXT_TICKET]
+    m[NEXT_TICKET] = ticket + 1
+    m[seat + TICKET], m[seat + PERMITS], m[seat + LEASE] = ticket, permits, lease
+    m[seat + OWNER], m[seat + PID], m[seat + NAMESPACE] = owner, pid, namespace
+    m[seat + ASKED], m[seat + SKIPPED], m[seat + GROUP], m[seat + NOTE] = change.now, 0, 0, 0
+    m[SPARE] = m[seat + NEXT]
+    m[seat + STATE] = WAITING
+    append(m, seat)
+    let_in_all_that_fit(m, change)
+    m[DIRTY] = 0
+    return seat
+
+
+def leave(m: Table, change: Change, seat: int) -> None:
+    """A request is over: released, cancelled, its loss was seen, or its owner is dead."""
+    m[DIRTY] = 1
+    state = m[seat + STATE]
+    m[seat + STATE] = FREE
+    if state == WAITING:
+        unlink(m, seat, change.woken)
+    elif state == INSIDE:
+        empty_slots(m, seat)
+    put_spare(m, seat)
+    let_in_all_that_fit(m, change)
+    m[DIRTY] = 0
+
+
+def lose(m: Table, change: Change, seat: int) -> None:
+    """Revoke a holder's permit. The seat stays until its owner has seen that."""
+    m[DIRTY] = 1
+    m[seat + STATE] = LOST
+    change.woken.append(seat)
+    empty_slots(m, seat)
+    let_in_all_that_fit(m, change)
+    m[DIRTY] = 0
+
+
+def skip(m: Table, change: Change, seat: int) -> None:
+    """Pass over a waiter that is stopped. It keeps its ticket.
+
+    It is woken, so that it looks as soon as it continues. The one behind it takes over its duties.
+    """
+    m[DIRTY] = 1
+    m[seat + SKIPPED] = 1
+    change.woken.append(seat)
+    wake_next(m, change, seat)
+    let_in_all_that_fit(m, change)
+    m[DIRTY] = 0
+
+
+def resume(m: Table, change: Change, seat: int) -> None:
+    """A waiter that was passed over runs again."""
+    m[DIRTY] = 1
+    m[seat + SKIPPED] = 0
+    wake_next(m, change, seat)
+    let_in_all_that_fit(m, change)
+    m[DIRTY] = 0
+
+
+def resize(m: Table, change: Change, k: int) -> None:
+    """Holders beyond the new k stay; nobody else is let in until there are fewer."""
+    m[DIRTY] = 1
+    m[K] = k
+    let_in_all_that_fit(m, change)
+    m[DIRTY] = 0
+
+
+def extend(m: Table, seat: int, deadline: int) -> None:
+    """One store: it needs no DIRTY."""
+    m[seat + DEADLINE] = deadline
+
+
+# Letting in.
+
+
+def let_in_all_that_fit(m: Table, change: Change) -> None:
+    """Let waiters in, by ticket. The first one that does not fit keeps all others waiting, so that none starves."""
+    granted = False
+    for seat in waiters(m):
+        if not m[seat + SKIPPED]:
+            if m[USED] + m[seat + PERMITS] > m[K]:
+                break
+            if change.now - m[seat + ASKED] > PATIENT and change.is_stopped(seat):
+                m[seat + SKIPPED] = 1
+            else:
+                let_in(m, change, seat)
+                granted = True
+            change.woken.append(seat)
+    if granted and change.now - m[NUDGED] >= NUDGE:
+        nudge(m, change)
+
+
+def let_in(m: Table, change: Change, seat: int) -> None:
+    """Grant a waiter the lowest free slots."""
+    free = lowest_free_slots(m, m[seat + PERMITS])
+    for at in free:
+        m[at] = seat
+    m[seat + SLOT] = free[0] - SLOTS
+    m[LAST_FENCE] = m[LAST_FENCE] + 1
+    m[seat + FENCE] = m[LAST_FENCE]
+    m[seat + SINCE] = change.now
+    m[seat + DEADLINE] = change.now + m[seat + LEASE] if m[seat + LEASE] else 0
+    m[seat + STATE] = INSIDE
+    m[USED] = m[USED] + m[seat + PERMITS]
+    m[GRANTS] = m[GRANTS] + 1
+    unlink(m, seat, None)
+
+
+def nudge(m: Table, change: Change) -> None:
+    """Wake the new first waiter: it has other holders to watch now than when it looked last, or it was far behind.
+
+    The one behind it is woken too, and will notice if the first one is stopped.
+    """
+    seat = first_waiter(m)
+    if seat and (m[K] > 1 or next_deadline(m) or m[m[TAIL] + TICKET] - m[seat + TICKET] > DEEP):
+        m[NUDGED] = change.now
+        change.woken.append(seat)
+        wake_next(m, change, seat)
+
+
+# Who watches whom, and who is woken.
+
+
+def wake_next(m: Table, change: Change, seat: int) -> None:
+    """Wake the waiter behind: it has another one to watch now."""
+    if m[seat + NEXT]:
+        change.woken.append(m[seat + NEXT])
+
+
+def in_order(m: Table, woken: list[int]) -> list[int]:
+    """The seats to wake, each once.
+
+    First those that only have to look again, because they may have to watch those that are let in. Of these the first
+    comes last: it watches the process that lets it in, and so notices if that one dies before it has woken everybody.
+    """
+    each = list(dict.fromkeys(woken))
+    looking = [seat for seat in each if m[seat + STATE] == WAITING]
+    return looking + [seat for seat in reversed(each) if m[seat + STATE] in (INSIDE, LOST)]
+
+
+def perhaps_not_woken(m: Table, seat: int) -> list[int]:
+    """A waiter that learns of its grant by a death wakes these: the dead process may not have got that far."""
+    after = first_waiter(m)
+    return [one for one in holders(m) if one != seat] + ([after] if after else [])

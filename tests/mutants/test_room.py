@@ -1,0 +1,186 @@
+"""Mutants of the waiting room: each has one rule wrong, and the exhaustive model must find a state that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from fairgate.room import links, rules, table
+from tests.room.model import Broken, Case, Model
+
+IN_ORDER = (links, table, rules)  # each imports from those before it
+DEATH = Case(3, 1, deaths=1)
+TWO = Case(3, 2, deaths=1)
+CANCEL = Case(3, 1, cancels=1, entries=2)
+STOP = Case(3, 1, stops=1)
+PERMITS = Case(3, 2, permits=(1, 2, 1))
+RESIZE = Case(3, 1, resizes=1, capacity=2)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    module: ModuleType
+    old: str
+    new: str
+    case: Case
+
+
+def line(*lines: str) -> str:
+    return "".join(f"    {each}\n" for each in lines)
+
+
+MUTANTS = {
+    # The order of stores.
+    "the state is stored before the slots": Mutant(
+        table,
+        line("for at in free:", "    m[at] = seat"),
+        line("m[seat + STATE] = INSIDE", "for at in free:", "    m[at] = seat"),
+        TWO,
+    ),
+    "the state is stored before the fence": Mutant(
+        table,
+        line("m[LAST_FENCE] = m[LAST_FENCE] + 1"),
+        line("m[seat + STATE] = INSIDE", "m[LAST_FENCE] = m[LAST_FENCE] + 1"),
+        TWO,
+    ),
+    "a request waits before its record is complete": Mutant(
+        table, line("ticket = m[NEXT_TICKET]"), line("m[seat + STATE] = WAITING", "ticket = m[NEXT_TICKET]"), DEATH
+    ),
+    "a seat is free only after its slots are": Mutant(
+        table,
+        line("m[seat + STATE] = FREE", "if state == WAITING:"),
+        line("if state == WAITING:"),
+        DEATH,
+    ),
+    # Repair.
+    "an interrupted request is not marked": Mutant(
+        table, line("m[DIRTY] = 1", "ticket = m[NEXT_TICKET]"), line("ticket = m[NEXT_TICKET]"), DEATH
+    ),
+    "an interrupted release is not marked": Mutant(
+        table, line("m[DIRTY] = 1", "state = m[seat + STATE]"), line("state = m[seat + STATE]"), DEATH
+    ),
+    "a rebuilt table keeps half a grant": Mutant(
+        table, "and m[seat + STATE] == INSIDE:\n            m[USED]", "and True:\n            m[USED]", TWO
+    ),
+    "a rebuilt queue is in the order of seats": Mutant(
+        table, "for _, seat in sorted(queue):", "for _, seat in queue:", Case(3, 1, deaths=1, entries=2)
+    ),
+    "a rebuilt table grants nothing": Mutant(
+        table,
+        line("    append(m, seat)", "let_in_all_that_fit(m, change)"),
+        line("    append(m, seat)"),
+        DEATH,
+    ),
+    "a rebuilt table wakes nobody": Mutant(
+        table, "        change.woken.append(seat)\n    rebuild_slots(m)", "    rebuild_slots(m)", DEATH
+    ),
+    # Letting in.
+    "one too many is let in": Mutant(table, "m[USED] + m[seat + PERMITS] > m[K]:", "m[USED] >= m[K] + 1:", Case(3, 1)),
+    "small requests pass large ones": Mutant(
+        table,
+        "            if m[USED] + m[seat + PERMITS] > m[K]:\n                break\n",
+        "            if m[USED] + m[seat + PERMITS] > m[K]:\n                continue\n",
+        PERMITS,
+    ),
+    "a fence does not rise": Mutant(table, line("m[LAST_FENCE] = m[LAST_FENCE] + 1"), "", Case(2, 1)),
+    "a ticket is given twice": Mutant(table, line("m[NEXT_TICKET] = ticket + 1"), "", Case(3, 1)),
+    "a grant is not announced": Mutant(
+        table,
+        "                granted = True\n            change.woken.append(seat)",
+        "                granted = True",
+        Case(2, 1),
+    ),
+    "a larger k lets nobody in": Mutant(
+        table, line("m[K] = k", "let_in_all_that_fit(m, change)"), line("m[K] = k"), RESIZE
+    ),
+    "one of two slots stays taken": Mutant(
+        links, "left = m[seat + PERMITS]\n    m[USED]", "left = 1\n    m[USED]", PERMITS
+    ),
+    # Watching.
+    "nobody watches the holders": Mutant(
+        links, "return [before] if before else holders(m)", "return [before] if before else []", DEATH
+    ),
+    "nobody watches the waiter before": Mutant(
+        links, "return [before] if before else holders(m)", "return [] if before else holders(m)", Case(3, 1, deaths=2)
+    ),
+    "only one of two holders is watched": Mutant(
+        links, "return [before] if before else holders(m)", "return [before] if before else holders(m)[:1]", TWO
+    ),
+    "the one behind a waiter that gives up is not woken": Mutant(
+        links,
+        "        if woken is not None:\n            woken.append(after)",
+        "        pass",
+        Case(4, 1, cancels=1, deaths=1),
+    ),
+    "a new first waiter is not told of its duties": Mutant(
+        table, line("    nudge(m, change)"), line("    pass"), Case(4, 2, deaths=1)
+    ),
+    "those let in are woken in the order of the queue": Mutant(
+        table, "for seat in reversed(each) if", "for seat in each if", Case(3, 2, deaths=1, permits=(2, 1, 1))
+    ),
+    "those that look again are woken last": Mutant(
+        table,
+        "return looking + [seat for seat in reversed(each) if m[seat + STATE] in (INSIDE, LOST)]",
+        "return [seat for seat in reversed(each) if m[seat + STATE] in (INSIDE, LOST)] + looking",
+        Case(4, 2, deaths=1, permits=(2, 1, 1, 1)),
+    ),
+    "a waiter let in by a death wakes nobody": Mutant(
+        rules,
+        "        change.woken += table.perhaps_not_woken(m, seat)\n",
+        "        pass\n",
+        Case(3, 2, deaths=1, permits=(2, 1, 1)),
+    ),
+    # The dead and the stopped.
+    "the dead are not buried": Mutant(
+        rules,
+        "                table.leave(m, change, one)\n                found = True",
+        "                pass",
+        DEATH,
+    ),
+    "a stopped first waiter is not passed over": Mutant(
+        rules, "            table.skip(m, change, head)\n", "            return\n", Case(4, 1, stops=1, deaths=1)
+    ),
+    "a waiter that continues stays passed over": Mutant(
+        rules, "            table.resume(m, change, seat)\n", "            pass\n", Case(3, 1, stops=1, entries=2)
+    ),
+}
+
+
+@contextmanager
+def applied(mutant: Mutant) -> Iterator[None]:
+    """The mutated source runs in the module's own namespace, and the modules that import from it are run again."""
+    before = [dict(vars(module)) for module in IN_ORDER]
+    try:
+        for module in IN_ORDER[IN_ORDER.index(mutant.module) :]:
+            source = Path(str(module.__file__)).with_suffix(".py").read_text()
+            if module is mutant.module:
+                assert source.count(mutant.old) == 1, f"{mutant.old!r} occurs {source.count(mutant.old)} times"
+                source = source.replace(mutant.old, mutant.new)
+            exec(compile(source, str(module.__file__), "exec"), vars(module))
+        yield
+    finally:
+        for module, names in zip(IN_ORDER, before, strict=True):
+            vars(module).clear()
+            vars(module).update(names)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_model_notices(name: str) -> None:
+    mutant = MUTANTS[name]
+    with applied(mutant):
+        assert outcome(mutant.case) != ""
+
+
+def outcome(case: Case) -> str:
+    try:
+        Model(case).explore()
+    except Broken as broken:
+        return str(broken)
+    except (IndexError, KeyError, RecursionError, links.CorruptTable) as error:
+        return type(error).__name__
+    return ""
