@@ -221,13 +221,16 @@ def test_what_is_sent_in_one_turn_leaves_in_one_write(fast: bool, tmp_path: Path
         one, two = Peer(1), Peer(2)
         two.transport.dial(one.listen(tmp_path))
         await two.until("up", 1)
-        old = two.transport.up[1].raw
+        connection = two.transport.up[1]
+        old = connection.raw
         assert old is not None
-        raw = two.transport.up[1].raw = CountingWire(os.dup(old.fileno()))
+        raw = connection.raw = CountingWire(os.dup(old.fileno()))
         for number in range(100):
             two.transport.send(1, (number,))
         await one.until("frame", times=100)
         assert raw.writes == 1
+        connection.raw = old  # closed with the connection, under the number that its reader knows
+        raw.close()
         await close_all(one, two)
 
     run(main(), fast)
