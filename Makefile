@@ -48,7 +48,7 @@ lint: build
 	$(BIN)/mypy
 
 stress: build
-	$(BIN)/python -m pytest -n $(JOBS) -m stress tests
+	$(BIN)/python -m pytest -n $(JOBS) -m stress --timeout 1800 tests
 
 mutants: build
 	@failed=0; for each in $(MUTATED); do $(BIN)/fairgate check $$each --mutants || failed=1; done; \

@@ -230,7 +230,7 @@ def test_a_scenario_can_express_overtaking(tmp_path: Path) -> None:
 
 def first_overtaking(model: Model) -> tuple[Action, ...]:
     """The shortest path whose last step delivers a message before an older one of its kind between the same nodes."""
-    waiting = deque([(model.first(), ())])
+    waiting: deque[tuple[State, tuple[Action, ...]]] = deque([(model.first(), ())])
     while True:
         state, path = waiting.popleft()
         for action, after, _ in model.successors(state):

@@ -1,6 +1,6 @@
 """Declarations: what is derived for messages, records and nodes, and which declarations are refused."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -36,6 +36,10 @@ class Sum(Message):
     a: int
     b: int
     total: Fixed[int]
+
+    if TYPE_CHECKING:  # checkers cannot see that fixed fields are not parameters
+
+        def __init__(self, a: int, b: int) -> None: ...
 
     def complete(self) -> None:
         self.total = self.a + self.b

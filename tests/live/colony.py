@@ -146,7 +146,8 @@ class Colony:
         for slot in {visit.slot for visit in visits} - {None}:
             there = sorted([visit for visit in visits if visit.slot == slot], key=lambda visit: visit.entered)
             at_most(1, there)
-            fences = [visit.fence for visit in there]
+            fences = [visit.fence for visit in there if visit.fence is not None]
+            assert len(fences) == len(there), f"slot {slot} was entered without a fence"
             assert fences == sorted(set(fences)), f"the fences of slot {slot} do not rise"
         return len(visits)
 

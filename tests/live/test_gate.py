@@ -58,7 +58,9 @@ def test_two_peers_take_turns() -> None:
             with first as permit:
                 assert second.acquire(timeout=0.001) is None
                 fence = permit.fence
+                assert fence is not None
             with second as permit:
+                assert permit.fence is not None
                 assert permit.fence > fence
 
 

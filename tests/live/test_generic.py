@@ -224,7 +224,7 @@ def test_closing_the_loop_of_a_waiter_leaks_no_permit() -> None:
         loop.close()  # without cancelling the task
         held.release()
         all_are_free_now(peer.semaphore("gpu", 1))
-        task._log_destroy_pending = False  # type: ignore[attr-defined] (it is pending on purpose)
+        task._log_destroy_pending = False  # type: ignore[attr-defined]  # private; it is pending on purpose
 
 
 # The end of a gate, or of a peer.
@@ -356,10 +356,16 @@ async def a_timeout_then_a_loss(gate: fairgate.Semaphore) -> None:
             lose(gate)
 
 
+def wake(permit: fairgate.Permit) -> None:
+    """Tells the task of the loss at once, one turn before the loop does."""
+    assert permit.waiter is not None
+    permit.waiter.awake()
+
+
 async def a_loss_then_a_timeout(gate: fairgate.Semaphore) -> None:
     async with asyncio.timeout(None) as limit, gate as permit:
         lose(gate)
-        permit.waiter.awake()  # the loop does so one turn later
+        wake(permit)
         limit.reschedule(0)
         await asyncio.sleep(SOON)
 
@@ -373,7 +379,7 @@ async def lost_after_the_last_await(gate: fairgate.Semaphore) -> None:
     """The task is cancelled, but the body ends before the cancellation reaches it."""
     async with gate as permit:
         lose(gate)
-        permit.waiter.awake()
+        wake(permit)
 
 
 async def lost_and_not_heard(gate: fairgate.Semaphore) -> None:
@@ -391,7 +397,7 @@ async def lost_before_the_body(gate: fairgate.Semaphore) -> None:
 async def lost_and_another_error(gate: fairgate.Semaphore) -> None:
     async with gate as permit:
         lose(gate)
-        permit.waiter.awake()
+        wake(permit)
         raise KeyError
 
 

@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -110,7 +111,7 @@ def test_joining_an_unreachable_seed_times_out() -> None:
         ((), {"listen": "0.0.0.0:0", "advertise": "10.0.0.5:7400"}, "create keys"),
     ],
 )
-def test_bad_input_is_reported_in_one_line(seeds: tuple[str, ...], network: dict[str, object], words: str) -> None:
+def test_bad_input_is_reported_in_one_line(seeds: tuple[str, ...], network: dict[str, Any], words: str) -> None:
     with pytest.raises(BadInput, match=words) as wrong:
         sync.join(*seeds, **network)
     assert "\n" not in str(wrong.value)

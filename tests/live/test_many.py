@@ -8,6 +8,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -129,7 +130,7 @@ def kill_again_and_again(colony: Colony, role: str, rounds: int) -> None:
             gate = colony.gate()
             assert gate is not None
             newest = [newcomer()]
-            until(lambda view=gate.view: has_view_after(colony, view), colony.state)
+            until(partial(has_view_after, colony, gate.view), colony.state)
         for pid in victims(colony, "warden" if role == "leader" else role, rng):
             if pid in colony.pids and pid not in newest:
                 colony.kill(pid)

@@ -210,7 +210,7 @@ def test_bad_gates(rule: Access, me: Joined) -> None:
 
 def test_views_rise_whatever_the_clock_does(rule: Access, me: Joined, monkeypatch: pytest.MonkeyPatch) -> None:
     views = [sit(rule, "a", 1, me.me.id).view, sit(rule, "b", 1, me.me.id).view]
-    monkeypatch.setattr(module.time, "time", lambda: 0.0)  # 1970
+    monkeypatch.setattr(time, "time", lambda: 0.0)  # 1970
     views += [sit(rule, "c", 1, me.me.id).view, make_change(rule, Renew("a")).gates[-1].view]
     make_change(rule, Rise("c", (identity(me.me.id, 0),)))
     views.append(sit(rule, "c", 2, me.me.id).view)
@@ -220,7 +220,7 @@ def test_views_rise_whatever_the_clock_does(rule: Access, me: Joined, monkeypatc
     views.append(sit(rule, "a", 5, again.me.id).view)  # no peer was left, so k may differ
     assert views == sorted(set(views))
     assert views[-1] == read(rule.folder).epoch
-    monkeypatch.setattr(module.time, "time", lambda: 2.0**40)
+    monkeypatch.setattr(time, "time", lambda: 2.0**40)
     with pytest.raises(BadInput, match="have run out"):
         make_change(rule, Renew("a"))
     again.listener.close()

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from fairgate.live.gate import RETAKES
 from fairgate.live.on_host import CLUSTER
 from fairgate.live.ticket import INSIDE, Ticket
 from fairgate.net import reader
+from fairgate.net.address import UnixAddress
 from fairgate.net.codec import Frame, encode
 from fairgate.net.reader import Reader
 from tests.live import peers
@@ -39,6 +41,10 @@ def reader_of(peer: sync.Peer) -> Reader:
     found = peer.engine.transport.reader
     assert found is not None
     return found
+
+
+def has_reading_user(peer: sync.Peer) -> bool:
+    return reader_of(peer).user != 0
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -182,7 +188,7 @@ def test_no_file_descriptors_leak(host: Path) -> None:
             with sync.join() as two:
                 outcome: list[object] = []
                 with waiting(two.lock("gate"), outcome):
-                    until(lambda peer=two: reader_of(peer).user != 0)
+                    until(partial(has_reading_user, two))
                     two.close()
             del two, outcome
             gc.collect()
@@ -229,7 +235,7 @@ def test_a_request_with_an_invalid_tree_index_costs_the_connection(host: Path) -
 
 async def be_rude(peer: sync.Peer, said: bytes) -> None:
     async with asyncio.timeout(SOON):
-        stranger = await Stranger.at(peers.UnixAddress(peer.engine.identity.socket))
+        stranger = await Stranger.at(UnixAddress(peer.engine.identity.socket))
         stranger.say(hello(77, CLUSTER))
         while not stranger.decoder.feed(await stranger.reader.read(1000)):
             pass

@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,10 @@ def test_frames_sent_before_close_arrive(fast: bool, tmp_path: Path) -> None:
     run(main(), fast)
 
 
+def have_one_connection(*peers: Peer) -> bool:
+    return all(len(peer.transport.connections) == 1 for peer in peers)
+
+
 @pytest.mark.parametrize("small_dials_first", [True, False])
 def test_both_dial_at_once_and_one_connection_stays(small_dials_first: bool, fast: bool, tmp_path: Path) -> None:
     async def main() -> None:
@@ -82,7 +87,7 @@ def test_both_dial_at_once_and_one_connection_stays(small_dials_first: bool, fas
             second.transport.dial(where[first], first.me)
             await one.until("up", two.me)
             await two.until("up", one.me)
-            await until(lambda one=one, two=two: len(one.transport.connections) == len(two.transport.connections) == 1)
+            await until(partial(have_one_connection, one, two))
             for peer, other in ((one, two), (two, one)):
                 assert peer.transport.send(other.me, ("still there",))
             for peer in (one, two):
@@ -120,8 +125,8 @@ def test_everybody_dials_everybody_and_connections_break(fast: bool, tmp_path: P
             await until(lambda: not meshed())
         await until(meshed)
         for peer in peers:
-            for other in peer.transport.up:
-                assert peer.transport.send(other, ("hello from", peer.me))
+            for neighbour in peer.transport.up:
+                assert peer.transport.send(neighbour, ("hello from", peer.me))
         for peer in peers:
             await peer.until("frame", times=count - 1)
             ups = [sum(told[:2] == (what, other) for told in peer.told) for what in ("up", "down") for other in where]
@@ -216,13 +221,16 @@ def test_what_is_sent_in_one_turn_leaves_in_one_write(fast: bool, tmp_path: Path
         one, two = Peer(1), Peer(2)
         two.transport.dial(one.listen(tmp_path))
         await two.until("up", 1)
-        old = two.transport.up[1].raw
+        connection = two.transport.up[1]
+        old = connection.raw
         assert old is not None
-        raw = two.transport.up[1].raw = CountingWire(os.dup(old.fileno()))
+        raw = connection.raw = CountingWire(os.dup(old.fileno()))
         for number in range(100):
             two.transport.send(1, (number,))
         await one.until("frame", times=100)
         assert raw.writes == 1
+        connection.raw = old  # closed with the connection, under the number that its reader knows
+        raw.close()
         await close_all(one, two)
 
     run(main(), fast)
@@ -322,6 +330,8 @@ def test_a_codec_error_in_the_handler_closes_the_connection(tmp_path: Path, capl
 def test_any_other_error_in_the_handler_closes_one_connection_and_is_logged(
     fast: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    one: Peer
+
     def stumble(peer: int, frame: Frame) -> None:
         if frame == ("stumble",):
             raise RuntimeError("a bug")
@@ -345,7 +355,6 @@ def test_any_other_error_in_the_handler_closes_one_connection_and_is_logged(
         assert [told[0] for told in three.told] == ["up", "frame"]
         await close_all(one, two, three)
 
-    one: Peer
     run(main(), fast)
     assert "a bug" in caplog.text
 

@@ -18,7 +18,7 @@ from fairgate.protocols.non_e2e.fault_tolerant import NonE2EFaults
 from fairgate.protocols.non_e2e.messages import CleanUp, Request, Taken
 from fairgate.scenario.manual import ManualNetwork
 from fairgate.walks.dht import SECOND, Conditions, how_runs_end, one_run, over_overlay
-from tests.paper.test_non_e2e import entry_at, entry_shown, sent, take
+from tests.paper.test_non_e2e import entry_at, entry_shown, replica_key, sent, take
 from tests.support.routes import Drawn
 
 KEYS = replica_keys(Setup((0,), options={"gate": 0, "replicas": 1}))
@@ -78,7 +78,7 @@ def test_f2_the_successor_of_a_failed_node_sends_a_clean_up_to_the_replica() -> 
     assert [(src, dst, m.queue) for src, dst, m in sent(network, CleanUp)] == [(6, 7, ((1, 2, 0),))]
     network.deliver_all()
     assert entry_at(network, 6, 0) is None
-    assert at(network, 7).replicas[0].key() == ((1, 1, 0), ((1, 2, 0),), False)  # the holder keeps the vote
+    assert replica_key(network, 7, 0) == ((1, 1, 0), ((1, 2, 0),), False)  # the holder keeps the vote
 
 
 def test_release_follows_the_new_path() -> None:
@@ -243,7 +243,7 @@ def test_a_replica_moves_with_its_vote_and_its_queue() -> None:
     layer.finish_step()
     network.step(7, "on_start")  # a step, so that the effects of on_range are carried out too
     network.deliver_all()
-    assert at(network, 8).replicas[0].key() == ((1, 1, 0), ((1, 2, 0),), False)
+    assert replica_key(network, 8, 0) == ((1, 1, 0), ((1, 2, 0),), False)
     network.release(1)
     network.deliver_all()
     assert list(network.inside) == [2]

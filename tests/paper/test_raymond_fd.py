@@ -279,6 +279,7 @@ def test_a_key_holds_the_whole_state() -> None:
     for seed in range(20):
         network = fd_walked(RaymondFD, seed, sparse=True)
         for me, node in network.nodes.items():
+            assert isinstance(node, RaymondFD)
             copy = RaymondFD(me, network.setup, Outbox())
             copy.load(tuple(json.loads(json.dumps(node.key()))))
             assert copy.key() == node.key()

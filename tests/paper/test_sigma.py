@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from fairgate.core.layers import Layer
 from fairgate.core.setup import Setup
 from fairgate.core.units import SECOND
 from fairgate.protocols.sigma.votes import Release, Request, Response, Yield, ballot_of
@@ -16,6 +17,14 @@ from fairgate.sim.config import Config
 from fairgate.sim.run import simulate
 from tests.support.dht_walk import MS, Spec, make_stack, run
 from tests.support.sigma_manual import ask, move, network_of, node, reach, replica, sent
+
+
+def finish_step(network: ManualNetwork, me: int) -> None:
+    """Carry out the effects of methods that were called directly on the protocol's node."""
+    layer = network.nodes[me]
+    assert isinstance(layer, Layer)
+    layer.finish_step()
+    network.step(me, "on_start")
 
 
 def test_a_client_starts_by_sending_a_request_to_every_replica() -> None:
@@ -106,8 +115,7 @@ def test_a_release_removes_a_client_that_is_not_the_owner_from_the_queue() -> No
     ask(network, 3, 0, 1, 2)
     ask(network, 4, 0, 1, 2)
     node(network, 4).release_votes()
-    network.nodes[4].finish_step()
-    network.step(4, "on_start")
+    finish_step(network, 4)
     move(network, 4, 0, Release)
     assert replica(network, 0) == (3, [])
 
@@ -180,8 +188,7 @@ def test_informed_backoff_tw_is_tcs_times_position_and_a_half() -> None:
     rep = node(network, 0).replicas[0]
     rep.Tcs = 400 * MS
     node(network, 0).tell_waiter(rep, rep.Queue[1])
-    network.nodes[0].finish_step()
-    network.step(0, "on_start")
+    finish_step(network, 0)
     waits = [f.msg.wait for f in network.flight if isinstance(f.msg, Response) and f.dst == 5]
     assert waits[-1] == 400 * MS * 3 // 2
 

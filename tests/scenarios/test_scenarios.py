@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from fairgate.core.layers import Layer, over
+from fairgate.core.layers import Layer, MakeNode, over
 from fairgate.core.message import Key, Message
 from fairgate.core.node import Node
 from fairgate.protocols.fair_k import FairK
 from fairgate.registry import PROTOCOLS, make_node
-from fairgate.scenario.manual import MakeNode
 from fairgate.scenario.run import ScenarioError, run_scenario
 
 FILES = sorted(Path(__file__).parent.rglob("*.txt"))

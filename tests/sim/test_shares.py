@@ -21,7 +21,7 @@ from fairgate.sim.config import Config
 from fairgate.sim.engine import Engine
 from fairgate.sim.run import rounds_by_gates, run_all, simulate
 from fairgate.sim.shares import FirstShare, OtherShare, Share, Stopped, as_sent
-from fairgate.sim.summary import Measures, Result
+from fairgate.sim.summary import Measures, Result, measure
 
 ROUNDS = Config(
     protocol="sigma",
@@ -110,7 +110,7 @@ class Apart(Share):
 
 def run_alone(engine: Engine, number: int) -> Measures:
     runs.run(engine, None, Apart(number, 3))
-    return runs.measure(engine, first=number == 0)
+    return measure(engine, first=number == 0)
 
 
 # How runs end.
@@ -139,7 +139,7 @@ def test_ctrl_c_ends_all_shares_and_keeps_their_results(monkeypatch: pytest.Monk
 
 def test_ctrl_c_while_waiting_for_other_shares_keeps_their_results() -> None:
     """The first share has finished and waits for the other."""
-    nothing = runs.measure(build(ROUNDS))
+    nothing = measure(build(ROUNDS))
 
     def work(share: OtherShare) -> Measures:
         with suppress(Stopped):
@@ -159,7 +159,7 @@ def test_ctrl_c_while_waiting_for_other_shares_keeps_their_results() -> None:
 
 
 def test_the_first_share_waits_for_the_others() -> None:
-    nothing = runs.measure(build(ROUNDS))
+    nothing = measure(build(ROUNDS))
 
     def work(share: OtherShare) -> Measures:
         until = time.monotonic() + 0.3
@@ -223,7 +223,7 @@ def test_an_exception_in_a_share_is_raised_in_the_first() -> None:
 
 def test_a_share_that_ends_early_ends_the_whole_run() -> None:
     """As happens in a single process when a protocol's assertion fails."""
-    nothing = runs.measure(build(ROUNDS))
+    nothing = measure(build(ROUNDS))
 
     def work(share: OtherShare) -> Measures:
         with suppress(Stopped):

@@ -31,7 +31,7 @@ def placed(protocol: type[Strawman]) -> type[Strawman]:
     class Placed(protocol):  # type: ignore[misc, valid-type]
         def __init__(self, me: int, setup: Setup, out: Door) -> None:
             protocol.__init__(self, me, setup, out)
-            self.voters = tuple([place_of(i) for i in range(len(self.voters))])
+            self.voters: tuple[int, ...] = tuple([place_of(i) for i in range(len(self.voters))])
 
     return Placed
 

@@ -19,7 +19,6 @@ import itertools
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any
 
 from fairgate.core.choose import from_floats
@@ -77,8 +76,10 @@ class Broken(Exception):
 
 def make_stack(protocol: str | type[Routed], overlay: str = "full") -> MakeNode:
     """A protocol, or a mutant's class, above gates above an overlay."""
-    upper: Any = find_protocol(protocol) if isinstance(protocol, str) else protocol
-    return reduce(lambda made, layer: over(LAYERS[layer], made), ["gates", overlay], upper)
+    made: MakeNode = find_protocol(protocol) if isinstance(protocol, str) else protocol
+    for layer in ("gates", overlay):
+        made = over(LAYERS[layer], made)
+    return made
 
 
 class World:

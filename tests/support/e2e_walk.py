@@ -71,5 +71,5 @@ def one_run(
     way = rng.choice(ways or sorted(WAYS))
     options = {"replicas": rng.choice([3, 4, 5]), **SMALL, **spec.options}
     spec = replace(spec, nodes=rng.randint(3, 10), requests=rng.randint(1, 4), options=options)
-    make = over(WAYS[way], over(Gates, protocol))  # type: ignore[arg-type]
+    make = over(WAYS[way], over(Gates, protocol))
     return Lively(make, spec, rng, rng.choice([0, 0, 0.3]), joins).run()

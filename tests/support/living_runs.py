@@ -56,7 +56,7 @@ UNTITLED: dict[str, Any] = {"chord": UntitledChord, "pastry": UntitledPastry}
 
 
 class LivingRun(DhtRun):
-    nodes: dict[int, Any]  # type: ignore[assignment]
+    nodes: dict[int, Any]
 
     def __init__(self, make: MakeNode, setup: Setup, conditions: Conditions, rng: random.Random) -> None:
         super().__init__(make, setup, replace(conditions, until=0), rng)  # no faults before the ring is complete
@@ -100,7 +100,8 @@ class LivingRun(DhtRun):
         nodes = [self.nodes[me] for me in self.gathering]
         if not all(node.joined and (isinstance(node, Untitled) or node.titles == node.owned()) for node in nodes):
             return False
-        return sum(past - first for node in nodes for first, past in node.owned()) == CIRCLE
+        owned: int = sum(past - first for node in nodes for first, past in node.owned())
+        return owned == CIRCLE
 
     def see_whole(self) -> None:
         if self.is_whole():

@@ -61,6 +61,7 @@ def mortal_walk(
     k = rng.randint(1, n - 2) if protocol.about.many else 1
     setup = Setup(tuple(range(n)), k, epoch=1, options=options)
     chooser = from_floats(rng.random)
+    network: Mortal
     if kind is LawfulMortal:
         network = kind(over(layer, protocol), setup, protocol.about.slots, chooser, {})
     else:

@@ -15,7 +15,7 @@ from typing import Any
 
 from fairgate.core.declare import message
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import Rider
+from fairgate.core.kbr import Door, Rider
 from fairgate.core.keyed import Keyed
 from fairgate.core.keyspace import apart, clockwise, place_of
 from fairgate.core.layers import over
@@ -51,6 +51,7 @@ class Witness(Rider):
 
     def on_acquire(self, request: int) -> None:
         """Send a parcel to a key derived from the request's number. The generic walks drive this node so."""
+        assert isinstance(self.out, Door)
         self.out.route(Parcel(0, place_of(~request & 0xFFFF), request))
 
     def on_release(self, request: int) -> None:

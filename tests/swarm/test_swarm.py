@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -212,7 +213,7 @@ def test_the_command_line_gives_the_same_configuration(name: str, monkeypatch: p
     for run in range(50):
         config = random_config(name, 1, run)
         again = read_back(shlex.split(command_line_of(config))[2:], monkeypatch)
-        left_out = {"marks": True, "census_every": 1}
+        left_out: dict[str, Any] = {"marks": True, "census_every": 1}
         if config.workload != "rounds":
             left_out["askers"] = config.askers
         if not config.give_up:

@@ -14,6 +14,7 @@ import pytest
 from fairgate.core.choose import from_floats
 from fairgate.core.declare import message
 from fairgate.core.inputs import CALLS
+from fairgate.core.layers import MakeNode
 from fairgate.core.message import Key, Message
 from fairgate.core.node import Node
 from fairgate.core.outbox import Collected, Outbox
@@ -34,7 +35,7 @@ from fairgate.trace.journal import (
     Step,
     read,
 )
-from fairgate.trace.replay import MakeNode, ReplayError, replay
+from fairgate.trace.replay import ReplayError, replay
 from fairgate.walks.walk import walk
 
 SETUP = Setup((1, 2, 3), k=2)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from fairgate.core.layers import MakeNode
 from fairgate.core.setup import Setup
 from fairgate.protocols.fair_k import FairK
-from fairgate.scenario.manual import MakeNode
 from fairgate.scenario.recorded import RecordedNetwork
 from fairgate.trace.journal import Step
 from fairgate.trace.spacetime import describe, plain, spacetime

@@ -76,11 +76,19 @@ class Journal:
             self.file = FileIO(path, "a" if again else "w")
             self.writer = JournalWriter(self.file)
             if not again or not os.path.getsize(path):
-                setup = Setup(tuple(range(k)), k, options=options_of(protocol))
-                self.writer.header(protocol, setup, "net", stack=STACK)
+                self.write_header()
         except OSError as wrong:
             raise BadInput(f"cannot write the journal {path}: {wrong.strerror}") from wrong
         begun[os.path.abspath(path)] = self.what
+
+    def write_header(self) -> None:
+        protocol, k = self.what
+        setup = Setup(tuple(range(k)), k, options=options_of(protocol))
+        try:
+            self.writer.header(protocol, setup, "net", stack=STACK)
+        except OSError:
+            self.close()
+            raise
 
     def step(self, step: Step) -> None:
         try:
