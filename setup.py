@@ -26,8 +26,10 @@ HOT = (
     "fairgate.core.",
     "fairgate.sim.",
     "fairgate.overlay.",
-    "fairgate.protocols.e2e.",
-    "fairgate.protocols.non_e2e.",
+    "fairgate.protocols.e2e.protocol",
+    "fairgate.protocols.e2e.replica",
+    "fairgate.protocols.non_e2e.protocol",
+    "fairgate.protocols.non_e2e.state",
 )
 UTILITY = "fairgate._cyutility"  # Cython's helper functions, in one module instead of a copy in each
 DIRECTIVES = {
