@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 PLAIN = {
     r"\bfor ever\b": "forever",
-    r"\b(messages|hops|events|entries|instructions) an? (entry|node|message|host|second)\b": "per entry, per second, ...",
+    r"\b(messages|hops|events|entries|instructions) an? (entry|node|message|host|second)\b": "per entry, per second",
     r"(^|[.:]) +Who(ever)? [a-z]+s\b": "a peer that ..., anyone who ...",
     r"\bis nothing[.,;)]": "is a no-op, is not ...",
     r"\bsaid in words\b": "described",
