@@ -21,10 +21,11 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from fairgate.errors import AcquireTimeout, GateClosed, PermitLost
+from fairgate.live.arguments import check_request, lease_time
 from fairgate.live.choose import choose_journals, choose_membership
 from fairgate.live.engine import LiveEngine
 from fairgate.live.gate import LiveGate
-from fairgate.live.permit import TRY_SECONDS, BaseLost, BasePermit, BaseSemaphore, nanoseconds
+from fairgate.live.permit import TRY_SECONDS, BaseLost, BasePermit, BaseSemaphore
 from fairgate.live.report import Person
 from fairgate.live.ticket import INSIDE, LOST, WAITING, Ticket
 
@@ -200,8 +201,8 @@ class Semaphore(BaseSemaphore):
 
         Raises:
             KMismatch: Other peers have this gate open with a different k.
-            BadInput: The gate runs another protocol elsewhere, its name is invalid, `lease` is not positive, or the
-                membership of the gate cannot be changed at present (a full disk, for example).
+            BadInput: An argument is invalid, the gate runs another protocol elsewhere, or the membership of the gate
+                cannot be changed at present (a full disk, for example).
             GateClosed: The gate or the peer is closed, or was closed during the wait.
             PermitLost: The permit was lost before this call could return it.
             ForkedPeer: The peer belongs to the parent process.
@@ -215,9 +216,11 @@ class Semaphore(BaseSemaphore):
                     permit.release()
             ```
         """
+        if timeout is not None or note != "":
+            check_request(timeout, note)
         if lease is None and (again := self.engine.retake(self.gate, note)) is not None:
             return Permit(self.engine, self.gate, again, None)
-        ticket = Ticket(lease=nanoseconds(lease, "lease"), note=note)
+        ticket = Ticket(lease=lease_time(lease), note=note)
         waiter = LoopWaiter(ticket)
         ticket.wake = waiter.wake
         self.engine.of_user(self.gate, self.gate.acquire, ticket)
@@ -327,13 +330,13 @@ class Peer:
 
         Args:
             name: The name of the gate, 1 to 200 printable characters.
-            k: How many permits the gate grants at a time.
+            k: How many permits the gate grants at a time, 1 to 1000.
             protocol: The protocol to run, a name from `fairgate protocols`; None chooses a suitable one.
 
         Raises:
             KMismatch: This process already uses the gate with a different k.
-            BadInput: k is less than 1, or the protocol is unknown, cannot run live, does not support this k, or
-                differs from the one that this process already uses for the gate.
+            BadInput: The name or k is invalid, or the protocol is unknown, cannot run live, does not support this k,
+                or differs from the one that this process already uses for the gate.
             GateClosed: The peer is closed.
             ForkedPeer: The peer belongs to the parent process.
 

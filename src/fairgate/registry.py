@@ -103,7 +103,7 @@ def find_protocol(name: str) -> type[Mutex]:
     wanted = name.lower().replace("-", "_")
     if wanted in PROTOCOLS:
         return PROTOCOLS[wanted]
-    near = get_close_matches(wanted, PROTOCOLS, n=1, cutoff=0.4)
+    near = get_close_matches(wanted, PROTOCOLS, n=1)
     hint = f"did you mean {near[0]}?" if near else "`fairgate protocols` lists them"
     raise BadInput(f"there is no protocol {name!r}: {hint}")
 

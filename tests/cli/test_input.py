@@ -59,6 +59,7 @@ def test_a_usage_error_is_one_line_with_a_hint(fairgate: Run, arguments: list[st
         ("e2e", "--responses direct", "--responses is only for sigma and strawman"),
         ("fair_k", "--nodes 0", "nodes must be at least 1, not 0"),
         ("fairk", "", "there is no protocol 'fairk': did you mean fair_k?"),
+        ("nope", "", "there is no protocol 'nope': `fairgate protocols` lists them"),
         ("fair_k", "--rate 0", "rate must be above 0"),
         ("fair_k", "--rate -1", "rate must be above 0"),
         ("fair_k", "--rate nan", "--rate must be a number, not nan"),

@@ -55,6 +55,7 @@ def test_without_arguments_it_prints_its_help(fairgate: Run) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help(fairgate: Run, name: str) -> None:
     code, out, _ = fairgate(name, "--help")
+    assert fairgate(name, "-h") == (code, out, "")
     assert code == 0
     assert f"Usage: fairgate {name}" in out
 

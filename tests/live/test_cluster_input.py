@@ -69,7 +69,11 @@ def test_bad_options_of_every_command(
         (("peer", *CREATE, "--advertise", "x"), "cannot read the address x"),
         (("peer", "--metrics", "x"), "invalid value for '--metrics'"),
         (("run", "x", "--metrics", "x"), "argument --metrics: invalid int value"),
-        (("run", "x", "--create"), "unrecognized arguments: --create"),
+        (("run", "x", "--create"), "unrecognized arguments: --create (see"),
+        (("run", "x", "-k", "1001"), "k must be a whole number from 1 to 1000, not 1001"),
+        (("run", "x", "-w", "1e10"), "argument -w/--wait: must be a number of seconds, 0 to 1e+09, not '1e10'"),
+        (("peer", "x", "-k", "1001"), "k must be a whole number from 1 to 1000, not 1001"),
+        (("break", "x", "one"), "invalid value for 'SLOT': it must be a number, as `fairgate who` shows it, not 'one'"),
         (("who", "--join", "unix:/run/x.sock"), "peers of a cluster need addresses of the form host:port"),
         (("who", "--listen", "h:1"), "no such option: --listen"),
         (("top", "--join", "h:1"), "top needs a terminal"),
@@ -155,7 +159,7 @@ def test_the_socket_of_a_dead_peer_is_removed(folder: Path) -> None:
     ("words", "module", "expected"),
     [
         (("--metrics", "0"), "prometheus_client", "metrics need the package prometheus-client: pip install"),
-        (("--mdns",), "zeroconf", "mDNS needs the package zeroconf: pip install 'fairgate[mdns]'"),
+        (("--mdns",), "zeroconf", "mDNS needs the package zeroconf: pip install zeroconf"),
     ],
 )
 def test_a_missing_optional_dependency_is_named(words: tuple[str, ...], module: str, expected: str) -> None:

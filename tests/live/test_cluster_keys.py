@@ -98,7 +98,9 @@ def fail() -> bytes:
 
 def test_the_refusing_side_logs_the_reason(ours: Path) -> None:
     keeper, seed = standing("--create", "--listen", f"{HERE}:0", "--keys", str(ours / "web1.crt"))
-    assert run("who", "--join", seed, "--join-timeout", "0.5").returncode == 2
+    done = run("who", "--join", seed, "--join-timeout", "0.5")
+    assert done.returncode == 2
+    assert done.stderr.endswith("it closed the connection, perhaps because it requires TLS: give this peer its keys\n")
     _, _, err = end_by(signal.SIGTERM, keeper)
     assert {line.split(": ", 2)[2] for line in err.splitlines()} == {"it does not speak TLS"}
 
@@ -111,8 +113,8 @@ def test_listening_off_this_host_requires_keys() -> None:
     done = run(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
-        "fairgate: 0.0.0.0:0 is not on this host: create keys for TLS with `fairgate keys init`, or set insecure"
-        " to let in anyone who can reach it"
+        "fairgate: 0.0.0.0:0 is not a loopback address: create keys for TLS with `fairgate keys init` (see --keys), or"
+        " use --insecure to let in anyone who can reach it"
     ]
     peer = start(*words, "--insecure")
     assert "at 10.0.0.5:7400 (guarantee: none)" in line(peer)
@@ -123,7 +125,7 @@ def test_dialling_off_this_host_requires_keys() -> None:
     for command, rest in ((("run", "report"), ("--", "true")), (("who",), ())):
         done = run(*command, "--join", "198.51.100.7:7400", *rest)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-        assert done.stderr.startswith("fairgate: 198.51.100.7:7400 is not on this host")
+        assert done.stderr.startswith("fairgate: 198.51.100.7:7400 is not a loopback address")
 
 
 def test_keys_in_the_default_directory_are_found(home: Path, say: Say) -> None:
@@ -147,7 +149,8 @@ def test_unusable_keys_are_reported_in_one_line(ours: Path, tmp_path: Path, say:
         (ours / "old.crt", "old.crt expired on"),
         (ours, "has keys of old, web1, web2: specify which is this host's, such as"),
         (ours / "web3.crt", "web3.crt does not exist: create it with"),
-        (tmp_path / "nowhere", "has no key of a host"),
+        (tmp_path / "nowhere", "nowhere does not exist: create keys with"),
+        (tmp_path, "has no key of a host"),
     ):
         code, out, err = say("who", "--join", f"{HERE}:1", "--keys", str(path))
         assert (code, out, err.count("\n")) == (2, "", 1)

@@ -25,7 +25,9 @@ from tests.live.commands import (
 from tests.live.test_hosts import free_port
 
 HERE = "127.0.0.1"
-KEEPER_LEAVES = "fairgate: the peer that keeps the roster is leaving: peers can no longer join or leave this cluster"
+KEEPER_LEAVES = (
+    "fairgate: the peer that keeps the list of peers is leaving: peers can no longer join or leave this cluster"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -120,7 +122,8 @@ def test_without_its_keeper_a_cluster_can_be_inspected_but_not_joined() -> None:
     done = run("run", "gpu", "--join", address, "--", "true")
     assert (done.returncode, done.stderr) == (
         2,
-        "fairgate: the peer that kept the roster of this cluster has left, so peers can no longer join or leave\n",
+        "fairgate: the peer that kept the list of peers of this cluster has left,"
+        " so peers can no longer join or leave\n",
     )
     assert end_by(signal.SIGTERM, other)[0] == 0
 
@@ -153,6 +156,8 @@ def test_a_killed_peer_keeps_its_slot() -> None:
     done = run("run", "report", "-w", "0.3", "--join", seed, "--", "echo", "in")
     assert (done.returncode, done.stdout) == (1, "")
     assert f"pid {holder.pid} on {socket.gethostname()} does not answer" in run("who", "--join", seed).stdout
+    advice = run("break", "report", "0", "--yes", "--join", seed).stderr
+    assert advice.endswith("does not answer: if it is dead, stop all peers and create the cluster again\n")
     code, out, err = end_by(signal.SIGTERM, keeper)
     assert (code, out) == (0, "SIGTERM: leaving\n")
     first, *others = err.splitlines()
@@ -203,7 +208,7 @@ def test_a_peer_with_an_undiallable_address_is_refused(seed: str) -> None:
     """The cluster has neither keys nor --insecure, so its peers may not dial addresses off this host."""
     done = run("peer", "--join", seed, "--listen", f"{HERE}:0", "--advertise", "198.51.100.7:7400", "--insecure")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith("fairgate: refused by the cluster: 198.51.100.7:7400 is not on this host")
+    assert done.stderr.startswith("fairgate: refused by the cluster: 198.51.100.7:7400 is not a loopback address")
     assert peers(seed) == 1
 
 
@@ -212,7 +217,7 @@ def test_a_peer_that_may_not_dial_the_members_does_not_join() -> None:
     keeper, _ = standing("--create", "--listen", f"{HERE}:{port}", "--advertise", "198.51.100.7:7400", "--insecure")
     done = run("run", "report", "--join", f"{HERE}:{port}", "--", "true")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith("fairgate: 198.51.100.7:7400 is not on this host")
+    assert done.stderr.startswith("fairgate: 198.51.100.7:7400 is not a loopback address")
     found = run("who", "--join", f"{HERE}:{port}", "--insecure").stdout
     assert "no gate is open here (1 peer of cluster fairgate)" in found
     assert end_by(signal.SIGTERM, keeper) == (0, "SIGTERM: leaving\n", "")

@@ -103,10 +103,13 @@ def test_a_stale_holder_cannot_write() -> None:
 
 @pytest.mark.skipif(find_spec("fairgate.cli.run.command") is None, reason="there is no `fairgate run` here")
 def test_the_nightly_job_runs_once_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = tmp_path / "fairgate"
+    """With the environment of cron, whose PATH does not include the directory of the command."""
+    command = tmp_path / ".local" / "bin" / "fairgate"
+    command.parent.mkdir(parents=True)
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m fairgate "$@"\n')
     command.chmod(0o700)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
     script = str(EXAMPLES / "cron.sh")
     pipe = subprocess.PIPE
     with subprocess.Popen([script, "sh", "-c", "echo begun; read line"], stdin=pipe, stdout=pipe, text=True) as first:

@@ -221,7 +221,7 @@ def test_a_peer_that_is_not_the_keeper_refuses_changes(keeper: sync.Peer) -> Non
         stranger.transport.send(other.engine.me, (CHANGE, 5, msgspec.json.encode(Go((keeper.engine.me,)))))
         answer = (await stranger.until("frame"))[2]
         assert answer[:3] == (REFUSED, 5, BAD_INPUT)
-        assert "does not keep the roster" in answer[-1]
+        assert "does not keep the list of peers" in answer[-1]
         await peers.close_all(stranger)
 
     with sync.join(address(keeper)) as other:

@@ -90,5 +90,5 @@ def test_the_missing_package_is_named() -> None:
     lines = "import sys; sys.modules['zeroconf'] = None; import fairgate.live.mdns"
     done = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, timeout=SOON, check=False)
     assert done.stderr.splitlines()[-1] == (
-        "fairgate.errors.BadInput: mDNS needs the package zeroconf: pip install 'fairgate[mdns]'"
+        "fairgate.errors.BadInput: mDNS needs the package zeroconf: pip install zeroconf"
     )

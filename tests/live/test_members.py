@@ -198,10 +198,10 @@ def test_bad_gates(rule: Access, me: Joined) -> None:
     for name in ("", "x" * 201, "two\nlines"):
         with pytest.raises(BadInput, match="is not a valid gate name"):
             sit(rule, name, 1, me.me.id)
-    with pytest.raises(BadInput, match="k must be at least 1"):
+    with pytest.raises(BadInput, match="k must be a whole number from 1 to 1000, not 0"):
         sit(rule, "x", 0, me.me.id)
-    with pytest.raises(BadInput, match="at most 32768"):
-        sit(rule, "x", 40_000, me.me.id)
+    with pytest.raises(BadInput, match="k must be a whole number from 1 to 1000, not 1001"):
+        sit(rule, "x", 1001, me.me.id)
     with pytest.raises(BadInput, match="is no longer a member"):
         sit(rule, "x", 1, 4)
     before = read(rule.folder)

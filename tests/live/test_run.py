@@ -86,6 +86,7 @@ def test_a_terminated_waiter_leaves_the_queue(folder: Path) -> None:
         (["sh", "-c", "kill -USR1 $$"], 128 + signal.SIGUSR1, ""),
         (["no-such-command"], 127, "fairgate: cannot run no-such-command: command not found\n"),
         (["/dev/null"], 126, "fairgate: cannot run /dev/null: it is not executable\n"),
+        (["/dev"], 126, "fairgate: cannot run /dev: it is a directory\n"),
         (
             [],
             2,
@@ -109,6 +110,12 @@ def test_bad_input_is_reported_in_one_line(words: list[str]) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("fairgate: ")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_command_without_dashes_is_explained() -> None:
+    done = run("run", "report", "echo", "in")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("fairgate: unrecognized arguments: echo in: write the command after --, as in")
 
 
 # What the command sees.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -143,8 +144,11 @@ def test_a_lease_ends_background_processes(left: list[Watched]) -> None:
 )
 def test_a_lease_ends_the_command(script: str, code: int) -> None:
     started = time.monotonic()
-    assert run("run", "report", "--lease", "1", "--grace", "0.5", "--", "sh", "-c", script).returncode == code
+    done = run("run", "report", "--lease", "1", "--grace", "0.5", "--", "sh", "-c", script)
+    assert done.returncode == code
     assert time.monotonic() - started >= 0.5
+    told = re.findall(r"^fairgate: the lease ends in [\d.]+ s: sent (\w+) to the command$", done.stderr, re.MULTILINE)
+    assert told == ["SIGTERM", "SIGKILL"][: 2 if code == 128 + signal.SIGKILL else 1]
 
 
 def test_no_process_of_the_group_is_left_when_the_lease_expires(left: list[Watched]) -> None:

@@ -203,7 +203,7 @@ def test_directories_with_unsafe_modes_are_refused(tmp_path: Path) -> None:
     assert access(tmp_path).group is None
     tmp_path.chmod(0o770)
     assert access(tmp_path).group == tmp_path.stat().st_gid
-    for mode, words in ((0o755, "accessible to everyone"), (0o750, "set mode 0700"), (0o1770, "sticky")):
+    for mode, words in ((0o755, "use a directory of your own"), (0o750, "set mode 0700"), (0o1770, "sticky")):
         tmp_path.chmod(mode)
         with pytest.raises(ValueError, match=words):
             access(tmp_path)

@@ -9,11 +9,14 @@ import select
 import signal
 import sys
 import time
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from fairgate.cli.inspect import Fitted
 from tests.live.commands import (
     SOON,
     Say,
@@ -80,12 +83,34 @@ def test_who_names_silent_peers(say: Say) -> None:
     holder.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, holder.pid, os.WSTOPPED | os.WNOWAIT)
     assert who(say)["gates"][0]["silent"] == [{"pid": holder.pid, "host": os.uname().nodename}]
-    assert f"pid {holder.pid} on {os.uname().nodename} does not answer" in say("who")[1]
+    out = say("who")[1]
+    assert "report: at least 0 of 1 inside, at least 0 waiting (1 peer does not answer; bv95)" in out
+    assert f"pid {holder.pid} on {os.uname().nodename} does not answer" in out
     code, out, err = say("break", "report", "0", "--yes")
     assert (code, out) == (2, "")
-    assert f"pid {holder.pid} does not answer" in err
+    assert err.endswith(f"pid {holder.pid} does not answer: kill it to free what it holds\n")
     holder.send_signal(signal.SIGCONT)
     end(holder)
+
+
+def test_a_narrow_table_keeps_pids_and_one_line_each(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    holder = start("run", "report", "--", "sh", "-c", "echo in; read line\n: " + "long " * 20)
+    assert line(holder) == "in"
+    for columns, shown in (("50", ()), ("70", ("host",)), ("100", ("host", "fence"))):
+        monkeypatch.setenv("COLUMNS", columns)
+        _, header, _, row = say("who")[1].splitlines()
+        assert tuple([name for name in ("host", "fence") if name in header]) == shown
+        assert str(holder.pid) in row
+        assert row.rstrip().endswith("…")
+    end(holder)
+
+
+def test_what_does_not_fit_on_the_screen_is_counted() -> None:
+    console = Console(width=20, height=4, file=StringIO())
+    for lines, expected in ((4, "0\n1\n2\n3\n"), (6, "0\n1\n2\n+3 more lines")):
+        with console.capture() as captured:
+            console.print(Fitted("\n".join(map(str, range(lines)))), end="")
+        assert "\n".join([each.rstrip() for each in captured.get().split("\n")]) == expected
 
 
 # break.

@@ -80,6 +80,5 @@ def refuse(case: Case) -> None:
     left = case.nodes - case.joins - case.crashes
     if left < case.k:
         raise BadInput(
-            f"a view needs {case.k} members (k) and only {left} may be left: "
-            "use more nodes, or fewer joins and crashes"
+            f"a view needs {case.k} members (k) and only {left} may be left: use more nodes, or fewer joins and crashes"
         )

@@ -41,7 +41,12 @@ from fairgate.trace.replay import ReplayError
 # The base class of all usage errors. Some versions of typer bundle their own click, so it is taken from typer itself.
 UsageError = cast(type[Exception], typer.BadParameter.__base__)
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},  # subcommands inherit it
+)
 COMMANDS: dict[str, Callable[..., int | None]] = {
     "demo": demo_command,
     "sim": sim_command,

@@ -14,8 +14,9 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
-from rich.console import Group
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
+from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
@@ -23,15 +24,25 @@ from fairgate.cli.exits import complain, log_as_complaints
 from fairgate.cli.network.options import INSPECT_OPTIONS
 from fairgate.cli.network.settings import NetworkSettings
 from fairgate.cli.network.typer_options import network_options
-from fairgate.cli.screen import counted, plain_table, seconds, stdout
+from fairgate.cli.screen import counted, line_width, plain_table, seconds, stdout
 from fairgate.errors import BadInput
 from fairgate.live.directory import Directory
 from fairgate.live.inspect import GatePicture, Inspector, ListedPerson, Picture, look, run
 from fairgate.live.on_host import HostMembership
 
 REFRESH_SECONDS = 0.5
+NEEDS = {"fence": 80, "host": 60}  # columns of the table that only terminals of this width have room for
+RIGHT = ("slot", "for", "pid")
 NONE = "-"
 NOTHING = "no gate is open here"
+IF_DEAD = "if it is dead, stop all peers and create the cluster again"
+
+
+def slot_number(word: str) -> int:
+    if not word.isdecimal():
+        raise typer.BadParameter(f"it must be a number, as `fairgate who` shows it, not {word!r}")
+    return int(word)
+
 
 GateName = Annotated[
     str | None, typer.Argument(metavar="GATE", show_default=False, help="Show only this gate. Default: all gates.")
@@ -39,7 +50,11 @@ GateName = Annotated[
 OneGate = Annotated[str, typer.Argument(metavar="GATE", help="Name of the gate.")]
 Slot = Annotated[
     int,
-    typer.Argument(metavar="SLOT", help="Slot as shown by `fairgate who`, or the pid if the protocol has no slots."),
+    typer.Argument(
+        metavar="SLOT",
+        parser=slot_number,
+        help="Slot as shown by `fairgate who`, or the pid if the protocol has no slots.",
+    ),
 ]
 
 
@@ -109,12 +124,16 @@ def shown(picture: Picture, gate: str | None, directory: Directory) -> Group | T
 
 def gate_shown(gate: GatePicture) -> list[Any]:
     title = f"{gate.name}: {len(gate.inside)} of {gate.k} inside, {len(gate.waiting)} waiting ({gate.protocol})"
+    if gate.silent:
+        missing = f"{counted(len(gate.silent), 'peer')} {'does' if len(gate.silent) == 1 else 'do'} not answer"
+        title = (
+            f"{gate.name}: at least {len(gate.inside)} of {gate.k} inside, at least {len(gate.waiting)} waiting"
+            f" ({missing}; {gate.protocol})"
+        )
     table = plain_table(title)
-    for name in ("slot", "for", "pid"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in ("host", "fence", "lease left"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("note", overflow="fold")
+    names = ("slot", "for", "pid", "host", "fence", "lease left", "note")
+    for name in [name for name in names if line_width() >= NEEDS.get(name, 0)]:
+        table.add_column(name, justify="right" if name in RIGHT else "left", no_wrap=name != "note")
     now = time.time()
     for one in gate.inside:
         add_row(table, NONE if one.slot is None else str(one.slot), one, now)
@@ -128,13 +147,17 @@ def gate_shown(gate: GatePicture) -> list[Any]:
 
 
 def add_row(table: Table, where: str, one: ListedPerson, now: float) -> None:
-    lease = NONE if one.deadline is None else seconds(max(one.deadline - now, 0.0))
-    pid = f"group {one.pid}" if one.ghost else str(one.pid)
-    fence = NONE if one.fence is None else str(one.fence)
+    cells: dict[str, str | Text] = {
+        "slot": where,
+        "for": seconds(round(max(now - one.since, 0.0), 1)),
+        "pid": f"group {one.pid}" if one.ghost else str(one.pid),
+        "host": one.host,
+        "fence": NONE if one.fence is None else str(one.fence),
+        "lease left": NONE if one.deadline is None else seconds(max(one.deadline - now, 0.0)),
+        "note": Text(" ".join(one.note.split()), no_wrap=True, overflow="ellipsis"),
+    }
     style = "yellow" if one.ghost else ("dim" if where == "waits" else "")
-    table.add_row(
-        where, seconds(round(max(now - one.since, 0.0), 1)), pid, one.host, fence, lease, Text(one.note), style=style
-    )
+    table.add_row(*[cells[str(column.header)] for column in table.columns], style=style)
 
 
 # top.
@@ -164,10 +187,25 @@ async def watch(directory: Directory, gate: str | None) -> int:
         logging.disable(logging.WARNING)
         with keys(), Live(console=stdout(), screen=True, auto_refresh=False) as live:
             while True:
-                live.update(shown(chosen(picture, gate), gate, directory), refresh=True)
+                live.update(Fitted(shown(chosen(picture, gate), gate, directory)), refresh=True)
                 if "q" in pressed(REFRESH_SECONDS):
                     return 0
                 picture = await asker.look()
+
+
+class Fitted:
+    """Cuts what it shows to the height of the screen. The last line says how many lines are missing."""
+
+    def __init__(self, whole: RenderableType) -> None:
+        self.whole = whole
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = console.render_lines(self.whole, options.update(height=None), pad=False)
+        over = len(lines) - console.height
+        for line in lines if over <= 0 else lines[: console.height - 1]:
+            yield Segments([*line, Segment.line()])
+        if over > 0:
+            yield Text(f"+{over + 1} more lines", style="yellow", end="")
 
 
 @contextmanager
@@ -219,25 +257,27 @@ async def broken(directory: Directory, name: str, slot: int, yes: bool) -> int:
         gate = (await asker.look()).gate(name)
         if gate is None:
             raise BadInput(f"no gate {name} is open here")
-        whom = find(gate, slot)
+        freed_by_death = directory.guarantee == HostMembership.guarantee
+        whom = find(gate, slot, freed_by_death)
         if not yes and not agreed(gate, whom, slot):
             return 1
         if not await asker.break_in(gate, whom):
             complain(
                 f"slot {slot} of gate {name} is still taken: its peer (pid {whom.pid}) did not answer in time;"
-                " try again, or kill it"
+                f" try again, {'or kill it' if freed_by_death else f'and {IF_DEAD}'}"
             )
             return 1
     print(f"slot {slot} of gate {name} is free again: {meaning(whom)}")
     return 0
 
 
-def find(gate: GatePicture, slot: int) -> ListedPerson:
+def find(gate: GatePicture, slot: int, freed_by_death: bool) -> ListedPerson:
     for one in gate.inside:
         if slot == (one.pid if one.slot is None else one.slot):
             return one
     silent = ", ".join([f"pid {peer.pid}" for peer in gate.silent])
-    hint = f", as far as is known; {silent} does not answer: kill it to free what it holds" if silent else ""
+    advice = "kill it to free what it holds" if freed_by_death else IF_DEAD
+    hint = f", as far as is known; {silent} does not answer: {advice}" if silent else ""
     raise BadInput(f"nobody is in slot {slot} of gate {gate.name}{hint}")
 
 

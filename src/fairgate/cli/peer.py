@@ -14,6 +14,7 @@ from fairgate.live.keep_open import keep_open
 from fairgate.live.live_protocols import MANY, ONE, default_protocol
 from fairgate.live.on_host import HostMembership
 from fairgate.live.signals import Interrupted, Signals
+from fairgate.net.roster import MOST_K, check_k
 
 LOOK_SECONDS = 1.0  # how often to check that this peer is still a member
 NO_GATE = "keeps no gate open"
@@ -28,7 +29,7 @@ Gates = Annotated[
 def peer_command(
     network: NetworkSettings,
     gates: Gates = None,
-    k: Annotated[int, typer.Option("-k", metavar="K", help="Number of permits of each gate.")] = 1,
+    k: Annotated[int, typer.Option("-k", metavar="K", help=f"Number of permits of each gate, 1 to {MOST_K}.")] = 1,
     protocol: Annotated[
         str | None,
         typer.Option(
@@ -51,7 +52,7 @@ def peer_command(
     list of its peers. It must stay up: without it no peer can join or leave.
     The others join through the address of any peer.
 
-        fairgate keys init; fairgate keys add 10.0.0.5; fairgate keys add 10.0.0.6
+        fairgate keys init keys; fairgate keys add 10.0.0.5 --dir keys; fairgate keys add 10.0.0.6 --dir keys
 
         fairgate peer --create --listen 10.0.0.5:7400
 
@@ -61,6 +62,7 @@ def peer_command(
     ~/.config/fairgate/keys or in the directory given by --keys.
     """
     log_as_complaints()
+    check_k(k)
     signals = Signals()
     try:
         with signals.raised():

@@ -74,4 +74,4 @@ async def guarded(work: Work) -> None:
 
 def unforeseen(wrong: Exception) -> BadInput:
     log.exception(MISTAKE)
-    return BadInput(f"the roster could not be changed: {wrong!r:.200}")
+    return BadInput(f"the list of peers could not be changed: {wrong!r:.200}")

@@ -37,7 +37,7 @@ from fairgate.live.ticket import INSIDE, Ticket
 from fairgate.live.traffic import Traffic
 from fairgate.net.codec import Frame
 from fairgate.net.loop import new_loop
-from fairgate.net.roster import Change, Members, PeerRecord, Renew, Rise, Sit
+from fairgate.net.roster import Change, Members, PeerRecord, Renew, Rise, Sit, check_gate
 from fairgate.net.system import clock
 from fairgate.net.transport import Transport
 from fairgate.registry import find_protocol
@@ -374,6 +374,7 @@ class LiveEngine(BackgroundTasks):
     def gate(self, name: str, k: int, protocol: str) -> LiveGate:
         """Opens a gate in this process. Whether the other peers agree on k is found out by the first request."""
         self.check_process()
+        check_gate(name, k)
         protocol = find_protocol(protocol).about.name
         with self.user_lock:
             if self.closed:

@@ -25,7 +25,7 @@ from fairgate.errors import BadInput, FairgateError, GateClosed
 from fairgate.live.ticket import INSIDE, NO_DEADLINE, OVER, WAITING, Ticket
 from fairgate.live.uplink import Uplink
 from fairgate.net import roster
-from fairgate.net.roster import MOST_K, SeatRecord
+from fairgate.net.roster import MOST_REQUESTS, SeatRecord
 from fairgate.recovery.regenerate import Regenerate
 
 GHOST_REQUEST = 0  # real requests are numbered from 1
@@ -108,8 +108,8 @@ class LiveGate:
         return ticket
 
     def new_seat(self) -> int:
-        if self.seats == MOST_K:
-            raise BadInput(f"gate {self.name}: a peer can have at most {MOST_K} requests at a time")
+        if self.seats == MOST_REQUESTS:
+            raise BadInput(f"gate {self.name}: a peer can have at most {MOST_REQUESTS} requests at a time")
         ident = identity(self.uplink.me, self.seats)
         self.seats += 1
         self.nodes[ident] = self.new_node(ident)

@@ -44,7 +44,7 @@ LOOK = "look"
 ANY = ("0.0.0.0", "::")
 K_MISMATCH, BAD_INPUT = "k", "bad"
 LEAVE_SECONDS = 2.0
-NO_KEEPER = "the peer that kept the roster of this cluster has left, so peers can no longer join or leave"
+NO_KEEPER = "the peer that kept the list of peers of this cluster has left, so peers can no longer join or leave"
 
 log = logging.getLogger("fairgate.live")
 
@@ -59,7 +59,8 @@ class ClusterOptions:
             interface through which the first seed is reached.
         advertise: The address at which other peers can reach this one, if it is not `listen` (NAT, containers).
         cluster: The name of the cluster. Peers of clusters with other names are refused.
-        tls: The certificates to use, from `fairgate.net.keys.load`. Required off this host unless `insecure` is set.
+        tls: The certificates to use, from `fairgate.net.keys.load`. Required unless `insecure` is set or
+            all addresses are loopback addresses.
         insecure: Allow connections between hosts without TLS: anyone who can reach the port can enter.
         join_timeout: How many seconds to try to join.
     """
@@ -174,7 +175,9 @@ class ClusterMembership:
 
     async def leave(self) -> Members:
         if self.keeper == self.engine.me and len(self.members.peers) > 1:
-            log.warning("the peer that keeps the roster is leaving: peers can no longer join or leave this cluster")
+            log.warning(
+                "the peer that keeps the list of peers is leaving: peers can no longer join or leave this cluster"
+            )
         return await asyncio.wait_for(self.change(Go((self.engine.me,))), LEAVE_SECONDS)
 
     def spread(self, members: Members) -> None:
@@ -278,7 +281,7 @@ class ClusterMembership:
         engine = self.engine
         try:
             if self.keeper != engine.me:
-                raise BadInput("this peer does not keep the roster of the cluster")
+                raise BadInput("this peer does not keep the list of peers of the cluster")
             members = self.apply(msgspec.json.decode(data, type=Change))
         except KMismatch as wrong:
             answer: Frame = (REFUSED, number, K_MISMATCH, wrong.gate, wrong.asked, wrong.found, str(wrong))

@@ -52,8 +52,6 @@ def find_live(name: str) -> type[Mutex]:
 
 def make_of(name: str, k: int) -> MakeNode:
     protocol = find_live(name)
-    if k < 1:
-        raise BadInput(f"k must be at least 1, not {k}")
     if k > 1 and not protocol.about.many:
         raise BadInput(f"{protocol.about.name} is a mutex: k must be 1, not {k}")
     return partial(protocol)

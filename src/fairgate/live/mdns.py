@@ -1,4 +1,5 @@
-"""Finds a cluster on the local network by its name, without an address. Needs `pip install fairgate[mdns]`.
+"""Finds a cluster on the local network by its name, without an address. Needs the package
+zeroconf (the extra `mdns`).
 
     with sync.join(listen="10.0.0.5:7400", cluster="lab") as peer, advertise("lab", peer.engine.identity.socket):
         ...                                                   # on one host
@@ -22,7 +23,7 @@ from fairgate.net.address import TcpAddress, parse_address
 try:
     from zeroconf import Error, InterfaceChoice, ServiceBrowser, ServiceInfo, ServiceListener, Zeroconf
 except ModuleNotFoundError as missing:
-    raise BadInput("mDNS needs the package zeroconf: pip install 'fairgate[mdns]'") from missing
+    raise BadInput("mDNS needs the package zeroconf: pip install zeroconf") from missing
 
 KIND = "_fairgate._tcp.local."
 CLUSTER, ADDRESS = b"cluster", b"address"

@@ -1,4 +1,4 @@
-"""Prometheus metrics of a peer's gates. Needs `pip install fairgate[metrics]`.
+"""Prometheus metrics of a peer's gates. Needs the package prometheus-client (the extra `metrics`).
 
     from fairgate.live.metrics import serve
 
@@ -22,7 +22,7 @@ try:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
     from prometheus_client.registry import Collector
 except ModuleNotFoundError as missing:
-    raise BadInput("metrics need the package prometheus-client: pip install 'fairgate[metrics]'") from missing
+    raise BadInput("metrics need the package prometheus-client: pip install prometheus-client") from missing
 
 LOOPBACK = "127.0.0.1"
 SECOND = 1_000_000_000

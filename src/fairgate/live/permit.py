@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from fairgate.core.ids import NIL
-from fairgate.errors import BadInput, PermitLost
+from fairgate.errors import PermitLost
+from fairgate.live.arguments import lease_time
 from fairgate.live.engine import LiveEngine
 from fairgate.live.gate import LiveGate
 from fairgate.live.live_protocols import default_protocol
@@ -114,10 +115,10 @@ class BasePermit:
 
         Raises:
             PermitLost: The permit is no longer valid.
-            BadInput: `lease` is not positive.
+            BadInput: `lease` is not a positive number.
             ForkedPeer: The peer belongs to the parent process.
         """
-        until = clock() + nanoseconds(lease, "lease")
+        until = clock() + lease_time(lease)
         self.engine.check_process()
         with self.engine.user_lock:
             self.check()
@@ -199,12 +200,3 @@ class BaseSemaphore:
 
     def __repr__(self) -> str:
         return f"<gate {self.name}, k={self.k}, {self.gate.protocol}>"
-
-
-def nanoseconds(seconds: float | None, what: str) -> int:
-    """Converts seconds to nanoseconds; 0 for None. BadInput if it is not positive; `what` names it in the message."""
-    if seconds is None:
-        return 0
-    if not seconds > 0:
-        raise BadInput(f"{what} must be more than 0 seconds, not {seconds:g}")
-    return int(seconds * SECOND)

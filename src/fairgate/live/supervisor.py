@@ -49,6 +49,7 @@ class Supervisor:
     rule: LossPolicy
     is_lost: Callable[[], bool]
     before_stop: Callable[[], None]  # called before we stop, so that the gate can go on without us
+    lease_ends: Callable[[signal.Signals], None]  # called when a signal was sent because the lease is about to end
     plan: Plan = field(default_factory=list)
     lost: bool = False
     ghost: bool = False  # after the first stop: no longer a peer, but still inside
@@ -87,6 +88,8 @@ class Supervisor:
             _, signum = self.plan.pop(0)
             self.command.send(signum)
             self.command.send(signal.SIGCONT)  # a stopped process would not act on the signal
+            if not self.lost:
+                self.lease_ends(signum)
 
     def is_stopped(self, signum: int) -> None:
         """The command was stopped by Ctrl-Z, or by using the terminal from the background."""

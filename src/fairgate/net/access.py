@@ -68,7 +68,8 @@ def access(folder: Path) -> Access:
         return Access(folder, me, None)
     if mode & 0o007:
         raise BadInput(
-            f"{folder} is accessible to everyone (mode {mode:04o}): set mode 0700, or 0770 to share it with a group"
+            f"{folder} is accessible to everyone (mode {mode:04o}): use a directory of your own with mode 0700, such as"
+            " ~/.local/state/fairgate, or one with mode 0770 to share with a group"
         )
     if found.st_uid not in (me, ROOT):
         raise BadInput(f"{folder} belongs to user {found.st_uid}, neither to you ({me}) nor to root")

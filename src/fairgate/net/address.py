@@ -97,12 +97,17 @@ def listen_tcp(address: TcpAddress) -> socket.socket:
 
 
 def check_secure(address: Address, tls: bool, insecure: bool) -> None:
-    """BadInput if the address is not on this host and neither TLS nor `insecure` is set."""
-    if isinstance(address, TcpAddress) and not (tls or insecure or address.loopback):
+    """BadInput if others can reach the address and neither TLS nor `insecure` is set."""
+    if not (tls or insecure) and is_exposed(address):
         raise BadInput(
-            f"{address} is not on this host: create keys for TLS with `fairgate keys init`, or set insecure"
+            f"{address} is not a loopback address: create keys for TLS with `fairgate keys init`, or set insecure"
             " to let in anyone who can reach it"
         )
+
+
+def is_exposed(address: Address) -> bool:
+    """Whether other hosts may be able to reach the address."""
+    return isinstance(address, TcpAddress) and not address.loopback
 
 
 def bound_to(listener: socket.socket) -> Address:

@@ -17,6 +17,7 @@ from fairgate.net.tls import CLOSED, Tls, explain
 FIRST, SLOWEST = 0.02, 3.0  # seconds between attempts
 CONNECT_SECONDS = 5.0
 UNSAID = ", perhaps because it does not accept our certificate"  # TLS 1.3 in asyncio does not report that
+NO_KEYS = ", perhaps because it requires TLS: give this peer its keys"
 
 log = logging.getLogger("fairgate.net")
 
@@ -74,7 +75,7 @@ class Dial:
                 if await made.settled:
                     return True
                 if not self.yielded:
-                    self.failed(made.why + (UNSAID if made.why == CLOSED and self.owner.tls is not None else ""))
+                    self.failed(made.why + (self.guess() if made.why == CLOSED else ""))
         finally:
             if self.connection is not made:  # otherwise connecting is done
                 self.connecting.cancel()
@@ -92,6 +93,12 @@ class Dial:
             )
         else:
             await loop.create_unix_connection(lambda: made, self.address.path)
+
+    def guess(self) -> str:
+        """Why the other side may have closed the connection without a word."""
+        if not isinstance(self.address, TcpAddress):
+            return ""
+        return NO_KEYS if self.owner.tls is None else UNSAID
 
     def failed(self, why: str) -> None:
         level = logging.DEBUG if self.quiet or why == self.why else logging.WARNING

@@ -198,6 +198,10 @@ def check_private(path: Path) -> None:
 
 
 def only_host(folder: Path) -> str:
+    if not folder.is_dir():
+        raise BadInput(
+            f"the directory {folder} does not exist: create keys with `fairgate keys init` and copy them there"
+        )
     hosts = sorted(path.stem for path in folder.glob("*.key") if path.stem != AUTHORITY)
     if len(hosts) != 1:
         which = f": specify which is this host's, such as {certificate_path(folder, hosts[0])}" if hosts else ""

@@ -23,7 +23,8 @@ SCHEMA = 1
 EPOCH_ZERO = 1_704_067_200  # 2024-01-01, in seconds since 1970
 EPOCHS = 1 << 31
 LONGEST_NAME = 200
-MOST_K = SEATS // 2  # the other half of a peer's seats is for requests
+MOST_K = 1000  # the memory of a gate grows with the square of k
+MOST_REQUESTS = SEATS // 2  # of one peer at a time; virtual seats are numbered from the other end
 
 
 class PidNamespace(msgspec.Struct, frozen=True):
@@ -133,7 +134,7 @@ def changed(members: Members, change: Change, at: At) -> Members:
 
 
 def sat_down(members: Members, change: Sit, at: At) -> Members:
-    check_gate(change)
+    check_gate(change.gate, change.k)
     if members.peer(change.host) is None:
         raise BadInput(f"peer {change.host} is no longer a member: it left, or the other peers took it for dead")
     gate = members.gate(change.gate) or GateRecord(change.gate, change.k, change.protocol, 0)
@@ -185,13 +186,16 @@ def with_gate(members: Members, gate: GateRecord, at: At) -> Members:
     return replace(members, epoch=number, gates=(*others, gate))
 
 
-def check_gate(change: Sit) -> None:
-    if not (0 < len(change.gate) <= LONGEST_NAME and change.gate.isprintable()):
-        raise BadInput(f"{change.gate!r:.60} is not a valid gate name: use 1 to {LONGEST_NAME} printable characters")
-    if change.k < 1:
-        raise BadInput(f"gate {change.gate}: k must be at least 1, not {change.k}")
-    if change.k > MOST_K:
-        raise BadInput(f"gate {change.gate}: k must be at most {MOST_K}, not {change.k}")
+def check_gate(name: object, k: object) -> None:
+    """BadInput if no gate can have this name or this k, whatever their types: users call this through both APIs."""
+    if not (isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable()):
+        raise BadInput(f"{name!r:.60} is not a valid gate name: use 1 to {LONGEST_NAME} printable characters")
+    check_k(k)
+
+
+def check_k(k: object) -> None:
+    if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= MOST_K:
+        raise BadInput(f"k must be a whole number from 1 to {MOST_K}, not {k!r:.60}")
 
 
 def next_epoch(members: Members, at: At) -> int:

@@ -4,6 +4,9 @@ Both sides present a certificate signed by the cluster's own authority. No other
 that the system trusts. The dialling side also checks that the certificate is for the host that it dialled.
 """
 
+import os
+import re
+import socket
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +61,10 @@ def explain(error: BaseException) -> str:
         return CLOSED
     if isinstance(error, ConnectionAbortedError | TimeoutError):  # a TLS handshake that took too long
         return "it did not answer in time"
-    if isinstance(error, OSError) and error.strerror:
+    if isinstance(error, socket.gaierror) and error.strerror:
         return error.strerror.lower()
+    if isinstance(error, OSError):  # asyncio's own texts name the call, or list the errors of all addresses of a name
+        numbers = [error.errno] if error.errno else map(int, re.findall(r"\[Errno (\d+)\]", str(error)))
+        words = dict.fromkeys(os.strerror(number).lower() for number in numbers)
+        return " or ".join(words) or str(error)
     return str(error) or type(error).__name__

@@ -66,7 +66,7 @@ OPTIONS = {
         "DIR",
         "Directory with the TLS files of this host: ca.crt and one host's .crt and .key. If it holds several hosts'"
         " files, name the .crt file itself. Default: ~/.config/fairgate/keys, if it exists and one of the given"
-        " addresses is not on this host.",
+        " addresses is not a loopback address.",
     ),
     "insecure": NetworkOption(
         bool, "", "Do not use TLS: anyone who can reach a peer can enter its gates and read its messages."

@@ -96,7 +96,20 @@ class NetworkSettings(msgspec.Struct, frozen=True):
         network = {name: getattr(self, name) for name in ("listen", "advertise", "cluster", "join_timeout")}
         network = {name: value for name, value in network.items() if value is not None}
         seeds = self.join or (() if self.create else self.found())
-        return seeds, network | {"insecure": self.insecure, "tls": self.tls(seeds)}
+        tls = self.tls(seeds)
+        self.check_secure(seeds, tls)
+        return seeds, network | {"insecure": self.insecure, "tls": tls}
+
+    def check_secure(self, seeds: tuple[str, ...], tls: "Tls | None") -> None:
+        """The check of net/address.py for the addresses that this peer uses, in terms of options."""
+        from fairgate.net.address import is_exposed, parse_address  # noqa: PLC0415
+
+        for text in (*seeds, self.listen):
+            if text is not None and not (tls or self.insecure) and is_exposed(parse_address(text)):
+                raise BadInput(
+                    f"{text} is not a loopback address: create keys for TLS with `fairgate keys init` (see --keys), or"
+                    " use --insecure to let in anyone who can reach it"
+                )
 
     def found(self) -> tuple[str, ...]:
         """Addresses found by mDNS."""

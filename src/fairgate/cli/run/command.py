@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from fairgate import sync
 from fairgate.cli.exits import BAD_INPUT, WRONG, complain, log_as_complaints
@@ -115,7 +116,7 @@ class Inside:
         rule = LossPolicy(self.options.on_lost, int((self.options.grace or 0) * SECOND))
         plan = rule.at_lease(self.permit.ticket.deadline) if self.options.lease else []
         code = Supervisor(
-            self.command, self.signals, self.terminal, rule, self.is_lost, self.before_stop, plan
+            self.command, self.signals, self.terminal, rule, self.is_lost, self.before_stop, self.tell_of_end, plan
         ).supervise()
         self.leave()
         return code
@@ -123,6 +124,12 @@ class Inside:
     def tell_of_loss(self) -> None:
         self.permit.lost.wait()
         self.signals.news()
+
+    def tell_of_end(self, signum: signal.Signals) -> None:
+        """The supervisor has sent this signal because the lease is about to end."""
+        left = max(self.permit.left() or 0.0, 0.0)
+        whom = "the command" if self.command.status is None else "the processes that the command left"
+        complain(f"the lease ends in {round(left, 1):g} s: sent {signum.name} to {whom}")
 
     def is_lost(self) -> bool:
         """Has the permit been lost? A ghost is not notified, but `fairgate break` removes its occupancy file."""
@@ -170,6 +177,8 @@ def why_not_run(word: str) -> int:
     """The exit code if `word` cannot be run, else 0. Checked before the wait for the gate, which may be long."""
     if shutil.which(word) is not None:
         return 0
+    if os.sep in word and Path(word).is_dir():
+        return cannot_run(word, IsADirectoryError(21, "it is a directory"))
     if shutil.which(word, os.F_OK) is None:
         return cannot_run(word, FileNotFoundError(2, "command not found"))
     return cannot_run(word, PermissionError(13, "it is not executable"))

@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import shlex
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -9,8 +10,10 @@ from fairgate.cli.exits import WRONG
 from fairgate.cli.network.options import BETWEEN_HOSTS, JOIN_OPTIONS, OBSERVE_OPTIONS, add_options
 from fairgate.cli.network.settings import NetworkSettings
 from fairgate.errors import BadInput
+from fairgate.live.arguments import LONGEST
 from fairgate.live.live_protocols import MANY, ONE
 from fairgate.live.supervisor import IGNORE, KILL, TERM
+from fairgate.net.roster import MOST_K, check_k
 
 GRACE = 5.0  # seconds
 WHAT = """\
@@ -27,7 +30,7 @@ examples:
     fairgate run gpu -k 3 -- sh -c 'CUDA_VISIBLE_DEVICES=$FAIRGATE_SLOT python train.py'
   Skip the report if it is already being built:
     fairgate run report -n -E 0 -- make report
-  Wait at most 10 minutes for the gate, then run for at most an hour:
+  Wait at most 10 minutes for the gate, then run for at most an hour (SIGTERM 5 s before it is over):
     fairgate run import -w 600 --lease 3600 -- ./import.sh
 """
 MORE = f"""\
@@ -102,7 +105,7 @@ def parser() -> Parser:
     )
     parser.add_argument("gate", metavar="GATE", help="name of the gate")
     parser.add_argument("-k", type=int, default=1, metavar="K",
-                        help="number of commands that may be inside at a time (default: 1)")  # fmt: skip
+                        help=f"number of commands that may be inside at once, 1 to {MOST_K} (default: 1)")  # fmt: skip
     patience = parser.add_mutually_exclusive_group()
     patience.add_argument("-n", "--nonblock", dest="now", action="store_true",
                           help="do not wait: fail at once if no slot is free (see -E)")  # fmt: skip
@@ -115,10 +118,10 @@ def parser() -> Parser:
                         help="free the slot when COMMAND ends, even if processes that it started are still"
                              " running")  # fmt: skip
     parser.add_argument("--lease", type=seconds, metavar="SECONDS",
-                        help="longest time that COMMAND may be inside; it is terminated before the lease ends (see"
-                             " --on-lost) (default: no limit)")  # fmt: skip
+                        help="longest time that COMMAND may be inside. It gets SIGTERM before the lease ends: see"
+                             " --grace and --on-lost (default: no limit)")  # fmt: skip
     parser.add_argument("--grace", type=seconds, metavar="SECONDS",
-                        help="time from SIGTERM to SIGKILL when COMMAND is terminated"
+                        help="time from SIGTERM to SIGKILL when COMMAND is terminated; it is part of the lease"
                              f" (default: {GRACE:g}, or half the lease if that is less)")  # fmt: skip
     parser.add_argument("--on-lost", choices=(TERM, KILL, IGNORE), default=TERM,
                         help="what happens to COMMAND's process group when its lease is about to end, or its permit is"
@@ -135,8 +138,12 @@ def parser() -> Parser:
 def read_options(arguments: Sequence[str]) -> Options:
     """Parse and check the command line. Raises BadInput if an option or a combination of options is invalid."""
     split = arguments.index("--") if "--" in arguments else len(arguments)
-    options = parser().parse_args(arguments[:split], Options())
+    options, unknown = parser().parse_known_args(arguments[:split], Options())
+    if unknown:
+        hint = "" if "--" in arguments else ": write the command after --, as in fairgate run GATE -- COMMAND"
+        raise BadInput(f"unrecognized arguments: {shlex.join(unknown)}{hint} (see fairgate run --help)")
     options.command = list(arguments[split + 1 :])
+    check_k(options.k)
     options.net = NetworkSettings.of({name: getattr(options, name) for name in (*JOIN_OPTIONS, *OBSERVE_OPTIONS)})
     options.net.check()
     if not options.command:
@@ -158,8 +165,8 @@ def seconds(word: str) -> float:
         value = float(word)
     except ValueError:
         value = math.nan
-    if not (value >= 0 and math.isfinite(value)):
-        raise argparse.ArgumentTypeError(f"must be a number of seconds, 0 or more, not {word!r}")
+    if not 0 <= value <= LONGEST:
+        raise argparse.ArgumentTypeError(f"must be a number of seconds, 0 to {LONGEST:g}, not {word!r}")
     return value
 
 
