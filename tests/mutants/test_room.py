@@ -76,9 +76,6 @@ MUTANTS = {
         line("    append(m, seat)"),
         DEATH,
     ),
-    "a rebuilt table wakes nobody": Mutant(
-        table, "        change.woken.append(seat)\n    rebuild_slots(m)", "    rebuild_slots(m)", DEATH
-    ),
     # Letting in.
     "one too many is let in": Mutant(table, "m[USED] + m[seat + PERMITS] > m[K]:", "m[USED] >= m[K] + 1:", Case(3, 1)),
     "small requests pass large ones": Mutant(
@@ -123,23 +120,23 @@ MUTANTS = {
     "those let in are woken in the order of the queue": Mutant(
         table, "for seat in reversed(each) if", "for seat in each if", Case(3, 2, deaths=1, permits=(2, 1, 1))
     ),
-    "those that look again are woken last": Mutant(
-        table,
-        "return looking + [seat for seat in reversed(each) if m[seat + STATE] in (INSIDE, LOST)]",
-        "return [seat for seat in reversed(each) if m[seat + STATE] in (INSIDE, LOST)] + looking",
-        Case(4, 2, deaths=1, permits=(2, 1, 1, 1)),
-    ),
     "a waiter let in by a death wakes nobody": Mutant(
         rules,
-        "        change.woken += table.perhaps_not_woken(m, seat)\n",
-        "        pass\n",
+        "    if m[seat + STATE] != WAITING:\n        change.woken += table.perhaps_not_woken(m, seat)\n",
+        "",
         Case(3, 2, deaths=1, permits=(2, 1, 1)),
+    ),
+    "one that gives up after it was let in wakes nobody": Mutant(
+        rules,
+        "                change.woken += table.perhaps_not_woken(m, seat)\n            table.leave",
+        "                pass\n            table.leave",
+        Case(3, 2, cancels=1, deaths=1, permits=(1, 2, 1)),
     ),
     # The dead and the stopped.
     "the dead are not buried": Mutant(
         rules,
-        "                table.leave(m, change, one)\n                found = True",
-        "                pass",
+        "        for one in gone:\n            table.leave(m, change, one)\n",
+        "",
         DEATH,
     ),
     "a stopped first waiter is not passed over": Mutant(

@@ -4,7 +4,8 @@ The processes run fairgate.room.rules, as live ones do. A state is the table and
 whom it watches, whether its bell was rung, whom it has yet to ring, and whether it is stopped.
 
 A state is *calm* if no process has anything to do on its own. Then no process may be inside without knowing it, and no
-process may wait for a dead one. Without stops that holds without any tick; with stops, after one tick of all.
+process may wait for a dead one. That holds without any tick, except with stops and changes of k: there, after one
+tick of all.
 
 `python -m tests.room.model --help` explores a case from the command line.
 """
@@ -237,7 +238,7 @@ class Model:
                 if process.phase == IN and words[process.seat + STATE] not in (INSIDE, LOST):
                     raise Broken("a holder was thrown out")
         used = sum(words[seat + PERMITS] for seat in self.seats if words[seat + STATE] == INSIDE)
-        if granted and used > words[K]:
+        if granted and used > max(words[K], old[K]):
             raise Broken("more than k are inside")
         return top
 
@@ -272,7 +273,7 @@ class Model:
         """Raises Broken if nobody has anything to do and somebody is forgotten. Returns whether it was calm."""
         if any(own for own, _ in self.steps(state)):
             return False
-        if self.case.stops:
+        if self.case.stops or self.case.resizes:  # nobody watches a process that only changes k
             state = self.ticked(state)
         running = [process for process in state.processes if process.phase == WAITS and not process.stopped]
         if not running:
@@ -342,6 +343,15 @@ class Model:
         rules.leave(words, change, process.seat, process.ticket)
         return process._replace(phase=OUT, seat=0, ticket=0, watch=(), heard=min(process.heard, LOOK))
 
+    def give_up(self, i: int) -> Step:
+        """Ctrl-C, or a timeout."""
+
+        def step(words: Words, process: Process, change: Change, senses: SeenProcesses) -> Process:
+            rules.abandon(words, change, self.owner(i, process))
+            return process._replace(phase=OUT, seat=0, ticket=0, watch=(), heard=min(process.heard, LOOK))
+
+        return step
+
     @staticmethod
     def resize(k: int) -> Step:
         def step(words: Words, process: Process, change: Change, senses: SeenProcesses) -> Process:
@@ -409,7 +419,7 @@ class Model:
 
     def cancels(self, state: State, i: int, process: Process) -> Iterator[tuple[bool, list[State]]]:
         less = state.cancels - 1
-        yield False, [each._replace(cancels=less) for each in self.locked(state, i, self.end)]
+        yield False, [each._replace(cancels=less) for each in self.locked(state, i, self.give_up(i))]
         m = state.table
         if not m[DIRTY] and links.first_waiter(list(m)) == process.seat:
             for seat in self.seats:

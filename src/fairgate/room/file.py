@@ -13,6 +13,7 @@ import time
 from contextlib import suppress
 from typing import cast
 
+from fairgate.core.setup import FENCE_COUNT_BITS
 from fairgate.errors import BadInput, KMismatch
 from fairgate.room import links, system, table
 from fairgate.room.layout import (
@@ -37,6 +38,7 @@ PATIENCE = 30_000_000  # ns for the lock, before its owner is looked up
 FIRST_SEATS = 64
 LARGEST = 8 * links.size(MOST_SLOTS, MOST_SEATS)
 SUFFIX = ".gate"
+EPOCH = 1_704_067_200  # 2024 began
 
 
 class RoomFile:
@@ -50,6 +52,7 @@ class RoomFile:
         self.pid = os.getpid()
         self.fd = -1
         self.seats = 0
+        self.capacity = 0
         self.mapped = False
         while True:
             self.fd = open_file(path)
@@ -80,12 +83,9 @@ class RoomFile:
         boot = system.boot_id()
         if self.m[MAGIC] == 0:  # new, or its creator died
             table.create(self.m, MOST_SLOTS, FIRST_SEATS, k or 1, first_fence(), boot)
-        wrong = table.why_unusable(self.m)
-        if wrong:
-            raise BadInput(f"cannot use {self.path}: {wrong}; remove it if nobody uses the gate")
+        self.check()
         if self.m[BOOT] != boot:
-            table.create(self.m, self.m[CAPACITY], self.m[SEATS], k or self.m[K], first_fence(), boot)
-        self.seats = self.m[SEATS]
+            table.create(self.m, self.capacity, self.seats, k or self.m[K], first_fence(), boot)
         if k and k != self.m[K]:
             if self.m[DIRTY] or self.m[USED] or self.m[HEAD]:
                 raise KMismatch(os.path.basename(self.path).removesuffix(SUFFIX), k, self.m[K])
@@ -117,11 +117,19 @@ class RoomFile:
     def lock(self, change: Change) -> None:
         """Take the lock, and repair the table if a process died while it changed it."""
         self.take_lock()
-        if self.m[SEATS] != self.seats:
+        if self.m[SEATS] != self.seats or self.m[CAPACITY] != self.capacity:
             self.map()
-            self.seats = self.m[SEATS]
+            self.check()
         if self.m[DIRTY]:
             self.rebuild(change)
+
+    def check(self) -> None:
+        """Raises BadInput if the header cannot be used."""
+        wrong = table.why_unusable(self.m)
+        if wrong:
+            raise BadInput(f"cannot use {self.path}: {wrong}; remove it if nobody uses the gate")
+        self.seats = self.m[SEATS]
+        self.capacity = self.m[CAPACITY]
 
     def rebuild(self, change: Change) -> None:
         table.rebuild(self.m, change)
@@ -161,4 +169,4 @@ def open_file(path: str) -> int:
 
 def first_fence() -> int:
     """Seconds in the upper half: the fences of a gate that is created again are above its earlier ones."""
-    return int(time.time()) << 32
+    return max(int(time.time()) - EPOCH, 1) << FENCE_COUNT_BITS

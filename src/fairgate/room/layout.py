@@ -55,6 +55,7 @@ IS_A_ROOM: Final = 0x6D6F6F7265746167
 THIS_VERSION: Final = 1
 MOST_SLOTS: Final = 1024
 MOST_SEATS: Final = 1 << 20
+LIMIT: Final = 1 << 62  # tickets stay below
 
 NUDGE: Final = 5_000_000  # ns: a new head is told of its duties at most this often
 DEEP: Final = 8  # waiters: those behind look on their own less often

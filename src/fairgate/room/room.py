@@ -43,6 +43,7 @@ from fairgate.room.table import Change
 
 MOST_OPEN = 64  # bells of others that are kept open for ringing
 GHOST_TICK = 20_000_000  # ns: how often to look for processes that a dead holder has left inside
+DAMAGE = (CorruptTable, IndexError, OverflowError, ValueError)  # an index or a number that no change has stored
 T = TypeVar("T")
 open_rooms: set["Room"] = set()
 
@@ -126,11 +127,7 @@ class Room:
         with self.mutex:
             try:
                 self.file.lock(change)
-                try:
-                    result = step(change)
-                except (CorruptTable, IndexError):  # damaged from outside: derive it anew, and try again
-                    self.file.rebuild(change)
-                    result = step(change)
+                result = self.with_repair(change, step)
                 told = self.to_ring(change)
             finally:
                 self.file.unlock()  # an interrupt may come at any moment: unlocking twice is harmless
@@ -139,6 +136,20 @@ class Room:
             if self.dead:
                 self.remove_bells()
         return result
+
+    def with_repair(self, change: Change, step: Callable[[Change], T]) -> T:
+        """Do the step. If the table was damaged from outside, rebuild it and try once more."""
+        for attempt in range(2):
+            try:
+                return step(change)
+            except BadInput:
+                raise
+            except DAMAGE as wrong:
+                if attempt:
+                    raise BadInput(f"{self.file.path} is damaged ({wrong!r}): remove it") from wrong
+                change.woken.clear()
+                self.file.rebuild(change)
+        raise AssertionError
 
     def store(self, at: int, value: int) -> None:
         self.file.m[at] = value

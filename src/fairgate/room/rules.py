@@ -14,11 +14,12 @@ from fairgate.room.layout import (
     HEAD,
     INSIDE,
     OWNER,
+    SEATS,
     STATE,
     TICKET,
     WAITING,
 )
-from fairgate.room.links import Table
+from fairgate.room.links import CorruptTable, Table
 from fairgate.room.table import Change
 
 TICK = (
@@ -72,7 +73,7 @@ def look(m: Table, change: Change, senses: Senses, seat: int, suspects: Collecti
         bury_watched(m, change, senses, seat, suspects)
         if links.first_waiter(m) == seat:
             expire(m, change)
-        if tick:
+        if tick and m[seat + STATE] == WAITING:
             look_at_the_head(m, change, senses, seat)
     if m[seat + STATE] != WAITING:
         change.woken += table.perhaps_not_woken(m, seat)
@@ -80,10 +81,11 @@ def look(m: Table, change: Change, senses: Senses, seat: int, suspects: Collecti
 
 def look_at_the_head(m: Table, change: Change, senses: Senses, seat: int) -> None:
     """Make sure that the first waiter is able to do its duties; if it is this one, check the holders."""
-    while m[seat + STATE] == WAITING:
+    for _ in range(m[SEATS] + 1):
         head = links.first_waiter(m)
         if head == seat:
             bury_watched(m, change, senses, seat, {m[one + OWNER] for one in links.holders(m)})
+        if head == seat or m[seat + STATE] != WAITING:
             return
         if senses.is_stopped(head):
             table.skip(m, change, head)
@@ -91,6 +93,7 @@ def look_at_the_head(m: Table, change: Change, senses: Senses, seat: int) -> Non
             table.leave(m, change, head)
         else:
             return
+    raise CorruptTable
 
 
 def duties(m: Table, seat: int, now: int) -> Duties:
@@ -112,9 +115,14 @@ def leave(m: Table, change: Change, seat: int, ticket: int) -> None:
 
 
 def abandon(m: Table, change: Change, owner: int) -> None:
-    """End all requests of one bell."""
+    """End all requests of one bell: those who wait give up.
+
+    One that was let in without hearing of it wakes the others that the same process may not have woken.
+    """
     for seat in links.all_seats(m):
         if m[seat + OWNER] == owner and m[seat + STATE] != FREE:
+            if m[seat + STATE] == INSIDE:
+                change.woken += table.perhaps_not_woken(m, seat)
             table.leave(m, change, seat)
 
 
@@ -139,13 +147,17 @@ def expire(m: Table, change: Change) -> None:
 
 def bury_watched(m: Table, change: Change, senses: Senses, seat: int, suspects: Collection[int]) -> None:
     """End the requests of dead processes that this waiter watches, until it watches none."""
-    found = bool(suspects)
-    while found and m[seat + STATE] == WAITING:
-        found = False
-        for one in links.watched(m, seat):
-            if m[one + OWNER] in suspects and senses.is_gone(one):
-                table.leave(m, change, one)
-                found = True
+    if not suspects:
+        return
+    for _ in range(m[SEATS] + 1):
+        gone = [one for one in links.watched(m, seat) if m[one + OWNER] in suspects and senses.is_gone(one)]
+        if not gone:
+            return
+        for one in gone:
+            table.leave(m, change, one)
+        if m[seat + STATE] != WAITING:
+            return
+    raise CorruptTable
 
 
 def bury_all(m: Table, change: Change, senses: Senses) -> None:

@@ -73,7 +73,7 @@ def ring(fd: int, ticket: int) -> bool:
     mortal = signal.getsignal(signal.SIGPIPE) == signal.SIG_DFL
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE}) if mortal else set()
     try:
-        os.write(fd, ticket.to_bytes(8, "little"))
+        os.write(fd, ticket.to_bytes(8, "little", signed=True))
     except BlockingIOError:
         pass
     except BrokenPipeError:

@@ -30,6 +30,7 @@ from fairgate.room.layout import (
     IS_A_ROOM,
     LAST_FENCE,
     LEASE,
+    LIMIT,
     LOST,
     MAGIC,
     MOST_SEATS,
@@ -135,24 +136,32 @@ def grow(m: Table, seats: int) -> None:
 
 
 def rebuild(m: Table, change: Change) -> None:
-    """Derive everything from the records, finish what was interrupted, and wake every process that has a seat."""
+    """Derive everything from the records, finish what was interrupted, and wake the holders.
+
+    A holder may not know yet that it was let in, or that its permit was revoked.
+    """
     m[DIRTY] = 1
     m[HEAD] = m[TAIL] = m[SPARE] = m[USED] = 0
+    m[K] = min(max(m[K], 1), m[CAPACITY])
+    m[NEXT_TICKET] = max(m[NEXT_TICKET], 1) if m[NEXT_TICKET] < LIMIT else 1
     slots = rebuild_slots(m)
     queue = []
     for seat in reversed(all_seats(m)):
         state = m[seat + STATE]
-        if state == INSIDE and slots.get(seat, 0) != m[seat + PERMITS]:  # damaged: no interrupted change leads here
+        if not 0 < m[seat + TICKET] < LIMIT or m[seat + FENCE] < 0:  # damaged, like the next one
+            state = m[seat + STATE] = FREE
+        if state == INSIDE and slots.get(seat, 0) != m[seat + PERMITS]:
             state = m[seat + STATE] = LOST
         if state == WAITING:
             queue.append((m[seat + TICKET], seat))
-        elif state not in (INSIDE, LOST):
+        elif state in (INSIDE, LOST):
+            m[LAST_FENCE] = max(m[LAST_FENCE], m[seat + FENCE])
+            change.woken.append(seat)
+        else:
             m[seat + STATE] = FREE
             put_spare(m, seat)
             continue
         m[NEXT_TICKET] = max(m[NEXT_TICKET], m[seat + TICKET] + 1)
-        m[LAST_FENCE] = max(m[LAST_FENCE], m[seat + FENCE])
-        change.woken.append(seat)
     rebuild_slots(m)
     for _, seat in sorted(queue):
         m[seat + PERMITS] = min(max(m[seat + PERMITS], 1), m[K])

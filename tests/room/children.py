@@ -1,0 +1,77 @@
+"""Child processes that use a room, driven line by line from a test."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+from collections.abc import Callable
+from types import TracebackType
+
+SECONDS = 20.0  # until a child counts as stuck
+
+
+class Child:
+    """A forked process that runs `work(child)`. `say` and `hear` talk to its parent, line by line."""
+
+    def __init__(self, work: Callable[[Child], None]) -> None:
+        to_child, from_parent = os.pipe()
+        to_parent, from_child = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(from_parent)
+            os.close(to_parent)
+            self.reader, self.writer = to_child, from_child
+            try:
+                work(self)
+            except BaseException as wrong:
+                print(f"child {os.getpid()}: {wrong!r}", file=sys.stderr)
+            finally:
+                os._exit(0)
+        os.close(to_child)
+        os.close(from_child)
+        self.reader, self.writer = to_parent, from_parent
+        self.ended = False
+
+    def say(self, word: object) -> None:
+        os.write(self.writer, f"{word}\n".encode())
+
+    def hear(self, seconds: float = SECONDS) -> str:
+        """The next line, or "" if the other side has ended."""
+        line = b""
+        while not line.endswith(b"\n"):
+            ready, _, _ = select.select([self.reader], [], [], seconds)
+            if not ready:
+                raise TimeoutError(f"nothing within {seconds:g} s")
+            byte = os.read(self.reader, 1)
+            if not byte:
+                return ""
+            line += byte
+        return line.decode().strip()
+
+    def is_silent(self) -> bool:
+        """Has it said nothing so far? A short look: a grant would take about a millisecond."""
+        return not select.select([self.reader], [], [], 0.15)[0]
+
+    def send(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    def stop(self) -> None:
+        """Stop it, and wait until it is stopped."""
+        self.send(signal.SIGSTOP)
+        os.waitpid(self.pid, os.WUNTRACED)
+
+    def end(self, number: signal.Signals = signal.SIGKILL) -> None:
+        if not self.ended:
+            self.send(number)
+            os.waitpid(self.pid, 0)
+            self.ended = True
+            os.close(self.reader)
+            os.close(self.writer)
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, wrong: BaseException | None, _: TracebackType | None) -> None:
+        self.end()
