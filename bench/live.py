@@ -29,7 +29,7 @@ from bench.net import bare_round_trip
 from bench.rivals import INSTALL, missing, server
 
 PROCESSES, SECONDS = 8, 5.0
-OURS = ("fairgate",)
+OURS = ("fairgate", "room")  # room: the waiting room of one host, which live gates do not use yet
 LOCKS = (*OURS, *INSTALL)
 START_SECONDS = 0.5
 HAND_OVERS = 5
@@ -218,13 +218,15 @@ def main() -> None:
 
 def show_hand_over(console: Console) -> None:
     """Compare with a bare ping. Rounds alternate, because the machine's speed varies."""
-    ours, pings = [], []
+    ours, rooms, pings = [], [], []
     for _ in range(HAND_OVERS):
         ours.append(run("fairgate", 1, 0.001, processes=2, seconds=2.0).hand_over)
+        rooms.append(run("room", 1, 0.001, processes=2, seconds=2.0).hand_over)
         with TemporaryDirectory(prefix="fgbench") as folder:
             pings.append(bare_round_trip(Path(folder)))
     table = Table("5. hand-over between two processes", "median of the rounds", title_justify="left")
     table.add_row("from one process leaving to the other entering", f"{median(ours) * 1e6:.0f} us")
+    table.add_row("the same in a waiting room", f"{median(rooms) * 1e6:.0f} us")
     table.add_row("a bare round trip, on the same event loop and kind of socket", f"{median(pings) * 1e6:.0f} us")
     ratio = median([own / ping for own, ping in zip(ours, pings, strict=True)])
     table.add_row("ratio", f"{ratio:.2f}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -57,6 +58,26 @@ class Fairgate(Gate):
 
     def close(self) -> None:
         self.peer.close()
+
+
+class WaitingRoom(Gate):
+    def __init__(self, k: int) -> None:
+        from fairgate.room.room import Room  # noqa: PLC0415
+
+        folder = os.environ["FAIRGATE_DIR"]
+        os.makedirs(folder, exist_ok=True)
+        self.room = Room(folder, "bench", k)
+
+    def acquire(self) -> None:
+        permit = self.room.acquire()
+        assert permit is not None
+        self.permit = permit
+
+    def release(self) -> None:
+        self.permit.release()
+
+    def close(self) -> None:
+        self.room.close()
 
 
 class RedisPy(Gate):
@@ -125,6 +146,8 @@ class Etcd(Gate):
 
 
 def open_gate(kind: str, k: int, port: int) -> Gate:
+    if kind == "room":
+        return WaitingRoom(k)
     if kind == "redis-py":
         return RedisPy(port)
     if kind == "python-redis-lock":

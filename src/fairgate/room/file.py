@@ -42,7 +42,7 @@ EPOCH = 1_704_067_200  # 2024 began
 
 
 class RoomFile:
-    """One gate's file. `m` is its table, which may be used only between `lock` and `unlock`."""
+    """One gate's file. `m` is its table, which may be used only with the lock."""
 
     m: Table
 
@@ -114,9 +114,8 @@ class RoomFile:
 
     # The lock.
 
-    def lock(self, change: Change) -> None:
-        """Take the lock, and repair the table if a process died while it changed it."""
-        self.take_lock()
+    def prepare(self, change: Change) -> None:
+        """With the lock: map what has grown, and repair the table if a process died while it changed it."""
         if self.m[SEATS] != self.seats or self.m[CAPACITY] != self.capacity:
             self.map()
             self.check()
@@ -137,13 +136,17 @@ class RoomFile:
 
     def take_lock(self) -> None:
         while not system.lock(self.fd, PATIENCE):
-            pid = system.lock_owner(self.fd)
-            if pid and pid != self.pid and system.is_stopped(pid):
-                if self.mapped:
-                    self.m[STOP] = pid
-                    self.m[RESCUED] = self.m[RESCUED] + 1
-                with suppress(PermissionError, ProcessLookupError):  # another user's: all have to wait for it
-                    os.kill(pid, signal.SIGCONT)
+            self.continue_owner()
+
+    def continue_owner(self) -> None:
+        """If the process that has the lock is stopped, let it finish its change."""
+        pid = system.lock_owner(self.fd)
+        if pid and pid != self.pid and system.is_stopped(pid):
+            if self.mapped:
+                self.m[STOP] = pid
+                self.m[RESCUED] = self.m[RESCUED] + 1
+            with suppress(PermissionError, ProcessLookupError):  # another user's: all have to wait for it
+                os.kill(pid, signal.SIGCONT)
 
     def unlock(self) -> None:
         system.unlock(self.fd)

@@ -14,6 +14,7 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 from fairgate.errors import BadInput, ForkedPeer, GateClosed
@@ -51,11 +52,12 @@ open_rooms: set["Room"] = set()
 class Permit:
     """The right to be inside: one or more slots, and a fence. Get it from `Room.acquire`."""
 
-    def __init__(self, room: "Room", seat: int, bell: Bell) -> None:
+    def __init__(self, room: "Room", seat: int, bell: Bell, on_release: Callable[[], None]) -> None:
         m = room.file.m
         self.room = room
         self.seat = seat
         self.bell = bell
+        self.on_release = on_release
         self.ticket: int = m[seat + TICKET]
         self.fence: int = m[seat + FENCE]
         self.slots = links.slots_of(m, seat)
@@ -81,6 +83,7 @@ class Permit:
     def share(self) -> int:
         """The descriptor that a command should inherit: while any process has it, the slots stay taken."""
         bells.ours.discard(self.bell)
+        self.room.bells.remove(self.bell)  # from now on it belongs to the command
         os.set_inheritable(self.bell.fd, True)
         return self.bell.fd
 
@@ -92,7 +95,8 @@ class Permit:
         """Releasing twice is a no-op."""
         if not self.released:
             self.released = True
-            self.room.end(self.seat, self.ticket, self.bell)
+            self.room.change(lambda change: rules.leave(self.room.file.m, change, self.seat, self.ticket))
+            self.on_release()
 
 
 class Room:
@@ -103,7 +107,8 @@ class Room:
         self.pid = os.getpid()
         self.namespace = system.pid_namespace()
         self.mutex = threading.Lock()  # flock does not exclude the threads of one process
-        self.spare_bells: list[Bell] = []
+        self.bells: list[Bell] = []
+        self.spare_bells: list[Bell] = []  # those that no request has
         self.lines: dict[int, int] = {}  # by owner: the writing end of its bell; only under the mutex
         self.dead: set[int] = set()  # owners whose bells are still there
         self.file = RoomFile(f"{folder}/{gate}{SUFFIX}", k)
@@ -119,22 +124,31 @@ class Room:
 
     def change(self, step: Callable[[Change], T]) -> T:
         """Do one step with the lock, then wake whom it concerns."""
+        self.check_open()
+        with self.mutex:
+            try:
+                self.file.take_lock()
+                return self.locked(step)
+            finally:
+                self.file.unlock()  # an interrupt may come at any moment: unlocking twice is harmless
+
+    def check_open(self) -> None:
         if self.pid != os.getpid():
             raise ForkedPeer(f"gate {self.gate} was opened by another process: open it again after a fork")
         if self.file.fd < 0:
             raise GateClosed(f"gate {self.gate} is closed")
+
+    def locked(self, step: Callable[[Change], T]) -> T:
+        """With the lock and the mutex. Returns without the lock."""
         change = Change(clock(), self.is_stopped)
-        with self.mutex:
-            try:
-                self.file.lock(change)
-                result = self.with_repair(change, step)
-                told = self.to_ring(change)
-            finally:
-                self.file.unlock()  # an interrupt may come at any moment: unlocking twice is harmless
-            for owner, ticket in told:
-                self.ring(owner, ticket)
-            if self.dead:
-                self.remove_bells()
+        self.file.prepare(change)
+        result = self.with_repair(change, step)
+        told = self.to_ring(change)
+        self.file.unlock()
+        for owner, ticket in told:
+            self.ring(owner, ticket)
+        if self.dead:
+            self.remove_bells()
         return result
 
     def with_repair(self, change: Change, step: Callable[[Change], T]) -> T:
@@ -188,10 +202,10 @@ class Room:
     # Ringing.
 
     def to_ring(self, change: Change) -> list[tuple[int, int]]:
-        """Owner and ticket of those to wake; the ticket is 0 if they only have to look again."""
+        """Owner and ticket of those to wake; the ticket is negative if they only have to look again."""
         m = self.file.m
         return [
-            (m[seat + OWNER], m[seat + TICKET] if m[seat + STATE] in (INSIDE, LOST) else 0)
+            (m[seat + OWNER], m[seat + TICKET] if m[seat + STATE] in (INSIDE, LOST) else -m[seat + TICKET])
             for seat in table.in_order(m, change.woken)
         ]
 
@@ -216,17 +230,22 @@ class Room:
         Raises BadInput if the gate has fewer slots, GateClosed if its file was removed.
         """
         until = None if timeout is None else clock() + int(timeout * 1e9)
-        bell = self.spare_bells.pop() if self.spare_bells else Bell(self.folder)
+        bell = self.spare_bells.pop() if self.spare_bells else self.new_bell()
         request = Request(bell.owner, self.pid, self.namespace, permits, int((lease or 0) * 1e9))
         try:
             seat, duties = self.change(lambda change: self.asked(change, request))
             if duties is None or self.wait(bell, seat, duties, until):
-                return Permit(self, seat, bell)
+                return Permit(self, seat, bell, partial(self.spare_bells.append, bell))
         except BaseException:  # Ctrl-C: nobody would ever release it
             self.abandon(bell)
             raise
         self.spare_bells.append(bell)
         return None
+
+    def new_bell(self) -> Bell:
+        bell = Bell(self.folder)
+        self.bells.append(bell)
+        return bell
 
     def asked(self, change: Change, request: Request) -> tuple[int, Duties | None]:
         """The seat, and what to watch; None if it is inside already."""
@@ -260,7 +279,7 @@ class Room:
             if not isinstance(outcome, Duties):
                 return outcome
             duties = outcome
-            suspects = self.newly_dead(bell, duties, suspects)
+            suspects = bell.watch(self.owners(duties)) - suspects  # those just looked at have left processes inside
             if any(owner not in bell.watched for owner in self.owners(duties)) and not suspects:
                 duties = Duties(duties.seats, min(duties.when, clock() + GHOST_TICK))
 
@@ -277,14 +296,6 @@ class Room:
 
     def owners(self, duties: Duties) -> set[int]:
         return {self.file.m[seat + OWNER] for seat in duties.seats}
-
-    def newly_dead(self, bell: Bell, duties: Duties, before: set[int]) -> set[int]:
-        """Watch as told. The dead among them, without those just looked at: they have left processes inside."""
-        return bell.watch(self.owners(duties)) - before
-
-    def end(self, seat: int, ticket: int, bell: Bell) -> None:
-        self.change(lambda change: rules.leave(self.file.m, change, seat, ticket))
-        self.spare_bells.append(bell)
 
     def abandon(self, bell: Bell) -> None:
         """End the request of this bell, even if Ctrl-C is pressed again meanwhile."""
@@ -307,9 +318,13 @@ class Room:
         self.change(lambda change: table.resize(self.file.m, change, k))
 
     def close(self) -> None:
-        """Free what this process has. Permits that are still held are lost."""
+        """End the requests and permits of this object, and free what it has."""
         if self.file.fd >= 0:
-            for bell in self.spare_bells:
+            if len(self.spare_bells) < len(self.bells):
+                with suppress(BadInput):  # a damaged file
+                    for bell in self.bells:
+                        self.abandon(bell)
+            for bell in self.bells:
                 bell.close()
             for fd in self.lines.values():
                 os.close(fd)

@@ -1,0 +1,260 @@
+"""A room in asyncio: any number of tasks wait, with no thread and without blocking the event loop.
+
+    async with AsyncRoom(Room(folder, "gpu", k=3)) as gate:
+        permit = await gate.acquire(timeout=5)      # None: not in time
+        await permit.lost.wait()                    # set when the lease is over, or the permit was revoked
+        permit.release()
+
+All requests of a loop share one bell. A ring carries the ticket of the request that it is for.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import TypeVar
+
+from fairgate.room import rules, system, table
+from fairgate.room.bell import Bell, path_of
+from fairgate.room.file import PATIENCE
+from fairgate.room.layout import DEADLINE, OWNER, STATE, TICKET, WAITING
+from fairgate.room.room import GHOST_TICK, Permit, Room
+from fairgate.room.rules import Duties, Request
+from fairgate.room.system import clock
+
+T = TypeVar("T")
+
+
+class AsyncPermit(Permit):
+    """As `Permit`, and `lost` is set when it ends before it is released."""
+
+    def __init__(self, gate: "AsyncRoom", seat: int) -> None:
+        Permit.__init__(self, gate.room, seat, gate.bell, self.forget)
+        self.gate = gate
+        self.lost = asyncio.Event()
+        self.timer: asyncio.TimerHandle | None = None
+        self.gate.held[self.ticket] = self
+        self.watch_lease()
+
+    def watch_lease(self) -> None:
+        """Look again when the lease should be over; it may have been extended by then."""
+        deadline = self.room.file.m[self.seat + DEADLINE]
+        if not self.is_valid():
+            self.lost.set()
+        elif deadline:
+            self.timer = self.gate.loop.call_later((deadline - clock()) / 1e9, self.watch_lease)
+
+    def forget(self) -> None:
+        self.gate.held.pop(self.ticket, None)
+        if self.timer is not None:
+            self.timer.cancel()
+
+
+class Waiter:
+    """One request that waits."""
+
+    def __init__(self, seat: int, ticket: int, loop: asyncio.AbstractEventLoop) -> None:
+        self.seat = seat
+        self.ticket = ticket
+        self.granted: asyncio.Future[None] = loop.create_future()
+        self.owners: set[int] = set()  # that it watches
+        self.ghosts: set[int] = set()  # those that are dead and have left processes inside
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class AsyncRoom:
+    """Use it in the event loop in which it was created."""
+
+    def __init__(self, room: Room) -> None:
+        self.room = room
+        self.bell = Bell(room.folder)
+        self.loop = asyncio.get_running_loop()
+        self.waiting: dict[int, Waiter] = {}  # by ticket
+        self.held: dict[int, AsyncPermit] = {}
+        self.watchers: dict[int, set[int]] = {}  # by owner: the tickets that watch it
+        self.lines: dict[int, int] = {}  # by owner: the writing end of its bell
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.loop.add_reader(self.bell.fd, self.rung)
+
+    async def __aenter__(self) -> "AsyncRoom":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all requests and permits of this loop."""
+        for task in self.tasks:
+            task.cancel()
+        for waiter in list(self.waiting.values()):
+            self.end_wait(waiter)
+            waiter.granted.cancel()
+        self.room.change(lambda change: rules.abandon(self.room.file.m, change, self.bell.owner))
+        for permit in list(self.held.values()):
+            permit.lost.set()
+            permit.forget()
+        self.loop.remove_reader(self.bell.fd)
+        self.bell.close()
+
+    # Requests.
+
+    async def acquire(
+        self, timeout: float | None = None, permits: int = 1, lease: float | None = None
+    ) -> AsyncPermit | None:
+        """As `Room.acquire`."""
+        room = self.room
+        request = Request(self.bell.owner, room.pid, room.namespace, permits, int((lease or 0) * 1e9))
+        seat, duties = await self.change(lambda change: room.asked(change, request))
+        if duties is not None and not await self.wait(seat, duties, timeout):
+            return None
+        return AsyncPermit(self, seat)
+
+    async def wait(self, seat: int, duties: Duties, timeout: float | None) -> bool:
+        waiter = Waiter(seat, self.room.file.m[seat + TICKET], self.loop)
+        self.waiting[waiter.ticket] = waiter
+        self.follow(waiter, duties, set())
+        try:
+            if timeout is not None and timeout <= 0:  # a single look: is a holder dead?
+                await self.look(waiter, set(waiter.owners), True)
+            async with asyncio.timeout(timeout):
+                await waiter.granted
+        except BaseException as why:
+            if waiter.granted.done() and not waiter.granted.cancelled() and isinstance(why, TimeoutError):
+                return True  # it was let in at the last moment
+            self.give_up(waiter)
+            if isinstance(why, TimeoutError):
+                return False
+            raise
+        finally:
+            self.end_wait(waiter)
+        return True
+
+    def give_up(self, waiter: Waiter) -> None:
+        """Timed out, or cancelled."""
+
+        def step(change: table.Change) -> None:
+            m = self.room.file.m
+            if m[waiter.seat + STATE] != WAITING and m[waiter.seat + TICKET] == waiter.ticket:
+                change.woken += table.perhaps_not_woken(m, waiter.seat)
+            rules.leave(m, change, waiter.seat, waiter.ticket)
+
+        self.room.change(step)
+
+    def end_wait(self, waiter: Waiter) -> None:
+        self.waiting.pop(waiter.ticket, None)
+        self.watch(waiter, set())
+        if waiter.timer is not None:
+            waiter.timer.cancel()
+
+    # Being woken.
+
+    def rung(self) -> None:
+        for ticket in system.read_tickets(self.bell.fd):
+            waiter = self.waiting.get(abs(ticket))
+            if waiter is not None and ticket > 0:
+                self.grant(waiter)
+            elif waiter is not None:
+                self.start_look(waiter, set(), False)
+            elif ticket in self.held and not self.held[ticket].is_valid():
+                self.held[ticket].lost.set()
+
+    def died(self, owner: int) -> None:
+        """The kernel says that nobody has the other end of this bell any more."""
+        for ticket in list(self.watchers.get(owner, ())):
+            self.start_look(self.waiting[ticket], {owner}, False)
+        self.stop_watching(owner)
+
+    def start_look(self, waiter: Waiter, suspects: set[int], tick: bool) -> None:
+        task = self.loop.create_task(self.look(waiter, suspects, tick))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def look(self, waiter: Waiter, suspects: set[int], tick: bool) -> None:
+        if waiter.granted.done() or waiter.ticket not in self.waiting:
+            return
+        outcome = await self.change(lambda change: self.looked(change, waiter, suspects, tick))
+        if outcome is True:
+            self.grant(waiter)
+        elif isinstance(outcome, Duties):
+            self.follow(waiter, outcome, suspects)
+
+    def looked(self, change: table.Change, waiter: Waiter, suspects: set[int], tick: bool) -> Duties | bool:
+        """False if it gave up meanwhile."""
+        if self.room.file.m[waiter.seat + TICKET] != waiter.ticket or waiter.ticket not in self.waiting:
+            return False
+        return self.room.looked(change, waiter.seat, suspects, tick, late=False)
+
+    def grant(self, waiter: Waiter) -> None:
+        if not waiter.granted.done():
+            waiter.granted.set_result(None)
+
+    # Watching.
+
+    def follow(self, waiter: Waiter, duties: Duties, looked_at: set[int]) -> None:
+        """Watch as told, and look again in time."""
+        if waiter.granted.done() or waiter.ticket not in self.waiting:
+            return
+        m = self.room.file.m
+        dead = self.watch(waiter, {m[seat + OWNER] for seat in duties.seats} - {self.bell.owner})
+        when = duties.when
+        if dead & looked_at:  # they have left processes inside
+            when = min(when, clock() + GHOST_TICK)
+        if waiter.timer is not None:
+            waiter.timer.cancel()
+        waiter.timer = self.loop.call_later(max(0, when - clock()) / 1e9, self.start_look, waiter, dead, not dead)
+        if dead - looked_at:
+            self.start_look(waiter, dead - looked_at, False)
+
+    def watch(self, waiter: Waiter, owners: set[int]) -> set[int]:
+        """Watch these owners for this waiter. Returns those that are dead already."""
+        for owner in waiter.owners - owners:
+            tickets = self.watchers.get(owner, set())
+            tickets.discard(waiter.ticket)
+            if not tickets:
+                self.stop_watching(owner)
+        waiter.owners = owners
+        dead = set()
+        for owner in owners:
+            if owner not in self.lines:
+                fd = system.open_to_ring(path_of(self.room.folder, owner))
+                if fd < 0:
+                    dead.add(owner)
+                    continue
+                self.lines[owner] = fd
+                self.loop.add_reader(fd, self.died, owner)  # epoll always reports errors
+            self.watchers.setdefault(owner, set()).add(waiter.ticket)
+        return dead
+
+    def stop_watching(self, owner: int) -> None:
+        self.watchers.pop(owner, None)
+        fd = self.lines.pop(owner, None)
+        if fd is not None:
+            self.loop.remove_reader(fd)
+            os.close(fd)
+
+    # The lock.
+
+    async def change(self, step: Callable[[table.Change], T]) -> T:
+        """As `Room.change`, but other tasks run while this one waits for the lock."""
+        room = self.room
+        room.check_open()
+        began = clock()
+        pause = system.SHORTEST
+        while not self.try_lock():
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, system.LONGEST)
+            room.check_open()
+            if clock() - began > PATIENCE:
+                room.file.continue_owner()
+        try:
+            return room.locked(step)
+        finally:
+            room.file.unlock()
+            room.mutex.release()
+
+    def try_lock(self) -> bool:
+        if not self.room.mutex.acquire(blocking=False):
+            return False
+        if system.try_lock(self.room.file.fd):
+            return True
+        self.room.mutex.release()
+        return False
