@@ -142,8 +142,7 @@ class Room:
         """With the lock and the mutex. Returns without the lock."""
         change = Change(clock(), self.is_stopped)
         self.file.prepare(change)
-        result = self.with_repair(change, step)
-        told = self.to_ring(change)
+        result, told = self.with_repair(change, step)
         self.file.unlock()
         for owner, ticket in told:
             self.ring(owner, ticket)
@@ -151,11 +150,11 @@ class Room:
             self.remove_bells()
         return result
 
-    def with_repair(self, change: Change, step: Callable[[Change], T]) -> T:
-        """Do the step. If the table was damaged from outside, rebuild it and try once more."""
+    def with_repair(self, change: Change, step: Callable[[Change], T]) -> tuple[T, list[tuple[int, int]]]:
+        """Do the step: its result, and whom to ring. If the table was damaged from outside, rebuild it and try again."""
         for attempt in range(2):
             try:
-                return step(change)
+                return step(change), self.to_ring(change)
             except BadInput:
                 raise
             except DAMAGE as wrong:
