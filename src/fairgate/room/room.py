@@ -151,7 +151,7 @@ class Room:
         return result
 
     def with_repair(self, change: Change, step: Callable[[Change], T]) -> tuple[T, list[tuple[int, int]]]:
-        """Do the step: its result, and whom to ring. If the table was damaged from outside, rebuild it and try again."""
+        """Do the step: its result, and whom to ring. A table that was damaged from outside is rebuilt first."""
         for attempt in range(2):
             try:
                 return step(change), self.to_ring(change)
