@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS := $(shell nproc 2>/dev/null || echo 2)
-MUTATED := fair_k fair_k_bounded naimi_trehel bv95 raymond raymond_fd ricart_agrawala suzuki_kasami maekawa centralised leased
+MUTATED = $(BIN)/python -c 'from tests.mutants.test_deletions import EXPLAINED; print(*EXPLAINED)'
 HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd')) \
 	$(shell grep -rl --include='*.py' 'from fairgate.core.declare import' src) src/fairgate/core/derive.py \
 	src/fairgate/core/kinds.py tools/c_types.py tools/expand.py tools/stage.py
@@ -52,7 +52,7 @@ stress: build
 	$(BIN)/python -m pytest -n $(JOBS) -m stress --timeout 1800 tests
 
 mutants: build
-	@failed=0; for each in $(MUTATED); do $(BIN)/fairgate check $$each --mutants || failed=1; done; \
+	@failed=0; names=$$($(MUTATED)) || exit 1; for each in $$names; do $(BIN)/fairgate check $$each --mutants || failed=1; done; \
 	$(BIN)/python -m pytest -n $(JOBS) -m stress tests/mutants/test_live.py tests/mutants/test_shares.py || failed=1; exit $$failed
 
 bench: build
@@ -104,7 +104,7 @@ $(VENV)/installed: $(VENV)/made setup.py
 
 # Only changed modules are compiled again, but all of them if setup.py has changed: its flags may be different.
 $(VENV)/built: $(VENV)/made setup.py $(HOT)
-	@echo "fairgate: compiling (a minute or two, the first time)"
+	@echo "fairgate: compiling (a minute or two the first time, several minutes on a busy machine)"
 	@$(PIP) install 'Cython==3.3.1'
 	@FAIRGATE_NO_COMPILE=1 $(PIP) install --no-build-isolation --editable '.[test]'
 	@$(if $(filter setup.py,$?),CYTHON_FORCE_REGEN=1) $(BIN)/python setup.py --quiet build_ext --inplace \
@@ -122,7 +122,7 @@ wheel: $(VENV)/made
 	@mkdir -p build
 	@$(PIP) install 'Cython==3.3.1'
 	@FAIRGATE_NO_COMPILE=1 $(BIN)/python setup.py --quiet sdist > build/sdist.log 2>&1 || { cat build/sdist.log; exit 1; }
-	@echo "fairgate: compiling a wheel (a minute or two)"
+	@echo "fairgate: compiling a wheel (a minute or two, several on a busy machine)"
 	@$(PIP) wheel --no-build-isolation --no-deps --wheel-dir dist dist/fairgate-*.tar.gz
 	@ls dist/*
 

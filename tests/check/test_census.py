@@ -59,7 +59,8 @@ def states(case: Case) -> int:
 
 
 def test_every_live_protocol_is_covered() -> None:
-    assert list(NEWCOMER) == list(CRASH) == live_protocols()
+    assert list(NEWCOMER) == live_protocols(), "add it to NEWCOMER in this file, in the order of the registry"
+    assert list(CRASH) == live_protocols(), "add it to CRASH in this file, in the order of the registry"
 
 
 @pytest.mark.parametrize("protocol", NEWCOMER)

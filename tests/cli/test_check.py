@@ -12,6 +12,8 @@ import pytest
 
 from fairgate.cli.app import run
 from fairgate.cli.check import command as check
+from fairgate.cli.check import mutants
+from fairgate.mutation.deletions import Deleted
 from fairgate.registry import make_node
 from fairgate.scenario.run import run_scenario
 
@@ -153,3 +155,13 @@ def test_bad_input_is_rejected_in_one_line(
     assert REFUSED[words] in err
     assert err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_survivor_without_a_reason_names_the_file_for_it(fairgate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    deleted = Deleted("naimi_trehel", "on_request", 7, "self.next = m.r", "")
+    monkeypatch.setattr(mutants, "delete_all", lambda *_: iter([deleted]))
+    code, out, _ = fairgate("naimi_trehel", "--mutants")
+    assert code == 1
+    assert any(line.split()[-2:] == ["NOT", "EXPLAINED"] for line in out.splitlines())
+    assert out.splitlines()[-1].startswith("NOT EXPLAINED: ")
+    assert "src/fairgate/mutation/survivors.py" in out.splitlines()[-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -17,9 +18,11 @@ import pytest
 from fairgate.cli.app import run
 from fairgate.cli.demo import simulated
 from fairgate.cli.sim import command as sim
+from fairgate.registry import PROTOCOLS
 from fairgate.sim.config import Config
 from fairgate.sim.run import simulate
 from fairgate.sim.summary import Result
+from tests.mutants.mutate import mutant, speak
 
 FAIRGATE = (sys.executable, "-c", "from fairgate.cli import main; main()")
 SMALL = ("--nodes", "6", "--requests", "4")
@@ -37,6 +40,52 @@ def journal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     assert run(["sim", "fair_k", *SMALL, "--journal", str(path)]) == 0
     capsys.readouterr()
     return path
+
+
+# sim.
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
+    """Replace naimi_trehel by a version with an error, until the end of the test."""
+    module = mutant("protocols.naimi_trehel", old, new)
+    speak(module, monkeypatch)
+    monkeypatch.setitem(PROTOCOLS, "naimi_trehel", module.NaimiTrehel)
+
+
+@pytest.mark.parametrize("trials", ["1", "2"])
+def test_an_exception_in_a_protocol_is_one_line(
+    trials: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing(monkeypatch, "self.next = m.r  # NT:PR2", "self.next = {}[m.r]")
+    assert run(["sim", "naimi_trehel", *SMALL, "--trials", trials]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    place = r"\(node \d at \d+\.\d{6} s, \S+naimi_trehel\.py:\d+\)"
+    assert re.fullmatch(rf"fairgate: KeyError: \d {place}: try `fairgate check naimi_trehel`.*\n", err)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("    def release_cs", "    def release", r"NotImplementedError \(node \d at \S+ s, \S+mutex\.py:\d+\)"),
+        ("self.me in setup.holders", "setup.none", r"AttributeError: .* \(creating node 0, \S+naimi_trehel\.py:\d+\)"),
+    ],
+)
+def test_a_missing_method_and_an_error_in_initialize_are_one_line(
+    old: str, new: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing(monkeypatch, old, new)
+    assert run(["sim", "naimi_trehel", *SMALL]) == 1
+    assert re.fullmatch(rf"fairgate: {said}: try .*\n", capsys.readouterr().err)
+
+
+def test_an_error_of_the_simulator_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def defective(*_: Any) -> Result:
+        raise KeyError("not a protocol's")
+
+    monkeypatch.setattr(sim, "simulate", defective)
+    with pytest.raises(KeyError):
+        run(["sim", "fair_k", *SMALL])
 
 
 # replay.

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fairgate.core.about import About
-from fairgate.core.declare import Fixed, Id, Ids, Moment, Option, message, node, one_of, record
+from fairgate.core.declare import HANDLERS, Fixed, Id, Ids, Moment, Option, message, node, one_of, record
 from fairgate.core.ids import NIL
 from fairgate.core.message import Key, Message, decode
 from fairgate.core.mutex import Mutex
@@ -287,6 +287,23 @@ def test_two_handlers_of_one_message_are_refused() -> None:
 
     with pytest.raises(TypeError, match="on_plain and on_another both handle Plain"):
         node(type("Torn", (Sample,), {"on_another": on_another, "__annotations__": {}}))
+
+
+@pytest.mark.parametrize("name", ["on_release", "on_crash", "on_start"])
+def test_a_handler_with_the_name_of_a_drivers_input_is_refused(name: str) -> None:
+    def handler(self: Any, src: int, m: Plain) -> None: ...
+
+    with pytest.raises(TypeError, match=f"^Taken.{name} handles Plain, but .* rename .* to {name}_message$"):
+        node(type("Taken", (Mutex,), {name: handler, "__annotations__": {}}))
+
+
+def test_an_input_can_be_overridden_and_a_handler_named_after_its_message() -> None:
+    def on_crash(self: Any, peer: int) -> None: ...
+
+    def on_crash_message(self: Any, m: Plain) -> None: ...
+
+    members = {"on_crash": on_crash, "on_crash_message": on_crash_message, "__annotations__": {}}
+    assert [handler.name for handler in HANDLERS[node(type("Free", (Mutex,), members))]] == ["on_crash_message"]
 
 
 def test_show_returns_copies() -> None:

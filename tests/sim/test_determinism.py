@@ -77,7 +77,7 @@ def write(name: str, journal: str) -> dict[str, Any]:
 def test_every_protocol_has_a_case() -> None:
     """Except the literal versions of protocols on a DHT: they hang or flood, which their own tests show."""
     wanted = {name for name, kind in PROTOCOLS.items() if not (issubclass(kind, Routed) and "literal" in name)}
-    assert {config.protocol for config in CASES.values()} == wanted
+    assert {config.protocol for config in CASES.values()} == wanted, "add a run of the protocol to CASES in this file"
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -58,7 +58,8 @@ PROTOCOL_FILES = [  # without files that hold a part of a protocol: its messages
 
 @pytest.mark.parametrize("path", PROTOCOL_FILES, ids=shown(PROTOCOL_FILES))
 def test_every_protocol_is_registered(path: Path) -> None:
-    assert module_of(path) in {protocol.__module__ for protocol in PROTOCOLS.values()}
+    registered = {protocol.__module__ for protocol in PROTOCOLS.values()}
+    assert module_of(path) in registered, "add it to PROTOCOLS in src/fairgate/registry.py"
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
@@ -87,7 +88,8 @@ def test_every_protocol_has_mutants(path: Path) -> None:
     words = [name.split("_") for name, protocol in PROTOCOLS.items() if protocol.__module__ == module_of(path)]
     names = {"_".join(each[:many]) for each in words for many in range(1, len(each) + 1)}
     files = [ROOT / "tests" / "mutants" / f"test_{name}.py" for name in names]
-    assert sum([mutants_in(mutants) for mutants in files if mutants.exists()]) >= 3
+    found = sum([mutants_in(mutants) for mutants in files if mutants.exists()])
+    assert found >= 3, f"add mutants to tests/mutants/test_{'_'.join(words[0])}.py"
 
 
 MACHINE = re.compile(r"(?<![\w.~}])/(?:home|Users|root|work|mnt|opt|private|tmp)/\w")

@@ -12,7 +12,7 @@ gets a constructor, `from_key`, and `key()`, or `key_at(now)` if any field is a 
 - Its fields are its state, in the order in which they appear in the key. `Option[...]` and `Fixed[...]` fields are not
   part of the state. A default is the initial value. `initialize(setup)` runs last and sets what depends on the setup.
 - A method `on_...` whose last parameter is a message handles that message. If it has two parameters, the first is the
-  sender's id.
+  sender's id. The driver's inputs, such as `on_release`, cannot be handlers.
 - `shown` lists the fields that `show()` returns for people to read.
 - A field x with its own representation in a key has the methods `x_key()` and `load_x(key)`. If `loaded()` exists, it
   runs at the end of `load`.
@@ -131,12 +131,23 @@ def own_kinds(cls: type) -> dict[str, Kind]:
 
 
 def own_handlers(cls: type) -> list[Handler]:
+    """The handlers that the class defines itself. Raises TypeError if one has the name of a driver's input."""
     found = []
     for name, method in vars(cls).items():
         hints = [hint for argument, hint in getattr(method, "__annotations__", {}).items() if argument != "return"]
         if name.startswith("on_") and hints and isinstance(hints[-1], type) and issubclass(hints[-1], Message):
+            if is_input(cls, name):
+                raise TypeError(
+                    f"{cls.__name__}.{name} handles {hints[-1].__name__}, but a driver calls {name} for another"
+                    f" purpose: rename the handler, for example to {name}_message"
+                )
             found.append(Handler(name, hints[-1], takes_source=len(hints) > 1))
     return found
+
+
+def is_input(cls: type, name: str) -> bool:
+    """Does a base class of the framework define this method? `on_message` may be written by hand."""
+    return name != "on_message" and any(is_framework(base) and name in vars(base) for base in cls.__mro__[1:])
 
 
 # What is derived for a class.

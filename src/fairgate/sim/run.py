@@ -10,6 +10,7 @@ from fairgate.sim.engine import Engine
 from fairgate.sim.recorder import EngineRecorder
 from fairgate.sim.rounds import PacedRounds
 from fairgate.sim.shares import FirstShare, OtherShare, Share, Stopped
+from fairgate.sim.step_errors import add_place
 from fairgate.sim.summary import Measures, Result, conclude, measure, together
 from fairgate.trace.journal import JournalWriter
 
@@ -65,7 +66,10 @@ def run_share(engine: Engine, share: OtherShare) -> Measures:
 
 @no_collections()
 def run(engine: Engine, progress: Progress | None, share: Share = WHOLE) -> bool:
-    """Run to the end and return True, or return False after a Ctrl-C."""
+    """Run to the end and return True, or return False after a Ctrl-C.
+
+    An exception that a protocol raises has a note with the node, the time and the line of the protocol.
+    """
     try:
         rounds = rounds_by_gates(engine)
         if rounds is not None:
@@ -82,6 +86,9 @@ def run(engine: Engine, progress: Progress | None, share: Share = WHOLE) -> bool
         pass
     except AssertionError as broken:  # a protocol's own check failed
         engine.violate(f"assertion: {broken} (node {engine.acting})")
+    except Exception as wrong:
+        add_place(wrong, engine.nodes[engine.acting], f"node {engine.acting} at {engine.now / 1e9:.6f} s")
+        raise
     return True
 
 

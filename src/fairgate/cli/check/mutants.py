@@ -10,6 +10,9 @@ from fairgate.core.mutex import Mutex
 from fairgate.mutation.deletions import Deleted, count_places, delete_all
 from fairgate.mutation.survivors import explain
 
+NOT_EXPLAINED = "NOT EXPLAINED"
+ADVICE = "write the reason into src/fairgate/mutation/survivors.py, or remove the statement"
+
 
 def mutants_command(protocol: type[Mutex], as_json: bool) -> int:
     """Delete each statement in turn. Returns 1 if a deletion survives that mutation/survivors.py does not explain."""
@@ -58,6 +61,8 @@ def show(protocol: type[Mutex], found: list[Deleted], survivors: list[Deleted]) 
     if survivors:
         table = Table("line", "handler", "deletion not noticed", "reason", box=None, padding=(0, 2, 0, 0))
         for deleted in survivors:
-            why = explain(deleted) or "NOT EXPLAINED"
+            why = explain(deleted) or NOT_EXPLAINED
             table.add_row(str(deleted.line), deleted.handler, deleted.statement, why)
         console.print(table, markup=False)
+        if not all(map(explain, survivors)):
+            console.print(f"{NOT_EXPLAINED}: {ADVICE}", markup=False, soft_wrap=True)

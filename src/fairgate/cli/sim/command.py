@@ -15,12 +15,13 @@ from fairgate.core.kbr import Routed
 from fairgate.core.mutex import Mutex
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
-from fairgate.errors import BadInput
+from fairgate.errors import BadInput, FairgateError
 from fairgate.processes import processors
 from fairgate.registry import find_protocol, make_node
 from fairgate.sim.config import Config, check
 from fairgate.sim.faults import parse_faults
 from fairgate.sim.run import simulate
+from fairgate.sim.step_errors import add_place, place_noted
 from fairgate.sim.summary import Result
 from fairgate.sim.trials import combine, run_trials
 
@@ -217,6 +218,10 @@ def check_config(config: Config, protocol: type[Mutex]) -> None:
         )
     except ValueError as wrong:
         raise BadInput(str(wrong)) from wrong
+    except Exception as wrong:
+        add_place(wrong, protocol, "creating node 0")
+        explain_error(wrong, protocol.about.name)
+        raise
 
 
 def longest_hop(latency: str) -> float:
@@ -252,7 +257,7 @@ def fault_notes(config: Config, protocol: type[Mutex]) -> list[str]:
 
 
 def one(config: Config, journal: str | None, workers: int, as_json: bool) -> int:
-    with progress_bar(f"{config.protocol}, entries", config.total) as done, errors_explained(journal):
+    with progress_bar(f"{config.protocol}, entries", config.total) as done, errors_explained(config, journal):
         result = simulate(config, done, journal, workers)
     if as_json:
         print(json.dumps(result.as_json()))
@@ -263,7 +268,7 @@ def one(config: Config, journal: str | None, workers: int, as_json: bool) -> int
 
 def many(config: Config, trials: int, workers: int, as_json: bool) -> int:
     numbers = count(1)
-    with progress_bar(f"{config.protocol}, trials", trials) as done, errors_explained(None):
+    with progress_bar(f"{config.protocol}, trials", trials) as done, errors_explained(config, None):
         results = run_trials(config, trials, workers, lambda _: done(next(numbers)))
     interrupted = len(results) < trials
     combined = combine(results) if results else nothing(config)
@@ -278,8 +283,9 @@ def many(config: Config, trials: int, workers: int, as_json: bool) -> int:
 
 
 @contextmanager
-def errors_explained(journal: str | None) -> Iterator[None]:
-    """Turns errors that only the run itself can detect in its input into BadInput."""
+def errors_explained(config: Config, journal: str | None) -> Iterator[None]:
+    """Turns errors that only the run itself can detect in its input into BadInput, and those of a protocol into one
+    line."""
     try:
         yield
     except OverflowError as wrong:
@@ -288,6 +294,18 @@ def errors_explained(journal: str | None) -> Iterator[None]:
         if journal is None or isinstance(wrong, BrokenPipeError):
             raise
         raise BadInput(f"cannot write the journal {journal}: {wrong.strerror}") from wrong
+    except Exception as wrong:
+        explain_error(wrong, config.protocol)
+        raise
+
+
+def explain_error(wrong: Exception, protocol: str) -> None:
+    """Raise a FairgateError of one line if the exception came from a protocol. Return for any other exception."""
+    place = place_noted(wrong)
+    if place and not isinstance(wrong, FairgateError):
+        what = " ".join(f"{type(wrong).__name__}: {wrong}".split()).removesuffix(":")
+        hint = f"try `fairgate check {protocol}`, which shows the shortest run to an error"
+        raise FairgateError(f"{what} ({place}): {hint}") from wrong
 
 
 def nothing(config: Config) -> dict[str, Any]:

@@ -154,7 +154,7 @@ def smallest(report: SwarmReport, journal: str | None) -> Minimal | None:
 
 
 def write_journal(config: Config, journal: str) -> None:
-    with errors_explained(journal):
+    with errors_explained(config, journal):
         try:
             simulate(config, journal=journal)
         except OSError:
@@ -172,7 +172,7 @@ def exit_code_of(config: Config) -> int:
             code: int | None = app(args=sim_arguments(config), standalone_mode=False)
         except BadInput:
             return 2
-        except Exception:  # as a script, this would end with a traceback and exit code 1
+        except Exception:  # as a script, this would end with exit code 1
             return 1
     return code or 0
 
