@@ -26,8 +26,6 @@ AT_ONCE = (10, 100, 1000)
 WATCHED_SECONDS = 5.0
 HAND_OVERS = 50
 PASS = "import sys; from fairgate.room.room import Room; Room(sys.argv[1], 'g', 3).acquire().release()"
-    "import sys; from fairgate.room.room import Room; r = Room(sys.argv[1], 'g', 3); r.acquire().release(); r.close()"
-)
 BARE = "import os, sys, threading, mmap, select, signal"
 WAIT = """
 import os, sys, time
