@@ -24,9 +24,9 @@ LARGE = {
     "two stops and a death": (Case(3, 1, stops=2, deaths=1), (90_696, 27_348)),
     "k is changed, a death": (Case(3, 1, resizes=1, capacity=2, deaths=1), (89_249, 14_861)),
     "k is changed twice, a death": (Case(3, 1, resizes=2, capacity=3, deaths=1), (457_236, 84_171)),
-    "several permits, two deaths": (Case(3, 2, deaths=2, permits=(2, 1, 1)), (0, 0)),
-    "four processes, a death": (Case(4, 1, deaths=1), (0, 0)),
-    "four processes, a death, two slots": (Case(4, 2, deaths=1), (0, 0)),
+    "several permits, two deaths": (Case(3, 2, deaths=2, permits=(2, 1, 1)), (305_469, 60_549)),
+    "four processes, a death": (Case(4, 1, deaths=1), (288_308, 33_208)),
+    "four processes, a death, two slots": (Case(4, 2, deaths=1), (2_700_019, 108_947)),
 }
 
 
