@@ -18,8 +18,6 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 from rich.table import Table
 
-from fairgate.room import links
-from fairgate.room.layout import PID
 from fairgate.room.room import Room
 
 AT_ONCE = (10, 100, 1000)
@@ -66,23 +64,26 @@ def wait(console: Console) -> None:
     console.print(table)
 
 
+def start_waiter(folder: str) -> subprocess.Popen[bytes]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen([sys.executable, "-c", WAIT, folder], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+
+
 def waiting(folder: str, count: int) -> tuple[str, str]:
     room = Room(folder, "g", 1)
     permit = room.acquire()
     assert permit is not None
     queue = []
     for number in range(count):  # one after the other, so that the order is known
-        queue.append(
-            subprocess.Popen([sys.executable, "-c", WAIT, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        )
+        queue.append(start_waiter(folder))
         if number % 50 == 49 or number == count - 1:
-            while len(list(links.waiters(room.file.m))) <= number:
+            while len(room.requests()) <= number + 1:
                 time.sleep(0.01)
     try:
         before = cpu_of(queue)
         time.sleep(WATCHED_SECONDS)
         share = (cpu_of(queue) - before) / WATCHED_SECONDS
-        in_order = [room.file.m[seat + PID] for seat in links.waiters(room.file.m)]
+        in_order = [request.pid for request in room.requests() if not request.inside]
         by_pid = {process.pid: process for process in queue}
         taken = []
         left = time.monotonic_ns()
@@ -97,7 +98,7 @@ def waiting(folder: str, count: int) -> tuple[str, str]:
             process.wait()
         return f"{share:.1%} of a core", f"{median(taken) / 1e6:.2f} ms (killed holder)"
     finally:
-        for process in queue:
+        for process in reversed(queue):  # from the end of the queue, so that nobody else is let in
             process.kill()
         for process in queue:
             process.communicate()

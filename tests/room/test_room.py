@@ -73,7 +73,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 def waits(room: Room, count: int) -> None:
     """Until this many requests wait."""
-    until(lambda: len(list(links.waiters(room.file.m))) >= count)
+    until(lambda: len([request for request in room.requests() if not request.inside]) >= count)
 
 
 def bells(folder: str) -> list[str]:
@@ -146,6 +146,23 @@ def test_waiters_enter_in_order(folder: str, children: ExitStack) -> None:
             assert [child.hear(), child.hear()] == ["asks", "0"]
             child.say("leave")
             assert child.hear() == "left"
+
+
+def test_requests_are_listed_with_holders_first_and_waiters_in_order(folder: str, children: ExitStack) -> None:
+    with Room(folder, "g", 2) as room:
+        first, second = room.acquire(), room.acquire()
+        assert first
+        assert second
+        child = children.enter_context(Child(visitor(folder, 2)))
+        waits(room, 1)
+        listed = room.requests()
+        assert [(each.inside, each.slots, each.pid) for each in listed] == [
+            (True, (0,), os.getpid()),
+            (True, (1,), os.getpid()),
+            (False, (), child.pid),
+        ]
+        assert [each.fence for each in listed[:2]] == [first.fence, second.fence]
+        assert listed[0].ticket < listed[1].ticket < listed[2].ticket
 
 
 def test_threads_of_one_process_share_a_room(folder: str) -> None:
@@ -538,10 +555,10 @@ def test_a_rebuilt_table_keeps_everybody(folder: str) -> None:
 # Rules that only show over time.
 
 
-def test_the_first_waiter_ticks_often_even_behind_a_skipped_one() -> None:
-    """A skipped waiter keeps an old ticket at the head of the queue. Ticks are counted from the first one that runs."""
-    m = [0] * links.size(1, 4)
-    table.create(m, 1, 4, 1, 0, 0)
+def test_waiters_near_the_head_tick_often() -> None:
+    """Skipped waiters do not count, nor do the tickets of requests that gave up."""
+    m = [0] * links.size(1, 40)
+    table.create(m, 1, 40, 1, 0, 0)
     change = Change(0, table.nobody_is_stopped)
 
     class Everybody:
@@ -555,11 +572,15 @@ def test_the_first_waiter_ticks_often_even_behind_a_skipped_one() -> None:
         return rules.ask(m, change, Everybody(), Request(owner, owner, 1, 1, 0))
 
     ask(1)
-    skipped, waiter = ask(2), ask(3)
+    skipped, first, second = ask(2), ask(3), ask(4)
     m[skipped + SKIPPED] = 1
-    m[waiter + TICKET] += 10_000
+    m[second + TICKET] += 10_000  # many requests between the two have given up
     assert m[HEAD] == skipped
-    assert rules.duties(m, waiter, 0).when == rules.TICK
+    assert rules.duties(m, first, 0).when == rules.TICK
+    assert rules.duties(m, second, 0).when == 2 * rules.TICK
+    queue = [second, *[ask(number) for number in range(5, 40)]]
+    ticks = [rules.duties(m, seat, 0).when for seat in queue]
+    assert ticks == sorted(ticks)
 
 
 def test_those_that_look_again_are_woken_before_those_let_in() -> None:

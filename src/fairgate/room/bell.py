@@ -7,7 +7,6 @@ that inherits the pipe keeps the owner alive.
 """
 
 import os
-import secrets
 from contextlib import suppress
 
 from fairgate.room.system import Poll, open_to_ring
@@ -23,7 +22,7 @@ def path_of(folder: str, owner: int) -> str:
 class Bell:
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        self.owner = secrets.randbelow(1 << 62) + 1
+        self.owner = (int.from_bytes(os.urandom(8), "little") >> 2) + 1
         self.path = path_of(folder, self.owner)
         os.mkfifo(self.path, 0o600)
         self.fd = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)

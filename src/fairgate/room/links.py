@@ -78,10 +78,16 @@ def first_waiter(m: Table) -> int:
 
 def watched(m: Table, seat: int) -> list[int]:
     """The seats that the owner of this waiting seat must watch: the waiter before it, else all holders."""
+    before = running_before(m, seat)
+    return [before] if before else holders(m)
+
+
+def running_before(m: Table, seat: int) -> int:
+    """The waiter before this one that is not passed over, or 0."""
     before = m[seat + PREVIOUS]
     for _ in range(m[SEATS]):
         if not before or not m[before + SKIPPED]:
-            return [before] if before else holders(m)
+            return before
         before = m[before + PREVIOUS]
     raise CorruptTable
 

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from fairgate.errors import BadInput, ForkedPeer, GateClosed
 from fairgate.room import bell as bells
@@ -23,6 +23,7 @@ from fairgate.room import links, rules, system, table
 from fairgate.room.bell import Bell, path_of
 from fairgate.room.file import SUFFIX, RoomFile
 from fairgate.room.layout import (
+    ASKED,
     DEADLINE,
     FENCE,
     FREE,
@@ -47,6 +48,17 @@ GHOST_TICK = 20_000_000  # ns: how often to look for processes that a dead holde
 DAMAGE = (CorruptTable, IndexError, OverflowError, ValueError)  # an index or a number that no change has stored
 T = TypeVar("T")
 open_rooms: set["Room"] = set()
+
+
+class Listed(NamedTuple):
+    """A request, as `Room.requests` lists it. Times are nanoseconds of CLOCK_BOOTTIME."""
+
+    inside: bool
+    ticket: int
+    slots: tuple[int, ...]
+    fence: int
+    pid: int
+    asked: int
 
 
 class Permit:
@@ -307,6 +319,20 @@ class Room:
                 continue
 
     # For people.
+
+    def requests(self) -> list[Listed]:
+        """All requests: the holders by slot, then the waiters in order."""
+        return self.change(self.listed)
+
+    def listed(self, change: Change) -> list[Listed]:
+        m = self.file.m
+        return [
+            Listed(m[seat + STATE] == INSIDE, m[seat + TICKET], slots, m[seat + FENCE], m[seat + PID], m[seat + ASKED])
+            for seat, slots in [
+                *[(seat, links.slots_of(m, seat)) for seat in links.holders(m)],
+                *[(seat, ()) for seat in links.waiters(m)],
+            ]
+        ]
 
     def revoke(self, slot: int) -> bool:
         """End the permit in this slot. Its holder is told, and the next waiter is let in."""

@@ -4,8 +4,7 @@ A process cannot see what others are doing except through its `Senses`: is the o
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from fairgate.room import links, table
 from fairgate.room.layout import (
@@ -25,7 +24,7 @@ from fairgate.room.table import Change
 TICK = (
     50_000_000  # ns: how often a waiter near the head looks on its own. It covers stopped processes and lost wake-ups
 )
-RANKS = 4  # waiters: each so many further behind look one TICK less often
+NEAR = 16  # waiters at the head whose place is counted exactly
 
 
 class Senses(Protocol):
@@ -36,8 +35,7 @@ class Senses(Protocol):
         """Is the process of this seat stopped (SIGSTOP, a debugger)?"""
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     owner: int  # the name of its bell
     pid: int
     namespace: int
@@ -45,8 +43,7 @@ class Request:
     lease: int  # ns, or 0
 
 
-@dataclass(frozen=True)
-class Duties:
+class Duties(NamedTuple):
     """What a waiter does next: watch these seats, and look again at `when` at the latest."""
 
     seats: tuple[int, ...]
@@ -99,13 +96,25 @@ def look_at_the_head(m: Table, change: Change, senses: Senses, seat: int) -> Non
 def duties(m: Table, seat: int, now: int) -> Duties:
     """What a waiter watches, and when it looks again on its own."""
     watched = links.watched(m, seat)
-    behind = m[seat + TICKET] - m[links.first_waiter(m) + TICKET]  # HEAD itself may be skipped, and long overtaken
-    when = now + TICK + TICK * max(behind, 0) // RANKS
+    when = now + TICK * (1 + places_behind(m, seat))
     if not watched or m[watched[0] + STATE] == INSIDE:  # it is the first waiter, which expires leases
         deadline = links.next_deadline(m)
         if deadline:
             when = min(when, deadline)
     return Duties(tuple(watched), when)
+
+
+def places_behind(m: Table, seat: int) -> int:
+    """How far a waiter is behind the first one: exactly near the head, and further back as far as tickets tell.
+
+    Tickets alone would not do: those of requests that gave up lie in between.
+    """
+    before = seat
+    for place in range(NEAR):
+        before = links.running_before(m, before)
+        if not before:
+            return place
+    return max(NEAR, m[seat + TICKET] - m[before + TICKET])
 
 
 def leave(m: Table, change: Change, seat: int, ticket: int) -> None:
