@@ -78,7 +78,7 @@ def waiting(folder: str, count: int) -> tuple[str, str]:
         queue.append(start_waiter(folder))
         if number % 50 == 49 or number == count - 1:
             while len(room.requests()) <= number + 1:
-                time.sleep(0.01)
+                time.sleep(0.2)
     try:
         before = cpu_of(queue)
         time.sleep(WATCHED_SECONDS)

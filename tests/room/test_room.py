@@ -433,7 +433,108 @@ def test_a_process_that_ends_without_releasing_leaves_nothing_taken(folder: str,
         assert len(bells(folder)) == 1
 
 
+def test_a_child_of_a_process_that_died_with_the_lock_does_not_keep_it(folder: str, children: ExitStack) -> None:
+    def parent(me: Child) -> None:
+        room = Room(folder, "g", 1)
+        if os.fork() == 0:
+            me.say(os.getpid())
+            time.sleep(60)
+
+        def die(change: Change) -> None:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        time.sleep(0.1)
+        room.change(die)
+
+    dying = children.enter_context(Child(parent))
+    orphan = int(dying.hear())
+    try:
+        until(lambda: Path(f"/proc/{dying.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
+        began = time.monotonic()
+        with Room(folder, "g", 1) as room:
+            assert room.acquire(timeout=5) is not None
+        assert time.monotonic() - began < 5
+    finally:
+        os.kill(orphan, signal.SIGKILL)
+
+
+def test_closing_a_room_ends_the_waits_of_its_threads(folder: str) -> None:
+    ended: list[str] = []
+
+    def wait() -> None:
+        try:
+            room.acquire()
+        except GateClosed:
+            ended.append("closed")
+
+    with Room(folder, "g", 1) as other:
+        held = other.acquire()
+        assert held
+        room = Room(folder, "g", 1)
+        threads = [threading.Thread(target=wait) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        waits(other, 6)
+        room.close()
+        for thread in threads:
+            thread.join(20)
+        assert ended == ["closed"] * 6
+        assert held.is_valid()
+
+
+def test_a_shared_bell_is_not_used_again(folder: str) -> None:
+    with Room(folder, "g", 2) as other:
+        room = Room(folder, "g", 2)
+        first, second = room.acquire(), room.acquire()
+        assert first
+        assert second
+        shared = first.share()
+        first.release()
+        third = room.acquire()
+        assert third
+        assert third.bell.fd != shared or not os.get_inheritable(third.bell.fd)
+        room.close()
+        assert [other.acquire(timeout=0) is not None for _ in range(2)] == [True, True]
+
+
+def test_closing_in_a_forked_child_leaves_the_parent_alone(folder: str, children: ExitStack) -> None:
+    with Room(folder, "g", 1) as room:
+        permit = room.acquire()
+        assert permit
+        permit.release()  # its bell is spare now
+
+        def close(me: Child) -> None:
+            room.close()
+            me.say("closed")
+            me.hear()
+
+        child = children.enter_context(Child(close))
+        assert child.hear() == "closed"
+        assert len(bells(folder)) == 1
+        assert room.acquire(timeout=0) is not None
+
+
 # Bad input and bad files.
+
+
+@pytest.mark.parametrize("seconds", [-1.0, 1e10, float("inf"), float("nan")])
+def test_times_that_cannot_be_counted_are_refused(folder: str, seconds: float) -> None:
+    with Room(folder, "g", 1) as room:
+        with pytest.raises(BadInput, match="lease must be 0 to 1e"):
+            room.acquire(lease=seconds)
+        with pytest.raises(BadInput, match="timeout must be 0 to 1e"):
+            room.acquire(timeout=seconds)
+        assert room.acquire(timeout=0) is not None
+
+
+def test_an_impossible_k_is_refused(folder: str) -> None:
+    for k in (-1, 1025):
+        with pytest.raises(BadInput, match=f"k must be 1..1024, not {k}"):
+            Room(folder, "g", k)
+    with Room(folder, "g", 1) as room:
+        for k in (0, 1025):
+            with pytest.raises(BadInput, match=f"k must be 1..1024, not {k}"):
+                room.resize(k)
 
 
 def test_another_k_is_refused_while_the_gate_is_in_use(folder: str) -> None:

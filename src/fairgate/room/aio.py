@@ -1,9 +1,11 @@
 """A room in asyncio: any number of tasks wait, with no thread and without blocking the event loop.
 
-    async with AsyncRoom(Room(folder, "gpu", k=3)) as gate:
+    with Room(folder, "gpu", k=3) as room:
+        gate = AsyncRoom(room)
         permit = await gate.acquire(timeout=5)      # None: not in time
         await permit.lost.wait()                    # set when the lease is over, or the permit was revoked
         permit.release()
+        gate.close()
 
 All requests of a loop share one bell. A ring carries the ticket of the request that it is for.
 """
@@ -13,11 +15,12 @@ import os
 from collections.abc import Callable
 from typing import TypeVar
 
+from fairgate.errors import GateClosed
 from fairgate.room import rules, system, table
 from fairgate.room.bell import Bell, path_of
 from fairgate.room.file import PATIENCE
 from fairgate.room.layout import DEADLINE, OWNER, STATE, TICKET, WAITING
-from fairgate.room.room import GHOST_TICK, Permit, Room
+from fairgate.room.room import GHOST_TICK, Permit, Room, nanoseconds
 from fairgate.room.rules import Duties, Request
 from fairgate.room.system import clock
 
@@ -68,6 +71,7 @@ class AsyncRoom:
         self.room = room
         self.bell = Bell(room.folder)
         self.loop = asyncio.get_running_loop()
+        self.closed = False
         self.waiting: dict[int, Waiter] = {}  # by ticket
         self.held: dict[int, AsyncPermit] = {}
         self.watchers: dict[int, set[int]] = {}  # by owner: the tickets that watch it
@@ -82,7 +86,10 @@ class AsyncRoom:
         self.close()
 
     def close(self) -> None:
-        """End all requests and permits of this loop."""
+        """End all requests and permits of this loop. Closing twice is a no-op."""
+        if self.closed:
+            return
+        self.closed = True
         for task in self.tasks:
             task.cancel()
         for waiter in list(self.waiting.values()):
@@ -102,17 +109,22 @@ class AsyncRoom:
     ) -> AsyncPermit | None:
         """As `Room.acquire`."""
         room = self.room
-        request = Request(self.bell.owner, room.pid, room.namespace, permits, int((lease or 0) * 1e9))
-        seat, duties = await self.change(lambda change: room.asked(change, request))
+        request = Request(self.bell.owner, room.pid, room.namespace, permits, nanoseconds(lease or 0, "lease"))
+        seat, duties = await self.change(lambda change: self.asked(change, request))
         if duties is not None and not await self.wait(seat, duties, timeout):
             return None
         return AsyncPermit(self, seat)
 
+    def asked(self, change: table.Change, request: Request) -> tuple[int, Duties | None]:
+        if self.closed:
+            raise GateClosed(f"gate {self.room.gate} is closed")
+        return self.room.asked(change, request)
+
     async def wait(self, seat: int, duties: Duties, timeout: float | None) -> bool:
         waiter = Waiter(seat, self.room.file.m[seat + TICKET], self.loop)
         self.waiting[waiter.ticket] = waiter
-        self.follow(waiter, duties, set())
         try:
+            self.follow(waiter, duties, set())
             if timeout is not None and timeout <= 0:  # a single look: is a holder dead?
                 await self.look(waiter, set(waiter.owners), True)
             async with asyncio.timeout(timeout):
@@ -179,9 +191,9 @@ class AsyncRoom:
 
     def looked(self, change: table.Change, waiter: Waiter, suspects: set[int], tick: bool) -> Duties | bool:
         """False if it gave up meanwhile."""
-        if self.room.file.m[waiter.seat + TICKET] != waiter.ticket or waiter.ticket not in self.waiting:
+        if waiter.ticket not in self.waiting:
             return False
-        return self.room.looked(change, waiter.seat, suspects, tick, late=False)
+        return self.room.looked(change, waiter.seat, waiter.ticket, suspects, tick, late=False)
 
     def grant(self, waiter: Waiter) -> None:
         if not waiter.granted.done():
@@ -248,7 +260,8 @@ class AsyncRoom:
         try:
             return room.locked(step)
         finally:
-            room.file.unlock()
+            if room.file.fd >= 0:
+                room.file.unlock()
             room.mutex.release()
 
     def try_lock(self) -> bool:

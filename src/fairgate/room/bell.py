@@ -53,7 +53,10 @@ class Bell:
     def wait(self, nanoseconds: int) -> tuple[list[int], set[int]]:
         """The tickets that were rung, and the watched owners that have died."""
         tickets, ready = self.poll.wait(nanoseconds)
-        return tickets, {owner for owner, fd in self.watched.items() if fd in ready} if ready else set()
+        dead = {owner for owner, fd in self.watched.items() if fd in ready} if ready else set()
+        for owner in dead:  # the kernel would report it again and again
+            self.forget(owner)
+        return tickets, dead
 
     def close(self) -> None:
         for owner in list(self.watched):

@@ -48,6 +48,8 @@ class RoomFile:
 
     def __init__(self, path: str, k: int) -> None:
         """Open the file, or create it. `k` is 0 if any will do. Raises BadInput or KMismatch if it cannot be used."""
+        if not 0 <= k <= MOST_SLOTS:
+            raise BadInput(f"k must be 1..{MOST_SLOTS}, not {k}")
         self.path = path
         self.pid = os.getpid()
         self.fd = -1
@@ -60,13 +62,11 @@ class RoomFile:
             try:
                 if os.fstat(self.fd).st_nlink:  # else it was swept between open and lock
                     self.use(k)
+                    system.unlock(self.fd)
                     return
             except BaseException:
-                os.close(self.fd)
+                os.close(self.fd)  # which also unlocks it
                 raise
-            finally:
-                with suppress(OSError):
-                    system.unlock(self.fd)
             os.close(self.fd)
 
     def use(self, k: int) -> None:
@@ -99,7 +99,15 @@ class RoomFile:
             raise BadInput(f"cannot create {self.path}: {wrong.strerror}") from wrong
 
     def map(self) -> None:
-        self.m = cast(Table, memoryview(mmap.mmap(self.fd, os.fstat(self.fd).st_size)).cast("q"))
+        """Map the file through a descriptor of its own: mmap keeps a copy of it, which a forked child inherits.
+
+        A copy of `fd` would keep the lock taken when this process dies.
+        """
+        other = os.open(f"/proc/self/fd/{self.fd}", os.O_RDWR | os.O_CLOEXEC)
+        try:
+            self.m = cast(Table, memoryview(mmap.mmap(other, os.fstat(other).st_size)).cast("q"))
+        finally:
+            os.close(other)
         self.mapped = True
 
     def grow(self) -> None:
@@ -116,6 +124,8 @@ class RoomFile:
 
     def prepare(self, change: Change) -> None:
         """With the lock: map what has grown, and repair the table if a process died while it changed it."""
+        if self.m[STOP] not in (0, self.pid):  # it has unlocked, or died
+            self.m[STOP] = 0
         if self.m[SEATS] != self.seats or self.m[CAPACITY] != self.capacity:
             self.map()
             self.check()
@@ -144,12 +154,18 @@ class RoomFile:
         if pid and pid != self.pid and system.is_stopped(pid):
             if self.mapped:
                 self.m[STOP] = pid
+                if system.lock_owner(self.fd) != pid or not system.is_stopped(pid):  # somebody else continued it
+                    self.m[STOP] = 0
+                    return
                 self.m[RESCUED] = self.m[RESCUED] + 1
             with suppress(PermissionError, ProcessLookupError):  # another user's: all have to wait for it
                 os.kill(pid, signal.SIGCONT)
 
     def unlock(self) -> None:
         system.unlock(self.fd)
+
+    def stop_again(self) -> None:
+        """After the change and its rings: a process that was continued to finish them stops itself again."""
         if self.m[STOP] == self.pid:
             self.m[STOP] = 0
             os.kill(self.pid, signal.SIGSTOP)

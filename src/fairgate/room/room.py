@@ -30,6 +30,7 @@ from fairgate.room.layout import (
     GROUP,
     INSIDE,
     LOST,
+    MOST_SLOTS,
     NAMESPACE,
     OWNER,
     PID,
@@ -44,6 +45,7 @@ from fairgate.room.system import DEAD, REMOVED, clock
 from fairgate.room.table import Change
 
 MOST_OPEN = 64  # bells of others that are kept open for ringing
+MOST_SECONDS = 1e9
 GHOST_TICK = 20_000_000  # ns: how often to look for processes that a dead holder has left inside
 DAMAGE = (CorruptTable, IndexError, OverflowError, ValueError)  # an index or a number that no change has stored
 T = TypeVar("T")
@@ -96,6 +98,7 @@ class Permit:
         """The descriptor that a command should inherit: while any process has it, the slots stay taken."""
         bells.ours.discard(self.bell)
         self.room.bells.remove(self.bell)  # from now on it belongs to the command
+        self.on_release = self.bell.close
         os.set_inheritable(self.bell.fd, True)
         return self.bell.fd
 
@@ -105,9 +108,9 @@ class Permit:
 
     def release(self) -> None:
         """Releasing twice is a no-op."""
-        if not self.released:
-            self.released = True
+        if not self.released:  # an interrupted release can be repeated
             self.room.change(lambda change: rules.leave(self.room.file.m, change, self.seat, self.ticket))
+            self.released = True
             self.on_release()
 
 
@@ -155,11 +158,14 @@ class Room:
         change = Change(clock(), self.is_stopped)
         self.file.prepare(change)
         result, told = self.with_repair(change, step)
+        unused = self.unused_bells() if self.dead else []
         self.file.unlock()
         for owner, ticket in told:
             self.ring(owner, ticket)
-        if self.dead:
-            self.remove_bells()
+        for path in unused:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+        self.file.stop_again()
         return result
 
     def with_repair(self, change: Change, step: Callable[[Change], T]) -> tuple[T, list[tuple[int, int]]]:
@@ -200,15 +206,13 @@ class Room:
         m = self.file.m
         return m[seat + NAMESPACE] == self.namespace and system.is_stopped(m[seat + PID])
 
-    def remove_bells(self) -> None:
-        """Remove the bells of the dead, except for those that still have a seat: the bell shows that they are dead."""
-        seated = {
-            self.file.m[seat + OWNER] for seat in links.all_seats(self.file.m) if self.file.m[seat + STATE] != FREE
-        }
-        for owner in self.dead - seated:
-            with suppress(FileNotFoundError):
-                os.unlink(path_of(self.folder, owner))
+    def unused_bells(self) -> list[str]:
+        """The bells of the dead, except for those that still have a seat: the bell shows that they are dead."""
+        m = self.file.m
+        seated = {m[seat + OWNER] for seat in links.all_seats(m) if m[seat + STATE] != FREE}
+        unused = [path_of(self.folder, owner) for owner in self.dead - seated]
         self.dead.clear()
+        return unused
 
     # Ringing.
 
@@ -240,9 +244,10 @@ class Room:
 
         Raises BadInput if the gate has fewer slots, GateClosed if its file was removed.
         """
-        until = None if timeout is None else clock() + int(timeout * 1e9)
-        bell = self.spare_bells.pop() if self.spare_bells else self.new_bell()
-        request = Request(bell.owner, self.pid, self.namespace, permits, int((lease or 0) * 1e9))
+        until = None if timeout is None else clock() + nanoseconds(timeout, "timeout")
+        length = nanoseconds(lease or 0, "lease")
+        bell = self.some_bell()
+        request = Request(bell.owner, self.pid, self.namespace, permits, length)
         try:
             seat, duties = self.change(lambda change: self.asked(change, request))
             if duties is None or self.wait(bell, seat, duties, until):
@@ -253,7 +258,9 @@ class Room:
         self.spare_bells.append(bell)
         return None
 
-    def new_bell(self) -> Bell:
+    def some_bell(self) -> Bell:
+        with suppress(IndexError):  # another thread may have taken the last one
+            return self.spare_bells.pop()
         bell = Bell(self.folder)
         self.bells.append(bell)
         return bell
@@ -286,7 +293,7 @@ class Room:
                 return True  # the process that rang also rings all others that are concerned
             late = until is not None and clock() >= until
             tick = not tickets and not suspects
-            outcome = self.change(lambda change: self.looked(change, seat, suspects, tick, late))  # noqa: B023
+            outcome = self.change(lambda change: self.looked(change, seat, ticket, suspects, tick, late))  # noqa: B023
             if not isinstance(outcome, Duties):
                 return outcome
             duties = outcome
@@ -294,8 +301,13 @@ class Room:
             if any(owner not in bell.watched for owner in self.owners(duties)) and not suspects:
                 duties = Duties(duties.seats, min(duties.when, clock() + GHOST_TICK))
 
-    def looked(self, change: Change, seat: int, suspects: set[int], tick: bool, late: bool) -> Duties | bool:
+    def looked(
+        self, change: Change, seat: int, ticket: int, suspects: set[int], tick: bool, late: bool
+    ) -> Duties | bool:
+        """True if the seat is inside, False if it is late and has left, else what to watch."""
         m = self.file.m
+        if m[seat + TICKET] != ticket or m[seat + STATE] == FREE:
+            raise GateClosed(f"gate {self.gate} was closed while this request waited")
         rules.look(m, change, self, seat, suspects, tick)
         if m[seat + STATE] != WAITING:
             change.woken = [each for each in change.woken if each != seat]
@@ -340,14 +352,16 @@ class Room:
 
     def resize(self, k: int) -> None:
         """Change k. If there are more holders, the gate waits for them to leave."""
+        if not 1 <= k <= MOST_SLOTS:
+            raise BadInput(f"k must be 1..{MOST_SLOTS}, not {k}")
         self.change(lambda change: table.resize(self.file.m, change, k))
 
     def close(self) -> None:
         """End the requests and permits of this object, and free what it has."""
         if self.file.fd >= 0:
-            if len(self.spare_bells) < len(self.bells):
-                with suppress(BadInput):  # a damaged file
-                    for bell in self.bells:
+            with suppress(BadInput):  # a damaged file
+                for bell in self.bells:
+                    if bell not in self.spare_bells:
                         self.abandon(bell)
             for bell in self.bells:
                 bell.close()
@@ -358,12 +372,23 @@ class Room:
             open_rooms.discard(self)
 
 
+def nanoseconds(seconds: float, what: str) -> int:
+    """Raises BadInput unless it is a number of seconds that a room can count with."""
+    if not 0 <= seconds <= MOST_SECONDS:
+        raise BadInput(f"{what} must be 0 to {MOST_SECONDS:g} seconds, not {seconds}")
+    return int(seconds * 1e9)
+
+
 def after_fork() -> None:
     """In the child: the inherited bells would keep the parent alive, and the inherited file its lock."""
     for room in open_rooms:
         os.close(room.file.fd)
         for fd in room.lines.values():
             os.close(fd)
+        room.file.fd = -1
+        room.lines.clear()
+        room.bells.clear()
+        room.spare_bells.clear()
     for bell in bells.ours:
         os.close(bell.fd)
     open_rooms.clear()
@@ -372,8 +397,8 @@ def after_fork() -> None:
 
 def at_exit() -> None:
     """A process that ends without closing leaves nothing taken, and no bell behind."""
-    for bell in list(bells.ours):
-        bell.remove()
+    for room in list(open_rooms):
+        room.close()
 
 
 os.register_at_fork(after_in_child=after_fork)

@@ -294,7 +294,7 @@ def let_in(m: Table, change: Change, seat: int) -> None:
     m[LAST_FENCE] = m[LAST_FENCE] + 1
     m[seat + FENCE] = m[LAST_FENCE]
     m[seat + SINCE] = change.now
-    m[seat + DEADLINE] = change.now + m[seat + LEASE] if m[seat + LEASE] else 0
+    m[seat + DEADLINE] = min(change.now + m[seat + LEASE], LIMIT) if m[seat + LEASE] else 0
     m[seat + STATE] = INSIDE
     m[USED] = m[USED] + m[seat + PERMITS]
     m[GRANTS] = m[GRANTS] + 1
