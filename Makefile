@@ -11,7 +11,7 @@ HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(
 	$(shell grep -rl --include='*.py' 'from fairgate.core.declare import' src) src/fairgate/core/derive.py \
 	src/fairgate/core/kinds.py tools/c_types.py tools/expand.py tools/stage.py
 
-.PHONY: demo test quick lint bench bench-dht bench-net bench-live bench-growth bench-instructions stress mutants spin docs install build wheel try-wheel clean help
+.PHONY: demo test quick lint bench bench-dht bench-net bench-live bench-commands bench-growth bench-instructions stress mutants spin docs install build wheel try-wheel clean help
 
 help:
 	@echo "make demo         watch eight processes share a gate of k=3"
@@ -24,6 +24,7 @@ help:
 	@echo "make bench-dht    the DHT protocols on 6,500 nodes, and a ring of a million"
 	@echo "make bench-net    frames and connections of live peers, relative to a bare echo server"
 	@echo "make bench-live   live gates next to Redis, ZooKeeper and etcd, as far as they are installed"
+	@echo "make bench-commands  fairgate run next to flock, GNU sem and filelock, as far as they are installed"
 	@echo "make bench-growth how a gate on one host grows with the number of processes"
 	@echo "make bench-instructions  machine instructions per event (needs valgrind); AGAINST=PYTHON compares two checkouts"
 	@echo "make spin         check Fair-k with Spin (needs Debian's package spin)"
@@ -66,6 +67,9 @@ bench-net: build
 
 bench-live: build
 	$(BIN)/python -m bench.live
+
+bench-commands: build
+	$(BIN)/python -m bench.commands
 
 bench-growth: build
 	$(BIN)/python -m bench.growth
