@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,17 +17,6 @@ from fairgate.room.aio import AsyncRoom
 from fairgate.room.room import Room
 from tests.room.children import Child
 from tests.room.test_room import bells, visitor
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> str:
-    return str(tmp_path)
-
-
-@pytest.fixture
-def children() -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -31,17 +31,6 @@ from fairgate.room.room import Room
 from fairgate.room.rules import Request
 from fairgate.room.table import Change
 from tests.room.children import Child
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> str:
-    return str(tmp_path)
-
-
-@pytest.fixture
-def children() -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
 
 
 def visitor(folder: str, k: int, **how: float) -> Callable[[Child], None]:

@@ -124,6 +124,7 @@ class Room:
         self.mutex = threading.Lock()  # flock does not exclude the threads of one process
         self.bells: list[Bell] = []
         self.spare_bells: list[Bell] = []  # those that no request has
+        self.waiting_bells: set[Bell] = set()  # those that a thread waits for
         self.lines: dict[int, int] = {}  # by owner: the writing end of its bell; only under the mutex
         self.dead: set[int] = set()  # owners whose bells are still there
         self.file = RoomFile(f"{folder}/{gate}{SUFFIX}", k)
@@ -139,13 +140,19 @@ class Room:
 
     def change(self, step: Callable[[Change], T]) -> T:
         """Do one step with the lock, then wake whom it concerns."""
-        self.check_open()
-        with self.mutex:
+        with self.mutex_of_this_process():
+            self.check_open()
             try:
                 self.file.take_lock()
                 return self.locked(step)
             finally:
                 self.file.unlock()  # an interrupt may come at any moment: unlocking twice is harmless
+
+    def mutex_of_this_process(self) -> threading.Lock:
+        """After a fork another thread of the parent may have had it: the child must not wait for that."""
+        if self.pid != os.getpid():
+            self.check_open()
+        return self.mutex
 
     def check_open(self) -> None:
         if self.pid != os.getpid():
@@ -248,6 +255,7 @@ class Room:
         length = nanoseconds(lease or 0, "lease")
         bell = self.some_bell()
         request = Request(bell.owner, self.pid, self.namespace, permits, length)
+        self.waiting_bells.add(bell)
         try:
             seat, duties = self.change(lambda change: self.asked(change, request))
             if duties is None or self.wait(bell, seat, duties, until):
@@ -255,6 +263,8 @@ class Room:
         except BaseException:  # Ctrl-C: nobody would ever release it
             self.abandon(bell)
             raise
+        finally:
+            self.waiting_bells.discard(bell)
         self.spare_bells.append(bell)
         return None
 
@@ -329,6 +339,9 @@ class Room:
                 return
             except KeyboardInterrupt:
                 continue
+            except GateClosed:  # closing has ended the request, and left the bell to the thread that waited
+                bell.close()
+                return
 
     # For people.
 
@@ -363,12 +376,16 @@ class Room:
                 for bell in self.bells:
                     if bell not in self.spare_bells:
                         self.abandon(bell)
-            for bell in self.bells:
-                bell.close()
-            for fd in self.lines.values():
-                os.close(fd)
-            self.file.close()
-            self.file.fd = -1
+            with self.mutex:
+                for bell in self.bells:
+                    if bell in self.waiting_bells:
+                        system.ring(bell.fd, 0)  # its thread looks, finds the room closed, and closes the bell
+                    else:
+                        bell.close()
+                for fd in self.lines.values():
+                    os.close(fd)
+                self.file.close()
+                self.file.fd = -1
             open_rooms.discard(self)
 
 
