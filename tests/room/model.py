@@ -310,7 +310,7 @@ class Model:
 
     def ask(self, i: int) -> Step:
         def step(words: Words, process: Process, change: Change, senses: SeenProcesses) -> Process:
-            request = Request(self.owner(i, process), i + 1, 1, self.permits[i], 0)
+            request = Request(self.owner(i, process), i + 1, 1, 0, self.permits[i], 0)
             seat = rules.ask(words, change, senses, request)
             if not seat:
                 raise Broken("there is no seat")
@@ -447,7 +447,9 @@ class Model:
                 m[seat + FENCE] = fence_ranks[m[seat + FENCE]]
         m[NEXT_TICKET] = 1 + len([ticket for ticket in tickets if ticket < m[NEXT_TICKET]])
         m[LAST_FENCE] = fence_ranks[m[LAST_FENCE]]
-        m[layout.GRANTS] = m[layout.NUDGED] = 0
+        m[layout.NUDGED] = m[layout.LOSSES] = 0
+        for at in (layout.GRANTS, layout.WAITED, layout.LONGEST, *range(layout.HISTOGRAM, layout.SLOTS)):
+            m[at] = 0
         processes = tuple(
             process._replace(
                 ticket=tickets.get(process.ticket, 0),

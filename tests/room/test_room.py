@@ -659,7 +659,7 @@ def test_waiters_near_the_head_tick_often() -> None:
             return False
 
     def ask(owner: int) -> int:
-        return rules.ask(m, change, Everybody(), Request(owner, owner, 1, 1, 0))
+        return rules.ask(m, change, Everybody(), Request(owner, owner, 1, 0, 1, 0))
 
     ask(1)
     skipped, first, second = ask(2), ask(3), ask(4)

@@ -20,7 +20,7 @@ from fairgate.room import rules, system, table
 from fairgate.room.bell import Bell, path_of
 from fairgate.room.file import PATIENCE
 from fairgate.room.layout import DEADLINE, OWNER, STATE, TICKET, WAITING
-from fairgate.room.room import GHOST_TICK, Permit, Room, nanoseconds
+from fairgate.room.room import GHOST_TICK, Permit, Room
 from fairgate.room.rules import Duties, Request
 from fairgate.room.system import clock
 
@@ -105,20 +105,19 @@ class AsyncRoom:
     # Requests.
 
     async def acquire(
-        self, timeout: float | None = None, permits: int = 1, lease: float | None = None
+        self, timeout: float | None = None, permits: int = 1, lease: float | None = None, note: str = ""
     ) -> AsyncPermit | None:
         """As `Room.acquire`."""
-        room = self.room
-        request = Request(self.bell.owner, room.pid, room.namespace, permits, nanoseconds(lease or 0, "lease"))
-        seat, duties = await self.change(lambda change: self.asked(change, request))
+        request = self.room.request(self.bell, permits, lease)
+        seat, duties = await self.change(lambda change: self.asked(change, request, note))
         if duties is not None and not await self.wait(seat, duties, timeout):
             return None
         return AsyncPermit(self, seat)
 
-    def asked(self, change: table.Change, request: Request) -> tuple[int, Duties | None]:
+    def asked(self, change: table.Change, request: Request, note: str) -> tuple[int, Duties | None]:
         if self.closed:
             raise GateClosed(f"gate {self.room.gate} is closed")
-        return self.room.asked(change, request)
+        return self.room.asked(change, request, note)
 
     async def wait(self, seat: int, duties: Duties, timeout: float | None) -> bool:
         waiter = Waiter(seat, self.room.file.m[seat + TICKET], self.loop)

@@ -14,13 +14,12 @@ from contextlib import suppress
 from typing import cast
 
 from fairgate.core.setup import FENCE_COUNT_BITS
-from fairgate.errors import BadInput, KMismatch
+from fairgate.errors import BadInput
 from fairgate.room import links, system, table
 from fairgate.room.layout import (
     BOOT,
     CAPACITY,
     DIRTY,
-    HEAD,
     MAGIC,
     MOST_SEATS,
     MOST_SLOTS,
@@ -28,7 +27,6 @@ from fairgate.room.layout import (
     RESCUED,
     SEATS,
     STOP,
-    USED,
     K,
 )
 from fairgate.room.links import Table
@@ -37,7 +35,6 @@ from fairgate.room.table import Change
 PATIENCE = 30_000_000  # ns for the lock, before its owner is looked up
 FIRST_SEATS = 64
 LARGEST = 8 * links.size(MOST_SLOTS, MOST_SEATS)
-SUFFIX = ".gate"
 EPOCH = 1_704_067_200  # 2024 began
 
 
@@ -47,7 +44,7 @@ class RoomFile:
     m: Table
 
     def __init__(self, path: str, k: int) -> None:
-        """Open the file, or create it. `k` is 0 if any will do. Raises BadInput or KMismatch if it cannot be used."""
+        """Open the file, or create it with this k (1 if it is 0). Raises BadInput if it cannot be used."""
         if not 0 <= k <= MOST_SLOTS:
             raise BadInput(f"k must be 1..{MOST_SLOTS}, not {k}")
         self.path = path
@@ -86,10 +83,6 @@ class RoomFile:
         self.check()
         if self.m[BOOT] != boot:
             table.create(self.m, self.capacity, self.seats, k or self.m[K], first_fence(), boot)
-        if k and k != self.m[K]:
-            if self.m[DIRTY] or self.m[USED] or self.m[HEAD]:
-                raise KMismatch(os.path.basename(self.path).removesuffix(SUFFIX), k, self.m[K])
-            self.m[K] = k
 
     def allocate(self, size: int) -> None:
         """Reserve the space on the disk: a store into a full disk would end the process by SIGBUS."""

@@ -24,7 +24,13 @@ STOP: Final = 14  # the process that was continued to finish its change, and sto
 GRANTS: Final = 15  # counters for metrics
 REBUILT: Final = 16
 RESCUED: Final = 17
-SLOTS: Final = 32  # the first slot: the seat that holds it, or 0
+ASKED_K: Final = 18  # the k that its users ask for; K differs from it after `resize`
+LOSSES: Final = 19  # permits that ended before they were released
+WAITED: Final = 20  # ns, of all grants together
+LONGEST: Final = 21  # ns, the longest wait of a grant
+HISTOGRAM: Final = 32  # grants by how long they had waited: see BUCKETS
+BUCKETS: Final = 24  # 1 us or less, 2 us, 4 us ... 4.2 s, and longer
+SLOTS: Final = 64  # the first slot: the seat that holds it, or 0
 
 # A seat.
 STATE: Final = 0
@@ -43,8 +49,9 @@ NEXT: Final = 12  # in the queue, or of the free seats
 PREVIOUS: Final = 13
 SKIPPED: Final = 14  # it is stopped: nobody waits for it until it continues
 GROUP: Final = 15  # the process group of its command, or 0
-NOTE: Final = 16  # text for people, to the end of the seat
-SEAT: Final = 32  # words
+USER: Final = 16  # the user id of its process
+NOTE: Final = 17  # text for people, UTF-8, to the end of the seat
+SEAT: Final = 48  # words
 
 FREE: Final = 0
 WAITING: Final = 1

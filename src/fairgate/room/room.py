@@ -15,19 +15,20 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from fairgate.errors import BadInput, ForkedPeer, GateClosed
+from fairgate.errors import BadInput, ForkedPeer, GateClosed, KMismatch
 from fairgate.room import bell as bells
 from fairgate.room import links, rules, system, table
 from fairgate.room.bell import Bell, path_of
-from fairgate.room.file import SUFFIX, RoomFile
+from fairgate.room.file import RoomFile
 from fairgate.room.layout import (
-    ASKED,
+    ASKED_K,
     DEADLINE,
     FENCE,
     FREE,
     GROUP,
+    HEAD,
     INSIDE,
     LOST,
     MOST_SLOTS,
@@ -36,31 +37,23 @@ from fairgate.room.layout import (
     PID,
     STATE,
     TICKET,
+    USED,
     WAITING,
     K,
 )
 from fairgate.room.links import CorruptTable
+from fairgate.room.listing import Listed, listed, write_note
 from fairgate.room.rules import Duties, Request
 from fairgate.room.system import DEAD, REMOVED, clock
 from fairgate.room.table import Change
 
 MOST_OPEN = 64  # bells of others that are kept open for ringing
 MOST_SECONDS = 1e9
+SUFFIX = ".gate"
 GHOST_TICK = 20_000_000  # ns: how often to look for processes that a dead holder has left inside
 DAMAGE = (CorruptTable, IndexError, OverflowError, ValueError)  # an index or a number that no change has stored
 T = TypeVar("T")
 open_rooms: set["Room"] = set()
-
-
-class Listed(NamedTuple):
-    """A request, as `Room.requests` lists it. Times are nanoseconds of CLOCK_BOOTTIME."""
-
-    inside: bool
-    ticket: int
-    slots: tuple[int, ...]
-    fence: int
-    pid: int
-    asked: int
 
 
 class Permit:
@@ -119,7 +112,9 @@ class Room:
         """Open the gate, or create it; `k` is 0 if any will do. Raises BadInput, or KMismatch if it is in use."""
         self.folder = folder
         self.gate = gate
+        self.k = k
         self.pid = os.getpid()
+        self.user = os.geteuid()
         self.namespace = system.pid_namespace()
         self.mutex = threading.Lock()  # flock does not exclude the threads of one process
         self.bells: list[Bell] = []
@@ -127,8 +122,13 @@ class Room:
         self.waiting_bells: set[Bell] = set()  # those that a thread waits for
         self.lines: dict[int, int] = {}  # by owner: the writing end of its bell; only under the mutex
         self.dead: set[int] = set()  # owners whose bells are still there
-        self.file = RoomFile(f"{folder}/{gate}{SUFFIX}", k)
+        self.file = RoomFile(path_of_gate(folder, gate), k)
         open_rooms.add(self)
+        try:
+            self.change(self.agree)
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> "Room":
         return self
@@ -246,18 +246,20 @@ class Room:
 
     # Requests.
 
-    def acquire(self, timeout: float | None = None, permits: int = 1, lease: float | None = None) -> Permit | None:
+    def acquire(
+        self, timeout: float | None = None, permits: int = 1, lease: float | None = None, note: str = ""
+    ) -> Permit | None:
         """Wait for this many slots. Returns None if they were not free in time; a timeout of 0 does not wait.
 
-        Raises BadInput if the gate has fewer slots, GateClosed if its file was removed.
+        Raises BadInput if the gate has fewer slots, KMismatch if it is in use with another k, GateClosed if its file
+        was removed.
         """
         until = None if timeout is None else clock() + nanoseconds(timeout, "timeout")
-        length = nanoseconds(lease or 0, "lease")
         bell = self.some_bell()
-        request = Request(bell.owner, self.pid, self.namespace, permits, length)
         self.waiting_bells.add(bell)
         try:
-            seat, duties = self.change(lambda change: self.asked(change, request))
+            request = self.request(bell, permits, lease)
+            seat, duties = self.change(lambda change: self.asked(change, request, note))
             if duties is None or self.wait(bell, seat, duties, until):
                 return Permit(self, seat, bell, partial(self.spare_bells.append, bell))
         except BaseException:  # Ctrl-C: nobody would ever release it
@@ -275,8 +277,23 @@ class Room:
         self.bells.append(bell)
         return bell
 
-    def asked(self, change: Change, request: Request) -> tuple[int, Duties | None]:
+    def request(self, bell: Bell, permits: int, lease: float | None) -> Request:
+        return Request(bell.owner, self.pid, self.namespace, self.user, permits, nanoseconds(lease or 0, "lease"))
+
+    def agree(self, change: Change) -> None:
+        """Raises KMismatch if the gate is in use with another k. An unused gate takes this one."""
+        m = self.file.m
+        if self.k and self.k not in (m[ASKED_K], m[K]):
+            if m[USED] or m[HEAD]:
+                rules.bury_all(m, change, self)
+            if m[USED] or m[HEAD]:
+                raise KMismatch(self.gate, self.k, m[K])
+            m[K] = m[ASKED_K] = self.k
+
+    def asked(self, change: Change, request: Request, note: str) -> tuple[int, Duties | None]:
         """The seat, and what to watch; None if it is inside already."""
+        if self.k and self.k != self.file.m[ASKED_K]:
+            self.agree(change)
         if request.permits < 1 or request.permits > self.file.m[K]:
             raise BadInput(f"gate {self.gate} has {self.file.m[K]} slots: cannot acquire {request.permits}")
         if not self.file.is_linked():
@@ -285,6 +302,8 @@ class Room:
         if not seat:
             self.file.grow()
             seat = rules.ask(self.file.m, change, self, request)
+        if note:
+            write_note(self.file.m, seat, note)
         if self.file.m[seat + STATE] != WAITING:
             change.woken = [each for each in change.woken if each != seat]
             return seat, None
@@ -351,13 +370,8 @@ class Room:
 
     def listed(self, change: Change) -> list[Listed]:
         m = self.file.m
-        return [
-            Listed(m[seat + STATE] == INSIDE, m[seat + TICKET], slots, m[seat + FENCE], m[seat + PID], m[seat + ASKED])
-            for seat, slots in [
-                *[(seat, links.slots_of(m, seat)) for seat in links.holders(m)],
-                *[(seat, ()) for seat in links.waiters(m)],
-            ]
-        ]
+        holders = [listed(m, seat, links.slots_of(m, seat)) for seat in links.holders(m)]
+        return holders + [listed(m, seat, ()) for seat in links.waiters(m)]
 
     def revoke(self, slot: int) -> bool:
         """End the permit in this slot. Its holder is told, and the next waiter is let in."""
@@ -387,6 +401,11 @@ class Room:
                 self.file.close()
                 self.file.fd = -1
             open_rooms.discard(self)
+
+
+def path_of_gate(folder: str, gate: str) -> str:
+    """A name with a slash is the path of the gate's file."""
+    return gate if "/" in gate else f"{folder}/{gate}{SUFFIX}"
 
 
 def nanoseconds(seconds: float, what: str) -> int:

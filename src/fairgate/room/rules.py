@@ -39,6 +39,7 @@ class Request(NamedTuple):
     owner: int  # the name of its bell
     pid: int
     namespace: int
+    user: int
     permits: int
     lease: int  # ns, or 0
 
@@ -56,7 +57,7 @@ def ask(m: Table, change: Change, senses: Senses, request: Request) -> int:
         expire(m, change)
     if not links.has_spare(m):
         bury_all(m, change, senses)
-    return table.enter(m, change, request.owner, request.pid, request.namespace, request.permits, request.lease)
+    return table.enter(m, change, *request)
 
 
 def look(m: Table, change: Change, senses: Senses, seat: int, suspects: Collection[int], tick: bool) -> None:

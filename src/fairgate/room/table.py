@@ -16,7 +16,9 @@ from collections.abc import Callable
 
 from fairgate.room.layout import (
     ASKED,
+    ASKED_K,
     BOOT,
+    BUCKETS,
     CAPACITY,
     DEADLINE,
     DEEP,
@@ -26,11 +28,14 @@ from fairgate.room.layout import (
     GRANTS,
     GROUP,
     HEAD,
+    HISTOGRAM,
     INSIDE,
     IS_A_ROOM,
     LAST_FENCE,
     LEASE,
     LIMIT,
+    LONGEST,
+    LOSSES,
     LOST,
     MAGIC,
     MOST_SEATS,
@@ -58,7 +63,9 @@ from fairgate.room.layout import (
     THIS_VERSION,
     TICKET,
     USED,
+    USER,
     VERSION,
+    WAITED,
     WAITING,
     K,
 )
@@ -95,7 +102,8 @@ class Change:
 def create(m: Table, capacity: int, seats: int, k: int, fence: int, boot: int) -> None:
     """A new table, or an old one of which no process can be alive: its fences and tickets go on rising."""
     m[MAGIC] = 0
-    m[VERSION], m[CAPACITY], m[SEATS], m[K], m[BOOT] = THIS_VERSION, capacity, seats, k, boot
+    m[VERSION], m[CAPACITY], m[SEATS], m[BOOT] = THIS_VERSION, capacity, seats, boot
+    m[K] = m[ASKED_K] = k
     m[NEXT_TICKET] = max(1, m[NEXT_TICKET])
     m[LAST_FENCE] = max(fence, m[LAST_FENCE])
     m[NUDGED], m[STOP] = 0, 0
@@ -144,6 +152,9 @@ def rebuild(m: Table, change: Change) -> None:
     m[HEAD] = m[TAIL] = m[SPARE] = m[USED] = 0
     m[K] = min(max(m[K], 1), m[CAPACITY])
     m[NEXT_TICKET] = max(m[NEXT_TICKET], 1) if m[NEXT_TICKET] < LIMIT else 1
+    for at in (GRANTS, LOSSES, WAITED, LONGEST, *range(HISTOGRAM, HISTOGRAM + BUCKETS)):
+        if not 0 <= m[at] < LIMIT:  # damaged
+            m[at] = 0
     slots = rebuild_slots(m)
     queue = []
     for seat in reversed(all_seats(m)):
@@ -187,7 +198,7 @@ def rebuild_slots(m: Table) -> dict[int, int]:
 # Transitions.
 
 
-def enter(m: Table, change: Change, owner: int, pid: int, namespace: int, permits: int, lease: int) -> int:
+def enter(m: Table, change: Change, owner: int, pid: int, namespace: int, user: int, permits: int, lease: int) -> int:
     """A new request: its seat, which waits or is inside already. Returns 0 if all seats are taken."""
     seat = m[SPARE]
     if not seat:
@@ -196,7 +207,7 @@ def enter(m: Table, change: Change, owner: int, pid: int, namespace: int, permit
     ticket = m[NEXT_TICKET]
     m[NEXT_TICKET] = ticket + 1
     m[seat + TICKET], m[seat + PERMITS], m[seat + LEASE] = ticket, permits, lease
-    m[seat + OWNER], m[seat + PID], m[seat + NAMESPACE] = owner, pid, namespace
+    m[seat + OWNER], m[seat + PID], m[seat + NAMESPACE], m[seat + USER] = owner, pid, namespace, user
     m[seat + ASKED], m[seat + SKIPPED], m[seat + GROUP], m[seat + NOTE] = change.now, 0, 0, 0
     m[SPARE] = m[seat + NEXT]
     m[seat + STATE] = WAITING
@@ -225,6 +236,7 @@ def lose(m: Table, change: Change, seat: int) -> None:
     m[DIRTY] = 1
     m[seat + STATE] = LOST
     change.woken.append(seat)
+    m[LOSSES] = m[LOSSES] + 1
     empty_slots(m, seat)
     let_in_all_that_fit(m, change)
     m[DIRTY] = 0
@@ -297,8 +309,17 @@ def let_in(m: Table, change: Change, seat: int) -> None:
     m[seat + DEADLINE] = min(change.now + m[seat + LEASE], LIMIT) if m[seat + LEASE] else 0
     m[seat + STATE] = INSIDE
     m[USED] = m[USED] + m[seat + PERMITS]
-    m[GRANTS] = m[GRANTS] + 1
     unlink(m, seat, None)
+    count(m, change.now - m[seat + ASKED])
+
+
+def count(m: Table, waited: int) -> None:
+    """Counters for metrics."""
+    m[GRANTS] = m[GRANTS] + 1
+    m[WAITED] = m[WAITED] + waited
+    m[LONGEST] = max(m[LONGEST], waited)
+    bucket = HISTOGRAM + min((waited // 1000).bit_length(), BUCKETS - 1)
+    m[bucket] = m[bucket] + 1
 
 
 def nudge(m: Table, change: Change) -> None:
