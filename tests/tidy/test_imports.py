@@ -50,7 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sync": {"errors", "live"},
     "cli": {
         "check", "core", "errors", "live", "mutation", "net", "overlay", "processes", "recovery", "registry",
-        "scenario", "sim", "swarm", "sync", "trace",
+        "room", "scenario", "sim", "swarm", "sync", "trace",
     },
     "_pure": set(),
     "__init__": {"_pure", "api", "errors"},  # api on first use

@@ -4,7 +4,7 @@ import os
 
 from fairgate.room import system
 from fairgate.room.bell import path_of
-from fairgate.room.layout import GROUP, INSIDE, NAMESPACE, OWNER, PID, STATE
+from fairgate.room.layout import ASKED, GROUP, INSIDE, NAMESPACE, OWNER, PID, STATE
 from fairgate.room.links import Table
 from fairgate.room.system import DEAD, REMOVED
 
@@ -43,3 +43,11 @@ class LiveSenses:
 
     def is_stopped(self, m: Table, seat: int) -> bool:
         return self.is_visible(m, seat) and system.is_stopped(m[seat + PID])
+
+    def is_left_behind(self, m: Table, seat: int) -> bool:
+        """Is the process of this seat dead, if the seat is not gone? Then others have inherited its bell.
+
+        Meanwhile another process may have got its id, but that one has started later.
+        """
+        pid = m[seat + PID]
+        return self.is_visible(m, seat) and (not system.is_alive(pid) or system.started(pid) > m[seat + ASKED])
