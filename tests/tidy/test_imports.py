@@ -45,9 +45,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "mutation": {"check", "core", "errors", "processes", "protocols", "registry", "scenario", "sim", "swarm", "walks"},
     "arguments": {"errors"},
     "interface": {"arguments", "errors"},
-    "room": {"arguments", "core", "errors", "interface"},
+    "prometheus": {"core", "errors"},
+    "room": {"arguments", "core", "errors", "interface", "prometheus"},
     "net": {"arguments", "core", "errors"},
-    "live": {"arguments", "core", "errors", "interface", "net", "recovery", "registry", "trace"},
+    "live": {"arguments", "core", "errors", "interface", "net", "prometheus", "recovery", "registry", "trace"},
     "api": {"arguments", "errors", "interface", "live", "room"},
     "sync": {"arguments", "errors", "interface", "live", "room"},
     "cli": {

@@ -7,6 +7,7 @@ moment (table.py), and a request whose process is dead is left out. So a damaged
 
 import os
 import stat
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 from fairgate.errors import BadInput
@@ -83,12 +84,12 @@ class HostView(NamedTuple):
     unusable: tuple[tuple[str, str], ...]  # names of others, and what is wrong with them
 
 
-def look(folder: str) -> HostView:
-    """All gates of a folder. One that cannot be read does not hide the others."""
+def look(folder: str, others: Sequence[tuple[str, str]] = ()) -> HostView:
+    """All gates of a folder, and others. One that cannot be read does not hide the rest."""
     gates, unusable = [], []
-    for name in names_in(folder):
+    for where, name in (*[(folder, name) for name in names_in(folder)], *others):
         try:
-            gate = look_at(folder, name)
+            gate = look_at(where, name)
         except BadInput as wrong:
             unusable.append((name, str(wrong)))
         else:
@@ -97,8 +98,9 @@ def look(folder: str) -> HostView:
 
 
 def names_in(folder: str) -> list[str]:
+    """Of files that can be gates: nobody can open a gate whose name is not printable."""
     try:
-        return place.gates_in(folder)
+        return [name for name in place.gates_in(folder) if name.isprintable()]
     except FileNotFoundError:
         return []
     except OSError as wrong:
