@@ -117,6 +117,8 @@ def look_at(folder: str, gate: str) -> GateView | None:
         return view(m, gate, path, LiveSenses(folder))
     except (IndexError, OverflowError, ValueError) as wrong:  # a number that no change has stored
         raise BadInput(f"{path} is damaged ({wrong!r}): remove it if nobody uses the gate") from wrong
+    except OSError as wrong:
+        raise BadInput(f"cannot find out who uses {path}: {wrong.strerror}") from wrong
 
 
 # The copy of a table.

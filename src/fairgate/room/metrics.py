@@ -12,6 +12,7 @@ use. A program that already serves metrics registers a `HostCollector()` with it
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
+from fairgate.arguments import SECOND
 from fairgate.prometheus import (
     LOOPBACK,
     Collector,
@@ -26,7 +27,6 @@ from fairgate.prometheus import (
 from fairgate.room import place
 from fairgate.room.host import GateView, look
 
-SECOND = 1e9
 MEASURES: Sequence[Measure[GateView]] = (
     (GaugeMetricFamily, "k", "Permits that the gate grants at a time", lambda gate: gate.k),
     (GaugeMetricFamily, "inside", "Permits that are held", lambda gate: gate.taken),

@@ -411,7 +411,8 @@ class Room:
         m = self.file.m
         for seat in links.waiters(m):
             if m[seat + PERMITS] > k:
-                raise BadInput(f"gate {self.gate}: pid {m[seat + PID]} waits for {m[seat + PERMITS]} permits, not {k}")
+                wanted = f"pid {m[seat + PID]} waits for {m[seat + PERMITS]} permits"
+                raise BadInput(f"gate {self.gate}: k cannot be {k} while {wanted}")
         table.resize(m, change, k)
 
     def close(self, why: str = "") -> None:
