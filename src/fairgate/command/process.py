@@ -6,7 +6,7 @@ The command dies with this process, however this process ends (PR_SET_PDEATHSIG)
 import ctypes
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from fairgate.command.signals import Signals
@@ -35,7 +35,7 @@ def find_program(word: str) -> str:
 
 
 class Command:
-    def __init__(self, program: str, words: Sequence[str], environ: Mapping[str, str]) -> None:
+    def __init__(self, program: str, words: list[str], environ: Mapping[str, str]) -> None:
         self.program = program
         self.words = words
         self.environ = environ

@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 
+from fairgate.arguments import SECOND
 from fairgate.command.process import Command
 from fairgate.command.signals import Signals
 from fairgate.command.terminal import Terminal, stop_our_group
@@ -23,9 +24,21 @@ if TYPE_CHECKING:
     class Supervised(Protocol):
         """The permit of a command, as its supervisor sees it."""
 
-        deadline: int  # when the lease ends, in ns on CLOCK_BOOTTIME; 0 if there is none
-        wakes: int  # a descriptor that can be read when `is_lost` should be asked, or -1
-        shared: bool  # whether the processes that the command has left count too
+        @property
+        def deadline(self) -> int:
+            """When the lease ends, in ns on CLOCK_BOOTTIME; 0 if there is none."""
+
+        @property
+        def shared(self) -> bool:
+            """Whether the processes that the command has left count too."""
+
+        @property
+        def wakes(self) -> int:
+            """A descriptor that can be read when `is_lost` should be asked, or -1."""
+
+        @property
+        def look_seconds(self) -> float | None:
+            """How often `is_lost` should be asked in any case."""
 
         def is_lost(self) -> bool: ...
 
@@ -33,7 +46,6 @@ if TYPE_CHECKING:
             """Called before this process stops."""
 
 
-SECOND = 1_000_000_000
 TERM, KILL, IGNORE = "term", "kill", "ignore"
 EARLY = SECOND // 10  # ns: SIGKILL is sent this long before the lease expires, so that nobody overlaps the next holder
 LOOK_SECONDS = 0.02  # interval for polling a process group, whose end is not reported
@@ -102,6 +114,8 @@ class Supervisor:
         if self.permit.deadline and not self.lost:
             times.append(self.permit.deadline)
         waits = [max(when - clock(), 0) / SECOND for when in times]
+        if self.permit.look_seconds is not None:
+            waits.append(self.permit.look_seconds)
         if self.command.status is not None:
             waits.append(LOOK_SECONDS)
         return min(waits, default=None)

@@ -8,7 +8,8 @@ bell     named pipes that wake a process and show when it is dead
 file     the file: creating, checking, mapping, locking
 notes    text that a request leaves for people
 listing  the requests as people see them
-room     requests and permits of one process
+permit   the permits of one process
+room     the requests of one process
 
 `table` and `rules` are pure: tests/room explores every order of their steps, with a death after every store.
 

@@ -25,8 +25,6 @@ from fairgate.room.bell import Bell, path_of
 from fairgate.room.file import RoomFile
 from fairgate.room.layout import (
     ASKED_K,
-    DEADLINE,
-    FENCE,
     FREE,
     GROUP,
     HEAD,
@@ -44,6 +42,7 @@ from fairgate.room.layout import (
 )
 from fairgate.room.links import CorruptTable
 from fairgate.room.notes import write_note
+from fairgate.room.permit import Permit
 from fairgate.room.rules import Duties, Request
 from fairgate.room.system import DEAD, REMOVED, clock
 from fairgate.room.table import Change
@@ -64,63 +63,13 @@ DAMAGE = (CorruptTable, IndexError, OverflowError, ValueError)  # an index or a 
 open_rooms: set[Room] = set()
 
 
-class Permit:
-    """The right to be inside: one or more slots, and a fence. Get it from `Room.acquire`."""
-
-    def __init__(self, room: Room, seat: int, bell: Bell, on_release: Callable[[], None]) -> None:
-        m = room.file.m
-        self.room = room
-        self.seat = seat
-        self.bell = bell
-        self.on_release = on_release
-        self.ticket: int = m[seat + TICKET]
-        self.fence: int = m[seat + FENCE]
-        self.slots = links.slots_of(m, seat)
-        self.released = False
-
-    def is_valid(self) -> bool:
-        """False once it was released or revoked, or its lease is over."""
-        m = self.room.file.m
-        deadline = m[self.seat + DEADLINE]
-        mine = m[self.seat + TICKET] == self.ticket and m[self.seat + STATE] == INSIDE
-        return mine and not self.released and not 0 < deadline <= clock()
-
-    def extend(self, nanoseconds: int) -> bool:
-        """The lease ends this far from now. Returns False if the permit is not valid any more."""
-        return self.room.change(lambda change: self.extended(change, nanoseconds))
-
-    def extended(self, change: Change, nanoseconds: int) -> bool:
-        if self.is_valid():
-            table.extend(self.room.file.m, self.seat, change.now + nanoseconds)
-            return True
-        return False
-
-    def share(self) -> int:
-        """The descriptor that a command should inherit: while any process has it, the slots stay taken."""
-        bells.ours.discard(self.bell)
-        self.room.bells.remove(self.bell)  # from now on it belongs to the command
-        self.on_release = self.bell.close
-        os.set_inheritable(self.bell.fd, True)
-        return self.bell.fd
-
-    def hand_to(self, group: int) -> None:
-        """The command is this process group. If all of its processes close the bell, the group counts instead."""
-        self.room.change(lambda change: self.room.store(self.seat + GROUP, group))
-
-    def release(self) -> None:
-        """Releasing twice is a no-op."""
-        if not self.released:  # an interrupted release can be repeated
-            self.room.change(lambda change: rules.leave(self.room.file.m, change, self.seat, self.ticket))
-            self.released = True
-            self.on_release()
-
-
 class Room:
     def __init__(self, folder: str, gate: str, k: int = 0) -> None:
         """Open the gate, or create it; `k` is 0 if any will do. Raises BadInput, or KMismatch if it is in use."""
         self.folder = folder
         self.gate = gate
         self.k = k
+        self.closed = ""  # why
         self.pid = os.getpid()
         self.user = os.geteuid()
         self.namespace = system.pid_namespace()
@@ -163,10 +112,16 @@ class Room:
         return self.mutex
 
     def check_open(self) -> None:
+        self.check_process()
+        if self.file.fd < 0:
+            raise GateClosed(self.closed or f"gate {self.gate} is closed")
+
+    def check_process(self) -> None:
         if self.pid != os.getpid():
             raise ForkedPeer(f"gate {self.gate} was opened by another process: open it again after a fork")
-        if self.file.fd < 0:
-            raise GateClosed(f"gate {self.gate} is closed")
+
+    def is_closed(self) -> bool:
+        return self.file.fd < 0
 
     def locked(self, step: Callable[[Change], T]) -> T:
         """With the lock and the mutex. Returns without the lock."""
@@ -196,9 +151,6 @@ class Room:
                 change.woken.clear()
                 self.file.rebuild(change)
         raise AssertionError
-
-    def store(self, at: int, value: int) -> None:
-        self.file.m[at] = value
 
     # What this process sees of others.
 
@@ -393,9 +345,10 @@ class Room:
             raise BadInput(f"k must be 1..{MOST_SLOTS}, not {k}")
         self.change(lambda change: table.resize(self.file.m, change, k))
 
-    def close(self) -> None:
+    def close(self, why: str = "") -> None:
         """End the requests and permits of this object, and free what it has."""
         if self.file.fd >= 0:
+            self.closed = why or f"gate {self.gate} was closed"
             with suppress(BadInput):  # a damaged file
                 for bell in self.bells:
                     if bell not in self.spare_bells:
@@ -403,6 +356,7 @@ class Room:
             with self.mutex:
                 for bell in self.bells:
                     if bell in self.waiting_bells:
+                        bell.remove()  # its thread may never run again
                         system.ring(bell.fd, 0)  # its thread looks, finds the room closed, and closes the bell
                     else:
                         bell.close()

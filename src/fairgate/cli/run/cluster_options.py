@@ -1,5 +1,7 @@
 """The options of `fairgate run` that only mean something in a cluster."""
 
+from collections.abc import Callable
+
 from fairgate.cli.network.options import JOIN_OPTIONS, OBSERVE_OPTIONS, OPTIONS, flag
 from fairgate.cli.run.options import Option, whole
 from fairgate.live.live_protocols import MANY, ONE
@@ -12,7 +14,7 @@ def number(word: str) -> float:
         raise ValueError("a number") from None
 
 
-READERS = {str: str, int: whole(0, 65535), float: number, list: str}
+READERS: dict[type, Callable[[str], object]] = {str: str, int: whole(0, 65535), float: number, list: str}
 
 
 def network_option(name: str) -> Option:

@@ -59,7 +59,7 @@ def show_help() -> int:
 
 
 def open_standard_descriptors() -> None:
-    """If one of them is closed (`<&-`), open it, so that no file of ours gets its number. The command finds it closed."""
+    """If one is closed (`<&-`), open it, so that no file of ours gets its number. The command finds it closed again."""
     while True:
         file = os.open(os.devnull, os.O_RDWR)
         if file > 2:

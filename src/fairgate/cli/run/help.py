@@ -84,7 +84,8 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("gate", metavar="GATE", help="name of the gate, or the path of its file")
-    for group, options in ((parser, OPTIONS), (parser.add_argument_group("several hosts (see below)"), CLUSTER_OPTIONS)):
+    cluster = parser.add_argument_group("clusters (see below)")
+    for group, options in ((parser, OPTIONS), (cluster, CLUSTER_OPTIONS)):
         for option in options:
             if option.metavar:
                 group.add_argument(*option.names, dest=option.field, metavar=option.metavar, help=option.help)

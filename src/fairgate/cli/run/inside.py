@@ -5,30 +5,42 @@ from __future__ import annotations
 import os
 import time
 
+from fairgate.arguments import SECOND
 from fairgate.cli.exits import complain
 from fairgate.cli.run.options import Options
 from fairgate.command.process import CANNOT_RUN, NOT_FOUND, Command
 from fairgate.command.signals import Signals
-from fairgate.command.supervisor import SECOND, LossPolicy, Supervisor
+from fairgate.command.supervisor import LossPolicy, Supervisor
 from fairgate.command.terminal import Terminal
 from fairgate.room.system import clock
 
 TYPE_CHECKING = False  # see room/__init__.py
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from fairgate.command.supervisor import Supervised
 
-    class CommandPermit(Supervised):
+    class CommandPermit(Supervised, Protocol):
         """The permit of a command."""
 
-        gate: str
-        slots: tuple[int, ...]  # none if the protocol has no slots
-        fence: int | None
-        held: str  # the gates that the command is inside, for FAIRGATE_HELD
+        @property
+        def gate(self) -> str: ...
+
+        @property
+        def slots(self) -> tuple[int, ...]:
+            """None if the protocol of a cluster has no slots."""
+
+        @property
+        def fence(self) -> int | None: ...
+
+        @property
+        def held(self) -> str:
+            """The gates that the command is inside, for FAIRGATE_HELD."""
 
         def hand_to(self, group: int) -> None:
             """Called in the child, before it becomes the command."""
 
-        def leave(self) -> None:
+        def leave(self, command: Command) -> None:
             """The command has ended: free the slots, or leave them to the processes that it has left."""
 
 
@@ -37,11 +49,12 @@ def run_inside(permit: CommandPermit, program: str, options: Options, signals: S
     terminal = Terminal()
     whole_terminal = os.isatty(0) and os.isatty(1) and terminal.is_ours()
     command = Command(program, options.command, environ(permit))
-    command.start(signals, terminal if whole_terminal else None, permit.hand_to, lambda wrong: cannot_run(options, wrong))
     policy = LossPolicy(options.on_lost, options.grace_seconds())
-    code = Supervisor(command, signals, terminal, policy, permit, complain).supervise()
-    permit.leave()
-    return code
+    try:
+        command.start(signals, terminal if whole_terminal else None, permit.hand_to, lambda no: cannot_run(options, no))
+        return Supervisor(command, signals, terminal, policy, permit, complain).supervise()
+    finally:
+        permit.leave(command)
 
 
 def environ(permit: CommandPermit) -> dict[str, str]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 
-from fairgate.room.room import Permit, Room
+from fairgate.command.process import Command
+from fairgate.room.permit import Permit
+from fairgate.room.room import Room
 from fairgate.room.system import clock
 
 TYPE_CHECKING = False  # see room/__init__.py
@@ -48,6 +50,7 @@ class NestedPermit:
     """See `CommandPermit`. The slots stay taken by the outer command; only a lease of one's own has to be enforced."""
 
     wakes = -1
+    look_seconds = None
     shared = True
 
     def __init__(self, gate: str, outer: Listed, lease: float | None) -> None:
@@ -67,5 +70,5 @@ class NestedPermit:
     def before_stop(self) -> None:
         """Nothing: see HostPermit."""
 
-    def leave(self) -> None:
+    def leave(self, command: Command) -> None:
         """Nothing: the outer command keeps the slots."""

@@ -10,12 +10,13 @@ from fairgate.cli.exits import complain
 from fairgate.cli.run.inside import run_inside
 from fairgate.cli.run.nested import HELD, NestedPermit, held_after, outer_permit
 from fairgate.cli.run.options import Options
-from fairgate.command.process import KILLED
+from fairgate.command.process import KILLED, Command
 from fairgate.command.signals import Interrupted, Signals
 from fairgate.errors import BadInput
+from fairgate.room.permit import Permit
 from fairgate.room.place import locate
-from fairgate.room.room import Permit, Room
-from fairgate.room.system import clock, read_tickets
+from fairgate.room.room import Room
+from fairgate.room.system import read_tickets
 
 LONGEST_NOTE = 200
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_")
@@ -24,38 +25,37 @@ PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 def run_on_host(options: Options, program: str) -> int:
     """Wait for a permit and run the command; returns the exit code."""
     signals = Signals()
-    permit: HostPermit | NestedPermit | None
     try:
         with signals.raised():
             room = Room(*locate(options.gate), options.k)
         with room:
             with signals.raised():
-                permit = nested(room, options) or ask(room, options)
-            if permit is None:
+                found = nested(room, options) or ask(room, options)
+            if found is None:
                 return options.code
             signals.catch_stops()
+            permit = HostPermit(found, not options.close) if isinstance(found, Permit) else found
             return run_inside(permit, program, options, signals)
     except Interrupted as by:
         return KILLED + by.signum
 
 
 def nested(room: Room, options: Options) -> NestedPermit | None:
-    """The permit that this process is inside with already."""
+    """The permit with which this process is inside already."""
     outer = outer_permit(room)
     if outer is None:
         return None
     slots = ", ".join(map(str, outer.slots))
     if options.no_nested or options.permits > len(outer.slots):
-        asked = "--no-nested was given" if options.no_nested else f"it cannot take {options.permits}"
-        raise BadInput(f"gate {options.gate}: this command already runs inside it (slot {slots}), and {asked}")
+        why = "--no-nested was given" if options.no_nested else f"cannot wait for {options.permits} slots as well"
+        raise BadInput(f"this command already runs inside gate {options.gate} (slot {slots}), and {why}")
     complain(f"note: this command already runs inside gate {options.gate} (slot {slots}), so it does not wait")
     return NestedPermit(room.gate, outer, options.lease)
 
 
-def ask(room: Room, options: Options) -> "HostPermit | None":
+def ask(room: Room, options: Options) -> Permit | None:
     timeout = 0 if options.now else options.wait
-    permit = room.acquire(timeout, options.permits, options.lease, note(options.command))
-    return HostPermit(permit, not options.close) if permit else None
+    return room.acquire(timeout, options.permits, options.lease, note(options.command))
 
 
 def note(words: list[str]) -> str:
@@ -66,6 +66,8 @@ def note(words: list[str]) -> str:
 
 class HostPermit:
     """See `CommandPermit`."""
+
+    look_seconds = None
 
     def __init__(self, permit: Permit, shared: bool) -> None:
         self.permit = permit
@@ -84,18 +86,15 @@ class HostPermit:
     def is_lost(self) -> bool:
         """Tells of the loss."""
         read_tickets(self.wakes)
-        if self.permit.is_valid():
-            return False
-        expired = 0 < self.deadline <= clock()
-        why = "its lease has expired" if expired else "it was revoked by `fairgate break`"
-        slots = ", ".join(map(str, self.slots))
-        complain(f"gate {self.gate}: the permit for slot {slots} was lost: {why}")
-        return True
+        why = self.permit.why_lost()
+        if why:
+            complain(f"gate {self.gate}: the permit for slot {', '.join(map(str, self.slots))} was lost: {why}")
+        return bool(why)
 
     def before_stop(self) -> None:
-        """The gate goes on: a stopped holder keeps its slots and nothing else."""
+        """Nothing: a stopped holder keeps its slots, and the gate goes on."""
 
-    def leave(self) -> None:
+    def leave(self, command: Command) -> None:
         if self.shared:
             self.permit.leave_to_command()
         else:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from fairgate.arguments import LONGEST, MOST_K
 from fairgate.cli.exits import WRONG
 from fairgate.command.supervisor import IGNORE, KILL, TERM
 from fairgate.errors import BadInput
-from fairgate.room.layout import MOST_SLOTS
-from fairgate.room.room import MOST_SECONDS
 
 GRACE = 5.0  # seconds
 HELP = ("-h", "--help")
@@ -27,8 +26,8 @@ def seconds(word: str) -> float:
         value = float(word)
     except ValueError:
         value = -1.0
-    if not 0 <= value <= MOST_SECONDS:
-        raise ValueError(f"a number of seconds, 0 to {MOST_SECONDS:g}")
+    if not 0 <= value <= LONGEST:
+        raise ValueError(f"a number of seconds, 0 to {LONGEST:g}")
     return value
 
 
@@ -55,7 +54,13 @@ class Option:
     """An option: its names, the field of Options that it sets, and how its value is read. Flags have no metavar."""
 
     def __init__(
-        self, names: str, field: str, metavar: str, help: str, read: Callable[[str], object] = str, repeated: bool = False
+        self,
+        names: str,
+        field: str,
+        metavar: str,
+        help: str,
+        read: Callable[[str], object] = str,
+        repeated: bool = False,
     ) -> None:
         self.names = names.split()
         self.field = field
@@ -73,13 +78,14 @@ class Option:
 
 OPTIONS = [
     Option("-k", "k", "K",
-           f"number of commands that may be inside at once, 1 to {MOST_SLOTS} (default: 1)", whole(1, MOST_SLOTS)),
+           f"number of commands that may be inside at once, 1 to {MOST_K} (default: 1)", whole(1, MOST_K)),
     Option("--permits", "permits", "N",
-           "number of slots that COMMAND takes at once (default: 1)", whole(1, MOST_SLOTS)),
+           "number of slots that COMMAND takes at once (default: 1)", whole(1, MOST_K)),
     Option("-n --nonblock", "now", "",
            "do not wait: fail at once if no slot is free (see -E)"),
     Option("-w --wait", "wait", "SECONDS",
-           "fail if no slot becomes free within SECONDS (see -E); 0 is the same as -n (default: wait forever)", seconds),
+           "fail if no slot becomes free within SECONDS (see -E); 0 is the same as -n (default: wait forever)",
+           seconds),
     Option("-E --conflict-exit-code", "code", "CODE",
            "exit status if -n or -w fails, 0 to 255 (default: 1)", whole(0, 255)),
     Option("-o --close", "close", "",
