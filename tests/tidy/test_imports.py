@@ -48,13 +48,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "prometheus": {"core", "errors"},
     "room": {"arguments", "core", "errors", "interface", "prometheus"},
     "net": {"arguments", "core", "errors"},
+    "command": {"arguments", "room"},
     "live": {"arguments", "core", "errors", "interface", "net", "prometheus", "recovery", "registry", "trace"},
     "api": {"arguments", "errors", "interface", "live", "room"},
     "sync": {"arguments", "errors", "interface", "live", "room"},
     "cli": {
         "arguments",
-        "check", "core", "errors", "live", "mutation", "net", "overlay", "processes", "recovery", "registry",
-        "room", "scenario", "sim", "swarm", "sync", "trace",
+        "check", "command", "core", "errors", "live", "mutation", "net", "overlay", "processes", "recovery", "registry",
+        "prometheus", "room", "scenario", "sim", "swarm", "sync", "trace",
     },
     "_pure": set(),
     "__init__": {"_pure", "api", "errors"},  # api on first use

@@ -13,9 +13,9 @@ from fairgate.cli.exits import complain, log_as_complaints
 from fairgate.cli.network.options import CREATE_OPTIONS, OBSERVE_OPTIONS
 from fairgate.cli.network.settings import NetworkSettings
 from fairgate.cli.network.typer_options import network_options
+from fairgate.command.signals import Interrupted, Signals
 from fairgate.errors import BadInput
 from fairgate.live.live_protocols import MANY, ONE, default_protocol
-from fairgate.live.signals import Interrupted, Signals
 from fairgate.room import place
 from fairgate.room.peer import refuse_journal
 from fairgate.room.pin import pin
@@ -105,6 +105,7 @@ def on_host(network: NetworkSettings, gates: Sequence[str], k: int, protocol: st
 def in_cluster(network: NetworkSettings, gates: Sequence[str], k: int, protocol: str, signals: Signals) -> int:
     from fairgate.live.keep_open import keep_open  # noqa: PLC0415 (asyncio is only needed in a cluster)
 
+    signals.catch_stops()  # the others would wait for a stopped peer
     with signals.raised():
         peer = network.peer()
     with peer, network.served(peer, say), network.advertised(peer):

@@ -20,7 +20,8 @@ from fairgate.room import rules, system, table
 from fairgate.room.bell import Bell, path_of
 from fairgate.room.file import PATIENCE
 from fairgate.room.layout import DEADLINE, OWNER, STATE, TICKET, WAITING
-from fairgate.room.room import GHOST_TICK, Permit, Room
+from fairgate.room.permit import Permit
+from fairgate.room.room import GHOST_TICK, Room
 from fairgate.room.rules import Duties, Request
 from fairgate.room.system import clock
 

@@ -58,12 +58,17 @@ class Bell:
             self.forget(owner)
         return tickets, dead
 
-    def close(self) -> None:
+    def close(self, remove: bool = True) -> None:
+        """Closing twice is a no-op. Without `remove` others can still see that processes have inherited the pipe."""
+        if self.fd < 0:
+            return
         for owner in list(self.watched):
             self.forget(owner)
         ours.discard(self)
-        self.remove()
-        os.close(self.fd)
+        if remove:
+            self.remove()
+        fd, self.fd = self.fd, -1
+        os.close(fd)
 
     def remove(self) -> None:
         with suppress(FileNotFoundError):

@@ -5,15 +5,16 @@ the process that has it is stopped, that process is continued, so that it can fi
 again (STOP in the header).
 """
 
+from __future__ import annotations
+
 import mmap
 import os
 import signal
 import stat
 import time
 from contextlib import suppress
-from typing import cast
 
-from fairgate.core.setup import FENCE_COUNT_BITS
+from fairgate.core.fences import FENCE_COUNT_BITS
 from fairgate.errors import BadInput
 from fairgate.room import links, system, table
 from fairgate.room.layout import (
@@ -31,6 +32,10 @@ from fairgate.room.layout import (
 )
 from fairgate.room.links import Table
 from fairgate.room.table import Change
+
+TYPE_CHECKING = False  # see __init__.py
+if TYPE_CHECKING:
+    from typing import Any
 
 PATIENCE = 30_000_000  # ns for the lock, before its owner is looked up
 FIRST_SEATS = 64
@@ -98,7 +103,8 @@ class RoomFile:
         """
         other = os.open(f"/proc/self/fd/{self.fd}", os.O_RDWR | os.O_CLOEXEC)
         try:
-            self.m = cast(Table, memoryview(mmap.mmap(other, os.fstat(other).st_size)).cast("q"))
+            words: Any = memoryview(mmap.mmap(other, os.fstat(other).st_size)).cast("q")
+            self.m = words
         finally:
             os.close(other)
         self.mapped = True

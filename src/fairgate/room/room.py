@@ -9,13 +9,14 @@ There is no thread and no socket. A request takes a bell and a seat; if it has t
 a process that it watches dies, or a tick is due (rules.py). Several threads may use one room.
 """
 
+from __future__ import annotations
+
 import atexit
 import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
 
 from fairgate.errors import BadInput, ForkedPeer, GateClosed, KMismatch
 from fairgate.room import bell as bells
@@ -24,10 +25,7 @@ from fairgate.room.bell import Bell, path_of
 from fairgate.room.file import RoomFile
 from fairgate.room.layout import (
     ASKED_K,
-    DEADLINE,
-    FENCE,
     FREE,
-    GROUP,
     INSIDE,
     LOST,
     MOST_SLOTS,
@@ -40,90 +38,27 @@ from fairgate.room.layout import (
     K,
 )
 from fairgate.room.links import CorruptTable
-from fairgate.room.listing import Listed, listed, write_note
+from fairgate.room.notes import write_note
+from fairgate.room.permit import Permit
 from fairgate.room.rules import Duties, Request
 from fairgate.room.senses import LiveSenses
 from fairgate.room.system import clock
 from fairgate.room.table import Change
+
+TYPE_CHECKING = False  # see __init__.py
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from fairgate.room.listing import Listed
+
+    T = TypeVar("T")
 
 MOST_OPEN = 64  # bells of others that are kept open for ringing
 MOST_SECONDS = 1e9
 SUFFIX = ".gate"
 GHOST_TICK = 20_000_000  # ns: how often to look for processes that a dead holder has left inside
 DAMAGE = (CorruptTable, IndexError, OverflowError, ValueError)  # an index or a number that no change has stored
-T = TypeVar("T")
-open_rooms: set["Room"] = set()
-
-
-class Permit:
-    """The right to be inside: one or more slots, and a fence. Get it from `Room.acquire`."""
-
-    def __init__(self, room: "Room", seat: int, bell: Bell, on_release: Callable[[], None]) -> None:
-        m = room.file.m
-        self.room = room
-        self.seat = seat
-        self.bell = bell
-        self.on_release = on_release
-        self.ticket: int = m[seat + TICKET]
-        self.fence: int = m[seat + FENCE]
-        self.slots = links.slots_of(m, seat)
-        self.released = False
-        self.why = ""  # it was lost
-
-    def is_valid(self) -> bool:
-        """False once it was released or revoked, or its lease is over."""
-        m = self.room.file.m
-        deadline = m[self.seat + DEADLINE]
-        mine = m[self.seat + TICKET] == self.ticket and m[self.seat + STATE] == INSIDE
-        return mine and not self.released and not 0 < deadline <= clock()
-
-    def deadline(self) -> int:
-        """When the lease ends, in ns on CLOCK_BOOTTIME; 0 if there is none."""
-        m = self.room.file.m
-        return m[self.seat + DEADLINE] if m[self.seat + TICKET] == self.ticket else 0
-
-    def why_lost(self) -> str:
-        """Why it ended before it was released; empty if it did not."""
-        if not self.why and not self.released and not self.is_valid():
-            if 0 < self.deadline() <= clock():
-                self.why = "its lease has expired"
-            elif self.room.is_closed():
-                self.why = self.room.closed
-            else:
-                self.why = "it was revoked"
-        return self.why
-
-    def extend(self, nanoseconds: int) -> bool:
-        """The lease ends this far from now. Returns False if the permit is not valid any more."""
-        return self.room.change(lambda change: self.extended(change, nanoseconds))
-
-    def extended(self, change: Change, nanoseconds: int) -> bool:
-        if self.is_valid():
-            table.extend(self.room.file.m, self.seat, change.now + nanoseconds)
-            return True
-        return False
-
-    def share(self) -> int:
-        """The descriptor that a command should inherit: while any process has it, the slots stay taken."""
-        bells.ours.discard(self.bell)
-        self.room.bells.remove(self.bell)  # from now on it belongs to the command
-        self.on_release = self.bell.close
-        os.set_inheritable(self.bell.fd, True)
-        return self.bell.fd
-
-    def hand_to(self, group: int) -> None:
-        """The command is this process group. If all of its processes close the bell, the group counts instead."""
-        self.room.change(lambda change: self.room.store(self.seat + GROUP, group))
-
-    def release(self) -> None:
-        """Releasing twice is a no-op."""
-        if self.room.is_closed():
-            self.room.check_process()
-        elif not self.released:  # an interrupted release can be repeated
-            self.why_lost()
-            self.room.change(lambda change: rules.leave(self.room.file.m, change, self.seat, self.ticket))
-            self.released = True
-            self.on_release()
+open_rooms: set[Room] = set()
 
 
 class Room:
@@ -152,7 +87,7 @@ class Room:
             self.close()
             raise
 
-    def __enter__(self) -> "Room":
+    def __enter__(self) -> Room:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -216,9 +151,6 @@ class Room:
                 change.woken.clear()
                 self.file.rebuild(change)
         raise AssertionError
-
-    def store(self, at: int, value: int) -> None:
-        self.file.m[at] = value
 
     # What this process sees of others.
 
@@ -392,6 +324,8 @@ class Room:
         return self.change(self.listed)
 
     def listed(self, change: Change) -> list[Listed]:
+        from fairgate.room.listing import listed  # noqa: PLC0415 (it imports typing)
+
         m = self.file.m
         holders = [listed(m, seat, links.slots_of(m, seat)) for seat in links.holders(m)]
         return holders + [listed(m, seat, ()) for seat in links.waiters(m)]

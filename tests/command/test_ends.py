@@ -13,16 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.commands import SOON, Watched, end, gate, inside, line, run, start, until, until_waiting
+from tests.command.gates import holders, requests, until_waiting
+from tests.live.commands import SOON, Watched, end, inside, line, run, start, until
 
 # A command that leaves a process behind. It prints the pid of that process and its own.
 LEAVES = "sleep 1000 > /dev/null 2>&1 & echo $! $$; "
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
-    return tmp_path / "run"
 
 
 @pytest.fixture
@@ -49,13 +44,16 @@ def leaving(left: list[Watched], *words: str, then: str) -> tuple[subprocess.Pop
 
 def test_processes_that_outlive_a_killed_fairgate_keep_the_slot(left: list[Watched]) -> None:
     process, behind, command = leaving(left, "report", then="wait")
+    fence = holders("report")[0].fence
     process.kill()
     process.communicate()
     assert command.has_ended()
     assert run("run", "report", "-n", "--", "echo", "in").returncode == 1
     waiter = start("run", "report", "--", "echo", "in")
-    found = until_waiting("report")
-    assert [(one.ghost, one.slot, one.pid) for one in found.inside] == [(True, 0, command.pid)]
+    until_waiting("report")
+    [held] = holders("report")
+    assert (held.slots, held.group, held.fence) == ((0,), command.pid, fence)
+    assert held.note.startswith("sh -c 'sleep 1000")
     assert not behind.has_ended(0)
     os.kill(behind.pid, signal.SIGKILL)
     assert line(waiter) == "in"
@@ -171,4 +169,4 @@ def test_with_on_lost_ignore_the_command_outlives_its_lease() -> None:
         4,
         "fairgate: gate report: the permit for slot 0 was lost: its lease has expired\n",
     )
-    assert gate("report") is None
+    assert requests("report") == []
