@@ -28,8 +28,8 @@ def start(*words: str, command: Sequence[str] = FAIRGATE, **more: Any) -> subpro
     return subprocess.Popen([*command, *words], bufsize=0, **pipes | more)
 
 
-def run(*words: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*FAIRGATE, *words], capture_output=True, text=True, timeout=SOON, check=False, **more)
+def run(*words: str, command: Sequence[str] = FAIRGATE, **more: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*command, *words], capture_output=True, text=True, timeout=SOON, check=False, **more)
 
 
 def line(process: subprocess.Popen[bytes]) -> str:

@@ -96,9 +96,9 @@ def on_host(network: NetworkSettings, gates: Sequence[str], k: int, protocol: st
         kept = [f"keeps {', '.join(gates)} open with k={k}"] if gates else []
         metrics = [] if network.metrics is None else ["serves the metrics of this host's gates"]
         say(f"pid {os.getpid()} {' and '.join(kept + metrics)} until a signal ends it")
-        while all(room.file.is_linked() for room in rooms):
+        while not (removed := [room for room in rooms if not room.file.is_linked()]):
             signals.wait(LOOK_SECONDS)
-    complain(f"gate {next(room.gate for room in rooms if not room.file.is_linked())}: its file was removed")
+    complain(f"gate {removed[0].gate}: its file was removed")
     return 1
 
 
