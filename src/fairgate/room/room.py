@@ -341,7 +341,7 @@ class Room:
         self.change(lambda change: self.resized(change, k))
 
     def resized(self, change: Change, k: int) -> None:
-        """Raises BadInput if a waiter wants more than this: it would keep all others waiting for ever."""
+        """Raises BadInput if a waiter wants more than this: it would keep all others waiting forever."""
         m = self.file.m
         for seat in links.waiters(m):
             if m[seat + PERMITS] > k:
