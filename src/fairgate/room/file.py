@@ -5,13 +5,15 @@ the process that has it is stopped, that process is continued, so that it can fi
 again (STOP in the header).
 """
 
+from __future__ import annotations
+
 import os
 import signal
 import stat
 import time
 from contextlib import suppress
 
-from fairgate.core.setup import FENCE_COUNT_BITS
+from fairgate.core.fences import FENCE_COUNT_BITS
 from fairgate.errors import BadInput
 from fairgate.room import links, system, table
 from fairgate.room.layout import (

@@ -4,8 +4,13 @@ Compiled stores are volatile, and every access checks the bounds: a damaged tabl
 work on any sequence of integers, compiled ones only on this one.
 """
 
+from __future__ import annotations
+
 import mmap
-from typing import Any
+
+TYPE_CHECKING = False  # see __init__.py
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def mapped(fd: int, size: int) -> Any:
