@@ -44,7 +44,7 @@ class RoomFile:
 
     m: Table
 
-    def __init__(self, path: str, k: int) -> None:
+    def __init__(self, path: str, k: int, create: bool = True) -> None:
         """Open the file, or create it with this k (1 if it is 0). Raises BadInput if it cannot be used."""
         if not 0 <= k <= MOST_SLOTS:
             raise BadInput(f"k must be 1..{MOST_SLOTS}, not {k}")
@@ -55,7 +55,7 @@ class RoomFile:
         self.capacity = 0
         self.mapped = False
         while True:
-            self.fd = open_file(path)
+            self.fd = open_file(path, create)
             self.take_lock()
             try:
                 if os.fstat(self.fd).st_nlink:  # else it was swept between open and lock
@@ -172,8 +172,8 @@ class RoomFile:
         os.close(self.fd)
 
 
-def open_file(path: str) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+def open_file(path: str, create: bool) -> int:
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | (os.O_CREAT if create else 0)
     try:
         return os.open(path, flags, 0o600)
     except OSError as wrong:

@@ -61,6 +61,7 @@ FREE: Final = 0
 WAITING: Final = 1
 INSIDE: Final = 2
 LOST: Final = 3  # its permit was revoked, and its owner has not seen that yet
+PINNED: Final = 4  # it never asks for a permit; it keeps the gate in use, so that k stays as it is
 
 IS_A_ROOM: Final = 0x6D6F6F7265746167
 THIS_VERSION: Final = 1

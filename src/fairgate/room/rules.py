@@ -10,6 +10,7 @@ from collections.abc import Collection
 from fairgate.room import links, table
 from fairgate.room.layout import (
     DEADLINE,
+    FENCE,
     FREE,
     HEAD,
     INSIDE,
@@ -147,12 +148,20 @@ def abandon(m: Table, change: Change, owner: int) -> None:
             table.leave(m, change, seat)
 
 
-def revoke(m: Table, change: Change, slot: int) -> bool:
-    """End the permit that holds this slot. Returns whether there was one."""
+def pin(m: Table, change: Change, senses: Senses, owner: int, pid: int, namespace: int, user: int) -> int:
+    """A seat that keeps the gate in use, or 0 as for `ask`."""
+    if not links.has_spare(m):
+        bury_all(m, change, senses)
+    return table.pin(m, change, owner, pid, namespace, user)
+
+
+def revoke(m: Table, change: Change, slot: int, fence: int = 0) -> bool:
+    """End the permit that holds this slot, if it has this fence, or any. Returns whether there was one."""
     seat = links.holder_of(m, slot)
-    if seat:
-        table.lose(m, change, seat)
-    return bool(seat)
+    if not seat or fence not in (0, m[seat + FENCE]):
+        return False
+    table.lose(m, change, seat)
+    return True
 
 
 def expire(m: Table, change: Change) -> None:

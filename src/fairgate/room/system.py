@@ -148,7 +148,29 @@ def is_stopped(pid: int) -> bool:
 
 
 def is_alive(pid: int) -> bool:
-    return process(pid)[0] not in (b"", b"Z", b"X")
+    state = process(pid)[0]
+    return state not in (b"Z", b"X") if state else exists(pid)
+
+
+def exists(pid: int) -> bool:
+    """Is there such a process, even if /proc does not show it (hidepid)?"""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def started(pid: int) -> int:
+    """When the process was started: nanoseconds of CLOCK_BOOTTIME, rounded down to a tick; 0 if that is not known."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb", 0) as file:
+            text = file.read(1024)
+    except OSError:
+        return 0
+    return int(text[text.rindex(b")") + 2 :].split()[19]) * (10**9 // os.sysconf("SC_CLK_TCK"))
 
 
 def is_populated(group: int) -> bool:

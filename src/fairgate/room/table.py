@@ -50,6 +50,7 @@ from fairgate.room.layout import (
     PATIENT,
     PERMITS,
     PID,
+    PINNED,
     SEAT,
     SEATS,
     SINCE,
@@ -168,7 +169,7 @@ def rebuild(m: Table, change: Change) -> None:
         elif state in (INSIDE, LOST):
             m[LAST_FENCE] = max(m[LAST_FENCE], m[seat + FENCE])
             change.woken.append(seat)
-        else:
+        elif state != PINNED:
             m[seat + STATE] = FREE
             put_spare(m, seat)
             continue
@@ -201,8 +202,30 @@ def rebuild_slots(m: Table) -> dict[int, int]:
 def enter(m: Table, change: Change, owner: int, pid: int, namespace: int, user: int, permits: int, lease: int) -> int:
     """A new request: its seat, which waits or is inside already. Returns 0 if all seats are taken."""
     seat = m[SPARE]
-    if not seat:
-        return 0
+    if seat:
+        take_spare(m, change, owner, pid, namespace, user, permits, lease)
+        m[seat + STATE] = WAITING
+        append(m, seat)
+        let_in_all_that_fit(m, change)
+        m[DIRTY] = 0
+    return seat
+
+
+def pin(m: Table, change: Change, owner: int, pid: int, namespace: int, user: int) -> int:
+    """A seat that keeps the gate in use. Returns 0 if all seats are taken."""
+    seat = m[SPARE]
+    if seat:
+        take_spare(m, change, owner, pid, namespace, user, 0, 0)
+        m[seat + STATE] = PINNED
+        m[DIRTY] = 0
+    return seat
+
+
+def take_spare(
+    m: Table, change: Change, owner: int, pid: int, namespace: int, user: int, permits: int, lease: int
+) -> None:
+    """Fill the record of the first spare seat, all but its state. The table stays marked as dirty."""
+    seat = m[SPARE]
     m[DIRTY] = 1
     ticket = m[NEXT_TICKET]
     m[NEXT_TICKET] = ticket + 1
@@ -210,11 +233,6 @@ def enter(m: Table, change: Change, owner: int, pid: int, namespace: int, user: 
     m[seat + OWNER], m[seat + PID], m[seat + NAMESPACE], m[seat + USER] = owner, pid, namespace, user
     m[seat + ASKED], m[seat + SKIPPED], m[seat + GROUP], m[seat + NOTE] = change.now, 0, 0, 0
     m[SPARE] = m[seat + NEXT]
-    m[seat + STATE] = WAITING
-    append(m, seat)
-    let_in_all_that_fit(m, change)
-    m[DIRTY] = 0
-    return seat
 
 
 def leave(m: Table, change: Change, seat: int) -> None:
