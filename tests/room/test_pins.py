@@ -10,6 +10,7 @@ import pytest
 
 from fairgate.errors import BadInput, GateClosed, KMismatch
 from fairgate.room.layout import SEATS
+from fairgate.room.pin import pin
 from fairgate.room.room import Room
 from tests.room.children import Child
 
@@ -17,7 +18,7 @@ from tests.room.children import Child
 def pinner(folder: str, k: int) -> Child:
     def work(me: Child) -> None:
         with Room(folder, "g", k) as room:
-            room.pin()
+            pin(room)
             me.say("pinned")
             me.hear()
 
@@ -27,11 +28,11 @@ def pinner(folder: str, k: int) -> Child:
 
 
 def test_a_pinned_gate_keeps_its_k_until_the_pin_is_dead(folder: str, children: ExitStack) -> None:
-    pin = children.enter_context(pinner(folder, 3))
+    child = children.enter_context(pinner(folder, 3))
     Room(folder, "g", 3).close()
     with pytest.raises(KMismatch):
         Room(folder, "g", 2)
-    pin.end()
+    child.end()
     with Room(folder, "g", 2) as room:
         assert room.acquire(timeout=0) is not None
     assert [name for name in os.listdir(folder) if name.endswith(".bell")] == []
@@ -39,13 +40,13 @@ def test_a_pinned_gate_keeps_its_k_until_the_pin_is_dead(folder: str, children: 
 
 def test_a_closed_pin_is_gone(folder: str) -> None:
     with Room(folder, "g", 3) as room:
-        room.pin()
+        pin(room)
     Room(folder, "g", 2).close()
 
 
 def test_a_pin_is_neither_inside_nor_waiting(folder: str) -> None:
     with Room(folder, "g", 1) as room, Room(folder, "g", 1) as other:
-        room.pin()
+        pin(room)
         assert other.requests() == []
         assert other.acquire(timeout=0) is not None
 
@@ -63,7 +64,7 @@ def test_a_gate_that_took_another_k_meanwhile_is_not_pinned(folder: str, childre
     with Room(folder, "g", 2) as room:
         children.enter_context(pinner(folder, 3))
         with pytest.raises(KMismatch):
-            room.pin()
+            pin(room)
 
 
 def test_a_full_room_grows_for_a_pin(folder: str) -> None:
@@ -71,7 +72,7 @@ def test_a_full_room_grows_for_a_pin(folder: str) -> None:
         seats = room.file.m[SEATS]
         for _ in range(seats):
             room.acquire(timeout=0)
-        room.pin()
+        pin(room)
         assert room.file.m[SEATS] == 2 * seats
 
 
@@ -79,7 +80,7 @@ def test_a_removed_file_cannot_be_pinned(folder: str) -> None:
     with Room(folder, "g", 1) as room:
         os.unlink(room.file.path)
         with pytest.raises(GateClosed, match="was removed"):
-            room.pin()
+            pin(room)
 
 
 def test_a_gate_that_must_exist_is_not_created(folder: str) -> None:

@@ -5,15 +5,15 @@ the process that has it is stopped, that process is continued, so that it can fi
 again (STOP in the header).
 """
 
-import mmap
+from __future__ import annotations
+
 import os
 import signal
 import stat
 import time
 from contextlib import suppress
-from typing import cast
 
-from fairgate.core.setup import FENCE_COUNT_BITS
+from fairgate.core.fences import FENCE_COUNT_BITS
 from fairgate.errors import BadInput
 from fairgate.room import links, system, table
 from fairgate.room.layout import (
@@ -31,6 +31,7 @@ from fairgate.room.layout import (
 )
 from fairgate.room.links import Table
 from fairgate.room.table import Change
+from fairgate.room.words import mapped
 
 PATIENCE = 30_000_000  # ns for the lock, before its owner is looked up
 FIRST_SEATS = 64
@@ -98,7 +99,7 @@ class RoomFile:
         """
         other = os.open(f"/proc/self/fd/{self.fd}", os.O_RDWR | os.O_CLOEXEC)
         try:
-            self.m = cast(Table, memoryview(mmap.mmap(other, os.fstat(other).st_size)).cast("q"))
+            self.m = mapped(other, os.fstat(other).st_size)
         finally:
             os.close(other)
         self.mapped = True

@@ -3,7 +3,11 @@
 It has a header, then `CAPACITY` slots, then the seats. A seat is named by the index of its first word; 0 is no seat.
 """
 
-from typing import Final
+from __future__ import annotations
+
+TYPE_CHECKING = False  # see room/__init__.py
+if TYPE_CHECKING:
+    from typing import Final
 
 # The header.
 MAGIC: Final = 0

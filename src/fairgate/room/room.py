@@ -9,13 +9,14 @@ There is no thread and no socket. A request takes a bell and a seat; if it has t
 a process that it watches dies, or a tick is due (rules.py). Several threads may use one room.
 """
 
+from __future__ import annotations
+
 import atexit
 import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
 
 from fairgate.errors import BadInput, ForkedPeer, GateClosed, KMismatch
 from fairgate.room import bell as bells
@@ -32,31 +33,40 @@ from fairgate.room.layout import (
     LOST,
     MOST_SLOTS,
     OWNER,
+    PERMITS,
+    PID,
     STATE,
     TICKET,
     WAITING,
     K,
 )
 from fairgate.room.links import CorruptTable
-from fairgate.room.listing import Listed, listed, write_note
+from fairgate.room.notes import write_note
 from fairgate.room.rules import Duties, Request
 from fairgate.room.senses import LiveSenses
 from fairgate.room.system import clock
 from fairgate.room.table import Change
+
+TYPE_CHECKING = False  # see __init__.py
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from fairgate.room.listing import Listed
+
+    T = TypeVar("T")
 
 MOST_OPEN = 64  # bells of others that are kept open for ringing
 MOST_SECONDS = 1e9
 SUFFIX = ".gate"
 GHOST_TICK = 20_000_000  # ns: how often to look for processes that a dead holder has left inside
 DAMAGE = (CorruptTable, IndexError, OverflowError, ValueError)  # an index or a number that no change has stored
-T = TypeVar("T")
-open_rooms: set["Room"] = set()
+open_rooms: set[Room] = set()
 
 
 class Permit:
     """The right to be inside: one or more slots, and a fence. Get it from `Room.acquire`."""
 
-    def __init__(self, room: "Room", seat: int, bell: Bell, on_release: Callable[[], None]) -> None:
+    def __init__(self, room: Room, seat: int, bell: Bell, on_release: Callable[[], None]) -> None:
         m = room.file.m
         self.room = room
         self.seat = seat
@@ -150,7 +160,7 @@ class Room:
             self.close()
             raise
 
-    def __enter__(self) -> "Room":
+    def __enter__(self) -> Room:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -390,6 +400,8 @@ class Room:
         return self.change(self.listed)
 
     def listed(self, change: Change) -> list[Listed]:
+        from fairgate.room.listing import listed  # noqa: PLC0415 (it imports typing)
+
         m = self.file.m
         holders = [listed(m, seat, links.slots_of(m, seat)) for seat in links.holders(m)]
         return holders + [listed(m, seat, ()) for seat in links.waiters(m)]
@@ -402,16 +414,15 @@ class Room:
         """Change k. If there are more holders, the gate waits for them to leave."""
         if not 1 <= k <= MOST_SLOTS:
             raise BadInput(f"k must be 1..{MOST_SLOTS}, not {k}")
-        self.change(lambda change: table.resize(self.file.m, change, k))
+        self.change(lambda change: self.resized(change, k))
 
-    def pin(self) -> None:
-        """Keep the gate's k while nobody uses it, until this object is closed or its process is dead."""
-        bell = self.some_bell()
-        self.change(lambda change: self.pinned(change, bell))
-
-    def pinned(self, change: Change, bell: Bell) -> None:
-        self.agree(change)
-        self.seated(lambda: rules.pin(self.file.m, change, self, *self.identity(bell)))
+    def resized(self, change: Change, k: int) -> None:
+        """Raises BadInput if a waiter wants more than this: it would keep all others waiting for ever."""
+        m = self.file.m
+        for seat in links.waiters(m):
+            if m[seat + PERMITS] > k:
+                raise BadInput(f"gate {self.gate}: pid {m[seat + PID]} waits for {m[seat + PERMITS]} permits, not {k}")
+        table.resize(m, change, k)
 
     def close(self, why: str = "") -> None:
         """End the requests and permits of this object, and free what it has."""

@@ -3,8 +3,9 @@
 A process cannot see what others are doing except through its `Senses`: is the owner of a seat dead, or stopped?
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection
-from typing import NamedTuple, Protocol
 
 from fairgate.room import links, table
 from fairgate.room.layout import (
@@ -22,34 +23,42 @@ from fairgate.room.layout import (
 from fairgate.room.links import CorruptTable, Table
 from fairgate.room.table import Change
 
+TYPE_CHECKING = False  # see __init__.py
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Senses(Protocol):
+        def is_gone(self, seat: int) -> bool:
+            """Is the owner of this seat dead, and has it left no process inside? What cannot be seen is alive."""
+
+        def is_stopped(self, seat: int) -> bool:
+            """Is the process of this seat stopped (SIGSTOP, a debugger)?"""
+
+
 TICK = (
     50_000_000  # ns: how often a waiter near the head looks on its own. It covers stopped processes and lost wake-ups
 )
 NEAR = 16  # waiters at the head whose place is counted exactly
 
 
-class Senses(Protocol):
-    def is_gone(self, seat: int) -> bool:
-        """Is the owner of this seat dead, and has it left no process inside? What cannot be seen counts as alive."""
+class Request:
+    """A request for this many permits. `owner` is the name of its bell; `lease` is in ns, or 0."""
 
-    def is_stopped(self, seat: int) -> bool:
-        """Is the process of this seat stopped (SIGSTOP, a debugger)?"""
-
-
-class Request(NamedTuple):
-    owner: int  # the name of its bell
-    pid: int
-    namespace: int
-    user: int
-    permits: int
-    lease: int  # ns, or 0
+    def __init__(self, owner: int, pid: int, namespace: int, user: int, permits: int, lease: int) -> None:
+        self.owner = owner
+        self.pid = pid
+        self.namespace = namespace
+        self.user = user
+        self.permits = permits
+        self.lease = lease
 
 
-class Duties(NamedTuple):
+class Duties:
     """What a waiter does next: watch these seats, and look again at `when` at the latest."""
 
-    seats: tuple[int, ...]
-    when: int
+    def __init__(self, seats: tuple[int, ...], when: int) -> None:
+        self.seats = seats
+        self.when = when
 
 
 def ask(m: Table, change: Change, senses: Senses, request: Request) -> int:
@@ -58,7 +67,9 @@ def ask(m: Table, change: Change, senses: Senses, request: Request) -> int:
         expire(m, change)
     if not links.has_spare(m):
         bury_all(m, change, senses)
-    return table.enter(m, change, *request)
+    return table.enter(
+        m, change, request.owner, request.pid, request.namespace, request.user, request.permits, request.lease
+    )
 
 
 def look(m: Table, change: Change, senses: Senses, seat: int, suspects: Collection[int], tick: bool) -> None:
