@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from fairgate.errors import BadInput
 from fairgate.room import links, system, table
-from fairgate.room.bell import path_of
+from fairgate.room.folder import PRIVATE, group_of, share
 from fairgate.room.layout import (
     BOOT,
     CAPACITY,
@@ -25,23 +25,25 @@ from fairgate.room.layout import (
     MAGIC,
     MOST_SEATS,
     MOST_SLOTS,
-    OWNER,
     REBUILT,
     RESCUED,
     SEATS,
     SLOTS,
     STATE,
     STOP,
+    SWEPT,
     K,
 )
 from fairgate.room.links import Table
 from fairgate.room.opening import FIRST_SEATS, FIRST_SIZE, allocate, machine_number, open_file, start
-from fairgate.room.system import DEAD, REMOVED
+from fairgate.room.senses import LiveSenses
 from fairgate.room.table import Change
 from fairgate.room.words import mapped
 
 PATIENCE = 30_000_000  # ns for the lock, before its owner is looked up
 HOUR = 3600  # seconds
+SECOND = 10**9  # ns
+LAST_SWEPT = ".swept"  # a file: its time tells when
 HEADER = 8 * SLOTS
 BLOCK = 512  # bytes: what st_blocks counts
 
@@ -105,26 +107,33 @@ class RoomFile:
         machine = machine_number()
         if self.m[MACHINE] and machine and self.m[MACHINE] != machine:
             raise BadInput(f"cannot use {self.path}: it belongs to another machine; remove it if it is a copy")
-        if system.is_open_elsewhere(self.fd) or any(self.is_heard(seat) for seat in links.all_seats(self.m)):
+        senses = LiveSenses(os.path.dirname(self.path))
+        seats = [seat for seat in links.all_seats(self.m) if self.m[seat + STATE] != FREE]
+        if system.is_open_elsewhere(self.fd) or any(senses.is_heard(self.m, seat) for seat in seats):
             raise BadInput(
                 f"cannot use {self.path}: processes with another boot id are using it, as in a container with a /proc"
                 " of its own; use another directory"
             )
         start(self.m, self.capacity, self.seats, k or self.m[K])
 
-    def is_heard(self, seat: int) -> bool:
-        """Does anybody have the bell of this seat?"""
-        if self.m[seat + STATE] == FREE:
-            return False
-        fd = system.open_to_ring(path_of(os.path.dirname(self.path), self.m[seat + OWNER]))
-        if fd >= 0:
-            os.close(fd)
-        return fd not in (DEAD, REMOVED)
-
     def touch(self) -> None:
         """Files that were not used for a day are swept."""
         if time.time() - os.fstat(self.fd).st_mtime > HOUR:
             os.utime(self.fd)
+
+    def claim_sweep(self, by_path: bool) -> bool:
+        """Is it up to this process to sweep the directory now?
+
+        The directory of named gates has a file for that. One that a user has named gets no further files: there every
+        gate has its own turn.
+        """
+        if not by_path:
+            return claim_hour(os.path.dirname(self.path))
+        now = system.clock()
+        due = not 0 <= now - self.m[SWEPT] < HOUR * SECOND
+        if due:
+            self.m[SWEPT] = now
+        return due
 
     def allocate(self, size: int) -> None:
         try:
@@ -218,3 +227,20 @@ def is_blank(fd: int, size: int) -> bool:
     if size > FIRST_SIZE or os.pread(fd, 8, 0).strip(b"\0"):
         return False
     return not os.pread(fd, size, 0).strip(b"\0")
+
+
+def claim_hour(folder: str) -> bool:
+    """True for the first process in an hour."""
+    path = f"{folder}/{LAST_SWEPT}"
+    with suppress(FileNotFoundError):
+        if abs(time.time() - os.lstat(path).st_mtime) < HOUR:
+            return False
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, PRIVATE)
+    except OSError:
+        return False
+    with suppress(PermissionError):  # another user's
+        share(fd, group_of(os.stat(folder)))
+    os.utime(fd)
+    os.close(fd)
+    return True

@@ -33,6 +33,7 @@ LOSSES: Final = 19  # permits that ended before they were released
 WAITED: Final = 20  # ns, of all grants together
 LONGEST: Final = 21  # ns, the longest wait of a grant
 MACHINE: Final = 22  # which machine, or 0: it has no id
+SWEPT: Final = 23  # when the directory was last swept, if the gate is named by a path
 HISTOGRAM: Final = 32  # grants by how long they had waited: see BUCKETS
 BUCKETS: Final = 24  # 1 us or less, 2 us, 4 us ... 4.2 s, and longer
 SLOTS: Final = 64  # the first slot: the seat that holds it, or 0

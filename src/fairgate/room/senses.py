@@ -36,6 +36,13 @@ class LiveSenses:
             return visible and not system.is_populated(m[seat + GROUP])
         return fd == DEAD or visible
 
+    def is_heard(self, m: Table, seat: int) -> bool:
+        """May anybody have the bell of this seat? That is all that is known of the processes of another boot."""
+        fd = system.open_to_ring(path_of(self.folder, m[seat + OWNER]))
+        if fd >= 0:
+            os.close(fd)
+        return fd not in (DEAD, REMOVED)
+
     def is_stopped(self, m: Table, seat: int) -> bool:
         return self.is_visible(m, seat) and system.is_stopped(m[seat + PID])
 
