@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import stat
 
+from fairgate.arguments import LONGEST_NAME, check_name
 from fairgate.errors import BadInput
 from fairgate.room import system
 from fairgate.room.folder import Folder, current_folder, mount_of, open_folder, resolved, why_not_local
@@ -28,7 +29,6 @@ TMP = "/tmp"
 OWN_TMP = b"/systemd-private-"  # in the path of the /tmp of a unit with PrivateTmp=
 NO_MACHINE_ID = "this-machine"  # the home directory is local, so no other machine uses it
 ANOTHER = "(FAIRGATE_DIR can name another directory)"
-LONGEST_NAME = 200
 LONGEST_PATH = 4000
 
 
@@ -46,10 +46,9 @@ def locate(name: str, create: bool = True) -> tuple[str, str]:
     Raises BadInput if there can be no such gate. If `create` is false, the gate is only looked at: then it may also be
     in use in another place.
     """
-    longest = LONGEST_PATH if "/" in name else LONGEST_NAME
-    if not 1 <= len(name) <= longest or not name.isprintable():
-        raise BadInput(f"the name of a gate must be 1 to {longest} printable characters, not {name!r:.60}")
-    if "/" in name:
+    by_path = isinstance(name, str) and "/" in name
+    check_name(name, LONGEST_PATH if by_path else LONGEST_NAME)
+    if by_path:
         folder, file = os.path.split(name)
         if file in ("", ".", ".."):
             raise BadInput(f"{name} is a directory: add a file name to it")
