@@ -219,15 +219,15 @@ def pid_namespace() -> int:
 
 
 def boot_id() -> int:
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return int(file.read().replace("-", "")[:15], 16)
+    with open("/proc/sys/kernel/random/boot_id", "rb", 0) as file:
+        return int(file.read(64).replace(b"-", b"")[:15], 16)
 
 
 def machine_id(path: str = MACHINE_ID) -> str:
     """32 digits that name this installation, or "" if it has no name. Raises BadInput if that cannot be read."""
     try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            text = file.read(64).strip()
+        with open(path, "rb", 0) as file:
+            text = file.read(64).strip().decode(errors="replace")
     except FileNotFoundError:
         return ""
     except OSError as wrong:
