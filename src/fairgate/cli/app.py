@@ -33,6 +33,7 @@ from fairgate.cli.replay import replay_command
 from fairgate.cli.run.command import run_arguments
 from fairgate.cli.sim.command import sim_command
 from fairgate.cli.swarm.command import swarm_command
+from fairgate.cli.where import setup_command, where_command
 from fairgate.errors import BadInput, FairgateError
 from fairgate.scenario.run import ScenarioError
 from fairgate.sim.run import kind_of_build
@@ -62,6 +63,8 @@ COMMANDS: dict[str, Callable[..., int | None]] = {
     "peer": peer_command,
     "break": break_command,
     "resize": resize_command,
+    "where": where_command,
+    "setup": setup_command,
 }
 
 

@@ -12,13 +12,13 @@ from typing import NamedTuple, cast
 
 from fairgate.errors import BadInput
 from fairgate.room import links, place, system, table
-from fairgate.room.file import LARGEST
 from fairgate.room.layout import (
     BOOT,
     BUCKETS,
     GRANTS,
     HISTOGRAM,
     INSIDE,
+    IS_BEING_MADE,
     LONGEST,
     LOSSES,
     MAGIC,
@@ -34,6 +34,7 @@ from fairgate.room.layout import (
 )
 from fairgate.room.links import Table
 from fairgate.room.listing import Listed, listed
+from fairgate.room.opening import LARGEST
 from fairgate.room.room import path_of_gate
 from fairgate.room.senses import LiveSenses
 
@@ -144,7 +145,7 @@ def snapshot(path: str) -> Table | None:
 
 def checked(path: str, data: bytes) -> Table | None:
     m = cast(Table, memoryview(data[: len(data) // 8 * 8]).cast("q"))
-    if not data or (len(m) > MAGIC and m[MAGIC] == 0):
+    if not data.strip(b"\0") or (len(m) > MAGIC and m[MAGIC] == IS_BEING_MADE):
         return None  # its creator has not finished, or died
     wrong = table.why_unusable(m) if len(m) >= SLOTS else f"it is cut off: {len(data)} bytes"
     if wrong:

@@ -83,6 +83,10 @@ class Room:
         open_rooms.add(self)
         try:
             self.change(self.agree)
+            if self.file.claim_sweep("/" in gate):
+                from fairgate.room.sweep import sweep  # noqa: PLC0415 (once in an hour)
+
+                sweep(folder, "/" in gate)
         except BaseException:
             self.close()
             raise
@@ -133,7 +137,7 @@ class Room:
         for owner, ticket in told:
             self.ring(owner, ticket)
         for path in unused:
-            with suppress(FileNotFoundError):
+            with suppress(OSError):  # another process was faster, or only its owner may remove it
                 os.unlink(path)
         self.file.stop_again()
         return result
@@ -256,13 +260,17 @@ class Room:
 
     def seated(self, sit: Callable[[], int]) -> int:
         """The seat that `sit` takes; the room grows if it finds none."""
-        if not self.file.is_linked():
-            raise GateClosed(f"gate {self.gate}: its file {self.file.path} was removed")
+        self.check_linked()
         seat = sit()
         if not seat:
             self.file.grow()
             seat = sit()
         return seat
+
+    def check_linked(self) -> None:
+        """Those who come later create a new file, and would not meet anybody in this one."""
+        if not self.file.is_linked():
+            raise GateClosed(f"gate {self.gate}: its file {self.file.path} was removed")
 
     def wait(self, bell: Bell, seat: int, duties: Duties, until: int | None) -> bool:
         """True if the seat is inside. False if the time is over: the seat is free again."""
@@ -292,6 +300,8 @@ class Room:
         m = self.file.m
         if m[seat + TICKET] != ticket or m[seat + STATE] == FREE:
             raise GateClosed(f"gate {self.gate} was closed while this request waited")
+        if tick:
+            self.check_linked()
         rules.look(m, change, self, seat, suspects, tick)
         if m[seat + STATE] != WAITING:
             change.woken = [each for each in change.woken if each != seat]

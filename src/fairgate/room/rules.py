@@ -67,8 +67,9 @@ def ask(m: Table, change: Change, senses: Senses, request: Request) -> int:
         expire(m, change)
     if not links.has_spare(m):
         bury_all(m, change, senses)
-    asking = request.owner, request.pid, request.namespace, request.user
-    return table.enter(m, change, *asking, request.permits, request.lease)
+    return table.enter(
+        m, change, request.owner, request.pid, request.namespace, request.user, request.permits, request.lease
+    )
 
 
 def look(m: Table, change: Change, senses: Senses, seat: int, suspects: Collection[int], tick: bool) -> None:

@@ -31,6 +31,7 @@ from fairgate.room.layout import (
     HISTOGRAM,
     INSIDE,
     IS_A_ROOM,
+    IS_BEING_MADE,
     LAST_FENCE,
     LEASE,
     LIMIT,
@@ -102,7 +103,7 @@ class Change:
 
 def create(m: Table, capacity: int, seats: int, k: int, fence: int, boot: int) -> None:
     """A new table, or an old one of which no process can be alive: its fences and tickets go on rising."""
-    m[MAGIC] = 0
+    m[MAGIC] = IS_BEING_MADE
     m[VERSION], m[CAPACITY], m[SEATS], m[BOOT] = THIS_VERSION, capacity, seats, boot
     m[K] = m[ASKED_K] = k
     m[NEXT_TICKET] = max(1, m[NEXT_TICKET])
