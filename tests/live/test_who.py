@@ -355,7 +355,7 @@ def test_a_killed_standing_peer_keeps_nothing(folder: Path) -> None:
     peer.communicate()
     assert gate("gpu") is None
     assert run("run", "gpu", "-k", "2", "--", "echo", "in").stdout == "in\n"
-    assert [file.suffix for file in folder.iterdir()] == [".gate"]
+    assert not list(folder.glob("*.bell"))
 
 
 def test_a_standing_peer_refuses_another_k(folder: Path, children: ExitStack) -> None:

@@ -8,7 +8,7 @@ moment (table.py), and a request whose process is dead is left out. So a damaged
 import os
 import stat
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from fairgate.errors import BadInput
 from fairgate.room import links, place, system, table
@@ -37,6 +37,7 @@ from fairgate.room.listing import Listed, listed
 from fairgate.room.opening import LARGEST
 from fairgate.room.room import path_of_gate
 from fairgate.room.senses import LiveSenses
+from fairgate.room.words import copied
 
 PATIENCE = 200_000_000  # ns for the lock, before the table is read without it
 
@@ -144,7 +145,7 @@ def snapshot(path: str) -> Table | None:
 
 
 def checked(path: str, data: bytes) -> Table | None:
-    m = cast(Table, memoryview(data[: len(data) // 8 * 8]).cast("q"))
+    m: Table = copied(data)
     if not data.strip(b"\0") or (len(m) > MAGIC and m[MAGIC] == IS_BEING_MADE):
         return None  # its creator has not finished, or died
     wrong = table.why_unusable(m) if len(m) >= SLOTS else f"it is cut off: {len(data)} bytes"
@@ -157,7 +158,7 @@ def checked(path: str, data: bytes) -> Table | None:
 
 
 def view(m: Table, gate: str, path: str, senses: LiveSenses) -> GateView:
-    holders, waiters, pins = living(m, senses) if m[BOOT] == system.boot_id() else ({}, [], [])
+    holders, waiters, pins = living(m, senses)
     return GateView(
         name=gate,
         path=path,
@@ -178,9 +179,10 @@ def living(m: Table, senses: LiveSenses) -> tuple[dict[int, tuple[int, ...]], li
         if m[at]:
             slots[m[at]] = (*slots.get(m[at], ()), at - SLOTS)
     waiters, pins, inside = [], [], set()
+    this_boot = m[BOOT] == system.boot_id()
     for seat in links.all_seats(m):
         state = m[seat + STATE]
-        if state in (WAITING, INSIDE, PINNED) and not senses.is_gone(m, seat):
+        if state in (WAITING, INSIDE, PINNED) and is_there(m, seat, senses, this_boot):
             if state == WAITING:
                 waiters.append(seat)
             elif state == PINNED:
@@ -189,6 +191,10 @@ def living(m: Table, senses: LiveSenses) -> tuple[dict[int, tuple[int, ...]], li
                 inside.add(seat)
     waiters.sort(key=lambda seat: m[seat + TICKET])
     return {seat: slots[seat] for seat in slots if seat in inside}, waiters, pins
+
+
+def is_there(m: Table, seat: int, senses: LiveSenses, this_boot: bool) -> bool:
+    return not senses.is_gone(m, seat) if this_boot else senses.is_heard(m, seat)
 
 
 def visitor(m: Table, senses: LiveSenses, seat: int, slots: tuple[int, ...]) -> Visitor:

@@ -16,3 +16,8 @@ if TYPE_CHECKING:
 def mapped(fd: int, size: int) -> Any:
     """The table in the first `size` bytes of a file."""
     return memoryview(mmap.mmap(fd, size)).cast("q")
+
+
+def copied(data: bytes) -> Any:
+    """A table of its own with these contents, as far as they are whole words."""
+    return memoryview(bytearray(data[: len(data) // 8 * 8])).cast("q")
