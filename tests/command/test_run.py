@@ -139,6 +139,22 @@ def test_the_environment_describes_the_permit() -> None:
     assert int(higher) > int(fence) > 0
 
 
+def test_several_slots_at_once() -> None:
+    """A request for more slots than are free is not overtaken by those for fewer."""
+    words = ("gpu", "-k", "3")
+    script = "echo $FAIRGATE_SLOT $FAIRGATE_SLOTS; read x"
+    first = start("run", *words, "--permits", "2", "--", "sh", "-c", script)
+    assert line(first) == "0 0,1"
+    assert run("run", *words, "--permits", "2", "-n", "--", "true").returncode == 1
+    large = start("run", *words, "--permits", "2", "--", "sh", "-c", script)
+    until_waiting("gpu")
+    assert run("run", *words, "-n", "--", "true").returncode == 1
+    end(first)
+    assert line(large) == "0 0,1"
+    assert run("run", *words, "-n", "--", "sh", "-c", script).stdout == "2 2\n"
+    end(large)
+
+
 def test_signals_are_passed_on() -> None:
     script = f"""
 import signal

@@ -168,5 +168,5 @@ def pid_namespace() -> int:
 
 
 def boot_id() -> int:
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return int(file.read().replace("-", "")[:15], 16)
+    with open("/proc/sys/kernel/random/boot_id", "rb", 0) as file:
+        return int(file.read(36).replace(b"-", b"")[:15], 16)
