@@ -169,4 +169,4 @@ def pid_namespace() -> int:
 
 def boot_id() -> int:
     with open("/proc/sys/kernel/random/boot_id", "rb", 0) as file:
-        return int(file.read(36).replace(b"-", b"")[:15], 16)
+        return int(file.read(64).replace(b"-", b"")[:15], 16)
