@@ -9,7 +9,7 @@ from fairgate.room import bell as bells
 from fairgate.room import links, rules, table
 from fairgate.room.bell import Bell
 from fairgate.room.layout import DEADLINE, FENCE, GROUP, INSIDE, STATE, TICKET
-from fairgate.room.system import clock
+from fairgate.room.system import clock, read_tickets
 from fairgate.room.table import Change
 
 TYPE_CHECKING = False  # see __init__.py
@@ -64,6 +64,13 @@ class Permit:
             table.extend(self.room.file.m, self.seat, change.now + nanoseconds)
             return True
         return False
+
+    def fileno(self) -> int:
+        """A descriptor that can be read when `is_valid` should be asked. `rung` must be called before the next wait."""
+        return self.bell.fd
+
+    def rung(self) -> None:
+        read_tickets(self.bell.fd)
 
     def share(self) -> int:
         """The descriptor that a command should inherit: while any process has it, the slots stay taken."""

@@ -9,6 +9,7 @@ A user's command waits for all that is imported here, so most imports are inside
 tests/cli/test_imports_of_run.py lists what may be imported.
 """
 
+import errno
 import os
 from collections.abc import Sequence
 
@@ -32,7 +33,10 @@ def run_arguments(arguments: Sequence[str]) -> int:
         complain(wrong)
         return WRONG
     except OSError as wrong:
-        complain(f"{wrong.filename}: {wrong.strerror}" if wrong.filename else wrong.strerror)
+        if wrong.errno == errno.EMFILE:
+            complain("this process has too many open files: raise the limit (ulimit -n)")
+        else:
+            complain(f"{wrong.filename}: {wrong.strerror}" if wrong.filename else wrong.strerror)
         return WRONG
 
 

@@ -73,5 +73,5 @@ def environ(permit: CommandPermit) -> dict[str, str]:
 
 def cannot_run(options: Options, wrong: OSError) -> int:
     """Say so, and return the exit code."""
-    complain(f"cannot run {options.command[0]}: {wrong.strerror}")
+    complain(f"cannot run {options.command[0] or repr('')}: {wrong.strerror}")
     return NOT_FOUND if isinstance(wrong, FileNotFoundError) else CANNOT_RUN

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 
 from fairgate.command.process import Command
-from fairgate.room.permit import Permit
 from fairgate.room.room import Room
 from fairgate.room.system import clock
 
@@ -26,11 +25,11 @@ def identity(room: Room) -> str:
     return f"{file.st_dev}:{file.st_ino}"
 
 
-def held_after(before: str, permit: Permit) -> str:
+def held_after(room: Room, fence: int) -> str:
     """The list with this permit added."""
-    gate = identity(permit.room)
-    others = [one for one in before.split() if not one.startswith(f"{gate}:")]
-    return " ".join([*others, f"{gate}:{permit.fence}"])
+    gate = identity(room)
+    others = [one for one in os.environ.get(HELD, "").split() if not one.startswith(f"{gate}:")]
+    return " ".join([*others, f"{gate}:{fence}"])
 
 
 def outer_permit(room: Room) -> Listed | None:

@@ -4,11 +4,9 @@ The command inherits the bell of its permit. So the slots stay taken until the l
 whatever happens to this process. While this process waits it can be stopped: it keeps its ticket.
 """
 
-import os
-
 from fairgate.cli.exits import complain
 from fairgate.cli.run.inside import run_inside
-from fairgate.cli.run.nested import HELD, NestedPermit, held_after, outer_permit
+from fairgate.cli.run.nested import NestedPermit, held_after, outer_permit
 from fairgate.cli.run.options import Options
 from fairgate.command.process import KILLED, Command
 from fairgate.command.signals import Interrupted, Signals
@@ -16,7 +14,6 @@ from fairgate.errors import BadInput
 from fairgate.room.permit import Permit
 from fairgate.room.place import locate
 from fairgate.room.room import Room
-from fairgate.room.system import read_tickets
 
 LONGEST_NOTE = 200
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_")
@@ -34,7 +31,7 @@ def run_on_host(options: Options, program: str) -> int:
             if found is None:
                 return options.code
             signals.catch_stops()
-            permit = HostPermit(found, not options.close) if isinstance(found, Permit) else found
+            permit = HostPermit(room, found, not options.close) if isinstance(found, Permit) else found
             return run_inside(permit, program, options, signals)
     except Interrupted as by:
         return KILLED + by.signum
@@ -69,15 +66,15 @@ class HostPermit:
 
     look_seconds = None
 
-    def __init__(self, permit: Permit, shared: bool) -> None:
+    def __init__(self, room: Room, permit: Permit, shared: bool) -> None:
         self.permit = permit
-        self.gate = permit.room.gate
+        self.gate = room.gate
         self.slots = permit.slots
         self.fence = permit.fence
         self.deadline = permit.deadline()
-        self.held = held_after(os.environ.get(HELD, ""), permit)
+        self.held = held_after(room, permit.fence)
         self.shared = shared
-        self.wakes = permit.share() if shared else permit.bell.fd
+        self.wakes = permit.share() if shared else permit.fileno()
 
     def hand_to(self, group: int) -> None:
         if self.shared:
@@ -85,7 +82,7 @@ class HostPermit:
 
     def is_lost(self) -> bool:
         """Tells of the loss."""
-        read_tickets(self.wakes)
+        self.permit.rung()
         why = self.permit.why_lost()
         if why:
             complain(f"gate {self.gate}: the permit for slot {', '.join(map(str, self.slots))} was lost: {why}")
