@@ -11,11 +11,11 @@ from typing import Protocol
 import msgspec
 
 from fairgate.errors import BadInput
-from fairgate.live.in_cluster import LOOK, MEMBERS, ClusterMembership, ClusterOptions, check_tcp, why_not
+from fairgate.live.in_cluster import LOOK, MEMBERS, ClusterMembership, ClusterOptions, why_not
 from fairgate.live.on_host import CLUSTER, NEWS, HostMembership, beside
 from fairgate.net import occupancy
 from fairgate.net.access import Access
-from fairgate.net.address import Address, UnixAddress, parse_address
+from fairgate.net.address import Address, UnixAddress, check_one_kind, parse_address
 from fairgate.net.codec import CodecError, Frame
 from fairgate.net.members import make_change, remove_dead
 from fairgate.net.roster import Members, PeerRecord, Rise
@@ -101,7 +101,7 @@ class ClusterDirectory:
     def __init__(self, network: ClusterOptions) -> None:
         self.network = network
         self.seeds = [parse_address(seed) for seed in network.seeds]
-        check_tcp(*self.seeds)
+        check_one_kind(self.seeds)
         self.answer: asyncio.Future[Members] | None = None
 
     def where(self) -> str:
