@@ -8,7 +8,6 @@ import os
 import random
 import threading
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,39 +15,22 @@ import pytest
 import fairgate
 from fairgate import sync
 from fairgate.live.live_protocols import default_protocol
-from tests.live.gates import (
-    SOON,
-    all_are_free,
-    all_are_free_now,
-    each_protocol,
-    ends_with,
-    has_slots,
-    k_of,
-    most,
-    run,
-    take,
-    until,
-)
+from tests.live.gates import SOON, all_are_free, all_are_free_now, ends_with, run, take, until
+from tests.live.kinds import Kind, each_kind, each_place
 
 TRIES = 100
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
-    return tmp_path / "run"
 
 
 # Acquiring and releasing.
 
 
-@each_protocol
-def test_acquire_and_release(protocol: str) -> None:
-    k = k_of(protocol)
+@each_kind
+def test_acquire_and_release(kind: Kind) -> None:
+    k = kind.k
 
     async def main() -> None:
-        async with fairgate.join() as one, fairgate.join() as two:
-            here, there = one.semaphore("gpu", k, protocol), two.semaphore("gpu", k, protocol)
+        async with kind.join() as one, kind.join() as two:
+            here, there = one.semaphore("gpu", k, kind.protocol), two.semaphore("gpu", k, kind.protocol)
             permits = [await take(gate, note="n") for gate in [here, there, here][:k]]
             assert await here.locked()
             assert await there.try_acquire() is None
@@ -56,7 +38,7 @@ def test_acquire_and_release(protocol: str) -> None:
             assert [one.inside for one in await here.people()] == [True] * k
             assert [one.note for one in await there.holders()] == ["n"] * k
             slots = [permit.slot for permit in permits]
-            assert set(slots) == (set(range(k)) if has_slots(protocol) else {None})
+            assert set(slots) == (set(range(k)) if kind.has_slots else {None})
             late = asyncio.create_task(take(there))
             await until(lambda: has_waiters(here, 1))
             for _ in range(2):
@@ -66,7 +48,7 @@ def test_acquire_and_release(protocol: str) -> None:
                 permits[0].check()
             permit = await late
             assert permit.valid
-            if has_slots(protocol):
+            if kind.has_slots:
                 assert permit.slot == slots[0]
                 assert permit.fence is not None
                 assert permits[0].fence is not None
@@ -89,11 +71,11 @@ async def has_waiters(gate: fairgate.Semaphore, count: int) -> bool:
     return len(await gate.waiters()) == count
 
 
-@each_protocol
-def test_acquire_and_release_in_threads(protocol: str) -> None:
-    k = k_of(protocol)
-    with sync.join() as one, sync.join() as two:
-        here, there = one.semaphore("gpu", k, protocol), two.semaphore("gpu", k, protocol)
+@each_kind
+def test_acquire_and_release_in_threads(kind: Kind) -> None:
+    k = kind.k
+    with kind.sync_join() as one, kind.sync_join() as two:
+        here, there = one.semaphore("gpu", k, kind.protocol), two.semaphore("gpu", k, kind.protocol)
         permits = [gate.hold(SOON) for gate in [here, there, here][:k]]
         assert here.locked()
         assert there.try_acquire() is None
@@ -119,7 +101,7 @@ def test_acquire_and_release_in_threads(protocol: str) -> None:
 
 def test_statistics_are_frozen_and_correct() -> None:
     async def main() -> None:
-        async with fairgate.join() as peer:
+        async with kind.join() as peer:
             gate = peer.semaphore("gpu", 2)
             permits = await asyncio.gather(take(gate), take(gate))
             assert await gate.acquire(timeout=0.01) is None
@@ -144,9 +126,9 @@ def test_statistics_are_frozen_and_correct() -> None:
 # Abandoned requests.
 
 
-@each_protocol
-def test_a_hundred_cancels_and_timeouts_leak_nothing(protocol: str) -> None:
-    k, rng = most(protocol), random.Random(protocol)
+@each_kind
+def test_a_hundred_cancels_and_timeouts_leak_nothing(kind: Kind) -> None:
+    k, rng = kind.most, random.Random(kind.name)
     entries = 0
 
     async def visit(gate: fairgate.Semaphore) -> None:
@@ -183,8 +165,8 @@ def test_a_hundred_cancels_and_timeouts_leak_nothing(protocol: str) -> None:
         assert end is None or isinstance(end, asyncio.CancelledError | TimeoutError), repr(end)
 
     async def main() -> None:
-        async with fairgate.join() as one, fairgate.join() as two:
-            gates = [peer.semaphore("gpu", k, protocol) for peer in (one, two)]
+        async with kind.join() as one, kind.join() as two:
+            gates = [peer.semaphore("gpu", k, kind.protocol) for peer in (one, two)]
             for _ in range(TRIES // 5):
                 await asyncio.gather(*[bothered(rng.choice(gates)) for _ in range(5)])
             await all_are_free(*gates)
@@ -195,7 +177,7 @@ def test_a_hundred_cancels_and_timeouts_leak_nothing(protocol: str) -> None:
 
 def test_threads_that_give_up_leak_nothing() -> None:
     rng = random.Random(1)
-    with sync.join() as one, sync.join() as two:
+    with kind.sync_join() as one, kind.sync_join() as two:
         gates = [peer.semaphore("gpu", 2) for peer in (one, two)]
 
         def worker(seed: int) -> None:
@@ -214,7 +196,7 @@ def test_threads_that_give_up_leak_nothing() -> None:
 
 
 def test_closing_the_loop_of_a_waiter_leaks_no_permit() -> None:
-    with sync.join() as peer:
+    with kind.sync_join() as peer:
         held = peer.semaphore("gpu", 1).hold(SOON)
         gate = fairgate.Semaphore(peer.engine, "gpu", 1)
         loop = asyncio.new_event_loop()
@@ -230,15 +212,15 @@ def test_closing_the_loop_of_a_waiter_leaks_no_permit() -> None:
 # The end of a gate, or of a peer.
 
 
-@each_protocol
+@each_kind
 @pytest.mark.parametrize("what", ["gate", "peer"])
-def test_close(protocol: str, what: str) -> None:
+def test_close(kind: Kind, what: str) -> None:
     """Waiters get GateClosed, holders lose their permits, and other peers go on."""
-    k = k_of(protocol)
+    k = kind.k
 
     async def main() -> None:
-        async with fairgate.join() as one, fairgate.join() as two:
-            here, there = one.semaphore("gpu", k, protocol), two.semaphore("gpu", k, protocol)
+        async with kind.join() as one, kind.join() as two:
+            here, there = one.semaphore("gpu", k, kind.protocol), two.semaphore("gpu", k, kind.protocol)
             permits = [await take(here) for _ in range(k)]
             waiting = [asyncio.create_task(gate.acquire()) for gate in (here, there)]
             await until(lambda: has_waiters(there, 2))
@@ -256,7 +238,7 @@ def test_close(protocol: str, what: str) -> None:
             with pytest.raises(fairgate.GateClosed):
                 await here.acquire()
             if what == "gate":
-                again = one.semaphore("gpu", k, protocol)
+                again = one.semaphore("gpu", k, kind.protocol)
                 await all_are_free(again)
             else:
                 for call in (here.people, here.try_acquire, here.locked, here.close):
@@ -272,7 +254,7 @@ def test_close_while_many_threads_come_and_go() -> None:
     """No thread hangs, and none gets an error other than GateClosed."""
     for _ in range(5):
         ends: list[BaseException | None] = []
-        with sync.join() as witness, sync.join() as peer:
+        with kind.sync_join() as witness, kind.sync_join() as peer:
 
             def worker(peer: sync.Peer = peer, ends: list[BaseException | None] = ends) -> None:
                 try:
@@ -301,9 +283,9 @@ def test_close_while_many_threads_come_and_go() -> None:
 # Lost permits.
 
 
-@each_protocol
-def test_an_expired_lease_cancels_the_body(protocol: str) -> None:
-    k = k_of(protocol)
+@each_kind
+def test_an_expired_lease_cancels_the_body(kind: Kind) -> None:
+    k = kind.k
     reached: list[str] = []
 
     async def inside(gate: fairgate.Semaphore) -> None:
@@ -314,8 +296,8 @@ def test_an_expired_lease_cancels_the_body(protocol: str) -> None:
             reached.append("too far")
 
     async def main() -> None:
-        async with fairgate.join() as one, fairgate.join() as two:
-            here, there = one.semaphore("gpu", k, protocol), two.semaphore("gpu", k, protocol)
+        async with kind.join() as one, kind.join() as two:
+            here, there = one.semaphore("gpu", k, kind.protocol), two.semaphore("gpu", k, kind.protocol)
             others = [await take(there) for _ in range(k - 1)]
             with pytest.raises(fairgate.PermitLost, match="lease"):
                 await inside(here)
@@ -429,7 +411,7 @@ def test_a_loss_combined_with_other_cancellations(
         return found
 
     async def main() -> None:
-        async with fairgate.join() as peer:
+        async with kind.join() as peer:
             gate = peer.semaphore("gpu", 1)
             assert type(await asyncio.create_task(told(gate))) is end
             await all_are_free(gate)
@@ -448,7 +430,7 @@ def test_a_loss_in_a_task_group_ends_the_group() -> None:
             group.create_task(asyncio.sleep(SOON))
 
     async def main() -> None:
-        async with fairgate.join() as peer:
+        async with kind.join() as peer:
             gate = peer.semaphore("gpu", 1)
             found = await ends_with(asyncio.create_task(group(gate)))
             assert isinstance(found, ExceptionGroup)
@@ -465,7 +447,7 @@ def test_a_thread_is_notified_of_a_lost_permit() -> None:
             with pytest.raises(fairgate.PermitLost):
                 permit.extend(1)
 
-    with sync.join() as peer:
+    with kind.sync_join() as peer:
         gate = peer.semaphore("gpu", 1)
         with pytest.raises(fairgate.PermitLost):
             inside(gate)
@@ -482,20 +464,20 @@ def test_a_thread_is_notified_of_a_lost_permit() -> None:
 # Refusals.
 
 
-@each_protocol
-def test_another_k_is_refused_and_forgotten(protocol: str) -> None:
-    k = k_of(protocol)
+@each_kind
+def test_another_k_is_refused_and_forgotten(kind: Kind) -> None:
+    k = kind.k
 
     async def main() -> None:
-        async with fairgate.join() as one, fairgate.join() as two:
-            permit = await take(one.semaphore("gpu", k, protocol))
+        async with kind.join() as one, kind.join() as two:
+            permit = await take(one.semaphore("gpu", k, kind.protocol))
             wrong = two.semaphore("gpu", 2 if k == 3 else 3)
             await ends_with(wrong.acquire(timeout=0))  # usually times out before it is refused
             for _ in range(2):
                 error = await ends_with(asyncio.wait_for(wrong.acquire(), SOON))
                 assert isinstance(error, fairgate.KMismatch), error
                 assert f"is open with k={k}" in str(error)
-            right = two.semaphore("gpu", k, protocol)
+            right = two.semaphore("gpu", k, kind.protocol)
             permit.release()
             await all_are_free(right)
             with pytest.raises(fairgate.BadInput, match="gpu"):
@@ -505,7 +487,7 @@ def test_another_k_is_refused_and_forgotten(protocol: str) -> None:
 
 
 def test_a_child_cannot_use_its_parents_peer() -> None:
-    with sync.join() as peer:
+    with kind.sync_join() as peer:
         gate = peer.semaphore("gpu", 2)
         permit = gate.hold(SOON)
         child = os.fork()

@@ -26,12 +26,11 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from pathlib import Path
 from typing import Protocol
 
 from fairgate.core.ids import ID_LIMIT, NIL, SEAT_BITS
 from fairgate.errors import BadInput
-from fairgate.net.access import Access, access, credentials
+from fairgate.net.access import Access, credentials, socket_access
 from fairgate.net.address import Address, TcpAddress, UnixAddress, bound_to, check_secure, listen_tcp
 from fairgate.net.codec import CodecError, Frame, encode
 from fairgate.net.connection import HELLO, PROTOCOL, READY, REFUSED, Connection
@@ -109,7 +108,7 @@ class Transport:
         check_secure(address, self.tls is not None, self.insecure)
         if isinstance(address, TcpAddress):
             return self.serve(listen_tcp(address))
-        shared = access(Path(address.path).parent).group is not None
+        shared = socket_access(address.path).group is not None
         listener = listen_unix(address.path, shared)
         self.files.append(SocketFile(address.path))
         return self.serve(listener)
@@ -118,7 +117,7 @@ class Transport:
         """Accepts connections on a listening socket, and closes it later. The caller removes a Unix socket's file."""
         address = bound_to(listener)
         check_secure(address, self.tls is not None, self.insecure)
-        rule = access(Path(address.path).parent) if isinstance(address, UnixAddress) else None
+        rule = socket_access(address.path) if isinstance(address, UnixAddress) else None
         self.listeners[self.loop.create_task(self.accept(listener, rule), name=f"accept {address}")] = listener
         return address
 
@@ -200,7 +199,7 @@ class Transport:
             return
         if isinstance(dial.address, UnixAddress):
             try:
-                self.checked_name(sock, access(Path(dial.address.path).parent))
+                self.checked_name(sock, socket_access(dial.address.path))
             except (OSError, BadInput) as wrong:
                 connection.drop(str(wrong))
                 return

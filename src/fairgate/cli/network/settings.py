@@ -57,7 +57,10 @@ class NetworkSettings(msgspec.Struct, frozen=True):
             raise BadInput("--keys is for TLS and --insecure disables TLS: use only one of them")
         if self.join_timeout is not None and not 0 < self.join_timeout < float("inf"):
             raise BadInput(f"--join-timeout must be more than 0 seconds, not {self.join_timeout:g}")
-        self.addresses(self.join)
+        if self.between_hosts:
+            from fairgate.net.address import check_one_kind  # noqa: PLC0415
+
+            check_one_kind(self.addresses(self.join))
 
     def addresses(self, seeds: tuple[str, ...]) -> "list[Address]":
         """The addresses of `seeds`, --listen and --advertise."""
