@@ -33,7 +33,7 @@ async def take(gate: fairgate.Semaphore, **how: Any) -> fairgate.Permit:
 
 async def all_are_free(*gates: fairgate.Semaphore) -> None:
     """Checks that nobody waits or is inside and that all slots can be acquired, at once if the protocol allows it."""
-    assert await gates[0].people() == []
+    assert await gates[0].requests() == []
     k = gates[0].k
     if gates[0].statistics().protocol in ASSIGNED:
         await all_come_in([gate for gate in gates for _ in range(2 * k)])
@@ -44,7 +44,7 @@ async def all_are_free(*gates: fairgate.Semaphore) -> None:
             for permit in permits:
                 permit.release()
     for gate in gates:
-        assert await gate.people() == []
+        assert await gate.requests() == []
 
 
 async def all_come_in(gates: list[fairgate.Semaphore]) -> None:
@@ -66,7 +66,7 @@ async def all_come_in(gates: list[fairgate.Semaphore]) -> None:
 
 def all_are_free_now(*gates: sync.Semaphore) -> None:
     """The same for threads."""
-    assert gates[0].people() == []
+    assert gates[0].requests() == []
     k = gates[0].k
     if gates[0].statistics().protocol in ASSIGNED:
         all_come_in_now([gate for gate in gates for _ in range(2 * k)])
@@ -77,7 +77,7 @@ def all_are_free_now(*gates: sync.Semaphore) -> None:
             for permit in permits:
                 permit.release()
     for gate in gates:
-        assert gate.people() == []
+        assert gate.requests() == []
 
 
 def all_come_in_now(gates: list[sync.Semaphore]) -> None:

@@ -24,11 +24,10 @@ from fairgate.net.roster import GateRecord
 from fairgate.registry import find_protocol
 
 ROOM, CLUSTER = "room", "cluster"
-ROOMS: tuple[str, ...] = ()
 PROTOCOLS = live_protocols()
-KINDS = (*ROOMS, *PROTOCOLS)
+KINDS = (ROOM, *PROTOCOLS)
 each_kind = pytest.mark.parametrize("kind", KINDS, indirect=True)
-each_place = pytest.mark.parametrize("kind", (*ROOMS, CLUSTER), indirect=True)
+each_place = pytest.mark.parametrize("kind", (ROOM, CLUSTER), indirect=True)
 # In these protocols a request waits for the token that it was assigned to, even while others are idle, so one long stay
 # delays every k-th request. With k > 1 they do not grant every free slot to the next request.
 ASSIGNED = ("bv95", "fair_k", "fair_k_bounded")
@@ -61,6 +60,17 @@ class Kind:
     @property
     def has_slots(self) -> bool:
         return self.protocol is None or find_protocol(self.protocol).about.slots
+
+    def lose(self, gate: fairgate.Semaphore) -> None:
+        """Revokes all permits of the gate, which this process holds."""
+        backend: Any = gate.gate
+        if self.name == ROOM:
+            for slot in range(gate.k):
+                backend.room.revoke(slot)
+            return
+        with backend.engine.step():
+            for ticket in list(backend.gate.tickets.values()):
+                backend.gate.lose(ticket, "it was revoked")
 
     def gate(self, name: str) -> GateRecord | None:
         """The gate in the roster of the cluster."""
