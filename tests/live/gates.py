@@ -12,6 +12,7 @@ from typing import Any
 
 import fairgate
 from fairgate import sync
+from fairgate.live.gate import LiveGate
 from tests.live.kinds import ASSIGNED
 
 SOON = 20.0  # seconds: a test that waits this long has failed
@@ -93,6 +94,12 @@ def all_come_in_now(gates: list[sync.Semaphore]) -> None:
     with ThreadPoolExecutor(len(gates)) as pool:
         for done in [pool.submit(visit, number) for number in range(len(gates))]:
             done.result(2 * SOON)
+
+
+def live(gate: sync.Semaphore) -> LiveGate:
+    """The gate of a cluster, as its engine keeps it."""
+    found: LiveGate = gate.gate.gate  # type: ignore[attr-defined]  # only that of a cluster has it
+    return found
 
 
 @contextmanager

@@ -27,7 +27,7 @@ ROOM, CLUSTER = "room", "cluster"
 PROTOCOLS = live_protocols()
 KINDS = (ROOM, *PROTOCOLS)
 each_kind = pytest.mark.parametrize("kind", KINDS, indirect=True)
-each_place = pytest.mark.parametrize("kind", (ROOM, CLUSTER), indirect=True)
+each_place = pytest.mark.parametrize("kind", [ROOM, CLUSTER], indirect=True)
 # In these protocols a request waits for the token that it was assigned to, even while others are idle, so one long stay
 # delays every k-th request. With k > 1 they do not grant every free slot to the next request.
 ASSIGNED = ("bv95", "fair_k", "fair_k_bounded")

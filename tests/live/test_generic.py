@@ -505,8 +505,8 @@ def test_a_child_cannot_use_its_parents_peer(kind: Kind) -> None:
         if child == 0:
             refused = 0
             calls: list[Callable[[], object]] = [
-                gate.acquire, gate.requests, lambda: gate.acquire(timeout=0), permit.release, gate.statistics, gate.close,
-                lambda: permit.extend(1), lambda: peer.semaphore("other", 1),
+                gate.acquire, gate.requests, permit.release, gate.statistics, gate.close,
+                lambda: gate.acquire(timeout=0), lambda: permit.extend(1), lambda: peer.semaphore("other", 1),
             ]  # fmt: skip
             for call in calls:
                 try:

@@ -147,6 +147,7 @@ class SocketFile:
                 os.unlink(self.path)
 
 
-def identity_of(path: str) -> tuple[int, int]:
+def identity_of(path: str) -> tuple[int, int, int]:
+    """It includes the time, because inode numbers are reused."""
     found = os.lstat(path)
-    return found.st_dev, found.st_ino
+    return found.st_dev, found.st_ino, found.st_ctime_ns

@@ -58,9 +58,18 @@ class NetworkSettings(msgspec.Struct, frozen=True):
         if self.join_timeout is not None and not 0 < self.join_timeout < float("inf"):
             raise BadInput(f"--join-timeout must be more than 0 seconds, not {self.join_timeout:g}")
         if self.between_hosts:
-            from fairgate.net.address import check_one_kind  # noqa: PLC0415
+            self.check_addresses()
 
-            check_one_kind(self.addresses(self.join))
+    def check_addresses(self) -> None:
+        from fairgate.net.address import UnixAddress, check_one_kind  # noqa: PLC0415
+
+        addresses = self.addresses(self.join)
+        check_one_kind(addresses)
+        if any(isinstance(address, UnixAddress) for address in addresses):
+            if self.keys:
+                raise BadInput("--keys is for TLS, which Unix sockets do not use")
+            if self.mdns:
+                raise BadInput("--mdns finds peers on the network, which Unix sockets are not on: use --join unix:PATH")
 
     def addresses(self, seeds: tuple[str, ...]) -> "list[Address]":
         """The addresses of `seeds`, --listen and --advertise."""
