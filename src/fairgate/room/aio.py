@@ -168,7 +168,7 @@ class AsyncRoom:
         return True
 
     def give_up(self, waiter: Waiter) -> None:
-        """Timed out, or cancelled."""
+        """Timed out, cancelled, or left behind by a loop that was closed."""
 
         def step(change: table.Change) -> None:
             m = self.room.file.m
@@ -176,7 +176,8 @@ class AsyncRoom:
                 change.woken += table.perhaps_not_woken(m, waiter.seat)
             rules.leave(m, change, waiter.seat, waiter.ticket)
 
-        self.room.change(step)
+        if not self.room.is_closed():  # that has ended the request
+            self.room.change(step)
 
     def end_wait(self, waiter: Waiter) -> None:
         self.waiting.pop(waiter.ticket, None)
