@@ -7,6 +7,7 @@ again (STOP in the header).
 
 from __future__ import annotations
 
+import mmap
 import os
 import signal
 import stat
@@ -15,7 +16,7 @@ from contextlib import suppress
 
 from fairgate.core.fences import FENCE_COUNT_BITS
 from fairgate.errors import BadInput
-from fairgate.room import links, system, table
+from fairgate.room import calls, links, system, table
 from fairgate.room.layout import (
     BOOT,
     CAPACITY,
@@ -31,11 +32,12 @@ from fairgate.room.layout import (
 )
 from fairgate.room.links import Table
 from fairgate.room.table import Change
-from fairgate.room.words import mapped
+from fairgate.room.words import over
 
 PATIENCE = 30_000_000  # ns for the lock, before its owner is looked up
 FIRST_SEATS = 64
 LARGEST = 8 * links.size(MOST_SLOTS, MOST_SEATS)
+MILLISECOND = 1_000_000  # ns
 EPOCH = 1_704_067_200  # 2024 began
 
 
@@ -54,13 +56,15 @@ class RoomFile:
         self.seats = 0
         self.capacity = 0
         self.mapped = False
+        self.locked = False  # perhaps, if it is True
+        self.linked = 0  # when the file was there last
         while True:
             self.fd = open_file(path, create)
             self.take_lock()
             try:
                 if os.fstat(self.fd).st_nlink:  # else it was swept between open and lock
                     self.use(k)
-                    system.unlock(self.fd)
+                    self.unlock()
                     return
             except BaseException:
                 os.close(self.fd)  # which also unlocks it
@@ -99,7 +103,7 @@ class RoomFile:
         """
         other = os.open(f"/proc/self/fd/{self.fd}", os.O_RDWR | os.O_CLOEXEC)
         try:
-            self.m = mapped(other, os.fstat(other).st_size)
+            self.m = over(mmap.mmap(other, os.fstat(other).st_size))
         finally:
             os.close(other)
         self.mapped = True
@@ -139,7 +143,8 @@ class RoomFile:
         self.m[REBUILT] = self.m[REBUILT] + 1
 
     def take_lock(self) -> None:
-        while not system.lock(self.fd, PATIENCE):
+        self.locked = True  # an interrupt may come at any moment: unlocking in vain is harmless
+        while not calls.lock(self.fd, PATIENCE):
             self.continue_owner()
 
     def continue_owner(self) -> None:
@@ -155,8 +160,14 @@ class RoomFile:
             with suppress(PermissionError, ProcessLookupError):  # another user's: all have to wait for it
                 os.kill(pid, signal.SIGCONT)
 
+    def try_lock(self) -> bool:
+        self.locked = True
+        self.locked = calls.try_lock(self.fd)
+        return self.locked
+
     def unlock(self) -> None:
-        system.unlock(self.fd)
+        calls.unlock(self.fd)
+        self.locked = False
 
     def stop_again(self) -> None:
         """After the change and its rings: a process that was continued to finish them stops itself again."""
@@ -164,12 +175,17 @@ class RoomFile:
             self.m[STOP] = 0
             os.kill(self.pid, signal.SIGSTOP)
 
-    def is_linked(self) -> bool:
-        """Has nobody removed the file?"""
-        return os.fstat(self.fd).st_nlink > 0
+    def is_linked(self, now: int) -> bool:
+        """Has nobody removed the file? The kernel is asked at most every millisecond."""
+        if now - self.linked > MILLISECOND:
+            if not os.fstat(self.fd).st_nlink:
+                return False
+            self.linked = now
+        return True
 
     def close(self) -> None:
         os.close(self.fd)
+        self.fd = -1
 
 
 def open_file(path: str, create: bool) -> int:

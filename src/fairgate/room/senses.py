@@ -4,9 +4,9 @@ import os
 
 from fairgate.room import system
 from fairgate.room.bell import path_of
+from fairgate.room.calls import DEAD, REMOVED, open_to_ring
 from fairgate.room.layout import ASKED, GROUP, INSIDE, NAMESPACE, OWNER, PID, STATE
 from fairgate.room.links import Table
-from fairgate.room.system import DEAD, REMOVED
 
 
 class LiveSenses:
@@ -37,7 +37,7 @@ class LiveSenses:
     def bell_of(self, m: Table, seat: int) -> int:
         """Its writing end, DEAD or REMOVED. A bell that may not be opened says as little as one that was removed."""
         try:
-            return system.open_to_ring(path_of(self.folder, m[seat + OWNER]))
+            return open_to_ring(path_of(self.folder, m[seat + OWNER]))
         except PermissionError:
             return REMOVED
 

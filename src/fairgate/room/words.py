@@ -6,13 +6,11 @@ work on any sequence of integers, compiled ones only on this one.
 
 from __future__ import annotations
 
-import mmap
-
 TYPE_CHECKING = False  # see __init__.py
 if TYPE_CHECKING:
     from typing import Any
 
 
-def mapped(fd: int, size: int) -> Any:
-    """The table in the first `size` bytes of a file."""
-    return memoryview(mmap.mmap(fd, size)).cast("q")
+def over(buffer: Any) -> Any:
+    """The table in a writable buffer."""
+    return memoryview(buffer).cast("q")
