@@ -19,7 +19,7 @@ from fairgate.errors import GateClosed
 from fairgate.room import rules, system, table
 from fairgate.room.bell import Bell, path_of
 from fairgate.room.file import PATIENCE
-from fairgate.room.layout import DEADLINE, OWNER, STATE, TICKET, WAITING
+from fairgate.room.layout import DEADLINE, OWNER, TICKET
 from fairgate.room.room import GHOST_TICK, Permit, Room
 from fairgate.room.rules import Duties, Request
 from fairgate.room.system import clock
@@ -95,7 +95,7 @@ class AsyncRoom:
         for waiter in list(self.waiting.values()):
             self.end_wait(waiter)
             waiter.granted.cancel()
-        self.room.change(lambda change: rules.abandon(self.room.file.m, change, self.bell.owner))
+        self.room.change(lambda change: rules.abandon(self.room.file.m, change, {self.bell.owner}))
         for permit in list(self.held.values()):
             permit.lost.set()
             permit.forget()
@@ -141,14 +141,7 @@ class AsyncRoom:
 
     def give_up(self, waiter: Waiter) -> None:
         """Timed out, or cancelled."""
-
-        def step(change: table.Change) -> None:
-            m = self.room.file.m
-            if m[waiter.seat + STATE] != WAITING and m[waiter.seat + TICKET] == waiter.ticket:
-                change.woken += table.perhaps_not_woken(m, waiter.seat)
-            rules.leave(m, change, waiter.seat, waiter.ticket)
-
-        self.room.change(step)
+        self.room.change(lambda change: rules.leave(self.room.file.m, change, waiter.seat, waiter.ticket))
 
     def end_wait(self, waiter: Waiter) -> None:
         self.waiting.pop(waiter.ticket, None)
@@ -184,6 +177,7 @@ class AsyncRoom:
             return
         outcome = await self.change(lambda change: self.looked(change, waiter, suspects, tick))
         if outcome is True:
+            self.rung()  # those let in before it
             self.grant(waiter)
         elif isinstance(outcome, Duties):
             self.follow(waiter, outcome, suspects)
@@ -195,6 +189,7 @@ class AsyncRoom:
         return self.room.looked(change, waiter.seat, waiter.ticket, suspects, tick, late=False)
 
     def grant(self, waiter: Waiter) -> None:
+        rules.hear(self.room.file.m, waiter.seat)
         if not waiter.granted.done():
             waiter.granted.set_result(None)
 

@@ -92,6 +92,11 @@ def running_before(m: Table, seat: int) -> int:
     raise CorruptTable
 
 
+def most_wanted(m: Table) -> int:
+    """The largest number of permits that a waiter wants."""
+    return max([m[seat + PERMITS] for seat in waiters(m)], default=0)
+
+
 def holders(m: Table) -> list[int]:
     """The seats that are inside, each once."""
     found: dict[int, None] = {}

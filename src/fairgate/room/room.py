@@ -187,6 +187,7 @@ class Room:
                     raise BadInput(f"{self.file.path} is damaged ({wrong!r}): remove it") from wrong
                 change.woken.clear()
                 self.file.rebuild(change)
+                rules.withdraw(self.file.m, change)  # the first attempt may have made a request
         raise AssertionError
 
     def store(self, at: int, value: int) -> None:
@@ -318,8 +319,9 @@ class Room:
             if not suspects:
                 when = duties.when if until is None else min(duties.when, until)
                 tickets, suspects = bell.wait(when - clock())
-            if ticket in tickets:
-                return True  # the process that rang also rings all others that are concerned
+            if ticket in tickets:  # the process that rang also rings all others that are concerned
+                rules.hear(self.file.m, seat)
+                return True
             late = until is not None and clock() >= until
             tick = not tickets and not suspects
             outcome = self.change(lambda change: self.looked(change, seat, ticket, suspects, tick, late))  # noqa: B023
@@ -353,7 +355,7 @@ class Room:
         """End the request of this bell, even if Ctrl-C is pressed again meanwhile."""
         while True:
             try:
-                self.change(lambda change: rules.abandon(self.file.m, change, bell.owner))
+                self.change(lambda change: rules.abandon(self.file.m, change, {bell.owner}))
                 self.spare_bells.append(bell)
                 return
             except KeyboardInterrupt:
@@ -378,18 +380,26 @@ class Room:
         return self.change(lambda change: rules.revoke(self.file.m, change, slot))
 
     def resize(self, k: int) -> None:
-        """Change k. If there are more holders, the gate waits for them to leave."""
+        """Change k. If there are more holders, the gate waits for them to leave.
+
+        Raises BadInput if a request that waits wants more permits than that.
+        """
         if not 1 <= k <= MOST_SLOTS:
             raise BadInput(f"k must be 1..{MOST_SLOTS}, not {k}")
-        self.change(lambda change: table.resize(self.file.m, change, k))
+        self.change(lambda change: self.resized(change, k))
+
+    def resized(self, change: Change, k: int) -> None:
+        wanted = rules.resize(self.file.m, change, self, k)
+        if wanted:
+            raise BadInput(f"gate {self.gate}: k cannot be {k} while a request waits for {wanted} permits")
 
     def close(self) -> None:
         """End the requests and permits of this object, and free what it has."""
         if self.file.fd >= 0:
+            owners = {bell.owner for bell in set(self.bells).difference(self.spare_bells)}
             with suppress(BadInput):  # a damaged file
-                for bell in self.bells:
-                    if bell not in self.spare_bells:
-                        self.abandon(bell)
+                if owners:
+                    self.change(lambda change: rules.abandon(self.file.m, change, owners))
             with self.mutex:
                 for bell in self.bells:
                     if bell in self.waiting_bells:

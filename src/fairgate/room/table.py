@@ -28,6 +28,7 @@ from fairgate.room.layout import (
     GRANTS,
     GROUP,
     HEAD,
+    HEARD,
     HISTOGRAM,
     INSIDE,
     IS_A_ROOM,
@@ -35,6 +36,7 @@ from fairgate.room.layout import (
     LEASE,
     LIMIT,
     LONGEST,
+    LOOKS,
     LOSSES,
     LOST,
     MAGIC,
@@ -61,6 +63,7 @@ from fairgate.room.layout import (
     STOP,
     TAIL,
     THIS_VERSION,
+    TICK,
     TICKET,
     USED,
     USER,
@@ -70,6 +73,7 @@ from fairgate.room.layout import (
     K,
 )
 from fairgate.room.links import (
+    CorruptTable,
     Table,
     all_seats,
     append,
@@ -88,12 +92,17 @@ from fairgate.room.links import (
 
 
 class Change:
-    """One change of a table: when it happens, which seats to wake afterwards, and which processes are stopped."""
+    """One change of a table: when it happens, which seats to wake afterwards, and which processes are stopped.
+
+    `seat` and `ticket` are those of the request that it has made, if any.
+    """
 
     def __init__(self, now: int, is_stopped: Callable[[int], bool]) -> None:
         self.now = now
         self.is_stopped = is_stopped
         self.woken: list[int] = []
+        self.seat = 0
+        self.ticket = 0
 
 
 # The whole table.
@@ -144,10 +153,7 @@ def grow(m: Table, seats: int) -> None:
 
 
 def rebuild(m: Table, change: Change) -> None:
-    """Derive everything from the records, finish what was interrupted, and wake the holders.
-
-    A holder may not know yet that it was let in, or that its permit was revoked.
-    """
+    """Derive everything from the records, finish what was interrupted, and wake those who may not have heard of it."""
     m[DIRTY] = 1
     m[HEAD] = m[TAIL] = m[SPARE] = m[USED] = 0
     m[K] = min(max(m[K], 1), m[CAPACITY])
@@ -159,7 +165,9 @@ def rebuild(m: Table, change: Change) -> None:
     queue = []
     for seat in reversed(all_seats(m)):
         state = m[seat + STATE]
-        if not 0 < m[seat + TICKET] < LIMIT or m[seat + FENCE] < 0:  # damaged, like the next one
+        if not 0 < m[seat + TICKET] < LIMIT or m[seat + FENCE] < 0:  # damaged, like the next two
+            state = m[seat + STATE] = FREE
+        if state == WAITING and not 1 <= m[seat + PERMITS] <= m[K]:
             state = m[seat + STATE] = FREE
         if state == INSIDE and slots.get(seat, 0) != m[seat + PERMITS]:
             state = m[seat + STATE] = LOST
@@ -167,7 +175,8 @@ def rebuild(m: Table, change: Change) -> None:
             queue.append((m[seat + TICKET], seat))
         elif state in (INSIDE, LOST):
             m[LAST_FENCE] = max(m[LAST_FENCE], m[seat + FENCE])
-            change.woken.append(seat)
+            if state == LOST or not m[seat + HEARD]:
+                change.woken.append(seat)
         else:
             m[seat + STATE] = FREE
             put_spare(m, seat)
@@ -175,7 +184,6 @@ def rebuild(m: Table, change: Change) -> None:
         m[NEXT_TICKET] = max(m[NEXT_TICKET], m[seat + TICKET] + 1)
     rebuild_slots(m)
     for _, seat in sorted(queue):
-        m[seat + PERMITS] = min(max(m[seat + PERMITS], 1), m[K])
         append(m, seat)
     let_in_all_that_fit(m, change)
     m[DIRTY] = 0
@@ -203,12 +211,16 @@ def enter(m: Table, change: Change, owner: int, pid: int, namespace: int, user: 
     seat = m[SPARE]
     if not seat:
         return 0
+    if not is_seat(m, seat):
+        raise CorruptTable
     m[DIRTY] = 1
     ticket = m[NEXT_TICKET]
+    change.seat, change.ticket = seat, ticket
     m[NEXT_TICKET] = ticket + 1
     m[seat + TICKET], m[seat + PERMITS], m[seat + LEASE] = ticket, permits, lease
     m[seat + OWNER], m[seat + PID], m[seat + NAMESPACE], m[seat + USER] = owner, pid, namespace, user
     m[seat + ASKED], m[seat + SKIPPED], m[seat + GROUP], m[seat + NOTE] = change.now, 0, 0, 0
+    m[seat + HEARD], m[seat + LOOKS] = 0, 0
     m[SPARE] = m[seat + NEXT]
     m[seat + STATE] = WAITING
     append(m, seat)
@@ -224,6 +236,7 @@ def leave(m: Table, change: Change, seat: int) -> None:
     m[seat + STATE] = FREE
     if state == WAITING:
         unlink(m, seat, change.woken)
+        wake_if_late(m, change, m[TAIL])
     elif state == INSIDE:
         empty_slots(m, seat)
     put_spare(m, seat)
@@ -265,7 +278,7 @@ def resume(m: Table, change: Change, seat: int) -> None:
 
 
 def resize(m: Table, change: Change, k: int) -> None:
-    """Holders beyond the new k stay; nobody else is let in until there are fewer."""
+    """Holders beyond the new k stay; nobody else is let in until there are fewer. No waiter may want more than k."""
     m[DIRTY] = 1
     m[K] = k
     let_in_all_that_fit(m, change)
@@ -343,6 +356,12 @@ def wake_next(m: Table, change: Change, seat: int) -> None:
         change.woken.append(m[seat + NEXT])
 
 
+def wake_if_late(m: Table, change: Change, seat: int) -> None:
+    """Wake a waiter at an end of the queue that does not know of its place: it would not look for a long time."""
+    if seat and m[seat + LOOKS] - change.now > 2 * TICK:
+        change.woken.append(seat)
+
+
 def in_order(m: Table, woken: list[int]) -> list[int]:
     """The seats to wake, each once.
 
@@ -357,4 +376,4 @@ def in_order(m: Table, woken: list[int]) -> list[int]:
 def perhaps_not_woken(m: Table, seat: int) -> list[int]:
     """A waiter that learns of its grant by a death wakes these: the dead process may not have got that far."""
     after = first_waiter(m)
-    return [one for one in holders(m) if one != seat] + ([after] if after else [])
+    return [one for one in holders(m) if one != seat and not m[one + HEARD]] + ([after] if after else [])
