@@ -2,7 +2,7 @@
 
     import fairgate
 
-    async with fairgate.join() as peer:             # this process joins the other peers on this host
+    async with fairgate.join() as peer:             # the gates of this host
         gpu = peer.semaphore("gpu", k=3)            # peer.lock("report") is a semaphore with k=1
         async with gpu as permit:                   # permit.slot, .fence, .deadline, .lost
             ...
@@ -17,70 +17,43 @@ The body of `async with` only runs while its permit is valid: if the permit is l
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
+from functools import wraps
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
+from weakref import WeakKeyDictionary
 
-from fairgate.errors import AcquireTimeout, GateClosed, PermitLost
-from fairgate.live.arguments import check_request, lease_time
-from fairgate.live.choose import choose_journals, choose_membership
-from fairgate.live.engine import LiveEngine
-from fairgate.live.gate import LiveGate
-from fairgate.live.permit import TRY_SECONDS, BaseLost, BasePermit, BaseSemaphore
-from fairgate.live.report import Person
-from fairgate.live.ticket import INSIDE, LOST, WAITING, Ticket
+from fairgate.arguments import check_request, lease_time
+from fairgate.errors import AcquireTimeout, PermitLost
+from fairgate.interface import BasePermit, BaseSemaphore, LatestPermits, Request, TaskGate, TaskHeld
 
+if TYPE_CHECKING:
+    from fairgate.live.engine import LiveEngine
+
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class LoopWaiter:
-    """Wakes the task that made a request, from any thread: when the request is decided, and when the permit is lost."""
-
-    __slots__ = ("cancelled", "future", "loop", "lost", "task", "ticket")
-
-    def __init__(self, ticket: Ticket) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.ticket = ticket
-        self.future: asyncio.Future[None] | None = None
-        self.lost: asyncio.Event | None = None
-        self.task: asyncio.Task[Any] | None = None  # cancelled when the permit is lost
-        self.cancelled = False  # whether we cancelled it
-
-    def wake(self) -> bool:
-        """False if the loop is closed, so that nobody can be woken."""
-        if self.future is None and self.lost is None and self.task is None:
-            return True  # nobody awaits anything yet: the request is still being made
-        try:
-            self.loop.call_soon_threadsafe(self.awake)
-        except RuntimeError:
-            return False
-        return True
-
-    def awake(self) -> None:
-        if self.future is not None and not self.future.done():
-            self.future.set_result(None)
-        if self.ticket.state == LOST:
-            if self.lost is not None:
-                self.lost.set()
-            if self.task is not None and not self.cancelled:
-                self.cancelled = True
-                self.task.cancel()
-
-
-class Lost(BaseLost["Permit"]):
+class Lost:
     """Whether a permit was lost: test it with `if permit.lost`, or await it with `await permit.lost.wait()`."""
 
+    def __init__(self, permit: "Permit") -> None:
+        self.permit = permit
+
+    def __bool__(self) -> bool:
+        return self.is_set()
+
+    def is_set(self) -> bool:
+        """True if the permit was lost. A permit that was released first is never lost."""
+        return self.permit.held.why_lost() != ""
+
     async def wait(self) -> str:
-        """Wait until the permit is lost. This never returns if the permit is released first.
+        """Wait until the permit is lost or released.
 
         Returns:
-            The reason for the loss.
+            The reason for the loss; empty if it was released.
         """
-        waiter = self.permit.watched()
-        if waiter.lost is None:
-            waiter.lost = asyncio.Event()
-        if not self.is_set():
-            await waiter.lost.wait()
-        return self.permit.ticket.why
+        await self.permit.ended().wait()
+        return self.permit.held.why_lost()
 
 
 class Permit(BasePermit):
@@ -98,45 +71,58 @@ class Permit(BasePermit):
         ```
     """
 
-    __slots__ = ("waiter",)
+    __slots__ = ("cancelled", "end", "task")
 
-    def __init__(self, engine: LiveEngine, gate: LiveGate, ticket: Ticket, waiter: LoopWaiter | None) -> None:
-        super().__init__(engine, gate, ticket)
-        self.waiter = waiter
+    held: TaskHeld
 
-    def watched(self) -> LoopWaiter:
-        """The waiter that is woken when the permit is lost, created on first use."""
-        if self.waiter is None:
-            self.waiter = LoopWaiter(self.ticket)
-            with self.engine.user_lock:
-                self.ticket.wake = self.waiter.wake
-        return self.waiter
+    def __init__(self, gate: str, held: TaskHeld) -> None:
+        super().__init__(gate, held)
+        self.end: asyncio.Event | None = None  # for those who wait for the loss
+        self.task: asyncio.Task[Any] | None = None  # in the body: cancelled when the permit is lost
+        self.cancelled = False  # whether we cancelled it
+
+    def ended(self) -> asyncio.Event:
+        """Set when the permit is lost or released; created on first use."""
+        if self.end is None:
+            self.end = asyncio.Event()
+            self.held.when_lost(self.is_lost)
+            if not self.valid:
+                self.end.set()
+        return self.end
+
+    def is_lost(self) -> None:
+        """Called by the gate, in our loop."""
+        if self.end is not None:
+            self.end.set()
+        if self.task is not None and not self.cancelled:
+            self.cancelled = True
+            self.task.cancel()
 
     @property
     def lost(self) -> Lost:
         """True in a boolean context once the permit was lost; `await permit.lost.wait()` waits for that."""
         return Lost(self)
 
+    def release(self) -> None:
+        super().release()
+        if self.end is not None:
+            self.end.set()
+
     async def __aenter__(self) -> Self:
         """Enter the body; from now on losing the permit cancels this task. PermitLost if it is already invalid."""
-        waiter = self.watched()
-        waiter.task = asyncio.current_task()
-        try:
-            self.check()
-        except BaseException:
-            waiter.task = None
-            raise
+        self.check()
+        self.task = asyncio.current_task()
+        self.held.when_lost(self.is_lost)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Release the permit. PermitLost if it was lost, unless the body raised an exception of its own."""
-        waiter = self.watched()
-        task, waiter.task = waiter.task, None
-        lost = self.ticket.state == LOST
+        task, self.task = self.task, None
         self.release()
-        if waiter.cancelled and task is not None:
+        lost = self.held.why_lost()
+        if self.cancelled and task is not None:
             if kind is not asyncio.CancelledError:  # the body ended before our cancellation reached it
                 with suppress(asyncio.CancelledError):
                     await asyncio.sleep(0)
@@ -147,21 +133,22 @@ class Permit(BasePermit):
         elif kind is asyncio.CancelledError:
             return  # someone else cancelled the task
         if lost and (error is None or kind is asyncio.CancelledError):
-            raise PermitLost(f"the permit for gate {self.gate.name} was lost: {self.ticket.why}") from error
+            raise PermitLost(f"the permit for gate {self.gate} was lost: {lost}") from error
 
 
 class Hold:
     """The async context manager that `Semaphore.hold` returns."""
 
-    def __init__(self, semaphore: "Semaphore", timeout: float | None, lease: float | None, note: str) -> None:
+    def __init__(self, semaphore: "Semaphore", timeout: float | None, lease: float | None, note: str, n: int) -> None:
         self.semaphore = semaphore
         self.timeout = timeout
         self.lease = lease
         self.note = note
+        self.n = n
         self.permit: Permit | None = None
 
     async def __aenter__(self) -> Permit:
-        permit = await self.semaphore.acquire(self.timeout, self.lease, self.note)
+        permit = await self.semaphore.acquire(self.timeout, lease=self.lease, note=self.note, n=self.n)
         if permit is None:
             raise AcquireTimeout(f"timed out waiting for gate {self.semaphore.name} ({self.timeout:g} s)")
         try:
@@ -181,28 +168,35 @@ class Semaphore(BaseSemaphore):
     """A gate that grants at most k permits at a time, to any number of tasks in any number of processes.
 
     Created by `Peer.semaphore` and `Peer.lock`. `async with semaphore as permit` waits for a permit without a timeout
-    and releases it at the end of the body. It raises what `acquire` raises, and PermitLost if the permit was lost.
+    and releases it at the end of the body. It raises what `acquire` raises, and PermitLost if the permit was lost. As a
+    decorator of an `async def` it does that for every call.
     """
 
-    def __init__(self, engine: LiveEngine, name: str, k: int, protocol: str | None = None) -> None:
-        super().__init__(engine, name, k, protocol)
-        self.holds: dict[asyncio.Task[Any] | None, list[Hold]] = {}
+    gate: TaskGate
 
-    async def acquire(self, timeout: float | None = None, lease: float | None = None, note: str = "") -> Permit | None:
+    def __init__(self, name: str, gate: TaskGate) -> None:
+        super().__init__(name, gate)
+        self.holds: dict[asyncio.Task[Any] | None, list[Hold]] = {}
+        self.acquired: WeakKeyDictionary[asyncio.Task[Any], LatestPermits[Permit]] = WeakKeyDictionary()
+
+    async def acquire(
+        self, timeout: float | None = None, *, lease: float | None = None, note: str = "", n: int = 1
+    ) -> Permit | None:
         """Wait for a permit. Cancelling the task withdraws the request.
 
         Args:
-            timeout: How many seconds to wait; None waits forever.
+            timeout: How many seconds to wait; None waits forever, 0 only tries.
             lease: How many seconds the permit is valid for, see `Permit.extend`; None means until it is released.
             note: A remark that `fairgate who` shows beside the request.
+            n: How many slots the permit takes. It waits until that many are free at once; later requests do not
+                overtake it meanwhile. Clusters only grant one.
 
         Returns:
             The permit, which the caller must release; None if the timeout passed first.
 
         Raises:
-            KMismatch: Other peers have this gate open with a different k.
-            BadInput: An argument is invalid, the gate runs another protocol elsewhere, or the membership of the gate
-                cannot be changed at present (a full disk, for example).
+            KMismatch: The gate is in use with a different k.
+            BadInput: An argument is invalid, or the gate cannot be used at present (a full disk, for example).
             GateClosed: The gate or the peer is closed, or was closed during the wait.
             PermitLost: The permit was lost before this call could return it.
             ForkedPeer: The peer belongs to the parent process.
@@ -216,62 +210,40 @@ class Semaphore(BaseSemaphore):
                     permit.release()
             ```
         """
-        if timeout is not None or note != "":
-            check_request(timeout, note)
-        if lease is None and (again := self.engine.retake(self.gate, note)) is not None:
-            return Permit(self.engine, self.gate, again, None)
-        ticket = Ticket(lease=lease_time(lease), note=note)
-        waiter = LoopWaiter(ticket)
-        ticket.wake = waiter.wake
-        self.engine.of_user(self.gate, self.gate.acquire, ticket)
-        if ticket.state == WAITING:
-            await self.wait(ticket, waiter, timeout)
-        if ticket.error is not None:
-            raise ticket.error
-        if ticket.state == LOST:
-            raise PermitLost(f"the permit for gate {self.name} was lost as soon as it was granted: {ticket.why}")
-        return Permit(self.engine, self.gate, ticket, waiter) if ticket.state == INSIDE else None
+        if timeout is not None or note != "" or n != 1:
+            check_request(timeout, note, n)
+        if lease is not None:
+            lease_time(lease)
+        held = await self.gate.acquire(timeout, n, lease, note)
+        if held is None:
+            return None
+        permit = Permit(self.name, held)
+        task = asyncio.current_task()
+        assert task is not None
+        self.acquired.setdefault(task, LatestPermits()).add(permit)
+        return permit
 
-    async def wait(self, ticket: Ticket, waiter: LoopWaiter, timeout: float | None) -> None:
-        """Waits until the request is decided or the timeout passes. No permit leaks, however this ends."""
-        try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(timeout):
-                    waiter.future = waiter.loop.create_future()
-                    if ticket.state == WAITING:  # checked only now that `wake` can see the future
-                        await waiter.future
-        except BaseException:
-            self.engine.release(self.gate, ticket)
-            raise
-        if ticket.state == WAITING:
-            self.engine.release(self.gate, ticket)
-
-    async def try_acquire(self, lease: float | None = None, note: str = "") -> Permit | None:
-        """Get a permit only if a slot is free and nobody is waiting for it.
-
-        All peers with the gate open are asked first. If a slot is free, the call waits at most 1 s for it.
-
-        Returns:
-            The permit; None if the gate is full, or if another request was faster.
+    def release(self) -> None:
+        """Release the latest permit that this task got from `acquire` and has not released yet.
 
         Raises:
-            FairgateError: As for `acquire`.
+            BadInput: There is none.
+            ForkedPeer: The peer belongs to the parent process.
         """
-        people = await self.people()
-        if len(people) >= self.k:
-            return None
-        return await self.acquire(TRY_SECONDS, lease, note)
+        task = asyncio.current_task()
+        assert task is not None
+        self.acquired.setdefault(task, LatestPermits()).release(self.name)
 
-    def hold(self, timeout: float | None = None, lease: float | None = None, note: str = "") -> Hold:
+    def hold(self, timeout: float | None = None, *, lease: float | None = None, note: str = "", n: int = 1) -> Hold:
         """`async with` with arguments: `async with gpu.hold(timeout=5, lease=60) as permit`.
 
         Takes the arguments of `acquire`. Entering raises AcquireTimeout if the timeout passes without a permit, and
         otherwise what `acquire` raises.
         """
-        return Hold(self, timeout, lease, note)
+        return Hold(self, timeout, lease, note, n)
 
     async def __aenter__(self) -> Permit:
-        hold = Hold(self, None, None, "")
+        hold = Hold(self, None, None, "", 1)
         permit = await hold.__aenter__()
         self.holds.setdefault(asyncio.current_task(), []).append(hold)
         return permit
@@ -284,59 +256,90 @@ class Semaphore(BaseSemaphore):
             del self.holds[task]
         await hold.__aexit__(*how)
 
-    async def people(self) -> list[Person]:
-        """Everyone at this gate, on all peers: holders and waiters, in no particular order.
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+        """Decorate an `async def`: every call waits for a permit, and releases it at its end."""
 
-        Peers that do not answer within 2 s are left out.
+        @wraps(function)
+        async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+            async with self:
+                return await function(*args, **kwargs)
+
+        return guarded
+
+    async def requests(self) -> list[Request]:
+        """Everyone at this gate: the holders by slot, then the waiters in order.
+
+        In a cluster, peers that do not answer within 2 s are left out.
 
         Raises:
-            GateClosed: The peer is closed.
-            BadInput: The list of peers cannot be read.
+            GateClosed: The gate or the peer is closed.
+            BadInput: The gate cannot be read.
             ForkedPeer: The peer belongs to the parent process.
         """
-        return await on_loop(self.engine, self.engine.people, self.name)
+        return await self.gate.requests()
 
-    async def holders(self) -> list[Person]:
-        """The holders of permits, ordered by slot. Raises what `people` raises."""
-        return sorted([one for one in await self.people() if one.inside], key=lambda one: (one.slot, one.since))
+    async def holders(self) -> list[Request]:
+        """The holders of permits, ordered by slot. Raises what `requests` raises."""
+        return [one for one in await self.requests() if one.inside]
 
-    async def waiters(self) -> list[Person]:
-        """The waiting requests, longest wait first. Raises what `people` raises."""
-        return sorted([one for one in await self.people() if not one.inside], key=lambda one: one.since)
+    async def waiters(self) -> list[Request]:
+        """The waiting requests, longest wait first. Raises what `requests` raises."""
+        return [one for one in await self.requests() if not one.inside]
 
     async def locked(self) -> bool:
-        """True if all k permits are held. Raises what `people` raises."""
-        return len(await self.holders()) >= self.k
+        """True if all k slots are taken. Raises what `requests` raises."""
+        return sum([len(one.slots) or 1 for one in await self.holders()]) >= self.k
+
+    async def resize(self, k: int) -> None:
+        """Change how many permits the gate grants at a time, for all its users.
+
+        If more than k are inside, nobody else is let in until enough of them have left.
+
+        Raises:
+            BadInput: k is not 1 to 1000, a waiting request wants more slots than that, or the gate is in a cluster.
+            GateClosed: The gate or the peer is closed.
+            ForkedPeer: The peer belongs to the parent process.
+        """
+        await self.gate.resize(k)
 
     async def close(self) -> None:
         """Leave the gate. Other processes are not affected; closing twice is a no-op.
 
         Requests of this process that are waiting end with GateClosed, and permits that it holds are lost.
         """
-        if not self.gate.closed:
-            await on_loop(self.engine, self.engine.close_gate, self.gate)
+        await self.gate.close()
+
+
+class Backend(Protocol):
+    """The peer of one host, or of a cluster."""
+
+    async def start(self) -> None: ...
+
+    def gate(self, name: str, k: int, protocol: str | None) -> TaskGate: ...
+
+    async def leave(self) -> None: ...
 
 
 class Peer:
-    """This process as a member of the group of peers that share gates. Created by `fairgate.join`."""
+    """This process as a user of gates, on this host or in a cluster. Created by `fairgate.join`."""
 
-    def __init__(self, engine: LiveEngine) -> None:
-        self.engine = engine
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
 
     def semaphore(self, name: str, k: int, protocol: str | None = None) -> Semaphore:
-        """Open a gate. Gates with the same name are the same gate for all peers.
-
-        This sends nothing yet: whether other peers use the same k and protocol is checked by the first request.
+        """Open a gate. Gates with the same name are the same gate for all processes of this user, or of the cluster.
 
         Args:
-            name: The name of the gate, 1 to 200 printable characters.
+            name: The name of the gate, 1 to 200 printable characters. On one host, a name with a slash is the path of
+                the gate's file: that is how several users share a gate.
             k: How many permits the gate grants at a time, 1 to 1000.
-            protocol: The protocol to run, a name from `fairgate protocols`; None chooses a suitable one.
+            protocol: The protocol that a cluster runs, a name from `fairgate protocols`; None chooses a suitable one.
 
         Raises:
-            KMismatch: This process already uses the gate with a different k.
-            BadInput: The name or k is invalid, or the protocol is unknown, cannot run live, does not support this k,
-                or differs from the one that this process already uses for the gate.
+            KMismatch: The gate is in use with a different k. In a cluster, only the first request finds out about
+                other peers.
+            BadInput: The name or k is invalid, the gate's file cannot be used, or the protocol is unknown, cannot run
+                live, does not support this k, or differs from the one that this process already uses for the gate.
             GateClosed: The peer is closed.
             ForkedPeer: The peer belongs to the parent process.
 
@@ -347,34 +350,31 @@ class Peer:
                 await train(device=permit.slot)
             ```
         """
-        return Semaphore(self.engine, name, k, protocol)
+        return Semaphore(name, self.backend.gate(name, k, protocol))
 
     def lock(self, name: str, protocol: str | None = None) -> Semaphore:
         """A semaphore with k=1. See `semaphore`."""
-        return Semaphore(self.engine, name, 1, protocol)
+        return self.semaphore(name, 1, protocol)
 
     async def close(self) -> None:
         """Leave. Waiting requests end with GateClosed and held permits are lost. Closing twice is a no-op."""
-        await asyncio.get_running_loop().run_in_executor(None, self.engine.close)
+        await self.backend.leave()
+
+    @property
+    def engine(self) -> "LiveEngine":
+        """The engine of a cluster's peer. A peer of one host has none."""
+        engine: LiveEngine = self.backend.engine  # type: ignore[attr-defined]  # only that of a cluster has it
+        return engine
 
 
 class Joining:
     """What `join` returns: either await it and close the peer yourself, or use it with `async with`."""
 
-    def __init__(self, engine: LiveEngine) -> None:
-        self.engine = engine
-        self.peer = Peer(engine)
+    def __init__(self, backend: Backend) -> None:
+        self.peer = Peer(backend)
 
     async def start(self) -> Peer:
-        starting = asyncio.get_running_loop().run_in_executor(None, self.engine.start)
-        try:
-            await asyncio.shield(starting)
-        except asyncio.CancelledError:  # otherwise it might become a peer that nobody closes
-            self.engine.ready.cancel()
-            await asyncio.wait([starting])
-            if starting.exception() is None:
-                await self.peer.close()
-            raise
+        await self.peer.backend.start()
         return self.peer
 
     def __await__(self) -> Generator[Any, None, Peer]:
@@ -388,15 +388,15 @@ class Joining:
 
 
 def join(*seeds: str, journal: str | None = None, **network: Any) -> Joining:
-    """Make this process a peer, of this host or of a cluster of several hosts.
+    """Make this process a user of the gates of this host, or a peer of a cluster of several hosts.
 
-    Without arguments it joins the other peers on this host. With `seeds` it joins a cluster; with `listen` but without
+    Without arguments these are the gates of this host. With `seeds` it joins a cluster; with `listen` but without
     `seeds` it creates one.
 
     Args:
         *seeds: Addresses ("host:port") of peers of the cluster. The first one that answers is used.
-        journal: A file to write every step of this peer to, for `fairgate replay`. If the peer opens several gates,
-            the name must contain `{gate}`, which is replaced by the name of the gate.
+        journal: A file to write every step of this peer of a cluster to, for `fairgate replay`. If the peer opens
+            several gates, the name must contain `{gate}`, which is replaced by the name of the gate.
         **network: Options for clusters, the fields of `fairgate.live.in_cluster.ClusterOptions`: `listen`,
             `advertise`, `cluster`, `tls`, `insecure`, `join_timeout`.
 
@@ -404,12 +404,12 @@ def join(*seeds: str, journal: str | None = None, **network: Any) -> Joining:
         An object to use with `async with join() as peer`, or `peer = await join()` and later `await peer.close()`.
 
     Raises:
-        BadInput: Here or when awaited: the runtime directory or an address is not usable, or no peer of the cluster
-            let this one join within `join_timeout` seconds.
+        BadInput: Here or when awaited: an argument or an address is not usable, or no peer of the cluster let this one
+            join within `join_timeout` seconds.
 
     Example:
         ```python
-        async with fairgate.join() as peer:  # the peers of this host
+        async with fairgate.join() as peer:  # the gates of this host
             ...
 
         from fairgate.net import keys
@@ -418,21 +418,12 @@ def join(*seeds: str, journal: str | None = None, **network: Any) -> Joining:
             ...
         ```
     """
-    return Joining(LiveEngine(choose_membership(seeds, network), choose_journals(journal)))
+    if seeds or network:
+        from fairgate.live.tasks import ClusterPeer  # noqa: PLC0415 (most programs need no cluster)
 
+        return Joining(ClusterPeer(seeds, journal, network))
+    from fairgate.room.peer import refuse_journal  # noqa: PLC0415
+    from fairgate.room.tasks import TaskHostPeer  # noqa: PLC0415
 
-async def on_loop(engine: LiveEngine, work: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:
-    """Runs `work` on the engine's loop and awaits it from the caller's. GateClosed if the peer is closed meanwhile."""
-    future = engine.await_on_loop(work, *args)
-    try:
-        return await asyncio.wrap_future(future)
-    except asyncio.CancelledError:
-        if future.cancelled() and engine.closed and not cancelling():
-            raise GateClosed(engine.closed) from None
-        raise
-
-
-def cancelling() -> bool:
-    """Whether the current task has been cancelled."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+    refuse_journal(journal)
+    return Joining(TaskHostPeer())

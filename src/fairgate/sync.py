@@ -11,43 +11,54 @@ right before anything that only a holder may do. If the permit was lost, `with` 
 """
 
 import threading
-from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError
+import time
+from collections.abc import Callable
+from functools import wraps
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
-from fairgate.errors import AcquireTimeout, GateClosed, PermitLost
-from fairgate.live.arguments import check_request, lease_time
-from fairgate.live.choose import choose_journals, choose_membership
-from fairgate.live.engine import LiveEngine
-from fairgate.live.permit import TRY_SECONDS, BaseLost, BasePermit, BaseSemaphore
-from fairgate.live.report import Person
-from fairgate.live.ticket import INSIDE, LOST, WAITING, Ticket
-from fairgate.live.waiter import ThreadWaiter
+from fairgate.arguments import check_request, lease_time
+from fairgate.errors import AcquireTimeout, PermitLost
+from fairgate.interface import BasePermit, BaseSemaphore, LatestPermits, Request, ThreadGate
 
+if TYPE_CHECKING:
+    from fairgate.live.engine import LiveEngine
+
+P = ParamSpec("P")
 T = TypeVar("T")
+SHORTEST, LONGEST = 0.001, 0.02  # seconds between two looks of `permit.lost.wait`
 
 
-class Lost(BaseLost["Permit"]):
+class Lost:
     """Whether a permit was lost: test it with `if permit.lost`, or wait with `permit.lost.wait(seconds)`."""
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the permit is lost.
+    def __init__(self, permit: "Permit") -> None:
+        self.permit = permit
 
-        Args:
-            timeout: How many seconds to wait; None waits forever, even if the permit is released meanwhile.
-
-        Returns:
-            True if the permit was lost, False if the timeout passed first.
-        """
-        waiter = ThreadWaiter()
-        with self.permit.engine.user_lock:
-            self.permit.ticket.wake = waiter.wake
-        waiter.wait(self, timeout)
+    def __bool__(self) -> bool:
         return self.is_set()
 
-    def is_over(self) -> bool:
-        """Whether `wait` is done."""
+    def is_set(self) -> bool:
+        """True if the permit was lost. A permit that was released first is never lost."""
+        return self.permit.held.why_lost() != ""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the permit is lost or released.
+
+        Args:
+            timeout: How many seconds to wait; None waits forever.
+
+        Returns:
+            True if the permit was lost, False if it was released or the timeout passed first.
+        """
+        until = None if timeout is None else time.monotonic() + timeout
+        pause = SHORTEST
+        while self.permit.valid:
+            left = LONGEST if until is None else until - time.monotonic()
+            if left <= 0:
+                return False
+            time.sleep(min(pause, left, max(self.permit.left() or LONGEST, SHORTEST)))
+            pause = min(2 * pause, LONGEST)
         return self.is_set()
 
 
@@ -82,42 +93,65 @@ class Permit(BasePermit):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Release the permit. PermitLost if it was lost, unless the body raised an exception of its own."""
-        lost = self.ticket.state == LOST
         try:
             self.release()
         except KeyboardInterrupt:
             self.release()  # the first call may not have started
             raise
-        if lost and error is None:
-            raise PermitLost(f"the permit for gate {self.gate.name} was lost: {self.ticket.why}")
+        why = self.held.why_lost()
+        if why and error is None:
+            raise PermitLost(f"the permit for gate {self.gate} was lost: {why}")
+
+
+class ThreadPermits(threading.local):
+    """The permits of a gate that this thread has."""
+
+    def __init__(self) -> None:
+        self.bodies: list[Permit] = []  # of `with`, innermost last
+        self.acquired: LatestPermits[Permit] = LatestPermits()
 
 
 class Semaphore(BaseSemaphore):
     """A gate that grants at most k permits at a time, to any number of threads in any number of processes.
 
     Created by `Peer.semaphore` and `Peer.lock`. `with semaphore as permit` waits for a permit without a timeout and
-    releases it at the end of the body. It raises what `acquire` raises, and PermitLost if the permit was lost.
+    releases it at the end of the body. It raises what `acquire` raises, and PermitLost if the permit was lost. As a
+    decorator it does that for every call of a function.
+
+    Example:
+        ```python
+        report = peer.lock("report")
+
+        @report
+        def write_report(): ...
+        ```
     """
 
-    def __init__(self, engine: LiveEngine, name: str, k: int, protocol: str | None = None) -> None:
-        super().__init__(engine, name, k, protocol)
-        self.permits = threading.local()
+    gate: ThreadGate
 
-    def acquire(self, timeout: float | None = None, lease: float | None = None, note: str = "") -> Permit | None:
+    def __init__(self, name: str, gate: ThreadGate) -> None:
+        super().__init__(name, gate)
+        self.permits = ThreadPermits()
+
+    def acquire(
+        self, timeout: float | None = None, *, lease: float | None = None, note: str = "", n: int = 1
+    ) -> Permit | None:
         """Wait for a permit. Ctrl-C during the wait withdraws the request.
 
         Args:
-            timeout: How many seconds to wait; None waits forever.
+            timeout: How many seconds to wait; None waits forever, 0 only tries. As for `threading.Lock`, False only
+                tries, and True waits forever.
             lease: How many seconds the permit is valid for, see `Permit.extend`; None means until it is released.
             note: A remark that `fairgate who` shows beside the request.
+            n: How many slots the permit takes. It waits until that many are free at once; later requests do not
+                overtake it meanwhile. Clusters only grant one.
 
         Returns:
             The permit, which the caller must release; None if the timeout passed first.
 
         Raises:
-            KMismatch: Other peers have this gate open with a different k.
-            BadInput: An argument is invalid, the gate runs another protocol elsewhere, or the membership of the gate
-                cannot be changed at present (a full disk, for example).
+            KMismatch: The gate is in use with a different k.
+            BadInput: An argument is invalid, or the gate cannot be used at present (a full disk, for example).
             GateClosed: The gate or the peer is closed, or was closed during the wait.
             PermitLost: The permit was lost before this call could return it.
             ForkedPeer: The peer belongs to the parent process.
@@ -129,57 +163,42 @@ class Semaphore(BaseSemaphore):
                     ...
             ```
         """
-        if timeout is not None or note != "":
-            check_request(timeout, note)
-        again = None
+        if timeout is True or timeout is False:
+            timeout = None if timeout else 0
+        if timeout is not None or note != "" or n != 1:
+            check_request(timeout, note, n)
+        if lease is not None:
+            lease_time(lease)
+        held = None
         try:
-            if lease is None and (again := self.engine.retake(self.gate, note)) is not None:
-                return Permit(self.engine, self.gate, again)
-        except BaseException:
-            if again is not None:
-                self.engine.release(self.gate, again)
-            raise
-        waiter = ThreadWaiter(self.engine.transport.reader)
-        ticket = Ticket(waiter.wake, lease_time(lease), note)
-        try:
-            permit = Permit(self.engine, self.gate, ticket)
-            self.engine.of_user(self.gate, self.gate.acquire, ticket)
-            if ticket.state == WAITING:
-                waiter.wait(ticket, timeout)
-                if ticket.state == WAITING:
-                    self.engine.release(self.gate, ticket)
+            held = self.gate.acquire(timeout, n, lease, note)
+            if held is None:
+                return None
+            permit = Permit(self.name, held)
+            self.permits.acquired.add(permit)
+            return permit
         except BaseException:  # Ctrl-C: nobody would ever release it
-            self.engine.release(self.gate, ticket)
+            if held is not None:
+                held.release()
             raise
-        if ticket.error is not None:
-            raise ticket.error
-        if ticket.state == LOST:
-            raise PermitLost(f"the permit for gate {self.name} was lost as soon as it was granted: {ticket.why}")
-        return permit if ticket.state == INSIDE else None
 
-    def try_acquire(self, lease: float | None = None, note: str = "") -> Permit | None:
-        """Get a permit only if a slot is free and nobody is waiting for it.
-
-        All peers with the gate open are asked first. If a slot is free, the call waits at most 1 s for it.
-
-        Returns:
-            The permit; None if the gate is full, or if another request was faster.
+    def release(self) -> None:
+        """Release the latest permit that this thread got from `acquire` and has not released yet.
 
         Raises:
-            FairgateError: As for `acquire`.
+            BadInput: There is none.
+            ForkedPeer: The peer belongs to the parent process.
         """
-        if len(self.people()) >= self.k:
-            return None
-        return self.acquire(TRY_SECONDS, lease, note)
+        self.permits.acquired.release(self.name)
 
-    def hold(self, timeout: float | None = None, lease: float | None = None, note: str = "") -> Permit:
+    def hold(self, timeout: float | None = None, *, lease: float | None = None, note: str = "", n: int = 1) -> Permit:
         """Like `acquire`, but a timeout is an error: `with gpu.hold(timeout=5, lease=60) as permit`.
 
         Raises:
             AcquireTimeout: The timeout passed without a permit.
             FairgateError: As for `acquire`.
         """
-        permit = self.acquire(timeout, lease, note)
+        permit = self.acquire(timeout, lease=lease, note=note, n=n)
         if permit is None:
             raise AcquireTimeout(f"timed out waiting for gate {self.name} ({timeout:g} s)")
         return permit
@@ -188,80 +207,100 @@ class Semaphore(BaseSemaphore):
         permit = self.acquire()
         assert permit is not None, "acquire() without a timeout returns a permit or raises"
         try:
-            self.stack().append(permit)
+            self.permits.bodies.append(permit)
         except BaseException:
             permit.release()
             raise
         return permit
 
-    def stack(self) -> list[Permit]:
-        """The permits of this gate that this thread holds by `with`, innermost last."""
-        try:
-            held: list[Permit] = self.permits.stack
-        except AttributeError:
-            held = self.permits.stack = []
-        return held
-
     def __exit__(self, *how: Any) -> None:
-        permit: Permit = self.permits.stack.pop()
-        permit.__exit__(*how)
+        self.permits.bodies.pop().__exit__(*how)
 
-    def people(self) -> list[Person]:
-        """Everyone at this gate, on all peers: holders and waiters, in no particular order.
+    def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
+        """Decorate a function: every call waits for a permit, and releases it at its end."""
 
-        Peers that do not answer within 2 s are left out.
+        @wraps(function)
+        def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+            with self:
+                return function(*args, **kwargs)
+
+        return guarded
+
+    def requests(self) -> list[Request]:
+        """Everyone at this gate: the holders by slot, then the waiters in order.
+
+        In a cluster, peers that do not answer within 2 s are left out.
 
         Raises:
-            GateClosed: The peer is closed.
-            BadInput: The list of peers cannot be read.
+            GateClosed: The gate or the peer is closed.
+            BadInput: The gate cannot be read.
             ForkedPeer: The peer belongs to the parent process.
         """
-        return on_loop(self.engine, self.engine.people, self.name)
+        return self.gate.requests()
 
-    def holders(self) -> list[Person]:
-        """The holders of permits, ordered by slot. Raises what `people` raises."""
-        return sorted([one for one in self.people() if one.inside], key=lambda one: (one.slot, one.since))
+    def holders(self) -> list[Request]:
+        """The holders of permits, ordered by slot. Raises what `requests` raises."""
+        return [one for one in self.requests() if one.inside]
 
-    def waiters(self) -> list[Person]:
-        """The waiting requests, longest wait first. Raises what `people` raises."""
-        return sorted([one for one in self.people() if not one.inside], key=lambda one: one.since)
+    def waiters(self) -> list[Request]:
+        """The waiting requests, longest wait first. Raises what `requests` raises."""
+        return [one for one in self.requests() if not one.inside]
 
     def locked(self) -> bool:
-        """True if all k permits are held. Raises what `people` raises."""
-        return len(self.holders()) >= self.k
+        """True if all k slots are taken. Raises what `requests` raises."""
+        return sum([len(one.slots) or 1 for one in self.holders()]) >= self.k
+
+    def resize(self, k: int) -> None:
+        """Change how many permits the gate grants at a time, for all its users.
+
+        If more than k are inside, nobody else is let in until enough of them have left.
+
+        Raises:
+            BadInput: k is not 1 to 1000, a waiting request wants more slots than that, or the gate is in a cluster.
+            GateClosed: The gate or the peer is closed.
+            ForkedPeer: The peer belongs to the parent process.
+        """
+        self.gate.resize(k)
 
     def close(self) -> None:
         """Leave the gate. Other processes are not affected; closing twice is a no-op.
 
         Requests of this process that are waiting end with GateClosed, and permits that it holds are lost.
         """
-        if not self.gate.closed:
-            on_loop(self.engine, self.engine.close_gate, self.gate)
+        self.gate.close()
+
+
+class Backend(Protocol):
+    """The peer of one host, or of a cluster."""
+
+    def gate(self, name: str, k: int, protocol: str | None) -> ThreadGate: ...
+
+    def close(self) -> None: ...
 
 
 class Peer:
-    """This process as a member of the group of peers that share gates, from `join` until `close`.
+    """This process as a user of gates, on this host or in a cluster, from `join` until `close`.
 
     As a context manager it closes itself at the end of the body.
     """
 
-    def __init__(self, engine: LiveEngine) -> None:
-        self.engine = engine
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
 
     def semaphore(self, name: str, k: int, protocol: str | None = None) -> Semaphore:
-        """Open a gate. Gates with the same name are the same gate for all peers.
-
-        This sends nothing yet: whether other peers use the same k and protocol is checked by the first request.
+        """Open a gate. Gates with the same name are the same gate for all processes of this user, or of the cluster.
 
         Args:
-            name: The name of the gate, 1 to 200 printable characters.
+            name: The name of the gate, 1 to 200 printable characters. On one host, a name with a slash is the path of
+                the gate's file: that is how several users share a gate.
             k: How many permits the gate grants at a time, 1 to 1000.
-            protocol: The protocol to run, a name from `fairgate protocols`; None chooses a suitable one.
+            protocol: The protocol that a cluster runs, a name from `fairgate protocols`; None chooses a suitable one.
 
         Raises:
-            KMismatch: This process already uses the gate with a different k.
-            BadInput: The name or k is invalid, or the protocol is unknown, cannot run live, does not support this k,
-                or differs from the one that this process already uses for the gate.
+            KMismatch: The gate is in use with a different k. In a cluster, only the first request finds out about
+                other peers.
+            BadInput: The name or k is invalid, the gate's file cannot be used, or the protocol is unknown, cannot run
+                live, does not support this k, or differs from the one that this process already uses for the gate.
             GateClosed: The peer is closed.
             ForkedPeer: The peer belongs to the parent process.
 
@@ -272,15 +311,21 @@ class Peer:
                 train(device=permit.slot)
             ```
         """
-        return Semaphore(self.engine, name, k, protocol)
+        return Semaphore(name, self.backend.gate(name, k, protocol))
 
     def lock(self, name: str, protocol: str | None = None) -> Semaphore:
         """A semaphore with k=1. See `semaphore`."""
-        return Semaphore(self.engine, name, 1, protocol)
+        return self.semaphore(name, 1, protocol)
 
     def close(self) -> None:
         """Leave. Waiting requests end with GateClosed and held permits are lost. Closing twice is a no-op."""
-        self.engine.close()
+        self.backend.close()
+
+    @property
+    def engine(self) -> "LiveEngine":
+        """The engine of a cluster's peer. A peer of one host has none."""
+        engine: LiveEngine = self.backend.engine  # type: ignore[attr-defined]  # only that of a cluster has it
+        return engine
 
     def __enter__(self) -> Self:
         return self
@@ -290,16 +335,16 @@ class Peer:
 
 
 def join(*seeds: str, journal: str | None = None, **network: Any) -> Peer:
-    """Make this process a peer, of this host or of a cluster of several hosts. Blocks until it is one.
+    """Make this process a user of the gates of this host, or of a cluster of several hosts.
 
-    Takes the arguments of `fairgate.join`.
+    Takes the arguments of `fairgate.join`. In a cluster it blocks until this process is a peer.
 
     Returns:
         The peer: close it, or use it with `with`.
 
     Raises:
-        BadInput: The runtime directory or an address is not usable, or no peer of the cluster let this one join
-            within `join_timeout` seconds.
+        BadInput: An argument or an address is not usable, or no peer of the cluster let this one join within
+            `join_timeout` seconds.
 
     Example:
         ```python
@@ -307,15 +352,11 @@ def join(*seeds: str, journal: str | None = None, **network: Any) -> Peer:
             ...
         ```
     """
-    engine = LiveEngine(choose_membership(seeds, network), choose_journals(journal))
-    engine.start()
-    return Peer(engine)
+    if seeds or network:
+        from fairgate.live.threads import ClusterPeer  # noqa: PLC0415 (most programs need no cluster)
 
+        return Peer(ClusterPeer(seeds, journal, network))
+    from fairgate.room.peer import ThreadHostPeer, refuse_journal  # noqa: PLC0415
 
-def on_loop(engine: LiveEngine, work: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:
-    """Runs `work` on the engine's loop and waits for it. GateClosed if the peer is closed meanwhile."""
-    future = engine.await_on_loop(work, *args)
-    try:
-        return future.result()
-    except CancelledError:
-        raise GateClosed(engine.closed) from None
+    refuse_journal(journal)
+    return Peer(ThreadHostPeer())

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fairgate.errors import BadInput
+from fairgate.errors import BadInput, GateClosed
 from fairgate.room import links
 from fairgate.room.aio import AsyncRoom
 from fairgate.room.room import Room
@@ -217,7 +217,7 @@ def test_closing_ends_everything(folder: str) -> None:
             task = asyncio.create_task(opened.acquire())
             await until(lambda: waiting(opened) == 1)
             opened.close()
-            with pytest.raises(asyncio.CancelledError):
+            with pytest.raises(GateClosed, match="gate g was closed"):
                 await task
             assert permit
             assert permit.lost.is_set()

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from fairgate.arguments import MOST_K, check_k
 from fairgate.cli.exits import log_as_complaints
 from fairgate.cli.network.options import CREATE_OPTIONS, OBSERVE_OPTIONS
 from fairgate.cli.network.settings import NetworkSettings
@@ -14,7 +15,6 @@ from fairgate.live.keep_open import keep_open
 from fairgate.live.live_protocols import MANY, ONE, default_protocol
 from fairgate.live.on_host import HostMembership
 from fairgate.live.signals import Interrupted, Signals
-from fairgate.net.roster import MOST_K, check_k
 
 LOOK_SECONDS = 1.0  # how often to check that this peer is still a member
 NO_GATE = "keeps no gate open"

@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
+from fairgate.arguments import check_gate
 from fairgate.core.ids import NIL
 from fairgate.core.message import Message
 from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed, KMismatch
@@ -37,7 +38,7 @@ from fairgate.live.ticket import INSIDE, Ticket
 from fairgate.live.traffic import Traffic
 from fairgate.net.codec import Frame
 from fairgate.net.loop import new_loop
-from fairgate.net.roster import Change, Members, PeerRecord, Renew, Rise, Sit, check_gate
+from fairgate.net.roster import Change, Members, PeerRecord, Renew, Rise, Sit
 from fairgate.net.system import clock
 from fairgate.net.transport import Transport
 from fairgate.registry import find_protocol

@@ -11,11 +11,11 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
+from fairgate.arguments import SECOND
 from fairgate.core.ids import NIL
 from fairgate.live.directory import Directory
 from fairgate.live.engine import ASK, BREAK, TELL
 from fairgate.live.on_host import NEWS, beside
-from fairgate.live.permit import SECOND
 from fairgate.live.report import ANSWER_SECONDS, PeerReport, Person
 from fairgate.live.report import read as read_report
 from fairgate.live.ticket import NO_DEADLINE

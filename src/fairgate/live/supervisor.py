@@ -8,8 +8,8 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from fairgate.arguments import SECOND
 from fairgate.live.command import Command
-from fairgate.live.permit import SECOND
 from fairgate.live.signals import Signals
 from fairgate.live.terminal import Terminal, stop_our_group
 from fairgate.net.system import clock

@@ -16,14 +16,13 @@ from dataclasses import dataclass
 import msgspec
 from msgspec.structs import replace
 
+from fairgate.arguments import check_gate
 from fairgate.core.ids import NIL, SEATS, identity
 from fairgate.errors import BadInput, KMismatch
 
 SCHEMA = 1
 EPOCH_ZERO = 1_704_067_200  # 2024-01-01, in seconds since 1970
 EPOCHS = 1 << 31
-LONGEST_NAME = 200
-MOST_K = 1000  # the memory of a gate grows with the square of k
 MOST_REQUESTS = SEATS // 2  # of one peer at a time; virtual seats are numbered from the other end
 
 
@@ -184,18 +183,6 @@ def with_gate(members: Members, gate: GateRecord, at: At) -> Members:
     number = next_epoch(members, at)
     gate = replace(gate, view=number, seats=(*people, *ghosts, *virtual))
     return replace(members, epoch=number, gates=(*others, gate))
-
-
-def check_gate(name: object, k: object) -> None:
-    """BadInput if no gate can have this name or this k, whatever their types: users call this through both APIs."""
-    if not (isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable()):
-        raise BadInput(f"{name!r:.60} is not a valid gate name: use 1 to {LONGEST_NAME} printable characters")
-    check_k(k)
-
-
-def check_k(k: object) -> None:
-    if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= MOST_K:
-        raise BadInput(f"k must be a whole number from 1 to {MOST_K}, not {k!r:.60}")
 
 
 def next_epoch(members: Members, at: At) -> int:

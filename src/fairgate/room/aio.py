@@ -34,6 +34,7 @@ class AsyncPermit(Permit):
         Permit.__init__(self, gate.room, seat, gate.bell, self.forget)
         self.gate = gate
         self.lost = asyncio.Event()
+        self.on_loss: Callable[[], None] | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.gate.held[self.ticket] = self
         self.watch_lease()
@@ -42,9 +43,29 @@ class AsyncPermit(Permit):
         """Look again when the lease should be over; it may have been extended by then."""
         deadline = self.room.file.m[self.seat + DEADLINE]
         if not self.is_valid():
-            self.lost.set()
+            self.lose()
         elif deadline:
             self.timer = self.gate.loop.call_later((deadline - clock()) / 1e9, self.watch_lease)
+
+    def extend(self, nanoseconds: int) -> bool:
+        extended = Permit.extend(self, nanoseconds)
+        if extended:
+            if self.timer is not None:
+                self.timer.cancel()
+            self.watch_lease()
+        return extended
+
+    def lose(self) -> None:
+        if self.why_lost() and not self.lost.is_set():
+            self.lost.set()
+            if self.on_loss is not None:
+                self.on_loss()
+
+    def when_lost(self, call: Callable[[], None]) -> None:
+        """Call this once when it is lost, or now if it was."""
+        self.on_loss = call
+        if self.lost.is_set():
+            call()
 
     def forget(self) -> None:
         self.gate.held.pop(self.ticket, None)
@@ -70,6 +91,7 @@ class AsyncRoom:
     def __init__(self, room: Room) -> None:
         self.room = room
         self.bell = Bell(room.folder)
+        room.bells.append(self.bell)  # a program that ends without closing leaves nothing behind
         self.loop = asyncio.get_running_loop()
         self.closed = False
         self.waiting: dict[int, Waiter] = {}  # by ticket
@@ -85,21 +107,26 @@ class AsyncRoom:
     async def __aexit__(self, *_: object) -> None:
         self.close()
 
-    def close(self) -> None:
+    def close(self, why: str = "") -> None:
         """End all requests and permits of this loop. Closing twice is a no-op."""
         if self.closed:
             return
         self.closed = True
+        why = why or f"gate {self.room.gate} was closed"
         for task in self.tasks:
             task.cancel()
         for waiter in list(self.waiting.values()):
             self.end_wait(waiter)
-            waiter.granted.cancel()
+            if not self.loop.is_closed():
+                waiter.granted.set_exception(GateClosed(why))
         self.room.change(lambda change: rules.abandon(self.room.file.m, change, {self.bell.owner}))
         for permit in list(self.held.values()):
-            permit.lost.set()
+            permit.why = why
+            permit.lose()
             permit.forget()
-        self.loop.remove_reader(self.bell.fd)
+        if not self.loop.is_closed():
+            self.loop.remove_reader(self.bell.fd)
+        self.room.bells.remove(self.bell)
         self.bell.close()
 
     # Requests.
@@ -159,7 +186,7 @@ class AsyncRoom:
             elif waiter is not None:
                 self.start_look(waiter, set(), False)
             elif ticket in self.held and not self.held[ticket].is_valid():
-                self.held[ticket].lost.set()
+                self.held[ticket].lose()
 
     def died(self, owner: int) -> None:
         """The kernel says that nobody has the other end of this bell any more."""
@@ -234,7 +261,8 @@ class AsyncRoom:
         self.watchers.pop(owner, None)
         fd = self.lines.pop(owner, None)
         if fd is not None:
-            self.loop.remove_reader(fd)
+            if not self.loop.is_closed():
+                self.loop.remove_reader(fd)
             os.close(fd)
 
     # The lock.

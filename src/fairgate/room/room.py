@@ -69,6 +69,7 @@ class Permit:
         self.fence: int = m[seat + FENCE]
         self.slots = links.slots_of(m, seat)
         self.released = False
+        self.why = ""  # it was lost
 
     def is_valid(self) -> bool:
         """False once it was released or revoked, or its lease is over."""
@@ -76,6 +77,22 @@ class Permit:
         deadline = m[self.seat + DEADLINE]
         mine = m[self.seat + TICKET] == self.ticket and m[self.seat + STATE] == INSIDE
         return mine and not self.released and not 0 < deadline <= clock()
+
+    def deadline(self) -> int:
+        """When the lease ends, in ns on CLOCK_BOOTTIME; 0 if there is none."""
+        m = self.room.file.m
+        return m[self.seat + DEADLINE] if m[self.seat + TICKET] == self.ticket else 0
+
+    def why_lost(self) -> str:
+        """Why it ended before it was released; empty if it did not."""
+        if not self.why and not self.released and not self.is_valid():
+            if 0 < self.deadline() <= clock():
+                self.why = "its lease has expired"
+            elif self.room.is_closed():
+                self.why = self.room.closed
+            else:
+                self.why = "it was revoked"
+        return self.why
 
     def extend(self, nanoseconds: int) -> bool:
         """The lease ends this far from now. Returns False if the permit is not valid any more."""
@@ -101,7 +118,10 @@ class Permit:
 
     def release(self) -> None:
         """Releasing twice is a no-op."""
-        if not self.released:  # an interrupted release can be repeated
+        if self.room.is_closed():
+            self.room.check_process()
+        elif not self.released:  # an interrupted release can be repeated
+            self.why_lost()
             self.room.change(lambda change: rules.leave(self.room.file.m, change, self.seat, self.ticket))
             self.released = True
             self.on_release()
@@ -113,6 +133,7 @@ class Room:
         self.folder = folder
         self.gate = gate
         self.k = k
+        self.closed = ""  # why
         self.pid = os.getpid()
         self.user = os.geteuid()
         self.namespace = system.pid_namespace()
@@ -155,10 +176,16 @@ class Room:
         return self.mutex
 
     def check_open(self) -> None:
+        self.check_process()
+        if self.file.fd < 0:
+            raise GateClosed(self.closed or f"gate {self.gate} is closed")
+
+    def check_process(self) -> None:
         if self.pid != os.getpid():
             raise ForkedPeer(f"gate {self.gate} was opened by another process: open it again after a fork")
-        if self.file.fd < 0:
-            raise GateClosed(f"gate {self.gate} is closed")
+
+    def is_closed(self) -> bool:
+        return self.file.fd < 0
 
     def locked(self, step: Callable[[Change], T]) -> T:
         """With the lock and the mutex. Returns without the lock."""
@@ -393,16 +420,18 @@ class Room:
         if wanted:
             raise BadInput(f"gate {self.gate}: k cannot be {k} while a request waits for {wanted} permits")
 
-    def close(self) -> None:
+    def close(self, why: str = "") -> None:
         """End the requests and permits of this object, and free what it has."""
         if self.file.fd >= 0:
             owners = {bell.owner for bell in set(self.bells).difference(self.spare_bells)}
+            self.closed = why or f"gate {self.gate} was closed"
             with suppress(BadInput):  # a damaged file
                 if owners:
                     self.change(lambda change: rules.abandon(self.file.m, change, owners))
             with self.mutex:
                 for bell in self.bells:
                     if bell in self.waiting_bells:
+                        bell.remove()  # its thread may never run again
                         system.ring(bell.fd, 0)  # its thread looks, finds the room closed, and closes the bell
                     else:
                         bell.close()

@@ -19,12 +19,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairgate import sync
+from fairgate.arguments import SECOND
 from fairgate.cli.exits import BAD_INPUT, WRONG, complain, log_as_complaints
 from fairgate.cli.run.options import Options, read_options
 from fairgate.errors import BadInput, FairgateError
 from fairgate.live.command import KILLED, Command
 from fairgate.live.detach import can_detach, detach
-from fairgate.live.permit import SECOND
 from fairgate.live.signals import FORWARDED, Interrupted, Signals
 from fairgate.live.supervisor import LOOK_SECONDS, LossPolicy, Supervisor
 from fairgate.live.terminal import Terminal, stop_our_group

@@ -6,14 +6,13 @@ import shlex
 from collections.abc import Sequence
 from typing import NoReturn
 
+from fairgate.arguments import LONGEST, MOST_K, check_k
 from fairgate.cli.exits import WRONG
 from fairgate.cli.network.options import BETWEEN_HOSTS, JOIN_OPTIONS, OBSERVE_OPTIONS, add_options
 from fairgate.cli.network.settings import NetworkSettings
 from fairgate.errors import BadInput
-from fairgate.live.arguments import LONGEST
 from fairgate.live.live_protocols import MANY, ONE
 from fairgate.live.supervisor import IGNORE, KILL, TERM
-from fairgate.net.roster import MOST_K, check_k
 
 GRACE = 5.0  # seconds
 WHAT = """\

@@ -1,0 +1,51 @@
+"""Checks of the arguments of both APIs: BadInput, in one line, whatever the type of the argument."""
+
+from fairgate.errors import BadInput
+
+LONGEST = 1e9  # seconds, about 31 years: longer times overflow timers
+LONGEST_NAME = 200
+MOST_K = 1000  # in a cluster, the memory of a gate grows with the square of k
+SECOND = 1_000_000_000  # ns
+
+
+def check_gate(name: object, k: object) -> None:
+    if not (isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable()):
+        raise BadInput(f"{name!r:.60} is not a valid gate name: use 1 to {LONGEST_NAME} printable characters")
+    check_k(k)
+
+
+def check_k(k: object) -> None:
+    if not is_whole(k) or not 1 <= k <= MOST_K:
+        raise BadInput(f"k must be a whole number from 1 to {MOST_K}, not {k!r:.60}")
+
+
+def check_request(timeout: object, note: object, n: object) -> None:
+    """The arguments of `acquire`. A timeout below 0 counts as 0."""
+    if timeout is not None and not (is_number(timeout) and -LONGEST <= timeout <= LONGEST):
+        raise BadInput(f"timeout must be a number of seconds up to {LONGEST:g}, or None, not {timeout!r:.60}")
+    if not isinstance(note, str):
+        raise BadInput(f"note must be a string, not {note!r:.60}")
+    if not is_whole(n) or n < 1:
+        raise BadInput(f"n must be a whole number of permits, 1 or more, not {n!r:.60}")
+
+
+def lease_time(lease: object) -> int:
+    """The lease in nanoseconds; 0 for None."""
+    if lease is None:
+        return 0
+    if not (is_number(lease) and 0 < lease <= LONGEST):
+        raise BadInput(f"lease must be a number of seconds, more than 0 and up to {LONGEST:g}, not {lease!r:.60}")
+    return int(lease * SECOND)
+
+
+TYPE_CHECKING = False  # importing `typing` takes longer than everything else that `fairgate run` does before it waits
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+
+def is_number(value: object) -> "TypeGuard[float]":
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_whole(value: object) -> "TypeGuard[int]":
+    return isinstance(value, int) and not isinstance(value, bool)

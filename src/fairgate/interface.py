@@ -1,0 +1,289 @@
+"""What the asyncio API (api.py) and the thread API (sync.py) have in common.
+
+Both APIs work on two kinds of gates: a waiting room on one host (room/), and a cluster that runs a protocol (live/).
+The protocols at the end are what they expect of each.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from fairgate.arguments import SECOND, lease_time
+from fairgate.errors import BadInput, PermitLost
+
+
+class Request(NamedTuple):
+    """A request that is waiting or inside. Times are seconds since 1970.
+
+    Attributes:
+        inside: True for a holder, False for a waiter.
+        slots: The slots of a holder; empty for a waiter, and if the protocol has no slots.
+        fence: The fence of a holder, or None.
+        pid: The process that made the request; 0 if it is unknown.
+        host: The name of its host.
+        since: When it entered, or when it began to wait.
+        deadline: When the lease of a holder expires; None if it has no lease.
+        note: The remark given to `acquire`.
+    """
+
+    inside: bool
+    slots: tuple[int, ...]
+    fence: int | None
+    pid: int
+    host: str
+    since: float
+    deadline: float | None
+    note: str
+
+    @property
+    def slot(self) -> int | None:
+        """The lowest of its slots, or None."""
+        return self.slots[0] if self.slots else None
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Counters of one gate: on one host of all its processes, since it was created; in a cluster, of this peer alone.
+
+    Attributes:
+        gate: The name of the gate.
+        k: How many permits the gate grants at a time.
+        protocol: The protocol that a cluster runs; "room" on one host.
+        guarantee: What happens when a process dies. "host": its permits become free at once. "none": they stay taken.
+        entries: Permits granted.
+        inside: Permits held now.
+        waiting: Requests that are waiting now.
+        wait_mean: The mean wait of all entries, in seconds.
+        wait_max: The longest wait, in seconds.
+        permits_lost: Permits that ended before they were released.
+        messages_sent: Protocol messages sent to other peers of a cluster.
+        messages_received: Protocol messages delivered here, including those between requests of this peer.
+        views: Views that the gate of a cluster has had here: a new one for every change of its seats.
+    """
+
+    gate: str
+    k: int
+    protocol: str
+    guarantee: str
+    entries: int
+    inside: int
+    waiting: int
+    wait_mean: float
+    wait_max: float
+    permits_lost: int
+    messages_sent: int = 0
+    messages_received: int = 0
+    views: int = 0
+
+
+class BasePermit:
+    """What the permits of both APIs have in common."""
+
+    __slots__ = ("gate", "held")
+
+    def __init__(self, gate: str, held: "Held") -> None:
+        self.gate = gate
+        self.held = held
+
+    @property
+    def slot(self) -> int | None:
+        """The slot that this permit occupies, 0 to k-1; None if the protocol has no slots.
+
+        No two valid permits of a gate have the same slot, so it can stand for one of k devices, ports or licences. A
+        permit from `acquire(n=...)` has several: see `slots`.
+        """
+        return self.held.slots[0] if self.held.slots else None
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """All slots of this permit, in rising order; empty if the protocol has no slots."""
+        return self.held.slots
+
+    @property
+    def fence(self) -> int | None:
+        """The fencing token: higher than that of every earlier permit of the same slot; None without slots.
+
+        A resource that remembers the highest fence per slot can reject holders whose permit was lost.
+        """
+        return self.held.fence
+
+    @property
+    def deadline(self) -> float | None:
+        """When the lease expires, in seconds on CLOCK_BOOTTIME; None if the permit has no lease."""
+        deadline = self.held.deadline()
+        return deadline / SECOND if deadline else None
+
+    def left(self) -> float | None:
+        """The number of seconds until the lease expires, negative afterwards; None if the permit has no lease."""
+        deadline = self.held.deadline()
+        return (deadline - time.clock_gettime_ns(time.CLOCK_BOOTTIME)) / SECOND if deadline else None
+
+    @property
+    def valid(self) -> bool:
+        """True while the permit is held and its lease, if any, has not expired.
+
+        The clock is read each time, so this turns False at the deadline even if the loss has not been reported yet.
+        """
+        return self.held.is_valid()
+
+    def check(self) -> None:
+        """Call this right before anything that only a holder may do.
+
+        Raises:
+            PermitLost: The permit was lost or released, or its lease has expired.
+        """
+        why = self.held.why_lost()
+        if why:
+            raise PermitLost(f"the permit for gate {self.gate} was lost: {why}")
+        if not self.held.is_valid():
+            raise PermitLost(f"the permit for gate {self.gate} was released, or its lease has expired")
+
+    def extend(self, lease: float) -> None:
+        """Replace the lease by a new one that starts now. This can also shorten it, or add one.
+
+        Args:
+            lease: The duration of the new lease in seconds.
+
+        Raises:
+            PermitLost: The permit is no longer valid.
+            BadInput: `lease` is not a positive number.
+            ForkedPeer: The peer belongs to the parent process.
+        """
+        length = lease_time(lease)
+        if not length:
+            raise BadInput("extend needs the duration of the new lease in seconds, not None")
+        if not self.held.extend(length):
+            self.check()
+
+    def release(self) -> None:
+        """Give the slot back. Releasing twice, or after the permit was lost, is a no-op.
+
+        Raises:
+            ForkedPeer: The peer belongs to the parent process.
+        """
+        self.held.release()
+
+    def __repr__(self) -> str:
+        state = "valid" if self.valid else "lost" if self.held.why_lost() else "released"
+        return f"<permit for {self.gate}, slot {self.slot}, fence {self.fence}, {state}>"
+
+
+T = TypeVar("T", bound=BasePermit)
+FEW = 8  # permits, beyond which those that were released are forgotten
+
+
+class LatestPermits(Generic[T]):
+    """The permits that one thread or task got from `acquire`, the latest last. Some may have been released since."""
+
+    def __init__(self) -> None:
+        self.permits: list[T] = []
+        self.most = FEW
+
+    def add(self, permit: T) -> None:
+        self.permits.append(permit)
+        if len(self.permits) > self.most:
+            self.permits = [each for each in self.permits if each.valid]
+            self.most = max(FEW, 2 * len(self.permits))
+
+    def release(self, gate: str) -> None:
+        while self.permits:
+            permit = self.permits.pop()
+            if permit.valid or permit.held.why_lost():
+                permit.release()
+                return
+        raise BadInput(f"there is no permit of gate {gate} to release: the caller has acquired none, or released it")
+
+
+class BaseSemaphore:
+    """What the semaphores of both APIs have in common.
+
+    Attributes:
+        name: The name of the gate.
+    """
+
+    def __init__(self, name: str, gate: "Gate") -> None:
+        self.name = name
+        self.gate = gate
+
+    @property
+    def k(self) -> int:
+        """How many permits the gate grants at a time. On one host `resize` can change it."""
+        return self.gate.k
+
+    def statistics(self) -> Statistics:
+        """The counters of this gate.
+
+        Returns:
+            A frozen snapshot.
+
+        Raises:
+            GateClosed: The gate is closed.
+            ForkedPeer: The peer belongs to the parent process.
+        """
+        return self.gate.statistics()
+
+    def __repr__(self) -> str:
+        return f"<gate {self.name}, k={self.k}, {self.gate.protocol}>"
+
+
+# What the APIs expect of both kinds of gates.
+
+
+class Held(Protocol):
+    """A permit, as its gate keeps it."""
+
+    @property
+    def slots(self) -> tuple[int, ...]: ...
+
+    @property
+    def fence(self) -> int | None: ...
+
+    def deadline(self) -> int:
+        """When its lease ends, in ns on CLOCK_BOOTTIME; 0 if it has none."""
+
+    def is_valid(self) -> bool: ...
+
+    def why_lost(self) -> str:
+        """Why it ended before it was released; empty if it did not."""
+
+    def extend(self, length: int) -> bool:
+        """A new lease of this many ns from now on. False if the permit is not valid any more."""
+
+    def release(self) -> None: ...
+
+
+class TaskHeld(Held, Protocol):
+    def when_lost(self, call: Callable[[], None]) -> None:
+        """Call this in the loop that acquired it, once, when it is lost; at once if it already was."""
+
+
+class Gate(Protocol):
+    protocol: str
+
+    @property
+    def k(self) -> int: ...
+
+    def statistics(self) -> Statistics: ...
+
+
+class ThreadGate(Gate, Protocol):
+    def acquire(self, timeout: float | None, n: int, lease: float | None, note: str) -> Held | None:
+        """Nothing is left behind if this raises."""
+
+    def requests(self) -> list[Request]: ...
+
+    def resize(self, k: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class TaskGate(Gate, Protocol):
+    async def acquire(self, timeout: float | None, n: int, lease: float | None, note: str) -> TaskHeld | None:
+        """Nothing is left behind if this raises, or is cancelled."""
+
+    async def requests(self) -> list[Request]: ...
+
+    async def resize(self, k: int) -> None: ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,128 @@
+"""Gates and permits of a cluster, as both APIs use them (interface.py)."""
+
+import time
+from typing import Any
+
+from fairgate.arguments import SECOND
+from fairgate.core.ids import NIL
+from fairgate.errors import BadInput
+from fairgate.interface import Request, Statistics
+from fairgate.live.engine import LiveEngine
+from fairgate.live.gate import NO_JOURNALS, LiveGate, NoJournals
+from fairgate.live.in_cluster import ClusterMembership, ClusterOptions
+from fairgate.live.live_protocols import default_protocol
+from fairgate.live.report import Person
+from fairgate.live.ticket import INSIDE, LOST, NO_DEADLINE, Ticket
+from fairgate.net.system import clock
+
+TRY_SECONDS = 1.0  # how long `acquire(timeout=0)` waits for a slot that is free as far as the peers know
+
+
+def make_engine(seeds: tuple[str, ...], journal: str | None, network: dict[str, Any]) -> LiveEngine:
+    options = ClusterOptions(seeds=seeds, **network)
+    return LiveEngine(lambda engine: ClusterMembership(engine, options), choose_journals(journal))
+
+
+def choose_journals(path: str | None) -> NoJournals:
+    if path is None:
+        return NO_JOURNALS
+    from fairgate.live.journals import Journals  # noqa: PLC0415 (most peers write none)
+
+    return Journals(path)
+
+
+class HeldTicket:
+    """A permit of a cluster: a ticket that is, or was, inside."""
+
+    def __init__(self, engine: LiveEngine, gate: LiveGate, ticket: Ticket) -> None:
+        self.engine = engine
+        self.gate = gate
+        self.ticket = ticket
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        return () if self.ticket.slot == NIL else (self.ticket.slot,)
+
+    @property
+    def fence(self) -> int | None:
+        return None if self.ticket.fence == NIL else self.ticket.fence
+
+    def deadline(self) -> int:
+        return self.ticket.deadline
+
+    def is_valid(self) -> bool:
+        ticket = self.ticket
+        return ticket.state == INSIDE and (ticket.deadline == NO_DEADLINE or clock() < ticket.deadline)
+
+    def why_lost(self) -> str:
+        return self.ticket.why if self.ticket.state == LOST else ""
+
+    def extend(self, length: int) -> bool:
+        until = clock() + length
+        self.engine.check_process()
+        with self.engine.user_lock:
+            if not self.is_valid():
+                return False
+            before, self.ticket.deadline = self.ticket.deadline, until
+            if before == NO_DEADLINE or until < before:  # otherwise the pending timer sees the new deadline
+                self.engine.lease_begins(self.gate, self.ticket)
+        return True
+
+    def release(self) -> None:
+        self.engine.of_user(self.gate, self.gate.release, self.ticket)
+
+
+class BaseClusterGate:
+    def __init__(self, engine: LiveEngine, name: str, k: int, protocol: str | None) -> None:
+        self.engine = engine
+        self.gate = engine.gate(name, k, protocol or default_protocol(k))
+        self.k = k
+        self.protocol = self.gate.protocol
+
+    def check_single(self, n: int) -> None:
+        if n != 1:
+            raise BadInput(f"gate {self.gate.name} is in a cluster, which grants one slot at a time, not {n}")
+
+    def refuse_resize(self) -> None:
+        raise BadInput(f"gate {self.gate.name} is in a cluster, where k cannot be changed while it is in use")
+
+    def statistics(self) -> Statistics:
+        gate, counts = self.gate, self.gate.counts
+        self.engine.check_process()
+        with self.engine.user_lock:
+            inside = sum(ticket.state == INSIDE for ticket in gate.tickets.values())
+            return Statistics(
+                gate=gate.name,
+                k=gate.k,
+                protocol=gate.protocol,
+                guarantee=self.engine.membership.guarantee,
+                entries=counts.entries,
+                inside=inside,
+                waiting=len(gate.tickets) - inside,
+                wait_mean=counts.waited / counts.entries / SECOND if counts.entries else 0.0,
+                wait_max=counts.longest / SECOND,
+                permits_lost=counts.lost,
+                messages_sent=counts.sent,
+                messages_received=counts.received,
+                views=counts.views,
+            )
+
+
+def in_order(people: list[Person]) -> list[Request]:
+    """The holders by slot, then the waiters, longest wait first."""
+    shift = time.time() - clock() / SECOND
+    holders = sorted([one for one in people if one.inside], key=lambda one: (one.slot, one.since))
+    waiters = sorted([one for one in people if not one.inside], key=lambda one: one.since)
+    return [
+        Request(
+            inside=one.inside,
+            slots=() if one.slot == NIL else (one.slot,),
+            fence=None if one.fence == NIL else one.fence,
+            pid=one.pid,
+            host=one.host,
+            since=one.since / SECOND + shift,
+            deadline=one.deadline / SECOND + shift if one.deadline else None,
+            note=one.note,
+        )
+        for one in [*holders, *waiters]
+    ]

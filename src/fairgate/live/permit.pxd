@@ -1,2 +1,0 @@
-cdef class BasePermit:
-    cdef readonly object engine, gate, ticket

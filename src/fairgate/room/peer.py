@@ -1,0 +1,145 @@
+"""A peer of one host: the rooms that one call of `join` has opened."""
+
+import os
+import socket
+import threading
+import time
+
+from fairgate.arguments import SECOND, check_gate, check_k
+from fairgate.errors import BadInput, ForkedPeer, GateClosed, KMismatch
+from fairgate.interface import Request, Statistics
+from fairgate.room import place, system
+from fairgate.room.layout import ASKED_K, GRANTS, LONGEST, LOSSES, WAITED, K
+from fairgate.room.listing import Listed
+from fairgate.room.room import Room
+from fairgate.room.table import Change
+
+LEFT = "this peer has left"
+FORKED = "this peer belongs to the parent process: join again in the child, after the fork"
+
+
+class HostPeer:
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.mutex = threading.Lock()
+        self.closed = False
+        self.rooms: dict[str, Room] = {}
+
+    def room(self, name: str, k: int, protocol: str | None) -> Room:
+        """The room of a gate, which is opened if necessary."""
+        self.check_process()
+        check_gate(name, k)
+        if protocol is not None:
+            raise BadInput(
+                f"gate {name}: protocol {protocol!r:.60} is for clusters; a gate of one host has a waiting room instead"
+            )
+        folder, gate = place.locate(name)
+        with self.mutex:
+            if self.closed:
+                raise GateClosed(LEFT)
+            room = self.rooms.get(gate)
+            if room is None or room.is_closed():
+                room = self.rooms[gate] = Room(folder, gate, k)
+            elif k not in (room.k, room.file.m[ASKED_K], room.file.m[K]):
+                raise KMismatch(name, k, room.k)
+            return room
+
+    def check_process(self) -> None:
+        if self.pid != os.getpid():
+            raise ForkedPeer(FORKED)
+
+    def close(self) -> None:
+        """A no-op in a forked child, and the second time."""
+        if self.pid != os.getpid():
+            return
+        with self.mutex:
+            self.closed = True
+            rooms, self.rooms = self.rooms, {}
+        for room in rooms.values():
+            room.close(LEFT)
+
+
+def refuse_journal(journal: str | None) -> None:
+    if journal is not None:
+        raise BadInput("journals are for clusters: a gate of one host sends no messages that could be recorded")
+
+
+# What both APIs tell of a room.
+
+
+def requests(listed: list[Listed]) -> list[Request]:
+    shift = time.time() - system.clock() / SECOND
+    host = socket.gethostname()
+    return [
+        Request(
+            inside=one.inside,
+            slots=one.slots,
+            fence=one.fence if one.inside else None,
+            pid=one.pid,
+            host=host,
+            since=(one.since if one.inside else one.asked) / SECOND + shift,
+            deadline=one.deadline / SECOND + shift if one.deadline else None,
+            note=one.note,
+        )
+        for one in listed
+    ]
+
+
+def statistics(room: Room) -> Statistics:
+    def step(change: Change) -> Statistics:
+        m, listed = room.file.m, room.listed(change)
+        inside = sum([one.permits for one in listed if one.inside])
+        return Statistics(
+            gate=room.gate,
+            k=m[K],
+            protocol="room",
+            guarantee="host",
+            entries=m[GRANTS],
+            inside=inside,
+            waiting=len([one for one in listed if not one.inside]),
+            wait_mean=m[WAITED] / m[GRANTS] / SECOND if m[GRANTS] else 0.0,
+            wait_max=m[LONGEST] / SECOND,
+            permits_lost=m[LOSSES],
+        )
+
+    return room.change(step)
+
+
+class BaseRoomGate:
+    """A room, as the semaphores of both APIs use it."""
+
+    protocol = "room"
+
+    def __init__(self, room: Room) -> None:
+        self.room = room
+
+    @property
+    def k(self) -> int:
+        return self.room.file.m[K]
+
+    def statistics(self) -> Statistics:
+        return statistics(self.room)
+
+
+class RoomGate(BaseRoomGate):
+    """For threads."""
+
+    def __init__(self, room: Room) -> None:
+        super().__init__(room)
+        self.acquire = room.acquire
+
+    def requests(self) -> list[Request]:
+        return requests(self.room.requests())
+
+    def resize(self, k: int) -> None:
+        check_k(k)
+        self.room.resize(k)
+
+    def close(self) -> None:
+        self.room.check_process()
+        self.room.close()
+
+
+class ThreadHostPeer(HostPeer):
+    def gate(self, name: str, k: int, protocol: str | None) -> RoomGate:
+        return RoomGate(self.room(name, k, protocol))

@@ -1,0 +1,76 @@
+"""A room, as the semaphores of the asyncio API use it."""
+
+import asyncio
+import os
+
+from fairgate.arguments import check_k
+from fairgate.interface import Request
+from fairgate.room.aio import AsyncPermit, AsyncRoom
+from fairgate.room.peer import LEFT, BaseRoomGate, HostPeer, requests
+from fairgate.room.room import Room
+
+
+class RoomTaskGate(BaseRoomGate):
+    """Each event loop that uses it has a bell of its own."""
+
+    def __init__(self, room: Room) -> None:
+        super().__init__(room)
+        self.by_loop: dict[asyncio.AbstractEventLoop, AsyncRoom] = {}
+
+    def here(self) -> AsyncRoom:
+        """For the running loop. The requests of loops that were closed while they waited are withdrawn."""
+        loop = asyncio.get_running_loop()
+        found = self.by_loop.get(loop)
+        if found is None or found.closed:
+            for old in [each for each in self.by_loop if each.is_closed()]:
+                self.by_loop.pop(old).close()
+            self.room.check_open()
+            found = self.by_loop[loop] = AsyncRoom(self.room)
+        return found
+
+    async def acquire(self, timeout: float | None, n: int, lease: float | None, note: str) -> AsyncPermit | None:
+        return await self.here().acquire(timeout, n, lease, note)
+
+    async def requests(self) -> list[Request]:
+        return requests(await self.here().change(self.room.listed))
+
+    async def resize(self, k: int) -> None:
+        check_k(k)
+        await self.here().change(lambda change: self.room.resized(change, k))
+
+    async def close(self) -> None:
+        self.room.check_process()
+        self.end(f"gate {self.room.gate} was closed")
+
+    def end(self, why: str) -> None:
+        if not self.room.is_closed():
+            for gate in self.by_loop.values():
+                gate.close(why)
+            self.by_loop.clear()
+            self.room.close(why)
+
+
+class TaskHostPeer(HostPeer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gates: dict[Room, RoomTaskGate] = {}
+
+    async def start(self) -> None:
+        """There is nothing to start."""
+
+    def gate(self, name: str, k: int, protocol: str | None) -> RoomTaskGate:
+        room = self.room(name, k, protocol)
+        found = self.gates.get(room)
+        if found is None:
+            found = self.gates[room] = RoomTaskGate(room)
+        return found
+
+    async def leave(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self.pid == os.getpid():
+            for gate in self.gates.values():
+                gate.end(LEFT)
+            self.gates.clear()
+        super().close()

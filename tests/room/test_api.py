@@ -1,0 +1,336 @@
+"""Both APIs on the waiting rooms of one host. What every kind of gate does is in tests/live/test_generic.py."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fairgate
+from fairgate import BadInput, KMismatch, PermitLost, sync
+from fairgate.room.room import Room
+
+SOON = 20.0
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
+    return tmp_path / "run"
+
+
+def run(main: Callable[[], Any]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(SOON):
+            await main()
+
+    asyncio.run(bounded())
+
+
+# Trying, as threading.Lock does.
+
+
+def test_a_timeout_of_zero_tries() -> None:
+    with sync.join() as peer:
+        gate = peer.lock("report")
+        permit = gate.acquire(timeout=0)
+        assert permit is not None
+        assert gate.acquire(timeout=0) is None
+        assert gate.acquire(False) is None
+        assert gate.locked()
+        gate.release()
+        assert not permit.valid
+        assert gate.acquire(True) is not None
+        gate.release()
+        with pytest.raises(BadInput, match="there is no permit of gate report to release"):
+            gate.release()
+        assert not gate.locked()
+
+
+def test_a_timeout_of_zero_tries_in_asyncio() -> None:
+    async def main() -> None:
+        async with fairgate.join() as peer:
+            gate = peer.lock("report")
+            assert await gate.acquire(timeout=0)
+            assert await gate.acquire(timeout=0) is None
+            gate.release()
+            with pytest.raises(BadInput, match="there is no permit of gate report to release"):
+                gate.release()
+            assert await gate.acquire(timeout=0)
+
+    run(main)
+
+
+def test_release_gives_back_the_latest_permit_that_is_still_held() -> None:
+    with sync.join() as peer:
+        gate = peer.semaphore("gpu", 3)
+        permits = [gate.hold(0) for _ in range(3)]
+        permits[2].release()
+        gate.release()
+        assert [permit.valid for permit in permits] == [True, False, False]
+
+
+def test_a_thread_does_not_remember_permits_that_it_released() -> None:
+    with sync.join() as peer:
+        gate = peer.semaphore("gpu", 2)
+        before = gate.hold()
+        for _ in range(100):  # hand over hand
+            after = gate.hold()
+            before.release()
+            before = after
+        assert len(gate.permits.acquired.permits) < 20
+        gate.release()
+        assert not before.valid
+
+
+def test_decorators() -> None:
+    async def main() -> None:
+        async with fairgate.join() as peer:
+            gate = peer.lock("report")
+
+            @gate
+            async def write(text: str) -> bool:
+                assert await gate.locked()
+                return text == "x"
+
+            assert await write("x")
+            assert write.__name__ == "write"
+            assert not await gate.locked()
+
+    run(main)
+    with sync.join() as peer:
+        gate = peer.lock("report")
+
+        @gate
+        def write(text: str) -> bool:
+            return gate.locked() and text == "x"
+
+        assert write("x")
+        assert not gate.locked()
+
+
+# Several slots at once.
+
+
+def test_several_slots_at_once() -> None:
+    with sync.join() as peer:
+        gate = peer.semaphore("gpu", 3)
+        one, two = gate.hold(0), gate.hold(0, n=2)
+        assert (one.slots, two.slots, two.slot) == ((0,), (1, 2), 1)
+        assert gate.locked()
+        one.release()
+        assert not gate.locked()
+        assert gate.acquire(0, n=2) is None
+        two.release()
+        with pytest.raises(BadInput, match="gate gpu has 3 slots: cannot acquire 4"):
+            gate.acquire(n=4)
+        for wrong in (0, -1, 1.5, "2"):
+            with pytest.raises(BadInput, match="n must be a whole number of permits"):
+                gate.acquire(n=wrong)  # type: ignore[arg-type]
+
+
+def test_a_request_for_several_slots_is_not_overtaken() -> None:
+    async def main() -> None:
+        async with fairgate.join() as peer:
+            gate = peer.semaphore("gpu", 2)
+            first = await gate.acquire()
+            assert first is not None
+            both = asyncio.create_task(gate.acquire(n=2))
+            while len(await gate.waiters()) < 1:
+                await asyncio.sleep(0.001)
+            assert await gate.acquire(timeout=0) is None  # although a slot is free
+            first.release()
+            permit = await both
+            assert permit is not None
+            assert permit.slots == (0, 1)
+
+    run(main)
+
+
+# Changing k.
+
+
+def test_resize() -> None:
+    with sync.join() as one, sync.join() as two:
+        here, there = one.semaphore("gpu", 2), two.semaphore("gpu", 2)
+        permits = [here.hold(0), there.hold(0)]
+        there.resize(3)
+        assert (here.k, there.k) == (3, 3)
+        permits.append(here.hold(0))  # programs that still ask for k=2 go on
+        assert permits[2].slot == 2
+        here.resize(1)
+        permits[0].release()
+        permits[1].release()
+        assert here.acquire(0) is None  # one is still inside
+        permits[2].release()
+        here.hold(0).release()
+        with pytest.raises(BadInput, match="k must be a whole number from 1 to 1000, not 0"):
+            here.resize(0)
+
+    async def main() -> None:
+        async with fairgate.join() as peer:
+            gate = peer.semaphore("gpu", 1)
+            await gate.resize(2)
+            assert gate.k == 2
+
+    run(main)
+
+
+def test_another_k_is_refused_while_the_gate_is_in_use() -> None:
+    with sync.join() as one, sync.join() as two:
+        gate = one.semaphore("gpu", 3)
+        with pytest.raises(KMismatch, match="gate gpu is open with k=3, not k=4"):
+            one.semaphore("gpu", 4)  # in one process never
+        with gate, pytest.raises(KMismatch, match="gate gpu is open with k=3, not k=4"):
+            two.semaphore("gpu", 4)
+        with two.semaphore("gpu", 4), pytest.raises(KMismatch, match="gate gpu is open with k=4, not k=3"):
+            gate.acquire(0)
+        gate.hold(0).release()  # an unused gate takes a new k
+        assert gate.k == 3
+
+
+# Gates.
+
+
+def test_a_gate_may_be_named_by_a_path(tmp_path: Path) -> None:
+    path = tmp_path / "my.gate"
+    with sync.join() as peer, peer.lock(str(path)) as permit:
+        assert path.is_file()
+        assert permit.slot == 0
+
+
+@pytest.mark.parametrize("api", ["asyncio", "sync"])
+def test_protocols_and_journals_are_for_clusters(api: str) -> None:
+    if api == "sync":
+        with pytest.raises(BadInput, match="journals are for clusters"):
+            sync.join(journal="x")
+        with sync.join() as peer, pytest.raises(BadInput, match="gate gpu: protocol 'fair_k' is for clusters"):
+            peer.semaphore("gpu", 3, "fair_k")
+        return
+
+    async def main() -> None:
+        with pytest.raises(BadInput, match="journals are for clusters"):
+            await fairgate.join(journal="x")
+        async with fairgate.join() as peer:
+            with pytest.raises(BadInput, match="gate gpu: protocol 'fair_k' is for clusters"):
+                peer.semaphore("gpu", 3, "fair_k")
+
+    run(main)
+
+
+# Losses.
+
+
+def test_a_revoked_permit_cancels_its_body(folder: Path) -> None:
+    async def main() -> None:
+        async with fairgate.join() as peer:
+            gate = peer.lock("report")
+
+            async def revoked() -> None:
+                async with gate:
+                    room.revoke(0)
+                    await asyncio.sleep(SOON)
+
+            with Room(str(folder), "report") as room, pytest.raises(PermitLost, match="it was revoked"):
+                await revoked()
+            permit = await gate.acquire()
+            assert permit is not None
+            with Room(str(folder), "report") as room:
+                waits = asyncio.create_task(permit.lost.wait())
+                await asyncio.sleep(0)
+                room.revoke(0)
+                assert await waits == "it was revoked"
+            permit.release()
+            assert permit.lost
+
+    run(main)
+
+
+def test_waiting_for_a_loss_ends_when_the_permit_is_released() -> None:
+    with sync.join() as peer:
+        permit = peer.lock("report").hold()
+        thread = threading.Timer(0.05, permit.release)
+        thread.start()
+        assert not permit.lost.wait(SOON)
+        thread.join()
+
+    async def main() -> None:
+        async with fairgate.join() as peer:
+            permit = await peer.lock("report").acquire()
+            assert permit is not None
+            waits = asyncio.create_task(permit.lost.wait())
+            await asyncio.sleep(0)
+            permit.release()
+            assert await waits == ""
+
+    run(main)
+
+
+def test_a_shortened_lease_ends_the_body_early() -> None:
+    async def main() -> None:
+        async with fairgate.join() as peer:
+            gate = peer.lock("report")
+            began = time.monotonic()
+
+            async def shortened() -> None:
+                async with gate.hold(lease=SOON) as permit:
+                    permit.extend(0.05)
+                    await asyncio.sleep(SOON)
+
+            with pytest.raises(PermitLost, match="its lease has expired"):
+                await shortened()
+            assert time.monotonic() - began < SOON / 2
+
+    run(main)
+
+
+# The end of a program.
+
+ENDS = {
+    "holding": "permit = gate.acquire()",
+    "waiting": (
+        "import threading\ngate.acquire()\nthreading.Thread(target=gate.acquire, daemon=True).start()\n"
+        "while not gate.waiters(): pass"
+    ),
+    "by an error": "gate.acquire(); raise SystemExit(0)",
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_a_program_that_ends_without_closing_prints_nothing_and_leaves_nothing(how: str, folder: Path) -> None:
+    program = f"from fairgate import sync\npeer = sync.join()\ngate = peer.lock('report')\n{ENDS[how]}\n"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=SOON, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
+    with sync.join() as peer:
+        gate = peer.lock("report")
+        assert gate.requests() == []
+        assert gate.acquire(0)
+    assert [file for file in os.listdir(folder) if file.endswith(".bell")] == []
+
+
+ASYNC_ENDS = {
+    "holding": "await gate.acquire()",
+    "waiting": "await gate.acquire(); asyncio.create_task(gate.acquire()); await asyncio.sleep(0.1)",
+}
+
+
+@pytest.mark.parametrize("how", ASYNC_ENDS)
+def test_a_task_that_ends_without_closing_prints_nothing_and_leaves_nothing(how: str, folder: Path) -> None:
+    program = (
+        "import asyncio, fairgate\nasync def main():\n    peer = await fairgate.join()\n"
+        f"    gate = peer.lock('report')\n    {ASYNC_ENDS[how]}\nasyncio.run(main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=SOON, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
+    with sync.join() as peer:
+        gate = peer.lock("report")
+        assert gate.requests() == []
+    assert [file for file in os.listdir(folder) if file.endswith(".bell")] == []
