@@ -97,7 +97,7 @@ MUTANTS = {
         table, line("m[K] = k", "let_in_all_that_fit(m, change)"), line("m[K] = k"), RESIZE
     ),
     "k becomes smaller than a waiter wants": Mutant(
-        rules, "    if wanted > k:\n        return wanted\n", "", Case(3, 2, resizes=1, permits=(1, 2, 1))
+        rules, "        return greedy\n", "        pass\n", Case(3, 2, resizes=1, permits=(1, 2, 1))
     ),
     "one of two slots stays taken": Mutant(
         links, "left = m[seat + PERMITS]\n    m[USED]", "left = 1\n    m[USED]", PERMITS

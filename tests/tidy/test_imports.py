@@ -53,7 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": {
         "arguments",
         "check", "core", "errors", "live", "mutation", "net", "overlay", "processes", "recovery", "registry",
-        "scenario", "sim", "swarm", "sync", "trace",
+        "room", "scenario", "sim", "swarm", "sync", "trace",
     },
     "_pure": set(),
     "__init__": {"_pure", "api", "errors"},  # api on first use

@@ -16,11 +16,12 @@ from collections.abc import Callable
 from random import SystemRandom
 from typing import Protocol
 
+from fairgate.core.fences import FENCE_COUNT_BITS
 from fairgate.core.ids import NIL, identity
 from fairgate.core.layers import MakeNode
 from fairgate.core.message import Message
 from fairgate.core.outbox import Outbox
-from fairgate.core.setup import FENCE_COUNT_BITS, Options, Setup
+from fairgate.core.setup import Options, Setup
 from fairgate.errors import BadInput, FairgateError, GateClosed
 from fairgate.live.ticket import INSIDE, NO_DEADLINE, OVER, WAITING, Ticket
 from fairgate.live.uplink import Uplink

@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable
 from typing import TypeVar
 
-from fairgate.errors import GateClosed
+from fairgate.errors import FairgateError, GateClosed
 from fairgate.room import rules, system, table
 from fairgate.room.bell import Bell, path_of
 from fairgate.room.file import PATIENCE
@@ -202,7 +202,12 @@ class AsyncRoom:
     async def look(self, waiter: Waiter, suspects: set[int], tick: bool) -> None:
         if waiter.granted.done() or waiter.ticket not in self.waiting:
             return
-        outcome = await self.change(lambda change: self.looked(change, waiter, suspects, tick))
+        try:
+            outcome = await self.change(lambda change: self.looked(change, waiter, suspects, tick))
+        except FairgateError as wrong:  # for the task that waits, not for this one
+            if not waiter.granted.done():
+                waiter.granted.set_exception(wrong)
+            return
         if outcome is True:
             self.rung()  # those let in before it
             self.grant(waiter)

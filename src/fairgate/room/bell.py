@@ -9,6 +9,8 @@ that inherits the pipe keeps the owner alive.
 import os
 from contextlib import suppress
 
+from fairgate.errors import BadInput
+from fairgate.room.folder import PRIVATE, group_of, share
 from fairgate.room.system import Poll, open_to_ring
 
 SUFFIX = ".bell"
@@ -24,11 +26,30 @@ class Bell:
         self.folder = folder
         self.owner = (int.from_bytes(os.urandom(8), "little") >> 2) + 1
         self.path = path_of(folder, self.owner)
-        os.mkfifo(self.path, 0o600)
-        self.fd = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            self.fd = self.made()
+        except OSError as wrong:
+            self.remove()
+            raise BadInput(f"cannot create a named pipe in {folder}: {wrong.strerror}") from wrong
         self.poll = Poll(self.fd)
         self.watched: dict[int, int] = {}  # by owner: the writing end of its bell
         ours.add(self)
+
+    def made(self) -> int:
+        """Create the pipe, and open it. Raises OSError."""
+        group = group_of(os.stat(self.folder))
+        while True:
+            os.mkfifo(self.path, PRIVATE)
+            try:
+                fd = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+            except FileNotFoundError:  # it was swept, because this process was stopped here for long
+                continue
+            try:
+                share(fd, group)
+            except OSError:
+                os.close(fd)
+                raise
+            return fd
 
     def watch(self, owners: set[int]) -> set[int]:
         """Watch these owners and no others. Returns those that are dead already, or have removed their bells."""

@@ -12,6 +12,7 @@ from fairgate.room.layout import (
     HEAD,
     NEXT,
     PERMITS,
+    PINNED,
     PREVIOUS,
     SEAT,
     SEATS,
@@ -19,6 +20,7 @@ from fairgate.room.layout import (
     SLOT,
     SLOTS,
     SPARE,
+    STATE,
     TAIL,
     USED,
 )
@@ -92,9 +94,9 @@ def running_before(m: Table, seat: int) -> int:
     raise CorruptTable
 
 
-def most_wanted(m: Table) -> int:
-    """The largest number of permits that a waiter wants."""
-    return max([m[seat + PERMITS] for seat in waiters(m)], default=0)
+def greediest(m: Table) -> int:
+    """The waiter that wants the largest number of permits, or 0."""
+    return max(waiters(m), key=lambda seat: m[seat + PERMITS], default=0)
 
 
 def holders(m: Table) -> list[int]:
@@ -143,6 +145,11 @@ def lowest_free_slots(m: Table, count: int) -> list[int]:
 
 def has_spare(m: Table) -> bool:
     return m[SPARE] != 0
+
+
+def is_in_use(m: Table) -> bool:
+    """Is anybody inside or waiting, or keeps the gate's k as it is?"""
+    return m[USED] != 0 or m[HEAD] != 0 or any(m[seat + STATE] == PINNED for seat in all_seats(m))
 
 
 def is_skipped(m: Table, seat: int) -> bool:

@@ -9,13 +9,14 @@ There is no thread and no socket. A request takes a bell and a seat; if it has t
 a process that it watches dies, or a tick is due (rules.py). Several threads may use one room.
 """
 
+from __future__ import annotations
+
 import atexit
 import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
 
 from fairgate.errors import BadInput, ForkedPeer, GateClosed, KMismatch
 from fairgate.room import bell as bells
@@ -28,38 +29,44 @@ from fairgate.room.layout import (
     FENCE,
     FREE,
     GROUP,
-    HEAD,
     INSIDE,
     LOST,
     MOST_SLOTS,
-    NAMESPACE,
     OWNER,
+    PERMITS,
     PID,
     STATE,
     TICKET,
-    USED,
     WAITING,
     K,
 )
 from fairgate.room.links import CorruptTable
-from fairgate.room.listing import Listed, listed, write_note
+from fairgate.room.notes import write_note
 from fairgate.room.rules import Duties, Request
-from fairgate.room.system import DEAD, REMOVED, clock
+from fairgate.room.senses import LiveSenses
+from fairgate.room.system import clock
 from fairgate.room.table import Change
+
+TYPE_CHECKING = False  # see __init__.py
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from fairgate.room.listing import Listed
+
+    T = TypeVar("T")
 
 MOST_OPEN = 64  # bells of others that are kept open for ringing
 MOST_SECONDS = 1e9
 SUFFIX = ".gate"
 GHOST_TICK = 20_000_000  # ns: how often to look for processes that a dead holder has left inside
 DAMAGE = (CorruptTable, IndexError, OverflowError, ValueError)  # an index or a number that no change has stored
-T = TypeVar("T")
-open_rooms: set["Room"] = set()
+open_rooms: set[Room] = set()
 
 
 class Permit:
     """The right to be inside: one or more slots, and a fence. Get it from `Room.acquire`."""
 
-    def __init__(self, room: "Room", seat: int, bell: Bell, on_release: Callable[[], None]) -> None:
+    def __init__(self, room: Room, seat: int, bell: Bell, on_release: Callable[[], None]) -> None:
         m = room.file.m
         self.room = room
         self.seat = seat
@@ -128,30 +135,36 @@ class Permit:
 
 
 class Room:
-    def __init__(self, folder: str, gate: str, k: int = 0) -> None:
-        """Open the gate, or create it; `k` is 0 if any will do. Raises BadInput, or KMismatch if it is in use."""
+    def __init__(self, folder: str, gate: str, k: int = 0, create: bool = True) -> None:
+        """Open the gate, or create it; `k` is 0 if any will do. Raises BadInput, or KMismatch if it is in use.
+
+        Without `create`, the gate must exist.
+        """
         self.folder = folder
         self.gate = gate
         self.k = k
         self.closed = ""  # why
         self.pid = os.getpid()
         self.user = os.geteuid()
-        self.namespace = system.pid_namespace()
+        self.senses = LiveSenses(folder)
         self.mutex = threading.Lock()  # flock does not exclude the threads of one process
         self.bells: list[Bell] = []
         self.spare_bells: list[Bell] = []  # those that no request has
         self.waiting_bells: set[Bell] = set()  # those that a thread waits for
         self.lines: dict[int, int] = {}  # by owner: the writing end of its bell; only under the mutex
-        self.dead: set[int] = set()  # owners whose bells are still there
-        self.file = RoomFile(path_of_gate(folder, gate), k)
+        self.file = RoomFile(path_of_gate(folder, gate), k, create)
         open_rooms.add(self)
         try:
             self.change(self.agree)
+            if self.file.claim_sweep("/" in gate):
+                from fairgate.room.sweep import sweep  # noqa: PLC0415 (once in an hour)
+
+                sweep(folder, "/" in gate)
         except BaseException:
             self.close()
             raise
 
-    def __enter__(self) -> "Room":
+    def __enter__(self) -> Room:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -192,12 +205,12 @@ class Room:
         change = Change(clock(), self.is_stopped)
         self.file.prepare(change)
         result, told = self.with_repair(change, step)
-        unused = self.unused_bells() if self.dead else []
+        unused = self.unused_bells() if self.senses.dead else []
         self.file.unlock()
         for owner, ticket in told:
             self.ring(owner, ticket)
         for path in unused:
-            with suppress(FileNotFoundError):
+            with suppress(OSError):  # another process was faster, or only its owner may remove it
                 os.unlink(path)
         self.file.stop_again()
         return result
@@ -223,30 +236,17 @@ class Room:
     # What this process sees of others.
 
     def is_gone(self, seat: int) -> bool:
-        m = self.file.m
-        fd = system.open_to_ring(path_of(self.folder, m[seat + OWNER]))
-        if fd >= 0:
-            os.close(fd)
-            return False
-        if fd == DEAD:
-            self.dead.add(m[seat + OWNER])
-        visible = m[seat + NAMESPACE] == self.namespace
-        if fd == REMOVED and not (visible and not system.is_alive(m[seat + PID])):
-            return False
-        if m[seat + STATE] == INSIDE and m[seat + GROUP]:
-            return visible and not system.is_populated(m[seat + GROUP])
-        return fd == DEAD or visible
+        return self.senses.is_gone(self.file.m, seat)
 
     def is_stopped(self, seat: int) -> bool:
-        m = self.file.m
-        return m[seat + NAMESPACE] == self.namespace and system.is_stopped(m[seat + PID])
+        return self.senses.is_stopped(self.file.m, seat)
 
     def unused_bells(self) -> list[str]:
         """The bells of the dead, except for those that still have a seat: the bell shows that they are dead."""
         m = self.file.m
         seated = {m[seat + OWNER] for seat in links.all_seats(m) if m[seat + STATE] != FREE}
-        unused = [path_of(self.folder, owner) for owner in self.dead - seated]
-        self.dead.clear()
+        unused = [path_of(self.folder, owner) for owner in self.senses.dead - seated]
+        self.senses.dead.clear()
         return unused
 
     # Ringing.
@@ -305,16 +305,19 @@ class Room:
         self.bells.append(bell)
         return bell
 
+    def identity(self, bell: Bell) -> tuple[int, int, int, int]:
+        return bell.owner, self.pid, self.senses.namespace, self.user
+
     def request(self, bell: Bell, permits: int, lease: float | None) -> Request:
-        return Request(bell.owner, self.pid, self.namespace, self.user, permits, nanoseconds(lease or 0, "lease"))
+        return Request(*self.identity(bell), permits, nanoseconds(lease or 0, "lease"))
 
     def agree(self, change: Change) -> None:
         """Raises KMismatch if the gate is in use with another k. An unused gate takes this one."""
         m = self.file.m
         if self.k and self.k not in (m[ASKED_K], m[K]):
-            if m[USED] or m[HEAD]:
+            if links.is_in_use(m):
                 rules.bury_all(m, change, self)
-            if m[USED] or m[HEAD]:
+            if links.is_in_use(m):
                 raise KMismatch(self.gate, self.k, m[K])
             m[K] = m[ASKED_K] = self.k
 
@@ -324,18 +327,27 @@ class Room:
             self.agree(change)
         if request.permits < 1 or request.permits > self.file.m[K]:
             raise BadInput(f"gate {self.gate} has {self.file.m[K]} slots: cannot acquire {request.permits}")
-        if not self.file.is_linked():
-            raise GateClosed(f"gate {self.gate}: its file {self.file.path} was removed")
-        seat = rules.ask(self.file.m, change, self, request)
-        if not seat:
-            self.file.grow()
-            seat = rules.ask(self.file.m, change, self, request)
+        seat = self.seated(lambda: rules.ask(self.file.m, change, self, request))
         if note:
             write_note(self.file.m, seat, note)
         if self.file.m[seat + STATE] != WAITING:
             change.woken = [each for each in change.woken if each != seat]
             return seat, None
         return seat, rules.duties(self.file.m, seat, change.now)
+
+    def seated(self, sit: Callable[[], int]) -> int:
+        """The seat that `sit` takes; the room grows if it finds none."""
+        self.check_linked()
+        seat = sit()
+        if not seat:
+            self.file.grow()
+            seat = sit()
+        return seat
+
+    def check_linked(self) -> None:
+        """Those who come later create a new file, and would not meet anybody in this one."""
+        if not self.file.is_linked():
+            raise GateClosed(f"gate {self.gate}: its file {self.file.path} was removed")
 
     def wait(self, bell: Bell, seat: int, duties: Duties, until: int | None) -> bool:
         """True if the seat is inside. False if the time is over: the seat is free again."""
@@ -366,6 +378,8 @@ class Room:
         m = self.file.m
         if m[seat + TICKET] != ticket or m[seat + STATE] == FREE:
             raise GateClosed(f"gate {self.gate} was closed while this request waited")
+        if tick:
+            self.check_linked()
         rules.look(m, change, self, seat, suspects, tick)
         if m[seat + STATE] != WAITING:
             change.woken = [each for each in change.woken if each != seat]
@@ -398,13 +412,15 @@ class Room:
         return self.change(self.listed)
 
     def listed(self, change: Change) -> list[Listed]:
+        from fairgate.room.listing import listed  # noqa: PLC0415 (it imports typing)
+
         m = self.file.m
         holders = [listed(m, seat, links.slots_of(m, seat)) for seat in links.holders(m)]
         return holders + [listed(m, seat, ()) for seat in links.waiters(m)]
 
-    def revoke(self, slot: int) -> bool:
-        """End the permit in this slot. Its holder is told, and the next waiter is let in."""
-        return self.change(lambda change: rules.revoke(self.file.m, change, slot))
+    def revoke(self, slot: int, fence: int = 0) -> bool:
+        """End the permit in this slot, if it has this fence, or any. Its holder is told, and the next one let in."""
+        return self.change(lambda change: rules.revoke(self.file.m, change, slot, fence))
 
     def resize(self, k: int) -> None:
         """Change k. If there are more holders, the gate waits for them to leave.
@@ -416,9 +432,11 @@ class Room:
         self.change(lambda change: self.resized(change, k))
 
     def resized(self, change: Change, k: int) -> None:
-        wanted = rules.resize(self.file.m, change, self, k)
-        if wanted:
-            raise BadInput(f"gate {self.gate}: k cannot be {k} while a request waits for {wanted} permits")
+        """Raises BadInput if a waiter wants more than this: it would keep all others waiting."""
+        m = self.file.m
+        seat = rules.resize(m, change, self, k)
+        if seat:
+            raise BadInput(f"gate {self.gate}: pid {m[seat + PID]} waits for {m[seat + PERMITS]} permits, not {k}")
 
     def close(self, why: str = "") -> None:
         """End the requests and permits of this object, and free what it has."""

@@ -3,13 +3,15 @@
 A process cannot see what others are doing except through its `Senses`: is the owner of a seat dead, or stopped?
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection
-from typing import NamedTuple, Protocol
 
 from fairgate.room import links, table
 from fairgate.room.layout import (
     DEADLINE,
     FAR,
+    FENCE,
     FREE,
     HEAD,
     HEARD,
@@ -19,6 +21,7 @@ from fairgate.room.layout import (
     NEXT,
     NUDGE,
     OWNER,
+    PERMITS,
     SEATS,
     SINCE,
     STATE,
@@ -29,29 +32,36 @@ from fairgate.room.layout import (
 from fairgate.room.links import CorruptTable, Table
 from fairgate.room.table import Change
 
+TYPE_CHECKING = False  # see __init__.py
+if TYPE_CHECKING:
+    from typing import Protocol
 
-class Senses(Protocol):
-    def is_gone(self, seat: int) -> bool:
-        """Is the owner of this seat dead, and has it left no process inside? What cannot be seen counts as alive."""
+    class Senses(Protocol):
+        def is_gone(self, seat: int) -> bool:
+            """Is the owner of this seat dead, and has it left no process inside? What cannot be seen is alive."""
 
-    def is_stopped(self, seat: int) -> bool:
-        """Is the process of this seat stopped (SIGSTOP, a debugger)?"""
-
-
-class Request(NamedTuple):
-    owner: int  # the name of its bell
-    pid: int
-    namespace: int
-    user: int
-    permits: int
-    lease: int  # ns, or 0
+        def is_stopped(self, seat: int) -> bool:
+            """Is the process of this seat stopped (SIGSTOP, a debugger)?"""
 
 
-class Duties(NamedTuple):
+class Request:
+    """A request for this many permits. `owner` is the name of its bell; `lease` is in ns, or 0."""
+
+    def __init__(self, owner: int, pid: int, namespace: int, user: int, permits: int, lease: int) -> None:
+        self.owner = owner
+        self.pid = pid
+        self.namespace = namespace
+        self.user = user
+        self.permits = permits
+        self.lease = lease
+
+
+class Duties:
     """What a waiter does next: watch these seats, and look again at `when` at the latest."""
 
-    seats: tuple[int, ...]
-    when: int
+    def __init__(self, seats: tuple[int, ...], when: int) -> None:
+        self.seats = seats
+        self.when = when
 
 
 def ask(m: Table, change: Change, senses: Senses, request: Request) -> int:
@@ -60,7 +70,9 @@ def ask(m: Table, change: Change, senses: Senses, request: Request) -> int:
         expire(m, change)
     if not links.has_spare(m):
         bury_all(m, change, senses)
-    seat = table.enter(m, change, *request)
+    seat = table.enter(
+        m, change, request.owner, request.pid, request.namespace, request.user, request.permits, request.lease
+    )
     if seat and m[seat + STATE] == INSIDE:
         hear(m, seat)
     return seat
@@ -180,22 +192,31 @@ def withdraw(m: Table, change: Change) -> None:
 
 
 def resize(m: Table, change: Change, senses: Senses, k: int) -> int:
-    """Change k, and return 0, unless a waiter wants more permits: it would keep everybody waiting. Returns how many."""
-    if links.most_wanted(m) > k:
+    """Change k, and return 0. If a waiter wants more permits, return its seat instead: it would keep all waiting."""
+    greedy = links.greediest(m)
+    if greedy and m[greedy + PERMITS] > k:
         bury_all(m, change, senses)
-    wanted = links.most_wanted(m)
-    if wanted > k:
-        return wanted
+        greedy = links.greediest(m)
+    if greedy and m[greedy + PERMITS] > k:
+        return greedy
     table.resize(m, change, k)
     return 0
 
 
-def revoke(m: Table, change: Change, slot: int) -> bool:
-    """End the permit that holds this slot. Returns whether there was one."""
+def pin(m: Table, change: Change, senses: Senses, owner: int, pid: int, namespace: int, user: int) -> int:
+    """A seat that keeps the gate in use, or 0 as for `ask`."""
+    if not links.has_spare(m):
+        bury_all(m, change, senses)
+    return table.pin(m, change, owner, pid, namespace, user)
+
+
+def revoke(m: Table, change: Change, slot: int, fence: int = 0) -> bool:
+    """End the permit that holds this slot, if it has this fence, or any. Returns whether there was one."""
     seat = links.holder_of(m, slot)
-    if seat:
-        table.lose(m, change, seat)
-    return bool(seat)
+    if not seat or fence not in (0, m[seat + FENCE]):
+        return False
+    table.lose(m, change, seat)
+    return True
 
 
 def expire(m: Table, change: Change) -> None:

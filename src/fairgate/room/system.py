@@ -5,11 +5,17 @@ import fcntl
 import os
 import select
 import signal
+import stat
+import sys
 import time
+
+from fairgate.errors import BadInput
 
 YIELDS = 3  # attempts at the lock that only let others run; later ones sleep in between
 SHORTEST, LONGEST = 20e-6, 2e-3  # seconds of these sleeps
-DEAD, REMOVED = -1, -2
+DEAD, REMOVED, UNSEEN = -1, -2, -3
+MACHINE_ID = "/etc/machine-id"
+HEXADECIMAL = "0123456789abcdef"
 
 
 def clock() -> int:
@@ -62,6 +68,25 @@ def lock_owner(fd: int) -> int:
     return 0
 
 
+def mark_open(fd: int) -> None:
+    """Show others that this process has the file open, until it is closed. The mark does not lock anybody out.
+
+    It is a read lock of the open file description, which other descriptors of the same file do not affect.
+    """
+    fcntl.fcntl(fd, fcntl.F_OFD_SETLK, whole_file(fcntl.F_RDLCK))
+
+
+def is_open_elsewhere(fd: int) -> bool:
+    """Has anybody marked the file as open, except through this descriptor?"""
+    answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, whole_file(fcntl.F_WRLCK))
+    return not answer.startswith(fcntl.F_UNLCK.to_bytes(2, sys.byteorder))
+
+
+def whole_file(kind: int) -> bytes:
+    """A struct flock: after its type, zeros stand for the whole file."""
+    return kind.to_bytes(2, sys.byteorder) + bytes(30)
+
+
 # Pipes.
 
 
@@ -87,15 +112,19 @@ def ring(fd: int, ticket: int) -> bool:
 
 
 def open_to_ring(path: str) -> int:
-    """The writing end of a bell. DEAD: no process has the other end. REMOVED: there is no such bell any more."""
+    """The writing end of a bell.
+
+    DEAD: no process has the other end. REMOVED: there is no such bell any more. UNSEEN: it cannot be opened, so its
+    owner may be alive.
+    """
     try:
-        return os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+        fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError as wrong:
-        if wrong.errno == errno.ENXIO:
-            return DEAD
-        if wrong.errno == errno.ENOENT:
-            return REMOVED
-        raise
+        return {errno.ENXIO: DEAD, errno.ENOENT: REMOVED}.get(wrong.errno or 0, UNSEEN)
+    if not stat.S_ISFIFO(os.fstat(fd).st_mode):
+        os.close(fd)
+        return UNSEEN
+    return fd
 
 
 class Poll:
@@ -148,7 +177,29 @@ def is_stopped(pid: int) -> bool:
 
 
 def is_alive(pid: int) -> bool:
-    return process(pid)[0] not in (b"", b"Z", b"X")
+    state = process(pid)[0]
+    return state not in (b"Z", b"X") if state else exists(pid)
+
+
+def exists(pid: int) -> bool:
+    """Is there such a process, even if /proc does not show it (hidepid)?"""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def started(pid: int) -> int:
+    """When the process was started: nanoseconds of CLOCK_BOOTTIME, rounded down to a tick; 0 if that is not known."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb", 0) as file:
+            text = file.read(1024)
+    except OSError:
+        return 0
+    return int(text[text.rindex(b")") + 2 :].split()[19]) * (10**9 // os.sysconf("SC_CLK_TCK"))
 
 
 def is_populated(group: int) -> bool:
@@ -170,3 +221,15 @@ def pid_namespace() -> int:
 def boot_id() -> int:
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return int(file.read().replace("-", "")[:15], 16)
+
+
+def machine_id(path: str = MACHINE_ID) -> str:
+    """32 digits that name this installation, or "" if it has no name. Raises BadInput if that cannot be read."""
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            text = file.read(64).strip()
+    except FileNotFoundError:
+        return ""
+    except OSError as wrong:
+        raise BadInput(f"cannot read {path}: {wrong.strerror}") from wrong
+    return text if len(text) == 32 and not text.strip(HEXADECIMAL) else ""  # else "uninitialized"

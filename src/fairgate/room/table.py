@@ -32,6 +32,7 @@ from fairgate.room.layout import (
     HISTOGRAM,
     INSIDE,
     IS_A_ROOM,
+    IS_BEING_MADE,
     LAST_FENCE,
     LEASE,
     LIMIT,
@@ -52,6 +53,7 @@ from fairgate.room.layout import (
     PATIENT,
     PERMITS,
     PID,
+    PINNED,
     SEAT,
     SEATS,
     SINCE,
@@ -110,7 +112,7 @@ class Change:
 
 def create(m: Table, capacity: int, seats: int, k: int, fence: int, boot: int) -> None:
     """A new table, or an old one of which no process can be alive: its fences and tickets go on rising."""
-    m[MAGIC] = 0
+    m[MAGIC] = IS_BEING_MADE
     m[VERSION], m[CAPACITY], m[SEATS], m[BOOT] = THIS_VERSION, capacity, seats, boot
     m[K] = m[ASKED_K] = k
     m[NEXT_TICKET] = max(1, m[NEXT_TICKET])
@@ -177,7 +179,7 @@ def rebuild(m: Table, change: Change) -> None:
             m[LAST_FENCE] = max(m[LAST_FENCE], m[seat + FENCE])
             if state == LOST or not m[seat + HEARD]:
                 change.woken.append(seat)
-        else:
+        elif state != PINNED:
             m[seat + STATE] = FREE
             put_spare(m, seat)
             continue
@@ -209,8 +211,30 @@ def rebuild_slots(m: Table) -> dict[int, int]:
 def enter(m: Table, change: Change, owner: int, pid: int, namespace: int, user: int, permits: int, lease: int) -> int:
     """A new request: its seat, which waits or is inside already. Returns 0 if all seats are taken."""
     seat = m[SPARE]
-    if not seat:
-        return 0
+    if seat:
+        take_spare(m, change, owner, pid, namespace, user, permits, lease)
+        m[seat + STATE] = WAITING
+        append(m, seat)
+        let_in_all_that_fit(m, change)
+        m[DIRTY] = 0
+    return seat
+
+
+def pin(m: Table, change: Change, owner: int, pid: int, namespace: int, user: int) -> int:
+    """A seat that keeps the gate in use. Returns 0 if all seats are taken."""
+    seat = m[SPARE]
+    if seat:
+        take_spare(m, change, owner, pid, namespace, user, 0, 0)
+        m[seat + STATE] = PINNED
+        m[DIRTY] = 0
+    return seat
+
+
+def take_spare(
+    m: Table, change: Change, owner: int, pid: int, namespace: int, user: int, permits: int, lease: int
+) -> None:
+    """Fill the record of the first spare seat, all but its state. The table stays marked as dirty."""
+    seat = m[SPARE]
     if not is_seat(m, seat):
         raise CorruptTable
     m[DIRTY] = 1
@@ -222,11 +246,6 @@ def enter(m: Table, change: Change, owner: int, pid: int, namespace: int, user: 
     m[seat + ASKED], m[seat + SKIPPED], m[seat + GROUP], m[seat + NOTE] = change.now, 0, 0, 0
     m[seat + HEARD], m[seat + LOOKS] = 0, 0
     m[SPARE] = m[seat + NEXT]
-    m[seat + STATE] = WAITING
-    append(m, seat)
-    let_in_all_that_fit(m, change)
-    m[DIRTY] = 0
-    return seat
 
 
 def leave(m: Table, change: Change, seat: int) -> None:

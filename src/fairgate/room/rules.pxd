@@ -1,0 +1,1 @@
+# The signatures come from the annotations: tools/tables.py
