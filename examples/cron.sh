@@ -11,12 +11,6 @@
 # The gate belongs to one host: the same line in the crontabs of three hosts runs the job three times a night. For a
 # gate that several hosts share, create a cluster with `fairgate peer --create` and add `--join HOST:PORT` here.
 
-# The directory in which all instances of this script meet. By default, a terminal would use another one than cron,
-# which has no XDG_RUNTIME_DIR. For several users, have an administrator create /run/fairgate for a group that they
-# share, and remove these lines.
-FAIRGATE_DIR="${FAIRGATE_DIR:-$HOME/.local/state/fairgate/nightly/$(uname -n)}"
-export FAIRGATE_DIR
-
 # Cron has a short PATH. Add the directory of the command fairgate, if it is another one.
 PATH="$PATH:$HOME/.local/bin"
 

@@ -117,7 +117,7 @@ class HotModule:
         lines = [f"from {WORDS} cimport Words, get, put", *cimports, ""]
         lines += [f"cdef class {one.name}" for one in classes_in(self.tree)]
         for one in classes_in(self.tree):
-            lines += ["", *class_lines(one, known)]
+            lines += ["", *class_lines(one, known, self.inherited(one))]
         lines += ["", *[signature(one, known) for one in functions_in(self.tree)]]
         return "\n".join([*lines, ""])
 
@@ -130,6 +130,15 @@ class HotModule:
                     yield f"from {PACKAGE} cimport {name}"
                 elif one.module and one.module.startswith(f"{PACKAGE}.") and name in self.c_names(one.module):
                     yield f"from {one.module} cimport {name}"
+
+    def inherited(self, definition: ast.ClassDef) -> set[str]:
+        """The fields of its base classes."""
+        found: set[str] = set()
+        for module in HOT:
+            for one in classes_in(ast.parse(self.path(f"{PACKAGE}.{module}").read_text())):
+                if one.name in [ast.unparse(base) for base in definition.bases]:
+                    found |= set(fields(one, set())) | self.inherited(one)
+        return found
 
     def is_compiled(self, module: str) -> bool:
         return is_hot(module) or self.path(module).with_suffix(".pxd").exists()
@@ -171,11 +180,12 @@ def is_exception(one: ast.ClassDef) -> bool:
     return any(isinstance(base, ast.Name) and base.id == "Exception" for base in one.bases)
 
 
-def class_lines(definition: ast.ClassDef, known: set[str]) -> Iterator[str]:
+def class_lines(definition: ast.ClassDef, known: set[str], inherited: set[str]) -> Iterator[str]:
     bases = f"({', '.join(ast.unparse(base) for base in definition.bases)})" if definition.bases else ""
     yield f"cdef class {definition.name}{bases}:"
     for name, c in fields(definition, known).items():
-        yield f"    cdef public {c} {name}"
+        if name not in inherited:
+            yield f"    cdef public {c} {name}"
     for one in functions_in(definition):
         yield f"    {signature(one, known)}"
     yield "    pass"
@@ -191,10 +201,10 @@ def fields(definition: ast.ClassDef, known: set[str]) -> dict[str, str]:
         if not isinstance(function, ast.FunctionDef):
             continue
         parameters = {one.arg: c_type(one.annotation, known) for one in function.args.args}
-        for one in ast.walk(function):
+        for one in ast.walk(function):  # the outermost statements come first
             if isinstance(one, ast.AnnAssign) and is_field(one.target):
                 found.setdefault(one.target.attr, c_type(one.annotation, known))
-            elif isinstance(one, ast.Assign) and function.name == "__init__":
+            elif isinstance(one, ast.Assign):
                 for target in one.targets:
                     if is_field(target):
                         found.setdefault(target.attr, type_of(one.value, parameters, known))

@@ -15,13 +15,13 @@ import os
 from collections.abc import Callable
 from typing import TypeVar
 
-from fairgate.errors import GateClosed
+from fairgate.errors import FairgateError, GateClosed
 from fairgate.room import calls, rules, table
 from fairgate.room.bell import Bell, path_of
 from fairgate.room.calls import clock
 from fairgate.room.desk import GHOST_TICK, Visit
 from fairgate.room.file import PATIENCE
-from fairgate.room.layout import DEADLINE, STATE, TICKET, WAITING
+from fairgate.room.layout import DEADLINE
 from fairgate.room.permit import Permit
 from fairgate.room.room import Room
 
@@ -120,7 +120,7 @@ class AsyncRoom:
             self.end_wait(waiter)
             if not self.loop.is_closed():
                 waiter.granted.set_exception(GateClosed(why))
-        self.room.change(lambda change: rules.abandon(self.room.file.m, change, self.bell.owner))
+        self.room.change(lambda change: rules.abandon(self.room.file.m, change, {self.bell.owner}))
         for permit in list(self.held.values()):
             permit.why = why
             permit.lose()
@@ -169,14 +169,7 @@ class AsyncRoom:
 
     def give_up(self, waiter: Waiter) -> None:
         """Timed out, or cancelled."""
-
-        def step(change: table.Change) -> None:
-            m, seat = self.room.file.m, waiter.visit.seat
-            if m[seat + STATE] != WAITING and m[seat + TICKET] == waiter.ticket:
-                change.woken += table.perhaps_not_woken(m, seat)
-            rules.leave(m, change, seat, waiter.ticket)
-
-        self.room.change(step)
+        self.room.change(lambda change: rules.leave(self.room.file.m, change, waiter.visit.seat, waiter.ticket))
 
     def end_wait(self, waiter: Waiter) -> None:
         self.waiting.pop(waiter.ticket, None)
@@ -210,7 +203,14 @@ class AsyncRoom:
     async def look(self, waiter: Waiter, suspects: set[int], tick: bool) -> None:
         if waiter.granted.done() or waiter.ticket not in self.waiting:
             return
-        if await self.change(lambda change: self.looked(change, waiter, suspects, tick)):
+        try:
+            inside = await self.change(lambda change: self.looked(change, waiter, suspects, tick))
+        except FairgateError as wrong:  # for the task that waits, not for this one
+            if not waiter.granted.done():
+                waiter.granted.set_exception(wrong)
+            return
+        if inside:
+            self.rung()  # those let in before it
             self.grant(waiter)
         else:
             self.follow(waiter, suspects)
@@ -224,6 +224,7 @@ class AsyncRoom:
         return visit.look(change)
 
     def grant(self, waiter: Waiter) -> None:
+        rules.hear(self.room.file.m, waiter.visit.seat)
         if not waiter.granted.done():
             waiter.granted.set_result(None)
 

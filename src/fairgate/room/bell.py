@@ -11,7 +11,9 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+from fairgate.errors import BadInput
 from fairgate.room.calls import Poll, open_to_ring
+from fairgate.room.folder import PRIVATE, group_of, share
 
 SUFFIX = ".bell"
 KEPT = 16  # bells of others that stay open although they are not watched at the moment
@@ -27,13 +29,32 @@ class Bell:
         self.folder = folder
         self.owner: int = (int.from_bytes(os.urandom(8), "little") >> 2) + 1
         self.path = path_of(folder, self.owner)
-        os.mkfifo(self.path, 0o600)
-        self.fd: int = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            self.fd: int = self.made()
+        except OSError as wrong:
+            self.remove()
+            raise BadInput(f"cannot create a named pipe in {folder}: {wrong.strerror}") from wrong
         self.poll = Poll(self.fd)
         self.busy = False  # a request is being made, or waits
         self.lines: dict[int, int] = {}  # by owner: the writing ends of other bells
         self.watched: set[int] = set()  # those of them that are watched
         ours.add(self)
+
+    def made(self) -> int:
+        """Create the pipe, and open it. Raises OSError."""
+        group = group_of(os.stat(self.folder))
+        while True:
+            os.mkfifo(self.path, PRIVATE)
+            try:
+                fd = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+            except FileNotFoundError:  # it was swept, because this process was stopped here for long
+                continue
+            try:
+                share(fd, group)
+            except OSError:
+                os.close(fd)
+                raise
+            return fd
 
     def watch(self, owners: set[int]) -> set[int]:
         """Watch these owners and no others. Returns those that are dead already, or have removed their bells."""

@@ -30,5 +30,5 @@ cpdef bint try_lock(int fd) except -1
 cpdef bint lock(int fd, long long patience) except -1
 cpdef bint unlock(int fd) except -1
 cpdef bint ring(int fd, long long ticket) except -1
-cpdef int open_to_ring(str path) except? -3
+cpdef int open_to_ring(str path) except? -4
 cpdef list read_tickets(int bell)

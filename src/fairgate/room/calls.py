@@ -7,6 +7,7 @@ import fcntl
 import os
 import select
 import signal
+import stat
 import threading
 import time
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 YIELDS = 3  # attempts at the lock that only let others run; later ones sleep in between
 SHORTEST, LONGEST = 20e-6, 2e-3  # seconds of these sleeps
-DEAD, REMOVED = -1, -2
+DEAD, REMOVED, UNSEEN = -1, -2, -3
 Mutex = threading.Lock
 
 
@@ -103,15 +104,19 @@ def ring(fd: int, ticket: int) -> bool:
 
 
 def open_to_ring(path: str) -> int:
-    """The writing end of a bell. DEAD: no process has the other end. REMOVED: there is no such bell any more."""
+    """The writing end of a bell.
+
+    DEAD: no process has the other end. REMOVED: there is no such bell any more. UNSEEN: it cannot be opened, so its
+    owner may be alive.
+    """
     try:
-        return os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+        fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError as wrong:
-        if wrong.errno == errno.ENXIO:
-            return DEAD
-        if wrong.errno == errno.ENOENT:
-            return REMOVED
-        raise
+        return {errno.ENXIO: DEAD, errno.ENOENT: REMOVED}.get(wrong.errno or 0, UNSEEN)
+    if not stat.S_ISFIFO(os.fstat(fd).st_mode):
+        os.close(fd)
+        return UNSEEN
+    return fd
 
 
 def read_tickets(bell: int) -> list[int]:

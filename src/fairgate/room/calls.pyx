@@ -3,7 +3,7 @@
 import os
 from _signal import SIG_DFL, getsignal
 
-from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno, PyErr_SetFromErrnoWithFilenameObject
+from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno
 from libc.errno cimport EAGAIN, EINTR, ENOENT, ENXIO, EPIPE, errno
 from libc.stdlib cimport free, realloc
 
@@ -34,7 +34,14 @@ cdef extern from "<fcntl.h>" nogil:
     enum: O_WRONLY, O_NONBLOCK, O_CLOEXEC, O_NOFOLLOW
     int open_file "open"(const char* path, int flags)
 
+cdef extern from "<sys/stat.h>" nogil:
+    struct file_status "stat":
+        unsigned int st_mode
+    int fstat(int fd, file_status* status)
+    int S_ISFIFO(unsigned int mode)
+
 cdef extern from "<unistd.h>" nogil:
+    int close_file "close"(int fd)
     Py_ssize_t read(int fd, void* to, size_t size)
     Py_ssize_t write(int fd, const void* data, size_t size)
 
@@ -60,7 +67,7 @@ cdef enum:
 
 YIELDS = TRIES
 SHORTEST, LONGEST = SHORTEST_NS / SECOND, LONGEST_NS / SECOND
-DEAD, REMOVED = -1, -2
+DEAD, REMOVED, UNSEEN = -1, -2, -3
 
 
 cpdef long long clock() noexcept:
@@ -192,15 +199,15 @@ cdef bint rings(int fd, long long ticket) except -1:
     return True
 
 
-cpdef int open_to_ring(str path) except? -3:
+cpdef int open_to_ring(str path) except? -4:
     cdef bytes name = os.fsencode(path)
     cdef int fd = open_file(name, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW)
+    cdef file_status status
     if fd < 0:
-        if errno == ENXIO:
-            return -1
-        if errno == ENOENT:
-            return -2
-        PyErr_SetFromErrnoWithFilenameObject(OSError, path)
+        return -1 if errno == ENXIO else -2 if errno == ENOENT else -3
+    if fstat(fd, &status) < 0 or not S_ISFIFO(status.st_mode):
+        close_file(fd)
+        return -3
     return fd
 
 

@@ -16,6 +16,7 @@ from fairgate.room.rules import Duties, Request
 from fairgate.room.table import Change
 
 MOST_SECONDS = 1e9
+LINKED = 1_000_000  # ns: how often every request makes sure that the file was not removed
 FOR_EVER = 1 << 62  # ns
 GHOST_TICK = 20_000_000  # ns: how often to look for processes that a dead holder has left inside
 
@@ -27,6 +28,7 @@ class Desk(Changes):
         Changes.__init__(self, folder, gate, file)
         self.k = k
         self.user: int = os.geteuid()
+        self.linked = 0  # when the file was there last
         self.bells: list[Bell] = []
         self.spare: list[Visit] = []  # those that no request uses
 
@@ -44,8 +46,10 @@ class Desk(Changes):
         return bell.owner, self.pid, self.senses.namespace, self.user
 
     def check_linked(self, change: Change) -> None:
-        if not self.file.is_linked(change.now):
+        """Those who come later create a new file, and would not meet anybody in this one."""
+        if not self.file.is_linked():
             raise GateClosed(f"gate {self.gate}: its file {self.file.path} was removed")
+        self.linked = change.now
 
     def enter(self, visit: Visit, timeout: float | None, permits: int, lease: float | None, note: str) -> bool:
         """Make a request, and wait until it is inside. False if the time is over."""
@@ -66,8 +70,9 @@ class Desk(Changes):
             tickets: list[int] = []
             if not visit.suspects:
                 tickets, visit.suspects = bell.wait(min(visit.duties.when, until) - clock())
-            if visit.ticket in tickets:
-                return True  # the process that rang also rings all others that are concerned
+            if visit.ticket in tickets:  # the process that rang also rings all others that are concerned
+                rules.hear(self.file.m, visit.seat)
+                return True
             visit.late = until < FOR_EVER and clock() >= until
             visit.tick = not tickets and not visit.suspects
             if self.change(visit.look):
@@ -113,7 +118,8 @@ class Visit(Request):
             desk.agree(change)
         if self.permits < 1 or self.permits > m[K]:
             raise BadInput(f"gate {desk.gate} has {m[K]} slots: cannot acquire {self.permits}")
-        desk.check_linked(change)
+        if change.now - desk.linked > LINKED:
+            desk.check_linked(change)
         seat = rules.ask(m, change, desk, self)
         if not seat:
             desk.file.grow()
@@ -141,6 +147,8 @@ class Visit(Request):
         m = self.desk.file.m
         if m[self.seat + TICKET] != self.ticket or m[self.seat + STATE] == FREE:
             raise GateClosed(f"gate {self.desk.gate} was closed while this request waited")
+        if self.tick:
+            self.desk.check_linked(change)
         rules.look(m, change, self.desk, self.seat, self.suspects, self.tick)
         if not self.is_inside(change) and self.late:
             table.leave(m, change, self.seat)

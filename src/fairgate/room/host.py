@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from fairgate.errors import BadInput
 from fairgate.room import calls, links, place, system, table
-from fairgate.room.file import LARGEST
 from fairgate.room.layout import (
     BOOT,
     BUCKETS,
     GRANTS,
     HISTOGRAM,
     INSIDE,
+    IS_BEING_MADE,
     LONGEST,
     LOSSES,
     MAGIC,
@@ -33,6 +33,7 @@ from fairgate.room.layout import (
 )
 from fairgate.room.links import Table
 from fairgate.room.listing import Listed, listed
+from fairgate.room.opening import LARGEST
 from fairgate.room.room import path_of_gate
 from fairgate.room.senses import LiveSenses
 from fairgate.room.words import over
@@ -141,7 +142,7 @@ def snapshot(path: str) -> Table | None:
 
 def checked(path: str, data: bytes) -> Table | None:
     m: Table = over(bytearray(data[: len(data) // 8 * 8]))
-    if not data or (len(m) > MAGIC and m[MAGIC] == 0):
+    if not data.strip(b"\0") or (len(m) > MAGIC and m[MAGIC] == IS_BEING_MADE):
         return None  # its creator has not finished, or died
     wrong = table.why_unusable(m) if len(m) >= SLOTS else f"it is cut off: {len(data)} bytes"
     if wrong:

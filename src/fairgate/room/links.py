@@ -98,6 +98,11 @@ def running_before(m: Table, seat: int) -> int:
     raise CorruptTable
 
 
+def greediest(m: Table) -> int:
+    """The waiter that wants the largest number of permits, or 0."""
+    return max(waiters(m), key=lambda seat: m[seat + PERMITS], default=0)
+
+
 def holders(m: Table) -> list[int]:
     """The seats that are inside, each once."""
     left = m[USED]

@@ -20,7 +20,7 @@ from contextlib import suppress
 
 from fairgate.errors import BadInput, GateClosed
 from fairgate.room import bell as bells
-from fairgate.room import calls, links, rules, table
+from fairgate.room import calls, links, rules
 from fairgate.room.bell import Bell
 from fairgate.room.desk import Desk, Visit
 from fairgate.room.file import RoomFile
@@ -55,6 +55,10 @@ class Room:
         open_rooms.add(self)
         try:
             self.change(self.desk.agree)
+            if self.file.claim_sweep("/" in gate):
+                from fairgate.room.sweep import sweep  # noqa: PLC0415 (once in an hour)
+
+                sweep(folder, "/" in gate)
         except BaseException:
             self.close()
             raise
@@ -100,7 +104,7 @@ class Room:
         """End the request, even if Ctrl-C is pressed again meanwhile."""
         while True:
             try:
-                self.change(lambda change: rules.abandon(self.file.m, change, visit.bell.owner))
+                self.change(lambda change: rules.abandon(self.file.m, change, {visit.bell.owner}))
                 self.desk.spare.append(visit)
                 return
             except KeyboardInterrupt:
@@ -127,18 +131,20 @@ class Room:
         return self.change(lambda change: rules.revoke(self.file.m, change, slot, fence))
 
     def resize(self, k: int) -> None:
-        """Change k. If there are more holders, the gate waits for them to leave."""
+        """Change k. If there are more holders, the gate waits for them to leave.
+
+        Raises BadInput if a request that waits wants more permits than that.
+        """
         if not 1 <= k <= MOST_SLOTS:
             raise BadInput(f"k must be 1..{MOST_SLOTS}, not {k}")
         self.change(lambda change: self.resized(change, k))
 
     def resized(self, change: Change, k: int) -> None:
-        """Raises BadInput if a waiter wants more than this: it would keep all others waiting for ever."""
+        """Raises BadInput if a waiter wants more than this: it would keep all others waiting."""
         m = self.file.m
-        for seat in links.waiters(m):
-            if m[seat + PERMITS] > k:
-                raise BadInput(f"gate {self.gate}: pid {m[seat + PID]} waits for {m[seat + PERMITS]} permits, not {k}")
-        table.resize(m, change, k)
+        seat = rules.resize(m, change, self.desk, k)
+        if seat:
+            raise BadInput(f"gate {self.gate}: pid {m[seat + PID]} waits for {m[seat + PERMITS]} permits, not {k}")
 
     def is_closed(self) -> bool:
         return self.file.fd < 0
@@ -146,10 +152,12 @@ class Room:
     def close(self, why: str = "") -> None:
         """End the requests and permits of this object, and free what it has."""
         if self.file.fd >= 0:
+            used = set(self.bells).difference([visit.bell for visit in self.desk.spare])
+            owners = {bell.owner for bell in used}
             self.desk.closed = why or f"gate {self.gate} was closed"
             with suppress(BadInput):  # a damaged file
-                for bell in set(self.bells).difference([visit.bell for visit in self.desk.spare]):
-                    self.change(lambda change: rules.abandon(self.file.m, change, bell.owner))  # noqa: B023
+                if owners:
+                    self.change(lambda change: rules.abandon(self.file.m, change, owners))
             with self.desk.mutex:
                 for bell in self.bells:
                     if bell.busy:

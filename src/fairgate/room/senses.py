@@ -4,7 +4,7 @@ import os
 
 from fairgate.room import system
 from fairgate.room.bell import path_of
-from fairgate.room.calls import DEAD, REMOVED, open_to_ring
+from fairgate.room.calls import DEAD, REMOVED, UNSEEN, open_to_ring
 from fairgate.room.layout import ASKED, GROUP, INSIDE, NAMESPACE, OWNER, PID, STATE
 from fairgate.room.links import Table
 
@@ -21,9 +21,11 @@ class LiveSenses:
         return m[seat + NAMESPACE] == self.namespace
 
     def is_gone(self, m: Table, seat: int) -> bool:
-        fd = self.bell_of(m, seat)
+        fd = open_to_ring(path_of(self.folder, m[seat + OWNER]))
         if fd >= 0:
             os.close(fd)
+            return False
+        if fd == UNSEEN:
             return False
         if fd == DEAD:
             self.dead.add(m[seat + OWNER])
@@ -34,12 +36,12 @@ class LiveSenses:
             return visible and not system.is_populated(m[seat + GROUP])
         return fd == DEAD or visible
 
-    def bell_of(self, m: Table, seat: int) -> int:
-        """Its writing end, DEAD or REMOVED. A bell that may not be opened says as little as one that was removed."""
-        try:
-            return open_to_ring(path_of(self.folder, m[seat + OWNER]))
-        except PermissionError:
-            return REMOVED
+    def is_heard(self, m: Table, seat: int) -> bool:
+        """May anybody have the bell of this seat? That is all that is known of the processes of another boot."""
+        fd = open_to_ring(path_of(self.folder, m[seat + OWNER]))
+        if fd >= 0:
+            os.close(fd)
+        return fd not in (DEAD, REMOVED)
 
     def is_stopped(self, m: Table, seat: int) -> bool:
         return self.is_visible(m, seat) and system.is_stopped(m[seat + PID])

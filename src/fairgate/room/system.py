@@ -1,6 +1,13 @@
-"""What a room asks of the kernel about other processes: /proc. `calls` has what every request needs."""
+"""What a room asks of the kernel about other processes and the machine. `calls` has what every request needs."""
 
+import fcntl
 import os
+import sys
+
+from fairgate.errors import BadInput
+
+MACHINE_ID = "/etc/machine-id"
+HEXADECIMAL = "0123456789abcdef"
 
 
 def lock_owner(fd: int) -> int:
@@ -12,6 +19,25 @@ def lock_owner(fd: int) -> int:
             if fields[1] == b"FLOCK" and fields[5].endswith(inode):
                 return int(fields[4])
     return 0
+
+
+def mark_open(fd: int) -> None:
+    """Show others that this process has the file open, until it is closed. The mark does not lock anybody out.
+
+    It is a read lock of the open file description, which other descriptors of the same file do not affect.
+    """
+    fcntl.fcntl(fd, fcntl.F_OFD_SETLK, whole_file(fcntl.F_RDLCK))
+
+
+def is_open_elsewhere(fd: int) -> bool:
+    """Has anybody marked the file as open, except through this descriptor?"""
+    answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, whole_file(fcntl.F_WRLCK))
+    return not answer.startswith(fcntl.F_UNLCK.to_bytes(2, sys.byteorder))
+
+
+def whole_file(kind: int) -> bytes:
+    """A struct flock: after its type, zeros stand for the whole file."""
+    return kind.to_bytes(2, sys.byteorder) + bytes(30)
 
 
 def process(pid: int) -> tuple[bytes, bytes]:
@@ -74,3 +100,15 @@ def pid_namespace() -> int:
 def boot_id() -> int:
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return int(file.read().replace("-", "")[:15], 16)
+
+
+def machine_id(path: str = MACHINE_ID) -> str:
+    """32 digits that name this installation, or "" if it has no name. Raises BadInput if that cannot be read."""
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            text = file.read(64).strip()
+    except FileNotFoundError:
+        return ""
+    except OSError as wrong:
+        raise BadInput(f"cannot read {path}: {wrong.strerror}") from wrong
+    return text if len(text) == 32 and not text.strip(HEXADECIMAL) else ""  # else "uninitialized"

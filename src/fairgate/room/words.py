@@ -6,9 +6,16 @@ work on any sequence of integers, compiled ones only on this one.
 
 from __future__ import annotations
 
+import mmap
+
 TYPE_CHECKING = False  # see __init__.py
 if TYPE_CHECKING:
     from typing import Any
+
+
+def mapped(fd: int, size: int) -> Any:
+    """The table in the first `size` bytes of a file."""
+    return over(mmap.mmap(fd, size))
 
 
 def over(buffer: Any) -> Any:

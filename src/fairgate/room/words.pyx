@@ -1,5 +1,7 @@
 """The compiled version of words.py."""
 
+import mmap
+
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 
 
@@ -24,6 +26,10 @@ cdef class Words:
 
 cdef long long outside(long long at) except? -1:
     raise IndexError(f"there is no word {at}")
+
+
+def mapped(fd, size):
+    return Words(mmap.mmap(fd, size))
 
 
 def over(buffer):
