@@ -96,6 +96,11 @@ class Bell:
 
     def close(self) -> None:
         """Closing twice is a no-op: if a room is closed while a thread waits, both of them do it."""
+        self.close_pipe()
+        self.remove()
+
+    def close_pipe(self) -> None:
+        """Others can still see whether processes have inherited the pipe."""
         if self.fd < 0:
             return
         for fd in self.lines.values():
@@ -103,9 +108,8 @@ class Bell:
         self.lines.clear()
         self.watched.clear()
         ours.discard(self)
-        self.remove()
-        os.close(self.fd)
-        self.fd = -1
+        fd, self.fd = self.fd, -1
+        os.close(fd)
 
     def remove(self) -> None:
         with suppress(FileNotFoundError):

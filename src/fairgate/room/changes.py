@@ -94,9 +94,6 @@ class Changes(Exclusive):
                 rules.withdraw(self.file.m, change)  # the first attempt may have made a request
         raise AssertionError
 
-    def store(self, at: int, value: int) -> None:
-        self.file.m[at] = value
-
     # What this process sees of others.
 
     def is_gone(self, seat: int) -> bool:

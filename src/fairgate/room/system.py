@@ -98,8 +98,8 @@ def pid_namespace() -> int:
 
 
 def boot_id() -> int:
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return int(file.read().replace("-", "")[:15], 16)
+    with open("/proc/sys/kernel/random/boot_id", "rb", 0) as file:
+        return int(file.read(64).replace(b"-", b"")[:15], 16)
 
 
 def machine_id(path: str = MACHINE_ID) -> str:
