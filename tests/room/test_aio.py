@@ -209,6 +209,21 @@ def test_bad_input(folder: str) -> None:
     asyncio.run(main())
 
 
+def test_a_file_that_is_removed_while_a_task_waits_is_noticed(folder: str) -> None:
+    async def main() -> None:
+        async with gate(folder, 1) as opened:
+            permit = await opened.acquire()
+            task = asyncio.create_task(opened.acquire())
+            await until(lambda: waiting(opened) == 1)
+            os.unlink(opened.room.file.path)
+            with pytest.raises(GateClosed, match="was removed"):
+                await task
+            assert permit
+            permit.release()
+
+    asyncio.run(main())
+
+
 def test_closing_ends_everything(folder: str) -> None:
     async def main() -> None:
         with Room(folder, "g", 1) as room:

@@ -111,12 +111,22 @@ def open_to_ring(path: str) -> int:
     """
     try:
         fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError as wrong:
-        return {errno.ENXIO: DEAD, errno.ENOENT: REMOVED}.get(wrong.errno or 0, UNSEEN)
-    if not stat.S_ISFIFO(os.fstat(fd).st_mode):
+        if stat.S_ISFIFO(os.fstat(fd).st_mode):
+            return fd
         os.close(fd)
-        return UNSEEN
-    return fd
+    except FileNotFoundError:
+        return REMOVED
+    except OSError as wrong:
+        if wrong.errno == errno.ENXIO and is_pipe(path):  # opening a socket gives the same error
+            return DEAD
+    return UNSEEN
+
+
+def is_pipe(path: str) -> bool:
+    try:
+        return stat.S_ISFIFO(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def read_tickets(bell: int) -> list[int]:

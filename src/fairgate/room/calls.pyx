@@ -38,6 +38,7 @@ cdef extern from "<sys/stat.h>" nogil:
     struct file_status "stat":
         unsigned int st_mode
     int fstat(int fd, file_status* status)
+    int lstat(const char* path, file_status* status)
     int S_ISFIFO(unsigned int mode)
 
 cdef extern from "<unistd.h>" nogil:
@@ -203,12 +204,15 @@ cpdef int open_to_ring(str path) except? -4:
     cdef bytes name = os.fsencode(path)
     cdef int fd = open_file(name, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW)
     cdef file_status status
-    if fd < 0:
-        return -1 if errno == ENXIO else -2 if errno == ENOENT else -3
-    if fstat(fd, &status) < 0 or not S_ISFIFO(status.st_mode):
+    if fd >= 0:
+        if fstat(fd, &status) == 0 and S_ISFIFO(status.st_mode):
+            return fd
         close_file(fd)
-        return -3
-    return fd
+    elif errno == ENOENT:
+        return -2
+    elif errno == ENXIO and lstat(name, &status) == 0 and S_ISFIFO(status.st_mode):
+        return -1
+    return -3
 
 
 cpdef list read_tickets(int bell):

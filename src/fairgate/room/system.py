@@ -105,8 +105,8 @@ def boot_id() -> int:
 def machine_id(path: str = MACHINE_ID) -> str:
     """32 digits that name this installation, or "" if it has no name. Raises BadInput if that cannot be read."""
     try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            text = file.read(64).strip()
+        with open(path, "rb", 0) as file:
+            text = file.read(64).strip().decode(errors="replace")
     except FileNotFoundError:
         return ""
     except OSError as wrong:
