@@ -112,6 +112,19 @@ def test_a_creator_whose_file_was_swept_tries_again(folder: str, monkeypatch: py
     assert gate(folder).exists()
 
 
+def test_a_creator_that_is_overtaken_uses_the_file_of_the_other(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = os.link
+
+    def overtaken(path: str, *rest: object, **where: object) -> None:
+        monkeypatch.undo()
+        Room(folder, "g", 2).close()
+        link(path, *rest, **where)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "link", overtaken)
+    with Room(folder, "g", 0) as room:
+        assert room.file.m[K] == 2
+
+
 def test_many_processes_create_one_gate(folder: str, children: ExitStack) -> None:
     def work(me: Child) -> None:
         me.hear()
@@ -180,20 +193,20 @@ def test_a_gate_in_use_with_another_boot_id_is_refused(folder: str, children: Ex
     """Some containers have a boot id of their own: then there was no reboot."""
 
     def work(me: Child) -> None:
-        with Room(folder, "g", 1) as room:
-            room.acquire()
-            me.say("inside")
-            me.hear()
-            os.close(room.file.fd)
-            me.say("closed")  # only the bell is left
-            me.hear()
+        room = Room(folder, "g", 1)
+        me.say("has it open")
+        me.hear()
+        room.acquire()
+        os.close(room.file.fd)
+        me.say("has a bell")
+        me.hear()
 
     child = children.enter_context(Child(work))
-    assert child.hear() == "inside"
+    assert child.hear() == "has it open"
     store(gate(folder), BOOT, 12345)
     assert "processes with another boot id are using it" in refusal(folder)
-    child.say("close the file")
-    assert child.hear() == "closed"
+    child.say("enter")
+    assert child.hear() == "has a bell"
     assert "processes with another boot id are using it" in refusal(folder)
     child.end()
     Room(folder, "g", 1).close()
@@ -214,6 +227,24 @@ def test_a_full_disk_is_reported_and_leaves_nothing_behind(shared: str) -> None:
         return "no error"
 
     assert with_own_mounts(work) == f"cannot create {shared}/g.gate: No space left on device []"
+
+
+@needs_root
+def test_a_file_that_cannot_be_filled_stays_as_it_was(shared: str) -> None:
+    """A file system without fallocate(2) gets as far as it can."""
+
+    def work() -> object:
+        mount("ramfs", shared)
+        os.chmod(shared, 0o700)
+        gate(shared).touch(0o600)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (FIRST_SIZE // 2, FIRST_SIZE // 2))
+        try:
+            Room(shared, "g", 1)
+        except BadInput as wrong:
+            return f"{wrong} {gate(shared).stat().st_size}"
+        return "no error"
+
+    assert with_own_mounts(work) == f"cannot use {shared}/g.gate: File too large 0"
 
 
 @needs_root

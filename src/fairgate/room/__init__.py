@@ -5,10 +5,14 @@ table    transitions on the file's words, with no system call; any store may be 
 rules    what a process does while it has the lock: request, look, bury the dead, expire leases
 system   what the room asks of the kernel
 bell     named pipes that wake a process and show when it is dead
-file     the file: creating, checking, mapping, locking
+folder   which directories may hold gates, and with whom they are shared
+opening  opening the file of a gate, or creating it
+file     the file: checking, mapping, growing, locking
 notes    text that a request leaves for people
 listing  the requests as people see them
 room     requests and permits of one process
+place    the directory of this user on this host
+sweep    removing what nobody uses any more
 
 `table` and `rules` are pure: tests/room explores every order of their steps, with a death after every store.
 
