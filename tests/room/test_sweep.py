@@ -117,6 +117,21 @@ def test_a_gate_whose_lock_is_taken_stays(folder: str) -> None:
     assert path.exists()
 
 
+def test_a_gate_that_was_created_again_meanwhile_stays(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = old_gate(folder)
+    try_lock = system.try_lock
+
+    def too_late(fd: int) -> bool:
+        monkeypatch.undo()
+        path.unlink()
+        Room(folder, "g", 1).close()
+        return try_lock(fd)
+
+    monkeypatch.setattr(system, "try_lock", too_late)
+    sweep(folder, False)
+    assert path.exists()
+
+
 def test_a_gate_of_an_earlier_boot_is_removed_unless_somebody_lives(folder: str, children: ExitStack) -> None:
     child = children.enter_context(Child(holder(folder)))
     child.hear()
@@ -149,8 +164,13 @@ def test_files_that_are_not_ours_stay(folder: str) -> None:
     (other / "dir.gate").mkdir()
     (other / "link.gate").symlink_to("my.lock")
     (other / f"{DIGITS}.bell").write_text("")
-    (other / f"{DIGITS}{UNFINISHED}").mkdir()
-    for name in (f"{DIGITS[1:]}.bell", f"{DIGITS.upper()}.bell", f"{DIGITS}.pipe", "docker.bell"):
+    for name in (
+        f"{DIGITS}{UNFINISHED}",
+        f"{DIGITS[1:]}.bell",
+        f"{DIGITS.upper()}.bell",
+        f"{DIGITS}.pipe",
+        "docker.bell",
+    ):
         os.mkfifo(other / name)
     with socket.socket(socket.AF_UNIX) as sock:
         sock.bind(f"{folder}/{DIGITS[::-1]}.bell")
