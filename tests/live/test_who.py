@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from fairgate.cli.inspect import Fitted
+from fairgate.cli.inspect.view import Fitted
 from tests.live.commands import (
     SOON,
     Say,

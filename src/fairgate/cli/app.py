@@ -24,7 +24,7 @@ from fairgate import __version__
 from fairgate.cli.check.command import check_command
 from fairgate.cli.demo.command import demo_command
 from fairgate.cli.exits import BAD_INPUT, CLOSED_PIPE, GOOD, INTERRUPTED, WRONG, complain
-from fairgate.cli.inspect import break_command, top_command, who_command
+from fairgate.cli.inspect.command import break_command, resize_command, top_command, who_command
 from fairgate.cli.keys import COMMANDS as KEYS_COMMANDS
 from fairgate.cli.peer import peer_command
 from fairgate.cli.protocols import protocols_command
@@ -58,6 +58,7 @@ COMMANDS: dict[str, Callable[..., int | None]] = {
     "top": top_command,
     "peer": peer_command,
     "break": break_command,
+    "resize": resize_command,
 }
 
 

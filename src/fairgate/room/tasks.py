@@ -5,7 +5,6 @@ import os
 
 from fairgate.arguments import check_k
 from fairgate.interface import Request
-from fairgate.room import table
 from fairgate.room.aio import AsyncPermit, AsyncRoom
 from fairgate.room.peer import LEFT, BaseRoomGate, HostPeer, requests
 from fairgate.room.room import Room
@@ -37,10 +36,7 @@ class RoomTaskGate(BaseRoomGate):
 
     async def resize(self, k: int) -> None:
         check_k(k)
-        await self.here().change(lambda change: self.resized(change, k))
-
-    def resized(self, change: table.Change, k: int) -> None:
-        table.resize(self.room.file.m, change, k)
+        await self.here().change(lambda change: self.room.resized(change, k))
 
     async def close(self) -> None:
         self.room.check_process()
