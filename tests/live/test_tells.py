@@ -75,7 +75,9 @@ def test_journals_of_a_cluster_are_replayed(tmp_path: Path, say: Say) -> None:
 
 
 def test_the_journal_of_an_interrupted_command_is_complete(tmp_path: Path, say: Say) -> None:
-    process = start("run", "report", "--journal", str(tmp_path / "j"), "--", "sh", "-c", "echo in; exec sleep 1000")
+    keeper, seed = standing("--create", "--listen", f"{HERE}:0")
+    journal = ("--journal", str(tmp_path / "j"))
+    process = start("run", "report", "--join", seed, *journal, "--", "sh", "-c", "echo in; exec sleep 1000")
     assert line(process) == "in"
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=SOON)
@@ -83,3 +85,4 @@ def test_the_journal_of_an_interrupted_command_is_complete(tmp_path: Path, say: 
     code, out, err = say("replay", str(tmp_path / "j"), "--check-only")
     assert (code, err) == (0, "")
     assert out.endswith("replayed: all came out the same\n")
+    end_by(signal.SIGTERM, keeper)

@@ -11,12 +11,13 @@ from types import ModuleType
 import pytest
 
 from fairgate.room import links, rules, table
-from tests.room.model import Broken, Case, Model
+from tests.room.explore import explore
+from tests.room.model import Broken, Case
 
 IN_ORDER = (links, table, rules)  # each imports from those before it
 DEATH = Case(3, 1, deaths=1)
 TWO = Case(3, 2, deaths=1)
-CANCEL = Case(3, 1, cancels=1, entries=2)
+CANCEL = Case(3, 1, cancels=1, entries=(2, 2, 2))
 STOP = Case(3, 1, stops=1)
 PERMITS = Case(3, 2, permits=(1, 2, 1))
 RESIZE = Case(3, 1, resizes=1, capacity=2)
@@ -68,7 +69,7 @@ MUTANTS = {
         table, "and m[seat + STATE] == INSIDE:\n            m[USED]", "and True:\n            m[USED]", TWO
     ),
     "a rebuilt queue is in the order of seats": Mutant(
-        table, "for _, seat in sorted(queue):", "for _, seat in queue:", Case(3, 1, deaths=1, entries=2)
+        table, "for _, seat in sorted(queue):", "for _, seat in queue:", Case(3, 1, deaths=1, entries=(2, 2, 2))
     ),
     "a rebuilt table grants nothing": Mutant(
         table,
@@ -94,6 +95,9 @@ MUTANTS = {
     ),
     "a larger k lets nobody in": Mutant(
         table, line("m[K] = k", "let_in_all_that_fit(m, change)"), line("m[K] = k"), RESIZE
+    ),
+    "k becomes smaller than a waiter wants": Mutant(
+        rules, "        return greedy\n", "        pass\n", Case(3, 2, resizes=1, permits=(1, 2, 1))
     ),
     "one of two slots stays taken": Mutant(
         links, "left = m[seat + PERMITS]\n    m[USED]", "left = 1\n    m[USED]", PERMITS
@@ -122,15 +126,30 @@ MUTANTS = {
     ),
     "a waiter let in by a death wakes nobody": Mutant(
         rules,
-        "    if m[seat + STATE] != WAITING:\n        change.woken += table.perhaps_not_woken(m, seat)\n",
-        "",
+        "        hear(m, seat)\n        change.woken += table.perhaps_not_woken(m, seat)\n",
+        "        hear(m, seat)\n",
         Case(3, 2, deaths=1, permits=(2, 1, 1)),
     ),
     "one that gives up after it was let in wakes nobody": Mutant(
         rules,
-        "                change.woken += table.perhaps_not_woken(m, seat)\n            table.leave",
-        "                pass\n            table.leave",
+        "            change.woken += table.perhaps_not_woken(m, seat)\n        table.leave",
+        "            pass\n        table.leave",
         Case(3, 2, cancels=1, deaths=1, permits=(1, 2, 1)),
+    ),
+    "a grant that nobody announced is not announced by the last waiter": Mutant(
+        rules,
+        "        if not m[seat + HEARD] and change.now - m[seat + SINCE] > NUDGE:\n",
+        "        if False:\n",
+        Case(4, 1, deaths=1, resizes=1, capacity=2, entries=(1, 1, 1, 0)),
+    ),
+    "a first waiter that does not know its place is not told": Mutant(
+        rules,
+        "    table.wake_if_late(m, change, links.first_waiter(m))\n",
+        "",
+        Case(4, 2, deaths=1, throttled=True),
+    ),
+    "a seat is taken for one that knows of its grant": Mutant(
+        table, "m[seat + HEARD], m[seat + LOOKS] = 0, 0", "m[seat + HEARD], m[seat + LOOKS] = 1, 0", DEATH
     ),
     # The dead and the stopped.
     "the dead are not buried": Mutant(
@@ -143,7 +162,10 @@ MUTANTS = {
         rules, "            table.skip(m, change, head)\n", "            return\n", Case(4, 1, stops=1, deaths=1)
     ),
     "a waiter that continues stays passed over": Mutant(
-        rules, "            table.resume(m, change, seat)\n", "            pass\n", Case(3, 1, stops=1, entries=2)
+        rules,
+        "            table.resume(m, change, seat)\n",
+        "            pass\n",
+        Case(3, 1, stops=1, entries=(2, 2, 2)),
     ),
 }
 
@@ -175,7 +197,7 @@ def test_the_model_notices(name: str) -> None:
 
 def outcome(case: Case) -> str:
     try:
-        Model(case).explore()
+        explore(case)
     except Broken as broken:
         return str(broken)
     except (IndexError, KeyError, RecursionError, links.CorruptTable) as error:

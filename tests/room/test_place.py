@@ -214,7 +214,7 @@ ENVIRONMENTS: dict[str, dict[str, str]] = {
     "terminal": {"HOME": str(Path.home()), "XDG_RUNTIME_DIR": "/run/user/0", "XDG_STATE_HOME": "/elsewhere"},
     "cron": {"HOME": str(Path.home())},
     "unit": {},
-    "sudo -E": {"HOME": "/home/somebody", "USER": "somebody", "SUDO_USER": "somebody"},
+    "sudo -E": {"HOME": "/elsewhere", "USER": "somebody", "SUDO_USER": "somebody"},
 }
 
 

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from fairgate.errors import BadInput
-from fairgate.room import system
+from fairgate.room import calls, system
 from fairgate.room.bell import Bell, path_of
+from fairgate.room.calls import REMOVED, UNSEEN
 from fairgate.room.layout import BOOT, IS_BEING_MADE, MACHINE, MAGIC, VERSION, K
 from fairgate.room.opening import FIRST_SIZE, LARGEST, UNFINISHED
 from fairgate.room.room import Room
 from fairgate.room.senses import LiveSenses
-from fairgate.room.system import REMOVED, UNSEEN
 from tests.room.children import Child
-from tests.room.files import gate, listen, opened, refusal, replaced, store, until
+from tests.room.files import bell, gate, listen, opened, refusal, replaced, store, until
 from tests.room.others import ALICE, answer, as_user, mount, needs_root, with_own_mounts
 
 # Files that are no gates, or not usable ones.
@@ -142,7 +142,7 @@ def test_many_processes_create_one_gate(folder: str, children: ExitStack) -> Non
 def test_a_file_that_is_swept_while_it_is_opened_is_created_again(folder: str) -> None:
     Room(folder, "g", 1).close()
     fd = os.open(gate(folder), os.O_RDWR)
-    assert system.try_lock(fd)
+    assert calls.try_lock(fd)
     rooms: list[Room] = []
     opener = threading.Thread(target=lambda: rooms.append(Room(folder, "g", 1)))
     opener.start()
@@ -252,20 +252,19 @@ def test_a_disk_that_is_full_when_a_room_grows_is_reported(shared: str) -> None:
     def work() -> object:
         mount("tmpfs", shared, "size=64k")
         os.chmod(shared, 0o700)
-        with Room(shared, "g", 1) as room:
-            holder = room.acquire()
+        with Room(shared, "g", 100) as room:
             Path(f"{shared}/filler").write_bytes(bytes(20_000))
-            bells = [Bell(shared) for _ in range(64)]
-            request = [room.request(bell, 1, None) for bell in bells]
+            permits = []
             try:
-                for each in request:
-                    room.change(lambda change, each=each: room.asked(change, each, ""))  # type: ignore[misc]
+                for _ in range(100):
+                    permits.append(room.acquire())
             except BadInput as wrong:
-                size = gate(shared).stat().st_size == FIRST_SIZE
-                return f"{wrong} {len(room.requests())} {size} {holder is not None and holder.is_valid()}"
+                unchanged = gate(shared).stat().st_size == FIRST_SIZE
+                valid = all(permit and permit.is_valid() for permit in permits)
+                return f"{wrong} {len(permits)} {len(room.requests())} {unchanged} {valid}"
             return "no error"
 
-    assert with_own_mounts(work) == f"cannot use {shared}/g.gate: No space left on device 64 True True"
+    assert with_own_mounts(work) == f"cannot use {shared}/g.gate: No space left on device 64 64 True True"
 
 
 @needs_root
@@ -326,9 +325,9 @@ def test_a_bell_that_was_swept_too_early_is_created_again(folder: str, monkeypat
         os.unlink(path)
 
     monkeypatch.setattr(os, "mkfifo", swept)
-    bell = Bell(folder)
-    assert os.path.exists(bell.path)
-    bell.close()
+    made = Bell(folder)
+    assert os.path.exists(made.path)
+    made.close()
 
 
 def test_what_cannot_be_seen_counts_as_alive(folder: str) -> None:
@@ -336,7 +335,7 @@ def test_what_cannot_be_seen_counts_as_alive(folder: str) -> None:
     with Room(folder, "g", 1) as room:
         permit = room.acquire()
         assert permit
-        path = permit.bell.path
+        path = bell(folder)
         senses = LiveSenses(folder)
         others: list[Callable[[Path], object]] = [
             Path.touch,
@@ -346,17 +345,16 @@ def test_what_cannot_be_seen_counts_as_alive(folder: str) -> None:
         ]
         for create in others:
             replaced(Path(path), create)
-            assert system.open_to_ring(path) == UNSEEN
+            assert calls.open_to_ring(path) == UNSEEN
             assert not senses.is_gone(room.file.m, permit.seat)
         os.rmdir(path)
-        assert system.open_to_ring(path) == REMOVED
+        assert calls.open_to_ring(path) == REMOVED
         assert not senses.is_gone(room.file.m, permit.seat)
 
 
 @needs_root
 def test_a_bell_that_may_not_be_opened_counts_as_alive(shared: str) -> None:
-    bell = Bell(shared)
-    os.chmod(bell.path, 0o600)
-    assert as_user(ALICE, lambda: system.open_to_ring(path_of(shared, bell.owner))) == str(UNSEEN)
-    bell.close()
-    assert system.open_to_ring(bell.path) == REMOVED
+    made = Bell(shared)
+    assert as_user(ALICE, lambda: calls.open_to_ring(path_of(shared, made.owner))) == str(UNSEEN)
+    made.close()
+    assert calls.open_to_ring(made.path) == REMOVED

@@ -10,11 +10,11 @@ from fairgate.cli.exits import log_as_complaints
 from fairgate.cli.network.options import CREATE_OPTIONS, OBSERVE_OPTIONS
 from fairgate.cli.network.settings import NetworkSettings
 from fairgate.cli.network.typer_options import network_options
+from fairgate.command.signals import Interrupted, Signals
 from fairgate.live.engine import LiveEngine
 from fairgate.live.keep_open import keep_open
 from fairgate.live.live_protocols import MANY, ONE, default_protocol
 from fairgate.live.on_host import HostMembership
-from fairgate.live.signals import Interrupted, Signals
 
 LOOK_SECONDS = 1.0  # how often to check that this peer is still a member
 NO_GATE = "keeps no gate open"
@@ -64,6 +64,7 @@ def peer_command(
     log_as_complaints()
     check_k(k)
     signals = Signals()
+    signals.catch_stops()
     try:
         with signals.raised():
             peer = network.peer()

@@ -10,7 +10,8 @@ opening  opening the file of a gate, or creating it
 file     the file: checking, mapping, growing, locking
 notes    text that a request leaves for people
 listing  the requests as people see them
-room     requests and permits of one process
+permit   the permits of one process
+room     the requests of one process
 place    the directory of this user on this host
 sweep    removing what nobody uses any more
 

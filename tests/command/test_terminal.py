@@ -9,20 +9,14 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.live.commands import SOON, Watched, end_by, gate, run, standing, start, until, until_waiting
+from tests.command.gates import holders, requests, until_inside, until_waiting, waiters
+from tests.live.commands import SOON, Watched, end, end_by, inside, line, run, standing, start, until
 
 CTRL_C, CTRL_Z = b"\x03", b"\x1a"
 FAIRGATE = f"{sys.executable} -m fairgate"
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
-    return tmp_path / "run"
 
 
 class Shell:
@@ -85,7 +79,7 @@ def test_the_command_has_the_terminal_and_ctrl_c(shell: Shell) -> None:
     assert shell.number("code=") == 128 + signal.SIGINT
     shell.type("echo ag''ain\n")  # the shell has its terminal back
     shell.until("again")
-    assert gate("report") is None
+    assert requests("report") == []
 
 
 def test_ctrl_c_ends_a_waiter(shell: Shell) -> None:
@@ -106,11 +100,11 @@ def test_ctrl_z_stops_the_command_and_the_gate_goes_on(shell: Shell) -> None:
     shell.type(CTRL_Z)
     shell.until("Stopped")
     shell.number("code=")
-    found = gate("gpu")
-    assert found is not None
-    assert [one.ghost for one in found.inside] == [True]
+    assert [one.slots for one in holders("gpu")] == [(0,)]
     assert run("run", "gpu", "-k", "2", "--", "echo", "in").stdout == "in\n"
-    assert run("run", "gpu", "-k", "2", "--", *FAIRGATE.split(), "run", "gpu", "-k", "2", "-n", "--", "true").returncode
+    other = inside("gpu", "-k", "2")
+    assert run("run", "gpu", "-k", "2", "-n", "--", "true").returncode == 1
+    end(other)
     shell.type("fg; echo code=$?\n")
     shell.until("fairgate run gpu")  # bash prints the command that it continues
     shell.type("something\n")
@@ -140,24 +134,34 @@ def test_ctrl_z_between_hosts_keeps_the_slot(shell: Shell) -> None:
     assert end_by(signal.SIGTERM, keeper)[0] == 0
 
 
-def test_ctrl_z_while_waiting_leaves_the_queue(shell: Shell) -> None:
-    shell.type(f"{FAIRGATE} run report -- sh -c 'echo in; sleep 1000' &\n")
-    shell.until("in")
-    shell.type(f"{FAIRGATE} run report -- echo let''in\n")
-    until_waiting("report")
+def test_ctrl_z_while_waiting_keeps_the_ticket(shell: Shell) -> None:
+    """The others pass it while it is stopped. Continued, it is ahead of those that asked after it."""
+    holder = inside("report")
+    shell.type(f"{FAIRGATE} run report -- sh -c 'echo let''in; read line'\n")
+    [stopped] = until_waiting("report")
     shell.type(CTRL_Z)
     shell.until("Stopped")
-    found = gate("report")
-    assert found is not None
-    assert found.waiting == ()
-    shell.type("kill %1; fg %2; echo code=$?\n")
+    second = start("run", "report", "--", "sh", "-c", "echo second; read line")
+    until_waiting("report", 2)
+    third = start("run", "report", "--", "echo", "third")
+    until_waiting("report", 3)
+    end(holder)
+    assert line(second) == "second"  # it passed the stopped one
+    assert waiters("report")[0].ticket == stopped.ticket
+    shell.type("fg; echo code=$?\n")
+    until(lambda: not waiters("report")[0].stopped)
+    assert end(second) == 1  # from `read` at end of file
     shell.until("letin")
+    assert third.poll() is None
+    shell.type("x\n")
     assert shell.number("code=") == 0
+    assert line(third) == "third"
+    assert end(third) == 0
 
 
 def test_in_a_pipeline_it_gets_the_terminal_on_demand(shell: Shell) -> None:
     shell.type(f"{FAIRGATE} run report -- sh -c 'read line < /dev/tty; echo got $line' | cat; echo code=$?\n")
-    until(lambda: (found := gate("report")) is not None and found.inside)
+    until_inside("report")
     shell.type("something\n")
     shell.until("got something")
     assert shell.number("code=") == 0
@@ -166,9 +170,7 @@ def test_in_a_pipeline_it_gets_the_terminal_on_demand(shell: Shell) -> None:
 def test_a_closed_terminal_leaves_no_process_behind(shell: Shell) -> None:
     shell.type(f"{FAIRGATE} run report -- sh -c 'echo pid=$$; sleep 1000'\n")
     command = Watched(shell.number("pid="))
-    found = gate("report")
-    assert found is not None
-    fairgate = Watched(found.inside[0].pid)
+    fairgate = Watched(holders("report")[0].pid)
     shell.close()
     assert command.has_ended()
     assert fairgate.has_ended()

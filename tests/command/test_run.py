@@ -10,15 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.commands import SOON, end, inside, line, run, start, until_waiting
+from tests.command.gates import requests, until_waiting
+from tests.live.commands import SOON, end, inside, line, run, start
 
 FORWARDED = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2")
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
-    return tmp_path / "run"
 
 
 # Entering.
@@ -72,8 +67,10 @@ def test_a_terminated_waiter_leaves_the_queue(folder: Path) -> None:
         waiter.send_signal(signum)
         out, err = waiter.communicate(timeout=SOON)
         assert (waiter.returncode, out, err) == (128 + signum, b"", b"")
+    assert [one.pid for one in requests("report")] == [holder.pid]
     end(holder)
-    assert '"peers": []' in (folder / "members.json").read_text()
+    assert requests("report") == []
+    assert list(folder.glob("*.bell")) == []
 
 
 # Exit codes.
@@ -102,8 +99,10 @@ def test_exit_code(words: list[str], code: int, complaint: str) -> None:
 
 @pytest.mark.parametrize(
     "words", [["-k", "0"], ["-k", "x"], ["-w", "-1"], ["-E", "256"], ["-n", "-w", "1"], ["--lease", "0"],
-              ["--lease", "1", "--grace", "2"], ["--on-lost", "no"], ["--protocol", "raymond_fd"],
-              ["--protocol", "nope"]],
+              ["--lease", "1", "--grace", "2"], ["--on-lost", "no"], ["--permits", "2"],
+              ["-k", "2", "--permits", "0"], ["--nope"], ["-x"], ["--close=1"], ["--wait"], ["--lease", "1e10"],
+              ["--lease", "nan"], ["-k", "1001"], ["--protocol", "fair_k"], ["--journal", "j"], ["--metrics", "0"],
+              ["--metrics", "x"], ["--listen", "127.0.0.1:0"]],
 )  # fmt: skip
 def test_bad_input_is_reported_in_one_line(words: list[str]) -> None:
     done = run("run", "report", *words, "--", "echo", "in")
@@ -140,18 +139,20 @@ def test_the_environment_describes_the_permit() -> None:
     assert int(higher) > int(fence) > 0
 
 
-def test_a_protocol_without_tokens_has_no_slot_and_no_fence() -> None:
-    words = (
-        "run",
-        "report",
-        "--protocol",
-        "ricart_agrawala",
-        "--",
-        "sh",
-        "-c",
-        'echo "<$FAIRGATE_SLOT$FAIRGATE_FENCE>"',
-    )
-    assert run(*words).stdout == "<>\n"
+def test_several_slots_at_once() -> None:
+    """A request for more slots than are free is not overtaken by those for fewer."""
+    words = ("gpu", "-k", "3")
+    script = "echo $FAIRGATE_SLOT $FAIRGATE_SLOTS; read x"
+    first = start("run", *words, "--permits", "2", "--", "sh", "-c", script)
+    assert line(first) == "0 0,1"
+    assert run("run", *words, "--permits", "2", "-n", "--", "true").returncode == 1
+    large = start("run", *words, "--permits", "2", "--", "sh", "-c", script)
+    until_waiting("gpu")
+    assert run("run", *words, "-n", "--", "true").returncode == 1
+    end(first)
+    assert line(large) == "0 0,1"
+    assert run("run", *words, "-n", "--", "sh", "-c", script).stdout == "2 2\n"
+    end(large)
 
 
 def test_signals_are_passed_on() -> None:
@@ -188,7 +189,7 @@ def test_ignored_signals_stay_ignored() -> None:
 def test_the_note_of_a_waiter_is_its_command() -> None:
     holder = inside("report")
     waiter = start("run", "report", "--", "echo", "a b")
-    [found] = until_waiting("report").waiting
+    [found] = until_waiting("report")
     assert (found.pid, found.note) == (waiter.pid, "echo 'a b'")
     end(holder)
     assert end(waiter) == 0

@@ -13,16 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.commands import SOON, Watched, end, gate, inside, line, run, start, until, until_waiting
+from tests.command.gates import holders, requests, revoke, until_waiting
+from tests.live.commands import SOON, Watched, end, inside, line, run, start, until
 
 # A command that leaves a process behind. It prints the pid of that process and its own.
 LEAVES = "sleep 1000 > /dev/null 2>&1 & echo $! $$; "
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
-    return tmp_path / "run"
 
 
 @pytest.fixture
@@ -49,13 +44,16 @@ def leaving(left: list[Watched], *words: str, then: str) -> tuple[subprocess.Pop
 
 def test_processes_that_outlive_a_killed_fairgate_keep_the_slot(left: list[Watched]) -> None:
     process, behind, command = leaving(left, "report", then="wait")
+    fence = holders("report")[0].fence
     process.kill()
     process.communicate()
     assert command.has_ended()
     assert run("run", "report", "-n", "--", "echo", "in").returncode == 1
     waiter = start("run", "report", "--", "echo", "in")
-    found = until_waiting("report")
-    assert [(one.ghost, one.slot, one.pid) for one in found.inside] == [(True, 0, command.pid)]
+    until_waiting("report")
+    [held] = holders("report")
+    assert (held.slots, held.group, held.fence) == ((0,), command.pid, fence)
+    assert held.note.startswith("sh -c 'sleep 1000")
     assert not behind.has_ended(0)
     os.kill(behind.pid, signal.SIGKILL)
     assert line(waiter) == "in"
@@ -131,6 +129,80 @@ def test_a_lease_ends_background_processes(left: list[Watched]) -> None:
     assert run("run", "report", "-n", "--", "echo", "in").stdout == "in\n"
 
 
+def test_a_killed_fairgate_with_dash_o_leaves_nothing_inside(left: list[Watched]) -> None:
+    process, behind, command = leaving(left, "report", "-o", then="wait")
+    process.kill()
+    process.communicate()
+    assert command.has_ended()
+    assert run("run", "report", "-n", "--", "echo", "in").stdout == "in\n"
+    assert not behind.has_ended(0)
+
+
+def test_a_daemon_that_keeps_the_bell_keeps_the_slot(left: list[Watched]) -> None:
+    """It leaves the process group, but inherits the bell."""
+    process = start("run", "report", "--", "sh", "-c", "setsid -f sh -c 'echo $$; exec sleep 1000 2> /dev/null' 2>&1")
+    left.append(daemon := Watched(int(line(process))))
+    assert process.wait(timeout=SOON) == 0
+    [held] = holders("report")
+    assert (held.pid, held.note[:9]) == (process.pid, "sh -c 'se")
+    assert run("run", "report", "-n", "--", "echo", "in").returncode == 1
+    os.kill(daemon.pid, signal.SIGKILL)
+    process.communicate()
+    assert run("run", "report", "--", "echo", "in").stdout == "in\n"
+
+
+# Revoked permits.
+
+
+@pytest.mark.parametrize(("words", "code"), [((), 128 + signal.SIGTERM), (("--on-lost", "kill"), 128 + signal.SIGKILL)])
+def test_a_revoked_permit_ends_the_command(words: tuple[str, ...], code: int) -> None:
+    holder = start("run", "report", *words, "--", "sh", "-c", "echo in; exec sleep 1000")
+    assert line(holder) == "in"
+    waiter = start("run", "report", "--", "echo", "in")
+    until_waiting("report")
+    revoke("report", 0)
+    assert line(waiter) == "in"
+    _, err = holder.communicate(timeout=SOON)
+    assert (holder.returncode, err) == (
+        code,
+        b"fairgate: gate report: the permit for slot 0 was lost: it was revoked\n",
+    )
+    assert end(waiter) == 0
+    assert requests("report") == []
+
+
+def test_a_revoked_permit_ends_the_command_after_its_grace() -> None:
+    script = "trap 'echo term' TERM; echo in; while :; do sleep 0.01; done"
+    holder = start("run", "report", "--grace", "0.2", "--", "sh", "-c", script)
+    assert line(holder) == "in"
+    revoke("report", 0)
+    assert line(holder) == "term"
+    assert holder.wait(timeout=SOON) == 128 + signal.SIGKILL
+    holder.communicate()
+
+
+def test_a_revoked_slot_of_a_killed_fairgate_is_free(left: list[Watched]) -> None:
+    process, behind, _ = leaving(left, "report", then="wait")
+    process.kill()
+    process.communicate()
+    revoke("report", 0)
+    assert run("run", "report", "-n", "--", "echo", "in").stdout == "in\n"
+    assert not behind.has_ended(0)
+
+
+# Stopped with SIGSTOP, as by a debugger.
+
+
+def test_a_stopped_fairgate_keeps_its_slot_and_nothing_else() -> None:
+    holder = inside("gpu", "-k", "2")
+    holder.send_signal(signal.SIGSTOP)
+    assert run("run", "gpu", "-k", "2", "--", "echo", "in").stdout == "in\n"
+    other = inside("gpu", "-k", "2")
+    assert run("run", "gpu", "-k", "2", "-n", "--", "true").returncode == 1
+    holder.send_signal(signal.SIGCONT)
+    assert (end(holder), end(other)) == (1, 1)
+
+
 # Leases.
 
 
@@ -171,4 +243,4 @@ def test_with_on_lost_ignore_the_command_outlives_its_lease() -> None:
         4,
         "fairgate: gate report: the permit for slot 0 was lost: its lease has expired\n",
     )
-    assert gate("report") is None
+    assert requests("report") == []
