@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fairgate.cli.run.command import run_arguments
 from fairgate.errors import BadInput
 from fairgate.room import calls, system
 from fairgate.room.bell import Bell, path_of
@@ -21,7 +22,7 @@ from fairgate.room.room import Room
 from fairgate.room.senses import LiveSenses
 from tests.room.children import Child
 from tests.room.files import bell, gate, listen, opened, refusal, replaced, store, until
-from tests.room.others import ALICE, answer, as_user, mount, needs_root, with_own_mounts
+from tests.room.others import ALICE, answer, as_user, mount, needs_root, open_folder, with_own_mounts
 
 # Files that are no gates, or not usable ones.
 
@@ -55,6 +56,21 @@ def test_unusable_files_are_refused_and_not_changed(folder: str, why: str, chang
     before = contents(folder)
     assert why in refusal(folder)
     assert contents(folder) == before
+
+
+@pytest.mark.parametrize(("why", "change"), UNUSABLE)
+def test_commands_refuse_unusable_files_in_one_line(
+    why: str, change: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with open_folder() as folder:
+        monkeypatch.setenv("FAIRGATE_DIR", folder)
+        Room(folder, "g", 1).close()
+        change(gate(folder))
+        assert run_arguments(["g", "--", "echo", "inside"]) == 2
+        said = capfd.readouterr()
+        assert said.out == ""
+        assert said.err.startswith(f"fairgate: cannot use {gate(folder)}: {why}")
+        assert said.err.count("\n") == 1
 
 
 def contents(folder: str) -> list[tuple[str, int, bytes]]:
