@@ -28,7 +28,8 @@ print(*sorted(set(sys.modules) - before))
 def test_only_what_is_needed(tmp_path: Path) -> None:
     words = [sys.executable, "-c", RUN]
     environ = {"FAIRGATE_DIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
-    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=30, env=environ)
+    for _ in range(2):  # the first one also creates the gate, and what else is done once a day
+        done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=30, env=environ)
     names = {name for name in done.stdout.split() if not name.startswith(COMPILED)}
     ours = {name for name in names if name.partition(".")[0] == "fairgate"}
     assert names - ours - ALLOWED == set()

@@ -9,13 +9,17 @@ calls    the system calls that every request makes
 system   what else the room asks of the kernel
 bell     named pipes that wake a process and show when it is dead
 senses   what a process sees of others: are they dead, or stopped?
-file     the file: checking, mapping, locking
+folder   which directories may hold gates, and with whom they are shared
+opening  opening the file of a gate, or creating it
+file     the file: checking, mapping, growing, locking
 changes  one change: lock, repair, step, unlock, ring
 desk     requests and waiting
 permit   the permits of one process
 room     all of that as one object
 notes    text that a request leaves for people
 listing  the requests as people see them
+place    the directory of this user on this host
+sweep    removing what nobody uses any more
 
 `table` and `rules` are pure: tests/room explores every order of their steps, with a death after every store.
 

@@ -94,13 +94,11 @@ class Bell:
             self.forget(owner)
         return tickets, dead
 
-    def close(self) -> None:
-        """Closing twice is a no-op: if a room is closed while a thread waits, both of them do it."""
-        self.close_pipe()
-        self.remove()
+    def close(self, remove: bool = True) -> None:
+        """Closing twice is a no-op: if a room is closed while a thread waits, both of them do it.
 
-    def close_pipe(self) -> None:
-        """Others can still see whether processes have inherited the pipe."""
+        Without `remove` others can still see that processes have inherited the pipe.
+        """
         if self.fd < 0:
             return
         for fd in self.lines.values():
@@ -108,8 +106,10 @@ class Bell:
         self.lines.clear()
         self.watched.clear()
         ours.discard(self)
-        fd, self.fd = self.fd, -1
-        os.close(fd)
+        if remove:
+            self.remove()
+        os.close(self.fd)
+        self.fd = -1
 
     def remove(self) -> None:
         with suppress(FileNotFoundError):

@@ -200,19 +200,23 @@ cdef bint rings(int fd, long long ticket) except -1:
     return True
 
 
+cdef bint is_pipe(bytes name):
+    cdef file_status status
+    return lstat(name, &status) == 0 and S_ISFIFO(status.st_mode)
+
+
 cpdef int open_to_ring(str path) except? -4:
     cdef bytes name = os.fsencode(path)
     cdef int fd = open_file(name, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW)
     cdef file_status status
-    if fd >= 0:
-        if fstat(fd, &status) == 0 and S_ISFIFO(status.st_mode):
-            return fd
+    if fd < 0 and errno == ENXIO:  # opening a socket gives the same error
+        return -1 if is_pipe(name) else -3
+    if fd < 0:
+        return -2 if errno == ENOENT else -3
+    if fstat(fd, &status) < 0 or not S_ISFIFO(status.st_mode):
         close_file(fd)
-    elif errno == ENOENT:
-        return -2
-    elif errno == ENXIO and lstat(name, &status) == 0 and S_ISFIFO(status.st_mode):
-        return -1
-    return -3
+        return -3
+    return fd
 
 
 cpdef list read_tickets(int bell):

@@ -1,4 +1,4 @@
-"""The permits of a room, which one process holds."""
+"""Permits: the right to be inside a gate."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 
 from fairgate.room import bell as bells
 from fairgate.room import links, rules, table
-from fairgate.room.bell import Bell
 from fairgate.room.calls import clock, read_tickets
 from fairgate.room.desk import Desk, Visit
 from fairgate.room.layout import DEADLINE, FENCE, GROUP, INSIDE, STATE, TICKET
@@ -21,7 +20,6 @@ class Permit:
         seat = visit.seat
         self.desk: Desk = visit.desk
         self.visit = visit
-        self.bell: Bell = visit.bell
         self.seat = seat
         self.ticket: int = m[seat + TICKET]
         self.fence: int = m[seat + FENCE]
@@ -65,18 +63,19 @@ class Permit:
 
     def fileno(self) -> int:
         """A descriptor that can be read when `is_valid` should be asked. `rung` must be called before the next wait."""
-        return self.bell.fd
+        return self.visit.bell.fd
 
     def rung(self) -> None:
-        read_tickets(self.bell.fd)
+        read_tickets(self.visit.bell.fd)
 
     def share(self) -> int:
         """The descriptor that a command should inherit: while any process has it, the slots stay taken."""
-        bells.ours.discard(self.bell)
-        self.desk.bells.remove(self.bell)  # from now on it belongs to the command
+        bell = self.visit.bell
+        bells.ours.discard(bell)
+        self.desk.bells.remove(bell)  # from now on it belongs to the command
         self.shared = True
-        os.set_inheritable(self.bell.fd, True)
-        return self.bell.fd
+        os.set_inheritable(bell.fd, True)
+        return bell.fd
 
     def hand_to(self, group: int) -> None:
         """The command is this process group. If all of its processes close the bell, the group counts instead.
@@ -84,8 +83,7 @@ class Permit:
         It is a single store into a seat that nobody else changes, so it needs no lock. A forked child may call it,
         before it becomes the command: even if its parent is killed at that moment, no process is overlooked.
         """
-        m = self.desk.file.m
-        m[self.seat + GROUP] = group
+        self.desk.file.m[self.seat + GROUP] = group
 
     def leave_to_command(self) -> None:
         """The command has ended: release the slots, unless processes that it started have its bell or are its group.
@@ -99,11 +97,12 @@ class Permit:
     def left_to_command(self, change: Change) -> None:
         """With the lock, because a waiter that watches the bell looks as soon as it is closed."""
         m = self.desk.file.m
-        self.bell.close_pipe()
+        bell = self.visit.bell
+        bell.close(remove=False)
         if m[self.seat + STATE] != INSIDE or self.desk.is_gone(self.seat):
             rules.leave(m, change, self.seat, self.ticket)
-            self.bell.remove()
-            self.desk.senses.dead.discard(self.bell.owner)
+            bell.remove()
+            self.desk.senses.dead.discard(bell.owner)
 
     def release(self) -> None:
         """Releasing twice is a no-op."""
@@ -121,6 +120,6 @@ class Permit:
     def end(self) -> None:
         """Its bell can be used for another request, unless a command has it."""
         if self.shared:
-            self.bell.close()
+            self.visit.bell.close()
         else:
             self.desk.spare.append(self.visit)
