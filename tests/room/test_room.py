@@ -34,6 +34,7 @@ from fairgate.room.layout import (
 from fairgate.room.room import Room
 from fairgate.room.rules import Request
 from fairgate.room.table import Change
+from fairgate.room.words import over
 from tests.room.children import Child
 
 
@@ -485,7 +486,7 @@ def test_a_shared_bell_is_not_used_again(folder: str) -> None:
         first.release()
         third = room.acquire()
         assert third
-        assert third.bell.fd != shared or not os.get_inheritable(third.bell.fd)
+        assert third.visit.bell.fd != shared or not os.get_inheritable(third.visit.bell.fd)
         room.close()
         assert [other.acquire(timeout=0) is not None for _ in range(2)] == [True, True]
 
@@ -638,7 +639,7 @@ def test_a_rebuilt_table_keeps_everybody(folder: str) -> None:
 
 def test_waiters_near_an_end_of_the_queue_tick_often() -> None:
     """Skipped waiters do not count, nor do the tickets of requests that gave up."""
-    m = [0] * links.size(1, 60)
+    m = over(bytearray(8 * links.size(1, 60)))
     table.create(m, 1, 60, 1, 0, 0)
     change = Change(0, table.nobody_is_stopped)
 
@@ -670,7 +671,7 @@ def test_waiters_near_an_end_of_the_queue_tick_often() -> None:
 
 
 def test_those_that_look_again_are_woken_before_those_let_in() -> None:
-    m = [0] * links.size(2, 4)
+    m = over(bytearray(8 * links.size(2, 4)))
     table.create(m, 2, 4, 2, 0, 0)
     seats = list(links.all_seats(m))
     for seat, state in zip(seats, (2, 2, 1, 3), strict=True):

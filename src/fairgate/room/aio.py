@@ -16,13 +16,14 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from fairgate.errors import FairgateError, GateClosed
-from fairgate.room import rules, system, table
+from fairgate.room import calls, rules, table
 from fairgate.room.bell import Bell, path_of
+from fairgate.room.calls import clock
+from fairgate.room.desk import GHOST_TICK, Visit
 from fairgate.room.file import PATIENCE
-from fairgate.room.layout import DEADLINE, OWNER, TICKET
-from fairgate.room.room import GHOST_TICK, Permit, Room
-from fairgate.room.rules import Duties, Request
-from fairgate.room.system import clock
+from fairgate.room.layout import DEADLINE
+from fairgate.room.permit import Permit
+from fairgate.room.room import Room
 
 T = TypeVar("T")
 
@@ -30,8 +31,8 @@ T = TypeVar("T")
 class AsyncPermit(Permit):
     """As `Permit`, and `lost` is set when it ends before it is released."""
 
-    def __init__(self, gate: "AsyncRoom", seat: int) -> None:
-        Permit.__init__(self, gate.room, seat, gate.bell, self.forget)
+    def __init__(self, gate: "AsyncRoom", visit: Visit) -> None:
+        Permit.__init__(self, visit)
         self.gate = gate
         self.lost = asyncio.Event()
         self.on_loss: Callable[[], None] | None = None
@@ -41,7 +42,7 @@ class AsyncPermit(Permit):
 
     def watch_lease(self) -> None:
         """Look again when the lease should be over; it may have been extended by then."""
-        deadline = self.room.file.m[self.seat + DEADLINE]
+        deadline = self.desk.file.m[self.seat + DEADLINE]
         if not self.is_valid():
             self.lose()
         elif deadline:
@@ -67,7 +68,7 @@ class AsyncPermit(Permit):
         if self.lost.is_set():
             call()
 
-    def forget(self) -> None:
+    def end(self) -> None:
         self.gate.held.pop(self.ticket, None)
         if self.timer is not None:
             self.timer.cancel()
@@ -76,9 +77,9 @@ class AsyncPermit(Permit):
 class Waiter:
     """One request that waits."""
 
-    def __init__(self, seat: int, ticket: int, loop: asyncio.AbstractEventLoop) -> None:
-        self.seat = seat
-        self.ticket = ticket
+    def __init__(self, visit: Visit, loop: asyncio.AbstractEventLoop) -> None:
+        self.visit = visit
+        self.ticket = visit.ticket
         self.granted: asyncio.Future[None] = loop.create_future()
         self.owners: set[int] = set()  # that it watches
         self.ghosts: set[int] = set()  # those that are dead and have left processes inside
@@ -123,7 +124,7 @@ class AsyncRoom:
         for permit in list(self.held.values()):
             permit.why = why
             permit.lose()
-            permit.forget()
+            permit.end()
         if not self.loop.is_closed():
             self.loop.remove_reader(self.bell.fd)
         self.room.bells.remove(self.bell)
@@ -135,22 +136,22 @@ class AsyncRoom:
         self, timeout: float | None = None, permits: int = 1, lease: float | None = None, note: str = ""
     ) -> AsyncPermit | None:
         """As `Room.acquire`."""
-        request = self.room.request(self.bell, permits, lease)
-        seat, duties = await self.change(lambda change: self.asked(change, request, note))
-        if duties is not None and not await self.wait(seat, duties, timeout):
+        visit = Visit(self.room.desk, self.bell)
+        visit.want(permits, lease, note)
+        if not await self.change(lambda change: self.asked(change, visit)) and not await self.wait(visit, timeout):
             return None
-        return AsyncPermit(self, seat)
+        return AsyncPermit(self, visit)
 
-    def asked(self, change: table.Change, request: Request, note: str) -> tuple[int, Duties | None]:
+    def asked(self, change: table.Change, visit: Visit) -> bool:
         if self.closed:
             raise GateClosed(f"gate {self.room.gate} is closed")
-        return self.room.asked(change, request, note)
+        return visit.ask(change)
 
-    async def wait(self, seat: int, duties: Duties, timeout: float | None) -> bool:
-        waiter = Waiter(seat, self.room.file.m[seat + TICKET], self.loop)
+    async def wait(self, visit: Visit, timeout: float | None) -> bool:
+        waiter = Waiter(visit, self.loop)
         self.waiting[waiter.ticket] = waiter
         try:
-            self.follow(waiter, duties, set())
+            self.follow(waiter, set())
             if timeout is not None and timeout <= 0:  # a single look: is a holder dead?
                 await self.look(waiter, set(waiter.owners), True)
             async with asyncio.timeout(timeout):
@@ -168,7 +169,7 @@ class AsyncRoom:
 
     def give_up(self, waiter: Waiter) -> None:
         """Timed out, or cancelled."""
-        self.room.change(lambda change: rules.leave(self.room.file.m, change, waiter.seat, waiter.ticket))
+        self.room.change(lambda change: rules.leave(self.room.file.m, change, waiter.visit.seat, waiter.ticket))
 
     def end_wait(self, waiter: Waiter) -> None:
         self.waiting.pop(waiter.ticket, None)
@@ -179,7 +180,7 @@ class AsyncRoom:
     # Being woken.
 
     def rung(self) -> None:
-        for ticket in system.read_tickets(self.bell.fd):
+        for ticket in calls.read_tickets(self.bell.fd):
             waiter = self.waiting.get(abs(ticket))
             if waiter is not None and ticket > 0:
                 self.grant(waiter)
@@ -203,37 +204,38 @@ class AsyncRoom:
         if waiter.granted.done() or waiter.ticket not in self.waiting:
             return
         try:
-            outcome = await self.change(lambda change: self.looked(change, waiter, suspects, tick))
+            inside = await self.change(lambda change: self.looked(change, waiter, suspects, tick))
         except FairgateError as wrong:  # for the task that waits, not for this one
             if not waiter.granted.done():
                 waiter.granted.set_exception(wrong)
             return
-        if outcome is True:
+        if inside:
             self.rung()  # those let in before it
             self.grant(waiter)
-        elif isinstance(outcome, Duties):
-            self.follow(waiter, outcome, suspects)
+        else:
+            self.follow(waiter, suspects)
 
-    def looked(self, change: table.Change, waiter: Waiter, suspects: set[int], tick: bool) -> Duties | bool:
-        """False if it gave up meanwhile."""
+    def looked(self, change: table.Change, waiter: Waiter, suspects: set[int], tick: bool) -> bool:
+        """Whether it is inside; False too if it gave up meanwhile."""
         if waiter.ticket not in self.waiting:
             return False
-        return self.room.looked(change, waiter.seat, waiter.ticket, suspects, tick, late=False)
+        visit = waiter.visit
+        visit.suspects, visit.tick = suspects, tick
+        return visit.look(change)
 
     def grant(self, waiter: Waiter) -> None:
-        rules.hear(self.room.file.m, waiter.seat)
+        rules.hear(self.room.file.m, waiter.visit.seat)
         if not waiter.granted.done():
             waiter.granted.set_result(None)
 
     # Watching.
 
-    def follow(self, waiter: Waiter, duties: Duties, looked_at: set[int]) -> None:
+    def follow(self, waiter: Waiter, looked_at: set[int]) -> None:
         """Watch as told, and look again in time."""
         if waiter.granted.done() or waiter.ticket not in self.waiting:
             return
-        m = self.room.file.m
-        dead = self.watch(waiter, {m[seat + OWNER] for seat in duties.seats} - {self.bell.owner})
-        when = duties.when
+        dead = self.watch(waiter, self.room.desk.owners(waiter.visit) - {self.bell.owner})
+        when = waiter.visit.duties.when
         if dead & looked_at:  # they have left processes inside
             when = min(when, clock() + GHOST_TICK)
         if waiter.timer is not None:
@@ -253,7 +255,7 @@ class AsyncRoom:
         dead = set()
         for owner in owners:
             if owner not in self.lines:
-                fd = system.open_to_ring(path_of(self.room.folder, owner))
+                fd = calls.open_to_ring(path_of(self.room.folder, owner))
                 if fd < 0:
                     dead.add(owner)
                     continue
@@ -277,24 +279,24 @@ class AsyncRoom:
         room = self.room
         room.check_open()
         began = clock()
-        pause = system.SHORTEST
+        pause = calls.SHORTEST
         while not self.try_lock():
             await asyncio.sleep(pause)
-            pause = min(pause * 1.5, system.LONGEST)
+            pause = min(pause * 1.5, calls.LONGEST)
             room.check_open()
             if clock() - began > PATIENCE:
                 room.file.continue_owner()
         try:
-            return room.locked(step)
+            return room.desk.locked(step)
         finally:
-            if room.file.fd >= 0:
+            if room.file.locked:
                 room.file.unlock()
-            room.mutex.release()
+            room.desk.mutex.release()
 
     def try_lock(self) -> bool:
-        if not self.room.mutex.acquire(blocking=False):
+        if not self.room.desk.mutex.acquire(blocking=False):
             return False
-        if system.try_lock(self.room.file.fd):
+        if self.room.file.try_lock():
             return True
-        self.room.mutex.release()
+        self.room.desk.mutex.release()
         return False

@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 
 from fairgate.errors import BadInput
-from fairgate.room import links, system, table
+from fairgate.room import calls, links, system, table
 from fairgate.room.folder import PRIVATE, group_of, share
 from fairgate.room.layout import (
     BOOT,
@@ -63,6 +63,7 @@ class RoomFile:
         self.seats = 0
         self.capacity = 0
         self.mapped = False
+        self.locked = False  # perhaps, if it is True
         while not self.opened(k, create):
             pass
 
@@ -75,7 +76,7 @@ class RoomFile:
                 self.use(k)
                 system.mark_open(self.fd)
                 self.touch()
-                system.unlock(self.fd)
+                self.unlock()
                 return True
         except BaseException:
             os.close(self.fd)  # which also unlocks it
@@ -129,7 +130,7 @@ class RoomFile:
         """
         if not by_path:
             return claim_hour(os.path.dirname(self.path))
-        now = system.clock()
+        now = calls.clock()
         due = not 0 <= now - self.m[SWEPT] < HOUR * SECOND
         if due:
             self.m[SWEPT] = now
@@ -188,7 +189,8 @@ class RoomFile:
         self.m[REBUILT] = self.m[REBUILT] + 1
 
     def take_lock(self) -> None:
-        while not system.lock(self.fd, PATIENCE):
+        self.locked = True  # an interrupt may come at any moment: unlocking in vain is harmless
+        while not calls.lock(self.fd, PATIENCE):
             self.continue_owner()
 
     def continue_owner(self) -> None:
@@ -204,8 +206,14 @@ class RoomFile:
             with suppress(PermissionError, ProcessLookupError):  # another user's: all have to wait for it
                 os.kill(pid, signal.SIGCONT)
 
+    def try_lock(self) -> bool:
+        self.locked = True
+        self.locked = calls.try_lock(self.fd)
+        return self.locked
+
     def unlock(self) -> None:
-        system.unlock(self.fd)
+        calls.unlock(self.fd)
+        self.locked = False
 
     def stop_again(self) -> None:
         """After the change and its rings: a process that was continued to finish them stops itself again."""
@@ -220,6 +228,7 @@ class RoomFile:
     def close(self) -> None:
         self.touch()
         os.close(self.fd)
+        self.fd = -1
 
 
 def is_blank(fd: int, size: int) -> bool:

@@ -7,10 +7,10 @@ moment (table.py), and a request whose process is dead is left out. So a damaged
 
 import os
 import stat
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from fairgate.errors import BadInput
-from fairgate.room import links, place, system, table
+from fairgate.room import calls, links, place, system, table
 from fairgate.room.layout import (
     BOOT,
     BUCKETS,
@@ -36,6 +36,7 @@ from fairgate.room.listing import Listed, listed
 from fairgate.room.opening import LARGEST
 from fairgate.room.room import path_of_gate
 from fairgate.room.senses import LiveSenses
+from fairgate.room.words import over
 
 PATIENCE = 200_000_000  # ns for the lock, before the table is read without it
 
@@ -132,7 +133,7 @@ def snapshot(path: str) -> Table | None:
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode) or os.fstat(fd).st_size > LARGEST:
             raise BadInput(f"{path} is not a gate file: remove it, or use another name")
-        system.lock(fd, PATIENCE)
+        calls.lock(fd, PATIENCE)
         data = os.pread(fd, os.fstat(fd).st_size, 0)  # the file may have grown before the lock
     finally:
         os.close(fd)  # which also unlocks it
@@ -140,7 +141,7 @@ def snapshot(path: str) -> Table | None:
 
 
 def checked(path: str, data: bytes) -> Table | None:
-    m = cast(Table, memoryview(data[: len(data) // 8 * 8]).cast("q"))
+    m: Table = over(bytearray(data[: len(data) // 8 * 8]))
     if not data.strip(b"\0") or (len(m) > MAGIC and m[MAGIC] == IS_BEING_MADE):
         return None  # its creator has not finished, or died
     wrong = table.why_unusable(m) if len(m) >= SLOTS else f"it is cut off: {len(data)} bytes"

@@ -89,7 +89,6 @@ from fairgate.room.links import (
     put_spare,
     size,
     unlink,
-    waiters,
 )
 
 
@@ -100,8 +99,12 @@ class Change:
     """
 
     def __init__(self, now: int, is_stopped: Callable[[int], bool]) -> None:
-        self.now = now
         self.is_stopped = is_stopped
+        self.begin(now)
+
+    def begin(self, now: int) -> None:
+        """Use this object for another change."""
+        self.now: int = now
         self.woken: list[int] = []
         self.seat = 0
         self.ticket = 0
@@ -315,7 +318,12 @@ def extend(m: Table, seat: int, deadline: int) -> None:
 def let_in_all_that_fit(m: Table, change: Change) -> None:
     """Let waiters in, by ticket. The first one that does not fit keeps all others waiting, so that none starves."""
     granted = False
-    for seat in waiters(m):
+    after = m[HEAD]
+    for _ in range(m[SEATS]):
+        seat = after
+        if not seat:
+            break
+        after = m[seat + NEXT]
         if not m[seat + SKIPPED]:
             if m[USED] + m[seat + PERMITS] > m[K]:
                 break
@@ -325,6 +333,9 @@ def let_in_all_that_fit(m: Table, change: Change) -> None:
                 let_in(m, change, seat)
                 granted = True
             change.woken.append(seat)
+    else:
+        if after:
+            raise CorruptTable  # a loop
     if granted and change.now - m[NUDGED] >= NUDGE:
         nudge(m, change)
 
@@ -350,7 +361,7 @@ def count(m: Table, waited: int) -> None:
     m[GRANTS] = m[GRANTS] + 1
     m[WAITED] = m[WAITED] + waited
     m[LONGEST] = max(m[LONGEST], waited)
-    bucket = HISTOGRAM + min((waited // 1000).bit_length(), BUCKETS - 1)
+    bucket = HISTOGRAM + (min((waited // 1000).bit_length(), BUCKETS - 1) if waited > 1000 else 0)
     m[bucket] = m[bucket] + 1
 
 

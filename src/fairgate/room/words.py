@@ -15,4 +15,9 @@ if TYPE_CHECKING:
 
 def mapped(fd: int, size: int) -> Any:
     """The table in the first `size` bytes of a file."""
-    return memoryview(mmap.mmap(fd, size)).cast("q")
+    return over(mmap.mmap(fd, size))
+
+
+def over(buffer: Any) -> Any:
+    """The table in a writable buffer."""
+    return memoryview(buffer).cast("q")

@@ -30,3 +30,7 @@ cdef long long outside(long long at) except? -1:
 
 def mapped(fd, size):
     return Words(mmap.mmap(fd, size))
+
+
+def over(buffer):
+    return Words(buffer)

@@ -17,7 +17,7 @@ from fairgate.errors import BadInput
 from fairgate.room import place
 from fairgate.room.host import GateView, HostView, Visitor, look, look_at
 from fairgate.room.room import Room
-from fairgate.room.system import clock
+from fairgate.room.calls import clock
 
 SECOND = 1e9
 MOST_UNUSED = 8  # names in the line of unused gates
