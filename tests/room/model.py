@@ -220,8 +220,7 @@ class Model:
     def waits_or_enters(self, words: Words, process: Process) -> Process:
         if words[process.seat + STATE] != WAITING:
             return process._replace(phase=IN, watch=(), heard=UNHEARD)
-        seats = rules.duties(words, process.seat, NOW).seats
-        watch = tuple(sorted({words[seat + OWNER] for seat in seats}))
+        watch = tuple(sorted(rules.duties(words, process.seat, NOW).owners))
         return process._replace(phase=WAITS, watch=watch, heard=UNHEARD)
 
     @staticmethod

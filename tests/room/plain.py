@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from fairgate import room
 
+__all__ = ["NAMES", "links", "plain", "rules", "run", "source_of", "table"]
 NAMES = ("links", "table", "rules")  # each imports from those before it
 
 
