@@ -16,13 +16,13 @@ def stage(root: Path, out: Path) -> list[tuple[str, Path]]:
     try:
         from tools.c_types import Project, with_results
         from tools.expand import Expanded
-        from tools.tables import TableCode, is_table_code
+        from tools.tables import HOT, PACKAGE, HotModule
 
         project = Project(root / "src")
-        expanded: dict[str, Expanded | TableCode] = {name: Expanded(project, name) for name in project.declared}
-        for name in project.hand_made:
-            if is_table_code(name, project.source_of(name).with_suffix(".pxd")):
-                expanded[name] = TableCode(root / "src", name)
+        expanded: dict[str, Expanded | HotModule] = {name: Expanded(project, name) for name in project.declared}
+        for module in HOT:
+            name = f"{PACKAGE}.{module}"
+            expanded[name] = HotModule(root / "src", name)
     finally:
         del os.environ["FAIRGATE_PURE"]
         sys.path.pop(0)

@@ -17,6 +17,7 @@ import pytest
 
 from fairgate.errors import BadInput
 from fairgate.room import links
+from fairgate.room.calls import clock
 from fairgate.room.host import HostView, look, look_at, snapshot
 from fairgate.room.layout import (
     ASKED,
@@ -38,7 +39,6 @@ from fairgate.room.layout import (
 from fairgate.room.pin import pin
 from fairgate.room.room import Room
 from fairgate.room.senses import LiveSenses
-from fairgate.room.system import clock
 from fairgate.room.table import Change
 from tests.room.children import Child
 from tests.room.visitors import end_group, holder, orphans, seen, until, visitor, waiter
@@ -114,11 +114,11 @@ def test_a_process_with_the_id_of_a_dead_one_is_not_taken_for_it(folder: str, ch
     children.enter_context(holder(folder, 1))
     m = snapshot(f"{folder}/g.gate")
     assert m is not None
-    words, senses, seat = list(m), LiveSenses(folder), links.holders(m)[0]
-    assert not senses.is_left_behind(words, seat)
-    words[seat + PID] = children.enter_context(visitor(folder, 1)).pid  # it has started later
-    words[seat + ASKED] -= 10**9
-    assert senses.is_left_behind(words, seat)
+    senses, seat = LiveSenses(folder), links.holders(m)[0]
+    assert not senses.is_left_behind(m, seat)
+    m[seat + PID] = children.enter_context(visitor(folder, 1)).pid  # it has started later
+    m[seat + ASKED] -= 10**9
+    assert senses.is_left_behind(m, seat)
 
 
 def test_pins_are_listed_apart(folder: str) -> None:

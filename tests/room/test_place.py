@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from fairgate.errors import BadInput
+from fairgate.room import place
 from fairgate.room.place import Choice, Places, gates_folder, gates_in, locate
 from fairgate.room.room import Room
 from fairgate.room.system import machine_id
@@ -116,6 +118,7 @@ def test_an_administrators_directory_must_be_as_it_should(world: World) -> None:
     assert "must be a directory of root" in world.refusal()
     world.run.unlink()
     world.run.write_text("")
+    world.run.chmod(0o1777)
     assert "must be a directory of root" in world.refusal()
 
 
@@ -211,7 +214,7 @@ ENVIRONMENTS: dict[str, dict[str, str]] = {
     "terminal": {"HOME": str(Path.home()), "XDG_RUNTIME_DIR": "/run/user/0", "XDG_STATE_HOME": "/elsewhere"},
     "cron": {"HOME": str(Path.home())},
     "unit": {},
-    "sudo -E": {"HOME": "/home/somebody", "USER": "somebody", "SUDO_USER": "somebody"},
+    "sudo -E": {"HOME": "/elsewhere", "USER": "somebody", "SUDO_USER": "somebody"},
 }
 
 
@@ -274,6 +277,16 @@ def test_a_gate_in_use_in_another_place_is_refused(world: World) -> None:
         with pytest.raises(BadInput, match="is in use"):  # this process may enter again at any time
             new.refuse_rivals("g")
     new.refuse_rivals("g")
+
+
+def test_only_those_who_want_to_enter_are_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = world.choose(home=NOT_LOCAL), world.choose()
+    monkeypatch.setattr(place, "choose", lambda create: new)
+    with Room(old.path, "g", 1):
+        with pytest.raises(BadInput, match="is in use"):
+            locate("g")
+        assert locate("g", create=False) == (new.path, "g")
+    assert locate("g") == (new.path, "g")
 
 
 def test_a_gate_that_a_killed_process_held_in_another_place_is_not_in_use(world: World, children: ExitStack) -> None:
@@ -386,14 +399,18 @@ def test_a_gate_can_be_named_by_a_path(world: World, monkeypatch: pytest.MonkeyP
         assert sorted(path.suffix for path in world.home.iterdir() if not path.is_symlink()) == [".bell", ".gate"]
 
 
-@pytest.mark.parametrize(
-    "name", ["", "x" * 201, "two\nlines", "\udcff", "dir/", "./..", "none/my.gate", "y/" * 2001, 5]
-)
+@pytest.mark.parametrize("name", ["", "x" * 201, "two\nlines", "\udcff", "none/my.gate", "y/" * 2001, 5])
 def test_names_that_cannot_be_used_are_refused(name: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(world.home)
     with pytest.raises(BadInput) as refused:
         Room(*locate(name), 1)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["dir/", "./..", "/.", "/"])
+def test_the_path_of_a_directory_is_refused(name: str) -> None:
+    with pytest.raises(BadInput, match=f"^{re.escape(name)} is a directory: add a file name to it$"):
+        locate(name)
 
 
 def test_a_current_directory_that_was_removed_is_refused(world: World) -> None:

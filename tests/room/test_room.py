@@ -17,12 +17,16 @@ from fairgate.errors import BadInput, ForkedPeer, GateClosed, KMismatch
 from fairgate.room import links, rules, table
 from fairgate.room.layout import (
     BOOT,
+    FAR,
     HEAD,
+    LOOKS,
     MAGIC,
+    NEAR,
     SEATS,
     SKIPPED,
     SLOTS,
     STATE,
+    TICK,
     TICKET,
     VERSION,
     K,
@@ -30,6 +34,7 @@ from fairgate.room.layout import (
 from fairgate.room.room import Room
 from fairgate.room.rules import Request
 from fairgate.room.table import Change
+from fairgate.room.words import copied
 from tests.room.children import Child
 
 
@@ -481,7 +486,7 @@ def test_a_shared_bell_is_not_used_again(folder: str) -> None:
         first.release()
         third = room.acquire()
         assert third
-        assert third.bell.fd != shared or not os.get_inheritable(third.bell.fd)
+        assert third.visit.bell.fd != shared or not os.get_inheritable(third.visit.bell.fd)
         room.close()
         assert [other.acquire(timeout=0) is not None for _ in range(2)] == [True, True]
 
@@ -651,10 +656,10 @@ def test_a_rebuilt_table_keeps_everybody(folder: str) -> None:
 # Rules that only show over time.
 
 
-def test_waiters_near_the_head_tick_often() -> None:
+def test_waiters_near_an_end_of_the_queue_tick_often() -> None:
     """Skipped waiters do not count, nor do the tickets of requests that gave up."""
-    m = [0] * links.size(1, 40)
-    table.create(m, 1, 40, 1, 0, 0)
+    m = copied(bytes(8 * links.size(1, 60)))
+    table.create(m, 1, 60, 1, 0, 0)
     change = Change(0, table.nobody_is_stopped)
 
     class Everybody:
@@ -672,15 +677,20 @@ def test_waiters_near_the_head_tick_often() -> None:
     m[skipped + SKIPPED] = 1
     m[second + TICKET] += 10_000  # many requests between the two have given up
     assert m[HEAD] == skipped
-    assert rules.duties(m, first, 0).when == rules.TICK
-    assert rules.duties(m, second, 0).when == 2 * rules.TICK
-    queue = [second, *[ask(number) for number in range(5, 40)]]
-    ticks = [rules.duties(m, seat, 0).when for seat in queue]
-    assert ticks == sorted(ticks)
+    assert rules.duties(m, first, 0).when == TICK
+    assert rules.duties(m, second, 0).when == 2 * TICK
+    queue = [first, second, *[ask(number) for number in range(5, 60)]]
+    places = [rules.duties(m, seat, 0).when // TICK - 1 for seat in queue]
+    assert places[:NEAR] == list(range(NEAR))
+    assert places[-NEAR:] == list(range(NEAR, 0, -1))
+    assert places[NEAR:-NEAR] == list(range(NEAR, len(queue) - NEAR))
+    assert [m[seat + LOOKS] for seat in queue] == [(1 + place) * TICK for place in places]
+    m[queue[30] + TICKET] += 10_000
+    assert rules.duties(m, queue[30], 0).when == (1 + FAR) * TICK
 
 
 def test_those_that_look_again_are_woken_before_those_let_in() -> None:
-    m = [0] * links.size(2, 4)
+    m = copied(bytes(8 * links.size(2, 4)))
     table.create(m, 2, 4, 2, 0, 0)
     seats = list(links.all_seats(m))
     for seat, state in zip(seats, (2, 2, 1, 3), strict=True):

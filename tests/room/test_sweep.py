@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from fairgate.room import calls, system
 from fairgate.room import sweep as sweeping
-from fairgate.room import system
 from fairgate.room.bell import Bell
 from fairgate.room.file import HOUR, LAST_SWEPT, SECOND
 from fairgate.room.layout import BOOT, MACHINE, SWEPT, VERSION
@@ -22,7 +22,7 @@ from fairgate.room.opening import UNFINISHED
 from fairgate.room.room import Room
 from fairgate.room.sweep import DAY, MINUTE, sweep
 from tests.room.children import Child
-from tests.room.files import gate, store
+from tests.room.files import bell, gate, store
 from tests.room.others import ALICE, BOB, TEAM, as_user, needs_root
 
 DIGITS = "0123456789abcdef"
@@ -59,7 +59,7 @@ def holder(folder: str, name: str = "g") -> Callable[[Child], None]:
         room = Room(folder, name, 1)
         permit = room.acquire()
         assert permit
-        me.say(permit.bell.path)
+        me.say(bell(folder))
         me.hear()
 
     return work
@@ -111,9 +111,24 @@ def test_a_gate_with_a_living_owner_stays(folder: str, children: ExitStack) -> N
 def test_a_gate_whose_lock_is_taken_stays(folder: str) -> None:
     path = old_gate(folder)
     fd = os.open(path, os.O_RDONLY)
-    assert system.try_lock(fd)
+    assert calls.try_lock(fd)
     sweep(folder, False)
     os.close(fd)
+    assert path.exists()
+
+
+def test_a_gate_that_was_created_again_meanwhile_stays(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = old_gate(folder)
+    try_lock = calls.try_lock
+
+    def too_late(fd: int) -> bool:
+        monkeypatch.undo()
+        path.unlink()
+        Room(folder, "g", 1).close()
+        return try_lock(fd)
+
+    monkeypatch.setattr(calls, "try_lock", too_late)
+    sweep(folder, False)
     assert path.exists()
 
 
@@ -149,8 +164,13 @@ def test_files_that_are_not_ours_stay(folder: str) -> None:
     (other / "dir.gate").mkdir()
     (other / "link.gate").symlink_to("my.lock")
     (other / f"{DIGITS}.bell").write_text("")
-    (other / f"{DIGITS}{UNFINISHED}").mkdir()
-    for name in (f"{DIGITS[1:]}.bell", f"{DIGITS.upper()}.bell", f"{DIGITS}.pipe", "docker.bell"):
+    for name in (
+        f"{DIGITS}{UNFINISHED}",
+        f"{DIGITS[1:]}.bell",
+        f"{DIGITS.upper()}.bell",
+        f"{DIGITS}.pipe",
+        "docker.bell",
+    ):
         os.mkfifo(other / name)
     with socket.socket(socket.AF_UNIX) as sock:
         sock.bind(f"{folder}/{DIGITS[::-1]}.bell")
@@ -197,11 +217,11 @@ def test_a_bell_that_nobody_has_is_removed(folder: str) -> None:
 
 
 def test_a_bell_that_somebody_has_stays(folder: str) -> None:
-    bell = Bell(folder)
-    age(bell.path, DAY)
+    made = Bell(folder)
+    age(made.path, DAY)
     sweep(folder, False)
-    assert os.path.exists(bell.path)
-    bell.close()
+    assert os.path.exists(made.path)
+    made.close()
 
 
 @pytest.mark.parametrize("name", ["g.gate", "my.lock"])
@@ -279,7 +299,8 @@ def test_named_gates_are_swept_once_an_hour(folder: str) -> None:
 
 def test_the_directory_of_a_path_is_swept_once_an_hour(folder: str) -> None:
     name = f"{folder}/my.lock"
-    Room(folder, name, 1).close()
+    with Room(folder, name, 1) as room:
+        assert room.file.m[SWEPT] > 0  # a new gate does not begin with it: a program may have thousands
     path = dead_bell(folder)
     Room(folder, name, 1).close()
     assert path.exists()
@@ -318,13 +339,13 @@ def test_a_large_directory_that_a_user_has_named_is_not_read(folder: str, monkey
 def test_a_sweep_does_not_take_long(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is left is swept the next time."""
     paths = [old_gate(folder, str(number)) for number in range(3)]
-    bell = dead_bell(folder)
+    paths.append(dead_bell(folder))
     monkeypatch.setattr(sweeping, "BUDGET", 0)
     sweep(folder, False)
-    assert all(path.exists() for path in [*paths, bell])
+    assert all(path.exists() for path in paths)
     monkeypatch.undo()
     sweep(folder, False)
-    assert not any(path.exists() for path in [*paths, bell])
+    assert not any(path.exists() for path in paths)
 
 
 def test_a_directory_that_cannot_be_read_is_not_swept(folder: str) -> None:
@@ -342,9 +363,8 @@ def test_systemd_leaves_our_files_alone(shared: str, tmp_path: Path) -> None:
     other.write_text("")
     with Room(shared, "g", 1) as room:
         assert room.acquire()
-        (bell,) = Path(shared).glob("*.bell")
         time.sleep(1.1)  # the change time of a file cannot be set
         subprocess.run(["systemd-tmpfiles", "--clean", str(tmp_path / "clean.conf")], check=True)
         assert not other.exists()
-        assert bell.exists()
+        assert bell(shared)
         assert gate(shared).exists()

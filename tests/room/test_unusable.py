@@ -11,17 +11,18 @@ from pathlib import Path
 
 import pytest
 
+from fairgate.cli.run.command import run_arguments
 from fairgate.errors import BadInput
-from fairgate.room import system
+from fairgate.room import calls, system
 from fairgate.room.bell import Bell, path_of
+from fairgate.room.calls import REMOVED, UNSEEN
 from fairgate.room.layout import BOOT, IS_BEING_MADE, MACHINE, MAGIC, VERSION, K
 from fairgate.room.opening import FIRST_SIZE, LARGEST, UNFINISHED
 from fairgate.room.room import Room
 from fairgate.room.senses import LiveSenses
-from fairgate.room.system import REMOVED, UNSEEN
 from tests.room.children import Child
-from tests.room.files import gate, listen, opened, refusal, replaced, store, until
-from tests.room.others import ALICE, answer, as_user, mount, needs_root, with_own_mounts
+from tests.room.files import bell, gate, listen, opened, refusal, replaced, store, until
+from tests.room.others import ALICE, answer, as_user, mount, needs_root, open_folder, with_own_mounts
 
 # Files that are no gates, or not usable ones.
 
@@ -55,6 +56,21 @@ def test_unusable_files_are_refused_and_not_changed(folder: str, why: str, chang
     before = contents(folder)
     assert why in refusal(folder)
     assert contents(folder) == before
+
+
+@pytest.mark.parametrize(("why", "change"), UNUSABLE)
+def test_commands_refuse_unusable_files_in_one_line(
+    why: str, change: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with open_folder() as folder:
+        monkeypatch.setenv("FAIRGATE_DIR", folder)
+        Room(folder, "g", 1).close()
+        change(gate(folder))
+        assert run_arguments(["g", "--", "echo", "inside"]) == 2
+        said = capfd.readouterr()
+        assert said.out == ""
+        assert said.err.startswith(f"fairgate: cannot use {gate(folder)}: {why}")
+        assert said.err.count("\n") == 1
 
 
 def contents(folder: str) -> list[tuple[str, int, bytes]]:
@@ -112,6 +128,19 @@ def test_a_creator_whose_file_was_swept_tries_again(folder: str, monkeypatch: py
     assert gate(folder).exists()
 
 
+def test_a_creator_that_is_overtaken_uses_the_file_of_the_other(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = os.link
+
+    def overtaken(path: str, *rest: object, **where: object) -> None:
+        monkeypatch.undo()
+        Room(folder, "g", 2).close()
+        link(path, *rest, **where)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "link", overtaken)
+    with Room(folder, "g", 0) as room:
+        assert room.file.m[K] == 2
+
+
 def test_many_processes_create_one_gate(folder: str, children: ExitStack) -> None:
     def work(me: Child) -> None:
         me.hear()
@@ -129,7 +158,7 @@ def test_many_processes_create_one_gate(folder: str, children: ExitStack) -> Non
 def test_a_file_that_is_swept_while_it_is_opened_is_created_again(folder: str) -> None:
     Room(folder, "g", 1).close()
     fd = os.open(gate(folder), os.O_RDWR)
-    assert system.try_lock(fd)
+    assert calls.try_lock(fd)
     rooms: list[Room] = []
     opener = threading.Thread(target=lambda: rooms.append(Room(folder, "g", 1)))
     opener.start()
@@ -180,20 +209,20 @@ def test_a_gate_in_use_with_another_boot_id_is_refused(folder: str, children: Ex
     """Some containers have a boot id of their own: then there was no reboot."""
 
     def work(me: Child) -> None:
-        with Room(folder, "g", 1) as room:
-            room.acquire()
-            me.say("inside")
-            me.hear()
-            os.close(room.file.fd)
-            me.say("closed")  # only the bell is left
-            me.hear()
+        room = Room(folder, "g", 1)
+        me.say("has it open")
+        me.hear()
+        room.acquire()
+        os.close(room.file.fd)
+        me.say("has a bell")
+        me.hear()
 
     child = children.enter_context(Child(work))
-    assert child.hear() == "inside"
+    assert child.hear() == "has it open"
     store(gate(folder), BOOT, 12345)
     assert "processes with another boot id are using it" in refusal(folder)
-    child.say("close the file")
-    assert child.hear() == "closed"
+    child.say("enter")
+    assert child.hear() == "has a bell"
     assert "processes with another boot id are using it" in refusal(folder)
     child.end()
     Room(folder, "g", 1).close()
@@ -217,24 +246,41 @@ def test_a_full_disk_is_reported_and_leaves_nothing_behind(shared: str) -> None:
 
 
 @needs_root
+def test_a_file_that_cannot_be_filled_stays_as_it_was(shared: str) -> None:
+    """A file system without fallocate(2) gets as far as it can."""
+
+    def work() -> object:
+        mount("ramfs", shared)
+        os.chmod(shared, 0o700)
+        gate(shared).touch(0o600)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (FIRST_SIZE // 2, FIRST_SIZE // 2))
+        try:
+            Room(shared, "g", 1)
+        except BadInput as wrong:
+            return f"{wrong} {gate(shared).stat().st_size}"
+        return "no error"
+
+    assert with_own_mounts(work) == f"cannot use {shared}/g.gate: File too large 0"
+
+
+@needs_root
 def test_a_disk_that_is_full_when_a_room_grows_is_reported(shared: str) -> None:
     def work() -> object:
         mount("tmpfs", shared, "size=64k")
         os.chmod(shared, 0o700)
-        with Room(shared, "g", 1) as room:
-            holder = room.acquire()
+        with Room(shared, "g", 100) as room:
             Path(f"{shared}/filler").write_bytes(bytes(20_000))
-            bells = [Bell(shared) for _ in range(64)]
-            request = [room.request(bell, 1, None) for bell in bells]
+            permits = []
             try:
-                for each in request:
-                    room.change(lambda change, each=each: room.asked(change, each, ""))  # type: ignore[misc]
+                for _ in range(100):
+                    permits.append(room.acquire())
             except BadInput as wrong:
-                size = gate(shared).stat().st_size == FIRST_SIZE
-                return f"{wrong} {len(room.requests())} {size} {holder is not None and holder.is_valid()}"
+                unchanged = gate(shared).stat().st_size == FIRST_SIZE
+                valid = all(permit and permit.is_valid() for permit in permits)
+                return f"{wrong} {len(permits)} {len(room.requests())} {unchanged} {valid}"
             return "no error"
 
-    assert with_own_mounts(work) == f"cannot use {shared}/g.gate: No space left on device 64 True True"
+    assert with_own_mounts(work) == f"cannot use {shared}/g.gate: No space left on device 64 64 True True"
 
 
 @needs_root
@@ -295,9 +341,9 @@ def test_a_bell_that_was_swept_too_early_is_created_again(folder: str, monkeypat
         os.unlink(path)
 
     monkeypatch.setattr(os, "mkfifo", swept)
-    bell = Bell(folder)
-    assert os.path.exists(bell.path)
-    bell.close()
+    made = Bell(folder)
+    assert os.path.exists(made.path)
+    made.close()
 
 
 def test_what_cannot_be_seen_counts_as_alive(folder: str) -> None:
@@ -305,7 +351,7 @@ def test_what_cannot_be_seen_counts_as_alive(folder: str) -> None:
     with Room(folder, "g", 1) as room:
         permit = room.acquire()
         assert permit
-        path = permit.bell.path
+        path = bell(folder)
         senses = LiveSenses(folder)
         others: list[Callable[[Path], object]] = [
             Path.touch,
@@ -315,17 +361,16 @@ def test_what_cannot_be_seen_counts_as_alive(folder: str) -> None:
         ]
         for create in others:
             replaced(Path(path), create)
-            assert system.open_to_ring(path) == UNSEEN
+            assert calls.open_to_ring(path) == UNSEEN
             assert not senses.is_gone(room.file.m, permit.seat)
         os.rmdir(path)
-        assert system.open_to_ring(path) == REMOVED
+        assert calls.open_to_ring(path) == REMOVED
         assert not senses.is_gone(room.file.m, permit.seat)
 
 
 @needs_root
 def test_a_bell_that_may_not_be_opened_counts_as_alive(shared: str) -> None:
-    bell = Bell(shared)
-    os.chmod(bell.path, 0o600)
-    assert as_user(ALICE, lambda: system.open_to_ring(path_of(shared, bell.owner))) == str(UNSEEN)
-    bell.close()
-    assert system.open_to_ring(bell.path) == REMOVED
+    made = Bell(shared)
+    assert as_user(ALICE, lambda: calls.open_to_ring(path_of(shared, made.owner))) == str(UNSEEN)
+    made.close()
+    assert calls.open_to_ring(made.path) == REMOVED

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pwd
 from typing import Annotated
 
 import typer
@@ -59,8 +60,6 @@ def check(folder: str) -> None:
 
 
 def user() -> str:
-    import pwd  # noqa: PLC0415 (only where it is needed)
-
     try:
         return f"{pwd.getpwuid(os.geteuid()).pw_name} (user {os.geteuid()})"
     except KeyError:

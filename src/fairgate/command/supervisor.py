@@ -13,7 +13,8 @@ from fairgate.arguments import SECOND
 from fairgate.command.process import Command
 from fairgate.command.signals import Signals
 from fairgate.command.terminal import Terminal, stop_our_group
-from fairgate.room.system import clock, is_populated
+from fairgate.room.calls import clock
+from fairgate.room.system import is_populated
 
 TYPE_CHECKING = False  # see room/__init__.py
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import signal
 import time
 from contextlib import suppress
 
-from fairgate.errors import BadInput
-from fairgate.room import links, system, table
+from fairgate.errors import BadInput, GateStuck
+from fairgate.room import calls, links, system, table
 from fairgate.room.folder import PRIVATE, group_of, share
 from fairgate.room.layout import (
     BOOT,
@@ -43,6 +43,7 @@ from fairgate.room.words import mapped
 PATIENCE = 30_000_000  # ns for the lock, before its owner is looked up
 HOUR = 3600  # seconds
 SECOND = 10**9  # ns
+STUCK = 10 * SECOND  # until the lock of a process counts as stuck
 LAST_SWEPT = ".swept"  # a file: its time tells when
 HEADER = 8 * SLOTS
 BLOCK = 512  # bytes: what st_blocks counts
@@ -59,10 +60,12 @@ class RoomFile:
             raise BadInput(f"k must be 1..{MOST_SLOTS}, not {k}")
         self.path = path
         self.pid = os.getpid()
+        self.name: int = system.name_in(system.pid_namespace(), self.pid)
         self.fd = -1
         self.seats = 0
         self.capacity = 0
         self.mapped = False
+        self.locked = False  # perhaps, if it is True
         while not self.opened(k, create):
             pass
 
@@ -75,7 +78,7 @@ class RoomFile:
                 self.use(k)
                 system.mark_open(self.fd)
                 self.touch()
-                system.unlock(self.fd)
+                self.unlock()
                 return True
         except BaseException:
             os.close(self.fd)  # which also unlocks it
@@ -129,7 +132,7 @@ class RoomFile:
         """
         if not by_path:
             return claim_hour(os.path.dirname(self.path))
-        now = system.clock()
+        now = calls.clock()
         due = not 0 <= now - self.m[SWEPT] < HOUR * SECOND
         if due:
             self.m[SWEPT] = now
@@ -167,7 +170,7 @@ class RoomFile:
 
     def prepare(self, change: Change) -> None:
         """With the lock: map what has grown, and repair the table if a process died while it changed it."""
-        if self.m[STOP] not in (0, self.pid):  # it has unlocked, or died
+        if self.m[STOP] not in (0, self.name):  # it has unlocked, or died
             self.m[STOP] = 0
         if self.m[SEATS] != self.seats or self.m[CAPACITY] != self.capacity:
             self.map()
@@ -188,15 +191,26 @@ class RoomFile:
         self.m[REBUILT] = self.m[REBUILT] + 1
 
     def take_lock(self) -> None:
-        while not system.lock(self.fd, PATIENCE):
+        """Raises GateStuck if that takes too long."""
+        self.locked = True  # an interrupt may come at any moment: unlocking in vain is harmless
+        end = calls.clock() + STUCK
+        while not calls.lock(self.fd, PATIENCE):
             self.continue_owner()
+            if calls.clock() > end:
+                raise self.stuck()
+
+    def try_lock(self, patience: int) -> bool:
+        """Try for this many nanoseconds."""
+        self.locked = True
+        self.locked = calls.lock(self.fd, patience)
+        return self.locked
 
     def continue_owner(self) -> None:
         """If the process that has the lock is stopped, let it finish its change."""
         pid = system.lock_owner(self.fd)
         if pid and pid != self.pid and system.is_stopped(pid):
             if self.mapped:
-                self.m[STOP] = pid
+                self.m[STOP] = system.name_of(pid)
                 if system.lock_owner(self.fd) != pid or not system.is_stopped(pid):  # somebody else continued it
                     self.m[STOP] = 0
                     return
@@ -204,12 +218,22 @@ class RoomFile:
             with suppress(PermissionError, ProcessLookupError):  # another user's: all have to wait for it
                 os.kill(pid, signal.SIGCONT)
 
+    def stuck(self) -> GateStuck:
+        pid = system.lock_owner(self.fd)
+        whom = f"process {pid}"
+        if not pid:
+            whom = "a process that cannot be seen from here, as in another container: continue it if it is stopped"
+        elif system.is_stopped(pid):
+            whom += f", which is stopped: continue it with kill -CONT {pid}"
+        return GateStuck(f"{self.path} has been locked for {STUCK // SECOND} s by {whom}")
+
     def unlock(self) -> None:
-        system.unlock(self.fd)
+        calls.unlock(self.fd)
+        self.locked = False
 
     def stop_again(self) -> None:
         """After the change and its rings: a process that was continued to finish them stops itself again."""
-        if self.m[STOP] == self.pid:
+        if self.m[STOP] == self.name:
             self.m[STOP] = 0
             os.kill(self.pid, signal.SIGSTOP)
 
@@ -220,6 +244,7 @@ class RoomFile:
     def close(self) -> None:
         self.touch()
         os.close(self.fd)
+        self.fd = -1
 
 
 def is_blank(fd: int, size: int) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from fairgate.errors import BadInput
-from fairgate.room import links, place, system, table
+from fairgate.room import calls, links, place, system, table
 from fairgate.room.layout import (
     BOOT,
     BUCKETS,
@@ -137,7 +137,7 @@ def snapshot(path: str) -> Table | None:
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode) or os.fstat(fd).st_size > LARGEST:
             raise BadInput(f"{path} is not a gate file: remove it, or use another name")
-        system.lock(fd, PATIENCE)
+        calls.lock(fd, PATIENCE)
         data = os.pread(fd, os.fstat(fd).st_size, 0)  # the file may have grown before the lock
     finally:
         os.close(fd)  # which also unlocks it

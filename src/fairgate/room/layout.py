@@ -56,7 +56,9 @@ PREVIOUS: Final = 13
 SKIPPED: Final = 14  # it is stopped: nobody waits for it until it continues
 GROUP: Final = 15  # the process group of its command, or 0
 USER: Final = 16  # the user id of its process
-NOTE: Final = 17  # text for people, UTF-8, to the end of the seat
+HEARD: Final = 17  # its owner knows that it was let in; the owner stores this without the lock
+LOOKS: Final = 18  # when the owner of a waiting seat looks again on its own
+NOTE: Final = 19  # text for people, UTF-8, to the end of the seat
 SEAT: Final = 48  # words
 
 FREE: Final = 0
@@ -75,3 +77,6 @@ LIMIT: Final = 1 << 62  # tickets stay below
 NUDGE: Final = 5_000_000  # ns: a new head is told of its duties at most this often
 DEEP: Final = 8  # waiters: those behind look on their own less often
 PATIENT: Final = 5_000_000  # ns: a process that has waited this long may have been stopped, so it is worth asking
+TICK: Final = 50_000_000  # ns: how often the first waiter looks on its own. It covers stops and lost wake-ups
+NEAR: Final = 16  # waiters at each end of the queue whose places are counted exactly
+FAR: Final = 200  # places: waiters further back look as often as this one, every 10 s

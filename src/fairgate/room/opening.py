@@ -14,6 +14,7 @@ from contextlib import suppress
 from fairgate.core.fences import FENCE_COUNT_BITS
 from fairgate.errors import BadInput
 from fairgate.room import links, system, table
+from fairgate.room.calls import clock
 from fairgate.room.folder import NOBODY, PRIVATE, Folder, share
 from fairgate.room.layout import MACHINE, MOST_SEATS, MOST_SLOTS, SWEPT
 from fairgate.room.links import Table
@@ -112,7 +113,7 @@ def allocate(fd: int, size: int) -> None:
 def start(m: Table, capacity: int, seats: int, k: int) -> None:
     """A new table, or an old one of which no process can be alive."""
     table.create(m, capacity, seats, k, first_fence(), system.boot_id())
-    m[MACHINE], m[SWEPT] = machine_number(), system.clock()
+    m[MACHINE], m[SWEPT] = machine_number(), clock()
 
 
 def machine_number() -> int:

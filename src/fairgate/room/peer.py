@@ -8,7 +8,8 @@ import time
 from fairgate.arguments import SECOND, check_k
 from fairgate.errors import BadInput, ForkedPeer, GateClosed, KMismatch
 from fairgate.interface import Request, Statistics
-from fairgate.room import place, system
+from fairgate.room import place
+from fairgate.room.calls import clock
 from fairgate.room.layout import ASKED_K, GRANTS, LONGEST, LOSSES, WAITED, K
 from fairgate.room.listing import Listed
 from fairgate.room.room import Room
@@ -68,7 +69,7 @@ def refuse_journal(journal: str | None) -> None:
 
 
 def requests(listed: list[Listed]) -> list[Request]:
-    shift = time.time() - system.clock() / SECOND
+    shift = time.time() - clock() / SECOND
     host = socket.gethostname()
     return [
         Request(

@@ -4,9 +4,9 @@ import os
 
 from fairgate.room import system
 from fairgate.room.bell import path_of
+from fairgate.room.calls import DEAD, REMOVED, UNSEEN, open_to_ring
 from fairgate.room.layout import ASKED, GROUP, INSIDE, NAMESPACE, OWNER, PID, STATE
 from fairgate.room.links import Table
-from fairgate.room.system import DEAD, REMOVED, UNSEEN
 
 
 class LiveSenses:
@@ -21,7 +21,7 @@ class LiveSenses:
         return m[seat + NAMESPACE] == self.namespace
 
     def is_gone(self, m: Table, seat: int) -> bool:
-        fd = system.open_to_ring(path_of(self.folder, m[seat + OWNER]))
+        fd = open_to_ring(path_of(self.folder, m[seat + OWNER]))
         if fd >= 0:
             os.close(fd)
             return False
@@ -38,7 +38,7 @@ class LiveSenses:
 
     def is_heard(self, m: Table, seat: int) -> bool:
         """May anybody have the bell of this seat? That is all that is known of the processes of another boot."""
-        fd = system.open_to_ring(path_of(self.folder, m[seat + OWNER]))
+        fd = open_to_ring(path_of(self.folder, m[seat + OWNER]))
         if fd >= 0:
             os.close(fd)
         return fd not in (DEAD, REMOVED)

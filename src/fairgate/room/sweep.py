@@ -20,13 +20,14 @@ from contextlib import suppress
 from itertools import islice
 
 from fairgate.errors import BadInput
-from fairgate.room import bell, host, links, system
+from fairgate.room import bell, calls, host, links, system
+from fairgate.room.calls import DEAD, clock
 from fairgate.room.layout import BOOT, FREE, IS_A_ROOM, MACHINE, OWNER, STATE
 from fairgate.room.links import Table
 from fairgate.room.opening import UNFINISHED, machine_number
 from fairgate.room.room import SUFFIX
 from fairgate.room.senses import LiveSenses
-from fairgate.room.system import DEAD, HEXADECIMAL, clock
+from fairgate.room.system import HEXADECIMAL
 
 DAY = 86_400  # seconds
 MINUTE = 60
@@ -95,7 +96,7 @@ def remove_gate_if_unused(folder: str, name: str) -> None:
     with suppress(OSError):
         fd = os.open(path, READ)
         try:
-            if system.try_lock(fd) and is_unused(fd, folder, path):
+            if calls.try_lock(fd) and is_unused(fd, folder, path):
                 os.unlink(path)
         finally:
             os.close(fd)
@@ -139,7 +140,7 @@ def is_left_behind(path: str) -> bool:
     """Has nobody this bell open? A new one is not open yet."""
     if not is_old(path, stat.S_IFIFO, MINUTE):
         return False
-    fd = system.open_to_ring(path)
+    fd = calls.open_to_ring(path)
     if fd >= 0:
         os.close(fd)
     return fd == DEAD

@@ -1,5 +1,7 @@
+cimport cython
 from cpython.buffer cimport Py_buffer
 
+@cython.final
 cdef class Words:
     cdef Py_buffer view
     cdef volatile long long* words

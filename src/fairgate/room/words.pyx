@@ -33,4 +33,4 @@ def mapped(fd, size):
 
 
 def copied(data):
-    return Words(bytearray(data))
+    return Words(bytearray(data[: len(data) // 8 * 8]))

@@ -16,9 +16,9 @@ from fairgate.cli.inspect.view import NONE, WAITS, Row, below_each_other, confir
 from fairgate.cli.screen import counted, seconds, stdout
 from fairgate.errors import BadInput
 from fairgate.room import place
+from fairgate.room.calls import clock
 from fairgate.room.host import GateView, HostView, Visitor, look, look_at
 from fairgate.room.room import Room
-from fairgate.room.system import clock
 
 MOST_UNUSED = 8  # names in the line of unused gates
 

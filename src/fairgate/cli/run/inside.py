@@ -12,7 +12,7 @@ from fairgate.command.process import CANNOT_RUN, NOT_FOUND, Command
 from fairgate.command.signals import Signals
 from fairgate.command.supervisor import LossPolicy, Supervisor
 from fairgate.command.terminal import Terminal
-from fairgate.room.system import clock
+from fairgate.room.calls import clock
 
 TYPE_CHECKING = False  # see room/__init__.py
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 
 from fairgate.command.process import Command
+from fairgate.room.calls import clock
 from fairgate.room.room import Room
-from fairgate.room.system import clock
 
 TYPE_CHECKING = False  # see room/__init__.py
 if TYPE_CHECKING:

@@ -1,1 +1,0 @@
-# The signatures come from the annotations: tools/tables.py
