@@ -45,6 +45,7 @@ from fairgate.registry import find_protocol
 
 ASK, TELL, BREAK = "ask", "tell", "break"
 LEFT = "this peer has left"
+EXPIRED = "its lease has expired"
 ENDED = "this peer's thread has ended"
 DROPPED = "the other peers took this peer for dead"
 FORKED = "this peer belongs to the parent process: join again in the child, after the fork"
@@ -278,7 +279,7 @@ class LiveEngine(BackgroundTasks):
         with self.step():
             left = ticket.deadline - clock()
             if left <= 0:
-                gate.lose(ticket, "its lease has expired")
+                gate.lose(ticket, EXPIRED)
             elif ticket.state == INSIDE:
                 self.loop.call_later(left / 1e9, self.watch_lease, gate, ticket)
 

@@ -31,8 +31,8 @@ from fairgate.core.ids import ID_LIMIT, SEAT_BITS
 from fairgate.errors import BadInput
 from fairgate.net import occupancy
 from fairgate.net.access import Access, open_shared
-from fairgate.net.address import listen_unix
 from fairgate.net.roster import SCHEMA, At, Change, Go, Members, PeerRecord, PidNamespace, Rise, changed, gone
+from fairgate.net.unix_socket import listen_unix
 from fairgate.net.watch import is_alive, start_time
 
 FILE, LOCK, SOCKET = "members.json", "lock", ".sock"

@@ -26,18 +26,18 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from pathlib import Path
 from typing import Protocol
 
 from fairgate.core.ids import ID_LIMIT, NIL, SEAT_BITS
 from fairgate.errors import BadInput
-from fairgate.net.access import Access, access, credentials
-from fairgate.net.address import Address, TcpAddress, UnixAddress, bound_to, check_secure, listen_tcp, listen_unix
+from fairgate.net.access import Access, credentials, socket_access
+from fairgate.net.address import Address, TcpAddress, UnixAddress, bound_to, check_secure, listen_tcp
 from fairgate.net.codec import CodecError, Frame, encode
 from fairgate.net.connection import HELLO, PROTOCOL, READY, REFUSED, Connection
 from fairgate.net.dial import Dial
 from fairgate.net.reader import Reader
 from fairgate.net.tls import Tls, explain
+from fairgate.net.unix_socket import SocketFile, listen_unix
 
 GREETING_SECONDS = 5.0
 CLOSING_SECONDS = 2.0
@@ -91,6 +91,7 @@ class Transport:
         self.connections: set[Connection] = set()
         self.dials: list[Dial] = []
         self.listeners: dict[asyncio.Task[None], socket.socket] = {}
+        self.files: list[SocketFile] = []  # of Unix sockets
         self.strangers: set[asyncio.Task[None]] = set()
         self.to_flush: list[Connection] = []
         self.receiving = False
@@ -100,21 +101,23 @@ class Transport:
     # Listening.
 
     def listen(self, address: Address) -> Address:
-        """Listens, and returns the actual address: for port 0 the system chooses one.
+        """Listens, and returns the actual address: for port 0 the system chooses one. `close` removes a socket's file.
 
         BadInput if the address cannot be used, needs TLS, or is a Unix socket in an unsafe directory (access.py).
         """
         check_secure(address, self.tls is not None, self.insecure)
         if isinstance(address, TcpAddress):
             return self.serve(listen_tcp(address))
-        shared = access(Path(address.path).parent).group is not None
-        return self.serve(listen_unix(address.path, shared))
+        shared = socket_access(address.path).group is not None
+        listener = listen_unix(address.path, shared)
+        self.files.append(SocketFile(address.path))
+        return self.serve(listener)
 
     def serve(self, listener: socket.socket) -> Address:
         """Accepts connections on a listening socket, and closes it later. The caller removes a Unix socket's file."""
         address = bound_to(listener)
         check_secure(address, self.tls is not None, self.insecure)
-        rule = access(Path(address.path).parent) if isinstance(address, UnixAddress) else None
+        rule = socket_access(address.path) if isinstance(address, UnixAddress) else None
         self.listeners[self.loop.create_task(self.accept(listener, rule), name=f"accept {address}")] = listener
         return address
 
@@ -196,7 +199,7 @@ class Transport:
             return
         if isinstance(dial.address, UnixAddress):
             try:
-                self.checked_name(sock, access(Path(dial.address.path).parent))
+                self.checked_name(sock, socket_access(dial.address.path))
             except (OSError, BadInput) as wrong:
                 connection.drop(str(wrong))
                 return
@@ -347,6 +350,8 @@ class Transport:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for file in self.files:
+            file.remove()
         for listener in self.listeners.values():
             listener.close()
         self.listeners.clear()
