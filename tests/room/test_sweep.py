@@ -299,11 +299,10 @@ def test_named_gates_are_swept_once_an_hour(folder: str) -> None:
 
 def test_the_directory_of_a_path_is_swept_once_an_hour(folder: str) -> None:
     name = f"{folder}/my.lock"
-    with Room(folder, name, 1) as room:
-        assert room.file.m[SWEPT] > 0  # a new gate does not begin with it: a program may have thousands
     path = dead_bell(folder)
-    Room(folder, name, 1).close()
-    assert path.exists()
+    for _ in range(2):
+        Room(folder, name, 1).close()  # a new gate does not begin with it: a program may have thousands
+        assert path.exists()
     with Room(folder, name, 1) as room:
         room.file.m[SWEPT] -= (HOUR + 60) * SECOND
     Room(folder, name, 1).close()

@@ -120,7 +120,8 @@ class RoomFile:
     def touch(self) -> None:
         """Files that were not used for a day are swept."""
         if time.time() - os.fstat(self.fd).st_mtime > HOUR:
-            os.utime(self.fd)
+            with suppress(OSError):  # its mode may have changed
+                os.utime(self.fd)
 
     def claim_sweep(self, by_path: bool) -> bool:
         """Is it up to this process to sweep the directory now?
@@ -222,8 +223,11 @@ class RoomFile:
             os.kill(self.pid, signal.SIGSTOP)
 
     def is_linked(self) -> bool:
-        """Has nobody removed the file?"""
-        return os.fstat(self.fd).st_nlink > 0
+        """Is it still the file of that name? Its number of links does not tell: a dead creator may have left one."""
+        try:
+            return os.path.samestat(os.lstat(self.path), os.fstat(self.fd))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
     def close(self) -> None:
         self.touch()
