@@ -284,9 +284,11 @@ def test_a_file_whose_creator_died_is_removed(folder: str) -> None:
 
 
 def test_named_gates_are_swept_once_an_hour(folder: str) -> None:
-    Room(folder, "a", 1).close()
+    os.mkdir(f"{folder}/other", 0o700)
+    path = old_gate(f"{folder}/other", "b").rename(f"{folder}/b.gate")
+    Room(folder, "a", 1).close()  # the first one only notes when it was
+    assert path.exists()
     assert (Path(folder) / LAST_SWEPT).stat().st_mode & 0o777 == 0o600
-    path = old_gate(folder, "b")
     Room(folder, "a", 1).close()
     assert path.exists()
     age(f"{folder}/{LAST_SWEPT}", HOUR + 60)

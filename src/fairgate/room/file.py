@@ -243,11 +243,14 @@ def is_blank(fd: int, size: int) -> bool:
 
 
 def claim_hour(folder: str) -> bool:
-    """True for the first process in an hour."""
+    """True for the first process in an hour. In a new directory there is nothing to sweep yet."""
     path = f"{folder}/{LAST_SWEPT}"
-    with suppress(FileNotFoundError):
+    new = False
+    try:
         if abs(time.time() - os.lstat(path).st_mtime) < HOUR:
             return False
+    except FileNotFoundError:
+        new = True
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, PRIVATE)
     except OSError:
@@ -256,4 +259,4 @@ def claim_hour(folder: str) -> bool:
         share(fd, group_of(os.stat(folder)))
     os.utime(fd)
     os.close(fd)
-    return True
+    return not new
