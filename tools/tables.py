@@ -16,7 +16,7 @@ overrides it.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -147,7 +147,7 @@ class HotModule:
         """What a module offers to C code."""
         if is_hot(module):
             tree = ast.parse(self.path(module).read_text())
-            return {one.name for one in (*functions_in(tree), *classes_in(tree))}
+            return {one.name for one in functions_in(tree)} | {one.name for one in classes_in(tree)}
         pxd = self.path(module).with_suffix(".pxd")
         return set(names_in_pxd(pxd.read_text())) if pxd.exists() else set()
 
@@ -202,17 +202,19 @@ def fields(definition: ast.ClassDef, known: set[str]) -> dict[str, str]:
             continue
         parameters = {one.arg: c_type(one.annotation, known) for one in function.args.args}
         for one in ast.walk(function):  # the outermost statements come first
-            if isinstance(one, ast.AnnAssign) and is_field(one.target):
-                found.setdefault(one.target.attr, c_type(one.annotation, known))
+            if isinstance(one, ast.AnnAssign):
+                for name in fields_among([one.target]):
+                    found.setdefault(name, c_type(one.annotation, known))
             elif isinstance(one, ast.Assign):
-                for target in one.targets:
-                    if is_field(target):
-                        found.setdefault(target.attr, type_of(one.value, parameters, known))
+                for name in fields_among(one.targets):
+                    found.setdefault(name, type_of(one.value, parameters, known))
     return found
 
 
-def is_field(target: ast.expr) -> bool:
-    return isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
+def fields_among(targets: Sequence[ast.expr]) -> Iterator[str]:
+    for one in targets:
+        if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == "self":
+            yield one.attr
 
 
 def type_of(value: ast.expr, parameters: dict[str, str], known: set[str]) -> str:

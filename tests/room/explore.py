@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from fairgate.room.layout import DIRTY, FENCE, FREE, LAST_FENCE, NEXT_TICKET, SLOT, STATE, TICKET, WAITING
-from fairgate.room.links import all_seats
 from tests.room.model import SEAT_WORDS, Broken, Budget, Case, Model, Process, State
+from tests.room.plain import links
 from tests.room.properties import judge_calm, judge_change
 
 # Words that an earlier request has left in a seat, by its state. They have any value, so nothing may depend on them.
@@ -71,8 +71,8 @@ class Packer:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.empty = list(model.start.table)
-        self.numbers = {0: 0} | {seat: number for number, seat in enumerate(all_seats(self.empty), 1)}
-        self.seats = [0, *all_seats(self.empty)]
+        self.numbers = {0: 0} | {seat: number for number, seat in enumerate(links.all_seats(self.empty), 1)}
+        self.seats = [0, *links.all_seats(self.empty)]
         self.words = itemgetter(*model.words)
         self.links = itemgetter(*model.links)
         self.processes: list[Process] = []

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fairgate.room import layout, links, rules, table
+from fairgate.room import layout
 from fairgate.room.layout import (
     CAPACITY,
     DEADLINE,
@@ -28,8 +28,7 @@ from fairgate.room.layout import (
     WAITING,
     K,
 )
-from fairgate.room.rules import Request
-from fairgate.room.table import Change
+from tests.room.plain import links, rules, table
 
 OUT, WAITS, IN, DEAD = range(4)
 UNHEARD, LOOK, GRANTED = range(3)  # what the bell says
@@ -118,7 +117,7 @@ class SeenProcesses:
         return self.processes[self.words[seat + PID] - 1].stopped and not self.is_gone(seat)
 
 
-Step = Callable[[Words, Process, Change, SeenProcesses], Process]
+Step = Callable[[Words, Process, table.Change, SeenProcesses], Process]
 Judge = Callable[[State, Words, int], int]  # of a change by a process; returns the highest fence
 
 
@@ -155,7 +154,7 @@ class Model:
         """All states that one change by process i can lead to: it succeeds, or the process dies after some store."""
         words = Words(state.table)
         senses = SeenProcesses(self, words, state.processes)
-        change = Change(NOW, senses.is_stopped)
+        change = table.Change(NOW, senses.is_stopped)
         if words[DIRTY]:
             table.rebuild(words, change)
         process = step(words, state.processes[i], change, senses)
@@ -179,7 +178,7 @@ class Model:
         top = self.judge(state, words, i)
         return State(tuple(words), replaced(state.processes, i, process), state.budget, top)
 
-    def rings(self, words: Words, change: Change, process: Process) -> tuple[tuple[int, int], ...]:
+    def rings(self, words: Words, change: table.Change, process: Process) -> tuple[tuple[int, int], ...]:
         """As room.py does it."""
         told = [
             (words[seat + OWNER], words[seat + TICKET] if words[seat + STATE] in (INSIDE, LOST) else 0)
@@ -196,8 +195,8 @@ class Model:
     # What processes do under the lock.
 
     def ask(self, i: int) -> Step:
-        def step(words: Words, process: Process, change: Change, senses: SeenProcesses) -> Process:
-            request = Request(self.owner(i, process), i + 1, 1, 0, self.permits[i], 0)
+        def step(words: Words, process: Process, change: table.Change, senses: SeenProcesses) -> Process:
+            request = rules.Request(self.owner(i, process), i + 1, 1, 0, self.permits[i], 0)
             seat = rules.ask(words, change, senses, request)
             if not seat:
                 raise Broken("there is no seat")
@@ -209,7 +208,7 @@ class Model:
     def look(self, tick: bool, ends: int = 0) -> Step:
         """`ends`: a seat whose lease is over."""
 
-        def step(words: Words, process: Process, change: Change, senses: SeenProcesses) -> Process:
+        def step(words: Words, process: Process, change: table.Change, senses: SeenProcesses) -> Process:
             if ends and words[ends + STATE] == INSIDE:
                 list.__setitem__(words, ends + DEADLINE, NOW)  # it was in the record since the grant
             suspects = {owner for owner in process.watch if self.is_dead(senses.processes, owner)}
@@ -221,19 +220,18 @@ class Model:
     def waits_or_enters(self, words: Words, process: Process) -> Process:
         if words[process.seat + STATE] != WAITING:
             return process._replace(phase=IN, watch=(), heard=UNHEARD)
-        seats = rules.duties(words, process.seat, NOW).seats
-        watch = tuple(sorted({words[seat + OWNER] for seat in seats}))
+        watch = tuple(sorted(rules.duties(words, process.seat, NOW).owners))
         return process._replace(phase=WAITS, watch=watch, heard=UNHEARD)
 
     @staticmethod
-    def end(words: Words, process: Process, change: Change, senses: SeenProcesses) -> Process:
+    def end(words: Words, process: Process, change: table.Change, senses: SeenProcesses) -> Process:
         """Release, or give up: Ctrl-C, or a timeout."""
         rules.leave(words, change, process.seat, process.ticket)
         return process._replace(phase=OUT, seat=0, ticket=0, watch=(), heard=min(process.heard, LOOK))
 
     @staticmethod
     def resize(k: int) -> Step:
-        def step(words: Words, process: Process, change: Change, senses: SeenProcesses) -> Process:
+        def step(words: Words, process: Process, change: table.Change, senses: SeenProcesses) -> Process:
             rules.resize(words, change, senses, k)
             return process
 
@@ -241,7 +239,7 @@ class Model:
 
     @staticmethod
     def revoke(slot: int) -> Step:
-        def step(words: Words, process: Process, change: Change, senses: SeenProcesses) -> Process:
+        def step(words: Words, process: Process, change: table.Change, senses: SeenProcesses) -> Process:
             rules.revoke(words, change, slot)
             return process
 

@@ -8,7 +8,6 @@ done (`Case.throttled`).
 
 from __future__ import annotations
 
-from fairgate.room import links, table
 from fairgate.room.layout import (
     DIRTY,
     FENCE,
@@ -33,8 +32,8 @@ from fairgate.room.layout import (
     WAITING,
     K,
 )
-from fairgate.room.table import Change
 from tests.room.model import IN, NOW, WAITS, Broken, Model, Process, SeenProcesses, State, Words
+from tests.room.plain import links, table
 
 MANY = 50  # steps that follow from one
 
@@ -131,7 +130,7 @@ def judge_calm(model: Model, state: State) -> bool:
     if any(m[process.seat + STATE] != WAITING for process in waiting):
         raise Broken("a process is inside without knowing it")
     if m[DIRTY]:  # nobody will look; that is well if nothing would come of it
-        table.rebuild(m, Change(NOW, SeenProcesses(model, m, state.processes).is_stopped))
+        table.rebuild(m, table.Change(NOW, SeenProcesses(model, m, state.processes).is_stopped))
         if any(m[process.seat + STATE] == INSIDE for process in waiting):
             raise Broken("a change was interrupted, and nobody finishes it")
     if any(model.is_dead(state.processes, m[seat + OWNER]) for seat in links.holders(m)):

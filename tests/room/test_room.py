@@ -34,7 +34,7 @@ from fairgate.room.layout import (
 from fairgate.room.room import Room
 from fairgate.room.rules import Request
 from fairgate.room.table import Change
-from fairgate.room.words import over
+from fairgate.room.words import copied
 from tests.room.children import Child
 
 
@@ -658,7 +658,7 @@ def test_a_rebuilt_table_keeps_everybody(folder: str) -> None:
 
 def test_waiters_near_an_end_of_the_queue_tick_often() -> None:
     """Skipped waiters do not count, nor do the tickets of requests that gave up."""
-    m = over(bytearray(8 * links.size(1, 60)))
+    m = copied(bytes(8 * links.size(1, 60)))
     table.create(m, 1, 60, 1, 0, 0)
     change = Change(0, table.nobody_is_stopped)
 
@@ -690,7 +690,7 @@ def test_waiters_near_an_end_of_the_queue_tick_often() -> None:
 
 
 def test_those_that_look_again_are_woken_before_those_let_in() -> None:
-    m = over(bytearray(8 * links.size(2, 4)))
+    m = copied(bytes(8 * links.size(2, 4)))
     table.create(m, 2, 4, 2, 0, 0)
     seats = list(links.all_seats(m))
     for seat, state in zip(seats, (2, 2, 1, 3), strict=True):

@@ -12,6 +12,7 @@ To add a command, write it in its own module and register it in COMMANDS below. 
 before this module is imported; it is registered here only so that the help lists it.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -39,6 +40,8 @@ from fairgate.sim.run import kind_of_build
 from fairgate.trace.journal import JournalError
 from fairgate.trace.replay import ReplayError
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # a disk, mostly
+
 # The base class of all usage errors. Some versions of typer bundle their own click, so it is taken from typer itself.
 UsageError = cast(type[Exception], typer.BadParameter.__base__)
 
@@ -65,8 +68,11 @@ COMMANDS: dict[str, Callable[..., int | None]] = {
 }
 
 
-def quiet_at_a_closed_pipe(command: Callable[..., int | None]) -> Callable[..., int | None]:
-    """End with exit code 141 if stdout is closed, as by `| head`. Typer would turn the error into exit code 1."""
+def careful_with_stdout(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """End with exit code 141 if stdout is closed, as by `| head`, and with one line and 1 if it cannot be written to.
+
+    Typer would turn a closed pipe into exit code 1.
+    """
 
     @wraps(command)
     def careful(*args: Any, **kwargs: Any) -> int | None:
@@ -74,12 +80,22 @@ def quiet_at_a_closed_pipe(command: Callable[..., int | None]) -> Callable[..., 
             code = command(*args, **kwargs)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Python flushes stdout once more at exit, and would report the error again.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            silence_stdout()
             return CLOSED_PIPE
+        except OSError as wrong:
+            if wrong.errno not in FULL:
+                raise
+            silence_stdout()
+            complain(f"cannot write the output: {wrong.strerror}")
+            return WRONG
         return code
 
     return careful
+
+
+def silence_stdout() -> None:
+    """Python flushes stdout once more at exit, and would report the error again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 PASSED_ON = {  # `run` parses its arguments itself
@@ -92,7 +108,7 @@ GROUPS = {  # `fairgate NAME COMMAND`
 
 def add_commands(target: typer.Typer, commands: Mapping[str, Callable[..., int | None]]) -> None:
     for name, command in commands.items():
-        target.command(name)(quiet_at_a_closed_pipe(command))
+        target.command(name)(careful_with_stdout(command))
 
 
 def run_command(ctx: typer.Context) -> int:
@@ -109,7 +125,7 @@ def help_if_alone(ctx: typer.Context) -> None:
 
 
 add_commands(app, COMMANDS)
-app.command("run", context_settings=PASSED_ON)(quiet_at_a_closed_pipe(run_command))
+app.command("run", context_settings=PASSED_ON)(careful_with_stdout(run_command))
 for group, (about, commands) in GROUPS.items():
     inner = typer.Typer(help=about)
     inner.callback(invoke_without_command=True)(help_if_alone)
@@ -136,6 +152,7 @@ def fairgate(
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
+    open_missing_streams()
     try:
         code: int | None = app(args=list(arguments), prog_name="fairgate", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
@@ -153,6 +170,13 @@ def run(arguments: Sequence[str]) -> int:
         complain(usage(wrong))
         return BAD_INPUT
     return code or GOOD
+
+
+def open_missing_streams() -> None:
+    """Where a stream is closed (`>&-`), Python has None, and the next file that is opened would get its number."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r+", encoding="utf-8"))  # noqa: SIM115 (until the end)
 
 
 def usage(wrong: Any) -> str:

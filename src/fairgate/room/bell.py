@@ -111,6 +111,13 @@ class Bell:
         os.close(self.fd)
         self.fd = -1
 
+    def die(self) -> None:
+        """Let others see what they would see if this process were dead: a bell that nobody has."""
+        if self.fd >= 0:
+            ours.discard(self)
+            os.close(self.fd)
+            self.fd = -1
+
     def remove(self) -> None:
         with suppress(FileNotFoundError):
             os.unlink(self.path)

@@ -8,14 +8,23 @@ cdef extern from "<poll.h>" nogil:
 @cython.final
 cdef class Mutex:
     cdef void* lock
+    cdef unsigned long owner
     cpdef bint acquire(self, bint blocking=*) except -1
     cdef bint wait(self) except -1
     cpdef bint release(self) except -1
 
 cdef class Exclusive:
     cdef public Mutex mutex
+    cdef public list postponed
+    cpdef renew(self)
     cpdef change(self, step)
-    cpdef change_alone(self, step)
+    cpdef try_change(self, step, long long patience)
+    cpdef exclude_changes(self, call)
+    cdef bint take(self, bint blocking) except -1
+    cdef bint drop(self) except -1
+    cpdef change_alone(self, step, long long patience)
+    cpdef refuse(self)
+    cpdef catch_up(self)
 
 @cython.final
 cdef class Poll:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
+FOREVER = 1 << 62  # ns
 YIELDS = 3  # attempts at the lock that only let others run; later ones sleep in between
 SHORTEST, LONGEST = 20e-6, 2e-3  # seconds of these sleeps
 DEAD, REMOVED, UNSEEN = -1, -2, -3
-Mutex = threading.Lock
 
 
 def clock() -> int:
@@ -35,16 +35,59 @@ def clock() -> int:
 
 
 class Exclusive:
-    """Lets one thread at a time make a change. flock does not exclude the threads of one process."""
+    """Lets one thread at a time make a change. flock does not exclude the threads of one process.
+
+    A signal handler may run in the middle of a change of its own thread. What can be done then is done by `catch_up`,
+    after the change.
+    """
 
     def __init__(self) -> None:
-        self.mutex = Mutex()
+        self.renew()
+
+    def renew(self) -> None:
+        """After a fork: another thread of the parent may have been in the middle of a change."""
+        self.mutex = threading.RLock()  # it is taken in C, so that an interrupt cannot lose it
+        self.changing = False  # only under the mutex
+        self.postponed: list[Callable[[], object]] = []
 
     def change(self, step: Callable[[Change], T]) -> T:
+        """Raises ReentrantCall in a signal handler, if its thread is in the middle of a change."""
         with self.mutex:
-            return self.change_alone(step)
+            return self.alone(lambda: self.change_alone(step, FOREVER))
 
-    def change_alone(self, step: Callable[[Change], T]) -> T:
+    def try_change(self, step: Callable[[Change], T], patience: int) -> T:
+        """As `change`. Raises BlockingIOError if it would have to wait for more than this many ns."""
+        if not self.mutex.acquire(blocking=False):
+            raise BlockingIOError
+        try:
+            return self.alone(lambda: self.change_alone(step, patience))
+        finally:
+            self.mutex.release()
+
+    def exclude_changes(self, call: Callable[[], None]) -> None:
+        """Do something else while no other thread makes a change."""
+        with self.mutex:
+            self.alone(call)
+
+    def alone(self, call: Callable[[], T]) -> T:
+        """With the mutex."""
+        if self.changing:
+            self.refuse()
+        self.changing = True
+        try:
+            return call()
+        finally:
+            self.changing = False
+            if self.postponed:
+                self.catch_up()
+
+    def change_alone(self, step: Callable[[Change], T], patience: int) -> T:
+        raise NotImplementedError
+
+    def refuse(self) -> None:
+        raise NotImplementedError
+
+    def catch_up(self) -> None:
         raise NotImplementedError
 
 

@@ -15,6 +15,7 @@ cdef extern from "Python.h":
     int PyThread_acquire_lock(void* lock, int wait)
     PyLockStatus PyThread_acquire_lock_timed(void* lock, long long microseconds, int interruptible) nogil
     void PyThread_release_lock(void* lock)
+    unsigned long PyThread_get_thread_ident()
 
 cdef extern from "<time.h>" nogil:
     enum: CLOCK_BOOTTIME
@@ -66,6 +67,7 @@ cdef enum:
     LONGEST_NS = 2_000_000
     MOST_TICKETS = 512
 
+FOREVER = 1 << 62
 YIELDS = TRIES
 SHORTEST, LONGEST = SHORTEST_NS / SECOND, LONGEST_NS / SECOND
 DEAD, REMOVED, UNSEEN = -1, -2, -3
@@ -91,7 +93,11 @@ cdef class Mutex:
             PyThread_free_lock(self.lock)
 
     cpdef bint acquire(self, bint blocking=True) except -1:
-        return PyThread_acquire_lock(self.lock, 0) or (blocking and self.wait())
+        """False if it is taken. No Python code runs between taking it and storing its owner."""
+        if PyThread_acquire_lock(self.lock, 0) or blocking and self.wait():
+            self.owner = PyThread_get_thread_ident()
+            return True
+        return False
 
     cdef bint wait(self) except -1:
         """A thread that waits still handles signals."""
@@ -104,28 +110,60 @@ cdef class Mutex:
             PyErr_CheckSignals()
 
     cpdef bint release(self) except -1:
+        self.owner = 0
         PyThread_release_lock(self.lock)
         return 0
-
-    def __enter__(self):
-        self.acquire()
-
-    def __exit__(self, *how):
-        self.release()
 
 
 cdef class Exclusive:
     def __init__(self):
+        self.renew()
+
+    cpdef renew(self):
         self.mutex = Mutex()
+        self.postponed = []
 
     cpdef change(self, step):
-        self.mutex.acquire()  # no exception can come between this and `try`, as it can in plain Python
+        self.take(True)  # no exception can come between this and `try`, as it can in plain Python
         try:
-            return self.change_alone(step)
+            return self.change_alone(step, <long long>1 << 62)
         finally:
-            self.mutex.release()
+            self.drop()
 
-    cpdef change_alone(self, step):
+    cpdef try_change(self, step, long long patience):
+        self.take(False)
+        try:
+            return self.change_alone(step, patience)
+        finally:
+            self.drop()
+
+    cpdef exclude_changes(self, call):
+        self.take(True)
+        try:
+            call()
+        finally:
+            self.drop()
+
+    cdef bint take(self, bint blocking) except -1:
+        if self.mutex.owner == PyThread_get_thread_ident():
+            self.refuse()
+        if not self.mutex.acquire(blocking):
+            raise BlockingIOError
+        return 0
+
+    cdef bint drop(self) except -1:
+        self.mutex.release()
+        if self.postponed:
+            self.catch_up()
+        return 0
+
+    cpdef change_alone(self, step, long long patience):
+        raise NotImplementedError
+
+    cpdef refuse(self):
+        raise NotImplementedError
+
+    cpdef catch_up(self):
         raise NotImplementedError
 
 

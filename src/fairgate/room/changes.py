@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from fairgate.errors import BadInput, ForkedPeer, GateClosed
+from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed, ReentrantCall
 from fairgate.room import calls, links, rules, table
 from fairgate.room.bell import path_of
-from fairgate.room.calls import Exclusive, clock
+from fairgate.room.calls import FOREVER, UNSEEN, Exclusive, clock
 from fairgate.room.file import RoomFile
-from fairgate.room.layout import FREE, INSIDE, LOST, OWNER, STATE, TICKET
+from fairgate.room.layout import DIRTY, FREE, INSIDE, LOST, OWNER, SEATS, STATE, TICKET
 from fairgate.room.links import CorruptTable
 from fairgate.room.senses import LiveSenses
 from fairgate.room.table import Change
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 MOST_OPEN = 64  # bells of others that are kept open for ringing
+SEATS_PER_DEATH = 64
+ATTEMPTS = 3
 DAMAGE = (CorruptTable, IndexError, OverflowError, ValueError)  # an index or a number that no change has stored
 
 
@@ -53,22 +55,52 @@ class Changes(Exclusive):
     def is_closed(self) -> bool:
         return self.file.fd < 0
 
-    def change_alone(self, step: Callable[[Change], T]) -> T:
+    def change_alone(self, step: Callable[[Change], T], patience: int) -> T:
         """With the mutex."""
         self.check_open()
         try:
-            self.file.take_lock()
+            if patience == FOREVER:
+                self.file.take_lock()
+            elif not self.file.try_lock(patience):
+                raise BlockingIOError
             return self.locked(step)
         finally:
             if self.file.locked:
                 self.file.unlock()
 
     def locked(self, step: Callable[[Change], T]) -> T:
-        """With the mutex and the lock. Returns without the lock."""
+        """With the mutex and the lock. Returns without the lock.
+
+        An interrupt, such as Ctrl-C, may come at any moment. Then the table is made whole again, and the request that
+        the step made is ended.
+        """
         change = self.current
         change.begin(clock())
-        self.file.prepare(change)
-        result, told = self.with_repair(change, step)
+        usable = False
+        try:
+            self.file.prepare(change)
+            usable = True
+            result, told = self.with_repair(change, step)
+            self.tell(told)
+            return result
+        except BaseException:
+            if usable:
+                self.file.take_lock()  # it may have been unlocked already
+                self.tell(self.undone(change))
+            raise
+
+    def undone(self, change: Change) -> list[tuple[int, int]]:
+        """After a step that failed: make the table whole, end the request of that step. Returns whom to ring."""
+        try:
+            if self.file.m[DIRTY]:
+                self.file.rebuild(change)
+            rules.withdraw(self.file.m, change)
+            return self.to_ring(change)
+        except DAMAGE:
+            return []
+
+    def tell(self, told: list[tuple[int, int]]) -> None:
+        """Unlock, and wake those whom the change concerns."""
         unused = self.unused_bells() if self.senses.dead else []
         self.file.unlock()
         for owner, ticket in told:
@@ -77,7 +109,35 @@ class Changes(Exclusive):
             with suppress(OSError):  # another process was faster, or only its owner may remove it
                 os.unlink(path)
         self.file.stop_again()
-        return result
+
+    def refuse(self) -> None:
+        raise ReentrantCall(
+            f"gate {self.gate}: a signal handler can only release permits, or close the gate, in the middle of a change"
+        )
+
+    def catch_up(self) -> None:
+        """What signal handlers have asked for in the middle of a change."""
+        while self.postponed:
+            with suppress(FairgateError):
+                self.postponed.pop(0)()
+
+    def finish(self, step: Callable[[Change], object]) -> BaseException | None:
+        """Do a step that ends something, even if an interrupt comes meanwhile. Returns the interrupt."""
+        late = None
+        for attempt in range(ATTEMPTS):
+            try:
+                self.change(step)
+                break
+            except ReentrantCall:
+                self.postponed.append(lambda: self.change(step))
+                break
+            except FairgateError:
+                raise
+            except BaseException as interrupt:
+                if attempt == ATTEMPTS - 1:
+                    raise
+                late = interrupt
+        return late
 
     def with_repair(self, change: Change, step: Callable[[Change], T]) -> tuple[T, list[tuple[int, int]]]:
         """Do the step: its result, and whom to ring. A table that was damaged from outside is rebuilt first."""
@@ -103,8 +163,13 @@ class Changes(Exclusive):
         return self.senses.is_stopped(self.file.m, seat)
 
     def unused_bells(self) -> list[str]:
-        """The bells of the dead, except for those that still have a seat: the bell shows that they are dead."""
+        """The bells of the dead, except for those that still have a seat: the bell shows that they are dead.
+
+        All seats have to be read for this, so a large table waits for several deaths. What is left is swept some day.
+        """
         m = self.file.m
+        if m[SEATS] > SEATS_PER_DEATH * len(self.senses.dead):
+            return []
         seated = {m[seat + OWNER] for seat in links.all_seats(m) if m[seat + STATE] != FREE}
         unused = [path_of(self.folder, owner) for owner in self.senses.dead - seated]
         self.senses.dead.clear()
@@ -123,14 +188,28 @@ class Changes(Exclusive):
         ]
 
     def ring(self, owner: int, ticket: int) -> None:
-        """Ring a bell. If nobody hears it, no further step is needed: the next waiter watches its owner."""
+        """Ring a bell. If nobody hears it, no further step is needed: the next waiter watches its owner.
+
+        If it cannot be rung, the tick of another waiter does it later (rules.remind).
+        """
         fd = self.lines.get(owner)
         if fd is None:
             fd = calls.open_to_ring(path_of(self.folder, owner))
+            if fd == UNSEEN and self.lines:  # perhaps too many files are open
+                self.close_lines()
+                fd = calls.open_to_ring(path_of(self.folder, owner))
             if fd < 0:
                 return
             if len(self.lines) >= MOST_OPEN:
                 os.close(self.lines.pop(next(iter(self.lines))))
             self.lines[owner] = fd
-        if not calls.ring(fd, ticket):
+        try:
+            heard = calls.ring(fd, ticket)
+        except OSError:
+            heard = False
+        if not heard:
             os.close(self.lines.pop(owner))
+
+    def close_lines(self) -> None:
+        while self.lines:
+            os.close(self.lines.popitem()[1])

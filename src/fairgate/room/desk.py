@@ -7,17 +7,16 @@ import os
 from fairgate.errors import BadInput, GateClosed, KMismatch
 from fairgate.room import links, rules, table
 from fairgate.room.bell import Bell
-from fairgate.room.calls import clock
+from fairgate.room.calls import FOREVER, clock
 from fairgate.room.changes import Changes
 from fairgate.room.file import RoomFile
-from fairgate.room.layout import ASKED_K, FREE, OWNER, STATE, TICKET, WAITING, K
+from fairgate.room.layout import ASKED_K, FREE, STATE, TICKET, WAITING, K
 from fairgate.room.notes import write_note
 from fairgate.room.rules import Duties, Request
 from fairgate.room.table import Change
 
 MOST_SECONDS = 1e9
 LINKED = 1_000_000  # ns: how often every request makes sure that the file was not removed
-FOR_EVER = 1 << 62  # ns
 GHOST_TICK = 20_000_000  # ns: how often to look for processes that a dead holder has left inside
 
 
@@ -53,7 +52,7 @@ class Desk(Changes):
 
     def enter(self, visit: Visit, timeout: float | None, permits: int, lease: float | None, note: str) -> bool:
         """Make a request, and wait until it is inside. False if the time is over."""
-        until = FOR_EVER if timeout is None else clock() + nanoseconds(timeout, "timeout")
+        until = FOREVER if timeout is None else clock() + nanoseconds(timeout, "timeout")
         bell = visit.bell
         bell.busy = True
         try:
@@ -62,10 +61,17 @@ class Desk(Changes):
         finally:
             bell.busy = False
 
+    def drop(self, bell: Bell) -> None:
+        """End the requests of this bell without the lock: its owner counts as dead."""
+        if bell in self.bells:
+            self.bells.remove(bell)
+        bell.die()
+
     def wait(self, visit: Visit, until: int) -> bool:
         """True if the request is inside. False if the time is over: its seat is free again."""
         bell = visit.bell
-        visit.suspects = bell.watch(self.owners(visit))
+        unwatched: set[int] = set()
+        visit.suspects = bell.watch(visit.duties.owners)
         while True:
             tickets: list[int] = []
             if not visit.suspects:
@@ -73,19 +79,17 @@ class Desk(Changes):
             if visit.ticket in tickets:  # the process that rang also rings all others that are concerned
                 rules.hear(self.file.m, visit.seat)
                 return True
-            visit.late = until < FOR_EVER and clock() >= until
+            visit.late = until < FOREVER and clock() >= until
             visit.tick = not tickets and not visit.suspects
+            if visit.tick:
+                visit.suspects = unwatched
             if self.change(visit.look):
                 return visit.inside
-            owners = self.owners(visit)
+            owners = visit.duties.owners
             visit.suspects = bell.watch(owners) - visit.suspects  # those just looked at have left processes inside
-            if not visit.suspects and not owners <= bell.watched:
+            unwatched = owners - bell.watched
+            if unwatched and not visit.suspects:
                 visit.duties.when = min(visit.duties.when, clock() + GHOST_TICK)
-
-    def owners(self, visit: Visit) -> set[int]:
-        """Those that it must watch."""
-        m = self.file.m
-        return {m[seat + OWNER] for seat in visit.duties.seats}
 
 
 class Visit(Request):
@@ -99,7 +103,7 @@ class Visit(Request):
         self.seat = 0
         self.ticket = 0
         self.inside = False
-        self.duties = Duties((), 0)
+        self.duties = Duties(set(), 0)
         self.suspects: set[int] = set()  # owners that the kernel reported dead
         self.tick = False  # nothing has happened: it looks on its own
         self.late = False  # the time is over
@@ -146,13 +150,18 @@ class Visit(Request):
         """The step of a waiter that was woken. Returns whether its waiting is over: it is inside, or late."""
         m = self.desk.file.m
         if m[self.seat + TICKET] != self.ticket or m[self.seat + STATE] == FREE:
-            raise GateClosed(f"gate {self.desk.gate} was closed while this request waited")
+            raise GateClosed(f"gate {self.desk.gate} was closed while this request waited, or its file was damaged")
         if self.tick:
             self.desk.check_linked(change)
         rules.look(m, change, self.desk, self.seat, self.suspects, self.tick)
         if not self.is_inside(change) and self.late:
             table.leave(m, change, self.seat)
         return self.inside or self.late
+
+    def leave(self, change: Change) -> None:
+        """The step that ends the request, if it was made."""
+        if self.ticket:
+            rules.leave(self.desk.file.m, change, self.seat, self.ticket)
 
 
 def nanoseconds(seconds: float, what: str) -> int:

@@ -12,7 +12,7 @@ import signal
 import time
 from contextlib import suppress
 
-from fairgate.errors import BadInput
+from fairgate.errors import BadInput, GateStuck
 from fairgate.room import calls, links, system, table
 from fairgate.room.folder import PRIVATE, group_of, share
 from fairgate.room.layout import (
@@ -43,6 +43,7 @@ from fairgate.room.words import mapped
 PATIENCE = 30_000_000  # ns for the lock, before its owner is looked up
 HOUR = 3600  # seconds
 SECOND = 10**9  # ns
+STUCK = 10 * SECOND  # until the lock of a process counts as stuck
 LAST_SWEPT = ".swept"  # a file: its time tells when
 HEADER = 8 * SLOTS
 BLOCK = 512  # bytes: what st_blocks counts
@@ -59,6 +60,7 @@ class RoomFile:
             raise BadInput(f"k must be 1..{MOST_SLOTS}, not {k}")
         self.path = path
         self.pid = os.getpid()
+        self.name: int = system.name_in(system.pid_namespace(), self.pid)
         self.fd = -1
         self.seats = 0
         self.capacity = 0
@@ -169,7 +171,7 @@ class RoomFile:
 
     def prepare(self, change: Change) -> None:
         """With the lock: map what has grown, and repair the table if a process died while it changed it."""
-        if self.m[STOP] not in (0, self.pid):  # it has unlocked, or died
+        if self.m[STOP] not in (0, self.name):  # it has unlocked, or died
             self.m[STOP] = 0
         if self.m[SEATS] != self.seats or self.m[CAPACITY] != self.capacity:
             self.map()
@@ -190,16 +192,26 @@ class RoomFile:
         self.m[REBUILT] = self.m[REBUILT] + 1
 
     def take_lock(self) -> None:
+        """Raises GateStuck if that takes too long."""
         self.locked = True  # an interrupt may come at any moment: unlocking in vain is harmless
+        end = calls.clock() + STUCK
         while not calls.lock(self.fd, PATIENCE):
             self.continue_owner()
+            if calls.clock() > end:
+                raise self.stuck()
+
+    def try_lock(self, patience: int) -> bool:
+        """Try for this many nanoseconds."""
+        self.locked = True
+        self.locked = calls.lock(self.fd, patience)
+        return self.locked
 
     def continue_owner(self) -> None:
         """If the process that has the lock is stopped, let it finish its change."""
         pid = system.lock_owner(self.fd)
         if pid and pid != self.pid and system.is_stopped(pid):
             if self.mapped:
-                self.m[STOP] = pid
+                self.m[STOP] = system.name_of(pid)
                 if system.lock_owner(self.fd) != pid or not system.is_stopped(pid):  # somebody else continued it
                     self.m[STOP] = 0
                     return
@@ -207,10 +219,14 @@ class RoomFile:
             with suppress(PermissionError, ProcessLookupError):  # another user's: all have to wait for it
                 os.kill(pid, signal.SIGCONT)
 
-    def try_lock(self) -> bool:
-        self.locked = True
-        self.locked = calls.try_lock(self.fd)
-        return self.locked
+    def stuck(self) -> GateStuck:
+        pid = system.lock_owner(self.fd)
+        whom = f"process {pid}"
+        if not pid:
+            whom = "a process that cannot be seen from here, as in another container: continue it if it is stopped"
+        elif system.is_stopped(pid):
+            whom += f", which is stopped: continue it with kill -CONT {pid}"
+        return GateStuck(f"{self.path} has been locked for {STUCK // SECOND} s by {whom}")
 
     def unlock(self) -> None:
         calls.unlock(self.fd)
@@ -218,7 +234,7 @@ class RoomFile:
 
     def stop_again(self) -> None:
         """After the change and its rings: a process that was continued to finish them stops itself again."""
-        if self.m[STOP] == self.pid:
+        if self.m[STOP] == self.name:
             self.m[STOP] = 0
             os.kill(self.pid, signal.SIGSTOP)
 

@@ -7,6 +7,7 @@ moment (table.py), and a request whose process is dead is left out. So a damaged
 
 import os
 import stat
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from fairgate.errors import BadInput
@@ -36,7 +37,7 @@ from fairgate.room.listing import Listed, listed
 from fairgate.room.opening import LARGEST
 from fairgate.room.room import path_of_gate
 from fairgate.room.senses import LiveSenses
-from fairgate.room.words import over
+from fairgate.room.words import copied
 
 PATIENCE = 200_000_000  # ns for the lock, before the table is read without it
 
@@ -85,12 +86,12 @@ class HostView(NamedTuple):
     unusable: tuple[tuple[str, str], ...]  # names of others, and what is wrong with them
 
 
-def look(folder: str) -> HostView:
-    """All gates of a folder. One that cannot be read does not hide the others."""
+def look(folder: str, others: Sequence[tuple[str, str]] = ()) -> HostView:
+    """All gates of a folder, and others. One that cannot be read does not hide the rest."""
     gates, unusable = [], []
-    for name in names_in(folder):
+    for where, name in (*[(folder, name) for name in names_in(folder)], *others):
         try:
-            gate = look_at(folder, name)
+            gate = look_at(where, name)
         except BadInput as wrong:
             unusable.append((name, str(wrong)))
         else:
@@ -99,8 +100,9 @@ def look(folder: str) -> HostView:
 
 
 def names_in(folder: str) -> list[str]:
+    """Of files that can be gates: nobody can open a gate whose name is not printable."""
     try:
-        return place.gates_in(folder)
+        return [name for name in place.gates_in(folder) if name.isprintable()]
     except FileNotFoundError:
         return []
     except OSError as wrong:
@@ -117,6 +119,8 @@ def look_at(folder: str, gate: str) -> GateView | None:
         return view(m, gate, path, LiveSenses(folder))
     except (IndexError, OverflowError, ValueError) as wrong:  # a number that no change has stored
         raise BadInput(f"{path} is damaged ({wrong!r}): remove it if nobody uses the gate") from wrong
+    except OSError as wrong:
+        raise BadInput(f"cannot find out who uses {path}: {wrong.strerror}") from wrong
 
 
 # The copy of a table.
@@ -141,7 +145,7 @@ def snapshot(path: str) -> Table | None:
 
 
 def checked(path: str, data: bytes) -> Table | None:
-    m: Table = over(bytearray(data[: len(data) // 8 * 8]))
+    m: Table = copied(data)
     if not data.strip(b"\0") or (len(m) > MAGIC and m[MAGIC] == IS_BEING_MADE):
         return None  # its creator has not finished, or died
     wrong = table.why_unusable(m) if len(m) >= SLOTS else f"it is cut off: {len(data)} bytes"
@@ -154,7 +158,7 @@ def checked(path: str, data: bytes) -> Table | None:
 
 
 def view(m: Table, gate: str, path: str, senses: LiveSenses) -> GateView:
-    holders, waiters, pins = living(m, senses) if m[BOOT] == system.boot_id() else ({}, [], [])
+    holders, waiters, pins = living(m, senses)
     return GateView(
         name=gate,
         path=path,
@@ -175,9 +179,10 @@ def living(m: Table, senses: LiveSenses) -> tuple[dict[int, tuple[int, ...]], li
         if m[at]:
             slots[m[at]] = (*slots.get(m[at], ()), at - SLOTS)
     waiters, pins, inside = [], [], set()
+    this_boot = m[BOOT] == system.boot_id()
     for seat in links.all_seats(m):
         state = m[seat + STATE]
-        if state in (WAITING, INSIDE, PINNED) and not senses.is_gone(m, seat):
+        if state in (WAITING, INSIDE, PINNED) and is_there(m, seat, senses, this_boot):
             if state == WAITING:
                 waiters.append(seat)
             elif state == PINNED:
@@ -186,6 +191,10 @@ def living(m: Table, senses: LiveSenses) -> tuple[dict[int, tuple[int, ...]], li
                 inside.add(seat)
     waiters.sort(key=lambda seat: m[seat + TICKET])
     return {seat: slots[seat] for seat in slots if seat in inside}, waiters, pins
+
+
+def is_there(m: Table, seat: int, senses: LiveSenses, this_boot: bool) -> bool:
+    return not senses.is_gone(m, seat) if this_boot else senses.is_heard(m, seat)
 
 
 def visitor(m: Table, senses: LiveSenses, seat: int, slots: tuple[int, ...]) -> Visitor:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 
+from fairgate.errors import GateStuck
 from fairgate.room import bell as bells
 from fairgate.room import links, rules, table
 from fairgate.room.calls import clock, read_tickets
 from fairgate.room.desk import Desk, Visit
 from fairgate.room.layout import DEADLINE, FENCE, GROUP, INSIDE, STATE, TICKET
 from fairgate.room.table import Change
+
+MARGIN = 1_000_000  # ns: a lease that ends later than this is not about to be revoked
 
 
 class Permit:
@@ -52,8 +55,20 @@ class Permit:
         return self.why
 
     def extend(self, nanoseconds: int) -> bool:
-        """The lease ends this far from now. Returns False if the permit is not valid any more."""
-        return self.desk.change(lambda change: self.extended(change, nanoseconds))
+        """The lease ends this far from now. Returns False if the permit is not valid any more.
+
+        The lock is needed only if the lease ends just now: otherwise nobody else stores or uses the deadline.
+        """
+        self.desk.check_open()
+        before = self.deadline()
+        if before and before - clock() < MARGIN:
+            return self.desk.change(lambda change: self.extended(change, nanoseconds))
+        if not self.is_valid():
+            return False
+        table.extend(self.desk.file.m, self.seat, clock() + nanoseconds)
+        if before and before - clock() < MARGIN:  # this process was stopped meanwhile
+            return self.desk.change(lambda change: self.extended(change, nanoseconds))
+        return True
 
     def extended(self, change: Change, nanoseconds: int) -> bool:
         if self.is_valid():
@@ -110,16 +125,27 @@ class Permit:
             self.desk.check_process()
         elif not self.released:  # an interrupted release can be repeated
             self.why_lost()
-            self.desk.change(self.leave)
+            late = self.give_back()
             self.released = True
             self.end()
+            if late is not None:
+                raise late
+
+    def give_back(self) -> BaseException | None:
+        """Returns the interrupt that came meanwhile."""
+        try:
+            return self.desk.finish(self.leave)
+        except GateStuck:
+            self.desk.drop(self.visit.bell)
+            return None
 
     def leave(self, change: Change) -> None:
         rules.leave(self.desk.file.m, change, self.seat, self.ticket)
 
     def end(self) -> None:
         """Its bell can be used for another request, unless a command has it."""
+        bell = self.visit.bell
         if self.shared:
-            self.visit.bell.close()
-        else:
+            bell.close()
+        elif bell.fd >= 0:
             self.desk.spare.append(self.visit)

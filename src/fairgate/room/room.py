@@ -18,7 +18,7 @@ import atexit
 import os
 from contextlib import suppress
 
-from fairgate.errors import BadInput, GateClosed
+from fairgate.errors import BadInput, GateClosed, GateStuck, ReentrantCall
 from fairgate.room import bell as bells
 from fairgate.room import calls, links, rules
 from fairgate.room.bell import Bell
@@ -83,6 +83,9 @@ class Room:
         try:
             if self.enter(visit, timeout, permits, lease, note):
                 return Permit(visit)
+        except ReentrantCall:
+            self.desk.spare.append(visit)
+            raise
         except BaseException:  # Ctrl-C: nobody would ever release it
             self.abandon(visit)
             raise
@@ -101,17 +104,15 @@ class Room:
         return bell
 
     def abandon(self, visit: Visit) -> None:
-        """End the request, even if Ctrl-C is pressed again meanwhile."""
-        while True:
-            try:
-                self.change(lambda change: rules.abandon(self.file.m, change, {visit.bell.owner}))
-                self.desk.spare.append(visit)
-                return
-            except KeyboardInterrupt:
-                continue
-            except GateClosed:  # closing has ended the request, and left the bell to the thread that waited
-                visit.bell.close()
-                return
+        """End the request."""
+        try:
+            self.desk.finish(visit.leave)
+        except GateClosed:  # closing has ended the request, and left the bell to the thread that waited
+            visit.bell.close()
+        except GateStuck:
+            self.desk.drop(visit.bell)
+        else:
+            self.desk.spare.append(visit)
 
     # For people.
 
@@ -151,6 +152,12 @@ class Room:
 
     def close(self, why: str = "") -> None:
         """End the requests and permits of this object, and free what it has."""
+        try:
+            self.end(why)
+        except ReentrantCall:
+            self.desk.postponed.append(lambda: self.end(why))
+
+    def end(self, why: str) -> None:
         if self.file.fd >= 0:
             used = set(self.bells).difference([visit.bell for visit in self.desk.spare])
             owners = {bell.owner for bell in used}
@@ -158,17 +165,18 @@ class Room:
             with suppress(BadInput):  # a damaged file
                 if owners:
                     self.change(lambda change: rules.abandon(self.file.m, change, owners))
-            with self.desk.mutex:
-                for bell in self.bells:
-                    if bell.busy:
-                        bell.remove()  # its thread may never run again
-                        calls.ring(bell.fd, 0)  # its thread looks, finds the room closed, and closes the bell
-                    else:
-                        bell.close()
-                for fd in self.desk.lines.values():
-                    os.close(fd)
-                self.file.close()
+            self.desk.exclude_changes(self.close_files)
             open_rooms.discard(self)
+
+    def close_files(self) -> None:
+        for bell in self.bells:
+            if bell.busy:
+                bell.remove()  # its thread may never run again
+                calls.ring(bell.fd, 0)  # its thread looks, finds the room closed, and closes the bell
+            else:
+                bell.close()
+        self.desk.close_lines()
+        self.file.close()
 
 
 def path_of_gate(folder: str, gate: str) -> str:
@@ -180,11 +188,9 @@ def after_fork() -> None:
     """In the child: the inherited bells would keep the parent alive, and the inherited file its lock."""
     for room in open_rooms:
         room.desk.forked = True
-        room.desk.mutex = calls.Mutex()  # another thread of the parent may have had it
+        room.desk.renew()
         room.file.close()
-        for fd in room.desk.lines.values():
-            os.close(fd)
-        room.desk.lines.clear()
+        room.desk.close_lines()
         room.bells.clear()
         room.desk.spare.clear()
     for bell in bells.ours:

@@ -57,10 +57,10 @@ class Request:
 
 
 class Duties:
-    """What a waiter does next: watch these seats, and look again at `when` at the latest."""
+    """What a waiter does next: watch these owners, and look again at `when` at the latest."""
 
-    def __init__(self, seats: tuple[int, ...], when: int) -> None:
-        self.seats = seats
+    def __init__(self, owners: set[int], when: int) -> None:
+        self.owners = owners
         self.when = when
 
 
@@ -81,7 +81,7 @@ def ask(m: Table, change: Change, senses: Senses, request: Request) -> int:
 def look(m: Table, change: Change, senses: Senses, seat: int, suspects: Collection[int], tick: bool) -> None:
     """What a waiter does whenever it is woken: by its bell, by the death of a watched process, or by a tick.
 
-    `suspects` are the owners that the kernel reported dead. Afterwards the seat may be inside.
+    `suspects` are the owners that the kernel reported dead, or cannot report. Afterwards the seat may be inside.
     """
     if m[seat + STATE] == WAITING:
         if links.is_skipped(m, seat):
@@ -103,11 +103,9 @@ def hear(m: Table, seat: int) -> None:
 
 
 def look_at_the_head(m: Table, change: Change, senses: Senses, seat: int) -> None:
-    """Make sure that the first waiter is able to do its duties; if it is this one, check the holders."""
+    """Make sure that the first waiter is able to do its duties."""
     for _ in range(m[SEATS] + 1):
         head = links.first_waiter(m)
-        if head == seat:
-            bury_watched(m, change, senses, seat, {m[one + OWNER] for one in links.holders(m)})
         if head == seat or m[seat + STATE] != WAITING:
             return
         if senses.is_stopped(head):
@@ -136,7 +134,7 @@ def duties(m: Table, seat: int, now: int) -> Duties:
         if deadline:
             when = min(when, deadline)
     m[seat + LOOKS] = when
-    return Duties(tuple(watched), when)
+    return Duties({m[one + OWNER] for one in watched}, when)
 
 
 def places_from_an_end(m: Table, seat: int) -> int:

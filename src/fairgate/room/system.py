@@ -8,17 +8,34 @@ from fairgate.errors import BadInput
 
 MACHINE_ID = "/etc/machine-id"
 HEXADECIMAL = "0123456789abcdef"
+PID_BITS = 23  # the largest possible id is 1 << 22
 
 
 def lock_owner(fd: int) -> int:
     """The process that has the lock, as far as this one can see it, else 0."""
-    inode = b":%d" % os.fstat(fd).st_ino
-    with open("/proc/locks", "rb") as file:
-        for row in file:
-            fields = row.split()
-            if fields[1] == b"FLOCK" and fields[5].endswith(inode):
-                return int(fields[4])
+    try:
+        name = lock_name(fd)
+        with open("/proc/locks", "rb") as file:
+            for row in file:
+                fields = row.split()
+                if fields[1] == b"FLOCK" and fields[5] == name:
+                    return int(fields[4])
+    except OSError:  # too many open files
+        pass
     return 0
+
+
+def lock_name(fd: int) -> bytes:
+    """Device and inode of a file, as /proc/locks writes them.
+
+    On btrfs, for one, fstat has another device. `mark_open` has set a lock that tells the right one.
+    """
+    with open(f"/proc/self/fdinfo/{fd}", "rb") as file:
+        for row in file:
+            if row.startswith(b"lock:"):
+                return row.split()[6]
+    found = os.fstat(fd)
+    return b"%02x:%02x:%d" % (os.major(found.st_dev), os.minor(found.st_dev), found.st_ino)
 
 
 def mark_open(fd: int) -> None:
@@ -89,12 +106,32 @@ def is_populated(group: int) -> bool:
         return False
     except PermissionError:
         pass
-    found = [process(int(name)) for name in os.listdir("/proc") if name.isdigit()]
+    try:
+        found = [process(int(name)) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:  # too many open files
+        return True
     return any(state not in (b"Z", b"X") for state, of in found if of == b"%d" % group)
 
 
-def pid_namespace() -> int:
-    return os.stat("/proc/self/ns/pid").st_ino
+def pid_namespace(pid: int | str = "self") -> int:
+    """The namespace in which this process has its id. Raises OSError."""
+    return os.stat(f"/proc/{pid}/ns/pid").st_ino
+
+
+def name_of(pid: int) -> int:
+    """A number that names a process in all namespaces: its own, and its id there; 0 if that cannot be seen."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            for row in file:
+                if row.startswith(b"NSpid:"):
+                    return name_in(pid_namespace(pid), int(row.split()[-1]))
+    except OSError:
+        pass
+    return 0
+
+
+def name_in(namespace: int, pid: int) -> int:
+    return namespace << PID_BITS | pid
 
 
 def boot_id() -> int:

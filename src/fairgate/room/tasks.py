@@ -40,7 +40,14 @@ class RoomTaskGate(BaseRoomGate):
 
     async def close(self) -> None:
         self.room.check_process()
-        self.end(f"gate {self.room.gate} was closed")
+        await self.aend(f"gate {self.room.gate} was closed")
+
+    async def aend(self, why: str) -> None:
+        """As `end`, but other tasks of this loop run meanwhile."""
+        here = self.by_loop.get(asyncio.get_running_loop())
+        if here is not None and not self.room.is_closed():
+            await here.aclose(why)
+        self.end(why)
 
     def end(self, why: str) -> None:
         if not self.room.is_closed():
@@ -66,6 +73,9 @@ class TaskHostPeer(HostPeer):
         return found
 
     async def leave(self) -> None:
+        if self.pid == os.getpid():
+            for gate in list(self.gates.values()):
+                await gate.aend(LEFT)
         self.close()
 
     def close(self) -> None:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 def mapped(fd: int, size: int) -> Any:
     """The table in the first `size` bytes of a file."""
-    return over(mmap.mmap(fd, size))
+    return memoryview(mmap.mmap(fd, size)).cast("q")
 
 
-def over(buffer: Any) -> Any:
-    """The table in a writable buffer."""
-    return memoryview(buffer).cast("q")
+def copied(data: bytes) -> Any:
+    """A table of its own with these contents, as far as they are whole words."""
+    return memoryview(bytearray(data[: len(data) // 8 * 8])).cast("q")

@@ -32,5 +32,5 @@ def mapped(fd, size):
     return Words(mmap.mmap(fd, size))
 
 
-def over(buffer):
-    return Words(buffer)
+def copied(data):
+    return Words(bytearray(data[: len(data) // 8 * 8]))

@@ -12,7 +12,7 @@ from fairgate.cli.exits import complain
 from fairgate.cli.inspect.view import NONE, WAITS, Row, below_each_other, confirmed, gate_table, printable, screen
 from fairgate.cli.screen import counted, seconds, stdout
 from fairgate.errors import BadInput
-from fairgate.live.directory import Directory
+from fairgate.live.directory import ClusterDirectory
 from fairgate.live.inspect import GatePicture, Inspector, ListedPerson, Picture, look, run
 
 IF_DEAD = "if it is dead, stop all peers and create the cluster again"
@@ -20,7 +20,7 @@ IF_DEAD = "if it is dead, stop all peers and create the cluster again"
 # who.
 
 
-def who(directory: Directory, gate: str | None, as_json: bool) -> int:
+def who(directory: ClusterDirectory, gate: str | None, as_json: bool) -> int:
     picture = chosen(look(directory), gate)
     if as_json:
         print(json.dumps(for_programs(picture, directory)))
@@ -34,7 +34,7 @@ def chosen(picture: Picture, gate: str | None) -> Picture:
     return Picture(tuple([one for one in picture.gates if gate in (None, one.name)]), picture.peers)
 
 
-def for_programs(picture: Picture, directory: Directory) -> dict[str, Any]:
+def for_programs(picture: Picture, directory: ClusterDirectory) -> dict[str, Any]:
     """The picture for --json. Times are seconds since 1970; internal ids and addresses are left out."""
 
     def plain(one: Any, left_out: tuple[str, ...]) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def for_programs(picture: Picture, directory: Directory) -> dict[str, Any]:
     return {**directory.named(), "guarantee": directory.guarantee, "peers": picture.peers, "gates": gates}
 
 
-def shown(picture: Picture, gate: str | None, directory: Directory) -> RenderableType:
+def shown(picture: Picture, gate: str | None, directory: ClusterDirectory) -> RenderableType:
     there = f"{counted(picture.peers, 'peer')} {directory.where()}"
     if not picture.gates:
         nothing = "no gate is open here" if gate is None else f"no gate {gate} is open here"
@@ -96,11 +96,11 @@ def row(one: ListedPerson, where: str) -> Row:
 # top.
 
 
-def top(directory: Directory, gate: str | None) -> int:
+def top(directory: ClusterDirectory, gate: str | None) -> int:
     return run(watch(directory, gate))
 
 
-async def watch(directory: Directory, gate: str | None) -> int:
+async def watch(directory: ClusterDirectory, gate: str | None) -> int:
     async with Inspector(directory) as asker:
         picture = await asker.look()  # errors are reported before the screen is taken over
         with screen() as on:
@@ -112,11 +112,11 @@ async def watch(directory: Directory, gate: str | None) -> int:
 # break.
 
 
-def break_in(directory: Directory, gate: str, slot: int, yes: bool) -> int:
+def break_in(directory: ClusterDirectory, gate: str, slot: int, yes: bool) -> int:
     return run(broken(directory, gate, slot, yes))
 
 
-async def broken(directory: Directory, name: str, slot: int, yes: bool) -> int:
+async def broken(directory: ClusterDirectory, name: str, slot: int, yes: bool) -> int:
     async with Inspector(directory) as asker:
         gate = (await asker.look()).gate(name)
         if gate is None:

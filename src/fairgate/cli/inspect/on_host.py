@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from fairgate.arguments import SECOND, check_k
 from fairgate.cli.exits import complain
 from fairgate.cli.inspect.view import NONE, WAITS, Row, below_each_other, confirmed, gate_table, printable, screen
 from fairgate.cli.screen import counted, seconds, stdout
@@ -19,7 +20,6 @@ from fairgate.room.calls import clock
 from fairgate.room.host import GateView, HostView, Visitor, look, look_at
 from fairgate.room.room import Room
 
-SECOND = 1e9
 MOST_UNUSED = 8  # names in the line of unused gates
 
 
@@ -131,14 +131,12 @@ def gate_shown(gate: GateView) -> RenderableType:
     title = f"{gate.name}: {gate.taken} of {gate.k} inside, {len(gate.waiting)} waiting"
     if gate.pins:
         title += f" (kept open by pid {', '.join(map(str, gate.pins))})"
-    marked = any(state(one) for one in (*gate.inside, *gate.waiting))
-    rows = [row(one, ",".join(map(str, one.request.slots)), marked) for one in gate.inside]
-    rows += [row(one, f"{WAITS} {order}", marked) for order, one in enumerate(gate.waiting, 1)]
+    rows = [row(one, ",".join(map(str, one.request.slots))) for one in gate.inside]
+    rows += [row(one, f"{WAITS} {order}") for order, one in enumerate(gate.waiting, 1)]
     return gate_table(title, rows)
 
 
-def row(visitor: Visitor, where: str, marked: bool) -> Row:
-    """`marked`: does any row of the table have a state?"""
+def row(visitor: Visitor, where: str) -> Row:
     request, now = visitor.request, clock()
     since = request.since if request.inside else request.asked
     left = (request.deadline - now) / SECOND
@@ -152,9 +150,7 @@ def row(visitor: Visitor, where: str, marked: bool) -> Row:
         "lease left": NONE if not request.deadline else seconds(left) if left > 0 else "over",
         "note": request.note,
     }
-    if not marked:
-        del cells["state"]
-    style = "yellow" if visitor.left_behind or visitor.stopped else "" if request.inside else "dim"
+    style = "yellow" if state(visitor) else "" if request.inside else "dim"
     return Row(cells, style)
 
 
@@ -236,6 +232,7 @@ def meaning(holder: Visitor) -> str:
 
 def resize(name: str, k: int) -> int:
     folder, gate = place.locate(name, create=False)
+    check_k(k)
     existing(folder, gate)
     with Room(folder, gate, create=False) as room:
         room.resize(k)

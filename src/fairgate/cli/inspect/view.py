@@ -22,6 +22,7 @@ from fairgate.errors import BadInput
 REFRESH_SECONDS = 0.5
 NEEDS = {"fence": 80, "host": 60, "user": 60}  # columns that only terminals of this width have room for
 RIGHT = ("slot", "for", "pid")
+SOMETIMES = ("state", "lease left")  # columns that are left out if no row has anything there
 NONE = "-"
 WAITS = "waits"
 
@@ -36,12 +37,16 @@ def gate_table(title: str, rows: Sequence[Row]) -> RenderableType:
     if not rows:
         return Text(printable(title), style="bold")
     table = plain_table(Text(printable(title)))
-    names = [name for name in rows[0].cells if line_width() >= NEEDS.get(name, 0)]
+    names = [name for name in rows[0].cells if line_width() >= NEEDS.get(name, 0) and not is_empty(name, rows)]
     for name in names:
         table.add_column(name, justify="right" if name in RIGHT else "left", no_wrap=name != "note")
     for row in rows:
         table.add_row(*[cell(name, row.cells[name]) for name in names], style=row.style)
     return table
+
+
+def is_empty(name: str, rows: Sequence[Row]) -> bool:
+    return name in SOMETIMES and all(row.cells[name] == NONE for row in rows)
 
 
 def cell(name: str, text: str) -> Text:
