@@ -15,8 +15,7 @@ from fairgate.errors import BadInput, GateClosed
 from fairgate.room import links
 from fairgate.room.aio import AsyncRoom
 from fairgate.room.room import Room
-from tests.room.children import Child
-from tests.room.test_room import bells, visitor
+from tests.room.children import Child, bells, visitor
 
 
 @asynccontextmanager
