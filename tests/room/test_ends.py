@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import threading
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from fairgate.errors import ForkedPeer, GateClosed
+from fairgate.errors import BadInput, ForkedPeer, GateClosed, ReentrantCall
 from fairgate.room import links
+from fairgate.room.calls import read_tickets
+from fairgate.room.layout import DIRTY
+from fairgate.room.links import CorruptTable
+from fairgate.room.permit import Permit
 from fairgate.room.room import Room
+from fairgate.room.table import Change
 from tests.room.children import Child, bells, waits
 
 
@@ -162,3 +169,170 @@ def test_a_file_that_is_removed_while_somebody_waits_is_noticed(folder: str, chi
         assert child.hear() == "noticed"
         assert permit
         permit.release()
+
+
+# Interrupts and signal handlers in the middle of a change.
+
+
+armed: list[bool] = []
+
+
+def interrupt(*_: object) -> None:
+    if armed:
+        raise KeyboardInterrupt
+
+
+def is_interrupted(seconds: float, body: Callable[[], None]) -> bool:
+    """Ctrl-C comes this late, unless the body ends before."""
+    early = False
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        armed.append(True)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        body()
+        armed.clear()
+    except KeyboardInterrupt:
+        armed.clear()
+        early = True
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+    return early
+
+
+def test_ctrl_c_at_any_moment_leaves_nothing_behind(folder: str) -> None:
+    rng = random.Random(1)
+    early = 0
+    permit: Permit | None = None
+
+    def visit() -> None:
+        nonlocal permit
+        permit = room.acquire(timeout=0)
+        assert permit
+        permit.release()
+
+    with Room(folder, "g", 1) as room, Room(folder, "g", 1) as other:
+        for _ in range(1500):
+            permit = None
+            early += is_interrupted(1e-6 + rng.random() * 2e-4, visit)
+            if permit is not None:
+                permit.release()
+            assert other.requests() == []
+            assert not other.file.m[DIRTY]
+        assert early > 100
+        assert room.acquire(timeout=0) is not None
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a file in /proc that was just opened
+def test_ctrl_c_at_any_moment_of_a_release_wakes_the_next_waiter(folder: str) -> None:
+    rng = random.Random(2)
+    early = 0
+    with Room(folder, "g", 1) as room, Room(folder, "g", 1) as other:
+        waiter = other.some_visit()
+        for _ in range(700):
+            permit = room.acquire(timeout=0)
+            assert permit
+            waiter.want(1, None, "")
+            assert not other.change(waiter.ask)
+            early += is_interrupted(1e-6 + rng.random() * 1e-4, permit.release)
+            permit.release()
+            assert waiter.ticket in read_tickets(waiter.bell.fd)
+            other.change(waiter.leave)
+        assert early > 100
+
+
+def test_a_change_that_is_refused_wakes_those_whom_it_let_in(folder: str) -> None:
+    with Room(folder, "g", 1) as room:
+        permit = room.acquire()
+        assert permit
+        waiter = room.some_visit()
+        assert not room.change(waiter.ask)
+
+        def refused(change: Change) -> None:
+            permit.leave(change)
+            raise BadInput("no")
+
+        with pytest.raises(BadInput, match="no"):
+            room.change(refused)
+        assert waiter.ticket in read_tickets(waiter.bell.fd)
+
+
+def test_a_change_that_fails_takes_its_request_back(folder: str) -> None:
+    with Room(folder, "g", 1) as room:
+
+        def failed(change: Change) -> None:
+            room.some_visit().ask(change)
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            room.change(failed)
+        assert room.requests() == []
+
+
+def test_a_change_that_is_repeated_makes_one_request(folder: str) -> None:
+    attempts = []
+    with Room(folder, "g", 1) as room:
+        visit = room.some_visit()
+
+        def damaged(change: Change) -> None:
+            visit.ask(change)
+            attempts.append(visit.ticket)
+            if len(attempts) == 1:
+                raise CorruptTable
+
+        room.change(damaged)
+        assert len(attempts) == 2
+        assert [each.ticket for each in room.requests()] == attempts[1:]
+
+
+@contextmanager
+def handled(handler: Callable[[], object]) -> Iterator[None]:
+    before = signal.signal(signal.SIGUSR1, lambda *_: handler() and None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def raise_signal(change: Change) -> None:
+    signal.raise_signal(signal.SIGUSR1)
+
+
+def test_a_signal_handler_releases_in_the_middle_of_a_change(folder: str) -> None:
+    with Room(folder, "g", 2) as room:
+        permit, other = room.acquire(), room.acquire()
+        assert permit
+        assert other
+        with handled(permit.release):
+            room.change(raise_signal)
+        assert permit.released
+        assert [each.slots for each in room.requests()] == [other.slots]
+        with handled(other.release):
+            assert room.acquire(timeout=5) is not None
+
+
+def test_a_signal_handler_cannot_acquire_in_the_middle_of_a_change(folder: str) -> None:
+    with Room(folder, "g", 1) as room:
+        with handled(lambda: room.acquire(timeout=0)), pytest.raises(ReentrantCall, match="can only release permits"):
+            room.change(raise_signal)
+        assert room.requests() == []
+        assert room.acquire(timeout=0) is not None
+
+
+def test_a_signal_handler_closes_the_room_in_the_middle_of_a_change(folder: str) -> None:
+    room = Room(folder, "g", 1)
+    assert room.acquire() is not None
+    with handled(room.close):
+        room.change(raise_signal)
+    assert room.is_closed()
+    assert bells(folder) == []
+
+
+def test_a_signal_handler_uses_the_gate_while_its_thread_waits(folder: str) -> None:
+    with Room(folder, "g", 1) as room:
+        permit = room.acquire()
+        assert permit
+        with handled(permit.release):
+            timer = threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGUSR1))
+            timer.start()
+            assert room.acquire(timeout=5) is not None
+            timer.join()
