@@ -60,7 +60,6 @@ class RoomFile:
             raise BadInput(f"k must be 1..{MOST_SLOTS}, not {k}")
         self.path = path
         self.pid = os.getpid()
-        self.name: int = system.name_in(system.pid_namespace(), self.pid)
         self.fd = -1
         self.seats = 0
         self.capacity = 0
@@ -68,6 +67,7 @@ class RoomFile:
         self.locked = False  # perhaps, if it is True
         while not self.opened(k, create):
             pass
+        self.name: int = system.name_in(system.pid_namespace(), self.pid)
 
     def opened(self, k: int, create: bool) -> bool:
         """False if the file was swept between opening and locking it."""
