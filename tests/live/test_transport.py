@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import random
 import subprocess
@@ -152,6 +153,29 @@ def test_ups_and_downs_alternate_when_a_peer_comes_back_before_it_was_missed(fas
         await one.transport.close()
         for stranger in strangers:
             await stranger.close()
+
+    run(main(), fast)
+
+
+def test_closing_in_the_middle_of_a_greeting_ends_at_once_and_leaks_nothing(fast: bool, tmp_path: Path) -> None:
+    """Both sides, after any number of turns of the loop. uvloop does not report the end of a cancelled connection."""
+
+    async def greet(turns: int, closes_first: int) -> None:
+        sides = one, two = Peer(1), Peer(2)
+        two.transport.dial(one.listen(tmp_path))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        async with asyncio.timeout(SOON / 2):
+            await close_all(sides[closes_first], sides[1 - closes_first])
+
+    async def main() -> None:
+        await greet(12, 0)  # the loop opens files of its own when it first needs them
+        before = len(os.listdir("/proc/self/fd"))
+        for turns in range(12):
+            for closes_first in (0, 1):
+                await greet(turns, closes_first)
+        gc.collect()
+        await until(lambda: len(os.listdir("/proc/self/fd")) <= before)
 
     run(main(), fast)
 

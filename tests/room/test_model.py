@@ -34,8 +34,8 @@ LARGE = {
     "several permits, k is changed, a death": (Case(3, 2, deaths=1, resizes=1, permits=(1, 2, 1)), (32_330, 8_638)),
     "a permit is revoked, a death": (Case(3, 2, deaths=1, revokes=1), (95_282, 22_430)),
     "four processes, a death": (Case(4, 1, deaths=1), (246_900, 29_724)),
-    "four processes, a death, two slots": (Case(4, 2, deaths=1), (2_700_019, 108_947)),
-    "four processes, a death, two slots, heads are not told": (Case(4, 2, deaths=1, throttled=True), (0, 0)),
+    "four processes, a death, two slots": (Case(4, 2, deaths=1), (1_859_187, 86_379)),
+    "four processes, a death, two slots, heads are not told": (Case(4, 2, deaths=1, throttled=True), (763_283, 78_479)),
 }
 
 

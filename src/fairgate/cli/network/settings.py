@@ -142,7 +142,7 @@ class NetworkSettings(msgspec.Struct, frozen=True):
 
     def keys_path(self, seeds: tuple[str, ...]) -> Path | None:
         from fairgate.net.address import TcpAddress  # noqa: PLC0415
-        from fairgate.net.runtime import keys_folder  # noqa: PLC0415
+        from fairgate.net.keys_folder import keys_folder  # noqa: PLC0415
 
         if self.insecure or self.keys:
             return Path(self.keys) if self.keys else None
