@@ -11,6 +11,7 @@ import sysconfig
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -26,6 +27,7 @@ HOT = (
     "fairgate.core.",
     "fairgate.sim.",
     "fairgate.overlay.",
+    "fairgate.room.",
     "fairgate.protocols.e2e.protocol",
     "fairgate.protocols.e2e.replica",
     "fairgate.protocols.non_e2e.protocol",
@@ -40,8 +42,8 @@ DIRECTIVES = {
     "auto_pickle": False,
     "show_performance_hints": False,
 }
-UNCHECKED = DIRECTIVES | {"boundscheck": False, "wraparound": False}
-INSIDE = ("fairgate.sim.", "fairgate.check.", "fairgate.overlay.")  # unchecked, because no untrusted input gets there
+UNCHECKED = ("fairgate.sim.", "fairgate.check.", "fairgate.overlay.")  # because no untrusted input gets there
+ROOM = "fairgate.room."  # all its numbers are words of a table
 
 
 def why_not() -> str:
@@ -82,6 +84,12 @@ def optimisation(module: str, source: Path) -> str:
     return "-O2" if module.startswith(HOT) else "-O1"
 
 
+def directives(module: str) -> dict[str, object]:
+    if module.startswith(UNCHECKED):
+        return DIRECTIVES | {"boundscheck": False, "wraparound": False}
+    return DIRECTIVES | ({"infer_types": True} if module.startswith(ROOM) else {})
+
+
 def extensions() -> list[Extension]:
     reason = why_not()
     if reason:
@@ -95,18 +103,18 @@ def extensions() -> list[Extension]:
     made: list[Extension] = []
     with working_in(STAGED):
         modules = stage(ROOT, STAGED)
-        for inside, directives in ((False, DIRECTIVES), (True, UNCHECKED)):
-            extensions = [
-                Extension(name, [str(source)], extra_compile_args=[*FLAGS, optimisation(name, source)])
-                for name, source in modules
-                if name.startswith(INSIDE) == inside
-            ]
-            if not inside:
-                extensions.append(Extension(UTILITY, ["src/fairgate/_cyutility.c"], extra_compile_args=[*FLAGS, "-O1"]))
+        extensions = [
+            Extension(name, [str(source)], extra_compile_args=[*FLAGS, optimisation(name, source)])
+            for name, source in modules
+        ]
+        extensions.append(Extension(UTILITY, ["src/fairgate/_cyutility.c"], extra_compile_args=[*FLAGS, "-O1"]))
+        extensions.sort(key=lambda each: sorted(directives(each.name)))
+        for _, group in groupby(extensions, key=lambda each: directives(each.name)):
+            alike = list(group)
             made += cythonize(
-                extensions,
+                alike,
                 nthreads=os.cpu_count() or 1,
-                compiler_directives=directives,
+                compiler_directives=directives(alike[0].name),
                 include_path=["src"],
                 build_dir=str(ROOT / "build" / "cython"),
                 shared_utility_qualified_name=UTILITY,

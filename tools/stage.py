@@ -16,9 +16,13 @@ def stage(root: Path, out: Path) -> list[tuple[str, Path]]:
     try:
         from tools.c_types import Project, with_results
         from tools.expand import Expanded
+        from tools.tables import HOT, PACKAGE, HotModule
 
         project = Project(root / "src")
-        expanded = {name: Expanded(project, name) for name in project.declared}
+        expanded: dict[str, Expanded | HotModule] = {name: Expanded(project, name) for name in project.declared}
+        for module in HOT:
+            name = f"{PACKAGE}.{module}"
+            expanded[name] = HotModule(root / "src", name)
     finally:
         del os.environ["FAIRGATE_PURE"]
         sys.path.pop(0)

@@ -9,9 +9,13 @@ SECOND = 1_000_000_000  # ns
 
 
 def check_gate(name: object, k: object) -> None:
-    if not (isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable()):
-        raise BadInput(f"{name!r:.60} is not a valid gate name: use 1 to {LONGEST_NAME} printable characters")
+    check_name(name, LONGEST_NAME)
     check_k(k)
+
+
+def check_name(name: object, longest: int) -> None:
+    if not (isinstance(name, str) and 0 < len(name) <= longest and name.isprintable()):
+        raise BadInput(f"{name!r:.60} is not a valid gate name: use 1 to {longest} printable characters")
 
 
 def check_k(k: object) -> None:

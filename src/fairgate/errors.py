@@ -35,12 +35,27 @@ class GateClosed(FairgateError):
     """The gate or the peer was closed, so it can no longer be used to enter."""
 
 
+class GateStuck(FairgateError):
+    """The file of the gate has been locked for a long time, by a process that is stopped and cannot be continued.
+
+    The message names it. Locks are held for a few microseconds, so this takes a stop at an unlucky moment.
+    """
+
+
 class PermitLost(FairgateError):
     """The permit is no longer valid, and another holder may have its slot: stop using the protected resource."""
 
 
 class AcquireTimeout(FairgateError, TimeoutError):
     """No permit was granted within the timeout."""
+
+
+class ReentrantCall(FairgateError, RuntimeError):
+    """A signal handler used a gate in the middle of a change of the same gate by the same thread.
+
+    In this situation a handler can release permits and close the gate, which is done after the change. It can do
+    anything else if it sets a flag, or starts a thread.
+    """
 
 
 class ForkedPeer(FairgateError):

@@ -12,7 +12,7 @@ from typing import Any
 import typer.main
 
 from fairgate.cli.app import app
-from fairgate.cli.run.options import parser as run_parser
+from fairgate.cli.run.help import parser as run_parser
 
 NOT_LISTED = ("--help",)  # every command has it
 

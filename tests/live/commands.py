@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fairgate.live.directory import ClusterDirectory, HostDirectory
+from fairgate.live.directory import ClusterDirectory
 from fairgate.live.in_cluster import ClusterOptions
-from fairgate.live.inspect import GatePicture, look
-from fairgate.net.runtime import runtime_folder
+from fairgate.live.inspect import look
+from fairgate.room.host import look_at
+from fairgate.room.place import locate
 
 FAIRGATE = (sys.executable, "-m", "fairgate")
 SOON = 30  # seconds: a test that waits this long has failed
@@ -27,8 +28,8 @@ def start(*words: str, command: Sequence[str] = FAIRGATE, **more: Any) -> subpro
     return subprocess.Popen([*command, *words], bufsize=0, **pipes | more)
 
 
-def run(*words: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*FAIRGATE, *words], capture_output=True, text=True, timeout=SOON, check=False, **more)
+def run(*words: str, command: Sequence[str] = FAIRGATE, **more: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*command, *words], capture_output=True, text=True, timeout=SOON, check=False, **more)
 
 
 def line(process: subprocess.Popen[bytes]) -> str:
@@ -64,9 +65,12 @@ def end_by(signum: int, process: subprocess.Popen[bytes]) -> tuple[int, str, str
     return process.returncode, out.decode(), err.decode()
 
 
-def gate(name: str, seed: str = "") -> GatePicture | None:
-    """The gate on this host, or in the cluster of the peer at address `seed`."""
-    return look(ClusterDirectory(ClusterOptions((seed,))) if seed else HostDirectory(runtime_folder())).gate(name)
+def gate(name: str, seed: str = "") -> Any:
+    """The gate in the cluster of the peer at address `seed`, or on this host; None if it is not in use."""
+    if seed:
+        return look(ClusterDirectory(ClusterOptions((seed,)))).gate(name)
+    found = look_at(*locate(name))
+    return found if found and found.in_use else None
 
 
 def until(condition: Callable[[], Any]) -> Any:
@@ -78,10 +82,8 @@ def until(condition: Callable[[], Any]) -> Any:
     return found
 
 
-def until_waiting(name: str, count: int = 1, seed: str = "") -> GatePicture:
-    found = until(lambda: (one := gate(name, seed)) is not None and len(one.waiting) == count and one)
-    assert isinstance(found, GatePicture)
-    return found
+def until_waiting(name: str, count: int = 1, seed: str = "") -> Any:
+    return until(lambda: (one := gate(name, seed)) is not None and len(one.waiting) == count and one)
 
 
 class Watched:

@@ -12,7 +12,7 @@ import pytest
 
 import fairgate
 from fairgate import sync
-from fairgate.core.setup import FENCE_COUNT_BITS
+from fairgate.core.fences import FENCE_COUNT_BITS
 from fairgate.errors import PermitLost
 from fairgate.live.gate import LATE
 from fairgate.live.live_protocols import live_protocols

@@ -1,19 +1,20 @@
-"""Metrics, scraped over HTTP from real peers."""
+"""Metrics, scraped over HTTP from real peers of a cluster."""
 
 from __future__ import annotations
 
 import asyncio
-import http.client
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 import fairgate
 from fairgate import BadInput, sync
 from fairgate.live.metrics import serve
+from tests.live.commands import until
+from tests.support.scrape import scrape
 
 SOON = 30
 
@@ -23,18 +24,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
 
 
-def scrape(port: int) -> dict[tuple[str, str], float]:
-    """The values by name and gate."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SOON)
-    connection.request("GET", "/metrics")
-    text = connection.getresponse().read().decode()
-    connection.close()
-    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
-    return {(sample.name.removeprefix("fairgate_"), sample.labels.get("gate", "")): sample.value for sample in samples}
+@pytest.fixture
+def one() -> Iterator[sync.Peer]:
+    """The peer that creates the cluster."""
+    with sync.join(listen="127.0.0.1:0") as peer:
+        yield peer
 
 
-def test_a_scrape_reports_the_gates_of_this_peer() -> None:
-    with sync.join() as one, sync.join() as two, serve(one.engine, 0) as served:
+def test_a_scrape_reports_the_gates_of_this_peer(one: sync.Peer) -> None:
+    with sync.join(one.engine.identity.socket) as two, serve(one.engine, 0) as served:
         assert set(scrape(served.port)) == {("peers", "")}
         gpu, report = one.semaphore("gpu", k=2), one.lock("report")
         with gpu, gpu, report.hold(lease=60):
@@ -59,7 +57,7 @@ def test_a_scrape_reports_the_gates_of_this_peer() -> None:
 
 def test_waiters_are_counted() -> None:
     async def main() -> None:
-        async with fairgate.join() as peer:
+        async with fairgate.join(listen="127.0.0.1:0") as peer:
             gate = peer.lock("report")
             with serve(peer.engine, 0) as served:
                 async with gate:
@@ -75,24 +73,25 @@ def test_waiters_are_counted() -> None:
     asyncio.run(main())
 
 
-def test_lost_permits_are_counted() -> None:
-    with sync.join() as peer, serve(peer.engine, 0) as served:
-        permit = peer.lock("report").acquire(lease=0.5)
+def test_lost_permits_are_counted(one: sync.Peer) -> None:
+    with serve(one.engine, 0) as served:
+        permit = one.lock("report").acquire(lease=0.5)
         assert permit is not None
         assert permit.lost.wait(SOON)
-        assert scrape(served.port)["permits_lost_total", "report"] == 1
+        until(lambda: scrape(served.port)["permits_lost_total", "report"] == 1)  # counted by the engine's thread
 
 
-def test_a_port_in_use_is_reported() -> None:
-    with sync.join() as peer, serve(peer.engine, 0) as served:
+def test_a_port_in_use_is_reported(one: sync.Peer) -> None:
+    with serve(one.engine, 0) as served:
         with pytest.raises(BadInput, match=f"cannot serve metrics at 127.0.0.1:{served.port}: Address already in use"):
-            serve(peer.engine, served.port)
+            serve(one.engine, served.port)
         with pytest.raises(BadInput, match=r"cannot serve metrics at 127\.0\.0\.1:70000"):
-            serve(peer.engine, 70000)
+            serve(one.engine, 70000)
 
 
-def test_the_missing_package_is_named() -> None:
-    lines = "import sys; sys.modules['prometheus_client'] = None; import fairgate.live.metrics"
+@pytest.mark.parametrize("module", ["live", "room"])
+def test_the_missing_package_is_named(module: str) -> None:
+    lines = f"import sys; sys.modules['prometheus_client'] = None; import fairgate.{module}.metrics"
     done = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, timeout=SOON, check=False)
     assert done.stderr.splitlines()[-1] == (
         "fairgate.errors.BadInput: metrics need the package prometheus-client: pip install prometheus-client"

@@ -1,4 +1,4 @@
-"""Metrics and journals of `fairgate run` and `fairgate peer`."""
+"""Metrics and journals of `fairgate run` and `fairgate peer` in a cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.live.commands import SOON, Say, end, end_by, inside, line, standing, start, until_waiting
 from tests.live.test_hosts import free_port
-from tests.live.test_metrics import scrape
+from tests.support.scrape import scrape
 
 HERE = "127.0.0.1"
 URL = re.compile(r"metrics are at http://127\.0\.0\.1:(\d+)/metrics\n?")
@@ -28,16 +28,13 @@ def told_port(text: str) -> int:
 
 
 def test_metrics_of_a_standing_peer() -> None:
-    peer = start("peer", "gpu", "-k", "3", "--metrics", "0")
+    peer = start("peer", "gpu", "-k", "3", "--create", "--listen", f"{HERE}:0", "--metrics", "0")
     port = told_port(line(peer))
-    line(peer)  # it has joined
-    holder = inside("gpu", "-k", "3")
+    seed = line(peer).split(" at ")[1].split()[0]
+    holder = inside("gpu", "-k", "3", "--join", seed)
     found = scrape(port)
-    assert (found["k", "gpu"], found["inside", "gpu"], found["peers", ""]) == (
-        3,
-        0,
-        2,
-    )  # its own values: it holds no permit
+    assert (found["k", "gpu"], found["peers", ""]) == (3, 2)
+    assert found["inside", "gpu"] == 0  # its own values: it holds no permit
     end(holder)
     assert end_by(signal.SIGINT, peer) == (130, "SIGINT: leaving\n", "")
 
@@ -75,7 +72,9 @@ def test_journals_of_a_cluster_are_replayed(tmp_path: Path, say: Say) -> None:
 
 
 def test_the_journal_of_an_interrupted_command_is_complete(tmp_path: Path, say: Say) -> None:
-    process = start("run", "report", "--journal", str(tmp_path / "j"), "--", "sh", "-c", "echo in; exec sleep 1000")
+    keeper, seed = standing("--create", "--listen", f"{HERE}:0")
+    journal = ("--journal", str(tmp_path / "j"))
+    process = start("run", "report", "--join", seed, *journal, "--", "sh", "-c", "echo in; exec sleep 1000")
     assert line(process) == "in"
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=SOON)
@@ -83,3 +82,4 @@ def test_the_journal_of_an_interrupted_command_is_complete(tmp_path: Path, say: 
     code, out, err = say("replay", str(tmp_path / "j"), "--check-only")
     assert (code, err) == (0, "")
     assert out.endswith("replayed: all came out the same\n")
+    end_by(signal.SIGTERM, keeper)

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from fairgate.room import links, rules, table
-from tests.room.model import Broken, Case, Model
+from tests.room.explore import explore
+from tests.room.model import Broken, Case
+from tests.room.plain import NAMES, links, plain, run, source_of
 
-IN_ORDER = (links, table, rules)  # each imports from those before it
 DEATH = Case(3, 1, deaths=1)
 TWO = Case(3, 2, deaths=1)
-CANCEL = Case(3, 1, cancels=1, entries=2)
+CANCEL = Case(3, 1, cancels=1, entries=(2, 2, 2))
 STOP = Case(3, 1, stops=1)
 PERMITS = Case(3, 2, permits=(1, 2, 1))
 RESIZE = Case(3, 1, resizes=1, capacity=2)
@@ -24,7 +22,7 @@ RESIZE = Case(3, 1, resizes=1, capacity=2)
 
 @dataclass(frozen=True)
 class Mutant:
-    module: ModuleType
+    module: str
     old: str
     new: str
     case: Case
@@ -37,113 +35,139 @@ def line(*lines: str) -> str:
 MUTANTS = {
     # The order of stores.
     "the state is stored before the slots": Mutant(
-        table,
+        "table",
         line("for at in free:", "    m[at] = seat"),
         line("m[seat + STATE] = INSIDE", "for at in free:", "    m[at] = seat"),
         TWO,
     ),
     "the state is stored before the fence": Mutant(
-        table,
+        "table",
         line("m[LAST_FENCE] = m[LAST_FENCE] + 1"),
         line("m[seat + STATE] = INSIDE", "m[LAST_FENCE] = m[LAST_FENCE] + 1"),
         TWO,
     ),
     "a request waits before its record is complete": Mutant(
-        table, line("ticket = m[NEXT_TICKET]"), line("m[seat + STATE] = WAITING", "ticket = m[NEXT_TICKET]"), DEATH
+        "table", line("ticket = m[NEXT_TICKET]"), line("m[seat + STATE] = WAITING", "ticket = m[NEXT_TICKET]"), DEATH
     ),
     "a seat is free only after its slots are": Mutant(
-        table,
+        "table",
         line("m[seat + STATE] = FREE", "if state == WAITING:"),
         line("if state == WAITING:"),
         DEATH,
     ),
     # Repair.
     "an interrupted request is not marked": Mutant(
-        table, line("m[DIRTY] = 1", "ticket = m[NEXT_TICKET]"), line("ticket = m[NEXT_TICKET]"), DEATH
+        "table", line("m[DIRTY] = 1", "ticket = m[NEXT_TICKET]"), line("ticket = m[NEXT_TICKET]"), DEATH
     ),
     "an interrupted release is not marked": Mutant(
-        table, line("m[DIRTY] = 1", "state = m[seat + STATE]"), line("state = m[seat + STATE]"), DEATH
+        "table", line("m[DIRTY] = 1", "state = m[seat + STATE]"), line("state = m[seat + STATE]"), DEATH
     ),
     "a rebuilt table keeps half a grant": Mutant(
-        table, "and m[seat + STATE] == INSIDE:\n            m[USED]", "and True:\n            m[USED]", TWO
+        "table", "and m[seat + STATE] == INSIDE:\n            m[USED]", "and True:\n            m[USED]", TWO
     ),
     "a rebuilt queue is in the order of seats": Mutant(
-        table, "for _, seat in sorted(queue):", "for _, seat in queue:", Case(3, 1, deaths=1, entries=2)
+        "table", "for _, seat in sorted(queue):", "for _, seat in queue:", Case(3, 1, deaths=1, entries=(2, 2, 2))
     ),
     "a rebuilt table grants nothing": Mutant(
-        table,
+        "table",
         line("    append(m, seat)", "let_in_all_that_fit(m, change)"),
         line("    append(m, seat)"),
         DEATH,
     ),
     # Letting in.
-    "one too many is let in": Mutant(table, "m[USED] + m[seat + PERMITS] > m[K]:", "m[USED] >= m[K] + 1:", Case(3, 1)),
+    "one too many is let in": Mutant(
+        "table", "m[USED] + m[seat + PERMITS] > m[K]:", "m[USED] >= m[K] + 1:", Case(3, 1)
+    ),
     "small requests pass large ones": Mutant(
-        table,
+        "table",
         "            if m[USED] + m[seat + PERMITS] > m[K]:\n                break\n",
         "            if m[USED] + m[seat + PERMITS] > m[K]:\n                continue\n",
         PERMITS,
     ),
-    "a fence does not rise": Mutant(table, line("m[LAST_FENCE] = m[LAST_FENCE] + 1"), "", Case(2, 1)),
-    "a ticket is given twice": Mutant(table, line("m[NEXT_TICKET] = ticket + 1"), "", Case(3, 1)),
+    "a fence does not rise": Mutant("table", line("m[LAST_FENCE] = m[LAST_FENCE] + 1"), "", Case(2, 1)),
+    "a ticket is given twice": Mutant("table", line("m[NEXT_TICKET] = ticket + 1"), "", Case(3, 1)),
     "a grant is not announced": Mutant(
-        table,
+        "table",
         "                granted = True\n            change.woken.append(seat)",
         "                granted = True",
         Case(2, 1),
     ),
     "a larger k lets nobody in": Mutant(
-        table, line("m[K] = k", "let_in_all_that_fit(m, change)"), line("m[K] = k"), RESIZE
+        "table", line("m[K] = k", "let_in_all_that_fit(m, change)"), line("m[K] = k"), RESIZE
+    ),
+    "k becomes smaller than a waiter wants": Mutant(
+        "rules", "        return greedy\n", "        pass\n", Case(3, 2, resizes=1, permits=(1, 2, 1))
     ),
     "one of two slots stays taken": Mutant(
-        links, "left = m[seat + PERMITS]\n    m[USED]", "left = 1\n    m[USED]", PERMITS
+        "links", "left = m[seat + PERMITS]\n    m[USED]", "left = 1\n    m[USED]", PERMITS
     ),
     # Watching.
     "nobody watches the holders": Mutant(
-        links, "return [before] if before else holders(m)", "return [before] if before else []", DEATH
+        "links", "return [before] if before else holders(m)", "return [before] if before else []", DEATH
     ),
     "nobody watches the waiter before": Mutant(
-        links, "return [before] if before else holders(m)", "return [] if before else holders(m)", Case(3, 1, deaths=2)
+        "links",
+        "return [before] if before else holders(m)",
+        "return [] if before else holders(m)",
+        Case(3, 1, deaths=2),
     ),
     "only one of two holders is watched": Mutant(
-        links, "return [before] if before else holders(m)", "return [before] if before else holders(m)[:1]", TWO
+        "links", "return [before] if before else holders(m)", "return [before] if before else holders(m)[:1]", TWO
     ),
     "the one behind a waiter that gives up is not woken": Mutant(
-        links,
+        "links",
         "        if woken is not None:\n            woken.append(after)",
         "        pass",
         Case(4, 1, cancels=1, deaths=1),
     ),
     "a new first waiter is not told of its duties": Mutant(
-        table, line("    nudge(m, change)"), line("    pass"), Case(4, 2, deaths=1)
+        "table", line("    nudge(m, change)"), line("    pass"), Case(4, 2, deaths=1)
     ),
     "those let in are woken in the order of the queue": Mutant(
-        table, "for seat in reversed(each) if", "for seat in each if", Case(3, 2, deaths=1, permits=(2, 1, 1))
+        "table", "for seat in reversed(each) if", "for seat in each if", Case(3, 2, deaths=1, permits=(2, 1, 1))
     ),
     "a waiter let in by a death wakes nobody": Mutant(
-        rules,
-        "    if m[seat + STATE] != WAITING:\n        change.woken += table.perhaps_not_woken(m, seat)\n",
-        "",
+        "rules",
+        "        hear(m, seat)\n        change.woken += table.perhaps_not_woken(m, seat)\n",
+        "        hear(m, seat)\n",
         Case(3, 2, deaths=1, permits=(2, 1, 1)),
     ),
     "one that gives up after it was let in wakes nobody": Mutant(
-        rules,
-        "                change.woken += table.perhaps_not_woken(m, seat)\n            table.leave",
-        "                pass\n            table.leave",
+        "rules",
+        "            change.woken += table.perhaps_not_woken(m, seat)\n        table.leave",
+        "            pass\n        table.leave",
         Case(3, 2, cancels=1, deaths=1, permits=(1, 2, 1)),
+    ),
+    "a grant that nobody announced is not announced by the last waiter": Mutant(
+        "rules",
+        "        if not m[seat + HEARD] and change.now - m[seat + SINCE] > NUDGE:\n",
+        "        if False:\n",
+        Case(4, 1, deaths=1, resizes=1, capacity=2, entries=(1, 1, 1, 0)),
+    ),
+    "a first waiter that does not know its place is not told": Mutant(
+        "rules",
+        "    table.wake_if_late(m, change, links.first_waiter(m))\n",
+        "",
+        Case(4, 2, deaths=1, throttled=True),
+    ),
+    "a seat is taken for one that knows of its grant": Mutant(
+        "table", "m[seat + HEARD], m[seat + LOOKS] = 0, 0", "m[seat + HEARD], m[seat + LOOKS] = 1, 0", DEATH
     ),
     # The dead and the stopped.
     "the dead are not buried": Mutant(
-        rules,
+        "rules",
         "        for one in gone:\n            table.leave(m, change, one)\n",
         "",
         DEATH,
     ),
     "a stopped first waiter is not passed over": Mutant(
-        rules, "            table.skip(m, change, head)\n", "            return\n", Case(4, 1, stops=1, deaths=1)
+        "rules", "            table.skip(m, change, head)\n", "            return\n", Case(4, 1, stops=1, deaths=1)
     ),
     "a waiter that continues stays passed over": Mutant(
-        rules, "            table.resume(m, change, seat)\n", "            pass\n", Case(3, 1, stops=1, entries=2)
+        "rules",
+        "            table.resume(m, change, seat)\n",
+        "            pass\n",
+        Case(3, 1, stops=1, entries=(2, 2, 2)),
     ),
 }
 
@@ -151,19 +175,19 @@ MUTANTS = {
 @contextmanager
 def applied(mutant: Mutant) -> Iterator[None]:
     """The mutated source runs in the module's own namespace, and the modules that import from it are run again."""
-    before = [dict(vars(module)) for module in IN_ORDER]
+    before = {name: dict(vars(module)) for name, module in plain.items()}
     try:
-        for module in IN_ORDER[IN_ORDER.index(mutant.module) :]:
-            source = Path(str(module.__file__)).with_suffix(".py").read_text()
-            if module is mutant.module:
+        for name in NAMES[NAMES.index(mutant.module) :]:
+            source = source_of(name)
+            if name == mutant.module:
                 assert source.count(mutant.old) == 1, f"{mutant.old!r} occurs {source.count(mutant.old)} times"
                 source = source.replace(mutant.old, mutant.new)
-            exec(compile(source, str(module.__file__), "exec"), vars(module))
+            run(plain[name], source)
         yield
     finally:
-        for module, names in zip(IN_ORDER, before, strict=True):
-            vars(module).clear()
-            vars(module).update(names)
+        for name, names in before.items():
+            vars(plain[name]).clear()
+            vars(plain[name]).update(names)
 
 
 @pytest.mark.parametrize("name", MUTANTS)
@@ -175,7 +199,7 @@ def test_the_model_notices(name: str) -> None:
 
 def outcome(case: Case) -> str:
     try:
-        Model(case).explore()
+        explore(case)
     except Broken as broken:
         return str(broken)
     except (IndexError, KeyError, RecursionError, links.CorruptTable) as error:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.room.others import open_folder
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
@@ -18,3 +20,10 @@ def folder(tmp_path: Path) -> str:
 def children() -> Iterator[ExitStack]:
     with ExitStack() as stack:
         yield stack
+
+
+@pytest.fixture
+def shared() -> Iterator[str]:
+    """A directory that all users can enter."""
+    with open_folder() as folder:
+        yield folder

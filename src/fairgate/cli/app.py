@@ -12,6 +12,7 @@ To add a command, write it in its own module and register it in COMMANDS below. 
 before this module is imported; it is registered here only so that the help lists it.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +25,7 @@ from fairgate import __version__
 from fairgate.cli.check.command import check_command
 from fairgate.cli.demo.command import demo_command
 from fairgate.cli.exits import BAD_INPUT, CLOSED_PIPE, GOOD, INTERRUPTED, WRONG, complain
-from fairgate.cli.inspect import break_command, top_command, who_command
+from fairgate.cli.inspect.command import break_command, resize_command, top_command, who_command
 from fairgate.cli.keys import COMMANDS as KEYS_COMMANDS
 from fairgate.cli.peer import peer_command
 from fairgate.cli.protocols import protocols_command
@@ -32,11 +33,14 @@ from fairgate.cli.replay import replay_command
 from fairgate.cli.run.command import run_arguments
 from fairgate.cli.sim.command import sim_command
 from fairgate.cli.swarm.command import swarm_command
+from fairgate.cli.where import setup_command, where_command
 from fairgate.errors import BadInput, FairgateError
 from fairgate.scenario.run import ScenarioError
 from fairgate.sim.run import kind_of_build
 from fairgate.trace.journal import JournalError
 from fairgate.trace.replay import ReplayError
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # a disk, mostly
 
 # The base class of all usage errors. Some versions of typer bundle their own click, so it is taken from typer itself.
 UsageError = cast(type[Exception], typer.BadParameter.__base__)
@@ -58,11 +62,17 @@ COMMANDS: dict[str, Callable[..., int | None]] = {
     "top": top_command,
     "peer": peer_command,
     "break": break_command,
+    "resize": resize_command,
+    "where": where_command,
+    "setup": setup_command,
 }
 
 
-def quiet_at_a_closed_pipe(command: Callable[..., int | None]) -> Callable[..., int | None]:
-    """End with exit code 141 if stdout is closed, as by `| head`. Typer would turn the error into exit code 1."""
+def careful_with_stdout(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """End with exit code 141 if stdout is closed, as by `| head`, and with one line and 1 if it cannot be written to.
+
+    Typer would turn a closed pipe into exit code 1.
+    """
 
     @wraps(command)
     def careful(*args: Any, **kwargs: Any) -> int | None:
@@ -70,12 +80,22 @@ def quiet_at_a_closed_pipe(command: Callable[..., int | None]) -> Callable[..., 
             code = command(*args, **kwargs)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Python flushes stdout once more at exit, and would report the error again.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            silence_stdout()
             return CLOSED_PIPE
+        except OSError as wrong:
+            if wrong.errno not in FULL:
+                raise
+            silence_stdout()
+            complain(f"cannot write the output: {wrong.strerror}")
+            return WRONG
         return code
 
     return careful
+
+
+def silence_stdout() -> None:
+    """Python flushes stdout once more at exit, and would report the error again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 PASSED_ON = {  # `run` parses its arguments itself
@@ -88,7 +108,7 @@ GROUPS = {  # `fairgate NAME COMMAND`
 
 def add_commands(target: typer.Typer, commands: Mapping[str, Callable[..., int | None]]) -> None:
     for name, command in commands.items():
-        target.command(name)(quiet_at_a_closed_pipe(command))
+        target.command(name)(careful_with_stdout(command))
 
 
 def run_command(ctx: typer.Context) -> int:
@@ -105,7 +125,7 @@ def help_if_alone(ctx: typer.Context) -> None:
 
 
 add_commands(app, COMMANDS)
-app.command("run", context_settings=PASSED_ON)(quiet_at_a_closed_pipe(run_command))
+app.command("run", context_settings=PASSED_ON)(careful_with_stdout(run_command))
 for group, (about, commands) in GROUPS.items():
     inner = typer.Typer(help=about)
     inner.callback(invoke_without_command=True)(help_if_alone)
@@ -132,6 +152,7 @@ def fairgate(
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
+    open_missing_streams()
     try:
         code: int | None = app(args=list(arguments), prog_name="fairgate", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
@@ -149,6 +170,13 @@ def run(arguments: Sequence[str]) -> int:
         complain(usage(wrong))
         return BAD_INPUT
     return code or GOOD
+
+
+def open_missing_streams() -> None:
+    """Where a stream is closed (`>&-`), Python has None, and the next file that is opened would get its number."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r+", encoding="utf-8"))  # noqa: SIM115 (until the end)
 
 
 def usage(wrong: Any) -> str:

@@ -1,22 +1,27 @@
-"""`fairgate peer`: a standing peer, which keeps gates open or a cluster running without using a gate itself."""
+"""`fairgate peer`: keeps gates open or a cluster running without using a gate itself, and serves metrics."""
 
+import os
 import signal
+from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
 
 from fairgate.arguments import MOST_K, check_k
-from fairgate.cli.exits import log_as_complaints
+from fairgate.cli.exits import complain, log_as_complaints
 from fairgate.cli.network.options import CREATE_OPTIONS, OBSERVE_OPTIONS
 from fairgate.cli.network.settings import NetworkSettings
 from fairgate.cli.network.typer_options import network_options
-from fairgate.live.engine import LiveEngine
-from fairgate.live.keep_open import keep_open
+from fairgate.command.signals import Interrupted, Signals
+from fairgate.errors import BadInput
 from fairgate.live.live_protocols import MANY, ONE, default_protocol
-from fairgate.live.on_host import HostMembership
-from fairgate.live.signals import Interrupted, Signals
+from fairgate.room import place
+from fairgate.room.peer import refuse_journal
+from fairgate.room.pin import pin
+from fairgate.room.room import Room
 
-LOOK_SECONDS = 1.0  # how often to check that this peer is still a member
+LOOK_SECONDS = 1.0  # how often to check that this peer is still a member, or that its gates still have their files
 NO_GATE = "keeps no gate open"
 
 Gates = Annotated[
@@ -36,17 +41,19 @@ def peer_command(
             "--protocol",
             metavar="NAME",
             show_default=False,
-            help=f"Protocol of the gates. Default: {ONE} if K is 1, else {MANY}.",
+            help=f"Protocol of the gates of a cluster. Default: {ONE} if K is 1, else {MANY}.",
         ),
     ] = None,
 ) -> int:
-    """Run a peer that keeps gates open, on this host or in a cluster, until a signal ends it.
+    """Keep gates open, on this host or in a cluster, until a signal ends it.
 
-    A gate closes when its last peer leaves, and can then be opened with
-    another k. A gate that is kept open keeps its k and its protocol, and slots
-    whose processes outlived their fairgate are freed as soon as those end.
+    A gate that nobody uses can be opened with another k. A gate that is kept
+    open keeps its k. With --metrics, this also serves the metrics of all gates
+    of this host, or those of this peer of a cluster.
 
         fairgate peer gpu -k 3
+
+        fairgate peer --metrics 9150
 
     In a cluster of several hosts, one peer creates the cluster and keeps the
     list of its peers. It must stay up: without it no peer can join or leave.
@@ -65,26 +72,53 @@ def peer_command(
     check_k(k)
     signals = Signals()
     try:
-        with signals.raised():
-            peer = network.peer()
-        with peer, network.served(peer, say), network.advertised(peer):
-            for gate in gates or ():
-                keep_open(peer.engine, gate, k, protocol or default_protocol(k))
-            kept = f"keeps {', '.join(gates)} open (k={k}, {protocol or default_protocol(k)})" if gates else NO_GATE
-            say(f"pid {peer.engine.pid} is a peer {where(peer.engine, network)} and {kept} until a signal ends it")
-            with signals.raised():
-                while not peer.engine.closed:
-                    signals.wait(LOOK_SECONDS)
+        if network.between_hosts:
+            return in_cluster(network, gates or [], k, protocol or default_protocol(k), signals)
+        return on_host(network, gates or [], k, protocol, signals)
     except Interrupted as by:
         say(f"{signal.Signals(by.signum).name}: leaving")
         return 130 if by.signum == signal.SIGINT else 0
+
+
+def on_host(network: NetworkSettings, gates: Sequence[str], k: int, protocol: str | None, signals: Signals) -> int:
+    """Pins gates. Returns when one of their files was removed."""
+    refuse_journal(network.journal)
+    if protocol is not None:
+        raise BadInput("--protocol is only for clusters: create one with --create --listen unix:PATH")
+    if not gates and network.metrics is None:
+        raise BadInput("nothing to do: name a gate to keep open, or use --metrics PORT")
+    places = [place.locate(gate) for gate in gates]
+    with ExitStack() as stack, signals.raised():
+        stack.enter_context(network.served_on_host(places, say))
+        rooms = [stack.enter_context(Room(*where, k)) for where in places]
+        for room in rooms:
+            pin(room)
+        kept = [f"keeps {', '.join(gates)} open with k={k}"] if gates else []
+        metrics = [] if network.metrics is None else ["serves the metrics of this host's gates"]
+        say(f"pid {os.getpid()} {' and '.join(kept + metrics)} until a signal ends it")
+        while not (removed := [room for room in rooms if not room.file.is_linked()]):
+            signals.wait(LOOK_SECONDS)
+    complain(f"gate {removed[0].gate}: its file was removed")
     return 1
 
 
-def where(engine: LiveEngine, network: NetworkSettings) -> str:
-    if isinstance(engine.membership, HostMembership):
-        return f"in {engine.membership.rule.folder}"
-    return f"of cluster {network.name} at {engine.identity.socket} (guarantee: {engine.membership.guarantee})"
+def in_cluster(network: NetworkSettings, gates: Sequence[str], k: int, protocol: str, signals: Signals) -> int:
+    from fairgate.live.keep_open import keep_open  # noqa: PLC0415 (asyncio is only needed in a cluster)
+
+    signals.catch_stops()  # the others would wait for a stopped peer
+    with signals.raised():
+        peer = network.peer()
+    with peer, network.served(peer, say), network.advertised(peer):
+        engine = peer.engine
+        for gate in gates:
+            keep_open(engine, gate, k, protocol)
+        kept = f"keeps {', '.join(gates)} open (k={k}, {protocol})" if gates else NO_GATE
+        where = f"of cluster {network.name} at {engine.identity.socket} (guarantee: {engine.membership.guarantee})"
+        say(f"pid {engine.pid} is a peer {where} and {kept} until a signal ends it")
+        with signals.raised():
+            while not engine.closed:
+                signals.wait(LOOK_SECONDS)
+    return 1
 
 
 def say(what: str) -> None:

@@ -11,6 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 PIPED_WIDTH = 100  # columns, if stdout is not a terminal
 REDRAW = 0.1  # seconds
@@ -72,7 +73,7 @@ def progress_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
         yield done
 
 
-def plain_table(title: str) -> Table:
+def plain_table(title: str | Text) -> Table:
     return Table(
         title=title, title_style="bold", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False
     )

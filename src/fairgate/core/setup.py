@@ -2,9 +2,9 @@
 
 from typing import Any
 
-Options = dict[str, Any]
+from fairgate.core.fences import FENCE_COUNT_BITS
 
-FENCE_COUNT_BITS = 32
+Options = dict[str, Any]
 
 
 class Setup:

@@ -35,12 +35,10 @@ from fairgate.live.reliable import DirectLinks, ReliableLinks
 from fairgate.net.address import Address, TcpAddress, UnixAddress, check_one_kind, check_secure, parse_address
 from fairgate.net.codec import CodecError, Frame
 from fairgate.net.dial import Dial
-from fairgate.net.members import PEERS
-from fairgate.net.roster import At, Change, Go, Members, PeerRecord, Renew, changed
+from fairgate.net.roster import PEERS, At, Change, Go, Members, PeerRecord, Renew, changed
 from fairgate.net.tls import Tls
 from fairgate.net.transport import Transport
 from fairgate.net.unix_socket import path_beside
-from fairgate.net.watch import start_time
 
 if TYPE_CHECKING:
     from fairgate.live.engine import LiveEngine
@@ -151,14 +149,13 @@ class ClusterMembership:
             at = TcpAddress(asked.host, bound.port)
             if at.host in ANY:
                 raise BadInput(f"no host can dial {asked}: also give an address to advertise, such as HOST:{at.port}")
-        pid = os.getpid()
-        return PeerRecord(me, pid, start_time(pid), str(at), os.geteuid(), int(time.time()), socket.gethostname())
+        return PeerRecord(me, os.getpid(), str(at), os.geteuid(), int(time.time()), socket.gethostname())
 
     def on_up(self, peer: int) -> None:
         """Until we have joined, asks every peer that we reach to let us in."""
         if not self.joined.done() and self.keeper == NIL and self.addresses:
             me = self.engine.identity
-            self.engine.transport.send(peer, (JOIN, me.socket, me.pid, me.started, me.uid, me.since, me.host))
+            self.engine.transport.send(peer, (JOIN, me.socket, me.pid, me.uid, me.since, me.host))
         if peer in self.broken:
             self.broken.discard(peer)
             self.engine.spawn(self.mend(peer))
@@ -193,9 +190,6 @@ class ClusterMembership:
 
     async def look(self) -> Members:
         return self.members if self.keeper == self.engine.me else self.engine.members
-
-    async def check(self) -> Members:
-        return await self.look()
 
     async def leave(self) -> Members:
         if self.keeper == self.engine.me and len(self.members.peers) > 1:
@@ -270,7 +264,7 @@ class ClusterMembership:
                 engine.transport.send(peer, (REFUSED, 0, BAD_INPUT, "", 0, 0, NO_KEEPER))
             return
         if self.members.peer(peer) is None:
-            new = PeerRecord(*msgspec.convert((peer, *fields_of(frame)), type=tuple[int, int, int, str, int, int, str]))
+            new = PeerRecord(*msgspec.convert((peer, *fields_of(frame)), type=tuple[int, int, str, int, int, str]))
             try:
                 address = parse_address(new.socket)
                 check_one_kind([parse_address(engine.identity.socket), address])
@@ -346,8 +340,8 @@ def why_not(dials: list[Dial]) -> str:
 
 def fields_of(frame: Frame) -> Frame:
     """The fields of a JOIN frame, in the order of PeerRecord."""
-    _, address, pid, started, uid, since, host = frame
-    return (pid, started, address, uid, since, host)
+    _, address, pid, uid, since, host = frame
+    return (pid, address, uid, since, host)
 
 
 async def place_near(seed: Address) -> Address:

@@ -1,7 +1,6 @@
-"""Queries peers without being one of them: for `fairgate who`, `top` and `break`.
+"""Queries the peers of a cluster without being one of them: for `fairgate who`, `top` and `break`.
 
-directory.py finds the peers of this host or cluster. Each peer reports its own holders and waiters. Ghosts, whose peers
-are dead, are found by their occupancy files (net/occupancy.py).
+directory.py finds the peers. Each peer reports its own holders and waiters.
 """
 
 import asyncio
@@ -13,17 +12,14 @@ from typing import Any, Self, TypeVar
 
 from fairgate.arguments import SECOND
 from fairgate.core.ids import NIL
-from fairgate.live.directory import Directory
+from fairgate.live.directory import ClusterDirectory
 from fairgate.live.engine import ASK, BREAK, TELL
-from fairgate.live.on_host import NEWS, beside
 from fairgate.live.report import ANSWER_SECONDS, PeerReport, Person
 from fairgate.live.report import read as read_report
 from fairgate.live.ticket import NO_DEADLINE
-from fairgate.net import occupancy
 from fairgate.net.codec import CodecError, Frame
 from fairgate.net.loop import new_loop
-from fairgate.net.members import PEERS
-from fairgate.net.roster import GateRecord, Members, PeerRecord, SeatRecord
+from fairgate.net.roster import PEERS, GateRecord, Members, PeerRecord
 from fairgate.net.system import clock
 
 T = TypeVar("T")
@@ -33,14 +29,13 @@ T = TypeVar("T")
 class ListedPerson:
     """A holder or waiter of a gate. Times are seconds since 1970."""
 
-    pid: int  # a ghost's process group
+    pid: int
     host: str
     slot: int | None
     fence: int | None
     since: float
     deadline: float | None
     note: str
-    ghost: bool = False
     ident: int = NIL
     peer: int = NIL
 
@@ -69,7 +64,7 @@ class Picture:
 class Inspector:
     """`async with Inspector(directory) as inspector`, then `await inspector.look()` as often as needed."""
 
-    def __init__(self, asked: Directory) -> None:
+    def __init__(self, asked: ClusterDirectory) -> None:
         self.asked = asked
         self.number = 0
         self.answers: dict[int, asyncio.Future[PeerReport]] = {}
@@ -87,8 +82,7 @@ class Inspector:
         """The current state of all gates. Peers that do not answer in time are listed as silent."""
         members = await self.asked.members()
         reports = await self.ask(members)
-        ghosts = await beside(self.asked.ghosts)
-        gates = [picture(gate, members, reports, ghosts) for gate in members.gates]
+        gates = [picture(gate, members, reports) for gate in members.gates]
         return Picture(tuple(sorted(gates, key=lambda gate: gate.name)), len(members.peers))
 
     async def ask(self, members: Members) -> dict[int, PeerReport]:
@@ -114,12 +108,7 @@ class Inspector:
 
     async def break_in(self, gate: GatePicture, whom: ListedPerson) -> bool:
         """Revokes a permit. False if it was still held after 2 s."""
-        if whom.ghost:
-            members = await self.asked.end_ghost(gate.name, whom.ident)
-            for peer in members.peers:
-                self.send(peer, (NEWS, members.version))
-        else:
-            self.transport.send(whom.peer, (BREAK, gate.name, whom.ident))
+        self.transport.send(whom.peer, (BREAK, gate.name, whom.ident))
         return await self.is_out(gate.name, whom)
 
     async def is_out(self, name: str, whom: ListedPerson) -> bool:
@@ -167,14 +156,11 @@ class Inspector:
 
 # The picture.
 
-Ghosts = dict[int, tuple[occupancy.Held, float]]
 
-
-def picture(gate: GateRecord, members: Members, reports: dict[int, PeerReport], ghosts: Ghosts) -> GatePicture:
+def picture(gate: GateRecord, members: Members, reports: dict[int, PeerReport]) -> GatePicture:
     told = [(one, report.now) for report in reports.values() for one in report.gates if one.name == gate.name]
     people = [(person, now) for one, now in told for person in one.people]
     inside = [someone(person, now) for person, now in people if person.inside]
-    inside += [ghost(seat, members, ghosts) for seat in gate.seats if seat.ghost]
     waiting = [someone(person, now) for person, now in people if not person.inside]
     hosts = {seat.host for seat in gate.seats if seat.host != NIL}
     return GatePicture(
@@ -187,14 +173,6 @@ def picture(gate: GateRecord, members: Members, reports: dict[int, PeerReport], 
         sum(one.entries for one, _ in told),
         max([one.longest for one, _ in told], default=0) / SECOND,
     )
-
-
-def ghost(seat: SeatRecord, members: Members, ghosts: Ghosts) -> ListedPerson:
-    held, since = ghosts.get(seat.ident, (None, time.time()))
-    deadline = None if held is None else on_calendar(held.deadline, clock())
-    pid = occupancy.NO_GROUP if held is None else held.group
-    note = "its fairgate is gone or stopped, processes are left"
-    return ListedPerson(pid, members.place.host, known(seat.slot), None, since, deadline, note, True, seat.ident)
 
 
 def someone(person: Person, now: int) -> ListedPerson:
@@ -214,7 +192,7 @@ def on_calendar(moment: int, now: int) -> float | None:
     return None if moment == NO_DEADLINE else time.time() - (now - moment) / SECOND
 
 
-def look(asked: Directory) -> Picture:
+def look(asked: ClusterDirectory) -> Picture:
     """Looks once, for callers without an event loop."""
 
     async def main() -> Picture:

@@ -5,43 +5,46 @@
         permit = await gate.acquire(timeout=5)      # None: not in time
         await permit.lost.wait()                    # set when the lease is over, or the permit was revoked
         permit.release()
-        gate.close()
+        await gate.aclose()
 
 All requests of a loop share one bell. A ring carries the ticket of the request that it is for.
 """
 
 import asyncio
 import os
+from collections import OrderedDict
 from collections.abc import Callable
-from typing import TypeVar
 
-from fairgate.errors import GateClosed
-from fairgate.room import rules, system, table
+from fairgate.errors import FairgateError, GateClosed
+from fairgate.room import calls, rules, table
+from fairgate.room.backlog import Backlog
 from fairgate.room.bell import Bell, path_of
-from fairgate.room.file import PATIENCE
-from fairgate.room.layout import DEADLINE, OWNER, STATE, TICKET, WAITING
-from fairgate.room.room import GHOST_TICK, Permit, Room
-from fairgate.room.rules import Duties, Request
-from fairgate.room.system import clock
+from fairgate.room.calls import clock
+from fairgate.room.desk import GHOST_TICK, Visit
+from fairgate.room.layout import DEADLINE, TICK
+from fairgate.room.permit import Permit
+from fairgate.room.room import Room
 
-T = TypeVar("T")
+CHECK = 1.0  # seconds: how often the permits that are held are looked at
+FULL = 512  # rings: this many are read at once, so there may have been more than the pipe can take
 
 
 class AsyncPermit(Permit):
     """As `Permit`, and `lost` is set when it ends before it is released."""
 
-    def __init__(self, gate: "AsyncRoom", seat: int) -> None:
-        Permit.__init__(self, gate.room, seat, gate.bell, self.forget)
+    def __init__(self, gate: "AsyncRoom", visit: Visit) -> None:
+        Permit.__init__(self, visit)
         self.gate = gate
         self.lost = asyncio.Event()
         self.on_loss: Callable[[], None] | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.gate.held[self.ticket] = self
+        self.gate.keep_checking()
         self.watch_lease()
 
     def watch_lease(self) -> None:
         """Look again when the lease should be over; it may have been extended by then."""
-        deadline = self.room.file.m[self.seat + DEADLINE]
+        deadline = self.desk.file.m[self.seat + DEADLINE]
         if not self.is_valid():
             self.lose()
         elif deadline:
@@ -67,7 +70,10 @@ class AsyncPermit(Permit):
         if self.lost.is_set():
             call()
 
-    def forget(self) -> None:
+    def give_back(self) -> None:
+        self.gate.backlog.post(self.leave)
+
+    def end(self) -> None:
         self.gate.held.pop(self.ticket, None)
         if self.timer is not None:
             self.timer.cancel()
@@ -76,13 +82,15 @@ class AsyncPermit(Permit):
 class Waiter:
     """One request that waits."""
 
-    def __init__(self, seat: int, ticket: int, loop: asyncio.AbstractEventLoop) -> None:
-        self.seat = seat
-        self.ticket = ticket
+    def __init__(self, visit: Visit, loop: asyncio.AbstractEventLoop) -> None:
+        self.visit = visit
+        self.ticket = visit.ticket
         self.granted: asyncio.Future[None] = loop.create_future()
         self.owners: set[int] = set()  # that it watches
-        self.ghosts: set[int] = set()  # those that are dead and have left processes inside
         self.timer: asyncio.TimerHandle | None = None
+        self.looks = False  # a task is about to look
+        self.suspects: set[int] = set()  # to look at then
+        self.tick = False  # whether that is because of the timer
 
 
 class AsyncRoom:
@@ -90,40 +98,68 @@ class AsyncRoom:
 
     def __init__(self, room: Room) -> None:
         self.room = room
+        self.loop = asyncio.get_running_loop()
+        self.backlog = Backlog(room.desk)
+        self.change = self.backlog.change
         self.bell = Bell(room.folder)
         room.bells.append(self.bell)  # a program that ends without closing leaves nothing behind
-        self.loop = asyncio.get_running_loop()
-        self.closed = False
-        self.waiting: dict[int, Waiter] = {}  # by ticket
+        self.closed = ""  # why
+        self.waiting: OrderedDict[int, Waiter] = OrderedDict()  # by ticket
         self.held: dict[int, AsyncPermit] = {}
         self.watchers: dict[int, set[int]] = {}  # by owner: the tickets that watch it
         self.lines: dict[int, int] = {}  # by owner: the writing end of its bell
-        self.tasks: set[asyncio.Task[None]] = set()
+        self.looks: set[asyncio.Task[None]] = set()
+        self.checker: asyncio.TimerHandle | None = None
         self.loop.add_reader(self.bell.fd, self.rung)
 
     async def __aenter__(self) -> "AsyncRoom":
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self.close()
+        await self.aclose()
+
+    # Closing.
+
+    async def aclose(self, why: str = "") -> None:
+        """End all requests and permits of this loop. Closing twice is a no-op."""
+        if self.begin_close(why):
+            try:
+                await self.change(self.abandon)
+            except BaseException:
+                self.room.desk.finish(self.abandon)
+                raise
+            finally:
+                self.end_close()
 
     def close(self, why: str = "") -> None:
-        """End all requests and permits of this loop. Closing twice is a no-op."""
+        """As `aclose`, but it blocks the loop while it waits for the lock."""
+        if self.begin_close(why):
+            self.room.desk.finish(self.abandon)
+            self.end_close()
+
+    def begin_close(self, why: str) -> bool:
+        """Wake everybody. False if that was done before."""
         if self.closed:
-            return
-        self.closed = True
-        why = why or f"gate {self.room.gate} was closed"
-        for task in self.tasks:
+            return False
+        self.closed = why or f"gate {self.room.gate} was closed"
+        for task in self.looks:
             task.cancel()
         for waiter in list(self.waiting.values()):
+            self.fail(waiter, GateClosed(self.closed))
             self.end_wait(waiter)
-            if not self.loop.is_closed():
-                waiter.granted.set_exception(GateClosed(why))
-        self.room.change(lambda change: rules.abandon(self.room.file.m, change, self.bell.owner))
+        self.backlog.close(GateClosed(self.closed))
+        return True
+
+    def abandon(self, change: table.Change) -> None:
+        rules.abandon(self.room.file.m, change, {self.bell.owner})
+
+    def end_close(self) -> None:
         for permit in list(self.held.values()):
-            permit.why = why
+            permit.why = self.closed
             permit.lose()
-            permit.forget()
+            permit.end()
+        if self.checker is not None:
+            self.checker.cancel()
         if not self.loop.is_closed():
             self.loop.remove_reader(self.bell.fd)
         self.room.bells.remove(self.bell)
@@ -135,133 +171,177 @@ class AsyncRoom:
         self, timeout: float | None = None, permits: int = 1, lease: float | None = None, note: str = ""
     ) -> AsyncPermit | None:
         """As `Room.acquire`."""
-        request = self.room.request(self.bell, permits, lease)
-        seat, duties = await self.change(lambda change: self.asked(change, request, note))
-        if duties is not None and not await self.wait(seat, duties, timeout):
-            return None
-        return AsyncPermit(self, seat)
+        visit = Visit(self.room.desk, self.bell)
+        visit.want(permits, lease, note)
+        inside = False
+        try:
+            inside = await self.change(lambda change: self.asked(change, visit)) or await self.wait(visit, timeout)
+            return AsyncPermit(self, visit) if inside else None
+        finally:
+            if not inside and visit.ticket:  # it is late, or the task was cancelled
+                self.backlog.post(visit.leave)
 
-    def asked(self, change: table.Change, request: Request, note: str) -> tuple[int, Duties | None]:
+    def asked(self, change: table.Change, visit: Visit) -> bool:
         if self.closed:
-            raise GateClosed(f"gate {self.room.gate} is closed")
-        return self.room.asked(change, request, note)
+            raise GateClosed(self.closed)
+        return visit.ask(change)
 
-    async def wait(self, seat: int, duties: Duties, timeout: float | None) -> bool:
-        waiter = Waiter(seat, self.room.file.m[seat + TICKET], self.loop)
+    async def wait(self, visit: Visit, timeout: float | None) -> bool:
+        waiter = Waiter(visit, self.loop)
         self.waiting[waiter.ticket] = waiter
         try:
-            self.follow(waiter, duties, set())
+            self.follow(waiter, set())
             if timeout is not None and timeout <= 0:  # a single look: is a holder dead?
-                await self.look(waiter, set(waiter.owners), True)
+                waiter.suspects, waiter.tick = set(waiter.owners), True
+                await self.look(waiter)
             async with asyncio.timeout(timeout):
                 await waiter.granted
-        except BaseException as why:
-            if waiter.granted.done() and not waiter.granted.cancelled() and isinstance(why, TimeoutError):
-                return True  # it was let in at the last moment
-            self.give_up(waiter)
-            if isinstance(why, TimeoutError):
-                return False
-            raise
+        except TimeoutError:  # perhaps it was let in at the last moment
+            return waiter.granted.done() and not waiter.granted.cancelled()
         finally:
             self.end_wait(waiter)
         return True
-
-    def give_up(self, waiter: Waiter) -> None:
-        """Timed out, cancelled, or left behind by a loop that was closed."""
-
-        def step(change: table.Change) -> None:
-            m = self.room.file.m
-            if m[waiter.seat + STATE] != WAITING and m[waiter.seat + TICKET] == waiter.ticket:
-                change.woken += table.perhaps_not_woken(m, waiter.seat)
-            rules.leave(m, change, waiter.seat, waiter.ticket)
-
-        if not self.room.is_closed():  # that has ended the request
-            self.room.change(step)
 
     def end_wait(self, waiter: Waiter) -> None:
         self.waiting.pop(waiter.ticket, None)
         self.watch(waiter, set())
         if waiter.timer is not None:
             waiter.timer.cancel()
+        for end in self.ends():
+            if end.timer is None:
+                self.look_later(end, clock() + TICK)
+
+    def fail(self, waiter: Waiter, why: FairgateError) -> None:
+        if not self.loop.is_closed() and not waiter.granted.done():
+            waiter.granted.set_exception(why)
+
+    def grant(self, waiter: Waiter) -> None:
+        rules.hear(self.room.file.m, waiter.visit.seat)
+        if not waiter.granted.done():
+            waiter.granted.set_result(None)
 
     # Being woken.
 
     def rung(self) -> None:
-        for ticket in system.read_tickets(self.bell.fd):
+        tickets = calls.read_tickets(self.bell.fd)
+        for ticket in tickets:
             waiter = self.waiting.get(abs(ticket))
             if waiter is not None and ticket > 0:
                 self.grant(waiter)
             elif waiter is not None:
-                self.start_look(waiter, set(), False)
+                self.start_look(waiter)
             elif ticket in self.held and not self.held[ticket].is_valid():
                 self.held[ticket].lose()
+        if len(tickets) >= FULL:
+            self.check_held()
 
     def died(self, owner: int) -> None:
         """The kernel says that nobody has the other end of this bell any more."""
         for ticket in list(self.watchers.get(owner, ())):
-            self.start_look(self.waiting[ticket], {owner}, False)
+            waiter = self.waiting[ticket]
+            waiter.suspects.add(owner)
+            self.start_look(waiter)
         self.stop_watching(owner)
 
-    def start_look(self, waiter: Waiter, suspects: set[int], tick: bool) -> None:
-        task = self.loop.create_task(self.look(waiter, suspects, tick))
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+    def start_look(self, waiter: Waiter) -> None:
+        """Look soon. What comes before that is seen by the same look."""
+        if not waiter.looks:
+            waiter.looks = True
+            task = self.loop.create_task(self.look(waiter))
+            self.looks.add(task)
+            task.add_done_callback(self.looks.discard)
 
-    async def look(self, waiter: Waiter, suspects: set[int], tick: bool) -> None:
-        if waiter.granted.done() or waiter.ticket not in self.waiting:
+    async def look(self, waiter: Waiter) -> None:
+        try:
+            inside = await self.change(lambda change: self.looked(change, waiter))
+        except FairgateError as wrong:  # for the task that waits, not for this one
+            self.fail(waiter, wrong)
             return
-        outcome = await self.change(lambda change: self.looked(change, waiter, suspects, tick))
-        if outcome is True:
+        if inside:
+            self.rung()  # those let in before it
             self.grant(waiter)
-        elif isinstance(outcome, Duties):
-            self.follow(waiter, outcome, suspects)
+        else:
+            self.follow(waiter, waiter.visit.suspects)
 
-    def looked(self, change: table.Change, waiter: Waiter, suspects: set[int], tick: bool) -> Duties | bool:
-        """False if it gave up meanwhile."""
-        if waiter.ticket not in self.waiting:
+    def looked(self, change: table.Change, waiter: Waiter) -> bool:
+        """Whether it is inside; False too if it gave up meanwhile."""
+        waiter.looks = False
+        if waiter.granted.done() or waiter.ticket not in self.waiting:
             return False
-        return self.room.looked(change, waiter.seat, waiter.ticket, suspects, tick, late=False)
+        visit = waiter.visit
+        visit.suspects, visit.tick = waiter.suspects, waiter.tick
+        waiter.suspects, waiter.tick = set(), False
+        return visit.look(change)
 
-    def grant(self, waiter: Waiter) -> None:
-        if not waiter.granted.done():
-            waiter.granted.set_result(None)
+    # Looking again.
 
-    # Watching.
-
-    def follow(self, waiter: Waiter, duties: Duties, looked_at: set[int]) -> None:
+    def follow(self, waiter: Waiter, looked_at: set[int]) -> None:
         """Watch as told, and look again in time."""
         if waiter.granted.done() or waiter.ticket not in self.waiting:
             return
-        m = self.room.file.m
-        dead = self.watch(waiter, {m[seat + OWNER] for seat in duties.seats} - {self.bell.owner})
-        when = duties.when
-        if dead & looked_at:  # they have left processes inside
-            when = min(when, clock() + GHOST_TICK)
+        duties = waiter.visit.duties
+        unwatched = self.watch(waiter, duties.owners - {self.bell.owner})
+        waiter.suspects |= unwatched
+        if unwatched - looked_at:
+            self.start_look(waiter)
+        elif unwatched:  # they have left processes inside, or cannot be seen
+            self.look_later(waiter, min(duties.when, clock() + GHOST_TICK))
+        elif waiter in self.ends():
+            self.look_later(waiter, duties.when)
+
+    def ends(self) -> tuple[Waiter, ...]:
+        """The first and the last one of this loop. They look for those in between, which live and die with them."""
+        if not self.waiting:
+            return ()
+        return self.waiting[next(iter(self.waiting))], self.waiting[next(reversed(self.waiting))]
+
+    def look_later(self, waiter: Waiter, when: int) -> None:
         if waiter.timer is not None:
             waiter.timer.cancel()
-        waiter.timer = self.loop.call_later(max(0, when - clock()) / 1e9, self.start_look, waiter, dead, not dead)
-        if dead - looked_at:
-            self.start_look(waiter, dead - looked_at, False)
+        if not self.loop.is_closed():
+            waiter.timer = self.loop.call_later(max(0, when - clock()) / 1e9, self.tick, waiter)
+
+    def tick(self, waiter: Waiter) -> None:
+        waiter.timer = None
+        waiter.tick = True
+        self.start_look(waiter)
+
+    def keep_checking(self) -> None:
+        if self.checker is None and self.held:
+            self.checker = self.loop.call_later(CHECK, self.check_again)
+
+    def check_again(self) -> None:
+        self.checker = None
+        self.check_held()
+        self.keep_checking()
+
+    def check_held(self) -> None:
+        """A ring can be lost: the pipe was full, or the process that revoked a permit died before it rang."""
+        for permit in list(self.held.values()):
+            if not permit.is_valid():
+                permit.lose()
+
+    # Watching.
 
     def watch(self, waiter: Waiter, owners: set[int]) -> set[int]:
-        """Watch these owners for this waiter. Returns those that are dead already."""
+        """Watch these owners for this waiter. Returns those that cannot be watched; most of them are dead."""
         for owner in waiter.owners - owners:
             tickets = self.watchers.get(owner, set())
             tickets.discard(waiter.ticket)
             if not tickets:
                 self.stop_watching(owner)
         waiter.owners = owners
-        dead = set()
+        unwatched = set()
         for owner in owners:
             if owner not in self.lines:
-                fd = system.open_to_ring(path_of(self.room.folder, owner))
+                fd = calls.open_to_ring(path_of(self.room.folder, owner))
                 if fd < 0:
-                    dead.add(owner)
+                    unwatched.add(owner)
                     continue
                 self.lines[owner] = fd
                 self.loop.add_reader(fd, self.died, owner)  # epoll always reports errors
             self.watchers.setdefault(owner, set()).add(waiter.ticket)
-        return dead
+        return unwatched
 
     def stop_watching(self, owner: int) -> None:
         self.watchers.pop(owner, None)
@@ -270,32 +350,3 @@ class AsyncRoom:
             if not self.loop.is_closed():
                 self.loop.remove_reader(fd)
             os.close(fd)
-
-    # The lock.
-
-    async def change(self, step: Callable[[table.Change], T]) -> T:
-        """As `Room.change`, but other tasks run while this one waits for the lock."""
-        room = self.room
-        room.check_open()
-        began = clock()
-        pause = system.SHORTEST
-        while not self.try_lock():
-            await asyncio.sleep(pause)
-            pause = min(pause * 1.5, system.LONGEST)
-            room.check_open()
-            if clock() - began > PATIENCE:
-                room.file.continue_owner()
-        try:
-            return room.locked(step)
-        finally:
-            if room.file.fd >= 0:
-                room.file.unlock()
-            room.mutex.release()
-
-    def try_lock(self) -> bool:
-        if not self.room.mutex.acquire(blocking=False):
-            return False
-        if system.try_lock(self.room.file.fd):
-            return True
-        self.room.mutex.release()
-        return False

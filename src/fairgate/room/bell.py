@@ -6,13 +6,18 @@ ENXIO. So the bell's random name is its owner's identity, and neither process id
 that inherits the pipe keeps the owner alive.
 """
 
+from __future__ import annotations
+
 import os
 from contextlib import suppress
 
-from fairgate.room.system import Poll, open_to_ring
+from fairgate.errors import BadInput
+from fairgate.room.calls import Poll, open_to_ring
+from fairgate.room.folder import PRIVATE, group_of, share
 
 SUFFIX = ".bell"
-ours: set["Bell"] = set()  # of this process; a child of fork must not keep its parent alive
+KEPT = 16  # bells of others that stay open although they are not watched at the moment
+ours: set[Bell] = set()  # of this process; a child of fork must not keep its parent alive
 
 
 def path_of(folder: str, owner: int) -> str:
@@ -22,48 +27,96 @@ def path_of(folder: str, owner: int) -> str:
 class Bell:
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        self.owner = (int.from_bytes(os.urandom(8), "little") >> 2) + 1
+        self.owner: int = (int.from_bytes(os.urandom(8), "little") >> 2) + 1
         self.path = path_of(folder, self.owner)
-        os.mkfifo(self.path, 0o600)
-        self.fd = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            self.fd: int = self.made()
+        except OSError as wrong:
+            self.remove()
+            raise BadInput(f"cannot create a named pipe in {folder}: {wrong.strerror}") from wrong
         self.poll = Poll(self.fd)
-        self.watched: dict[int, int] = {}  # by owner: the writing end of its bell
+        self.busy = False  # a request is being made, or waits
+        self.lines: dict[int, int] = {}  # by owner: the writing ends of other bells
+        self.watched: set[int] = set()  # those of them that are watched
         ours.add(self)
+
+    def made(self) -> int:
+        """Create the pipe, and open it. Raises OSError."""
+        group = group_of(os.stat(self.folder))
+        while True:
+            os.mkfifo(self.path, PRIVATE)
+            try:
+                fd = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+            except FileNotFoundError:  # it was swept, because this process was stopped here for long
+                continue
+            try:
+                share(fd, group)
+            except OSError:
+                os.close(fd)
+                raise
+            return fd
 
     def watch(self, owners: set[int]) -> set[int]:
         """Watch these owners and no others. Returns those that are dead already, or have removed their bells."""
-        for owner in [each for each in self.watched if each not in owners]:
-            self.forget(owner)
+        if owners == self.watched:
+            return set()
+        for owner in self.watched - owners:
+            self.watched.discard(owner)
+            self.poll.forget(self.lines[owner])
         dead = set()
-        for owner in owners:
-            if owner not in self.watched and owner != self.owner:
+        for owner in owners - self.watched:
+            if owner == self.owner:
+                continue
+            if owner not in self.lines:
                 fd = open_to_ring(path_of(self.folder, owner))
                 if fd < 0:
                     dead.add(owner)
-                else:
-                    self.watched[owner] = fd
-                    self.poll.watch(fd)
+                    continue
+                self.lines[owner] = fd
+            self.watched.add(owner)
+            self.poll.watch(self.lines[owner])
+        if len(self.lines) > KEPT + len(self.watched):
+            for owner in [each for each in self.lines if each not in self.watched]:
+                os.close(self.lines.pop(owner))
         return dead
 
     def forget(self, owner: int) -> None:
-        fd = self.watched.pop(owner)
+        self.watched.discard(owner)
+        fd = self.lines.pop(owner)
         self.poll.forget(fd)
         os.close(fd)
 
     def wait(self, nanoseconds: int) -> tuple[list[int], set[int]]:
         """The tickets that were rung, and the watched owners that have died."""
         tickets, ready = self.poll.wait(nanoseconds)
-        dead = {owner for owner, fd in self.watched.items() if fd in ready} if ready else set()
+        dead = {owner for owner in self.watched if self.lines[owner] in ready} if ready else set()
         for owner in dead:  # the kernel would report it again and again
             self.forget(owner)
         return tickets, dead
 
-    def close(self) -> None:
-        for owner in list(self.watched):
-            self.forget(owner)
+    def close(self, remove: bool = True) -> None:
+        """Closing twice is a no-op: if a room is closed while a thread waits, both of them do it.
+
+        Without `remove` others can still see that processes have inherited the pipe.
+        """
+        if self.fd < 0:
+            return
+        for fd in self.lines.values():
+            os.close(fd)
+        self.lines.clear()
+        self.watched.clear()
         ours.discard(self)
-        self.remove()
+        if remove:
+            self.remove()
         os.close(self.fd)
+        self.fd = -1
+
+    def die(self) -> None:
+        """Let others see what they would see if this process were dead: a bell that nobody has."""
+        if self.fd >= 0:
+            ours.discard(self)
+            os.close(self.fd)
+            self.fd = -1
 
     def remove(self) -> None:
         with suppress(FileNotFoundError):

@@ -5,37 +5,48 @@ the process that has it is stopped, that process is continued, so that it can fi
 again (STOP in the header).
 """
 
-import mmap
+from __future__ import annotations
+
 import os
 import signal
-import stat
 import time
 from contextlib import suppress
-from typing import cast
 
-from fairgate.core.setup import FENCE_COUNT_BITS
-from fairgate.errors import BadInput
-from fairgate.room import links, system, table
+from fairgate.errors import BadInput, GateStuck
+from fairgate.room import calls, links, system, table
+from fairgate.room.folder import PRIVATE, group_of, share
 from fairgate.room.layout import (
     BOOT,
     CAPACITY,
     DIRTY,
+    FREE,
+    IS_BEING_MADE,
+    MACHINE,
     MAGIC,
     MOST_SEATS,
     MOST_SLOTS,
     REBUILT,
     RESCUED,
     SEATS,
+    SLOTS,
+    STATE,
     STOP,
+    SWEPT,
     K,
 )
 from fairgate.room.links import Table
+from fairgate.room.opening import FIRST_SEATS, FIRST_SIZE, allocate, machine_number, open_file, start
+from fairgate.room.senses import LiveSenses
 from fairgate.room.table import Change
+from fairgate.room.words import mapped
 
 PATIENCE = 30_000_000  # ns for the lock, before its owner is looked up
-FIRST_SEATS = 64
-LARGEST = 8 * links.size(MOST_SLOTS, MOST_SEATS)
-EPOCH = 1_704_067_200  # 2024 began
+HOUR = 3600  # seconds
+SECOND = 10**9  # ns
+STUCK = 10 * SECOND  # until the lock of a process counts as stuck
+LAST_SWEPT = ".swept"  # a file: its time tells when
+HEADER = 8 * SLOTS
+BLOCK = 512  # bytes: what st_blocks counts
 
 
 class RoomFile:
@@ -43,7 +54,7 @@ class RoomFile:
 
     m: Table
 
-    def __init__(self, path: str, k: int) -> None:
+    def __init__(self, path: str, k: int, create: bool = True) -> None:
         """Open the file, or create it with this k (1 if it is 0). Raises BadInput if it cannot be used."""
         if not 0 <= k <= MOST_SLOTS:
             raise BadInput(f"k must be 1..{MOST_SLOTS}, not {k}")
@@ -53,43 +64,86 @@ class RoomFile:
         self.seats = 0
         self.capacity = 0
         self.mapped = False
-        while True:
-            self.fd = open_file(path)
+        self.locked = False  # perhaps, if it is True
+        while not self.opened(k, create):
+            pass
+        self.name: int = system.name_in(system.pid_namespace(), self.pid)
+
+    def opened(self, k: int, create: bool) -> bool:
+        """False if the file was swept between opening and locking it."""
+        self.fd = open_file(self.path, k, create)
+        try:
             self.take_lock()
-            try:
-                if os.fstat(self.fd).st_nlink:  # else it was swept between open and lock
-                    self.use(k)
-                    system.unlock(self.fd)
-                    return
-            except BaseException:
-                os.close(self.fd)  # which also unlocks it
-                raise
-            os.close(self.fd)
+            if self.is_linked():
+                self.use(k)
+                system.mark_open(self.fd)
+                self.touch()
+                self.unlock()
+                return True
+        except BaseException:
+            os.close(self.fd)  # which also unlocks it
+            raise
+        os.close(self.fd)
+        return False
 
     def use(self, k: int) -> None:
-        """With the lock: create the table, or check it. A table of another boot has no living process."""
+        """With the lock: check the table. An empty file gets a new one: `touch` may have created it."""
         found = os.fstat(self.fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
-            raise BadInput(f"{self.path} is not a gate file: remove it, or use another name")
-        size = 8 * links.size(MOST_SLOTS, FIRST_SEATS)
-        if found.st_size == 0:
-            self.allocate(size)
-        elif found.st_size < size:
-            raise BadInput(f"{self.path} is not a gate file: it is cut off; remove it if nobody uses the gate")
-        self.map()
-        boot = system.boot_id()
-        if self.m[MAGIC] == 0:  # new, or its creator died
-            table.create(self.m, MOST_SLOTS, FIRST_SEATS, k or 1, first_fence(), boot)
+        if is_blank(self.fd, found.st_size):
+            self.allocate(FIRST_SIZE)
+            self.map()
+            start(self.m, MOST_SLOTS, FIRST_SEATS, k or 1)
+        elif found.st_size < HEADER:
+            raise BadInput(f"cannot use {self.path}: it is too short for a gate file ({found.st_size} bytes)")
+        else:
+            self.map()
+        if self.m[MAGIC] == IS_BEING_MADE and found.st_size >= FIRST_SIZE:
+            start(self.m, MOST_SLOTS, FIRST_SEATS, k or 1)
         self.check()
-        if self.m[BOOT] != boot:
-            table.create(self.m, self.capacity, self.seats, k or self.m[K], first_fence(), boot)
+        if found.st_blocks * BLOCK < found.st_size:  # a copy may have holes
+            self.allocate(found.st_size)
+        if self.m[BOOT] != system.boot_id():
+            self.start_again(k)
+
+    def start_again(self, k: int) -> None:
+        """After a reboot no process of the table is alive. Raises BadInput if there may have been no reboot."""
+        machine = machine_number()
+        if self.m[MACHINE] and machine and self.m[MACHINE] != machine:
+            raise BadInput(f"cannot use {self.path}: it belongs to another machine; remove it if it is a copy")
+        senses = LiveSenses(os.path.dirname(self.path))
+        seats = [seat for seat in links.all_seats(self.m) if self.m[seat + STATE] != FREE]
+        if system.is_open_elsewhere(self.fd) or any(senses.is_heard(self.m, seat) for seat in seats):
+            raise BadInput(
+                f"cannot use {self.path}: processes with another boot id are using it, as in a container with a /proc"
+                " of its own; use another directory"
+            )
+        start(self.m, self.capacity, self.seats, k or self.m[K])
+
+    def touch(self) -> None:
+        """Files that were not used for a day are swept."""
+        if time.time() - os.fstat(self.fd).st_mtime > HOUR:
+            with suppress(OSError):  # its mode may have changed
+                os.utime(self.fd)
+
+    def claim_sweep(self, by_path: bool) -> bool:
+        """Is it up to this process to sweep the directory now?
+
+        The directory of named gates has a file for that. One that a user has named gets no further files: there every
+        gate has its own turn.
+        """
+        if not by_path:
+            return claim_hour(os.path.dirname(self.path))
+        now = calls.clock()
+        due = not 0 <= now - self.m[SWEPT] < HOUR * SECOND
+        if due:
+            self.m[SWEPT] = now
+        return due
 
     def allocate(self, size: int) -> None:
-        """Reserve the space on the disk: a store into a full disk would end the process by SIGBUS."""
         try:
-            os.posix_fallocate(self.fd, 0, size)
+            allocate(self.fd, size)
         except OSError as wrong:
-            raise BadInput(f"cannot create {self.path}: {wrong.strerror}") from wrong
+            raise BadInput(f"cannot use {self.path}: {wrong.strerror}") from wrong
 
     def map(self) -> None:
         """Map the file through a descriptor of its own: mmap keeps a copy of it, which a forked child inherits.
@@ -98,7 +152,7 @@ class RoomFile:
         """
         other = os.open(f"/proc/self/fd/{self.fd}", os.O_RDWR | os.O_CLOEXEC)
         try:
-            self.m = cast(Table, memoryview(mmap.mmap(other, os.fstat(other).st_size)).cast("q"))
+            self.m = mapped(other, os.fstat(other).st_size // 8 * 8)
         finally:
             os.close(other)
         self.mapped = True
@@ -117,7 +171,7 @@ class RoomFile:
 
     def prepare(self, change: Change) -> None:
         """With the lock: map what has grown, and repair the table if a process died while it changed it."""
-        if self.m[STOP] not in (0, self.pid):  # it has unlocked, or died
+        if self.m[STOP] not in (0, self.name):  # it has unlocked, or died
             self.m[STOP] = 0
         if self.m[SEATS] != self.seats or self.m[CAPACITY] != self.capacity:
             self.map()
@@ -138,15 +192,26 @@ class RoomFile:
         self.m[REBUILT] = self.m[REBUILT] + 1
 
     def take_lock(self) -> None:
-        while not system.lock(self.fd, PATIENCE):
+        """Raises GateStuck if that takes too long."""
+        self.locked = True  # an interrupt may come at any moment: unlocking in vain is harmless
+        end = calls.clock() + STUCK
+        while not calls.lock(self.fd, PATIENCE):
             self.continue_owner()
+            if calls.clock() > end:
+                raise self.stuck()
+
+    def try_lock(self, patience: int) -> bool:
+        """Try for this many nanoseconds."""
+        self.locked = True
+        self.locked = calls.lock(self.fd, patience)
+        return self.locked
 
     def continue_owner(self) -> None:
         """If the process that has the lock is stopped, let it finish its change."""
         pid = system.lock_owner(self.fd)
         if pid and pid != self.pid and system.is_stopped(pid):
             if self.mapped:
-                self.m[STOP] = pid
+                self.m[STOP] = system.name_of(pid)
                 if system.lock_owner(self.fd) != pid or not system.is_stopped(pid):  # somebody else continued it
                     self.m[STOP] = 0
                     return
@@ -154,31 +219,60 @@ class RoomFile:
             with suppress(PermissionError, ProcessLookupError):  # another user's: all have to wait for it
                 os.kill(pid, signal.SIGCONT)
 
+    def stuck(self) -> GateStuck:
+        pid = system.lock_owner(self.fd)
+        whom = f"process {pid}"
+        if not pid:
+            whom = "a process that cannot be seen from here, as in another container: continue it if it is stopped"
+        elif system.is_stopped(pid):
+            whom += f", which is stopped: continue it with kill -CONT {pid}"
+        return GateStuck(f"{self.path} has been locked for {STUCK // SECOND} s by {whom}")
+
     def unlock(self) -> None:
-        system.unlock(self.fd)
+        calls.unlock(self.fd)
+        self.locked = False
 
     def stop_again(self) -> None:
         """After the change and its rings: a process that was continued to finish them stops itself again."""
-        if self.m[STOP] == self.pid:
+        if self.m[STOP] == self.name:
             self.m[STOP] = 0
             os.kill(self.pid, signal.SIGSTOP)
 
     def is_linked(self) -> bool:
-        """Has nobody removed the file?"""
-        return os.fstat(self.fd).st_nlink > 0
+        """Is it still the file of that name? Its number of links does not tell: a dead creator may have left one."""
+        try:
+            return os.path.samestat(os.lstat(self.path), os.fstat(self.fd))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
     def close(self) -> None:
+        self.touch()
         os.close(self.fd)
+        self.fd = -1
 
 
-def open_file(path: str) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+def is_blank(fd: int, size: int) -> bool:
+    """Is the file empty, or only zeros, because a process died while it allocated them?"""
+    if size > FIRST_SIZE or os.pread(fd, 8, 0).strip(b"\0"):
+        return False
+    return not os.pread(fd, size, 0).strip(b"\0")
+
+
+def claim_hour(folder: str) -> bool:
+    """True for the first process in an hour. In a new directory there is nothing to sweep yet."""
+    path = f"{folder}/{LAST_SWEPT}"
+    new = False
     try:
-        return os.open(path, flags, 0o600)
-    except OSError as wrong:
-        raise BadInput(f"cannot open {path}: {wrong.strerror}") from wrong
-
-
-def first_fence() -> int:
-    """Seconds in the upper half: the fences of a gate that is created again are above its earlier ones."""
-    return max(int(time.time()) - EPOCH, 1) << FENCE_COUNT_BITS
+        if abs(time.time() - os.lstat(path).st_mtime) < HOUR:
+            return False
+    except FileNotFoundError:
+        new = True
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, PRIVATE)
+    except OSError:
+        return False
+    with suppress(PermissionError):  # another user's
+        share(fd, group_of(os.stat(folder)))
+    os.utime(fd)
+    os.close(fd)
+    return not new

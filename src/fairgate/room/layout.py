@@ -3,7 +3,11 @@
 It has a header, then `CAPACITY` slots, then the seats. A seat is named by the index of its first word; 0 is no seat.
 """
 
-from typing import Final
+from __future__ import annotations
+
+TYPE_CHECKING = False  # see room/__init__.py
+if TYPE_CHECKING:
+    from typing import Final
 
 # The header.
 MAGIC: Final = 0
@@ -28,6 +32,8 @@ ASKED_K: Final = 18  # the k that its users ask for; K differs from it after `re
 LOSSES: Final = 19  # permits that ended before they were released
 WAITED: Final = 20  # ns, of all grants together
 LONGEST: Final = 21  # ns, the longest wait of a grant
+MACHINE: Final = 22  # which machine, or 0: it has no id
+SWEPT: Final = 23  # when the directory was last swept, if the gate is named by a path
 HISTOGRAM: Final = 32  # grants by how long they had waited: see BUCKETS
 BUCKETS: Final = 24  # 1 us or less, 2 us, 4 us ... 4.2 s, and longer
 SLOTS: Final = 64  # the first slot: the seat that holds it, or 0
@@ -50,15 +56,19 @@ PREVIOUS: Final = 13
 SKIPPED: Final = 14  # it is stopped: nobody waits for it until it continues
 GROUP: Final = 15  # the process group of its command, or 0
 USER: Final = 16  # the user id of its process
-NOTE: Final = 17  # text for people, UTF-8, to the end of the seat
+HEARD: Final = 17  # its owner knows that it was let in; the owner stores this without the lock
+LOOKS: Final = 18  # when the owner of a waiting seat looks again on its own
+NOTE: Final = 19  # text for people, UTF-8, to the end of the seat
 SEAT: Final = 48  # words
 
 FREE: Final = 0
 WAITING: Final = 1
 INSIDE: Final = 2
 LOST: Final = 3  # its permit was revoked, and its owner has not seen that yet
+PINNED: Final = 4  # it never asks for a permit; it keeps the gate in use, so that k stays as it is
 
 IS_A_ROOM: Final = 0x6D6F6F7265746167
+IS_BEING_MADE: Final = 0x77656E65746167  # its creator has not finished, or died
 THIS_VERSION: Final = 1
 MOST_SLOTS: Final = 1024
 MOST_SEATS: Final = 1 << 20
@@ -67,3 +77,6 @@ LIMIT: Final = 1 << 62  # tickets stay below
 NUDGE: Final = 5_000_000  # ns: a new head is told of its duties at most this often
 DEEP: Final = 8  # waiters: those behind look on their own less often
 PATIENT: Final = 5_000_000  # ns: a process that has waited this long may have been stopped, so it is worth asking
+TICK: Final = 50_000_000  # ns: how often the first waiter looks on its own. It covers stops and lost wake-ups
+NEAR: Final = 16  # waiters at each end of the queue whose places are counted exactly
+FAR: Final = 200  # places: waiters further back look as often as this one, every 10 s

@@ -12,6 +12,7 @@ from fairgate.room.layout import (
     HEAD,
     NEXT,
     PERMITS,
+    PINNED,
     PREVIOUS,
     SEAT,
     SEATS,
@@ -19,6 +20,7 @@ from fairgate.room.layout import (
     SLOT,
     SLOTS,
     SPARE,
+    STATE,
     TAIL,
     USED,
 )
@@ -70,9 +72,13 @@ def waiters(m: Table) -> Iterator[int]:
 
 def first_waiter(m: Table) -> int:
     """The first one that is not passed over: it watches the holders."""
-    for seat in waiters(m):
-        if not m[seat + SKIPPED]:
+    seat = m[HEAD]
+    for _ in range(m[SEATS]):
+        if not seat or not m[seat + SKIPPED]:
             return seat
+        seat = m[seat + NEXT]
+    if seat:
+        raise CorruptTable  # a loop
     return 0
 
 
@@ -92,10 +98,17 @@ def running_before(m: Table, seat: int) -> int:
     raise CorruptTable
 
 
+def greediest(m: Table) -> int:
+    """The waiter that wants the largest number of permits, or 0."""
+    return max(waiters(m), key=lambda seat: m[seat + PERMITS], default=0)
+
+
 def holders(m: Table) -> list[int]:
     """The seats that are inside, each once."""
-    found: dict[int, None] = {}
     left = m[USED]
+    if not left:
+        return []
+    found: dict[int, None] = {}
     for at in range(SLOTS, first_seat(m)):
         if left <= 0:
             break
@@ -112,11 +125,18 @@ def holder_of(m: Table, slot: int) -> int:
 
 def next_deadline(m: Table) -> int:
     """The earliest end of a lease, or 0."""
-    return min([m[seat + DEADLINE] for seat in holders(m) if m[seat + DEADLINE]], default=0)
+    earliest = 0
+    for seat in holders(m) if m[USED] else ():
+        deadline = m[seat + DEADLINE]
+        if deadline and (not earliest or deadline < earliest):
+            earliest = deadline
+    return earliest
 
 
 def slots_of(m: Table, seat: int) -> tuple[int, ...]:
     """The slots of a seat that is inside."""
+    if m[seat + PERMITS] == 1:
+        return (m[seat + SLOT],)
     found = []
     for at in range(SLOTS + m[seat + SLOT], first_seat(m)):
         if m[at] == seat:
@@ -138,6 +158,11 @@ def lowest_free_slots(m: Table, count: int) -> list[int]:
 
 def has_spare(m: Table) -> bool:
     return m[SPARE] != 0
+
+
+def is_in_use(m: Table) -> bool:
+    """Is anybody inside or waiting, or keeps the gate's k as it is?"""
+    return m[USED] != 0 or m[HEAD] != 0 or any(m[seat + STATE] == PINNED for seat in all_seats(m))
 
 
 def is_skipped(m: Table, seat: int) -> bool:

@@ -1,4 +1,4 @@
-"""The requests of a room as people see them, and the notes that processes leave for them."""
+"""The requests of a room as people see them."""
 
 from typing import NamedTuple
 
@@ -9,10 +9,8 @@ from fairgate.room.layout import (
     GROUP,
     INSIDE,
     NAMESPACE,
-    NOTE,
     PERMITS,
     PID,
-    SEAT,
     SINCE,
     SKIPPED,
     STATE,
@@ -20,8 +18,7 @@ from fairgate.room.layout import (
     USER,
 )
 from fairgate.room.links import Table
-
-NOTE_BYTES = 8 * (SEAT - NOTE)
+from fairgate.room.notes import read_note
 
 
 class Listed(NamedTuple):
@@ -61,16 +58,3 @@ def listed(m: Table, seat: int, slots: tuple[int, ...]) -> Listed:
         stopped=m[seat + SKIPPED] != 0,
         note=read_note(m, seat),
     )
-
-
-def write_note(m: Table, seat: int, note: str) -> None:
-    """As much of the text as there is room for. Only people read it, so it may be cut off by a death as well."""
-    text = note.encode("utf-8", "replace")[:NOTE_BYTES]
-    text += bytes(min(8 - len(text) % 8, NOTE_BYTES - len(text)))  # whole words, with a zero at the end
-    for at in range(len(text) // 8):
-        m[seat + NOTE + at] = int.from_bytes(text[8 * at : 8 * at + 8], "little", signed=True)
-
-
-def read_note(m: Table, seat: int) -> str:
-    text = b"".join([m[at].to_bytes(8, "little", signed=True) for at in range(seat + NOTE, seat + SEAT)])
-    return text.partition(b"\0")[0].decode("utf-8", "replace")

@@ -5,10 +5,11 @@ import socket
 import threading
 import time
 
-from fairgate.arguments import SECOND, check_gate, check_k
+from fairgate.arguments import SECOND, check_k
 from fairgate.errors import BadInput, ForkedPeer, GateClosed, KMismatch
 from fairgate.interface import Request, Statistics
-from fairgate.room import place, system
+from fairgate.room import place
+from fairgate.room.calls import clock
 from fairgate.room.layout import ASKED_K, GRANTS, LONGEST, LOSSES, WAITED, K
 from fairgate.room.listing import Listed
 from fairgate.room.room import Room
@@ -28,7 +29,7 @@ class HostPeer:
     def room(self, name: str, k: int, protocol: str | None) -> Room:
         """The room of a gate, which is opened if necessary."""
         self.check_process()
-        check_gate(name, k)
+        check_k(k)
         if protocol is not None:
             raise BadInput(
                 f"gate {name}: protocol {protocol!r:.60} is for clusters; a gate of one host has a waiting room instead"
@@ -68,7 +69,7 @@ def refuse_journal(journal: str | None) -> None:
 
 
 def requests(listed: list[Listed]) -> list[Request]:
-    shift = time.time() - system.clock() / SECOND
+    shift = time.time() - clock() / SECOND
     host = socket.gethostname()
     return [
         Request(

@@ -3,52 +3,65 @@
 A process cannot see what others are doing except through its `Senses`: is the owner of a seat dead, or stopped?
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection
-from typing import NamedTuple, Protocol
 
 from fairgate.room import links, table
 from fairgate.room.layout import (
     DEADLINE,
+    FAR,
+    FENCE,
     FREE,
     HEAD,
+    HEARD,
     INSIDE,
+    LOOKS,
+    NEAR,
+    NEXT,
+    NUDGE,
     OWNER,
+    PERMITS,
     SEATS,
+    SINCE,
     STATE,
+    TICK,
     TICKET,
     WAITING,
 )
 from fairgate.room.links import CorruptTable, Table
 from fairgate.room.table import Change
 
-TICK = (
-    50_000_000  # ns: how often a waiter near the head looks on its own. It covers stopped processes and lost wake-ups
-)
-NEAR = 16  # waiters at the head whose place is counted exactly
+TYPE_CHECKING = False  # see __init__.py
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Senses(Protocol):
+        def is_gone(self, seat: int) -> bool:
+            """Is the owner of this seat dead, and has it left no process inside? What cannot be seen is alive."""
+
+        def is_stopped(self, seat: int) -> bool:
+            """Is the process of this seat stopped (SIGSTOP, a debugger)?"""
 
 
-class Senses(Protocol):
-    def is_gone(self, seat: int) -> bool:
-        """Is the owner of this seat dead, and has it left no process inside? What cannot be seen counts as alive."""
+class Request:
+    """A request for this many permits. `owner` is the name of its bell; `lease` is in ns, or 0."""
 
-    def is_stopped(self, seat: int) -> bool:
-        """Is the process of this seat stopped (SIGSTOP, a debugger)?"""
-
-
-class Request(NamedTuple):
-    owner: int  # the name of its bell
-    pid: int
-    namespace: int
-    user: int
-    permits: int
-    lease: int  # ns, or 0
+    def __init__(self, owner: int, pid: int, namespace: int, user: int, permits: int, lease: int) -> None:
+        self.owner = owner
+        self.pid = pid
+        self.namespace = namespace
+        self.user = user
+        self.permits = permits
+        self.lease = lease
 
 
-class Duties(NamedTuple):
-    """What a waiter does next: watch these seats, and look again at `when` at the latest."""
+class Duties:
+    """What a waiter does next: watch these owners, and look again at `when` at the latest."""
 
-    seats: tuple[int, ...]
-    when: int
+    def __init__(self, owners: set[int], when: int) -> None:
+        self.owners = owners
+        self.when = when
 
 
 def ask(m: Table, change: Change, senses: Senses, request: Request) -> int:
@@ -57,13 +70,18 @@ def ask(m: Table, change: Change, senses: Senses, request: Request) -> int:
         expire(m, change)
     if not links.has_spare(m):
         bury_all(m, change, senses)
-    return table.enter(m, change, *request)
+    seat = table.enter(
+        m, change, request.owner, request.pid, request.namespace, request.user, request.permits, request.lease
+    )
+    if seat and m[seat + STATE] == INSIDE:
+        hear(m, seat)
+    return seat
 
 
 def look(m: Table, change: Change, senses: Senses, seat: int, suspects: Collection[int], tick: bool) -> None:
     """What a waiter does whenever it is woken: by its bell, by the death of a watched process, or by a tick.
 
-    `suspects` are the owners that the kernel reported dead. Afterwards the seat may be inside.
+    `suspects` are the owners that the kernel reported dead, or cannot report. Afterwards the seat may be inside.
     """
     if m[seat + STATE] == WAITING:
         if links.is_skipped(m, seat):
@@ -73,16 +91,21 @@ def look(m: Table, change: Change, senses: Senses, seat: int, suspects: Collecti
             expire(m, change)
         if tick and m[seat + STATE] == WAITING:
             look_at_the_head(m, change, senses, seat)
+            remind(m, change)
     if m[seat + STATE] != WAITING:
+        hear(m, seat)
         change.woken += table.perhaps_not_woken(m, seat)
 
 
+def hear(m: Table, seat: int) -> None:
+    """The owner of this seat knows that it was let in. It is the only one who stores this, so it needs no lock."""
+    m[seat + HEARD] = 1
+
+
 def look_at_the_head(m: Table, change: Change, senses: Senses, seat: int) -> None:
-    """Make sure that the first waiter is able to do its duties; if it is this one, check the holders."""
+    """Make sure that the first waiter is able to do its duties."""
     for _ in range(m[SEATS] + 1):
         head = links.first_waiter(m)
-        if head == seat:
-            bury_watched(m, change, senses, seat, {m[one + OWNER] for one in links.holders(m)})
         if head == seat or m[seat + STATE] != WAITING:
             return
         if senses.is_stopped(head):
@@ -94,15 +117,38 @@ def look_at_the_head(m: Table, change: Change, senses: Senses, seat: int) -> Non
     raise CorruptTable
 
 
+def remind(m: Table, change: Change) -> None:
+    """Wake those whose wake-up was lost, because the process that owed it died, or was left out (table.NUDGE)."""
+    for seat in links.holders(m):
+        if not m[seat + HEARD] and change.now - m[seat + SINCE] > NUDGE:
+            change.woken.append(seat)
+    table.wake_if_late(m, change, links.first_waiter(m))
+
+
 def duties(m: Table, seat: int, now: int) -> Duties:
-    """What a waiter watches, and when it looks again on its own."""
+    """What a waiter watches, and when it looks again on its own; its seat says so, for others to see."""
     watched = links.watched(m, seat)
-    when = now + TICK * (1 + places_behind(m, seat))
+    when = now + TICK * (1 + places_from_an_end(m, seat))
     if not watched or m[watched[0] + STATE] == INSIDE:  # it is the first waiter, which expires leases
         deadline = links.next_deadline(m)
         if deadline:
             when = min(when, deadline)
-    return Duties(tuple(watched), when)
+    m[seat + LOOKS] = when
+    return Duties({m[one + OWNER] for one in watched}, when)
+
+
+def places_from_an_end(m: Table, seat: int) -> int:
+    """How far a waiter is from the first one, or from the last one plus one place; not more than FAR.
+
+    Those in the middle look seldom. If many are let in at once, they come near the head without knowing it; the last
+    ones keep looking, and wake a first one that does not know that it is.
+    """
+    after = m[seat + NEXT]
+    for place in range(NEAR):
+        if not after:
+            return min(1 + place, places_behind(m, seat))
+        after = m[after + NEXT]
+    return min(places_behind(m, seat), FAR)
 
 
 def places_behind(m: Table, seat: int) -> int:
@@ -115,33 +161,60 @@ def places_behind(m: Table, seat: int) -> int:
         before = links.running_before(m, before)
         if not before:
             return place
-    return max(NEAR, m[seat + TICKET] - m[before + TICKET])
+    return max(NEAR, m[seat + TICKET] - m[links.first_waiter(m) + TICKET])
 
 
 def leave(m: Table, change: Change, seat: int, ticket: int) -> None:
-    """Release, or cancel, if the seat still belongs to this request."""
-    if m[seat + TICKET] == ticket and m[seat + STATE] != FREE:
-        table.leave(m, change, seat)
-
-
-def abandon(m: Table, change: Change, owner: int) -> None:
-    """End all requests of one bell: those who wait give up.
+    """Release, or give up, if the seat still belongs to this request.
 
     One that was let in without hearing of it wakes the others that the same process may not have woken.
     """
+    if m[seat + TICKET] == ticket and m[seat + STATE] != FREE:
+        if m[seat + STATE] == INSIDE and not m[seat + HEARD]:
+            change.woken += table.perhaps_not_woken(m, seat)
+        table.leave(m, change, seat)
+
+
+def abandon(m: Table, change: Change, owners: Collection[int]) -> None:
+    """End all requests of these bells."""
     for seat in links.all_seats(m):
-        if m[seat + OWNER] == owner and m[seat + STATE] != FREE:
-            if m[seat + STATE] == INSIDE:
-                change.woken += table.perhaps_not_woken(m, seat)
-            table.leave(m, change, seat)
+        if m[seat + STATE] != FREE and m[seat + OWNER] in owners:
+            leave(m, change, seat, m[seat + TICKET])
 
 
-def revoke(m: Table, change: Change, slot: int) -> bool:
-    """End the permit that holds this slot. Returns whether there was one."""
+def withdraw(m: Table, change: Change) -> None:
+    """End the request that this change has made, if any: the change failed, or is repeated."""
+    if change.seat:
+        leave(m, change, change.seat, change.ticket)
+        change.seat = 0
+
+
+def resize(m: Table, change: Change, senses: Senses, k: int) -> int:
+    """Change k, and return 0. If a waiter wants more permits, return its seat instead: it would keep all waiting."""
+    greedy = links.greediest(m)
+    if greedy and m[greedy + PERMITS] > k:
+        bury_all(m, change, senses)
+        greedy = links.greediest(m)
+    if greedy and m[greedy + PERMITS] > k:
+        return greedy
+    table.resize(m, change, k)
+    return 0
+
+
+def pin(m: Table, change: Change, senses: Senses, owner: int, pid: int, namespace: int, user: int) -> int:
+    """A seat that keeps the gate in use, or 0 as for `ask`."""
+    if not links.has_spare(m):
+        bury_all(m, change, senses)
+    return table.pin(m, change, owner, pid, namespace, user)
+
+
+def revoke(m: Table, change: Change, slot: int, fence: int = 0) -> bool:
+    """End the permit that holds this slot, if it has this fence, or any. Returns whether there was one."""
     seat = links.holder_of(m, slot)
-    if seat:
-        table.lose(m, change, seat)
-    return bool(seat)
+    if not seat or fence not in (0, m[seat + FENCE]):
+        return False
+    table.lose(m, change, seat)
+    return True
 
 
 def expire(m: Table, change: Change) -> None:

@@ -1,135 +1,60 @@
-"""What a room asks of the kernel: the clock, the file's lock, pipes, and /proc."""
+"""What a room asks of the kernel about other processes and the machine. `calls` has what every request needs."""
 
-import errno
 import fcntl
 import os
-import select
-import signal
-import time
+import sys
 
-YIELDS = 3  # attempts at the lock that only let others run; later ones sleep in between
-SHORTEST, LONGEST = 20e-6, 2e-3  # seconds of these sleeps
-DEAD, REMOVED = -1, -2
+from fairgate.errors import BadInput
 
-
-def clock() -> int:
-    """Nanoseconds. CLOCK_BOOTTIME goes on while the machine sleeps, as whatever a lease protects does."""
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-
-
-# The lock.
-
-
-def try_lock(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def lock(fd: int, patience: int) -> bool:
-    """Try for this many nanoseconds. It never blocks in the kernel, because the holder of the lock may be stopped."""
-    if try_lock(fd):
-        return True
-    end = clock() + patience
-    pause = SHORTEST
-    for attempt in range(1 << 62):
-        if attempt < YIELDS:
-            os.sched_yield()
-        else:
-            time.sleep(pause)
-            pause = min(pause * 1.5, LONGEST)
-        if try_lock(fd):
-            return True
-        if clock() > end:
-            break
-    return False
-
-
-def unlock(fd: int) -> None:
-    fcntl.flock(fd, fcntl.LOCK_UN)
+MACHINE_ID = "/etc/machine-id"
+HEXADECIMAL = "0123456789abcdef"
+PID_BITS = 23  # the largest possible id is 1 << 22
 
 
 def lock_owner(fd: int) -> int:
     """The process that has the lock, as far as this one can see it, else 0."""
-    inode = b":%d" % os.fstat(fd).st_ino
-    with open("/proc/locks", "rb") as file:
-        for row in file:
-            fields = row.split()
-            if fields[1] == b"FLOCK" and fields[5].endswith(inode):
-                return int(fields[4])
+    try:
+        name = lock_name(fd)
+        with open("/proc/locks", "rb") as file:
+            for row in file:
+                fields = row.split()
+                if fields[1] == b"FLOCK" and fields[5] == name:
+                    return int(fields[4])
+    except OSError:  # too many open files
+        pass
     return 0
 
 
-# Pipes.
+def lock_name(fd: int) -> bytes:
+    """Device and inode of a file, as /proc/locks writes them.
 
-
-def ring(fd: int, ticket: int) -> bool:
-    """Write to a bell. False if nobody reads there any more; a full pipe has rung already.
-
-    A program that wants to be ended by SIGPIPE is not ended by this one.
+    On btrfs, for one, fstat has another device. `mark_open` has set a lock that tells the right one.
     """
-    mortal = signal.getsignal(signal.SIGPIPE) == signal.SIG_DFL
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE}) if mortal else set()
-    try:
-        os.write(fd, ticket.to_bytes(8, "little", signed=True))
-    except BlockingIOError:
-        pass
-    except BrokenPipeError:
-        if mortal:
-            signal.sigtimedwait({signal.SIGPIPE}, 0)
-        return False
-    finally:
-        if mortal:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return True
+    with open(f"/proc/self/fdinfo/{fd}", "rb") as file:
+        for row in file:
+            if row.startswith(b"lock:"):
+                return row.split()[6]
+    found = os.fstat(fd)
+    return b"%02x:%02x:%d" % (os.major(found.st_dev), os.minor(found.st_dev), found.st_ino)
 
 
-def open_to_ring(path: str) -> int:
-    """The writing end of a bell. DEAD: no process has the other end. REMOVED: there is no such bell any more."""
-    try:
-        return os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError as wrong:
-        if wrong.errno == errno.ENXIO:
-            return DEAD
-        if wrong.errno == errno.ENOENT:
-            return REMOVED
-        raise
+def mark_open(fd: int) -> None:
+    """Show others that this process has the file open, until it is closed. The mark does not lock anybody out.
+
+    It is a read lock of the open file description, which other descriptors of the same file do not affect.
+    """
+    fcntl.fcntl(fd, fcntl.F_OFD_SETLK, whole_file(fcntl.F_RDLCK))
 
 
-class Poll:
-    """Waits for one's own bell, and for the death of the processes behind other bells."""
-
-    def __init__(self, bell: int) -> None:
-        self.bell = bell
-        self.poll = select.poll()
-        self.poll.register(bell, select.POLLIN)
-
-    def watch(self, fd: int) -> None:
-        self.poll.register(fd, 0)  # only POLLERR: nobody reads there any more
-
-    def forget(self, fd: int) -> None:
-        self.poll.unregister(fd)
-
-    def wait(self, nanoseconds: int) -> tuple[list[int], list[int]]:
-        """The tickets that were rung, and the descriptors whose processes are dead."""
-        ready = [fd for fd, _ in self.poll.poll(max(0, nanoseconds) / 1e6)]
-        if self.bell not in ready:
-            return [], ready
-        ready.remove(self.bell)
-        return read_tickets(self.bell), ready
+def is_open_elsewhere(fd: int) -> bool:
+    """Has anybody marked the file as open, except through this descriptor?"""
+    answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, whole_file(fcntl.F_WRLCK))
+    return not answer.startswith(fcntl.F_UNLCK.to_bytes(2, sys.byteorder))
 
 
-def read_tickets(bell: int) -> list[int]:
-    try:
-        data = os.read(bell, 4096)
-    except BlockingIOError:
-        return []
-    return memoryview(data[: len(data) // 8 * 8]).cast("q").tolist()
-
-
-# Processes.
+def whole_file(kind: int) -> bytes:
+    """A struct flock: after its type, zeros stand for the whole file."""
+    return kind.to_bytes(2, sys.byteorder) + bytes(30)
 
 
 def process(pid: int) -> tuple[bytes, bytes]:
@@ -148,7 +73,29 @@ def is_stopped(pid: int) -> bool:
 
 
 def is_alive(pid: int) -> bool:
-    return process(pid)[0] not in (b"", b"Z", b"X")
+    state = process(pid)[0]
+    return state not in (b"Z", b"X") if state else exists(pid)
+
+
+def exists(pid: int) -> bool:
+    """Is there such a process, even if /proc does not show it (hidepid)?"""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def started(pid: int) -> int:
+    """When the process was started: nanoseconds of CLOCK_BOOTTIME, rounded down to a tick; 0 if that is not known."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb", 0) as file:
+            text = file.read(1024)
+    except OSError:
+        return 0
+    return int(text[text.rindex(b")") + 2 :].split()[19]) * (10**9 // os.sysconf("SC_CLK_TCK"))
 
 
 def is_populated(group: int) -> bool:
@@ -159,14 +106,46 @@ def is_populated(group: int) -> bool:
         return False
     except PermissionError:
         pass
-    found = [process(int(name)) for name in os.listdir("/proc") if name.isdigit()]
+    try:
+        found = [process(int(name)) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:  # too many open files
+        return True
     return any(state not in (b"Z", b"X") for state, of in found if of == b"%d" % group)
 
 
-def pid_namespace() -> int:
-    return os.stat("/proc/self/ns/pid").st_ino
+def pid_namespace(pid: int | str = "self") -> int:
+    """The namespace in which this process has its id. Raises OSError."""
+    return os.stat(f"/proc/{pid}/ns/pid").st_ino
+
+
+def name_of(pid: int) -> int:
+    """A number that names a process in all namespaces: its own, and its id there; 0 if that cannot be seen."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            for row in file:
+                if row.startswith(b"NSpid:"):
+                    return name_in(pid_namespace(pid), int(row.split()[-1]))
+    except OSError:
+        pass
+    return 0
+
+
+def name_in(namespace: int, pid: int) -> int:
+    return namespace << PID_BITS | pid
 
 
 def boot_id() -> int:
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return int(file.read().replace("-", "")[:15], 16)
+    with open("/proc/sys/kernel/random/boot_id", "rb", 0) as file:
+        return int(file.read(64).replace(b"-", b"")[:15], 16)
+
+
+def machine_id(path: str = MACHINE_ID) -> str:
+    """32 digits that name this installation, or "" if it has no name. Raises BadInput if that cannot be read."""
+    try:
+        with open(path, "rb", 0) as file:
+            text = file.read(64).strip().decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+    except OSError as wrong:
+        raise BadInput(f"cannot read {path}: {wrong.strerror}") from wrong
+    return text if len(text) == 32 and not text.strip(HEXADECIMAL) else ""  # else "uninitialized"

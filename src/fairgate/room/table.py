@@ -28,13 +28,16 @@ from fairgate.room.layout import (
     GRANTS,
     GROUP,
     HEAD,
+    HEARD,
     HISTOGRAM,
     INSIDE,
     IS_A_ROOM,
+    IS_BEING_MADE,
     LAST_FENCE,
     LEASE,
     LIMIT,
     LONGEST,
+    LOOKS,
     LOSSES,
     LOST,
     MAGIC,
@@ -50,6 +53,7 @@ from fairgate.room.layout import (
     PATIENT,
     PERMITS,
     PID,
+    PINNED,
     SEAT,
     SEATS,
     SINCE,
@@ -61,6 +65,7 @@ from fairgate.room.layout import (
     STOP,
     TAIL,
     THIS_VERSION,
+    TICK,
     TICKET,
     USED,
     USER,
@@ -70,6 +75,7 @@ from fairgate.room.layout import (
     K,
 )
 from fairgate.room.links import (
+    CorruptTable,
     Table,
     all_seats,
     append,
@@ -83,17 +89,25 @@ from fairgate.room.links import (
     put_spare,
     size,
     unlink,
-    waiters,
 )
 
 
 class Change:
-    """One change of a table: when it happens, which seats to wake afterwards, and which processes are stopped."""
+    """One change of a table: when it happens, which seats to wake afterwards, and which processes are stopped.
+
+    `seat` and `ticket` are those of the request that it has made, if any.
+    """
 
     def __init__(self, now: int, is_stopped: Callable[[int], bool]) -> None:
-        self.now = now
         self.is_stopped = is_stopped
+        self.begin(now)
+
+    def begin(self, now: int) -> None:
+        """Use this object for another change."""
+        self.now: int = now
         self.woken: list[int] = []
+        self.seat = 0
+        self.ticket = 0
 
 
 # The whole table.
@@ -101,7 +115,7 @@ class Change:
 
 def create(m: Table, capacity: int, seats: int, k: int, fence: int, boot: int) -> None:
     """A new table, or an old one of which no process can be alive: its fences and tickets go on rising."""
-    m[MAGIC] = 0
+    m[MAGIC] = IS_BEING_MADE
     m[VERSION], m[CAPACITY], m[SEATS], m[BOOT] = THIS_VERSION, capacity, seats, boot
     m[K] = m[ASKED_K] = k
     m[NEXT_TICKET] = max(1, m[NEXT_TICKET])
@@ -144,10 +158,7 @@ def grow(m: Table, seats: int) -> None:
 
 
 def rebuild(m: Table, change: Change) -> None:
-    """Derive everything from the records, finish what was interrupted, and wake the holders.
-
-    A holder may not know yet that it was let in, or that its permit was revoked.
-    """
+    """Derive everything from the records, finish what was interrupted, and wake those who may not have heard of it."""
     m[DIRTY] = 1
     m[HEAD] = m[TAIL] = m[SPARE] = m[USED] = 0
     m[K] = min(max(m[K], 1), m[CAPACITY])
@@ -159,7 +170,9 @@ def rebuild(m: Table, change: Change) -> None:
     queue = []
     for seat in reversed(all_seats(m)):
         state = m[seat + STATE]
-        if not 0 < m[seat + TICKET] < LIMIT or m[seat + FENCE] < 0:  # damaged, like the next one
+        if not 0 < m[seat + TICKET] < LIMIT or m[seat + FENCE] < 0:  # damaged, like the next two
+            state = m[seat + STATE] = FREE
+        if state == WAITING and not 1 <= m[seat + PERMITS] <= m[K]:
             state = m[seat + STATE] = FREE
         if state == INSIDE and slots.get(seat, 0) != m[seat + PERMITS]:
             state = m[seat + STATE] = LOST
@@ -167,15 +180,15 @@ def rebuild(m: Table, change: Change) -> None:
             queue.append((m[seat + TICKET], seat))
         elif state in (INSIDE, LOST):
             m[LAST_FENCE] = max(m[LAST_FENCE], m[seat + FENCE])
-            change.woken.append(seat)
-        else:
+            if state == LOST or not m[seat + HEARD]:
+                change.woken.append(seat)
+        elif state != PINNED:
             m[seat + STATE] = FREE
             put_spare(m, seat)
             continue
         m[NEXT_TICKET] = max(m[NEXT_TICKET], m[seat + TICKET] + 1)
     rebuild_slots(m)
     for _, seat in sorted(queue):
-        m[seat + PERMITS] = min(max(m[seat + PERMITS], 1), m[K])
         append(m, seat)
     let_in_all_that_fit(m, change)
     m[DIRTY] = 0
@@ -201,20 +214,41 @@ def rebuild_slots(m: Table) -> dict[int, int]:
 def enter(m: Table, change: Change, owner: int, pid: int, namespace: int, user: int, permits: int, lease: int) -> int:
     """A new request: its seat, which waits or is inside already. Returns 0 if all seats are taken."""
     seat = m[SPARE]
-    if not seat:
-        return 0
+    if seat:
+        take_spare(m, change, owner, pid, namespace, user, permits, lease)
+        m[seat + STATE] = WAITING
+        append(m, seat)
+        let_in_all_that_fit(m, change)
+        m[DIRTY] = 0
+    return seat
+
+
+def pin(m: Table, change: Change, owner: int, pid: int, namespace: int, user: int) -> int:
+    """A seat that keeps the gate in use. Returns 0 if all seats are taken."""
+    seat = m[SPARE]
+    if seat:
+        take_spare(m, change, owner, pid, namespace, user, 0, 0)
+        m[seat + STATE] = PINNED
+        m[DIRTY] = 0
+    return seat
+
+
+def take_spare(
+    m: Table, change: Change, owner: int, pid: int, namespace: int, user: int, permits: int, lease: int
+) -> None:
+    """Fill the record of the first spare seat, all but its state. The table stays marked as dirty."""
+    seat = m[SPARE]
+    if not is_seat(m, seat):
+        raise CorruptTable
     m[DIRTY] = 1
     ticket = m[NEXT_TICKET]
+    change.seat, change.ticket = seat, ticket
     m[NEXT_TICKET] = ticket + 1
     m[seat + TICKET], m[seat + PERMITS], m[seat + LEASE] = ticket, permits, lease
     m[seat + OWNER], m[seat + PID], m[seat + NAMESPACE], m[seat + USER] = owner, pid, namespace, user
     m[seat + ASKED], m[seat + SKIPPED], m[seat + GROUP], m[seat + NOTE] = change.now, 0, 0, 0
+    m[seat + HEARD], m[seat + LOOKS] = 0, 0
     m[SPARE] = m[seat + NEXT]
-    m[seat + STATE] = WAITING
-    append(m, seat)
-    let_in_all_that_fit(m, change)
-    m[DIRTY] = 0
-    return seat
 
 
 def leave(m: Table, change: Change, seat: int) -> None:
@@ -224,6 +258,7 @@ def leave(m: Table, change: Change, seat: int) -> None:
     m[seat + STATE] = FREE
     if state == WAITING:
         unlink(m, seat, change.woken)
+        wake_if_late(m, change, m[TAIL])
     elif state == INSIDE:
         empty_slots(m, seat)
     put_spare(m, seat)
@@ -265,7 +300,7 @@ def resume(m: Table, change: Change, seat: int) -> None:
 
 
 def resize(m: Table, change: Change, k: int) -> None:
-    """Holders beyond the new k stay; nobody else is let in until there are fewer."""
+    """Holders beyond the new k stay; nobody else is let in until there are fewer. No waiter may want more than k."""
     m[DIRTY] = 1
     m[K] = k
     let_in_all_that_fit(m, change)
@@ -283,7 +318,12 @@ def extend(m: Table, seat: int, deadline: int) -> None:
 def let_in_all_that_fit(m: Table, change: Change) -> None:
     """Let waiters in, by ticket. The first one that does not fit keeps all others waiting, so that none starves."""
     granted = False
-    for seat in waiters(m):
+    after = m[HEAD]
+    for _ in range(m[SEATS]):
+        seat = after
+        if not seat:
+            break
+        after = m[seat + NEXT]
         if not m[seat + SKIPPED]:
             if m[USED] + m[seat + PERMITS] > m[K]:
                 break
@@ -293,6 +333,9 @@ def let_in_all_that_fit(m: Table, change: Change) -> None:
                 let_in(m, change, seat)
                 granted = True
             change.woken.append(seat)
+    else:
+        if after:
+            raise CorruptTable  # a loop
     if granted and change.now - m[NUDGED] >= NUDGE:
         nudge(m, change)
 
@@ -318,7 +361,7 @@ def count(m: Table, waited: int) -> None:
     m[GRANTS] = m[GRANTS] + 1
     m[WAITED] = m[WAITED] + waited
     m[LONGEST] = max(m[LONGEST], waited)
-    bucket = HISTOGRAM + min((waited // 1000).bit_length(), BUCKETS - 1)
+    bucket = HISTOGRAM + (min((waited // 1000).bit_length(), BUCKETS - 1) if waited > 1000 else 0)
     m[bucket] = m[bucket] + 1
 
 
@@ -343,6 +386,12 @@ def wake_next(m: Table, change: Change, seat: int) -> None:
         change.woken.append(m[seat + NEXT])
 
 
+def wake_if_late(m: Table, change: Change, seat: int) -> None:
+    """Wake a waiter at an end of the queue that does not know of its place: it would not look for a long time."""
+    if seat and m[seat + LOOKS] - change.now > 2 * TICK:
+        change.woken.append(seat)
+
+
 def in_order(m: Table, woken: list[int]) -> list[int]:
     """The seats to wake, each once.
 
@@ -357,4 +406,4 @@ def in_order(m: Table, woken: list[int]) -> list[int]:
 def perhaps_not_woken(m: Table, seat: int) -> list[int]:
     """A waiter that learns of its grant by a death wakes these: the dead process may not have got that far."""
     after = first_waiter(m)
-    return [one for one in holders(m) if one != seat] + ([after] if after else [])
+    return [one for one in holders(m) if one != seat and not m[one + HEARD]] + ([after] if after else [])

@@ -5,7 +5,6 @@ import os
 
 from fairgate.arguments import check_k
 from fairgate.interface import Request
-from fairgate.room import table
 from fairgate.room.aio import AsyncPermit, AsyncRoom
 from fairgate.room.peer import LEFT, BaseRoomGate, HostPeer, requests
 from fairgate.room.room import Room
@@ -37,14 +36,18 @@ class RoomTaskGate(BaseRoomGate):
 
     async def resize(self, k: int) -> None:
         check_k(k)
-        await self.here().change(lambda change: self.resized(change, k))
-
-    def resized(self, change: table.Change, k: int) -> None:
-        table.resize(self.room.file.m, change, k)
+        await self.here().change(lambda change: self.room.resized(change, k))
 
     async def close(self) -> None:
         self.room.check_process()
-        self.end(f"gate {self.room.gate} was closed")
+        await self.aend(f"gate {self.room.gate} was closed")
+
+    async def aend(self, why: str) -> None:
+        """As `end`, but other tasks of this loop run meanwhile."""
+        here = self.by_loop.get(asyncio.get_running_loop())
+        if here is not None and not self.room.is_closed():
+            await here.aclose(why)
+        self.end(why)
 
     def end(self, why: str) -> None:
         if not self.room.is_closed():
@@ -70,6 +73,9 @@ class TaskHostPeer(HostPeer):
         return found
 
     async def leave(self) -> None:
+        if self.pid == os.getpid():
+            for gate in list(self.gates.values()):
+                await gate.aend(LEFT)
         self.close()
 
     def close(self) -> None:

@@ -1,7 +1,4 @@
-"""Network options that `run`, `peer`, `who`, `top` and `break` share, declared once for both argparse and typer."""
-
-import argparse
-from collections.abc import Sequence
+"""Network options that `run`, `peer`, `who`, `top` and `break` share, declared once."""
 
 import msgspec
 
@@ -98,15 +95,3 @@ OBSERVE_OPTIONS = ("metrics", "journal")
 
 def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
-
-
-def add_options(parser: argparse._ArgumentGroup, names: Sequence[str]) -> None:
-    for name in names:
-        option = OPTIONS[name]
-        help = option.help[:1].lower() + option.help[1:].rstrip(".")
-        if option.kind is bool:
-            parser.add_argument(flag(name), dest=name, action="store_true", help=help)
-        elif option.kind is list:
-            parser.add_argument(flag(name), dest=name, action="append", default=[], metavar=option.metavar, help=help)
-        else:
-            parser.add_argument(flag(name), dest=name, type=option.kind, metavar=option.metavar, help=help)

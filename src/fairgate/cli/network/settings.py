@@ -3,7 +3,8 @@
 Most imports are inside functions, so that `fairgate run` starts fast.
 """
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,10 @@ from fairgate.cli.network.options import JOIN_OPTIONS, flag
 from fairgate.errors import BadInput
 
 if TYPE_CHECKING:
-    from fairgate.live.directory import Directory
+    from fairgate.live.directory import ClusterDirectory
     from fairgate.net.address import Address
     from fairgate.net.tls import Tls
+    from fairgate.prometheus import Served
 
 
 class NetworkSettings(msgspec.Struct, frozen=True):
@@ -88,15 +90,11 @@ class NetworkSettings(msgspec.Struct, frozen=True):
         seeds, network = self.network()
         return sync.join(*seeds, journal=self.journal, **network)
 
-    def directory(self) -> "Directory":
-        """Where to look up gates: on this host, or in a cluster."""
-        from fairgate.live.directory import ClusterDirectory, HostDirectory  # noqa: PLC0415
+    def directory(self) -> "ClusterDirectory":
+        """Where to look up the gates of a cluster."""
+        from fairgate.live.directory import ClusterDirectory  # noqa: PLC0415
         from fairgate.live.in_cluster import ClusterOptions  # noqa: PLC0415
-        from fairgate.net.runtime import runtime_folder  # noqa: PLC0415
 
-        self.check()
-        if not self.between_hosts:
-            return HostDirectory(runtime_folder())
         seeds, network = self.network()
         return ClusterDirectory(ClusterOptions(seeds, **network))
 
@@ -144,7 +142,7 @@ class NetworkSettings(msgspec.Struct, frozen=True):
 
     def keys_path(self, seeds: tuple[str, ...]) -> Path | None:
         from fairgate.net.address import TcpAddress  # noqa: PLC0415
-        from fairgate.net.runtime import keys_folder  # noqa: PLC0415
+        from fairgate.net.keys_folder import keys_folder  # noqa: PLC0415
 
         if self.insecure or self.keys:
             return Path(self.keys) if self.keys else None
@@ -156,11 +154,25 @@ class NetworkSettings(msgspec.Struct, frozen=True):
         """A context that serves metrics if --metrics was given. With port 0, `tell` gets a line with the URL."""
         if self.metrics is None:
             return nullcontext()
-        from fairgate.live.metrics import LOOPBACK, serve  # noqa: PLC0415
+        from fairgate.live.metrics import serve  # noqa: PLC0415
 
-        served = serve(peer.engine, self.metrics)
+        return self.told(serve(peer.engine, self.metrics), tell)
+
+    def served_on_host(
+        self, places: Sequence[tuple[str, str]], tell: Callable[[str], None]
+    ) -> AbstractContextManager[Any]:
+        """The same for all gates of this host, and for those of `places` that are elsewhere."""
+        if self.metrics is None:
+            return nullcontext()
+        from fairgate.prometheus import LOOPBACK, Served  # noqa: PLC0415
+        from fairgate.room.metrics import HostCollector  # noqa: PLC0415
+
+        elsewhere = [(folder, gate) for folder, gate in places if os.sep in gate]
+        return self.told(Served(HostCollector(others=elsewhere), self.metrics, LOOPBACK), tell)
+
+    def told(self, served: "Served", tell: Callable[[str], None]) -> "Served":
         if self.metrics == 0:
-            tell(f"metrics are at http://{LOOPBACK}:{served.port}/metrics")
+            tell(f"metrics are at {served.url}")
         return served
 
     def advertised(self, peer: sync.Peer) -> AbstractContextManager[Any]:

@@ -1,0 +1,145 @@
+"""`fairgate who`, `top` and `break` for the gates of a cluster, whose peers are asked."""
+
+import json
+import time
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from fairgate.cli.exits import complain
+from fairgate.cli.inspect.view import NONE, WAITS, Row, below_each_other, confirmed, gate_table, printable, screen
+from fairgate.cli.screen import counted, seconds, stdout
+from fairgate.errors import BadInput
+from fairgate.live.directory import ClusterDirectory
+from fairgate.live.inspect import GatePicture, Inspector, ListedPerson, Picture, look, run
+
+IF_DEAD = "if it is dead, stop all peers and create the cluster again"
+
+# who.
+
+
+def who(directory: ClusterDirectory, gate: str | None, as_json: bool) -> int:
+    picture = chosen(look(directory), gate)
+    if as_json:
+        print(json.dumps(for_programs(picture, directory)))
+    else:
+        stdout().print(shown(picture, gate, directory))
+    return 0
+
+
+def chosen(picture: Picture, gate: str | None) -> Picture:
+    """The picture restricted to one gate, or all of it."""
+    return Picture(tuple([one for one in picture.gates if gate in (None, one.name)]), picture.peers)
+
+
+def for_programs(picture: Picture, directory: ClusterDirectory) -> dict[str, Any]:
+    """The picture for --json. Times are seconds since 1970; internal ids and addresses are left out."""
+
+    def plain(one: Any, left_out: tuple[str, ...]) -> dict[str, Any]:
+        return {name: value for name, value in asdict(one).items() if name not in left_out}
+
+    gates = []
+    for gate in picture.gates:
+        told = asdict(gate)
+        for name in ("inside", "waiting"):
+            told[name] = [plain(one, ("ident", "peer")) for one in getattr(gate, name)]
+        told["silent"] = [{"pid": peer.pid, "host": peer.host} for peer in gate.silent]
+        gates.append(told)
+    return {**directory.named(), "guarantee": directory.guarantee, "peers": picture.peers, "gates": gates}
+
+
+def shown(picture: Picture, gate: str | None, directory: ClusterDirectory) -> RenderableType:
+    there = f"{counted(picture.peers, 'peer')} {directory.where()}"
+    if not picture.gates:
+        nothing = "no gate is open here" if gate is None else f"no gate {gate} is open here"
+        return Text(f"{nothing} ({there})")
+    last = Text(f"{there}, guarantee: {directory.guarantee} (the permits of a killed peer stay taken)")
+    return below_each_other([*[gate_shown(one) for one in picture.gates], last])
+
+
+def gate_shown(gate: GatePicture) -> RenderableType:
+    title = f"{gate.name}: {len(gate.inside)} of {gate.k} inside, {len(gate.waiting)} waiting ({gate.protocol})"
+    if gate.silent:
+        missing = f"{counted(len(gate.silent), 'peer')} {'does' if len(gate.silent) == 1 else 'do'} not answer"
+        title = (
+            f"{gate.name}: at least {len(gate.inside)} of {gate.k} inside, at least {len(gate.waiting)} waiting"
+            f" ({missing}; {gate.protocol})"
+        )
+    rows = [row(one, NONE if one.slot is None else str(one.slot)) for one in gate.inside]
+    rows += [row(one, WAITS) for one in gate.waiting]
+    silent = [
+        Text(
+            printable(f"pid {peer.pid} on {peer.host} does not answer; it may be stopped. What it holds is unknown."),
+            style="yellow",
+        )
+        for peer in gate.silent
+    ]
+    return Group(gate_table(title, rows), *silent)
+
+
+def row(one: ListedPerson, where: str) -> Row:
+    now = time.time()
+    cells = {
+        "slot": where,
+        "for": seconds(round(max(now - one.since, 0.0), 1)),
+        "pid": str(one.pid),
+        "host": one.host,
+        "fence": NONE if one.fence is None else str(one.fence),
+        "lease left": NONE if one.deadline is None else seconds(max(one.deadline - now, 0.0)),
+        "note": one.note,
+    }
+    return Row(cells, "dim" if where == WAITS else "")
+
+
+# top.
+
+
+def top(directory: ClusterDirectory, gate: str | None) -> int:
+    return run(watch(directory, gate))
+
+
+async def watch(directory: ClusterDirectory, gate: str | None) -> int:
+    async with Inspector(directory) as asker:
+        picture = await asker.look()  # errors are reported before the screen is taken over
+        with screen() as on:
+            while on.show(shown(chosen(picture, gate), gate, directory)):
+                picture = await asker.look()
+    return 0
+
+
+# break.
+
+
+def break_in(directory: ClusterDirectory, gate: str, slot: int, yes: bool) -> int:
+    return run(broken(directory, gate, slot, yes))
+
+
+async def broken(directory: ClusterDirectory, name: str, slot: int, yes: bool) -> int:
+    async with Inspector(directory) as asker:
+        gate = (await asker.look()).gate(name)
+        if gate is None:
+            raise BadInput(f"no gate {name} is open here")
+        whom = find(gate, slot)
+        if not yes and not confirmed(name, slot, f"pid {whom.pid}", whom.note):
+            return 1
+        if not await asker.break_in(gate, whom):
+            complain(
+                f"slot {slot} of gate {name} is still taken: its peer (pid {whom.pid}) did not answer in time;"
+                f" try again, and {IF_DEAD}"
+            )
+            return 1
+    print(
+        f"slot {slot} of gate {name} is free again: pid {whom.pid} was notified, but may still be running for a moment"
+    )
+    return 0
+
+
+def find(gate: GatePicture, slot: int) -> ListedPerson:
+    for one in gate.inside:
+        if slot == (one.pid if one.slot is None else one.slot):
+            return one
+    silent = ", ".join([f"pid {peer.pid}" for peer in gate.silent])
+    hint = f", as far as is known; {silent} does not answer: {IF_DEAD}" if silent else ""
+    raise BadInput(f"nobody is in slot {slot} of gate {gate.name}{hint}")

@@ -1,0 +1,111 @@
+"""Changes that an event loop makes without being blocked: at once if the lock is free, else as soon as it is."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar
+
+from fairgate.errors import FairgateError, ReentrantCall
+from fairgate.room.calls import LONGEST, SHORTEST, clock
+from fairgate.room.changes import Changes
+from fairgate.room.file import PATIENCE, STUCK
+from fairgate.room.table import Change
+
+T = TypeVar("T")
+Step = Callable[[Change], T]
+
+GLIMPSE = 50_000  # ns: a loop may be held up this long. A change takes less
+MANY = 32  # changes without a pause
+
+
+class Entry(NamedTuple):
+    step: Step[Any]
+    promise: "asyncio.Future[Any] | None"
+    since: int
+
+
+class Backlog:
+    """All changes of a loop go through here, so their order is kept: a release comes before a later request."""
+
+    def __init__(self, desk: Changes) -> None:
+        self.desk = desk
+        self.loop = asyncio.get_running_loop()
+        self.entries: deque[Entry] = deque()
+        self.worker: asyncio.Task[None] | None = None
+
+    async def change(self, step: Step[T]) -> T:
+        """As `Changes.change`. If the task is cancelled, the step may have been done or not."""
+        if not self.entries:
+            with suppress(BlockingIOError):
+                return self.desk.try_change(step, GLIMPSE)
+        promise: asyncio.Future[T] = self.loop.create_future()
+        self.add(step, promise)
+        return await promise
+
+    def post(self, step: Step[None]) -> None:
+        """Do a step that ends something. The caller does not wait for it."""
+        if not self.entries:
+            try:
+                self.desk.try_change(step, GLIMPSE)
+                return
+            except BlockingIOError:
+                pass
+            except ReentrantCall:
+                self.desk.postponed.append(lambda: self.desk.change(step))
+                return
+        if self.loop.is_closed():
+            self.desk.finish(step)
+        else:
+            self.add(step, None)
+
+    def add(self, step: Step[Any], promise: "asyncio.Future[Any] | None") -> None:
+        self.entries.append(Entry(step, promise, clock()))
+        if self.worker is None:
+            self.worker = self.loop.create_task(self.work())
+
+    async def work(self) -> None:
+        patience = clock() + PATIENCE
+        pause = SHORTEST
+        done = 0
+        try:
+            while self.entries:
+                if self.do_first():
+                    patience = clock() + PATIENCE
+                    pause = SHORTEST
+                    done += 1
+                    if done % MANY == 0:
+                        await asyncio.sleep(0)
+                    continue
+                await asyncio.sleep(pause)
+                pause = min(pause * 1.5, LONGEST)
+                if clock() > patience:
+                    self.desk.file.continue_owner()
+                    patience = clock() + PATIENCE
+        finally:
+            self.worker = None
+
+    def do_first(self) -> bool:
+        """Do the first step. False if the lock is not free."""
+        step, promise, since = self.entries[0]
+        if promise is None or not promise.done():  # else its task was cancelled
+            try:
+                result = self.desk.try_change(step, GLIMPSE)
+                if promise is not None:
+                    promise.set_result(result)
+            except BlockingIOError:
+                if promise is None or clock() - since < STUCK:
+                    return False
+                promise.set_exception(self.desk.file.stuck())
+            except FairgateError as wrong:
+                if promise is not None:
+                    promise.set_exception(wrong)
+        self.entries.popleft()
+        return True
+
+    def close(self, why: FairgateError) -> None:
+        """Forget the steps: their requests are ended in another way."""
+        for _, promise, _ in self.entries:
+            if promise is not None and not promise.done() and not self.loop.is_closed():
+                promise.set_exception(why)
+        self.entries.clear()

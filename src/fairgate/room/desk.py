@@ -1,0 +1,171 @@
+"""How one process makes requests, and waits until they are let in."""
+
+from __future__ import annotations
+
+import os
+
+from fairgate.errors import BadInput, GateClosed, KMismatch
+from fairgate.room import links, rules, table
+from fairgate.room.bell import Bell
+from fairgate.room.calls import FOREVER, clock
+from fairgate.room.changes import Changes
+from fairgate.room.file import RoomFile
+from fairgate.room.layout import ASKED_K, FREE, STATE, TICKET, WAITING, K
+from fairgate.room.notes import write_note
+from fairgate.room.rules import Duties, Request
+from fairgate.room.table import Change
+
+MOST_SECONDS = 1e9
+LINKED = 1_000_000  # ns: how often every request makes sure that the file was not removed
+GHOST_TICK = 20_000_000  # ns: how often to look for processes that a dead holder has left inside
+
+
+class Desk(Changes):
+    """What a process needs to make requests."""
+
+    def __init__(self, folder: str, gate: str, k: int, file: RoomFile) -> None:
+        Changes.__init__(self, folder, gate, file)
+        self.k = k
+        self.user: int = os.geteuid()
+        self.linked = 0  # when the file was there last
+        self.bells: list[Bell] = []
+        self.spare: list[Visit] = []  # those that no request uses
+
+    def agree(self, change: Change) -> None:
+        """Raises KMismatch if the gate is in use with another k. An unused gate takes this one."""
+        m = self.file.m
+        if self.k and self.k not in (m[ASKED_K], m[K]):
+            if links.is_in_use(m):
+                rules.bury_all(m, change, self)
+            if links.is_in_use(m):
+                raise KMismatch(self.gate, self.k, m[K])
+            m[K] = m[ASKED_K] = self.k
+
+    def identity(self, bell: Bell) -> tuple[int, int, int, int]:
+        return bell.owner, self.pid, self.senses.namespace, self.user
+
+    def check_linked(self, change: Change) -> None:
+        """Those who come later create a new file, and would not meet anybody in this one."""
+        if not self.file.is_linked():
+            raise GateClosed(f"gate {self.gate}: its file {self.file.path} was removed")
+        self.linked = change.now
+
+    def enter(self, visit: Visit, timeout: float | None, permits: int, lease: float | None, note: str) -> bool:
+        """Make a request, and wait until it is inside. False if the time is over."""
+        until = FOREVER if timeout is None else clock() + nanoseconds(timeout, "timeout")
+        bell = visit.bell
+        bell.busy = True
+        try:
+            visit.want(permits, lease, note)
+            return self.change(visit.ask) or self.wait(visit, until)
+        finally:
+            bell.busy = False
+
+    def drop(self, bell: Bell) -> None:
+        """End the requests of this bell without the lock: its owner counts as dead."""
+        if bell in self.bells:
+            self.bells.remove(bell)
+        bell.die()
+
+    def wait(self, visit: Visit, until: int) -> bool:
+        """True if the request is inside. False if the time is over: its seat is free again."""
+        bell = visit.bell
+        unwatched: set[int] = set()
+        visit.suspects = bell.watch(visit.duties.owners)
+        while True:
+            tickets: list[int] = []
+            if not visit.suspects:
+                tickets, visit.suspects = bell.wait(min(visit.duties.when, until) - clock())
+            if visit.ticket in tickets:  # the process that rang also rings all others that are concerned
+                rules.hear(self.file.m, visit.seat)
+                return True
+            visit.late = until < FOREVER and clock() >= until
+            visit.tick = not tickets and not visit.suspects
+            if visit.tick:
+                visit.suspects = unwatched
+            if self.change(visit.look):
+                return visit.inside
+            owners = visit.duties.owners
+            visit.suspects = bell.watch(owners) - visit.suspects  # those just looked at have left processes inside
+            unwatched = owners - bell.watched
+            if unwatched and not visit.suspects:
+                visit.duties.when = min(visit.duties.when, clock() + GHOST_TICK)
+
+
+class Visit(Request):
+    """A request: its bell, and once it was made, its seat and what to watch. It can be used again afterwards."""
+
+    def __init__(self, desk: Desk, bell: Bell) -> None:
+        Request.__init__(self, bell.owner, desk.pid, desk.senses.namespace, desk.user, 1, 0)
+        self.desk = desk
+        self.bell = bell
+        self.note = ""
+        self.seat = 0
+        self.ticket = 0
+        self.inside = False
+        self.duties = Duties(set(), 0)
+        self.suspects: set[int] = set()  # owners that the kernel reported dead
+        self.tick = False  # nothing has happened: it looks on its own
+        self.late = False  # the time is over
+
+    def want(self, permits: int, lease: float | None, note: str) -> None:
+        """What to ask for. Raises BadInput if the lease is not one."""
+        self.permits = permits
+        self.lease = nanoseconds(lease, "lease") if lease else 0
+        self.note = note
+
+    def ask(self, change: Change) -> bool:
+        """The step that makes the request. Returns whether it is inside already."""
+        desk = self.desk
+        m = desk.file.m
+        if desk.k and desk.k != m[ASKED_K]:
+            desk.agree(change)
+        if self.permits < 1 or self.permits > m[K]:
+            raise BadInput(f"gate {desk.gate} has {m[K]} slots: cannot acquire {self.permits}")
+        if change.now - desk.linked > LINKED:
+            desk.check_linked(change)
+        seat = rules.ask(m, change, desk, self)
+        if not seat:
+            desk.file.grow()
+            m = desk.file.m
+            seat = rules.ask(m, change, desk, self)
+        if self.note:
+            write_note(m, seat, self.note)
+        self.seat = seat
+        self.ticket = m[seat + TICKET]
+        return self.is_inside(change)
+
+    def is_inside(self, change: Change) -> bool:
+        """If it is, it need not be woken; else it learns its duties."""
+        m = self.desk.file.m
+        self.inside = m[self.seat + STATE] != WAITING
+        if self.inside:
+            while self.seat in change.woken:
+                change.woken.remove(self.seat)
+        else:
+            self.duties = rules.duties(m, self.seat, change.now)
+        return self.inside
+
+    def look(self, change: Change) -> bool:
+        """The step of a waiter that was woken. Returns whether its waiting is over: it is inside, or late."""
+        m = self.desk.file.m
+        if m[self.seat + TICKET] != self.ticket or m[self.seat + STATE] == FREE:
+            raise GateClosed(f"gate {self.desk.gate} was closed while this request waited, or its file was damaged")
+        if self.tick:
+            self.desk.check_linked(change)
+        rules.look(m, change, self.desk, self.seat, self.suspects, self.tick)
+        if not self.is_inside(change) and self.late:
+            table.leave(m, change, self.seat)
+        return self.inside or self.late
+
+    def leave(self, change: Change) -> None:
+        """The step that ends the request, if it was made."""
+        if self.ticket:
+            rules.leave(self.desk.file.m, change, self.seat, self.ticket)
+
+
+def nanoseconds(seconds: float, what: str) -> int:
+    """Raises BadInput unless it is a number of seconds that a room can count with."""
+    if not 0 <= seconds <= MOST_SECONDS:
+        raise BadInput(f"{what} must be 0 to {MOST_SECONDS:g} seconds, not {seconds}")
+    return int(seconds * 1e9)

@@ -1,0 +1,207 @@
+"""The gates of this host as people and programs see them: for `fairgate who`, `top`, `break` and the metrics.
+
+Looking changes nothing, needs no more than the right to read, and never waits for long. A copy of the table is taken
+with its lock, or without it if a stopped process has that. Only the seats' records are read, which are true at any
+moment (table.py), and a request whose process is dead is left out. So a damaged or half-finished table does no harm.
+"""
+
+import os
+import stat
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fairgate.errors import BadInput
+from fairgate.room import calls, links, place, system, table
+from fairgate.room.layout import (
+    BOOT,
+    BUCKETS,
+    GRANTS,
+    HISTOGRAM,
+    INSIDE,
+    IS_BEING_MADE,
+    LONGEST,
+    LOSSES,
+    MAGIC,
+    PERMITS,
+    PID,
+    PINNED,
+    SLOTS,
+    STATE,
+    TICKET,
+    WAITED,
+    WAITING,
+    K,
+)
+from fairgate.room.links import Table
+from fairgate.room.listing import Listed, listed
+from fairgate.room.opening import LARGEST
+from fairgate.room.room import path_of_gate
+from fairgate.room.senses import LiveSenses
+from fairgate.room.words import copied
+
+PATIENCE = 200_000_000  # ns for the lock, before the table is read without it
+
+
+class Visitor(NamedTuple):
+    """A request whose process is alive, or has left processes inside."""
+
+    request: Listed
+    visible: bool  # its process id means something here; it does not in another pid namespace
+    stopped: bool
+    left_behind: bool  # its process is dead, and others that inherited its permit keep it
+
+
+class Counters(NamedTuple):
+    """Since the gate was created. Times are nanoseconds."""
+
+    grants: int
+    waited: int
+    longest: int
+    losses: int
+    histogram: tuple[int, ...]  # grants by wait: see layout.py
+
+
+class GateView(NamedTuple):
+    name: str
+    path: str
+    k: int
+    inside: tuple[Visitor, ...]  # by slot
+    waiting: tuple[Visitor, ...]  # in order
+    pins: tuple[int, ...]  # the pids of those that keep k as it is
+    counters: Counters
+
+    @property
+    def taken(self) -> int:
+        """How many slots are."""
+        return sum([visitor.request.permits for visitor in self.inside])
+
+    @property
+    def in_use(self) -> bool:
+        return bool(self.inside or self.waiting or self.pins)
+
+
+class HostView(NamedTuple):
+    folder: str
+    gates: tuple[GateView, ...]  # by name
+    unusable: tuple[tuple[str, str], ...]  # names of others, and what is wrong with them
+
+
+def look(folder: str, others: Sequence[tuple[str, str]] = ()) -> HostView:
+    """All gates of a folder, and others. One that cannot be read does not hide the rest."""
+    gates, unusable = [], []
+    for where, name in (*[(folder, name) for name in names_in(folder)], *others):
+        try:
+            gate = look_at(where, name)
+        except BadInput as wrong:
+            unusable.append((name, str(wrong)))
+        else:
+            gates += [gate] if gate else []
+    return HostView(folder, tuple(gates), tuple(unusable))
+
+
+def names_in(folder: str) -> list[str]:
+    """Of files that can be gates: nobody can open a gate whose name is not printable."""
+    try:
+        return [name for name in place.gates_in(folder) if name.isprintable()]
+    except FileNotFoundError:
+        return []
+    except OSError as wrong:
+        raise BadInput(f"cannot read {folder}: {wrong.strerror}") from wrong
+
+
+def look_at(folder: str, gate: str) -> GateView | None:
+    """The gate that Room(folder, gate) would open, or None if there is none. Raises BadInput if it cannot be read."""
+    path = path_of_gate(folder, gate)
+    m = snapshot(path)
+    if m is None:
+        return None
+    try:
+        return view(m, gate, path, LiveSenses(folder))
+    except (IndexError, OverflowError, ValueError) as wrong:  # a number that no change has stored
+        raise BadInput(f"{path} is damaged ({wrong!r}): remove it if nobody uses the gate") from wrong
+    except OSError as wrong:
+        raise BadInput(f"cannot find out who uses {path}: {wrong.strerror}") from wrong
+
+
+# The copy of a table.
+
+
+def snapshot(path: str) -> Table | None:
+    """A copy of the gate's table, or None if there is no gate. Raises BadInput if it is not usable."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    except OSError as wrong:
+        raise BadInput(f"cannot read {path}: {wrong.strerror}") from wrong
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode) or os.fstat(fd).st_size > LARGEST:
+            raise BadInput(f"{path} is not a gate file: remove it, or use another name")
+        calls.lock(fd, PATIENCE)
+        data = os.pread(fd, os.fstat(fd).st_size, 0)  # the file may have grown before the lock
+    finally:
+        os.close(fd)  # which also unlocks it
+    return checked(path, data)
+
+
+def checked(path: str, data: bytes) -> Table | None:
+    m: Table = copied(data)
+    if not data.strip(b"\0") or (len(m) > MAGIC and m[MAGIC] == IS_BEING_MADE):
+        return None  # its creator has not finished, or died
+    wrong = table.why_unusable(m) if len(m) >= SLOTS else f"it is cut off: {len(data)} bytes"
+    if wrong:
+        raise BadInput(f"cannot use {path}: {wrong}; remove it if nobody uses the gate")
+    return m
+
+
+# What it says.
+
+
+def view(m: Table, gate: str, path: str, senses: LiveSenses) -> GateView:
+    holders, waiters, pins = living(m, senses)
+    return GateView(
+        name=gate,
+        path=path,
+        k=m[K],
+        inside=tuple([visitor(m, senses, seat, slots) for seat, slots in holders.items()]),
+        waiting=tuple([visitor(m, senses, seat, ()) for seat in waiters]),
+        pins=tuple([m[seat + PID] for seat in pins]),
+        counters=Counters(
+            m[GRANTS], m[WAITED], m[LONGEST], m[LOSSES], tuple([m[HISTOGRAM + bucket] for bucket in range(BUCKETS)])
+        ),
+    )
+
+
+def living(m: Table, senses: LiveSenses) -> tuple[dict[int, tuple[int, ...]], list[int], list[int]]:
+    """The seats that are not of dead processes: the holders with their slots, the waiters in order, and the pins."""
+    slots: dict[int, tuple[int, ...]] = {}
+    for at in range(SLOTS, links.first_seat(m)):
+        if m[at]:
+            slots[m[at]] = (*slots.get(m[at], ()), at - SLOTS)
+    waiters, pins, inside = [], [], set()
+    this_boot = m[BOOT] == system.boot_id()
+    for seat in links.all_seats(m):
+        state = m[seat + STATE]
+        if state in (WAITING, INSIDE, PINNED) and is_there(m, seat, senses, this_boot):
+            if state == WAITING:
+                waiters.append(seat)
+            elif state == PINNED:
+                pins.append(seat)
+            elif len(slots.get(seat, ())) == m[seat + PERMITS]:  # else half of a grant, which is no grant
+                inside.add(seat)
+    waiters.sort(key=lambda seat: m[seat + TICKET])
+    return {seat: slots[seat] for seat in slots if seat in inside}, waiters, pins
+
+
+def is_there(m: Table, seat: int, senses: LiveSenses, this_boot: bool) -> bool:
+    return not senses.is_gone(m, seat) if this_boot else senses.is_heard(m, seat)
+
+
+def visitor(m: Table, senses: LiveSenses, seat: int, slots: tuple[int, ...]) -> Visitor:
+    request = listed(m, seat, slots)
+    return Visitor(
+        request=request,
+        visible=senses.is_visible(m, seat),
+        stopped=request.stopped or senses.is_stopped(m, seat),
+        left_behind=request.inside and senses.is_left_behind(m, seat),
+    )

@@ -1,0 +1,36 @@
+"""The compiled version of words.py."""
+
+import mmap
+
+from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+
+
+cdef class Words:
+    def __cinit__(self, buffer):
+        PyObject_GetBuffer(buffer, &self.view, PyBUF_WRITABLE)
+        self.words = <volatile long long*>self.view.buf
+        self.length = self.view.len // 8
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, long long at):
+        return get(self, at)
+
+    def __setitem__(self, long long at, long long value):
+        put(self, at, value)
+
+
+cdef long long outside(long long at) except? -1:
+    raise IndexError(f"there is no word {at}")
+
+
+def mapped(fd, size):
+    return Words(mmap.mmap(fd, size))
+
+
+def copied(data):
+    return Words(bytearray(data[: len(data) // 8 * 8]))

@@ -1,0 +1,73 @@
+"""`fairgate who`, `top` and `break` for the gates of a cluster. test_clusters.py has what they share with `run`."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.live.commands import Say, end, end_by, inside, standing
+from tests.live.test_who import read_until
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
+    monkeypatch.setenv("COLUMNS", "160")
+
+
+@pytest.fixture
+def seed() -> Iterator[str]:
+    keeper, address = standing("--create", "--listen", "127.0.0.1:0")
+    yield address
+    assert end_by(signal.SIGTERM, keeper)[0] == 0
+
+
+def test_silent_peers_are_named(seed: str, say: Say) -> None:
+    holder = inside("report", "--join", seed)
+    holder.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, holder.pid, os.WSTOPPED | os.WNOWAIT)
+    [gate] = json.loads(say("who", "--json", "--join", seed)[1])["gates"]
+    assert gate["silent"] == [{"pid": holder.pid, "host": os.uname().nodename}]
+    out = say("who", "--join", seed)[1]
+    assert "report: at least 0 of 1 inside, at least 0 waiting (1 peer does not answer; bv95)" in out
+    assert f"pid {holder.pid} on {os.uname().nodename} does not answer" in out
+    code, out, err = say("break", "report", "0", "--yes", "--join", seed)
+    assert (code, out) == (2, "")
+    assert f"pid {holder.pid} does not answer: if it is dead, stop all peers" in err
+    holder.send_signal(signal.SIGCONT)
+    end(holder)
+
+
+def test_json_has_what_the_table_has(seed: str, say: Say) -> None:
+    holder = inside("report", "--join", seed, "--lease", "100")
+    found = json.loads(say("who", "--json", "--join", seed)[1])
+    assert (found["cluster"], found["guarantee"], found["peers"]) == ("fairgate", "none", 2)
+    [gate] = found["gates"]
+    [one] = gate["inside"]
+    assert (gate["name"], gate["k"], gate["protocol"], gate["waiting"]) == ("report", 1, "bv95", [])
+    assert (one["pid"], one["slot"]) == (holder.pid, 0)
+    assert one["since"] < one["deadline"] <= one["since"] + 100.1
+    end(holder)
+
+
+def test_top_shows_what_changes_and_ends_cleanly(seed: str) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-m", "fairgate", "top", "--join", seed])
+    seen = read_until(terminal, b"no gate is open here")
+    holder = inside("report", "--join", seed)
+    seen += read_until(terminal, b"report: 1 of 1 inside")
+    seen += read_until(terminal, b"guarantee: none")
+    os.write(terminal, b"q")
+    seen += read_until(terminal, b"\x1b[?1049l")  # left the alternate screen
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert b"Traceback" not in seen
+    os.close(terminal)
+    end(holder)
