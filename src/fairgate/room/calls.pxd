@@ -21,10 +21,10 @@ cdef class Exclusive:
     cpdef try_change(self, step, long long patience)
     cpdef exclude_changes(self, call)
     cdef bint take(self, bint blocking) except -1
-    cdef bint drop(self) except -1
+    cdef bint give(self) except -1
     cpdef change_alone(self, step, long long patience)
-    cpdef refuse(self)
-    cpdef catch_up(self)
+    cpdef bint refuse(self) except -1
+    cpdef bint catch_up(self) except -1
 
 @cython.final
 cdef class Poll:

@@ -128,21 +128,21 @@ cdef class Exclusive:
         try:
             return self.change_alone(step, <long long>1 << 62)
         finally:
-            self.drop()
+            self.give()
 
     cpdef try_change(self, step, long long patience):
         self.take(False)
         try:
             return self.change_alone(step, patience)
         finally:
-            self.drop()
+            self.give()
 
     cpdef exclude_changes(self, call):
         self.take(True)
         try:
             call()
         finally:
-            self.drop()
+            self.give()
 
     cdef bint take(self, bint blocking) except -1:
         if self.mutex.owner == PyThread_get_thread_ident():
@@ -151,7 +151,7 @@ cdef class Exclusive:
             raise BlockingIOError
         return 0
 
-    cdef bint drop(self) except -1:
+    cdef bint give(self) except -1:
         self.mutex.release()
         if self.postponed:
             self.catch_up()
@@ -160,10 +160,10 @@ cdef class Exclusive:
     cpdef change_alone(self, step, long long patience):
         raise NotImplementedError
 
-    cpdef refuse(self):
+    cpdef bint refuse(self) except -1:
         raise NotImplementedError
 
-    cpdef catch_up(self):
+    cpdef bint catch_up(self) except -1:
         raise NotImplementedError
 
 

@@ -62,7 +62,6 @@ class RoomFile:
             raise BadInput(f"k must be 1..{MOST_SLOTS}, not {k}")
         self.path = path
         self.pid = os.getpid()
-        self.name: int = system.name_in(system.pid_namespace(), self.pid)
         self.fd = -1
         self.seats = 0
         self.capacity = 0
@@ -70,6 +69,7 @@ class RoomFile:
         self.locked = False  # perhaps, if it is True
         while not self.opened(k, create):
             pass
+        self.name: int = system.name_in(system.pid_namespace(), self.pid)
 
     def opened(self, k: int, create: bool) -> bool:
         """False if the file was swept between opening and locking it."""
@@ -126,7 +126,8 @@ class RoomFile:
     def touch(self) -> None:
         """Files that were not used for a day are swept."""
         if time.time() - os.fstat(self.fd).st_mtime > HOUR:
-            os.utime(self.fd)
+            with suppress(OSError):  # its mode may have changed
+                os.utime(self.fd)
 
     def claim_sweep(self, by_path: bool) -> bool:
         """Is it up to this process to sweep the directory now?
@@ -242,8 +243,11 @@ class RoomFile:
             os.kill(self.pid, signal.SIGSTOP)
 
     def is_linked(self) -> bool:
-        """Has nobody removed the file?"""
-        return os.fstat(self.fd).st_nlink > 0
+        """Is it still the file of that name? Its number of links does not tell: a dead creator may have left one."""
+        try:
+            return os.path.samestat(os.lstat(self.path), os.fstat(self.fd))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
     def close(self) -> None:
         self.touch()
@@ -263,11 +267,14 @@ def is_blank(fd: int, size: int) -> bool:
 
 
 def claim_hour(folder: str) -> bool:
-    """True for the first process in an hour."""
+    """True for the first process in an hour. In a new directory there is nothing to sweep yet."""
     path = f"{folder}/{LAST_SWEPT}"
-    with suppress(FileNotFoundError):
+    new = False
+    try:
         if abs(time.time() - os.lstat(path).st_mtime) < HOUR:
             return False
+    except FileNotFoundError:
+        new = True
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, PRIVATE)
     except OSError:
@@ -276,4 +283,4 @@ def claim_hour(folder: str) -> bool:
         share(fd, group_of(os.stat(folder)))
     os.utime(fd)
     os.close(fd)
-    return True
+    return not new

@@ -144,7 +144,8 @@ class Room:
         m = self.file.m
         seat = rules.resize(m, change, self.desk, k)
         if seat:
-            raise BadInput(f"gate {self.gate}: pid {m[seat + PID]} waits for {m[seat + PERMITS]} permits, not {k}")
+            wanted = f"pid {m[seat + PID]} waits for {m[seat + PERMITS]} permits"
+            raise BadInput(f"gate {self.gate}: k cannot be {k} while {wanted}")
 
     def is_closed(self) -> bool:
         return self.file.fd < 0
