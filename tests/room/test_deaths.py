@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
 from fairgate.room import links
+from fairgate.room.calls import clock
+from fairgate.room.layout import NUDGED
 from fairgate.room.room import Room
 from fairgate.room.table import Change
 from tests.room.children import Child, bells, until, visitor, waits
@@ -149,3 +153,67 @@ def test_a_child_of_a_process_that_died_with_the_lock_does_not_keep_it(folder: s
         assert time.monotonic() - began < 5
     finally:
         os.kill(orphan, signal.SIGKILL)
+
+
+# Deaths before anybody was told.
+
+
+def crowd(folder: str, k: int) -> Callable[[Child], None]:
+    """Waits with as many threads as it is told, one after the other. Each leaves as soon as it is inside."""
+
+    def work(me: Child) -> None:
+        room = Room(folder, "g", k)
+        while count := int(me.hear() or 0):
+            before = len(room.requests())
+            for number in range(count):
+                threading.Thread(target=visit, args=(room,)).start()
+                waits(room, before + number + 1 - k)
+            me.say("wait")
+
+    def visit(room: Room) -> None:
+        permit = room.acquire()
+        assert permit
+        permit.release()
+
+    return work
+
+
+def test_a_grant_that_nobody_announces_is_found_by_the_last_waiters(folder: str, children: ExitStack) -> None:
+    """Many waiters are let in at once, so that the next one does not know that it is near. Its tick is far away."""
+
+    def mute(me: Child) -> None:
+        """Lets the next one in, and dies before it can tell it."""
+        room = Room(folder, "g", 2)
+        permit = room.acquire()
+        assert permit
+        me.say("inside")
+        me.hear()
+
+        def die(change: Change) -> None:
+            permit.leave(change)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        room.change(die)
+
+    with Room(folder, "g", 2) as room:
+        held = [room.acquire(), room.acquire()]
+        m = room.file.m
+        m[NUDGED] = clock() + 3600 * 10**9  # no first waiter is told of its duties
+        dying = children.enter_context(Child(mute))
+        waits(room, 1)
+        many = children.enter_context(Child(crowd(folder, 2)))
+        many.say(60)
+        assert many.hear() == "wait"
+        holder = children.enter_context(Child(visitor(folder, 2)))
+        waits(room, 62)
+        late = children.enter_context(Child(visitor(folder, 2)))
+        waits(room, 63)
+        many.say(30)
+        assert many.hear() == "wait"
+        time.sleep(0.25)  # all of them have looked, and know how far they are from both ends
+        for permit in held:
+            assert permit
+            permit.release()
+        assert [dying.hear(), holder.hear(), holder.hear(), late.hear()] == ["inside", "asks", "1", "asks"]
+        dying.say("die")
+        assert late.hear(0.5) == "0"

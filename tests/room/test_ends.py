@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,7 +15,7 @@ import pytest
 
 from fairgate.errors import BadInput, ForkedPeer, GateClosed, ReentrantCall
 from fairgate.room import links
-from fairgate.room.calls import read_tickets
+from fairgate.room.calls import DEAD, open_to_ring, read_tickets
 from fairgate.room.layout import DIRTY
 from fairgate.room.links import CorruptTable
 from fairgate.room.permit import Permit
@@ -169,6 +171,58 @@ def test_a_file_that_is_removed_while_somebody_waits_is_noticed(folder: str, chi
         assert child.hear() == "noticed"
         assert permit
         permit.release()
+
+
+def test_children_of_a_process_whose_threads_are_busy_do_not_keep_it_alive(folder: str, children: ExitStack) -> None:
+    def visit() -> None:
+        while True:
+            with Room(folder, "g", 4) as room:
+                permit = room.acquire()
+                assert permit
+                permit.release()
+
+    def parent(me: Child) -> None:
+        sys.setswitchinterval(1e-6)
+        for _ in range(4):
+            threading.Thread(target=visit, daemon=True).start()
+        for _ in range(40):
+            pid = os.fork()
+            if pid == 0:
+                time.sleep(60)
+                os._exit(0)
+            me.say(pid)
+        me.say("forked")
+        me.hear()
+
+    busy = children.enter_context(Child(parent))
+    forked = [int(line) for line in iter(busy.hear, "forked")]
+    try:
+        busy.end()
+        assert {open_to_ring(f"{folder}/{name}") for name in bells(folder)} <= {DEAD}
+        with Room(folder, "g", 4) as room:
+            assert all(room.acquire(timeout=0) for _ in range(4))
+    finally:
+        for pid in forked:
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_a_process_ends_while_its_threads_wait(folder: str) -> None:
+    with Room(folder, "g", 1) as room:
+        permit = room.acquire()
+        assert permit
+        script = (
+            "import sys, threading, time\n"
+            "from fairgate.room.room import Room\n"
+            "room = Room(sys.argv[1], 'g', 1)\n"
+            "for _ in range(5):\n"
+            "    threading.Thread(target=room.acquire, daemon=True).start()\n"
+            "while len(room.requests()) < 6:\n"
+            "    time.sleep(0.01)\n"
+        )
+        ended = subprocess.run([sys.executable, "-c", script, folder], capture_output=True, text=True, timeout=20)
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+        assert len(room.requests()) == 1
+        assert len(bells(folder)) == 1
 
 
 # Interrupts and signal handlers in the middle of a change.

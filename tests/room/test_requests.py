@@ -219,3 +219,16 @@ def test_more_permits_than_slots_are_refused(folder: str) -> None:
         for permits in (0, -1, 3):
             with pytest.raises(BadInput, match=f"gate g has 2 slots: cannot acquire {permits}"):
                 room.acquire(permits=permits)
+
+
+def test_k_does_not_become_smaller_than_a_waiter_wants(folder: str, children: ExitStack) -> None:
+    with Room(folder, "g", 3) as room:
+        permit = room.acquire(permits=2)
+        assert permit
+        greedy = children.enter_context(Child(visitor(folder, 3, permits=3)))
+        waits(room, 1)
+        with pytest.raises(BadInput, match=f"gate g: pid {greedy.pid} waits for 3 permits, not 2"):
+            room.resize(2)
+        greedy.end()
+        room.resize(2)
+        assert [each.permits for each in room.requests()] == [2]

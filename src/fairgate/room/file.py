@@ -14,6 +14,7 @@ from contextlib import suppress
 
 from fairgate.errors import BadInput, GateStuck
 from fairgate.room import calls, links, system, table
+from fairgate.room.bell import forking
 from fairgate.room.folder import PRIVATE, group_of, share
 from fairgate.room.layout import (
     BOOT,
@@ -47,6 +48,7 @@ STUCK = 10 * SECOND  # until the lock of a process counts as stuck
 LAST_SWEPT = ".swept"  # a file: its time tells when
 HEADER = 8 * SLOTS
 BLOCK = 512  # bytes: what st_blocks counts
+files: set[RoomFile] = set()  # that are open; a child of fork must not keep the lock of its parent
 
 
 class RoomFile:
@@ -71,7 +73,9 @@ class RoomFile:
 
     def opened(self, k: int, create: bool) -> bool:
         """False if the file was swept between opening and locking it."""
-        self.fd = open_file(self.path, k, create)
+        with forking:
+            self.fd = open_file(self.path, k, create)
+            files.add(self)
         try:
             self.take_lock()
             if self.is_linked():
@@ -81,9 +85,9 @@ class RoomFile:
                 self.unlock()
                 return True
         except BaseException:
-            os.close(self.fd)  # which also unlocks it
+            self.drop()  # which also unlocks it
             raise
-        os.close(self.fd)
+        self.drop()
         return False
 
     def use(self, k: int) -> None:
@@ -247,6 +251,10 @@ class RoomFile:
 
     def close(self) -> None:
         self.touch()
+        self.drop()
+
+    def drop(self) -> None:
+        files.discard(self)
         os.close(self.fd)
         self.fd = -1
 
