@@ -195,7 +195,7 @@ def test_a_keeper_refuses_peers_that_others_could_not_reach(keeper: sync.Peer) -
         stranger = peers.Peer(77, "fairgate")
         stranger.transport.dial(parse_address(address(keeper)))
         await stranger.until("up", keeper.engine.me)
-        stranger.transport.send(keeper.engine.me, (JOIN, "127.0.0.1:1", 1, 1, 1, 1, "host"))
+        stranger.transport.send(keeper.engine.me, (JOIN, "127.0.0.1:1", 1, 1, 1, "host"))
         answer = (await stranger.until("frame"))[2]
         assert answer[0] == REFUSED
         assert answer[-1].startswith("refused by the cluster: a cluster uses either Unix sockets or TCP: unix:/")
