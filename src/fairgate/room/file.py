@@ -217,7 +217,8 @@ class RoomFile:
         """If the process that has the lock is stopped, let it finish its change."""
         pid = system.lock_owner(self.fd)
         if pid and pid != self.pid and system.is_stopped(pid):
-            if not self.mapped and os.pread(self.fd, HEADER, 0).startswith(BEGIN):
+            header = os.pread(self.fd, HEADER, 0)
+            if not self.mapped and len(header) == HEADER and header.startswith(BEGIN):
                 self.map()
             if self.mapped:
                 self.m[STOP] = system.name_of(pid)
