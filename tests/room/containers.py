@@ -67,6 +67,6 @@ def enter(me: Child, work: Callable[[Child], None], options: str) -> None:
 
 
 def child_of(pid: int) -> int:
-    found: list[str] = []
-    until(lambda: found.extend(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()) or bool(found))
-    return int(found[0])
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    until(lambda: path.read_text() != "")
+    return int(path.read_text())
