@@ -1,4 +1,4 @@
-"""Fixtures: a short temporary path, and a way to run commands in this process.
+"""Fixtures: a short temporary path, kinds of gates (kinds.py), and a way to run commands in this process.
 
 The path of a Unix socket is limited to 107 bytes, most of which pytest's own directories would take.
 """
@@ -13,12 +13,28 @@ import pytest
 
 from fairgate.cli import app
 from tests.live.commands import Say
+from tests.live.kinds import CLUSTER, Kind, opened
 
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
     with TemporaryDirectory(prefix="fairgate") as folder:
         yield Path(folder).resolve()
+
+
+@pytest.fixture
+def kind(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kind]:
+    """The kind of gates with the name `request.param`."""
+    monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
+    with opened(request.param, tmp_path) as kind:
+        yield kind
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Kind]:
+    """A cluster over Unix sockets."""
+    with opened(CLUSTER, tmp_path) as kind:
+        yield kind
 
 
 @pytest.fixture

@@ -4,36 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
-
 import fairgate
 from fairgate import sync
-from fairgate.live.live_protocols import live_protocols
-from fairgate.registry import find_protocol
+from fairgate.live.gate import LiveGate
+from tests.live.kinds import ASSIGNED
 
 SOON = 20.0  # seconds: a test that waits this long has failed
-PROTOCOLS = live_protocols()
-# In these protocols a request waits for the token that it was assigned to, even while others are idle, so one long stay
-# delays every k-th request. With k > 1 they do not grant every free slot to the next request.
-ASSIGNED = ("bv95", "fair_k", "fair_k_bounded")
-each_protocol = pytest.mark.parametrize("protocol", PROTOCOLS)
-
-
-def most(protocol: str) -> int:
-    return 3 if find_protocol(protocol).about.many else 1
-
-
-def k_of(protocol: str) -> int:
-    """The largest k for which the protocol grants every free slot to the next request."""
-    return 1 if protocol in ASSIGNED else most(protocol)
-
-
-def has_slots(protocol: str) -> bool:
-    return find_protocol(protocol).about.slots
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -52,9 +34,9 @@ async def take(gate: fairgate.Semaphore, **how: Any) -> fairgate.Permit:
 
 async def all_are_free(*gates: fairgate.Semaphore) -> None:
     """Checks that nobody waits or is inside and that all slots can be acquired, at once if the protocol allows it."""
-    assert await gates[0].people() == []
+    assert await gates[0].requests() == []
     k = gates[0].k
-    if gates[0].gate.protocol in ASSIGNED:
+    if gates[0].statistics().protocol in ASSIGNED:
         await all_come_in([gate for gate in gates for _ in range(2 * k)])
     else:
         for gate in gates:
@@ -63,7 +45,7 @@ async def all_are_free(*gates: fairgate.Semaphore) -> None:
             for permit in permits:
                 permit.release()
     for gate in gates:
-        assert await gate.people() == []
+        assert await gate.requests() == []
 
 
 async def all_come_in(gates: list[fairgate.Semaphore]) -> None:
@@ -84,8 +66,40 @@ async def all_come_in(gates: list[fairgate.Semaphore]) -> None:
 
 
 def all_are_free_now(*gates: sync.Semaphore) -> None:
-    same = [fairgate.Semaphore(gate.engine, gate.name, gate.k, gate.gate.protocol) for gate in gates]
-    asyncio.run(all_are_free(*same))
+    """The same for threads."""
+    assert gates[0].requests() == []
+    k = gates[0].k
+    if gates[0].statistics().protocol in ASSIGNED:
+        all_come_in_now([gate for gate in gates for _ in range(2 * k)])
+    else:
+        for gate in gates:
+            permits = [gate.hold(SOON) for _ in range(k)]
+            assert len(gate.holders()) == k
+            for permit in permits:
+                permit.release()
+    for gate in gates:
+        assert gate.requests() == []
+
+
+def all_come_in_now(gates: list[sync.Semaphore]) -> None:
+    inside: set[int] = set()
+
+    def visit(number: int) -> None:
+        with gates[number].hold(SOON):
+            inside.add(number)
+            assert len(inside) <= gates[number].k
+            time.sleep(0.001)
+            inside.discard(number)
+
+    with ThreadPoolExecutor(len(gates)) as pool:
+        for done in [pool.submit(visit, number) for number in range(len(gates))]:
+            done.result(2 * SOON)
+
+
+def live(gate: sync.Semaphore) -> LiveGate:
+    """The gate of a cluster, as its engine keeps it."""
+    found: LiveGate = gate.gate.gate  # type: ignore[attr-defined]  # only that of a cluster has it
+    return found
 
 
 @contextmanager

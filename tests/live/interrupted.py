@@ -1,4 +1,4 @@
-"""`python -m tests.live.interrupted SECONDS`: acquires and releases in a loop, and carries on after each Ctrl-C.
+"""`python -m tests.live.interrupted SECONDS [SEED]`: acquires and releases in a loop, and carries on after each Ctrl-C.
 
 At the end it prints how often it entered and how often it was interrupted. Then it stays, with everything that it may
 have leaked, until stdin is closed.
@@ -43,8 +43,8 @@ class Visitor:
                 permit.release()
 
 
-def main(seconds: float) -> None:
-    with sync.join() as peer:
+def main(seconds: float, *seeds: str) -> None:
+    with sync.join(*seeds) as peer:
         visitor = Visitor(peer.semaphore("gate", 2))
         print("ready", flush=True)
         deadline = time.monotonic() + seconds
@@ -55,4 +55,4 @@ def main(seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]))
+    main(float(sys.argv[1]), *sys.argv[2:])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import socket
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,12 @@ class Stranger:
     async def close(self) -> None:
         self.writer.close()
         await quietly(self.writer.wait_closed())
+
+
+def leave_dead_socket(path: Path) -> None:
+    """Leaves what a killed process leaves: the file of a socket that nobody has open."""
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path))
 
 
 async def quietly(wait: Awaitable[None]) -> None:

@@ -74,7 +74,8 @@ def test_bad_options_of_every_command(
         (("run", "x", "-w", "1e10"), "--wait must be a number of seconds, 0 to 1e+09, not '1e10'"),
         (("peer", "x", "-k", "1001"), "k must be a whole number from 1 to 1000, not 1001"),
         (("break", "x", "one"), "invalid value for 'SLOT': it must be a number, as `fairgate who` shows it, not 'one'"),
-        (("who", "--join", "unix:/run/x.sock"), "peers of a cluster need addresses of the form host:port"),
+        (("who", "--join", "unix:x"), "cannot read the address unix:x: write unix: followed by an absolute path"),
+        (("who", "--join", "unix:/x", "--join", "h:1"), "a cluster uses either Unix sockets or TCP: unix:/x and h:1"),
         (("who", "--listen", "h:1"), "no such option: --listen"),
         (("top", "--join", "h:1"), "top needs a terminal"),
     ],
@@ -88,7 +89,7 @@ def test_bad_options_of_one_command(words: tuple[str, ...], expected: str, say: 
     [
         (("peer", "--create"), "a peer that creates a cluster needs an address to listen on, such as 10.0.0.5:7400"),
         (("peer", "--create", "--listen", "0.0.0.0:0", "--insecure"), "no host can dial 0.0.0.0:0"),
-        (("peer", *CREATE, "--advertise", "unix:/x"), "peers of a cluster need addresses of the form host:port"),
+        (("peer", *CREATE, "--advertise", "unix:/x"), f"a cluster uses either Unix sockets or TCP: unix:/x and {HERE}"),
         (("peer", "a", "b", "--journal", "/dev/null"), "/dev/null is the journal of gate a: put {gate} in the name"),
         (("peer", "x", *CREATE, "--journal", "/none/j"), "cannot write the journal /none/j: No such file"),
     ],

@@ -20,7 +20,8 @@ import pytest
 from fairgate import sync
 from fairgate.live.gate import RETAKES
 from fairgate.net.pipe import Pipe
-from tests.live.gates import SOON, all_are_free_now
+from tests.live.gates import SOON, all_are_free_now, live
+from tests.live.kinds import Kind
 
 
 class Unconnected(Pipe):
@@ -51,20 +52,15 @@ def test_a_signal_at_any_moment_leaves_no_lock_held() -> None:
         signal.signal(signal.SIGALRM, before)
 
 
-@pytest.fixture
-def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
-
-
 @pytest.mark.parametrize("seconds", [2.0, pytest.param(60.0, marks=pytest.mark.stress)])
-def test_ctrl_c_again_and_again(host: None, seconds: float) -> None:
+def test_ctrl_c_again_and_again(cluster: Kind, seconds: float) -> None:
     rng = random.Random(1)
-    command = [sys.executable, "-m", "tests.live.interrupted", str(seconds)]
+    command = [sys.executable, "-m", "tests.live.interrupted", str(seconds), *cluster.seeds]
     other = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert other.stdout is not None
     try:
         assert other.stdout.readline() == b"ready\n"
-        with sync.join() as peer:
+        with cluster.sync_join() as peer:
             gate = peer.semaphore("gate", 2)
             stopping = threading.Event()
             entries: list[int] = []
@@ -97,7 +93,8 @@ def test_ctrl_c_again_and_again(host: None, seconds: float) -> None:
 class Interrupt:
     """Raises Ctrl-C at the start of the n-th function called, one of the places where Python handles signals."""
 
-    FILES = ("sync.py", "engine.py", "gate.py")  # when compiled, the others cannot be interrupted
+    # When compiled, other files cannot be interrupted.
+    FILES = ("sync.py", "threads.py", "cluster_permit.py", "engine.py", "gate.py")
 
     def __init__(self, at: int) -> None:
         self.left = at
@@ -121,7 +118,7 @@ def visit(gate: sync.Semaphore, at: int, lease: float | None) -> bool:
     permit = None
     try:
         with Interrupt(at):
-            permit = gate.acquire(SOON, lease)
+            permit = gate.acquire(SOON, lease=lease)
             assert permit is not None
             permit.release()
     except KeyboardInterrupt:
@@ -132,27 +129,27 @@ def visit(gate: sync.Semaphore, at: int, lease: float | None) -> bool:
 
 
 @pytest.mark.parametrize("lease", [None, SOON])  # a lease disables retaking
-def test_ctrl_c_at_the_start_of_every_function(host: None, lease: float | None) -> None:
-    with sync.join() as one, sync.join() as two:
+def test_ctrl_c_at_the_start_of_every_function(cluster: Kind, lease: float | None) -> None:
+    with cluster.sync_join() as one, cluster.sync_join() as two:
         here, there = one.lock("gate"), two.lock("gate")
         at = 0
         while True:
             at += 1
             there.hold(SOON).release()
             while (
-                here.gate.kept is None or here.gate.retakes != RETAKES - 1
+                live(here).kept is None or live(here).retakes != RETAKES - 1
             ):  # so that the next entry reads what has arrived
                 here.hold(SOON).release()
             interrupted = visit(here, at, lease)
-            assert here.people() == []
+            assert here.requests() == []
             if not interrupted:
                 break
         all_are_free_now(here, there)
     assert at > 4  # more in plain Python
 
 
-def test_ctrl_c_while_waiting(host: None) -> None:
-    with sync.join() as one, sync.join() as two:
+def test_ctrl_c_while_waiting(cluster: Kind) -> None:
+    with cluster.sync_join() as one, cluster.sync_join() as two:
         gate = one.lock("gate")
         with two.lock("gate").hold(SOON):
             main = threading.get_ident()

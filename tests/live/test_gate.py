@@ -1,4 +1,4 @@
-"""Basics of live gates on one host, with several peers in one process."""
+"""Gates of a cluster, with several peers in one process: views, fences, retaken permits, broken connections."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import random
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -18,18 +17,13 @@ from fairgate.errors import PermitLost
 from fairgate.live.gate import LATE
 from fairgate.live.live_protocols import live_protocols
 from fairgate.net.transport import Transport
-from tests.live.gates import busy
+from tests.live.gates import busy, live
+from tests.live.kinds import Kind
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
-    return tmp_path / "run"
-
-
-def test_one_peer_can_hold_all_slots() -> None:
+def test_one_peer_can_hold_all_slots(cluster: Kind) -> None:
     async def main() -> None:
-        async with fairgate.join() as peer:
+        async with cluster.join() as peer:
             gate = peer.semaphore("gpu", k=3)
             permits = [await gate.acquire(timeout=30) for _ in range(3)]
             assert sorted([permit.slot for permit in permits if permit is not None and permit.slot is not None]) == [
@@ -38,7 +32,7 @@ def test_one_peer_can_hold_all_slots() -> None:
                 2,
             ]
             assert await gate.locked()
-            assert await gate.try_acquire() is None
+            assert await gate.acquire(timeout=0) is None
             assert await gate.acquire(timeout=0.05) is None
             for permit in permits:
                 assert permit is not None
@@ -51,8 +45,8 @@ def test_one_peer_can_hold_all_slots() -> None:
     asyncio.run(main())
 
 
-def test_two_peers_take_turns() -> None:
-    with sync.join() as one, sync.join() as two:
+def test_two_peers_take_turns(cluster: Kind) -> None:
+    with cluster.sync_join() as one, cluster.sync_join() as two:
         first, second = one.lock("report"), two.lock("report")
         for _ in range(20):
             with first as permit:
@@ -64,16 +58,16 @@ def test_two_peers_take_turns() -> None:
                 assert permit.fence > fence
 
 
-def test_another_k_is_refused() -> None:
-    with sync.join() as one, sync.join() as two, one.semaphore("gpu", k=3):
+def test_another_k_is_refused(cluster: Kind) -> None:
+    with cluster.sync_join() as one, cluster.sync_join() as two, one.semaphore("gpu", k=3):
         gate = two.semaphore("gpu", k=2)
         with pytest.raises(fairgate.KMismatch, match="is open with k=3, not k=2"):
             gate.acquire()
 
 
-def test_a_broken_connection_between_living_peers_is_repaired() -> None:
+def test_a_broken_connection_between_living_peers_is_repaired(cluster: Kind) -> None:
     """Messages in flight are lost; a new view recovers from that."""
-    with sync.join() as one, sync.join() as two, sync.join() as three:
+    with cluster.sync_join() as one, cluster.sync_join() as two, cluster.sync_join() as three:
         peers = (one, two, three)
         over = threading.Event()
 
@@ -107,8 +101,8 @@ def drop_one(transport: Transport, chance: float) -> None:
         transport.up[up[int(chance * len(up))]].drop("a test cut it")
 
 
-def test_a_later_peer_learns_of_changes_by_an_earlier_one() -> None:
-    with sync.join() as early, sync.join() as late:
+def test_a_later_peer_learns_of_changes_by_an_earlier_one(cluster: Kind) -> None:
+    with cluster.sync_join() as early, cluster.sync_join() as late:
         with late.lock("report"):
             pass
         permit = early.lock("report").acquire(timeout=30)  # early has not heard of late yet
@@ -116,29 +110,29 @@ def test_a_later_peer_learns_of_changes_by_an_earlier_one() -> None:
         permit.release()
 
 
-def test_fences_that_run_out_lead_to_a_new_view() -> None:
+def test_fences_that_run_out_lead_to_a_new_view(cluster: Kind) -> None:
     """Also for retaken permits, which need no message."""
-    with sync.join() as peer:
+    with cluster.sync_join() as peer:
         gate = peer.lock("report")
         gate.hold(30).release()
-        kept = gate.gate.kept
+        kept = live(gate).kept
         assert kept is not None
-        view = gate.gate.record.view
+        view = live(gate).record.view
         kept.fence += LATE + 1
         kept.retakes += LATE + 1
         late = gate.hold(30)  # asks for another view
         late.release()
         end = time.monotonic() + 30
-        while gate.gate.record.view == view:
+        while live(gate).record.view == view:
             assert time.monotonic() < end
             gate.hold(30).release()
         permit = gate.hold(30)
         assert permit.fence is not None
-        assert view < permit.fence >> FENCE_COUNT_BITS <= gate.gate.record.view  # another view may have come since
+        assert view < permit.fence >> FENCE_COUNT_BITS <= live(gate).record.view  # another view may have come since
 
 
-def test_fences_rise_across_retaken_permits() -> None:
-    with sync.join() as one, sync.join() as two:
+def test_fences_rise_across_retaken_permits(cluster: Kind) -> None:
+    with cluster.sync_join() as one, cluster.sync_join() as two:
         here, there = one.lock("report"), two.lock("report")
         for _ in range(3):
             fences = []
@@ -148,8 +142,8 @@ def test_fences_rise_across_retaken_permits() -> None:
             assert fences == sorted(set(fences))
 
 
-def test_a_permit_is_invalid_at_its_deadline_before_the_loss_is_reported() -> None:
-    with sync.join() as peer:
+def test_a_permit_is_lost_at_its_deadline_before_the_engine_notices(cluster: Kind) -> None:
+    with cluster.sync_join() as peer:
         gate = peer.lock("report")
         gate.hold(30).release()
         with busy(peer):  # its loop would report the loss
@@ -157,15 +151,20 @@ def test_a_permit_is_invalid_at_its_deadline_before_the_loss_is_reported() -> No
             end = time.monotonic() + 30
             while permit.valid:
                 assert time.monotonic() < end
-            assert not permit.lost
+            assert permit.lost
             with pytest.raises(PermitLost, match="lease has expired"):
                 permit.check()
+            with pytest.raises(PermitLost, match="lease has expired"):
+                permit.extend(30)
+            permit.release()
+            assert permit.lost
+        assert gate.statistics().permits_lost == 1
 
 
 @pytest.mark.parametrize("protocol", live_protocols())
-def test_entering_alone_makes_no_new_view(protocol: str) -> None:
+def test_entering_alone_makes_no_new_view(cluster: Kind, protocol: str) -> None:
     """Not even for protocols without fences, which cannot run out."""
-    with sync.join() as one, sync.join() as two:
+    with cluster.sync_join() as one, cluster.sync_join() as two:
         first, second = one.lock("report", protocol), two.lock("report", protocol)
         first.hold(30).release()
         second.hold(30).release()

@@ -106,7 +106,9 @@ def test_joining_an_unreachable_seed_times_out() -> None:
     [
         ((), {"cluster": "x"}, "needs an address to listen on"),
         (("nowhere",), {}, "cannot read the address nowhere"),
-        (("unix:/x",), {}, "peers of a cluster need addresses of the form host:port"),
+        (("unix:x",), {}, "cannot read the address unix:x: write unix: followed by an absolute path"),
+        (("unix:/x", f"{HERE}:1"), {}, f"either Unix sockets or TCP: unix:/x and {HERE}:1 cannot be combined"),
+        ((), {"listen": "unix:/x", "advertise": f"{HERE}:1"}, f"TCP: unix:/x and {HERE}:1 cannot be combined"),
         ((), {"listen": "0.0.0.0:0", "insecure": True}, "address to advertise"),
         ((), {"listen": "0.0.0.0:0", "advertise": "10.0.0.5:7400"}, "create keys"),
     ],

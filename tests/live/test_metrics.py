@@ -13,6 +13,7 @@ import pytest
 import fairgate
 from fairgate import BadInput, sync
 from fairgate.live.metrics import serve
+from tests.live.commands import until
 from tests.support.scrape import scrape
 
 SOON = 30
@@ -77,7 +78,7 @@ def test_lost_permits_are_counted(one: sync.Peer) -> None:
         permit = one.lock("report").acquire(lease=0.5)
         assert permit is not None
         assert permit.lost.wait(SOON)
-        assert scrape(served.port)["permits_lost_total", "report"] == 1
+        until(lambda: scrape(served.port)["permits_lost_total", "report"] == 1)  # counted by the engine's thread
 
 
 def test_a_port_in_use_is_reported(one: sync.Peer) -> None:

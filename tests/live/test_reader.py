@@ -20,21 +20,15 @@ import pytest
 from fairgate import sync
 from fairgate.errors import GateClosed
 from fairgate.live.gate import RETAKES
-from fairgate.live.on_host import CLUSTER
 from fairgate.live.ticket import INSIDE, Ticket
 from fairgate.net import reader
-from fairgate.net.address import UnixAddress
+from fairgate.net.address import parse_address
 from fairgate.net.codec import Frame, encode
 from fairgate.net.reader import Reader
 from tests.live import peers
-from tests.live.gates import SOON, busy
+from tests.live.gates import SOON, busy, live
+from tests.live.kinds import Kind
 from tests.live.peers import Stranger, close_all, hello, lines
-
-
-@pytest.fixture
-def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
-    return tmp_path / "run"
 
 
 def reader_of(peer: sync.Peer) -> Reader:
@@ -45,6 +39,10 @@ def reader_of(peer: sync.Peer) -> Reader:
 
 def has_reading_user(peer: sync.Peer) -> bool:
     return reader_of(peer).user != 0
+
+
+def has_connections(peer: sync.Peer, count: int) -> bool:
+    return len(peer.engine.transport.connections) == count
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -64,17 +62,17 @@ def waiting(gate: sync.Semaphore, outcome: list[object]) -> Iterator[threading.T
         except BaseException as wrong:
             outcome.append(wrong)
 
-    before = len(gate.gate.tickets)
+    before = len(live(gate).tickets)
     thread = threading.Thread(target=wait)
     thread.start()
-    until(lambda: len(gate.gate.tickets) > before)
+    until(lambda: len(live(gate).tickets) > before)
     yield thread
     thread.join(2 * SOON)
     assert not thread.is_alive()
 
 
-def test_a_waiting_thread_reads(host: Path) -> None:
-    with sync.join() as one, sync.join() as two:
+def test_a_waiting_thread_reads(cluster: Kind) -> None:
+    with cluster.sync_join() as one, cluster.sync_join() as two:
         permit = one.lock("gate").hold(SOON)
         outcome: list[object] = []
         with waiting(two.lock("gate"), outcome) as thread:
@@ -85,8 +83,8 @@ def test_a_waiting_thread_reads(host: Path) -> None:
         assert reader_of(two).user == 0
 
 
-def test_the_reading_thread_wakes_other_waiters(host: Path) -> None:
-    with sync.join() as one, sync.join() as two:
+def test_the_reading_thread_wakes_other_waiters(cluster: Kind) -> None:
+    with cluster.sync_join() as one, cluster.sync_join() as two:
         first, second = one.lock("first").hold(SOON), one.lock("second").hold(SOON)
         reads: list[object] = []
         sleeps: list[object] = []
@@ -100,9 +98,9 @@ def test_the_reading_thread_wakes_other_waiters(host: Path) -> None:
         assert isinstance(reads[0], sync.Permit)
 
 
-def test_frames_for_the_engine_reach_it(host: Path) -> None:
+def test_frames_for_the_engine_reach_it(cluster: Kind) -> None:
     """Queries of other peers, while a user's thread reads."""
-    with sync.join() as one, sync.join() as two:
+    with cluster.sync_join() as one, cluster.sync_join() as two:
         gate = one.lock("gate")
         two.lock("gate").hold(SOON).release()  # now they are connected, and waiting threads read
         with gate.hold(SOON) as permit, waiting(two.lock("gate"), []):
@@ -111,9 +109,9 @@ def test_frames_for_the_engine_reach_it(host: Path) -> None:
             permit.release()
 
 
-def test_the_loop_reads_again_when_the_thread_stops(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loop_reads_again_when_the_thread_stops(cluster: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "LOOK_SECONDS", 2 * SOON)
-    with sync.join() as one, sync.join() as two:
+    with cluster.sync_join() as one, cluster.sync_join() as two:
         gate = one.lock("gate")
         with gate.hold(SOON):
             assert two.lock("gate").acquire(0.05) is None
@@ -124,9 +122,9 @@ def test_the_loop_reads_again_when_the_thread_stops(host: Path, monkeypatch: pyt
         assert time.monotonic() - begin < SOON
 
 
-def test_closing_the_peer_wakes_the_reading_thread(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_the_peer_wakes_the_reading_thread(cluster: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "LOOK_SECONDS", 2 * SOON)
-    with sync.join() as one, sync.join() as two, one.lock("gate").hold(SOON):
+    with cluster.sync_join() as one, cluster.sync_join() as two, one.lock("gate").hold(SOON):
         outcome: list[object] = []
         with waiting(two.lock("gate"), outcome):
             until(lambda: reader_of(two).user != 0)
@@ -134,9 +132,9 @@ def test_closing_the_peer_wakes_the_reading_thread(host: Path, monkeypatch: pyte
         assert isinstance(outcome[0], GateClosed)
 
 
-def test_a_request_is_heard_after_a_limited_number_of_retakes(host: Path) -> None:
+def test_a_request_is_heard_after_a_limited_number_of_retakes(cluster: Kind) -> None:
     """Even if only the entering thread could read it."""
-    with sync.join() as one, sync.join() as two:
+    with cluster.sync_join() as one, cluster.sync_join() as two:
         here, there = one.lock("gate"), two.lock("gate")
         for gate in (there, here):
             gate.hold(SOON).release()
@@ -145,16 +143,18 @@ def test_a_request_is_heard_after_a_limited_number_of_retakes(host: Path) -> Non
             with two.engine.user_lock:
                 pass  # now its request has been sent
             for _ in range(RETAKES):
-                if here.gate.kept is not None:
+                if live(here).kept is not None:
                     here.hold(SOON).release()
-            assert here.gate.kept is None
+            assert live(here).kept is None
         assert isinstance(outcome[0], sync.Permit)
 
 
-def test_waiters_are_woken_after_everything_that_arrived_was_read(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiters_are_woken_after_everything_that_arrived_was_read(
+    cluster: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two tokens arrive in one piece: the waiter that is woken first finds both granted."""
     monkeypatch.setattr(reader, "LOOK_SECONDS", 2 * SOON)  # so that the periodic look does not hide a failure
-    with sync.join() as one, sync.join() as two:
+    with cluster.sync_join() as one, cluster.sync_join() as two:
         ours, theirs = [[peer.lock(name) for name in ("first", "second")] for peer in (one, two)]
         for gate in theirs:
             gate.hold(SOON).release()
@@ -167,32 +167,34 @@ def test_waiters_are_woken_after_everything_that_arrived_was_read(host: Path, mo
 
         tickets = [Ticket(wake), Ticket(wake)]
         for gate, ticket in zip(theirs, tickets, strict=True):
-            two.engine.of_user(gate.gate, gate.gate.acquire, ticket)
+            two.engine.of_user(live(gate), live(gate).acquire, ticket)
         until(lambda: [len(gate.waiters()) for gate in ours] == [1, 1])
 
         def release() -> None:
             with one.engine.step():
                 for gate, permit in zip(ours, permits, strict=True):
-                    gate.gate.release(permit.ticket)
+                    live(gate).release(permit.held.ticket)  # type: ignore[attr-defined]
 
         one.engine.loop.call_soon_threadsafe(release)  # everything sent in one step leaves in one write
         until(lambda: len(told) == 2)
         assert told == [[INSIDE, INSIDE]] * 2
 
 
-def test_no_file_descriptors_leak(host: Path) -> None:
-    with sync.join() as one:
+def test_no_file_descriptors_leak(cluster: Kind) -> None:
+    with cluster.sync_join() as one:
         permit = one.lock("gate").hold(SOON)
         counts = set()
         for _ in range(4):
-            with sync.join() as two:
+            with cluster.sync_join() as two:
                 outcome: list[object] = []
                 with waiting(two.lock("gate"), outcome):
                     until(partial(has_reading_user, two))
                     two.close()
             del two, outcome
             gc.collect()
-            until(lambda: len(one.engine.transport.up) == 0)
+            for peer in (one, cluster.keeper):  # they are connected to each other
+                assert peer is not None
+                until(partial(has_connections, peer, 1))
             counts.add(len(os.listdir("/proc/self/fd")))
         permit.release()
     assert len(counts) == 1, counts
@@ -202,10 +204,10 @@ def test_no_file_descriptors_leak(host: Path) -> None:
     "said", [b"\xff" * 9, encode(("m", 1, 2)), encode(("m", "gate", 1, 2, ())), encode(("nonsense",)), b""]
 )
 def test_an_invalid_frame_costs_its_sender_the_connection(
-    host: Path, caplog: pytest.LogCaptureFixture, said: bytes
+    cluster: Kind, caplog: pytest.LogCaptureFixture, said: bytes
 ) -> None:
     """Whichever thread reads it, waiters are not affected."""
-    with sync.join() as one, sync.join() as two:
+    with cluster.sync_join() as one, cluster.sync_join() as two:
         permit = one.lock("gate").hold(SOON)
         outcome: list[object] = []
         with waiting(two.lock("gate"), outcome):
@@ -218,14 +220,14 @@ def test_an_invalid_frame_costs_its_sender_the_connection(
     assert len(warnings) == (1 if said else 0), warnings  # a clean disconnect is not logged
 
 
-def test_a_request_with_an_invalid_tree_index_costs_the_connection(host: Path) -> None:
+def test_a_request_with_an_invalid_tree_index_costs_the_connection(cluster: Kind) -> None:
     """Compiled protocols check list indices only where they are told to."""
-    with sync.join() as one, sync.join() as two:
+    with cluster.sync_join() as one, cluster.sync_join() as two:
         permit = one.lock("gate").hold(SOON)
         outcome: list[object] = []
         gate = two.lock("gate")
         with waiting(gate, outcome):
-            [(seat, node)] = gate.gate.nodes.items()
+            [(seat, node)] = live(gate).nodes.items()
             until(lambda: node.epoch > 0)  # earlier messages would be queued
             said = ("rg.dated", node.epoch, ("bv.request", 10_000_000, 1, 1))
             asyncio.run(be_rude(two, encode(("m", "gate", seat, 1, said))))
@@ -235,8 +237,8 @@ def test_a_request_with_an_invalid_tree_index_costs_the_connection(host: Path) -
 
 async def be_rude(peer: sync.Peer, said: bytes) -> None:
     async with asyncio.timeout(SOON):
-        stranger = await Stranger.at(UnixAddress(peer.engine.identity.socket))
-        stranger.say(hello(77, CLUSTER))
+        stranger = await Stranger.at(parse_address(peer.engine.identity.socket))
+        stranger.say(hello(77, "fairgate"))
         while not stranger.decoder.feed(await stranger.reader.read(1000)):
             pass
         stranger.say(encode(("ready",)))
@@ -334,7 +336,7 @@ HANDLER = """
 import signal, sys
 from fairgate import sync
 
-with sync.join() as peer:
+with sync.join(sys.argv[1]) as peer:
     outer, inner = peer.lock("outer"), peer.lock("inner")
     inner.hold(20).release()  # it has a seat, so only a message can grant a permit
 
@@ -350,11 +352,11 @@ with sync.join() as peer:
 """
 
 
-def test_a_signal_handler_may_acquire_too(host: Path) -> None:
+def test_a_signal_handler_may_acquire_too(cluster: Kind) -> None:
     """Even in the reading thread: the loop reads meanwhile."""
-    with sync.join() as peer:
+    with cluster.sync_join() as peer:
         outer = peer.lock("outer").hold(SOON)
-        script = subprocess.Popen([sys.executable, "-c", HANDLER], stdout=subprocess.PIPE, text=True)
+        script = subprocess.Popen([sys.executable, "-c", HANDLER, *cluster.seeds], stdout=subprocess.PIPE, text=True)
         try:
             assert script.stdout is not None
             assert script.stdout.readline() == "ready\n"
@@ -374,19 +376,19 @@ def test_a_signal_handler_may_acquire_too(host: Path) -> None:
 
 
 SIGNALLED = """
-import os, signal
+import os, signal, sys
 from fairgate import sync
 
-with sync.join() as peer:
+with sync.join(sys.argv[1]) as peer:
     signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b"heard\\n"))  # print is not reentrant
     print("ready", flush=True)
     peer.lock("gate").hold(20).release()
 """
 
 
-def test_signals_are_handled_while_a_thread_reads(host: Path) -> None:
+def test_signals_are_handled_while_a_thread_reads(cluster: Kind) -> None:
     """Even those that arrive while compiled code handles frames: the thread must not sleep before handling them."""
-    with sync.join() as peer:
+    with cluster.sync_join() as peer:
         gate = peer.lock("gate")
         permit = gate.hold(SOON)
         over = threading.Event()
@@ -396,7 +398,7 @@ def test_signals_are_handled_while_a_thread_reads(host: Path) -> None:
                 gate.waiters()  # queries it, which it reads
 
         asking = threading.Thread(target=ask)
-        script = subprocess.Popen([sys.executable, "-c", SIGNALLED], stdout=subprocess.PIPE, text=True)
+        script = subprocess.Popen([sys.executable, "-c", SIGNALLED, *cluster.seeds], stdout=subprocess.PIPE, text=True)
         try:
             assert script.stdout is not None
             assert script.stdout.readline() == "ready\n"

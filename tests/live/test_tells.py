@@ -73,8 +73,8 @@ def test_journals_of_a_cluster_are_replayed(tmp_path: Path, say: Say) -> None:
 
 def test_the_journal_of_an_interrupted_command_is_complete(tmp_path: Path, say: Say) -> None:
     keeper, seed = standing("--create", "--listen", f"{HERE}:0")
-    words = ["--join", seed, "--journal", str(tmp_path / "j")]
-    process = start("run", "report", *words, "--", "sh", "-c", "echo in; exec sleep 1000")
+    journal = ("--journal", str(tmp_path / "j"))
+    process = start("run", "report", "--join", seed, *journal, "--", "sh", "-c", "echo in; exec sleep 1000")
     assert line(process) == "in"
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=SOON)

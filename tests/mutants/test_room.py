@@ -163,6 +163,12 @@ MUTANTS = {
     "a stopped first waiter is not passed over": Mutant(
         "rules", "            table.skip(m, change, head)\n", "            return\n", Case(4, 1, stops=1, deaths=1)
     ),
+    "a waiter that died after it was passed over stays": Mutant(
+        "rules",
+        "        if m[HEAD] != head and senses.is_gone(m[HEAD]):",
+        "        if False:",
+        Case(3, 1, stops=1, deaths=1, entries=(2, 1, 1)),
+    ),
     "a waiter that continues stays passed over": Mutant(
         "rules",
         "            table.resume(m, change, seat)\n",

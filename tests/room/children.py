@@ -6,8 +6,11 @@ import os
 import select
 import signal
 import sys
+import time
 from collections.abc import Callable
 from types import TracebackType
+
+from fairgate.room.room import Room
 
 SECONDS = 20.0  # until a child counts as stuck
 
@@ -75,3 +78,42 @@ class Child:
 
     def __exit__(self, kind: type[BaseException] | None, wrong: BaseException | None, _: TracebackType | None) -> None:
         self.end()
+
+
+# What they do.
+
+
+def visitor(folder: str, k: int, **how: float) -> Callable[[Child], None]:
+    """Enters, says its slot, and leaves when it is told to."""
+
+    def work(me: Child) -> None:
+        with Room(folder, "g", k) as room:
+            me.say("asks")
+            permit = room.acquire(**how)  # type: ignore[arg-type]
+            if permit is None:
+                me.say("late")
+                return
+            me.say(permit.slots[0])
+            while me.hear() == "valid?":
+                me.say(permit.is_valid())
+            permit.release()
+            me.say("left")
+            me.hear()
+
+    return work
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+def waits(room: Room, count: int) -> None:
+    """Until this many requests wait."""
+    until(lambda: len([request for request in room.requests() if not request.inside]) >= count)
+
+
+def bells(folder: str) -> list[str]:
+    return [name for name in os.listdir(folder) if name.endswith(".bell")]

@@ -135,6 +135,8 @@ def judge_calm(model: Model, state: State) -> bool:
             raise Broken("a change was interrupted, and nobody finishes it")
     if any(model.is_dead(state.processes, m[seat + OWNER]) for seat in links.holders(m)):
         raise Broken("waiters wait for a dead holder")
+    if model.case.stops and model.is_dead(state.processes, m[m[HEAD] + OWNER]):
+        raise Broken("a waiter that was passed over died, and stays")
     head = links.first_waiter(m)
     if head and all(process.seat != head for process in waiting):
         raise Broken("waiters wait for a waiter that is stopped or dead")

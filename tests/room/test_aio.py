@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
+import signal
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 import pytest
 
 from fairgate.errors import BadInput, GateClosed
-from fairgate.room import links
+from fairgate.room import links, rules
 from fairgate.room.aio import AsyncRoom
 from fairgate.room.room import Room
-from tests.room.children import Child
-from tests.room.test_room import bells, visitor
+from fairgate.room.table import Change
+from tests.room.children import Child, bells, visitor
 
 
 @asynccontextmanager
@@ -238,5 +241,188 @@ def test_closing_ends_everything(folder: str) -> None:
             assert permit.lost.is_set()
             assert room.acquire(timeout=0) is not None
         assert [name for name in os.listdir(folder) if name.endswith(".bell")] == []
+
+    asyncio.run(main())
+
+
+# While somebody else has the lock.
+
+
+@contextmanager
+def locked_elsewhere(folder: str) -> Iterator[None]:
+    """Another process has the lock."""
+
+    def work(me: Child) -> None:
+        room = Room(folder, "g")
+
+        def hold(_: Change) -> None:
+            me.say("locked")
+            me.hear()
+
+        room.change(hold)
+        me.say("unlocked")
+        me.hear()
+
+    with Child(work) as child:
+        assert child.hear() == "locked"
+        yield
+        child.say("unlock")
+        assert child.hear() == "unlocked"
+
+
+def test_a_release_does_not_wait_for_the_lock(folder: str) -> None:
+    async def main() -> None:
+        async with gate(folder, 1) as room:
+            permit = await room.acquire()
+            assert permit
+            with locked_elsewhere(folder):
+                began = time.monotonic()
+                permit.release()
+                assert time.monotonic() - began < 0.02  # a blocking release would take all the time
+                assert not permit.is_valid()
+                again = asyncio.create_task(room.acquire())
+                await asyncio.sleep(0.05)
+                assert not again.done()
+            found = await again
+            assert found
+            assert found.slots == (0,)
+            assert found.fence > permit.fence
+
+    asyncio.run(main())
+
+
+def test_a_task_cancelled_before_it_has_asked_leaves_nothing_behind(folder: str) -> None:
+    async def main() -> None:
+        async with gate(folder, 1) as room:
+            with locked_elsewhere(folder):
+                task = asyncio.create_task(room.acquire())
+                await asyncio.sleep(0.01)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+            assert await room.acquire(timeout=0) is not None
+            assert len(await room.change(room.room.listed)) == 1
+
+    asyncio.run(main())
+
+
+def test_a_task_cancelled_just_after_it_has_asked_leaves_nothing_behind(folder: str) -> None:
+    async def main() -> None:
+        async with gate(folder, 1) as room:
+            with locked_elsewhere(folder):
+                task = asyncio.create_task(room.acquire())
+                await asyncio.sleep(0.01)
+                (entry,) = room.backlog.entries
+
+                def ask(change: Change) -> Any:
+                    room.loop.call_soon(task.cancel)  # that comes before the task learns of its seat
+                    return entry.step(change)
+
+                room.backlog.entries[0] = entry._replace(step=ask)
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert await room.acquire(timeout=0) is not None
+
+    asyncio.run(main())
+
+
+def test_closing_does_not_block_the_loop(folder: str) -> None:
+    async def main() -> None:
+        with Room(folder, "g", 1) as room:
+            opened = AsyncRoom(room)
+            assert await opened.acquire() is not None
+            with locked_elsewhere(folder):
+                closing = asyncio.create_task(opened.aclose())
+                await asyncio.sleep(0.05)
+                assert not closing.done()
+            await closing
+            assert room.acquire(timeout=0) is not None
+
+    asyncio.run(main())
+
+
+def test_a_stopped_process_with_the_lock_is_continued(folder: str, children: ExitStack) -> None:
+    def stubborn(me: Child) -> None:
+        def hold(_: Change) -> None:
+            me.say("locked")
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+        Room(folder, "g").change(hold)
+        me.hear()
+
+    async def main() -> None:
+        async with gate(folder, 1) as room:
+            child = children.enter_context(Child(stubborn))
+            assert child.hear() == "locked"
+            assert await room.acquire(timeout=5) is not None
+
+    asyncio.run(main())
+
+
+# Rings and looks that fail.
+
+
+def test_a_revocation_is_noticed_although_the_bell_is_full(folder: str) -> None:
+    async def main() -> None:
+        async with gate(folder, 1) as room:
+            permit = await room.acquire()
+            assert permit
+            with suppress(BlockingIOError):
+                while True:
+                    os.write(room.bell.fd, bytes(4096))
+            with Room(folder, "g") as other:
+                other.revoke(0)
+            async with asyncio.timeout(5):
+                await permit.lost.wait()
+
+    asyncio.run(main())
+
+
+def test_a_revocation_is_noticed_although_nobody_rings(folder: str) -> None:
+    async def main() -> None:
+        async with gate(folder, 1) as room:
+            permit = await room.acquire()
+            assert permit
+
+            def revoke(change: Change) -> None:
+                rules.revoke(room.room.file.m, change, 0)
+                change.woken.clear()
+
+            await room.change(revoke)
+            async with asyncio.timeout(5):
+                await permit.lost.wait()
+
+    asyncio.run(main())
+
+
+def test_a_waiter_is_served_although_too_many_files_are_open(folder: str, children: ExitStack) -> None:
+    holder = children.enter_context(Child(visitor(folder, 1)))
+    assert [holder.hear(), holder.hear()] == ["asks", "0"]
+
+    async def main() -> None:
+        async with gate(folder, 1) as room:
+            before = resource.getrlimit(resource.RLIMIT_NOFILE)
+            free = os.dup(0)
+            os.close(free)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (free, before[1]))
+            try:
+                task = asyncio.create_task(room.acquire(timeout=5))
+                await until(lambda: waiting(room) == 1)
+                holder.say("leave")
+                assert await task is not None
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+    asyncio.run(main())
+
+
+def test_a_shorter_lease_is_told_in_time(folder: str) -> None:
+    async def main() -> None:
+        async with gate(folder, 1) as room:
+            permit = await room.acquire(lease=60)
+            assert permit
+            assert permit.extend(10**8)
+            async with asyncio.timeout(5):
+                await permit.lost.wait()
 
     asyncio.run(main())

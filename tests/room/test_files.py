@@ -198,3 +198,15 @@ def test_file_systems_in_a_chroot(shared: str, kind: str, accepted: bool) -> Non
 
     why = "BadInput: cannot use /own: file system 0x958458f6 is not known to be local"
     assert with_own_mounts(work) == ("/own" if accepted else why)
+
+
+@needs_root
+def test_a_chroot_without_proc_is_refused(shared: str) -> None:
+    def work() -> object:
+        os.chroot(shared)
+        os.chdir("/")
+        return Room("/", "g", 1)
+
+    said = answer(work)
+    assert said.startswith("BadInput: cannot read /proc/self/fdinfo/")
+    assert said.endswith(": No such file or directory; fairgate needs /proc")

@@ -26,16 +26,21 @@ LARGE = {
     "two deaths and a cancel, two slots": (Case(3, 2, deaths=2, cancels=1), (754_773, 163_431)),
     "two deaths, two slots, heads are not told": (Case(3, 2, deaths=2, throttled=True), (220_654, 61_657)),
     "a stop and a death": (Case(3, 1, stops=1, deaths=1), (36_450, 11_226)),
+    "a stop and a death of one that comes again": (Case(3, 1, stops=1, deaths=1, entries=(2, 1, 1)), (0, 0)),
     "two stops and a death": (Case(3, 1, stops=2, deaths=1), (81_803, 25_019)),
     "a stop and a death, two slots": (Case(3, 2, stops=1, deaths=1), (56_725, 17_593)),
     "k is changed, a death": (Case(3, 1, resizes=1, capacity=2, deaths=1), (72_611, 13_520)),
+    "k is changed by a fourth process, a death": (
+        Case(4, 1, resizes=1, capacity=2, deaths=1, entries=(1, 1, 1, 0)),
+        (0, 0),
+    ),
     "k is changed twice, a death": (Case(3, 1, resizes=2, capacity=3, deaths=1), (366_201, 76_926)),
     "several permits, two deaths": (Case(3, 2, deaths=2, permits=(2, 1, 1)), (246_082, 51_951)),
     "several permits, k is changed, a death": (Case(3, 2, deaths=1, resizes=1, permits=(1, 2, 1)), (32_330, 8_638)),
     "a permit is revoked, a death": (Case(3, 2, deaths=1, revokes=1), (95_282, 22_430)),
     "four processes, a death": (Case(4, 1, deaths=1), (246_900, 29_724)),
-    "four processes, a death, two slots": (Case(4, 2, deaths=1), (2_700_019, 108_947)),
-    "four processes, a death, two slots, heads are not told": (Case(4, 2, deaths=1, throttled=True), (0, 0)),
+    "four processes, a death, two slots": (Case(4, 2, deaths=1), (1_859_187, 86_379)),
+    "four processes, a death, two slots, heads are not told": (Case(4, 2, deaths=1, throttled=True), (763_283, 78_479)),
 }
 
 

@@ -284,9 +284,11 @@ def test_a_file_whose_creator_died_is_removed(folder: str) -> None:
 
 
 def test_named_gates_are_swept_once_an_hour(folder: str) -> None:
-    Room(folder, "a", 1).close()
+    os.mkdir(f"{folder}/other", 0o700)
+    path = old_gate(f"{folder}/other", "b").rename(f"{folder}/b.gate")
+    Room(folder, "a", 1).close()  # the first one only notes when it was
+    assert path.exists()
     assert (Path(folder) / LAST_SWEPT).stat().st_mode & 0o777 == 0o600
-    path = old_gate(folder, "b")
     Room(folder, "a", 1).close()
     assert path.exists()
     age(f"{folder}/{LAST_SWEPT}", HOUR + 60)
@@ -299,11 +301,10 @@ def test_named_gates_are_swept_once_an_hour(folder: str) -> None:
 
 def test_the_directory_of_a_path_is_swept_once_an_hour(folder: str) -> None:
     name = f"{folder}/my.lock"
-    with Room(folder, name, 1) as room:
-        assert room.file.m[SWEPT] > 0  # a new gate does not begin with it: a program may have thousands
     path = dead_bell(folder)
-    Room(folder, name, 1).close()
-    assert path.exists()
+    for _ in range(2):
+        Room(folder, name, 1).close()  # a new gate does not begin with it: a program may have thousands
+        assert path.exists()
     with Room(folder, name, 1) as room:
         room.file.m[SWEPT] -= (HOUR + 60) * SECOND
     Room(folder, name, 1).close()

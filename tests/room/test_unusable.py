@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fairgate.cli.run.command import run_arguments
-from fairgate.errors import BadInput
+from fairgate.errors import BadInput, GateClosed
 from fairgate.room import calls, system
 from fairgate.room.bell import Bell, path_of
 from fairgate.room.calls import REMOVED, UNSEEN
@@ -179,6 +179,24 @@ def open_files_but(fd: int) -> list[str]:
             if name != str(fd):
                 found.append(os.readlink(f"/proc/self/fd/{name}"))
     return found
+
+
+def test_a_name_that_a_dead_creator_left_does_not_hide_a_removal(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(*_: object, **__: object) -> None:
+        os._exit(0)
+
+    monkeypatch.setattr(os, "unlink", die)
+    assert answer(opened(folder)) == ""
+    monkeypatch.undo()
+    assert gate(folder).stat().st_nlink == 2
+    with Room(folder, "g", 1) as room:
+        assert room.file.is_linked()
+        gate(folder).unlink()
+        assert not room.file.is_linked()
+        Room(folder, "g", 1).close()
+        assert not room.file.is_linked()
+        with pytest.raises(GateClosed, match="was removed"):
+            room.acquire(timeout=0)
 
 
 # Machines and boots.

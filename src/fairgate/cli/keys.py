@@ -29,7 +29,7 @@ Folder = Annotated[
 
 
 def folder_of(given: str | None) -> Path:
-    from fairgate.net.runtime import keys_folder  # noqa: PLC0415 (2 MB of imports that most commands do not need)
+    from fairgate.net.keys_folder import keys_folder  # noqa: PLC0415 (2 MB of imports that most commands do not need)
 
     return Path(given) if given else keys_folder()
 

@@ -1,13 +1,14 @@
 """Gates and permits of a cluster, as both APIs use them (interface.py)."""
 
 import time
+from functools import partial
 from typing import Any
 
 from fairgate.arguments import SECOND
 from fairgate.core.ids import NIL
 from fairgate.errors import BadInput
 from fairgate.interface import Request, Statistics
-from fairgate.live.engine import LiveEngine
+from fairgate.live.engine import EXPIRED, LiveEngine
 from fairgate.live.gate import NO_JOURNALS, LiveGate, NoJournals
 from fairgate.live.in_cluster import ClusterMembership, ClusterOptions
 from fairgate.live.live_protocols import default_protocol
@@ -51,11 +52,16 @@ class HeldTicket:
         return self.ticket.deadline
 
     def is_valid(self) -> bool:
-        ticket = self.ticket
-        return ticket.state == INSIDE and (ticket.deadline == NO_DEADLINE or clock() < ticket.deadline)
+        return self.ticket.state == INSIDE and not self.is_expired()
+
+    def is_expired(self) -> bool:
+        return self.ticket.deadline != NO_DEADLINE and self.ticket.deadline <= clock()
 
     def why_lost(self) -> str:
-        return self.ticket.why if self.ticket.state == LOST else ""
+        """The engine's thread may not have noticed yet that the lease has expired."""
+        if self.ticket.state == LOST:
+            return self.ticket.why
+        return EXPIRED if self.ticket.state == INSIDE and self.is_expired() else ""
 
     def extend(self, length: int) -> bool:
         until = clock() + length
@@ -69,7 +75,10 @@ class HeldTicket:
         return True
 
     def release(self) -> None:
-        self.engine.of_user(self.gate, self.gate.release, self.ticket)
+        if self.is_expired():
+            self.engine.of_user(self.gate, partial(self.gate.lose, why=EXPIRED), self.ticket)
+        else:
+            self.engine.of_user(self.gate, self.gate.release, self.ticket)
 
 
 class BaseClusterGate:

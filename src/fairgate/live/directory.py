@@ -10,8 +10,8 @@ import asyncio
 import msgspec
 
 from fairgate.errors import BadInput
-from fairgate.live.in_cluster import LOOK, MEMBERS, ClusterMembership, ClusterOptions, check_tcp, why_not
-from fairgate.net.address import Address, parse_address
+from fairgate.live.in_cluster import LOOK, MEMBERS, ClusterMembership, ClusterOptions, why_not
+from fairgate.net.address import Address, check_one_kind, parse_address
 from fairgate.net.codec import CodecError, Frame
 from fairgate.net.roster import Members, PeerRecord
 from fairgate.net.transport import Handler, Transport
@@ -23,7 +23,7 @@ class ClusterDirectory:
     def __init__(self, network: ClusterOptions) -> None:
         self.network = network
         self.seeds = [parse_address(seed) for seed in network.seeds]
-        check_tcp(*self.seeds)
+        check_one_kind(self.seeds)
         self.answer: asyncio.Future[Members] | None = None
 
     def where(self) -> str:

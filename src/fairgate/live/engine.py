@@ -32,7 +32,7 @@ from fairgate.live.gate import NO_JOURNALS, RETAKES, LiveGate, NoJournals
 from fairgate.live.links import Links
 from fairgate.live.live_protocols import make_of, options_of
 from fairgate.live.membership import Membership
-from fairgate.live.report import PeerReport, Person, Questions, ghosts, on_our_clock, report
+from fairgate.live.report import PeerReport, Person, Questions, on_our_clock, report
 from fairgate.live.report import encode as encode_report
 from fairgate.live.ticket import INSIDE, Ticket
 from fairgate.live.traffic import Traffic
@@ -45,6 +45,7 @@ from fairgate.registry import find_protocol
 
 ASK, TELL, BREAK = "ask", "tell", "break"
 LEFT = "this peer has left"
+EXPIRED = "its lease has expired"
 ENDED = "this peer's thread has ended"
 DROPPED = "the other peers took this peer for dead"
 FORKED = "this peer belongs to the parent process: join again in the child, after the fork"
@@ -278,7 +279,7 @@ class LiveEngine(BackgroundTasks):
         with self.step():
             left = ticket.deadline - clock()
             if left <= 0:
-                gate.lose(ticket, "its lease has expired")
+                gate.lose(ticket, EXPIRED)
             elif ticket.state == INSIDE:
                 self.loop.call_later(left / 1e9, self.watch_lease, gate, ticket)
 
@@ -300,9 +301,6 @@ class LiveEngine(BackgroundTasks):
 
     async def change(self, change: Change) -> None:
         await self.announce(await self.membership.change(change))
-
-    async def check(self) -> None:
-        await self.announce(await self.membership.check())
 
     async def look(self) -> None:
         members = await self.membership.look()
@@ -426,8 +424,7 @@ class LiveEngine(BackgroundTasks):
         hosts = {seat.host for seat in gate.seats if seat.host != NIL} if gate is not None else set()
         reports = await self.ask(sorted(hosts))
         told = [(one.now, found) for one in reports for found in one.gates if found.name == name]
-        people = [on_our_clock(person, now) for now, found in told for person in found.people]
-        return people + (ghosts(gate, clock()) if gate is not None else [])
+        return [on_our_clock(person, now) for now, found in told for person in found.people]
 
     # Work on the loop.
 

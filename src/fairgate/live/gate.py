@@ -29,7 +29,6 @@ from fairgate.net import roster
 from fairgate.net.roster import MOST_REQUESTS, SeatRecord
 from fairgate.recovery.regenerate import Regenerate
 
-GHOST_REQUEST = 0  # real requests are numbered from 1
 RETAKES = 64
 LATE = 1 << 31  # a view has 2^32 fences: ask for a new view when half of them are used
 chance = SystemRandom()
@@ -72,7 +71,7 @@ class LiveGate:
         self.standing: list[int] = []  # new seats that have not been sent to the roster yet
         self.unseated: set[int] = set()  # new seats that are in no view yet
         self.broken: Ticket | None = None  # a step for this ticket was interrupted half-way
-        self.requests = GHOST_REQUEST
+        self.requests = 0
         self.kept: Ticket | None = None  # released by its user, but its node has not been told
         self.retaken: Ticket | None = None  # the latest ticket that entered by retaking
         self.retakes = 0  # in a row
@@ -188,7 +187,7 @@ class LiveGate:
         self.tickets = {ident: one for ident, one in self.tickets.items() if one is not ticket}
         for ident, node in self.nodes.items():
             node.wait_for_view()
-            if ident not in self.tickets and node.request > GHOST_REQUEST:
+            if ident not in self.tickets and node.request > 0:
                 node.ended(node.request)
         seats = [seat.ident for seat in self.record.seats if self.is_own(seat)]
         self.free = [ident for ident in [*seats, *sorted(self.unseated)] if ident not in self.tickets]
@@ -259,7 +258,7 @@ class LiveGate:
 
     def is_own(self, seat: SeatRecord) -> bool:
         """Whether requests of this peer can use the seat."""
-        return seat.host == self.uplink.me and not seat.virtual and not seat.ghost
+        return seat.host == self.uplink.me and not seat.virtual
 
     def no_longer_here(self, ident: int) -> None:
         node = self.nodes.pop(ident)
@@ -267,10 +266,8 @@ class LiveGate:
             self.was_lost(ident, node.request, "its seat was removed from the gate")
 
     def host(self, seat: SeatRecord) -> None:
-        """Starts the node of a virtual seat or a ghost."""
-        node = self.nodes[seat.ident] = self.new_node(seat.ident)
-        if seat.ghost:
-            node.is_inside(GHOST_REQUEST, seat.slot)
+        """Starts the node of a virtual seat."""
+        self.nodes[seat.ident] = self.new_node(seat.ident)
 
     def new_node(self, ident: int) -> Regenerate:
         """A node with a placeholder setup: its first view brings the real one."""

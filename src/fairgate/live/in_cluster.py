@@ -1,4 +1,5 @@
-"""Membership of a cluster: peers on several hosts connect by TCP, and the peer that created it keeps the roster.
+"""Membership of a cluster: the peer that created it keeps the roster. Peers connect by TCP, on one host also by Unix
+sockets.
 
     joiner -> any peer   ("join", its address, its process, its host's name)
     keeper -> joiner     ("members", version, roster)              also sent to all other members
@@ -9,8 +10,12 @@
     anyone -> member     ("look",)                                 answered by ("members", ...), see directory.py
 
 Rosters and changes are sent as JSON in bytes. Everything but the first request goes over the reliable channel, so a
-broken connection delays it but loses nothing. There is no recovery from a dead peer: its permits stay taken
-(`guarantee: none`), and if the keeper dies, no peer can join or leave. Agreed views are planned to change that.
+broken connection delays it but loses nothing. Over Unix sockets, where connections hardly ever break, messages of gates
+are sent directly (`DirectLinks`); if one breaks all the same, the gates of the two peers get new views once the peers
+are connected again.
+
+There is no recovery from a dead peer: its permits stay taken (`guarantee: none`), and if the keeper dies, no peer can
+join or leave. Agreed views are planned to change that.
 """
 
 import asyncio
@@ -26,15 +31,14 @@ import msgspec
 
 from fairgate.core.ids import NIL
 from fairgate.errors import BadInput, FairgateError, KMismatch
-from fairgate.live.reliable import ReliableLinks
-from fairgate.net.address import Address, TcpAddress, UnixAddress, check_secure, parse_address
+from fairgate.live.reliable import DirectLinks, ReliableLinks
+from fairgate.net.address import Address, TcpAddress, UnixAddress, check_one_kind, check_secure, parse_address
 from fairgate.net.codec import CodecError, Frame
 from fairgate.net.dial import Dial
-from fairgate.net.members import PEERS
-from fairgate.net.roster import At, Change, Go, Members, PeerRecord, changed
+from fairgate.net.roster import PEERS, At, Change, Go, Members, PeerRecord, Renew, changed
 from fairgate.net.tls import Tls
 from fairgate.net.transport import Transport
-from fairgate.net.watch import start_time
+from fairgate.net.unix_socket import path_beside
 
 if TYPE_CHECKING:
     from fairgate.live.engine import LiveEngine
@@ -51,16 +55,17 @@ log = logging.getLogger("fairgate.live")
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """How to join or create a cluster of several hosts.
+    """How to join or create a cluster.
 
     Attributes:
-        seeds: Addresses ("host:port") of peers of the cluster. Without seeds this peer creates the cluster.
+        seeds: Addresses of peers of the cluster, all "host:port" or all "unix:/path". Without seeds this peer creates
+            the cluster.
         listen: The address to listen on. Required without seeds; otherwise the default is a free port on the
-            interface through which the first seed is reached.
+            interface through which the first seed is reached, or a new Unix socket beside the first seed.
         advertise: The address at which other peers can reach this one, if it is not `listen` (NAT, containers).
         cluster: The name of the cluster. Peers of clusters with other names are refused.
         tls: The certificates to use, from `fairgate.net.keys.load`. Required unless `insecure` is set or
-            all addresses are loopback addresses.
+            all addresses are loopback addresses or Unix sockets.
         insecure: Allow connections between hosts without TLS: anyone who can reach the port can enter.
         join_timeout: How many seconds to try to join.
     """
@@ -85,25 +90,31 @@ class ClusterMembership:
         if not self.addresses and self.bind is None:
             raise BadInput("a peer that creates a cluster needs an address to listen on, such as 10.0.0.5:7400")
         self.told = parse_address(network.advertise) if network.advertise else None
-        check_tcp(*self.addresses, self.bind, self.told)
+        check_one_kind([at for at in (*self.addresses, self.bind, self.told) if at is not None])
         for seed in self.addresses:
             self.check_secure(seed)
         self.members = Members()  # only used by the keeper
         self.keeper = NIL
         self.questions: dict[int, asyncio.Future[Members]] = {}
         self.asked = 0
+        self.broken: set[int] = set()  # peers to which the connection broke: messages of gates may be lost
 
     # Joining.
 
     async def begin(self) -> Members:
         engine, network = self.engine, self.network
         me = 1 + secrets.randbelow(PEERS - 1)
-        transport = Transport(me, network.cluster, engine, tls=network.tls, insecure=network.insecure)
+        bind = self.bind or await place_near(self.addresses[0])
+        direct = isinstance(bind, UnixAddress)
+        transport = Transport(
+            me, network.cluster, engine, tls=network.tls, insecure=network.insecure,
+            elsewhere=engine.on_frame_elsewhere if direct else None,
+        )  # fmt: skip
         self.joined: asyncio.Future[Members] = engine.loop.create_future()
         try:
-            bind = self.bind or TcpAddress(await local_address(self.addresses), 0)
             identity = self.describe(me, transport.listen(bind), bind)
-            self.links = ReliableLinks(transport, engine.lock, engine.on_frame)
+            links = DirectLinks if direct else ReliableLinks
+            self.links = links(transport, engine.lock, engine.on_frame)
             engine.becomes(identity, transport, self.links)
             if self.addresses:
                 return await self.join(transport)
@@ -133,19 +144,29 @@ class ClusterMembership:
             transport.send(peer, (CHANGE, 0, msgspec.json.encode(Go((me,)))))
 
     def describe(self, me: int, bound: Address, asked: Address) -> PeerRecord:
-        assert isinstance(bound, TcpAddress)
-        assert isinstance(asked, TcpAddress)
-        if self.told is None and asked.host in ANY:
-            raise BadInput(f"no host can dial {asked}: also give an address to advertise, such as HOST:{bound.port}")
-        at = self.told or TcpAddress(asked.host, bound.port)
-        pid = os.getpid()
-        return PeerRecord(me, pid, start_time(pid), str(at), os.geteuid(), int(time.time()), socket.gethostname())
+        at = self.told or bound
+        if self.told is None and isinstance(asked, TcpAddress) and isinstance(bound, TcpAddress):
+            at = TcpAddress(asked.host, bound.port)
+            if at.host in ANY:
+                raise BadInput(f"no host can dial {asked}: also give an address to advertise, such as HOST:{at.port}")
+        return PeerRecord(me, os.getpid(), str(at), os.geteuid(), int(time.time()), socket.gethostname())
 
     def on_up(self, peer: int) -> None:
         """Until we have joined, asks every peer that we reach to let us in."""
         if not self.joined.done() and self.keeper == NIL and self.addresses:
             me = self.engine.identity
-            self.engine.transport.send(peer, (JOIN, me.socket, me.pid, me.started, me.uid, me.since, me.host))
+            self.engine.transport.send(peer, (JOIN, me.socket, me.pid, me.uid, me.since, me.host))
+        if peer in self.broken:
+            self.broken.discard(peer)
+            self.engine.spawn(self.mend(peer))
+
+    async def mend(self, peer: int) -> None:
+        """Gives the gates that we share with this peer new views. Not before the connection is up again: a census waits
+        for every seat, so with a dead peer the gates would stop."""
+        with self.engine.lock:
+            gates = [gate.name for gate in self.engine.gates.values() if peer in gate.hosts.values()]
+        for gate in gates:
+            await self.engine.change(Renew(gate))
 
     # The roster.
 
@@ -170,9 +191,6 @@ class ClusterMembership:
     async def look(self) -> Members:
         return self.members if self.keeper == self.engine.me else self.engine.members
 
-    async def check(self) -> Members:
-        return await self.look()
-
     async def leave(self) -> Members:
         if self.keeper == self.engine.me and len(self.members.peers) > 1:
             log.warning(
@@ -194,6 +212,7 @@ class ClusterMembership:
             for question in self.questions.values():
                 if not question.done():
                     question.set_exception(BadInput(NO_KEEPER))
+        self.broken &= {peer.id for peer in members.peers}
         for gate in members.gates:
             hosts = {seat.host for seat in gate.seats}
             if self.engine.me in hosts:
@@ -206,6 +225,8 @@ class ClusterMembership:
     def on_down(self, peer: int, why: str) -> None:
         if self.engine.members.peer(peer) is not None and not self.engine.closed:
             log.debug("the connection to peer %d broke: %s", peer, why)
+            if not self.links.loses_nothing:
+                self.broken.add(peer)
             with self.engine.lock:
                 self.links.dial(peer)
             self.links.is_missed(peer, why)
@@ -243,9 +264,11 @@ class ClusterMembership:
                 engine.transport.send(peer, (REFUSED, 0, BAD_INPUT, "", 0, 0, NO_KEEPER))
             return
         if self.members.peer(peer) is None:
-            new = PeerRecord(*msgspec.convert((peer, *fields_of(frame)), type=tuple[int, int, int, str, int, int, str]))
+            new = PeerRecord(*msgspec.convert((peer, *fields_of(frame)), type=tuple[int, int, str, int, int, str]))
             try:
-                self.check_secure(parse_address(new.socket))
+                address = parse_address(new.socket)
+                check_one_kind([parse_address(engine.identity.socket), address])
+                self.check_secure(address)
             except BadInput as wrong:
                 engine.transport.send(peer, (REFUSED, 0, BAD_INPUT, "", 0, 0, f"refused by the cluster: {wrong}"))
                 return
@@ -310,11 +333,6 @@ class ClusterMembership:
         pass
 
 
-def check_tcp(*addresses: Address | None) -> None:
-    if any(isinstance(address, UnixAddress) for address in addresses):
-        raise BadInput("peers of a cluster need addresses of the form host:port, not Unix sockets")
-
-
 def why_not(dials: list[Dial]) -> str:
     """Why each of these addresses could not be reached, for an error message."""
     return "; ".join(sorted({f"{dial.address}: {dial.why or 'no answer'}" for dial in dials}))
@@ -322,19 +340,20 @@ def why_not(dials: list[Dial]) -> str:
 
 def fields_of(frame: Frame) -> Frame:
     """The fields of a JOIN frame, in the order of PeerRecord."""
-    _, address, pid, started, uid, since, host = frame
-    return (pid, started, address, uid, since, host)
+    _, address, pid, uid, since, host = frame
+    return (pid, address, uid, since, host)
 
 
-async def local_address(seeds: list[Address]) -> str:
-    """The address of this host from which the first seed would be reached. Sends no packet."""
-    seed = seeds[0]
-    assert isinstance(seed, TcpAddress)
+async def place_near(seed: Address) -> Address:
+    """Where to listen by default: on the address of this host from which the seed would be reached (this sends no
+    packet), or on a Unix socket beside the seed."""
+    if isinstance(seed, UnixAddress):
+        return UnixAddress(path_beside(seed.path))
     try:
         found = await asyncio.get_running_loop().getaddrinfo(seed.host, seed.port, type=socket.SOCK_DGRAM)
         family, kind, _, _, where = found[0]
         with socket.socket(family, kind) as probe:
             probe.connect(where)
-            return str(probe.getsockname()[0])
+            return TcpAddress(str(probe.getsockname()[0]), 0)
     except OSError as wrong:
         raise BadInput(f"cannot reach {seed}: {wrong.strerror}") from wrong

@@ -19,8 +19,7 @@ from fairgate.live.report import read as read_report
 from fairgate.live.ticket import NO_DEADLINE
 from fairgate.net.codec import CodecError, Frame
 from fairgate.net.loop import new_loop
-from fairgate.net.members import PEERS
-from fairgate.net.roster import GateRecord, Members, PeerRecord
+from fairgate.net.roster import PEERS, GateRecord, Members, PeerRecord
 from fairgate.net.system import clock
 
 T = TypeVar("T")

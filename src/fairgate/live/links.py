@@ -80,6 +80,9 @@ class Links:
         return False
 
     def on_up(self, peer: int) -> None:
+        self.send_waiting(peer)
+
+    def send_waiting(self, peer: int) -> None:
         with self.lock:
             for frame in self.waiting.pop(peer, []):
                 self.transport.send(peer, frame)

@@ -1,7 +1,7 @@
 """The interface between the engine and the membership: where peers meet and agree on the roster.
 
-on_host.py implements it for one host with a runtime directory, in_cluster.py for several hosts where one peer keeps the
-roster. Agreed views, which depend on no single peer, would be another implementation.
+in_cluster.py implements it with one peer that keeps the roster. Agreed views, which depend on no single peer, would be
+another implementation.
 """
 
 from typing import Protocol
@@ -21,9 +21,6 @@ class Membership(Protocol):
     async def change(self, change: Change) -> Members: ...
 
     async def look(self) -> Members: ...
-
-    async def check(self) -> Members:
-        """Removes dead peers, where they can be detected."""
 
     async def leave(self) -> Members: ...
 

@@ -1,4 +1,4 @@
-"""Links between hosts. A connection can break while both peers live, so frames go over a reliable channel.
+"""Links of a cluster. A connection can break while both peers live, so frames go over a reliable channel.
 
 The channel (recovery/channel.py) is one node for the whole peer. It connects peers rather than seats because it needs
 ids that are fresh at every start: those of peers are, those of seats need not be.
@@ -15,6 +15,7 @@ from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.errors import BadInput
 from fairgate.live.links import Links
+from fairgate.live.traffic import MESSAGE
 from fairgate.net.address import parse_address
 from fairgate.net.codec import Frame
 from fairgate.net.roster import Members
@@ -59,6 +60,8 @@ class Desk(Node):
 
 
 class ReliableLinks(Links):
+    loses_nothing = True  # not even if a connection breaks
+
     def __init__(
         self, transport: Transport, lock: AbstractContextManager[object], deliver: Callable[[int, Frame], None]
     ) -> None:
@@ -153,6 +156,30 @@ class ReliableLinks(Links):
             self.channel.now = clock()
             if self.channel.is_armed(name):
                 self.channel.timer_due(name)
+
+
+class DirectLinks(ReliableLinks):
+    """Links over Unix sockets: the messages of gates bypass the channel, which would double their number.
+
+    So users' threads can send and read them (net/reader.py). They are lost if a connection breaks, which the kernel
+    never does by itself: one side has dropped it, because Ctrl-C interrupted a reading thread, for example.
+    """
+
+    loses_nothing = False
+
+    def send(self, peer: int, frame: Frame) -> None:
+        if frame[0] == MESSAGE:
+            self.send_bare(peer, frame)
+        else:
+            super().send(peer, frame)
+
+    def keep(self, peer: int, frame: Frame) -> None:
+        if frame[0] == MESSAGE:
+            self.waiting.setdefault(peer, []).append(frame)
+
+    def on_up(self, peer: int) -> None:
+        super().on_up(peer)
+        self.send_waiting(peer)
 
 
 class ChannelOutbox(Outbox):

@@ -5,10 +5,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from fairgate.core.ids import NIL
 from fairgate.live.gate import LiveGate
 from fairgate.live.ticket import INSIDE, NO_DEADLINE, WAITING, Ticket
-from fairgate.net import roster
 from fairgate.net.roster import Members
 from fairgate.net.system import clock
 
@@ -104,15 +102,6 @@ def on_our_clock(someone: Person, now: int) -> Person:
         return someone
     deadline = NO_DEADLINE if someone.deadline == NO_DEADLINE else someone.deadline + shift
     return msgspec.structs.replace(someone, since=someone.since + shift, deadline=deadline)
-
-
-def ghosts(gate: roster.GateRecord, now: int) -> list[Person]:
-    """The ghosts of a gate: they hold slots, but no peer reports them. Their processes and times are unknown here."""
-    return [
-        Person(seat.ident, NIL, 0, "", True, now, seat.slot, NIL, NO_DEADLINE, "processes whose peer is gone")
-        for seat in gate.seats
-        if seat.ghost
-    ]
 
 
 def encode(told: PeerReport) -> bytes:

@@ -7,7 +7,8 @@ reader      which thread reads from the sockets
 system      the system calls made for every message, plain and compiled
 transport   all connections of one peer: listening, dialling, one connection per pair of peers
 dial        keeps a connection to one address
-address     addresses of peers; listening sockets
+address     addresses of peers; TCP sockets that listen
+unix_socket Unix sockets that listen, and their files
 access      who may use a runtime directory, and which process is at the other end of a Unix socket
 tls, keys   mutual TLS; the cluster's certificate authority and its certificates
 runtime     the directory in which the peers of a host meet

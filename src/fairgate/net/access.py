@@ -54,12 +54,28 @@ class Access:
         return who.uid in (self.owner, os.geteuid()) or (self.group is not None and self.group in who.groups)
 
 
-def access(folder: Path) -> Access:
-    """The access rule of an existing directory. BadInput if it is not safe to use."""
+def socket_access(path: str) -> Access:
+    """The access rule of a Unix socket. BadInput if its directory is not safe to use.
+
+    Others may read the directory if it is ours: they cannot connect to a socket with mode 0600.
+    """
+    folder = Path(path).parent
+    found = status(folder)
+    if found.st_uid == os.geteuid() and stat.S_ISDIR(found.st_mode) and found.st_mode & 0o022 == 0:
+        return Access(folder, found.st_uid, None)
+    return access(folder)
+
+
+def status(folder: Path) -> os.stat_result:
     try:
-        found = folder.stat()
+        return folder.stat()
     except OSError as wrong:
         raise BadInput(f"cannot use {folder}: {wrong.strerror}") from wrong
+
+
+def access(folder: Path) -> Access:
+    """The access rule of an existing directory. BadInput if it is not safe to use."""
+    found = status(folder)
     mode = stat.S_IMODE(found.st_mode)
     if not stat.S_ISDIR(found.st_mode):
         raise BadInput(f"cannot use {folder}: it is not a directory")

@@ -1,15 +1,16 @@
-"""Addresses of peers, `unix:/path/to/socket` or `host:port`, and the sockets that listen on them."""
+"""Addresses of peers, `unix:/path/to/socket` or `host:port`, and TCP sockets that listen on them.
+
+unix_socket.py has the Unix sockets.
+"""
 
 import ipaddress
-import os
 import socket
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from fairgate.errors import BadInput
 
 BACKLOG = 128
-LONGEST_PATH = 107  # bytes in the path of a Unix socket on Linux, without the terminating zero
 
 
 @dataclass(frozen=True)
@@ -56,28 +57,6 @@ def parse_address(text: str) -> Address:
     return TcpAddress(host, int(port))
 
 
-def listen_unix(path: str | os.PathLike[str], shared: bool = False) -> socket.socket:
-    """A listening Unix socket, for its owner only or also for the directory's group. Replaces an existing file."""
-    path = Path(path)
-    if len(os.fsencode(path)) > LONGEST_PATH:
-        raise BadInput(
-            f"{path} is too long for a Unix socket (at most {LONGEST_PATH} bytes): set FAIRGATE_DIR to a shorter path"
-        )
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        path.unlink(missing_ok=True)
-        listener.bind(str(path))
-        if shared:
-            os.chown(path, -1, path.parent.stat().st_gid)
-        path.chmod(0o660 if shared else 0o600)
-        listener.listen(BACKLOG)
-        listener.setblocking(False)
-    except OSError as wrong:
-        listener.close()
-        raise BadInput(f"cannot listen on {path}: {wrong.strerror}") from wrong
-    return listener
-
-
 def listen_tcp(address: TcpAddress) -> socket.socket:
     listener = None
     try:
@@ -103,6 +82,14 @@ def check_secure(address: Address, tls: bool, insecure: bool) -> None:
             f"{address} is not a loopback address: create keys for TLS with `fairgate keys init`, or set insecure"
             " to let in anyone who can reach it"
         )
+
+
+def check_one_kind(addresses: Iterable[Address]) -> None:
+    """BadInput if some of the addresses are Unix sockets and others are not: no peer could reach all others."""
+    by_kind = {type(address): address for address in addresses}
+    if len(by_kind) > 1:
+        one, other = sorted(map(str, by_kind.values()))
+        raise BadInput(f"a cluster uses either Unix sockets or TCP: {other} and {one} cannot be combined")
 
 
 def is_exposed(address: Address) -> bool:

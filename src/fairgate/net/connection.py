@@ -80,11 +80,15 @@ class Connection(Pipe, asyncio.Protocol):
         self.size = 0  # bytes in `waiting`
         self.timer: asyncio.TimerHandle | None = None
         self.closing = False  # close it as soon as everything is written
+        self.forgotten = False
 
     # Called by the loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.link = cast(asyncio.Transport, transport)
+        if self.forgotten:
+            self.link.abort()
+            return
         self.link.set_write_buffer_limits(HIGH, LOW)
         if self.link.get_extra_info("sslcontext") is None:
             self.raw = Wire(os.dup(self.link.get_extra_info("socket").fileno()))
@@ -204,7 +208,9 @@ class Connection(Pipe, asyncio.Protocol):
                 self.raw = None
 
     def forget(self) -> None:
-        """The attempt was cancelled. uvloop may have connected nevertheless, and then never calls connection_lost."""
+        """The attempt was cancelled. uvloop may have connected nevertheless, or do so later, and then never calls
+        connection_lost."""
+        self.forgotten = True
         self.stop_timer()
         self.close_raw()
 

@@ -2,13 +2,11 @@
 
 A gate has *seats*: identities, each hosted by a peer. Whenever its seats change, the gate gets a new *view*: its seats
 and a number higher than that of any earlier view of any gate. Peers agree on views (recovery/regenerate.py rebuilds the
-protocol under each), so the keeper of the roster only has to put all changes into one order. On one host that is a file
-under a lock (members.py), in a cluster the peer that created it.
+protocol under each), so the keeper of the roster, the peer that created the cluster, only has to put all changes into
+one order.
 
-Two kinds of seats belong to no request, and are hosted by the gate's *warden*, the host of its first seat:
-
-  - a gate with k permits needs k identities for its tokens to start at; those that it lacks are *virtual* seats;
-  - a *ghost* is the seat of a dead peer whose processes are still inside, in `slot` (occupancy.py).
+A gate with k permits needs k identities for its tokens to start at. Those that it lacks are *virtual* seats, which
+belong to no request. They are hosted by the gate's *warden*, the host of its first seat.
 """
 
 from dataclasses import dataclass
@@ -17,27 +15,18 @@ import msgspec
 from msgspec.structs import replace
 
 from fairgate.arguments import check_gate
-from fairgate.core.ids import NIL, SEATS, identity
+from fairgate.core.ids import ID_LIMIT, SEAT_BITS, SEATS, identity
 from fairgate.errors import BadInput, KMismatch
 
-SCHEMA = 1
+PEERS = ID_LIMIT >> SEAT_BITS  # ids of peers are random numbers below this; 0 is never used
 EPOCH_ZERO = 1_704_067_200  # 2024-01-01, in seconds since 1970
 EPOCHS = 1 << 31
 MOST_REQUESTS = SEATS // 2  # of one peer at a time; virtual seats are numbered from the other end
 
 
-class PidNamespace(msgspec.Struct, frozen=True):
-    """A scope within which pids can be compared."""
-
-    host: str = ""
-    boot: str = ""
-    pids: int = 0  # inode of the pid namespace
-
-
 class PeerRecord(msgspec.Struct, frozen=True):
     id: int
     pid: int
-    started: int  # clock ticks, see watch.py
     socket: str  # its address
     uid: int
     since: int  # seconds since 1970, for display
@@ -48,8 +37,6 @@ class SeatRecord(msgspec.Struct, frozen=True):
     ident: int
     host: int  # the peer that hosts it
     virtual: bool = False
-    ghost: bool = False
-    slot: int = NIL  # the ghost's slot, if the protocol has slots
 
 
 class GateRecord(msgspec.Struct, frozen=True):
@@ -64,10 +51,8 @@ class GateRecord(msgspec.Struct, frozen=True):
 
 
 class Members(msgspec.Struct, frozen=True):
-    schema: int = SCHEMA
     version: int = 0
     epoch: int = 0  # the highest view number used so far
-    place: PidNamespace = PidNamespace()
     peers: tuple[PeerRecord, ...] = ()
     gates: tuple[GateRecord, ...] = ()
 
@@ -105,10 +90,9 @@ class Renew(msgspec.Struct, frozen=True, tag=True):
 
 
 class Go(msgspec.Struct, frozen=True, tag=True):
-    """Removes peers that leave or are dead; their seats in `ghosts` (gate, ident, slot) stay as ghosts."""
+    """Removes peers that leave."""
 
     peers: tuple[int, ...]
-    ghosts: tuple[tuple[str, int, int], ...] = ()
 
 
 Change = Sit | Rise | Renew | Go
@@ -155,33 +139,24 @@ def risen(members: Members, change: Rise, at: At) -> Members:
 
 def gone(members: Members, change: Go, at: At) -> Members:
     after = replace(members, peers=tuple(peer for peer in members.peers if peer.id not in change.peers))
-    ghosts = {(gate, ident): slot for gate, ident, slot in change.ghosts}
     for gate in members.gates:
-        seats = []
-        for seat in gate.seats:
-            if seat.host not in change.peers:
-                seats.append(seat)
-            elif seat.ghost:
-                seats.append(seat)  # `with_gate` assigns it a new host
-            elif (gate.name, seat.ident) in ghosts:
-                seats.append(replace(seat, ghost=True, slot=ghosts[gate.name, seat.ident]))
-        if tuple(seats) != gate.seats or any(seat.host in change.peers for seat in seats):
-            after = with_gate(after, replace(gate, seats=tuple(seats)), at)
+        seats = tuple(seat for seat in gate.seats if seat.host not in change.peers)
+        if seats != gate.seats:
+            after = with_gate(after, replace(gate, seats=seats), at)
     return after
 
 
 def with_gate(members: Members, gate: GateRecord, at: At) -> Members:
     """The roster with this gate under a new view, its seats in order; without the gate if it has no seats left."""
-    people = [seat for seat in gate.seats if not seat.ghost and not seat.virtual]
-    warden = people[0].host if people else NIL
-    ghosts = [replace(seat, host=warden) for seat in gate.seats if seat.ghost]
-    missing = gate.k - len(people) - len(ghosts) if people else 0
-    virtual = [SeatRecord(identity(warden, SEATS - 1 - i), warden, virtual=True) for i in range(missing)]
+    seats = [seat for seat in gate.seats if not seat.virtual]
     others = tuple(other for other in members.gates if other.name != gate.name)
-    if not people and not ghosts:
+    if not seats:
         return replace(members, gates=others)
+    warden = seats[0].host
+    missing = gate.k - len(seats)
+    virtual = [SeatRecord(identity(warden, SEATS - 1 - i), warden, virtual=True) for i in range(missing)]
     number = next_epoch(members, at)
-    gate = replace(gate, view=number, seats=(*people, *ghosts, *virtual))
+    gate = replace(gate, view=number, seats=(*seats, *virtual))
     return replace(members, epoch=number, gates=(*others, gate))
 
 

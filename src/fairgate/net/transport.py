@@ -26,21 +26,22 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from pathlib import Path
 from typing import Protocol
 
 from fairgate.core.ids import ID_LIMIT, NIL, SEAT_BITS
 from fairgate.errors import BadInput
-from fairgate.net.access import Access, access, credentials
-from fairgate.net.address import Address, TcpAddress, UnixAddress, bound_to, check_secure, listen_tcp, listen_unix
+from fairgate.net.access import Access, credentials, socket_access
+from fairgate.net.address import Address, TcpAddress, UnixAddress, bound_to, check_secure, listen_tcp
 from fairgate.net.codec import CodecError, Frame, encode
 from fairgate.net.connection import HELLO, PROTOCOL, READY, REFUSED, Connection
 from fairgate.net.dial import Dial
 from fairgate.net.reader import Reader
 from fairgate.net.tls import Tls, explain
+from fairgate.net.unix_socket import SocketFile, listen_unix
 
 GREETING_SECONDS = 5.0
 CLOSING_SECONDS = 2.0
+PAUSE_SECONDS = 1.0  # after a connection could not be accepted
 MOST_STRANGERS = 64  # accepted connections that have not finished the greeting
 PEERS = ID_LIMIT >> SEAT_BITS
 YOURSELF = "this is yourself"
@@ -90,7 +91,9 @@ class Transport:
         self.welcomed: dict[int, Connection] = {}  # their hello was answered; they are not ready yet
         self.connections: set[Connection] = set()
         self.dials: list[Dial] = []
-        self.listeners: dict[asyncio.Task[None], socket.socket] = {}
+        self.listeners: list[socket.socket] = []
+        self.files: list[SocketFile] = []  # of Unix sockets
+        self.arrived: set[socket.socket] = set()  # accepted, but their tasks have not started yet
         self.strangers: set[asyncio.Task[None]] = set()
         self.to_flush: list[Connection] = []
         self.receiving = False
@@ -100,55 +103,76 @@ class Transport:
     # Listening.
 
     def listen(self, address: Address) -> Address:
-        """Listens, and returns the actual address: for port 0 the system chooses one.
+        """Listens, and returns the actual address: for port 0 the system chooses one. `close` removes a socket's file.
 
         BadInput if the address cannot be used, needs TLS, or is a Unix socket in an unsafe directory (access.py).
         """
         check_secure(address, self.tls is not None, self.insecure)
         if isinstance(address, TcpAddress):
             return self.serve(listen_tcp(address))
-        shared = access(Path(address.path).parent).group is not None
-        return self.serve(listen_unix(address.path, shared))
+        shared = socket_access(address.path).group is not None
+        listener = listen_unix(address.path, shared)
+        self.files.append(SocketFile(address.path))
+        return self.serve(listener)
 
     def serve(self, listener: socket.socket) -> Address:
         """Accepts connections on a listening socket, and closes it later. The caller removes a Unix socket's file."""
         address = bound_to(listener)
         check_secure(address, self.tls is not None, self.insecure)
-        rule = access(Path(address.path).parent) if isinstance(address, UnixAddress) else None
-        self.listeners[self.loop.create_task(self.accept(listener, rule), name=f"accept {address}")] = listener
+        rule = socket_access(address.path) if isinstance(address, UnixAddress) else None
+        self.listeners.append(listener)
+        self.watch(listener, rule)
         return address
 
-    async def accept(self, listener: socket.socket, rule: Access | None) -> None:
-        while True:
-            try:
-                sock, _ = await self.loop.sock_accept(listener)
-            except OSError as wrong:  # most likely too many open files, which may be temporary
-                log.error("cannot accept connections: %s", wrong.strerror)
-                await asyncio.sleep(1.0)
-                continue
-            if len(self.strangers) >= MOST_STRANGERS:
-                log.warning("refused a connection: %d others have not sent their hello yet", MOST_STRANGERS)
-                sock.close()
-                continue
-            task = self.loop.create_task(self.admit(sock, rule))
-            self.strangers.add(task)
-            task.add_done_callback(self.strangers.discard)
+    def watch(self, listener: socket.socket, rule: Access | None) -> None:
+        """Without `loop.sock_accept`: asyncio's loses a connection that comes in as it is cancelled."""
+        if not self.closing:
+            self.loop.add_reader(listener.fileno(), self.accept, listener, rule)
+
+    def accept(self, listener: socket.socket, rule: Access | None) -> None:
+        try:
+            sock, _ = listener.accept()
+        except (BlockingIOError, ConnectionAbortedError):  # it has gone again
+            return
+        except OSError as wrong:  # most likely too many open files, which may be temporary
+            log.error("cannot accept connections: %s", wrong.strerror)
+            self.loop.remove_reader(listener.fileno())
+            self.loop.call_later(PAUSE_SECONDS, self.watch, listener, rule)
+            return
+        if len(self.strangers) >= MOST_STRANGERS:
+            log.warning("refused a connection: %d others have not sent their hello yet", MOST_STRANGERS)
+            sock.close()
+            return
+        sock.setblocking(False)
+        self.arrived.add(sock)
+        task = self.loop.create_task(self.admit(sock, rule))
+        self.strangers.add(task)
+        task.add_done_callback(self.strangers.discard)
 
     async def admit(self, sock: socket.socket, rule: Access | None) -> None:
         """Takes an accepted socket through the greeting."""
+        self.arrived.discard(sock)
         where = "a stranger"
         try:
             where = self.checked_name(sock, rule)
             made = Connection(self, where)
-            tls = self.tls.server if rule is None and self.tls is not None else None
-            await self.loop.connect_accepted_socket(
-                lambda: made, sock, ssl=tls, ssl_handshake_timeout=self.greeting_seconds if tls else None
-            )
+            await self.accepted(sock, made, rule)
         except (OSError, BadInput) as wrong:  # TLS errors are OSErrors
             log.warning("refused %s: %s", where, explain(wrong))
             sock.close()
         else:
             await made.settled
+
+    async def accepted(self, sock: socket.socket, made: Connection, rule: Access | None) -> None:
+        tls = self.tls.server if rule is None and self.tls is not None else None
+        try:
+            await self.loop.connect_accepted_socket(
+                lambda: made, sock, ssl=tls, ssl_handshake_timeout=self.greeting_seconds if tls else None
+            )
+        except asyncio.CancelledError:
+            self.connections.discard(made)  # nobody must wait for its end, which uvloop does not report
+            made.forget()
+            raise
 
     @staticmethod
     def checked_name(sock: socket.socket, rule: Access | None) -> str:
@@ -196,7 +220,7 @@ class Transport:
             return
         if isinstance(dial.address, UnixAddress):
             try:
-                self.checked_name(sock, access(Path(dial.address.path).parent))
+                self.checked_name(sock, socket_access(dial.address.path))
             except (OSError, BadInput) as wrong:
                 connection.drop(str(wrong))
                 return
@@ -341,13 +365,19 @@ class Transport:
     async def close(self) -> None:
         """Closes all connections after delivering what was sent, if the others read. No handler is called any more."""
         self.closing = True
-        tasks = [*self.listeners, *self.strangers, *[dial.task for dial in self.dials]]
+        for listener in self.listeners:
+            self.loop.remove_reader(listener.fileno())
+        tasks = [*self.strangers, *[dial.task for dial in self.dials]]
         for dial in list(self.dials):
             self.forget(dial)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for listener in self.listeners.values():
+        for sock in self.arrived:
+            sock.close()
+        for file in self.files:
+            file.remove()
+        for listener in self.listeners:
             listener.close()
         self.listeners.clear()
         open_ones = list(self.connections)

@@ -108,12 +108,6 @@ class Regenerate(Layer):
         """Start frozen: this member joins later, so its initial state is not valid before its first view."""
         self.epoch = NIL
 
-    def is_inside(self, request: int, slot: int) -> None:
-        """Start inside: this member takes the place of one that was let in elsewhere."""
-        self.request = request
-        self.inside = True
-        self.slot = slot
-
     def alone(self) -> bool:
         """See core/mutex.py."""
         return self.epoch == self.view and isinstance(self.upper, Mutex) and self.upper.alone()

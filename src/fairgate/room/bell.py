@@ -9,6 +9,7 @@ that inherits the pipe keeps the owner alive.
 from __future__ import annotations
 
 import os
+from _thread import RLock
 from contextlib import suppress
 
 from fairgate.errors import BadInput
@@ -18,6 +19,7 @@ from fairgate.room.folder import PRIVATE, group_of, share
 SUFFIX = ".bell"
 KEPT = 16  # bells of others that stay open although they are not watched at the moment
 ours: set[Bell] = set()  # of this process; a child of fork must not keep its parent alive
+forking = RLock()  # no thread forks while another one opens a pipe or a file that is not registered yet
 
 
 def path_of(folder: str, owner: int) -> str:
@@ -29,16 +31,17 @@ class Bell:
         self.folder = folder
         self.owner: int = (int.from_bytes(os.urandom(8), "little") >> 2) + 1
         self.path = path_of(folder, self.owner)
-        try:
-            self.fd: int = self.made()
-        except OSError as wrong:
-            self.remove()
-            raise BadInput(f"cannot create a named pipe in {folder}: {wrong.strerror}") from wrong
-        self.poll = Poll(self.fd)
         self.busy = False  # a request is being made, or waits
         self.lines: dict[int, int] = {}  # by owner: the writing ends of other bells
         self.watched: set[int] = set()  # those of them that are watched
-        ours.add(self)
+        with forking:
+            try:
+                self.fd: int = self.made()
+            except OSError as wrong:
+                self.remove()
+                raise BadInput(f"cannot create a named pipe in {folder}: {wrong.strerror}") from wrong
+            ours.add(self)
+        self.poll = Poll(self.fd)
 
     def made(self) -> int:
         """Create the pipe, and open it. Raises OSError."""

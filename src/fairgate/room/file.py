@@ -14,6 +14,7 @@ from contextlib import suppress
 
 from fairgate.errors import BadInput, GateStuck
 from fairgate.room import calls, links, system, table
+from fairgate.room.bell import forking
 from fairgate.room.folder import PRIVATE, group_of, share
 from fairgate.room.layout import (
     BOOT,
@@ -47,6 +48,7 @@ STUCK = 10 * SECOND  # until the lock of a process counts as stuck
 LAST_SWEPT = ".swept"  # a file: its time tells when
 HEADER = 8 * SLOTS
 BLOCK = 512  # bytes: what st_blocks counts
+files: set[RoomFile] = set()  # that are open; a child of fork must not keep the lock of its parent
 
 
 class RoomFile:
@@ -60,7 +62,6 @@ class RoomFile:
             raise BadInput(f"k must be 1..{MOST_SLOTS}, not {k}")
         self.path = path
         self.pid = os.getpid()
-        self.name: int = system.name_in(system.pid_namespace(), self.pid)
         self.fd = -1
         self.seats = 0
         self.capacity = 0
@@ -68,10 +69,13 @@ class RoomFile:
         self.locked = False  # perhaps, if it is True
         while not self.opened(k, create):
             pass
+        self.name: int = system.name_in(system.pid_namespace(), self.pid)
 
     def opened(self, k: int, create: bool) -> bool:
         """False if the file was swept between opening and locking it."""
-        self.fd = open_file(self.path, k, create)
+        with forking:
+            self.fd = open_file(self.path, k, create)
+            files.add(self)
         try:
             self.take_lock()
             if self.is_linked():
@@ -81,9 +85,9 @@ class RoomFile:
                 self.unlock()
                 return True
         except BaseException:
-            os.close(self.fd)  # which also unlocks it
+            self.drop()  # which also unlocks it
             raise
-        os.close(self.fd)
+        self.drop()
         return False
 
     def use(self, k: int) -> None:
@@ -122,7 +126,8 @@ class RoomFile:
     def touch(self) -> None:
         """Files that were not used for a day are swept."""
         if time.time() - os.fstat(self.fd).st_mtime > HOUR:
-            os.utime(self.fd)
+            with suppress(OSError):  # its mode may have changed
+                os.utime(self.fd)
 
     def claim_sweep(self, by_path: bool) -> bool:
         """Is it up to this process to sweep the directory now?
@@ -238,11 +243,18 @@ class RoomFile:
             os.kill(self.pid, signal.SIGSTOP)
 
     def is_linked(self) -> bool:
-        """Has nobody removed the file?"""
-        return os.fstat(self.fd).st_nlink > 0
+        """Is it still the file of that name? Its number of links does not tell: a dead creator may have left one."""
+        try:
+            return os.path.samestat(os.lstat(self.path), os.fstat(self.fd))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
     def close(self) -> None:
         self.touch()
+        self.drop()
+
+    def drop(self) -> None:
+        files.discard(self)
         os.close(self.fd)
         self.fd = -1
 
@@ -255,11 +267,14 @@ def is_blank(fd: int, size: int) -> bool:
 
 
 def claim_hour(folder: str) -> bool:
-    """True for the first process in an hour."""
+    """True for the first process in an hour. In a new directory there is nothing to sweep yet."""
     path = f"{folder}/{LAST_SWEPT}"
-    with suppress(FileNotFoundError):
+    new = False
+    try:
         if abs(time.time() - os.lstat(path).st_mtime) < HOUR:
             return False
+    except FileNotFoundError:
+        new = True
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, PRIVATE)
     except OSError:
@@ -268,4 +283,4 @@ def claim_hour(folder: str) -> bool:
         share(fd, group_of(os.stat(folder)))
     os.utime(fd)
     os.close(fd)
-    return True
+    return not new

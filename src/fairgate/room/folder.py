@@ -171,13 +171,13 @@ def mount_of(fd: int) -> bytes:
 
     The number of the mount is needed: the files of btrfs have other device numbers than their mount.
     """
-    with open(f"/proc/self/fdinfo/{fd}", "rb", 0) as file:
-        number = file.read(4096).partition(b"mnt_id:")[2].split(None, 1)[0]
-    with open("/proc/self/mountinfo", "rb") as file:
-        for line in file:
-            if line.startswith(number + b" "):
-                return line
-    return b""
+    try:
+        with open(f"/proc/self/fdinfo/{fd}", "rb", 0) as file:
+            number = file.read(4096).partition(b"mnt_id:")[2].split(None, 1)[0]
+        with open("/proc/self/mountinfo", "rb") as file:
+            return next((line for line in file if line.startswith(number + b" ")), b"")
+    except OSError as wrong:
+        raise BadInput(f"cannot read {wrong.filename}: {wrong.strerror}; fairgate needs /proc") from wrong
 
 
 def number_of_file_system(fd: int) -> int:

@@ -16,14 +16,13 @@ from __future__ import annotations
 
 import atexit
 import os
-from contextlib import suppress
 
 from fairgate.errors import BadInput, GateClosed, GateStuck, ReentrantCall
 from fairgate.room import bell as bells
 from fairgate.room import calls, links, rules
 from fairgate.room.bell import Bell
 from fairgate.room.desk import Desk, Visit
-from fairgate.room.file import RoomFile
+from fairgate.room.file import RoomFile, files
 from fairgate.room.layout import MOST_SLOTS, PERMITS, PID
 from fairgate.room.permit import Permit
 from fairgate.room.table import Change
@@ -143,7 +142,8 @@ class Room:
         m = self.file.m
         seat = rules.resize(m, change, self.desk, k)
         if seat:
-            raise BadInput(f"gate {self.gate}: pid {m[seat + PID]} waits for {m[seat + PERMITS]} permits, not {k}")
+            wanted = f"pid {m[seat + PID]} waits for {m[seat + PERMITS]} permits"
+            raise BadInput(f"gate {self.gate}: k cannot be {k} while {wanted}")
 
     def is_closed(self) -> bool:
         return self.file.fd < 0
@@ -160,9 +160,15 @@ class Room:
             used = set(self.bells).difference([visit.bell for visit in self.desk.spare])
             owners = {bell.owner for bell in used}
             self.desk.closed = why or f"gate {self.gate} was closed"
-            with suppress(BadInput):  # a damaged file
+            try:
                 if owners:
                     self.change(lambda change: rules.abandon(self.file.m, change, owners))
+            except BadInput:  # a damaged file
+                pass
+            except GateStuck:
+                for bell in used:
+                    if not bell.busy:  # else its thread uses it
+                        bell.die()
             self.desk.exclude_changes(self.close_files)
             open_rooms.discard(self)
 
@@ -187,14 +193,15 @@ def after_fork() -> None:
     for room in open_rooms:
         room.desk.forked = True
         room.desk.renew()
-        room.file.close()
         room.desk.close_lines()
         room.bells.clear()
         room.desk.spare.clear()
-    for bell in bells.ours:
-        os.close(bell.fd)
     open_rooms.clear()
-    bells.ours.clear()
+    for file in list(files):
+        file.drop()
+    for bell in list(bells.ours):
+        bell.die()
+    bells.forking.release()
 
 
 def at_exit() -> None:
@@ -203,5 +210,5 @@ def at_exit() -> None:
         room.close()
 
 
-os.register_at_fork(after_in_child=after_fork)
+os.register_at_fork(before=bells.forking.acquire, after_in_parent=bells.forking.release, after_in_child=after_fork)
 atexit.register(at_exit)

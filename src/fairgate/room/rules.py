@@ -103,12 +103,16 @@ def hear(m: Table, seat: int) -> None:
 
 
 def look_at_the_head(m: Table, change: Change, senses: Senses, seat: int) -> None:
-    """Make sure that the first waiter is able to do its duties."""
+    """Make sure that the first waiter is able to do its duties. Nobody watches those that are passed over."""
     for _ in range(m[SEATS] + 1):
-        head = links.first_waiter(m)
-        if head == seat or m[seat + STATE] != WAITING:
+        if m[seat + STATE] != WAITING:
             return
-        if senses.is_stopped(head):
+        head = links.first_waiter(m)
+        if m[HEAD] != head and senses.is_gone(m[HEAD]):
+            table.leave(m, change, m[HEAD])
+        elif head == seat:
+            return
+        elif senses.is_stopped(head):
             table.skip(m, change, head)
         elif senses.is_gone(head):
             table.leave(m, change, head)

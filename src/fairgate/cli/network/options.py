@@ -14,6 +14,9 @@ several hosts:
 
   Connections to other hosts use TLS: `fairgate keys init` and `fairgate keys add HOST` create the files
   that --keys names. If a peer is killed, its slots stay taken (guarantee: none).
+
+  A cluster can also run on one host, over Unix sockets, to try a protocol: unix:PATH takes the place of
+  HOST:PORT, and needs no keys. PATH is absolute, in a directory that only you can write to.
 """
 
 
@@ -29,8 +32,8 @@ OPTIONS = {
     "join": NetworkOption(
         list,
         "HOST:PORT",
-        "Address of any peer of the cluster, such as 10.0.0.5:7400. May be repeated: the first peer that answers is"
-        " used.",
+        "Address of any peer of the cluster, such as 10.0.0.5:7400, or unix:PATH. May be repeated: the first peer that"
+        " answers is used.",
     ),
     "mdns": NetworkOption(
         bool,
@@ -47,8 +50,8 @@ OPTIONS = {
     "listen": NetworkOption(
         str,
         "HOST:PORT",
-        "Address to listen on for other peers (default: a free port of the address from which the --join peer is"
-        " reached).",
+        "Address to listen on for other peers, or unix:PATH (default: a free port of the address from which the --join"
+        " peer is reached, or a new Unix socket beside that peer's).",
     ),
     "advertise": NetworkOption(
         str,

@@ -59,7 +59,19 @@ class NetworkSettings(msgspec.Struct, frozen=True):
             raise BadInput("--keys is for TLS and --insecure disables TLS: use only one of them")
         if self.join_timeout is not None and not 0 < self.join_timeout < float("inf"):
             raise BadInput(f"--join-timeout must be more than 0 seconds, not {self.join_timeout:g}")
-        self.addresses(self.join)
+        if self.between_hosts:
+            self.check_addresses()
+
+    def check_addresses(self) -> None:
+        from fairgate.net.address import UnixAddress, check_one_kind  # noqa: PLC0415
+
+        addresses = self.addresses(self.join)
+        check_one_kind(addresses)
+        if any(isinstance(address, UnixAddress) for address in addresses):
+            if self.keys:
+                raise BadInput("--keys is for TLS, which Unix sockets do not use")
+            if self.mdns:
+                raise BadInput("--mdns finds peers on the network, which Unix sockets are not on: use --join unix:PATH")
 
     def addresses(self, seeds: tuple[str, ...]) -> "list[Address]":
         """The addresses of `seeds`, --listen and --advertise."""
@@ -130,7 +142,7 @@ class NetworkSettings(msgspec.Struct, frozen=True):
 
     def keys_path(self, seeds: tuple[str, ...]) -> Path | None:
         from fairgate.net.address import TcpAddress  # noqa: PLC0415
-        from fairgate.net.runtime import keys_folder  # noqa: PLC0415
+        from fairgate.net.keys_folder import keys_folder  # noqa: PLC0415
 
         if self.insecure or self.keys:
             return Path(self.keys) if self.keys else None

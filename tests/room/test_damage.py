@@ -1,0 +1,94 @@
+"""Tables that cannot be used, and damaged ones."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from fairgate.errors import BadInput, GateClosed
+from fairgate.room import links
+from fairgate.room.layout import (
+    BOOT,
+    MAGIC,
+    SEATS,
+    SLOTS,
+    VERSION,
+    K,
+)
+from fairgate.room.room import Room
+
+
+def prepared(folder: str, change: Callable[[Path], None]) -> Path:
+    Room(folder, "g", 1).close()
+    path = Path(folder) / "g.gate"
+    change(path)
+    return path
+
+
+def overwrite(at: int, value: int) -> Callable[[Path], None]:
+    def change(path: Path) -> None:
+        data = bytearray(path.read_bytes())
+        data[8 * at : 8 * at + 8] = value.to_bytes(8, "little", signed=True)
+        path.write_bytes(data)
+
+    return change
+
+
+UNUSABLE = {
+    "not a gate file": overwrite(MAGIC, 7),
+    "it has version 99": overwrite(VERSION, 99),
+    "its header is damaged": overwrite(K, 0),
+    "it is cut off: ": overwrite(SEATS, 100_000),
+}
+
+
+@pytest.mark.parametrize("why", UNUSABLE)
+def test_unusable_files_are_refused_in_one_line(folder: str, why: str) -> None:
+    prepared(folder, UNUSABLE[why])
+    with pytest.raises(BadInput) as refused:
+        Room(folder, "g", 1)
+    assert why in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_table_of_another_boot_is_started_again_with_higher_fences(folder: str) -> None:
+    with Room(folder, "g", 1) as room:
+        permit = room.acquire()
+        assert permit
+        fence = permit.fence
+    overwrite(BOOT, 12345)(Path(folder) / "g.gate")
+    with Room(folder, "g", 1) as room:
+        permit = room.acquire(timeout=0)
+        assert permit
+        assert permit.fence > fence
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_damaged_tables_neither_crash_nor_hang(folder: str, seed: int) -> None:
+    """Whatever stands in the file: requests are refused, or the table is rebuilt."""
+    rng = random.Random(seed)
+    for _ in range(25):
+        with Room(folder, "g", 2) as room:
+            held = [room.acquire(timeout=0) for _ in range(2)]
+            m = room.file.m
+            for _ in range(rng.randrange(1, 30)):
+                at = rng.choice([rng.randrange(K, SLOTS + 4), links.first_seat(m) + rng.randrange(64)])
+                m[at] = rng.choice([0, 1, -1, rng.randrange(2000), rng.randrange(-(1 << 62), 1 << 62)])
+            with suppress(BadInput, GateClosed):
+                room.acquire(timeout=0)
+            del held
+        os.unlink(room.file.path)
+
+
+def test_a_rebuilt_table_keeps_everybody(folder: str) -> None:
+    """As after a death in the middle of a change."""
+    with Room(folder, "g", 2) as room:
+        permits = [room.acquire(timeout=0) for _ in range(2)]
+        room.change(room.file.rebuild)
+        assert all(permit and permit.is_valid() for permit in permits)
+        assert room.acquire(timeout=0) is None
