@@ -90,7 +90,7 @@ def test_bad_options_of_one_command(words: tuple[str, ...], expected: str, say: 
         (("peer", "--create"), "a peer that creates a cluster needs an address to listen on, such as 10.0.0.5:7400"),
         (("peer", "--create", "--listen", "0.0.0.0:0", "--insecure"), "no host can dial 0.0.0.0:0"),
         (("peer", *CREATE, "--advertise", "unix:/x"), f"a cluster uses either Unix sockets or TCP: unix:/x and {HERE}"),
-        (("peer", *CREATE, "a", "b", "--journal", "/dev/null"), "/dev/null is the journal of gate a: put {gate} in"),
+        (("peer", "a", "b", *CREATE, "--journal", "/dev/null"), "/dev/null is the journal of gate a: put {gate}"),
         (("peer", "x", *CREATE, "--journal", "/none/j"), "cannot write the journal /none/j: No such file"),
     ],
 )

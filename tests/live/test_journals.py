@@ -25,7 +25,6 @@ from fairgate.recovery.regenerate import Regenerate
 from fairgate.registry import find_protocol, make_node
 from fairgate.trace.journal import Step, read
 from fairgate.trace.replay import ReplayError, replay
-from tests.live.gates import live
 from tests.live.kinds import Kind
 
 SOON = 30
@@ -85,7 +84,7 @@ def test_without_a_journal_nodes_are_plain(cluster: Kind) -> None:
     with cluster.sync_join() as peer:
         gate = peer.lock("report")
         with gate:
-            (node,) = live(gate).nodes.values()
+            (node,) = peer.engine.gates["report"].nodes.values()
             assert type(node) is Regenerate
             assert type(node.out) is SeatOutbox
 

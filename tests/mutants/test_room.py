@@ -36,8 +36,8 @@ MUTANTS = {
     # The order of stores.
     "the state is stored before the slots": Mutant(
         "table",
-        line("for at in free:", "    m[at] = seat"),
-        line("m[seat + STATE] = INSIDE", "for at in free:", "    m[at] = seat"),
+        line("m[seat + SLOT] = take_slots(m, seat)"),
+        line("m[seat + STATE] = INSIDE", "m[seat + SLOT] = take_slots(m, seat)"),
         TWO,
     ),
     "the state is stored before the fence": Mutant(
@@ -88,8 +88,8 @@ MUTANTS = {
     "a ticket is given twice": Mutant("table", line("m[NEXT_TICKET] = ticket + 1"), "", Case(3, 1)),
     "a grant is not announced": Mutant(
         "table",
-        "                granted = True\n            change.woken.append(seat)",
-        "                granted = True",
+        "                granted = True\n            if seat != change.seat:",
+        "                granted = True\n            if False:",
         Case(2, 1),
     ),
     "a larger k lets nobody in": Mutant(

@@ -13,18 +13,20 @@ from fairgate.room.file import RoomFile
 from fairgate.room.layout import DIRTY, FREE, INSIDE, LOST, OWNER, SEATS, STATE, TICKET
 from fairgate.room.links import CorruptTable
 from fairgate.room.senses import LiveSenses
-from fairgate.room.table import Change
+from fairgate.room.table import Change, Step
 
 TYPE_CHECKING = False  # see __init__.py
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     T = TypeVar("T")
 
 MOST_OPEN = 64  # bells of others that are kept open for ringing
 SEATS_PER_DEATH = 64
 ATTEMPTS = 3
+NOBODY: list[tuple[int, int]] = []
+NO_BELLS: list[str] = []
 DAMAGE = (CorruptTable, IndexError, OverflowError, ValueError)  # an index or a number that no change has stored
 
 
@@ -42,6 +44,7 @@ class Changes(Exclusive):
         self.senses = LiveSenses(folder)
         self.lines: dict[int, int] = {}  # by owner: the writing end of its bell; only under the mutex
         self.current = Change(0, self.is_stopped)
+        self.told = NOBODY  # whom the current change rings: owners and tickets
 
     def check_open(self) -> None:
         self.check_process()
@@ -80,8 +83,8 @@ class Changes(Exclusive):
         try:
             self.file.prepare(change)
             usable = True
-            result, told = self.with_repair(change, step)
-            self.tell(told)
+            result = self.with_repair(change, step)
+            self.tell(self.told)
             return result
         except BaseException:
             if usable:
@@ -101,7 +104,7 @@ class Changes(Exclusive):
 
     def tell(self, told: list[tuple[int, int]]) -> None:
         """Unlock, and wake those whom the change concerns."""
-        unused = self.unused_bells() if self.senses.dead else []
+        unused = self.unused_bells() if self.senses.dead else NO_BELLS
         self.file.unlock()
         for owner, ticket in told:
             self.ring(owner, ticket)
@@ -129,7 +132,7 @@ class Changes(Exclusive):
                 self.change(step)
                 break
             except ReentrantCall:
-                self.postponed.append(lambda: self.change(step))
+                self.postpone(step)
                 break
             except FairgateError:
                 raise
@@ -139,11 +142,16 @@ class Changes(Exclusive):
                 late = interrupt
         return late
 
-    def with_repair(self, change: Change, step: Callable[[Change], T]) -> tuple[T, list[tuple[int, int]]]:
-        """Do the step: its result, and whom to ring. A table that was damaged from outside is rebuilt first."""
+    def postpone(self, step: Callable[[Change], object]) -> None:
+        self.postponed.append(lambda: self.change(step))
+
+    def with_repair(self, change: Change, step: Callable[[Change], T]) -> T:
+        """Do the step, and find out whom to ring. A table that was damaged from outside is rebuilt first."""
         for attempt in range(2):
             try:
-                return step(change), self.to_ring(change)
+                result: Any = run(step, change) if isinstance(step, Step) else step(change)
+                self.told = self.to_ring(change) if change.woken else NOBODY
+                return result  # type: ignore[no-any-return]  # a Step returns a bool
             except BadInput:
                 raise
             except DAMAGE as wrong:
@@ -179,8 +187,6 @@ class Changes(Exclusive):
 
     def to_ring(self, change: Change) -> list[tuple[int, int]]:
         """Owner and ticket of those to wake; the ticket is negative if they only have to look again."""
-        if not change.woken:
-            return []
         m = self.file.m
         return [
             (m[seat + OWNER], m[seat + TICKET] if m[seat + STATE] in (INSIDE, LOST) else -m[seat + TICKET])
@@ -213,3 +219,8 @@ class Changes(Exclusive):
     def close_lines(self) -> None:
         while self.lines:
             os.close(self.lines.popitem()[1])
+
+
+def run(step: Step, change: Change) -> bool:
+    """A function of its own, because its parameter has a C type."""
+    return step.run(change)

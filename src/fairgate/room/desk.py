@@ -57,7 +57,7 @@ class Desk(Changes):
         bell.busy = True
         try:
             visit.want(permits, lease, note)
-            return self.change(visit.ask) or self.wait(visit, until)
+            return self.change(visit) or self.wait(visit, until)
         finally:
             bell.busy = False
 
@@ -83,7 +83,7 @@ class Desk(Changes):
             visit.tick = not tickets and not visit.suspects
             if visit.tick:
                 visit.suspects = unwatched
-            if self.change(visit.look):
+            if self.change(visit):
                 return visit.inside
             owners = visit.duties.owners
             visit.suspects = bell.watch(owners) - visit.suspects  # those just looked at have left processes inside
@@ -109,10 +109,15 @@ class Visit(Request):
         self.late = False  # the time is over
 
     def want(self, permits: int, lease: float | None, note: str) -> None:
-        """What to ask for. Raises BadInput if the lease is not one."""
+        """A new request, and what to ask for. Raises BadInput if the lease is not one."""
+        self.seat = 0
         self.permits = permits
         self.lease = nanoseconds(lease, "lease") if lease else 0
         self.note = note
+
+    def run(self, change: Change) -> bool:
+        """Returns whether its waiting is over."""
+        return self.look(change) if self.seat else self.ask(change)
 
     def ask(self, change: Change) -> bool:
         """The step that makes the request. Returns whether it is inside already."""
@@ -142,7 +147,7 @@ class Visit(Request):
         m = self.desk.file.m
         self.inside = m[self.seat + STATE] != WAITING
         if self.inside:
-            while self.seat in change.woken:
+            while change.woken and self.seat in change.woken:
                 change.woken.remove(self.seat)
         else:
             self.duties = rules.duties(m, self.seat, change.now)

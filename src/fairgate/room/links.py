@@ -146,16 +146,6 @@ def slots_of(m: Table, seat: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def lowest_free_slots(m: Table, count: int) -> list[int]:
-    found = []
-    for at in range(SLOTS, first_seat(m)):
-        if not m[at]:
-            found.append(at)
-            if len(found) == count:
-                return found
-    raise CorruptTable
-
-
 def has_spare(m: Table) -> bool:
     return m[SPARE] != 0
 
@@ -196,6 +186,21 @@ def unlink(m: Table, seat: int, woken: list[int] | None) -> None:
             woken.append(after)
     else:
         m[TAIL] = before
+
+
+def take_slots(m: Table, seat: int) -> int:
+    """Fill the lowest free slots. Returns the first of them."""
+    left = m[seat + PERMITS]
+    first = -1
+    for at in range(SLOTS, first_seat(m)):
+        if not m[at]:
+            m[at] = seat
+            if first < 0:
+                first = at - SLOTS
+            left -= 1
+            if left <= 0:
+                return first
+    raise CorruptTable
 
 
 def empty_slots(m: Table, seat: int) -> None:

@@ -10,20 +10,20 @@ from fairgate.room import links, rules, table
 from fairgate.room.calls import clock, read_tickets
 from fairgate.room.desk import Desk, Visit
 from fairgate.room.layout import DEADLINE, FENCE, GROUP, INSIDE, STATE, TICKET
-from fairgate.room.table import Change
+from fairgate.room.table import Change, Step
 
 MARGIN = 1_000_000  # ns: a lease that ends later than this is not about to be revoked
 
 
-class Permit:
+class Permit(Step):
     """One or more slots, and a fence. Get it from `Room.acquire`."""
 
     def __init__(self, visit: Visit) -> None:
         m = visit.desk.file.m
-        seat = visit.seat
+        seat: int = visit.seat
         self.desk: Desk = visit.desk
         self.visit = visit
-        self.seat = seat
+        self.seat: int = seat
         self.ticket: int = m[seat + TICKET]
         self.fence: int = m[seat + FENCE]
         self.slots: tuple[int, ...] = links.slots_of(m, seat)
@@ -134,10 +134,15 @@ class Permit:
     def give_back(self) -> BaseException | None:
         """Returns the interrupt that came meanwhile."""
         try:
-            return self.desk.finish(self.leave)
+            return self.desk.finish(self)
         except GateStuck:
             self.desk.drop(self.visit.bell)
             return None
+
+    def run(self, change: Change) -> bool:
+        """The step that releases it."""
+        self.leave(change)
+        return True
 
     def leave(self, change: Change) -> None:
         rules.leave(self.desk.file.m, change, self.seat, self.ticket)

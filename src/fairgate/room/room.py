@@ -51,6 +51,7 @@ class Room:
         self.check_open = self.desk.check_open
         self.check_process = self.desk.check_process
         self.bells = self.desk.bells
+        self.spare = self.desk.spare
         open_rooms.add(self)
         try:
             self.change(self.desk.agree)
@@ -78,24 +79,21 @@ class Room:
         Raises BadInput if the gate has fewer slots, KMismatch if it is in use with another k, GateClosed if its file
         was removed.
         """
-        visit = self.some_visit()
+        try:
+            visit = self.spare.pop()
+        except IndexError:
+            visit = Visit(self.desk, self.new_bell())
         try:
             if self.enter(visit, timeout, permits, lease, note):
                 return Permit(visit)
         except ReentrantCall:
-            self.desk.spare.append(visit)
+            self.spare.append(visit)
             raise
         except BaseException:  # Ctrl-C: nobody would ever release it
             self.abandon(visit)
             raise
-        self.desk.spare.append(visit)
+        self.spare.append(visit)
         return None
-
-    def some_visit(self) -> Visit:
-        try:
-            return self.desk.spare.pop()
-        except IndexError:
-            return Visit(self.desk, self.new_bell())
 
     def new_bell(self) -> Bell:
         bell = Bell(self.folder)
@@ -111,7 +109,7 @@ class Room:
         except GateStuck:
             self.desk.drop(visit.bell)
         else:
-            self.desk.spare.append(visit)
+            self.spare.append(visit)
 
     # For people.
 

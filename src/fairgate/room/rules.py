@@ -30,7 +30,7 @@ from fairgate.room.layout import (
     WAITING,
 )
 from fairgate.room.links import CorruptTable, Table
-from fairgate.room.table import Change
+from fairgate.room.table import Change, Step
 
 TYPE_CHECKING = False  # see __init__.py
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
             """Is the process of this seat stopped (SIGSTOP, a debugger)?"""
 
 
-class Request:
+class Request(Step):
     """A request for this many permits. `owner` is the name of its bell; `lease` is in ns, or 0."""
 
     def __init__(self, owner: int, pid: int, namespace: int, user: int, permits: int, lease: int) -> None:

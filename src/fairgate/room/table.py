@@ -84,10 +84,10 @@ from fairgate.room.links import (
     first_waiter,
     holders,
     is_seat,
-    lowest_free_slots,
     next_deadline,
     put_spare,
     size,
+    take_slots,
     unlink,
 )
 
@@ -100,14 +100,26 @@ class Change:
 
     def __init__(self, now: int, is_stopped: Callable[[int], bool]) -> None:
         self.is_stopped = is_stopped
+        self.woken: list[int] = []
         self.begin(now)
 
     def begin(self, now: int) -> None:
         """Use this object for another change."""
         self.now: int = now
-        self.woken: list[int] = []
+        if self.woken:
+            self.woken = []
         self.seat = 0
         self.ticket = 0
+
+
+class Step:
+    """A step of a change, like any callable. The most frequent ones are objects: C code calls `run` directly."""
+
+    def __call__(self, change: Change) -> bool:
+        return self.run(change)
+
+    def run(self, change: Change) -> bool:
+        raise NotImplementedError
 
 
 # The whole table.
@@ -332,7 +344,8 @@ def let_in_all_that_fit(m: Table, change: Change) -> None:
             else:
                 let_in(m, change, seat)
                 granted = True
-            change.woken.append(seat)
+            if seat != change.seat:  # the process that makes this change sees that by itself
+                change.woken.append(seat)
     else:
         if after:
             raise CorruptTable  # a loop
@@ -342,10 +355,7 @@ def let_in_all_that_fit(m: Table, change: Change) -> None:
 
 def let_in(m: Table, change: Change, seat: int) -> None:
     """Grant a waiter the lowest free slots."""
-    free = lowest_free_slots(m, m[seat + PERMITS])
-    for at in free:
-        m[at] = seat
-    m[seat + SLOT] = free[0] - SLOTS
+    m[seat + SLOT] = take_slots(m, seat)
     m[LAST_FENCE] = m[LAST_FENCE] + 1
     m[seat + FENCE] = m[LAST_FENCE]
     m[seat + SINCE] = change.now
