@@ -31,7 +31,7 @@ REQUESTS: list[tuple[dict[str, Any], str]] = [
     ({"note": None}, "note must be a string, not None"),
     ({"n": 0}, "n must be a whole number of permits, 1 or more, not 0"),
 ]
-NOT_IN_ASYNCIO: tuple[dict[str, Any], str] = (
+REFUSED_BY_ASYNCIO: tuple[dict[str, Any], str] = (
     {"timeout": True},
     "timeout must be a number of seconds up to 1e+09, or None, not True",
 )
@@ -66,7 +66,7 @@ def test_bad_requests_at_a_free_gate(kind: Kind) -> None:
         async with kind.join() as peer:
             gate = peer.lock("report")
             for _ in range(2):
-                for arguments, expected in [*REQUESTS, NOT_IN_ASYNCIO]:
+                for arguments, expected in [*REQUESTS, REFUSED_BY_ASYNCIO]:
                     with pytest.raises(BadInput) as wrong:
                         await gate.acquire(**arguments)
                     assert told(wrong) == expected
