@@ -287,7 +287,7 @@ def test_ctrl_c_at_any_moment_of_a_release_wakes_the_next_waiter(folder: str) ->
             assert permit
             waiter.want(1, None, "")
             assert not other.change(waiter.ask)
-            early += is_interrupted(1e-6 + rng.random() * 1e-4, permit.release)
+            early += is_interrupted(1e-6 + rng.random() ** 3 * 1e-4, permit.release)
             permit.release()
             assert waiter.ticket in read_tickets(waiter.bell.fd)
             other.change(waiter.leave)

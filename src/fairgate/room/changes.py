@@ -47,8 +47,8 @@ class Changes(Exclusive):
         self.told = NOBODY  # whom the current change rings: owners and tickets
 
     def check_open(self) -> None:
-        self.check_process()
         if self.file.fd < 0:
+            self.check_process()
             raise GateClosed(self.closed or f"gate {self.gate} is closed")
 
     def check_process(self) -> None:

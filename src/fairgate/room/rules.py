@@ -22,8 +22,10 @@ from fairgate.room.layout import (
     NUDGE,
     OWNER,
     PERMITS,
+    PREVIOUS,
     SEATS,
     SINCE,
+    SKIPPED,
     STATE,
     TICK,
     TICKET,
@@ -150,22 +152,25 @@ def places_from_an_end(m: Table, seat: int) -> int:
     after = m[seat + NEXT]
     for place in range(NEAR):
         if not after:
-            return min(1 + place, places_behind(m, seat))
+            return running_ahead(m, seat, 1 + place)
         after = m[after + NEXT]
-    return min(places_behind(m, seat), FAR)
+    ahead = running_ahead(m, seat, NEAR)
+    if ahead == NEAR:  # further back only tickets tell: those of requests that gave up lie in between
+        ahead = max(NEAR, m[seat + TICKET] - m[links.first_waiter(m) + TICKET])
+    return min(ahead, FAR)
 
 
-def places_behind(m: Table, seat: int) -> int:
-    """How far a waiter is behind the first one: exactly near the head, and further back as far as tickets tell.
-
-    Tickets alone would not do: those of requests that gave up lie in between.
-    """
-    before = seat
-    for place in range(NEAR):
-        before = links.running_before(m, before)
-        if not before:
-            return place
-    return max(NEAR, m[seat + TICKET] - m[links.first_waiter(m) + TICKET])
+def running_ahead(m: Table, seat: int, most: int) -> int:
+    """How many waiters before this one are not passed over. No more than `most` are counted."""
+    ahead = 0
+    before = m[seat + PREVIOUS]
+    for _ in range(m[SEATS]):
+        if not before or ahead == most:
+            return ahead
+        if not m[before + SKIPPED]:
+            ahead += 1
+        before = m[before + PREVIOUS]
+    raise CorruptTable
 
 
 def leave(m: Table, change: Change, seat: int, ticket: int) -> None:
