@@ -186,6 +186,8 @@ def read_tickets(bell: int) -> list[int]:
         data = os.read(bell, 4096)
     except BlockingIOError:
         return []
+    if len(data) == 8:
+        return [int.from_bytes(data, "little", signed=True)]
     return memoryview(data[: len(data) // 8 * 8]).cast("q").tolist()
 
 

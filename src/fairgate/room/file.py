@@ -175,12 +175,14 @@ class RoomFile:
 
     def prepare(self, change: Change) -> None:
         """With the lock: map what has grown, and repair the table if a process died while it changed it."""
-        if self.m[STOP] not in (0, self.name):  # it has unlocked, or died
-            self.m[STOP] = 0
-        if self.m[SEATS] != self.seats or self.m[CAPACITY] != self.capacity:
+        m = self.m
+        if m[STOP] and m[STOP] != self.name:  # it has unlocked, or died
+            m[STOP] = 0
+        if m[SEATS] != self.seats or m[CAPACITY] != self.capacity:
             self.map()
             self.check()
-        if self.m[DIRTY]:
+            m = self.m
+        if m[DIRTY]:
             self.rebuild(change)
 
     def check(self) -> None:

@@ -26,6 +26,7 @@ from fairgate.room.layout import (
     SEATS,
     SINCE,
     SKIPPED,
+    SPARE,
     STATE,
     TICK,
     TICKET,
@@ -70,7 +71,7 @@ def ask(m: Table, change: Change, senses: Senses, request: Request) -> int:
     """A seat for the request, or 0 if there is none even without those of dead processes: the room must grow."""
     if not m[HEAD]:  # else it is up to the first waiter: the processes that it lets in are watched by it
         expire(m, change)
-    if not links.has_spare(m):
+    if not m[SPARE]:
         bury_all(m, change, senses)
     seat = table.enter(
         m, change, request.owner, request.pid, request.namespace, request.user, request.permits, request.lease

@@ -369,7 +369,8 @@ def count(m: Table, waited: int) -> None:
     """Counters for metrics."""
     m[GRANTS] = m[GRANTS] + 1
     m[WAITED] = m[WAITED] + waited
-    m[LONGEST] = max(m[LONGEST], waited)
+    if waited > m[LONGEST]:
+        m[LONGEST] = waited
     bucket = HISTOGRAM + (min((waited // 1000).bit_length(), BUCKETS - 1) if waited > 1000 else 0)
     m[bucket] = m[bucket] + 1
 
@@ -412,8 +413,6 @@ def in_order(m: Table, woken: list[int]) -> list[int]:
     First those that only have to look again, because they may have to watch those that are let in. Of these the first
     comes last: it watches the process that lets it in, and so notices if that one dies before it has woken everybody.
     """
-    if len(woken) == 1:
-        return woken if m[woken[0] + STATE] in (WAITING, INSIDE, LOST) else []
     each = list(dict.fromkeys(woken))
     looking = [seat for seat in each if m[seat + STATE] == WAITING]
     return looking + [seat for seat in reversed(each) if m[seat + STATE] in (INSIDE, LOST)]
