@@ -9,7 +9,7 @@ JOBS := $(shell nproc 2>/dev/null || echo 2)
 MUTATED = $(BIN)/python -c 'from tests.mutants.test_deletions import EXPLAINED; print(*EXPLAINED)'
 HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd')) \
 	$(shell grep -rl --include='*.py' 'from fairgate.core.declare import' src) src/fairgate/core/derive.py \
-	src/fairgate/core/kinds.py tools/c_types.py tools/expand.py tools/stage.py
+	src/fairgate/core/kinds.py $(wildcard src/fairgate/room/*.py) tools/c_types.py tools/expand.py tools/stage.py tools/tables.py
 
 .PHONY: demo test quick lint bench bench-dht bench-net bench-live bench-commands bench-growth bench-instructions stress mutants spin docs install build wheel try-wheel clean help
 
@@ -54,7 +54,7 @@ stress: build
 
 mutants: build
 	@failed=0; names=$$($(MUTATED)) || exit 1; for each in $$names; do $(BIN)/fairgate check $$each --mutants || failed=1; done; \
-	$(BIN)/python -m pytest -n $(JOBS) -m stress tests/mutants/test_live.py tests/mutants/test_shares.py || failed=1; exit $$failed
+	$(BIN)/python -m pytest -n $(JOBS) -m stress tests/mutants/test_live.py tests/mutants/test_room_live.py tests/mutants/test_shares.py || failed=1; exit $$failed
 
 bench: build
 	$(BIN)/python -m bench.speed

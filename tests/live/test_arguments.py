@@ -28,7 +28,7 @@ REQUESTS: list[tuple[dict[str, Any], str]] = [
     ({"lease": nan}, "lease must be a number of seconds, more than 0 and up to 1e+09, not nan"),
     ({"timeout": "5"}, "timeout must be a number of seconds up to 1e+09, or None, not '5'"),
     ({"timeout": nan}, "timeout must be a number of seconds up to 1e+09, or None, not nan"),
-    ({"timeout": True}, "timeout must be a number of seconds up to 1e+09, or None, not True"),
+    ({"n": 0}, "n must be a whole number of permits, 1 or more, not 0"),
     ({"note": 7}, "note must be a string, not 7"),
     ({"note": None}, "note must be a string, not None"),
 ]

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
+from typing import Self
 
 from fairgate.room.room import Room
 
@@ -73,7 +74,7 @@ class Child:
             os.close(self.reader)
             os.close(self.writer)
 
-    def __enter__(self) -> Child:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, wrong: BaseException | None, _: TracebackType | None) -> None:

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from fairgate.room import links
 from fairgate.room.calls import clock
-from fairgate.room.layout import NUDGED
+from fairgate.room.layout import DIRTY, FREE, NUDGED, REBUILT, STATE
 from fairgate.room.room import Room
+from fairgate.room.system import is_stopped
 from fairgate.room.table import Change
 from tests.room.children import Child, bells, until, visitor, waits
 
@@ -56,6 +57,28 @@ def test_everything_that_a_killed_process_held_is_free(folder: str, children: Ex
     child.end()
     with Room(folder, "g", 3) as room:
         assert all(room.acquire(timeout=0) for _ in range(3))
+
+
+def test_everything_that_a_killed_process_held_is_free_although_its_child_lives(
+    folder: str, children: ExitStack
+) -> None:
+    def parent(me: Child) -> None:
+        room = Room(folder, "g", 1)
+        permit = room.acquire()
+        if os.fork() == 0:
+            me.say(os.getpid())
+            time.sleep(60)
+        me.hear()
+        del permit
+
+    child = children.enter_context(Child(parent))
+    orphan = int(child.hear())
+    child.end()
+    try:
+        with Room(folder, "g", 1) as room:
+            assert room.acquire(timeout=5) is not None
+    finally:
+        os.kill(orphan, signal.SIGKILL)
 
 
 def test_processes_that_a_killed_holder_left_behind_keep_its_slot(folder: str, children: ExitStack) -> None:
@@ -128,6 +151,32 @@ def test_a_process_that_is_stopped_with_the_lock_is_continued(folder: str, child
     assert child.hear() == "locked"
     with Room(folder, "g") as room:
         assert room.acquire(timeout=5) is not None
+    until(lambda: is_stopped(child.pid))  # as it was
+    child.send(signal.SIGCONT)
+    assert child.hear() == "unlocked"
+
+
+def test_a_process_that_dies_in_the_middle_of_a_change_is_repaired(folder: str, children: ExitStack) -> None:
+    def dying(me: Child) -> None:
+        room = Room(folder, "g", 1)
+        permit = room.acquire()
+        assert permit
+        m = room.file.m
+
+        def die(change: Change) -> None:
+            m[DIRTY] = 1
+            m[permit.seat + STATE] = FREE
+            me.say("dies")
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        room.change(die)
+
+    with Room(folder, "g", 1) as room:
+        child = children.enter_context(Child(dying))
+        assert child.hear() == "dies"
+        assert room.requests() == []
+        assert (room.file.m[REBUILT], room.file.m[DIRTY]) == (1, 0)
+        assert room.acquire(timeout=0) is not None
 
 
 def test_a_child_of_a_process_that_died_with_the_lock_does_not_keep_it(folder: str, children: ExitStack) -> None:

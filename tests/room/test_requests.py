@@ -10,11 +10,10 @@ from contextlib import ExitStack
 import pytest
 
 from fairgate.errors import BadInput, KMismatch
-from fairgate.room.layout import (
-    SEATS,
-)
+from fairgate.room.calls import read_tickets
+from fairgate.room.layout import SEATS
 from fairgate.room.room import Room
-from tests.room.children import Child, visitor, waits
+from tests.room.children import Child, bells, visitor, waits
 
 
 def test_slots_are_the_lowest_free_ones_and_fences_rise(folder: str) -> None:
@@ -97,6 +96,29 @@ def test_requests_are_listed_with_holders_first_and_waiters_in_order(folder: str
         ]
         assert [each.fence for each in listed[:2]] == [first.fence, second.fence]
         assert listed[0].ticket < listed[1].ticket < listed[2].ticket
+
+
+def test_a_ring_for_an_earlier_request_lets_nobody_in(folder: str, children: ExitStack) -> None:
+    with Room(folder, "g", 1) as room:
+        permit = room.acquire()
+        assert permit
+        waiter = children.enter_context(Child(visitor(folder, 1)))
+        assert waiter.hear() == "asks"
+        waits(room, 1)
+        (bell,) = [name for name in bells(folder) if name != os.path.basename(permit.visit.bell.path)]
+        with open(f"{folder}/{bell}", "wb", buffering=0) as pipe:
+            pipe.write(permit.ticket.to_bytes(8, "little"))
+        assert waiter.is_silent()
+        permit.release()
+        assert waiter.hear() == "0"
+
+
+def test_holders_are_not_woken_again_once_they_know(folder: str) -> None:
+    with Room(folder, "g", 2) as room:
+        permit = room.acquire()
+        assert permit
+        room.change(room.file.rebuild)
+        assert read_tickets(permit.visit.bell.fd) == []
 
 
 def test_threads_of_one_process_share_a_room(folder: str) -> None:
@@ -227,7 +249,7 @@ def test_k_does_not_become_smaller_than_a_waiter_wants(folder: str, children: Ex
         assert permit
         greedy = children.enter_context(Child(visitor(folder, 3, permits=3)))
         waits(room, 1)
-        with pytest.raises(BadInput, match=f"gate g: pid {greedy.pid} waits for 3 permits, not 2"):
+        with pytest.raises(BadInput, match=f"k cannot be 2 while pid {greedy.pid} waits for 3"):
             room.resize(2)
         greedy.end()
         room.resize(2)

@@ -21,6 +21,7 @@ from fairgate.room.layout import (
     CAPACITY,
     DIRTY,
     FREE,
+    IS_A_ROOM,
     IS_BEING_MADE,
     MACHINE,
     MAGIC,
@@ -33,6 +34,7 @@ from fairgate.room.layout import (
     STATE,
     STOP,
     SWEPT,
+    THIS_VERSION,
     K,
 )
 from fairgate.room.links import Table
@@ -47,6 +49,7 @@ SECOND = 10**9  # ns
 STUCK = 10 * SECOND  # until the lock of a process counts as stuck
 LAST_SWEPT = ".swept"  # a file: its time tells when
 HEADER = 8 * SLOTS
+BEGIN = IS_A_ROOM.to_bytes(8, "little") + THIS_VERSION.to_bytes(8, "little")  # MAGIC and VERSION
 BLOCK = 512  # bytes: what st_blocks counts
 files: set[RoomFile] = set()  # that are open; a child of fork must not keep the lock of its parent
 
@@ -218,6 +221,9 @@ class RoomFile:
         """If the process that has the lock is stopped, let it finish its change."""
         pid = system.lock_owner(self.fd)
         if pid and pid != self.pid and system.is_stopped(pid):
+            header = os.pread(self.fd, HEADER, 0)
+            if not self.mapped and len(header) == HEADER and header.startswith(BEGIN):
+                self.map()
             if self.mapped:
                 self.m[STOP] = system.name_of(pid)
                 if system.lock_owner(self.fd) != pid or not system.is_stopped(pid):  # somebody else continued it

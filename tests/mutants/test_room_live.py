@@ -1,0 +1,146 @@
+"""Mutants of what a process does around the table of a room: each breaks one rule, and a test with processes fails."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mutants.copies import HANGS, PASSES, SKIPPED, Mutant, end_of
+
+DEATHS, ENDS, REQUESTS, AIO = (f"room/test_{name}.py::test_" for name in ("deaths", "ends", "requests", "aio"))
+MUTANTS = {
+    # Changes.
+    "DIRTY is ignored": Mutant(
+        "room/file.py",
+        "        if self.m[DIRTY]:\n            self.rebuild(change)\n",
+        "",
+        f"{DEATHS}a_process_that_dies_in_the_middle_of_a_change_is_repaired",
+    ),
+    "a grant is not rung": Mutant(
+        "room/changes.py",
+        "        for owner, ticket in told:\n            self.ring(owner, ticket)\n",
+        "",
+        f"{ENDS}a_change_that_is_refused_wakes_those_whom_it_let_in",
+    ),
+    "a failed change wakes nobody": Mutant(
+        "room/changes.py",
+        "                self.tell(self.undone(change))\n",
+        "                pass\n",
+        f"{ENDS}a_change_that_is_refused_wakes_those_whom_it_let_in",
+    ),
+    "a failed change keeps its request": Mutant(
+        "room/changes.py",
+        "            rules.withdraw(self.file.m, change)\n            return",
+        "            return",
+        f"{ENDS}a_change_that_fails_takes_its_request_back",
+    ),
+    "a repeated change makes two requests": Mutant(
+        "room/changes.py",
+        "                rules.withdraw(self.file.m, change)  # the first attempt may have made a request\n",
+        "",
+        f"{ENDS}a_change_that_is_repeated_makes_one_request",
+    ),
+    "an interrupted change is not repaired": Mutant(
+        "room/changes.py",
+        "            if self.file.m[DIRTY]:\n                self.file.rebuild(change)\n",
+        "",
+        f"{ENDS}ctrl_c_at_any_moment_leaves_nothing_behind",
+    ),
+    "a signal handler waits for its own thread": Mutant(
+        "room/calls.py",
+        "        if self.changing:\n            self.refuse()\n",
+        "",
+        f"{ENDS}a_signal_handler_cannot_acquire_in_the_middle_of_a_change",
+    ),
+    "what a signal handler has asked for is forgotten": Mutant(
+        "room/calls.py",
+        "            if self.postponed:\n                self.catch_up()\n",
+        "",
+        f"{ENDS}a_signal_handler_releases_in_the_middle_of_a_change",
+    ),
+    "a stopped process keeps the lock": Mutant(
+        "room/file.py",
+        "                os.kill(pid, signal.SIGCONT)\n",
+        "                pass\n",
+        f"{DEATHS}a_process_that_is_stopped_with_the_lock_is_continued",
+    ),
+    "a continued process does not stop again": Mutant(
+        "room/file.py",
+        "            os.kill(self.pid, signal.SIGSTOP)\n",
+        "            pass\n",
+        f"{DEATHS}a_process_that_is_stopped_with_the_lock_is_continued",
+        HANGS,
+    ),
+    # Waiting.
+    "a stale ring is taken for one's own": Mutant(
+        "room/desk.py",
+        "            if visit.ticket in tickets:",
+        "            if tickets:",
+        f"{REQUESTS}a_ring_for_an_earlier_request_lets_nobody_in",
+    ),
+    "a waiter does not say that it heard of its grant": Mutant(
+        "room/rules.py",
+        "    m[seat + HEARD] = 1\n",
+        "    pass\n",
+        f"{REQUESTS}holders_are_not_woken_again_once_they_know",
+    ),
+    "nobody watches": Mutant(
+        "room/bell.py",
+        "            self.poll.watch(self.lines[owner])\n",
+        "            pass\n",
+        f"{DEATHS}a_killed_holder_frees_its_slot",
+    ),
+    "a forked child keeps the bells of its parent": Mutant(
+        "room/room.py",
+        "    for bell in list(bells.ours):\n        bell.die()\n",
+        "",
+        f"{DEATHS}everything_that_a_killed_process_held_is_free_although_its_child_lives",
+    ),
+    "a forked child keeps the lock of its parent": Mutant(
+        "room/room.py",
+        "    for file in list(files):\n        file.drop()\n",
+        "",
+        f"{DEATHS}a_child_of_a_process_that_died_with_the_lock_does_not_keep_it",
+    ),
+    # Event loops.
+    "a release does not keep its place": Mutant(
+        "room/backlog.py",
+        "        if not self.entries:\n            with suppress(BlockingIOError):\n",
+        "        if True:\n            with suppress(BlockingIOError):\n",
+        f"{AIO}a_request_does_not_pass_an_earlier_release",
+    ),
+    "a cancelled request is not taken back": Mutant(
+        "room/aio.py",
+        "                self.backlog.post(visit.leave)\n",
+        "                pass\n",
+        f"{AIO}a_task_cancelled_just_after_it_has_asked_leaves_nothing_behind",
+    ),
+    "a lost ring is never made up for": Mutant(
+        "room/aio.py",
+        "        self.check_held()\n        self.keep_checking()\n",
+        "        self.keep_checking()\n",
+        f"{AIO}a_revocation_is_noticed_although_nobody_rings",
+    ),
+    "a full bell is not noticed": Mutant(
+        "room/aio.py",
+        "        if len(tickets) >= FULL:\n            self.check_held()\n",
+        "",
+        f"{AIO}a_revocation_is_noticed_at_once_although_the_bell_is_full",
+    ),
+}
+NODES = sorted({mutant.test for mutant in MUTANTS.values()})
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("rule", MUTANTS)
+def test_each_mutant_is_noticed(rule: str) -> None:
+    mutant = MUTANTS[rule]
+    end = end_of(mutant.test, mutant)
+    if end == SKIPPED:
+        pytest.skip("its test is skipped on this machine")
+    assert end == mutant.end
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("node", NODES)
+def test_each_test_passes_without_a_mutant(node: str) -> None:
+    assert end_of(node) in (PASSES, SKIPPED)
