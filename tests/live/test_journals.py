@@ -1,4 +1,4 @@
-"""Journals of live peers: `fairgate replay` reproduces every step."""
+"""Journals of the peers of a cluster: `fairgate replay` reproduces every step."""
 
 from __future__ import annotations
 

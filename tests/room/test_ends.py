@@ -108,6 +108,25 @@ def test_closing_a_room_ends_the_waits_of_its_threads(folder: str) -> None:
         assert held.is_valid()
 
 
+def test_a_request_that_comes_while_its_room_closes_is_refused(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Room(folder, "g", 3) as other:
+        room = Room(folder, "g", 3)
+        held = [room.acquire(), room.acquire()]
+        assert held[0]
+        held[0].release()  # its bell is free for the next request
+        change = room.change
+
+        def late(step: Callable[[Change], None]) -> None:
+            """Closing has found out which bells are in use."""
+            with pytest.raises(GateClosed, match="the end"):
+                room.acquire(timeout=0)
+            change(step)
+
+        monkeypatch.setattr(room, "change", late)
+        room.close("the end")
+        assert other.requests() == []
+
+
 def test_a_shared_bell_is_not_used_again(folder: str) -> None:
     with Room(folder, "g", 2) as other:
         room = Room(folder, "g", 2)

@@ -134,6 +134,8 @@ class Visit(Request):
         """The step that makes the request. Returns whether it is inside already."""
         desk = self.desk
         m = desk.file.m
+        if desk.closed:
+            raise GateClosed(desk.closed)
         if desk.k and desk.k != m[ASKED_K]:
             desk.agree(change)
         if self.permits < 1 or self.permits > m[K]:

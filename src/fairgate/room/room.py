@@ -150,9 +150,9 @@ class Room:
 
     def end(self, why: str) -> None:
         if self.file.fd >= 0:
+            self.desk.closed = why or f"gate {self.gate} was closed"  # first: no thread makes a request from now on
             used = set(self.bells).difference([visit.bell for visit in self.desk.spare])
             owners = {bell.owner for bell in used}
-            self.desk.closed = why or f"gate {self.gate} was closed"
             try:
                 if owners:
                     self.change(lambda change: rules.abandon(self.file.m, change, owners))
