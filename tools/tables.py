@@ -130,7 +130,13 @@ class HotModule:
     # The declarations.
 
     def pxd_text(self) -> str:
-        lines = [f"from {WORDS} cimport Words, get, put", *self.cimported, *self.large_constants(), ""]
+        lines = [
+            "cimport cython",
+            f"from {WORDS} cimport Words, get, put",
+            *self.cimported,
+            *self.large_constants(),
+            "",
+        ]
         lines += [f"cdef class {one.name}" for one in classes_in(self.tree)]
         for one in classes_in(self.tree):
             lines += ["", *class_lines(one, self.known, self.inherited(one))]
@@ -209,7 +215,7 @@ def class_lines(definition: ast.ClassDef, known: set[str], inherited: set[str]) 
         if name not in inherited:
             yield f"    cdef public {c} {name}"
     for one in functions_in(definition):
-        yield f"    {signature(one, known)}"
+        yield from (f"    {line}" for line in signature(one, known).split("\n"))
     yield "    pass"
 
 
@@ -258,7 +264,18 @@ def signature(function: ast.FunctionDef, known: set[str]) -> str:
     ]
     result = "bint" if is_none(function.returns) else c_type(function.returns, known)  # None becomes 0
     failure = " except -1" if result == "bint" else ""  # for numbers Cython's default: after -1 it asks Python
-    return f"cpdef {result} {function.name}({', '.join(arguments)}){failure}"
+    return f"{c_locals(function, known)}cpdef {result} {function.name}({', '.join(arguments)}){failure}"
+
+
+def c_locals(function: ast.FunctionDef, known: set[str]) -> str:
+    """A line with the local variables that are annotated with a compiled class."""
+    found = [
+        f"{one.target.id}={one.annotation.id}"
+        for one in ast.walk(function)
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and isinstance(one.annotation, ast.Name)
+        if one.annotation.id in known
+    ]
+    return f"@cython.locals({', '.join(found)})\n" if found else ""
 
 
 def is_none(annotation: ast.expr | None) -> bool:

@@ -88,8 +88,8 @@ MUTANTS = {
     "a ticket is given twice": Mutant("table", line("m[NEXT_TICKET] = ticket + 1"), "", Case(3, 1)),
     "a grant is not announced": Mutant(
         "table",
-        "                granted = True\n            if seat != change.seat:",
-        "                granted = True\n            if False:",
+        "                granted = seat\n            if seat != change.seat:",
+        "                granted = seat\n            if False:",
         Case(2, 1),
     ),
     "a larger k lets nobody in": Mutant(

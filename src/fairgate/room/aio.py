@@ -71,7 +71,7 @@ class AsyncPermit(Permit):
             call()
 
     def give_back(self) -> None:
-        self.gate.backlog.post(self.leave)
+        self.gate.backlog.post(self)
 
     def end(self) -> None:
         self.gate.held.pop(self.ticket, None)

@@ -10,7 +10,7 @@ from fairgate.room import calls, links, rules, table
 from fairgate.room.bell import path_of
 from fairgate.room.calls import FOREVER, UNSEEN, Exclusive, clock
 from fairgate.room.file import RoomFile
-from fairgate.room.layout import DIRTY, FREE, INSIDE, LOST, OWNER, SEATS, STATE, TICKET
+from fairgate.room.layout import DIRTY, FREE, INSIDE, LOST, OWNER, SEATS, STATE, STOP, TICKET, WAITING
 from fairgate.room.links import CorruptTable
 from fairgate.room.senses import LiveSenses
 from fairgate.room.table import Change, Step
@@ -44,11 +44,10 @@ class Changes(Exclusive):
         self.senses = LiveSenses(folder)
         self.lines: dict[int, int] = {}  # by owner: the writing end of its bell; only under the mutex
         self.current = Change(0, self.is_stopped)
-        self.told = NOBODY  # whom the current change rings: owners and tickets
 
     def check_open(self) -> None:
-        self.check_process()
         if self.file.fd < 0:
+            self.check_process()
             raise GateClosed(self.closed or f"gate {self.gate} is closed")
 
     def check_process(self) -> None:
@@ -59,38 +58,58 @@ class Changes(Exclusive):
         return self.file.fd < 0
 
     def change_alone(self, step: Callable[[Change], T], patience: int) -> T:
-        """With the mutex."""
-        self.check_open()
-        try:
-            if patience == FOREVER:
-                self.file.take_lock()
-            elif not self.file.try_lock(patience):
-                raise BlockingIOError
-            return self.locked(step)
-        finally:
-            if self.file.locked:
-                self.file.unlock()
-
-    def locked(self, step: Callable[[Change], T]) -> T:
-        """With the mutex and the lock. Returns without the lock.
+        """With the mutex.
 
         An interrupt, such as Ctrl-C, may come at any moment. Then the table is made whole again, and the request that
         the step made is ended.
         """
+        file = self.file
+        if file.fd < 0:
+            self.check_open()
         change = self.current
-        change.begin(clock())
         usable = False
         try:
-            self.file.prepare(change)
+            if patience == FOREVER:
+                file.take_lock()
+            elif not file.try_lock(patience):
+                raise BlockingIOError
+            change.begin(clock())
+            file.prepare(change)
             usable = True
-            result = self.with_repair(change, step)
-            self.tell(self.told)
-            return result
+            try:
+                if isinstance(step, Step):
+                    known: Step = step
+                    result: Any = known.run(change)
+                else:
+                    result = step(change)
+                told = self.to_ring(change) if change.woken else NOBODY
+            except DAMAGE as wrong:
+                result = self.repeated(change, step, wrong)
+                told = self.to_ring(change)
+            self.tell(told)
+            return result  # type: ignore[no-any-return]  # a Step returns a bool
         except BaseException:
             if usable:
-                self.file.take_lock()  # it may have been unlocked already
+                file.take_lock()  # it may have been unlocked already
                 self.tell(self.undone(change))
             raise
+        finally:
+            if file.locked:
+                file.unlock()
+
+    def repeated(self, change: Change, step: Callable[[Change], T], wrong: Exception) -> T:
+        """Do the step again, after rebuilding a table that was damaged from outside."""
+        if isinstance(wrong, BadInput):  # which is a ValueError
+            raise wrong
+        change.woken.clear()
+        self.file.rebuild(change)
+        rules.withdraw(self.file.m, change)  # the first attempt may have made a request
+        try:
+            return step(change)
+        except BadInput:
+            raise
+        except DAMAGE as again:
+            raise BadInput(f"{self.file.path} is damaged ({again!r}): remove it") from again
 
     def undone(self, change: Change) -> list[tuple[int, int]]:
         """After a step that failed: make the table whole, end the request of that step. Returns whom to ring."""
@@ -111,7 +130,8 @@ class Changes(Exclusive):
         for path in unused:
             with suppress(OSError):  # another process was faster, or only its owner may remove it
                 os.unlink(path)
-        self.file.stop_again()
+        if self.file.m[STOP]:
+            self.file.stop_again()
 
     def refuse(self) -> None:
         raise ReentrantCall(
@@ -145,23 +165,6 @@ class Changes(Exclusive):
     def postpone(self, step: Callable[[Change], object]) -> None:
         self.postponed.append(lambda: self.change(step))
 
-    def with_repair(self, change: Change, step: Callable[[Change], T]) -> T:
-        """Do the step, and find out whom to ring. A table that was damaged from outside is rebuilt first."""
-        for attempt in range(2):
-            try:
-                result: Any = run(step, change) if isinstance(step, Step) else step(change)
-                self.told = self.to_ring(change) if change.woken else NOBODY
-                return result  # type: ignore[no-any-return]  # a Step returns a bool
-            except BadInput:
-                raise
-            except DAMAGE as wrong:
-                if attempt:
-                    raise BadInput(f"{self.file.path} is damaged ({wrong!r}): remove it") from wrong
-                change.woken.clear()
-                self.file.rebuild(change)
-                rules.withdraw(self.file.m, change)  # the first attempt may have made a request
-        raise AssertionError
-
     # What this process sees of others.
 
     def is_gone(self, seat: int) -> bool:
@@ -188,10 +191,15 @@ class Changes(Exclusive):
     def to_ring(self, change: Change) -> list[tuple[int, int]]:
         """Owner and ticket of those to wake; the ticket is negative if they only have to look again."""
         m = self.file.m
-        return [
-            (m[seat + OWNER], m[seat + TICKET] if m[seat + STATE] in (INSIDE, LOST) else -m[seat + TICKET])
-            for seat in table.in_order(m, change.woken)
-        ]
+        seats = change.woken if len(change.woken) == 1 else table.in_order(m, change.woken)
+        told = []
+        for seat in seats:
+            state = m[seat + STATE]
+            if state == WAITING:
+                told.append((m[seat + OWNER], -m[seat + TICKET]))
+            elif state in (INSIDE, LOST):
+                told.append((m[seat + OWNER], m[seat + TICKET]))
+        return told
 
     def ring(self, owner: int, ticket: int) -> None:
         """Ring a bell. If nobody hears it, no further step is needed: the next waiter watches its owner.
@@ -219,8 +227,3 @@ class Changes(Exclusive):
     def close_lines(self) -> None:
         while self.lines:
             os.close(self.lines.popitem()[1])
-
-
-def run(step: Step, change: Change) -> bool:
-    """A function of its own, because its parameter has a C type."""
-    return step.run(change)

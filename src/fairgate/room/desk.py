@@ -16,7 +16,7 @@ from fairgate.room.rules import Duties, Request
 from fairgate.room.table import Change
 
 MOST_SECONDS = 1e9
-LINKED = 1_000_000  # ns: how often every request makes sure that the file was not removed
+LINKED = 10_000_000  # ns: how often every request makes sure that the file was not removed
 GHOST_TICK = 20_000_000  # ns: how often to look for processes that a dead holder has left inside
 
 
@@ -40,6 +40,17 @@ class Desk(Changes):
             if links.is_in_use(m):
                 raise KMismatch(self.gate, self.k, m[K])
             m[K] = m[ASKED_K] = self.k
+
+    def some_visit(self) -> Visit:
+        try:
+            return self.spare.pop()
+        except IndexError:
+            return Visit(self, self.new_bell())
+
+    def new_bell(self) -> Bell:
+        bell = Bell(self.folder)
+        self.bells.append(bell)
+        return bell
 
     def identity(self, bell: Bell) -> tuple[int, int, int, int]:
         return bell.owner, self.pid, self.senses.namespace, self.user

@@ -178,12 +178,14 @@ class RoomFile:
 
     def prepare(self, change: Change) -> None:
         """With the lock: map what has grown, and repair the table if a process died while it changed it."""
-        if self.m[STOP] not in (0, self.name):  # it has unlocked, or died
-            self.m[STOP] = 0
-        if self.m[SEATS] != self.seats or self.m[CAPACITY] != self.capacity:
+        m = self.m
+        if m[STOP] and m[STOP] != self.name:  # it has unlocked, or died
+            m[STOP] = 0
+        if m[SEATS] != self.seats or m[CAPACITY] != self.capacity:
             self.map()
             self.check()
-        if self.m[DIRTY]:
+            m = self.m
+        if m[DIRTY]:
             self.rebuild(change)
 
     def check(self) -> None:
@@ -201,6 +203,8 @@ class RoomFile:
     def take_lock(self) -> None:
         """Raises GateStuck if that takes too long."""
         self.locked = True  # an interrupt may come at any moment: unlocking in vain is harmless
+        if calls.try_lock(self.fd):
+            return
         end = calls.clock() + STUCK
         while not calls.lock(self.fd, PATIENCE):
             self.continue_owner()

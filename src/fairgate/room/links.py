@@ -109,7 +109,7 @@ def holders(m: Table) -> list[int]:
     if not left:
         return []
     found: dict[int, None] = {}
-    for at in range(SLOTS, first_seat(m)):
+    for at in range(SLOTS, SLOTS + m[CAPACITY]):
         if left <= 0:
             break
         if m[at]:
@@ -192,7 +192,7 @@ def take_slots(m: Table, seat: int) -> int:
     """Fill the lowest free slots. Returns the first of them."""
     left = m[seat + PERMITS]
     first = -1
-    for at in range(SLOTS, first_seat(m)):
+    for at in range(SLOTS, SLOTS + m[CAPACITY]):
         if not m[at]:
             m[at] = seat
             if first < 0:
@@ -207,7 +207,8 @@ def empty_slots(m: Table, seat: int) -> None:
     left = m[seat + PERMITS]
     m[USED] = m[USED] - left
     at = SLOTS + m[seat + SLOT]
-    while left and at < first_seat(m):
+    end = SLOTS + m[CAPACITY]
+    while left and at < end:
         if m[at] == seat:
             m[at] = 0
             left -= 1

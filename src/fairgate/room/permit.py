@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fairgate.errors import GateStuck
+from fairgate.errors import FairgateError, GateStuck, ReentrantCall
 from fairgate.room import bell as bells
 from fairgate.room import links, rules, table
 from fairgate.room.calls import clock, read_tickets
@@ -124,7 +124,8 @@ class Permit(Step):
         if self.desk.is_closed():
             self.desk.check_process()
         elif not self.released:  # an interrupted release can be repeated
-            self.why_lost()
+            if not self.is_valid():
+                self.why_lost()
             late = self.give_back()
             self.released = True
             self.end()
@@ -134,18 +135,30 @@ class Permit(Step):
     def give_back(self) -> BaseException | None:
         """Returns the interrupt that came meanwhile."""
         try:
-            return self.desk.finish(self)
+            self.desk.change(self)
+            return None
+        except ReentrantCall:
+            self.desk.postpone(self)
+            return None
         except GateStuck:
             self.desk.drop(self.visit.bell)
             return None
+        except FairgateError:
+            raise
+        except BaseException as interrupt:
+            self.give_back_again()
+            return interrupt
+
+    def give_back_again(self) -> None:
+        try:
+            self.desk.finish(self)
+        except GateStuck:
+            self.desk.drop(self.visit.bell)
 
     def run(self, change: Change) -> bool:
         """The step that releases it."""
-        self.leave(change)
-        return True
-
-    def leave(self, change: Change) -> None:
         rules.leave(self.desk.file.m, change, self.seat, self.ticket)
+        return True
 
     def end(self) -> None:
         """Its bell can be used for another request, unless a command has it."""

@@ -20,7 +20,6 @@ import os
 from fairgate.errors import BadInput, GateClosed, GateStuck, ReentrantCall
 from fairgate.room import bell as bells
 from fairgate.room import calls, links, rules
-from fairgate.room.bell import Bell
 from fairgate.room.desk import Desk, Visit
 from fairgate.room.file import RoomFile, files
 from fairgate.room.layout import MOST_SLOTS, PERMITS, PID
@@ -46,6 +45,8 @@ class Room:
         self.k = k
         self.file = RoomFile(path_of_gate(folder, gate), k, create)
         self.desk = Desk(folder, gate, k, self.file)
+        self.some_visit = self.desk.some_visit
+        self.new_bell = self.desk.new_bell
         self.enter = self.desk.enter
         self.change = self.desk.change
         self.check_open = self.desk.check_open
@@ -79,10 +80,7 @@ class Room:
         Raises BadInput if the gate has fewer slots, KMismatch if it is in use with another k, GateClosed if its file
         was removed.
         """
-        try:
-            visit = self.spare.pop()
-        except IndexError:
-            visit = Visit(self.desk, self.new_bell())
+        visit = self.some_visit()
         try:
             if self.enter(visit, timeout, permits, lease, note):
                 return Permit(visit)
@@ -94,11 +92,6 @@ class Room:
             raise
         self.spare.append(visit)
         return None
-
-    def new_bell(self) -> Bell:
-        bell = Bell(self.folder)
-        self.bells.append(bell)
-        return bell
 
     def abandon(self, visit: Visit) -> None:
         """End the request."""

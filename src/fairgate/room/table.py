@@ -84,7 +84,6 @@ from fairgate.room.links import (
     first_waiter,
     holders,
     is_seat,
-    next_deadline,
     put_spare,
     size,
     take_slots,
@@ -329,7 +328,7 @@ def extend(m: Table, seat: int, deadline: int) -> None:
 
 def let_in_all_that_fit(m: Table, change: Change) -> None:
     """Let waiters in, by ticket. The first one that does not fit keeps all others waiting, so that none starves."""
-    granted = False
+    granted = 0
     after = m[HEAD]
     for _ in range(m[SEATS]):
         seat = after
@@ -343,13 +342,13 @@ def let_in_all_that_fit(m: Table, change: Change) -> None:
                 m[seat + SKIPPED] = 1
             else:
                 let_in(m, change, seat)
-                granted = True
+                granted = seat
             if seat != change.seat:  # the process that makes this change sees that by itself
                 change.woken.append(seat)
     else:
         if after:
             raise CorruptTable  # a loop
-    if granted and change.now - m[NUDGED] >= NUDGE:
+    if granted and m[HEAD] and change.now - m[NUDGED] >= NUDGE and has_new_duties(m, granted):
         nudge(m, change)
 
 
@@ -370,18 +369,24 @@ def count(m: Table, waited: int) -> None:
     """Counters for metrics."""
     m[GRANTS] = m[GRANTS] + 1
     m[WAITED] = m[WAITED] + waited
-    m[LONGEST] = max(m[LONGEST], waited)
+    if waited > m[LONGEST]:
+        m[LONGEST] = waited
     bucket = HISTOGRAM + (min((waited // 1000).bit_length(), BUCKETS - 1) if waited > 1000 else 0)
     m[bucket] = m[bucket] + 1
 
 
-def nudge(m: Table, change: Change) -> None:
-    """Wake the new first waiter: it has other holders to watch now than when it looked last, or it was far behind.
+def has_new_duties(m: Table, granted: int) -> bool:
+    """Does the first waiter need to know that this seat was let in before it?
 
-    The one behind it is woken too, and will notice if the first one is stopped.
+    It has other holders to watch than when it looked last, or a lease to expire, or it was far behind.
     """
+    return m[K] > 1 or m[granted + DEADLINE] != 0 or m[m[TAIL] + TICKET] - m[granted + TICKET] > DEEP
+
+
+def nudge(m: Table, change: Change) -> None:
+    """Wake the new first waiter, and the one behind it, which will notice if the first one is stopped."""
     seat = first_waiter(m)
-    if seat and (m[K] > 1 or next_deadline(m) or m[m[TAIL] + TICKET] - m[seat + TICKET] > DEEP):
+    if seat:
         m[NUDGED] = change.now
         change.woken.append(seat)
         wake_next(m, change, seat)
