@@ -102,7 +102,7 @@ class FileLock(Gate):
 
 
 class PosixSemaphore(Gate):
-    """A semaphore of the kernel. If its holder is killed, the permit is lost for ever."""
+    """A semaphore of the kernel. If its holder is killed, the permit stays taken."""
 
     def __init__(self, k: int) -> None:
         import posix_ipc  # noqa: PLC0415
