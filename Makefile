@@ -23,7 +23,8 @@ help:
 	@echo "make bench        simulator speed, relative to SimPy"
 	@echo "make bench-dht    the DHT protocols on 6,500 nodes, and a ring of a million"
 	@echo "make bench-net    frames and connections of live peers, relative to a bare echo server"
-	@echo "make bench-live   live gates next to Redis, ZooKeeper and etcd, as far as they are installed"
+	@echo "make bench-live   gates next to flock, GNU sem, filelock, posix_ipc, Redis, ZooKeeper and etcd, as far as they are"
+	@echo "                  installed; ARGS='--only fairgate --seconds 2' measures less, ARGS=--help lists the options"
 	@echo "make bench-commands  fairgate run next to flock, GNU sem and filelock, as far as they are installed"
 	@echo "make bench-growth how a gate on one host grows with the number of processes"
 	@echo "make bench-instructions  machine instructions per event (needs valgrind); AGAINST=PYTHON compares two checkouts"
@@ -66,7 +67,7 @@ bench-net: build
 	$(BIN)/python -m bench.net
 
 bench-live: build
-	$(BIN)/python -m bench.live
+	$(BIN)/python -m bench.live $(ARGS)
 
 bench-commands: build
 	$(BIN)/python -m bench.commands
