@@ -121,7 +121,7 @@ MUTANTS = {
         Case(4, 1, cancels=1, deaths=1),
     ),
     "a new first waiter is not told of its duties": Mutant(
-        "table", line("    nudge(m, change)"), line("    pass"), Case(4, 2, deaths=1)
+        "table", line("    nudge(m, change, granted)"), line("    pass"), Case(4, 2, deaths=1)
     ),
     "those let in are woken in the order of the queue": Mutant(
         "table", "for seat in reversed(each) if", "for seat in each if", Case(3, 2, deaths=1, permits=(2, 1, 1))

@@ -54,14 +54,30 @@ class Exclusive:
     def change(self, step: Callable[[Change], T]) -> T:
         """Raises ReentrantCall in a signal handler, if its thread is in the middle of a change."""
         with self.mutex:
-            return self.alone(step, FOREVER)
+            if self.changing:
+                self.refuse()
+            self.changing = True
+            try:
+                return self.change_alone(step, FOREVER)
+            finally:  # no call before the store: an interrupt may come at any call
+                self.changing = False
+                if self.postponed:
+                    self.catch_up()
 
     def try_change(self, step: Callable[[Change], T], patience: int) -> T:
         """As `change`. Raises BlockingIOError if it would have to wait for more than this many ns."""
         if not self.mutex.acquire(blocking=False):
             raise BlockingIOError
         try:
-            return self.alone(step, patience)
+            if self.changing:
+                self.refuse()
+            self.changing = True
+            try:
+                return self.change_alone(step, patience)
+            finally:
+                self.changing = False
+                if self.postponed:
+                    self.catch_up()
         finally:
             self.mutex.release()
 
@@ -77,18 +93,6 @@ class Exclusive:
                 self.changing = False
                 if self.postponed:
                     self.catch_up()
-
-    def alone(self, step: Callable[[Change], T], patience: int) -> T:
-        """With the mutex."""
-        if self.changing:
-            self.refuse()
-        self.changing = True
-        try:
-            return self.change_alone(step, patience)
-        finally:  # no call before the store: an interrupt may come at any call
-            self.changing = False
-            if self.postponed:
-                self.catch_up()
 
     def change_alone(self, step: Callable[[Change], T], patience: int) -> T:
         raise NotImplementedError

@@ -8,9 +8,9 @@ from contextlib import suppress
 from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed, ReentrantCall
 from fairgate.room import calls, links, rules, table
 from fairgate.room.bell import path_of
-from fairgate.room.calls import FOREVER, UNSEEN, Exclusive, clock
+from fairgate.room.calls import UNSEEN, Exclusive, clock
 from fairgate.room.file import RoomFile
-from fairgate.room.layout import DIRTY, FREE, INSIDE, LOST, OWNER, SEATS, STATE, STOP, TICKET, WAITING
+from fairgate.room.layout import CAPACITY, DIRTY, FREE, INSIDE, LOST, OWNER, SEATS, STATE, STOP, TICKET, WAITING
 from fairgate.room.links import CorruptTable
 from fairgate.room.senses import LiveSenses
 from fairgate.room.table import Change, Step
@@ -68,13 +68,14 @@ class Changes(Exclusive):
             self.check_open()
         change = self.current
         usable = False
+        file.locked = True  # an interrupt may come at any moment: unlocking in vain is harmless
         try:
-            if patience == FOREVER:
-                file.take_lock()
-            elif not file.try_lock(patience):
-                raise BlockingIOError
+            if not calls.try_lock(file.fd):
+                file.wait_for_lock(patience)
             change.begin(clock())
-            file.prepare(change)
+            m = file.m
+            if m[DIRTY] or m[STOP] or m[SEATS] != file.seats or m[CAPACITY] != file.capacity:
+                file.prepare(change)
             usable = True
             try:
                 if isinstance(step, Step):
@@ -124,14 +125,16 @@ class Changes(Exclusive):
     def tell(self, told: list[tuple[int, int]]) -> None:
         """Unlock, and wake those whom the change concerns."""
         unused = self.unused_bells() if self.senses.dead else NO_BELLS
-        self.file.unlock()
+        file = self.file
+        calls.unlock(file.fd)
+        file.locked = False
         for owner, ticket in told:
             self.ring(owner, ticket)
         for path in unused:
             with suppress(OSError):  # another process was faster, or only its owner may remove it
                 os.unlink(path)
-        if self.file.m[STOP]:
-            self.file.stop_again()
+        if file.m[STOP]:
+            file.stop_again()
 
     def refuse(self) -> None:
         raise ReentrantCall(

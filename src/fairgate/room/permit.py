@@ -121,7 +121,7 @@ class Permit(Step):
 
     def release(self) -> None:
         """Releasing twice is a no-op."""
-        if self.desk.is_closed():
+        if self.desk.file.fd < 0:
             self.desk.check_process()
         elif not self.released:  # an interrupted release can be repeated
             if not self.is_valid():

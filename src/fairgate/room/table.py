@@ -348,8 +348,8 @@ def let_in_all_that_fit(m: Table, change: Change) -> None:
     else:
         if after:
             raise CorruptTable  # a loop
-    if granted and m[HEAD] and change.now - m[NUDGED] >= NUDGE and has_new_duties(m, granted):
-        nudge(m, change)
+    if granted and m[HEAD] and change.now - m[NUDGED] >= NUDGE:
+        nudge(m, change, granted)
 
 
 def let_in(m: Table, change: Change, seat: int) -> None:
@@ -375,21 +375,17 @@ def count(m: Table, waited: int) -> None:
     m[bucket] = m[bucket] + 1
 
 
-def has_new_duties(m: Table, granted: int) -> bool:
-    """Does the first waiter need to know that this seat was let in before it?
+def nudge(m: Table, change: Change, granted: int) -> None:
+    """Wake the new first waiter, after this seat was let in, and the one behind it, which will notice if it is stopped.
 
-    It has other holders to watch than when it looked last, or a lease to expire, or it was far behind.
+    It has other holders to watch now than when it looked last, or a lease to expire, or it was far behind.
     """
-    return m[K] > 1 or m[granted + DEADLINE] != 0 or m[m[TAIL] + TICKET] - m[granted + TICKET] > DEEP
-
-
-def nudge(m: Table, change: Change) -> None:
-    """Wake the new first waiter, and the one behind it, which will notice if the first one is stopped."""
-    seat = first_waiter(m)
-    if seat:
-        m[NUDGED] = change.now
-        change.woken.append(seat)
-        wake_next(m, change, seat)
+    if m[K] > 1 or m[granted + DEADLINE] or m[m[TAIL] + TICKET] - m[granted + TICKET] > DEEP:
+        seat = first_waiter(m)
+        if seat:
+            m[NUDGED] = change.now
+            change.woken.append(seat)
+            wake_next(m, change, seat)
 
 
 # Who watches whom, and who is woken.
