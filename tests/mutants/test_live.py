@@ -294,7 +294,7 @@ MUTANTS = {
     ),
     "frames are not queued until the connection is up": Mutant(
         "live/reliable.py",
-        "            self.waiting.setdefault(peer, []).append(frame)\n",
+        "            Links.keep(self, peer, frame)\n",
         "            pass\n",
         "test_gate.py::test_two_peers_take_turns",
         HANGS,
