@@ -91,7 +91,7 @@ MUTANTS = {
     ),
     "a forked child keeps the bells of its parent": Mutant(
         "room/room.py",
-        "    for bell in list(bells.ours):\n        bell.die()\n",
+        "    for bell in list(bells.ours):\n        bell.close(remove=False)\n",
         "",
         f"{DEATHS}everything_that_a_killed_process_held_is_free_although_its_child_lives",
     ),

@@ -274,7 +274,7 @@ def test_ctrl_c_at_any_moment_leaves_nothing_behind(folder: str) -> None:
             if permit is not None:
                 permit.release()
             assert other.requests() == []
-        assert early > 100
+        assert early > 20
         assert room.acquire(timeout=0) is not None
 
 
@@ -293,7 +293,7 @@ def test_ctrl_c_at_any_moment_of_a_release_wakes_the_next_waiter(folder: str) ->
             permit.release()
             assert waiter.ticket in read_tickets(waiter.bell.fd)
             other.change(waiter.leave)
-        assert early > 100
+        assert early > 20
 
 
 def test_a_change_that_is_refused_wakes_those_whom_it_let_in(folder: str) -> None:

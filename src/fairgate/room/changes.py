@@ -11,7 +11,7 @@ from fairgate.room.bell import path_of
 from fairgate.room.calls import FOREVER, UNSEEN, Exclusive, clock
 from fairgate.room.file import RoomFile
 from fairgate.room.layout import DIRTY, FREE, INSIDE, LOST, OWNER, SEATS, STATE, TICKET
-from fairgate.room.links import CorruptTable
+from fairgate.room.links import DAMAGE
 from fairgate.room.senses import LiveSenses
 from fairgate.room.table import Change
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 MOST_OPEN = 64  # bells of others that are kept open for ringing
 SEATS_PER_DEATH = 64
 ATTEMPTS = 3
-DAMAGE = (CorruptTable, IndexError, OverflowError, ValueError)  # an index or a number that no change has stored
 
 
 class Changes(Exclusive):
@@ -205,7 +204,7 @@ class Changes(Exclusive):
             self.lines[owner] = fd
         try:
             heard = calls.ring(fd, ticket)
-        except OSError:
+        except (OSError, OverflowError):  # a damaged ticket
             heard = False
         if not heard:
             os.close(self.lines.pop(owner))

@@ -65,7 +65,7 @@ class Desk(Changes):
         """End the requests of this bell without the lock: its owner counts as dead."""
         if bell in self.bells:
             self.bells.remove(bell)
-        bell.die()
+        bell.close(remove=False)
 
     def wait(self, visit: Visit, until: int) -> bool:
         """True if the request is inside. False if the time is over: its seat is free again."""
