@@ -9,7 +9,7 @@ JOBS := $(shell nproc 2>/dev/null || echo 2)
 MUTATED = $(BIN)/python -c 'from tests.mutants.test_deletions import EXPLAINED; print(*EXPLAINED)'
 HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd')) \
 	$(shell grep -rl --include='*.py' 'from fairgate.core.declare import' src) src/fairgate/core/derive.py \
-	src/fairgate/core/kinds.py tools/c_types.py tools/expand.py tools/stage.py
+	src/fairgate/core/kinds.py $(wildcard src/fairgate/room/*.py) tools/c_types.py tools/expand.py tools/stage.py tools/tables.py
 
 .PHONY: demo test quick lint bench bench-dht bench-net bench-live bench-commands bench-growth bench-instructions stress mutants spin docs install build wheel try-wheel clean help
 
@@ -23,7 +23,8 @@ help:
 	@echo "make bench        simulator speed, relative to SimPy"
 	@echo "make bench-dht    the DHT protocols on 6,500 nodes, and a ring of a million"
 	@echo "make bench-net    frames and connections of live peers, relative to a bare echo server"
-	@echo "make bench-live   live gates next to Redis, ZooKeeper and etcd, as far as they are installed"
+	@echo "make bench-live   gates next to flock, GNU sem, filelock, posix_ipc, Redis, ZooKeeper and etcd, as far as they are"
+	@echo "                  installed; ARGS='--only fairgate --seconds 2' measures less, ARGS=--help lists the options"
 	@echo "make bench-commands  fairgate run next to flock, GNU sem and filelock, as far as they are installed"
 	@echo "make bench-growth how a gate on one host grows with the number of processes"
 	@echo "make bench-instructions  machine instructions per event (needs valgrind); AGAINST=PYTHON compares two checkouts"
@@ -39,7 +40,7 @@ demo: $(if $(wildcard $(VENV)/built),build,install)
 test: build lint
 	$(BIN)/python -m pytest -n $(JOBS)
 	FAIRGATE_PURE=1 $(BIN)/python -m pytest -n $(JOBS) tests/core tests/generic tests/paper tests/scenarios tests/tools \
-		tests/mutants/test_expand.py
+		tests/room tests/mutants/test_expand.py
 
 quick:
 	$(BIN)/python -m pytest -n $(JOBS)
@@ -66,7 +67,7 @@ bench-net: build
 	$(BIN)/python -m bench.net
 
 bench-live: build
-	$(BIN)/python -m bench.live
+	$(BIN)/python -m bench.live $(ARGS)
 
 bench-commands: build
 	$(BIN)/python -m bench.commands

@@ -1,21 +1,24 @@
-"""Live gates compared with alternatives, all in one run: `make bench-live`.
+"""Gates compared with alternatives, all in one run: `make bench-live`.
 
 1. one lock, nothing done inside          3. k = 3, 2 ms inside
 2. one lock, 2 ms inside                  4. one process alone, entering repeatedly
 5. hand-over between two processes, compared with a bare ping
 
 In each of the first three, eight processes contend for five seconds. For each entry, the *overtakes* are the later
-requests that entered before it.
+requests that entered before it. "fairgate" is the waiting room of one host, "fair_k cluster" a cluster over Unix
+sockets that runs this protocol.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
 import time
 from array import array
 from bisect import bisect_left, insort
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -26,10 +29,11 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.net import bare_round_trip
-from bench.rivals import INSTALL, missing, server
+from bench.rivals import CLUSTER, INSTALL, SEMAPHORES, SERVERS, missing, server
 
 PROCESSES, SECONDS = 8, 5.0
-OURS = ("fairgate", "room")  # room: the waiting room of one host, which live gates do not use yet
+OTHER = "other checkout"
+OURS = ("fairgate", f"fair_k{CLUSTER}")
 LOCKS = (*OURS, *INSTALL)
 START_SECONDS = 0.5
 HAND_OVERS = 5
@@ -61,29 +65,47 @@ class Outcome:
     hand_over: float  # median seconds from a process leaving until the next waiting one enters
 
 
-def run(kind: str, k: int, inside: float, processes: int = PROCESSES, seconds: float = SECONDS) -> Outcome:
-    with TemporaryDirectory(prefix="fgbench") as name:
-        folder = Path(name)
-        with server(kind, folder / "server") as port:
-            return contend(kind, k, port, inside, processes, seconds, folder)
+@dataclass(frozen=True)
+class Load:
+    """What the contending processes do."""
+
+    k: int
+    inside: float  # seconds
+    processes: int
+    seconds: float
 
 
-def contend(kind: str, k: int, port: int, inside: float, processes: int, seconds: float, folder: Path) -> Outcome:
+class Bench:
+    def __init__(self, other: str) -> None:
+        self.other = other  # the interpreter of another checkout, for the row OTHER
+
+    def run(self, kind: str, load: Load) -> Outcome:
+        with TemporaryDirectory(prefix="fgbench") as name:
+            folder = Path(name)
+            (folder / "run").mkdir(mode=0o700)
+            with server(kind, folder / "run") as port:
+                return contend(kind, load, port, folder, self.other)
+
+
+def contend(kind: str, load: Load, port: int, folder: Path, other: str) -> Outcome:
     environ = os.environ | {"FAIRGATE_DIR": str(folder / "run")}
-    files = [folder / f"{i}" for i in range(processes)]
+    python, place = sys.executable, None
+    if kind == OTHER:
+        kind, python, place = "fairgate", other, Path(other).absolute().parents[2]
+        environ = {name: value for name, value in environ.items() if name not in ("PYTHONPATH", "FAIRGATE_PURE")}
+    words = [python, "-m", "bench.contender", kind, str(load.k), str(port), str(load.inside), str(load.seconds)]
+    files = [folder / f"{i}" for i in range(load.processes)]
+    pipe = subprocess.PIPE
     workers = [
-        subprocess.Popen(
-            [sys.executable, "-m", "bench.contender", kind, str(k), str(port), str(inside), str(seconds), str(file)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ,
-        )
+        subprocess.Popen([*words, str(file)], stdin=pipe, stdout=pipe, text=True, env=environ, cwd=place)
         for file in files
-    ]  # fmt: skip
+    ]
     try:
         messages, cpu = conduct(workers)
     finally:
         for worker in workers:
             worker.kill()
-    return outcome([read(file, who) for who, file in enumerate(files)], messages, cpu, seconds)
+    return outcome([read(file, who) for who, file in enumerate(files)], messages, cpu, load.seconds)
 
 
 def conduct(workers: list[subprocess.Popen[str]]) -> tuple[int, int]:
@@ -193,10 +215,10 @@ def ms(seconds: float) -> str:
     return f"{seconds * 1e3:.2f} ms"
 
 
-def there(console: Console, kinds: tuple[str, ...]) -> list[str]:
+def installed(console: Console, kinds: Sequence[str]) -> list[str]:
     found = []
     for kind in kinds:
-        how = missing(kind) if kind in INSTALL else ""
+        how = missing(kind)
         if how:
             console.print(f"{kind} is skipped; to include it: {how}")
         else:
@@ -204,33 +226,57 @@ def there(console: Console, kinds: tuple[str, ...]) -> list[str]:
     return found
 
 
-def main() -> None:
-    console = Console(width=150)
-    kinds = there(console, LOCKS)
-    show(console, "1. one lock, nothing inside", {kind: run(kind, 1, 0.0) for kind in kinds})
-    show(console, "2. one lock, 2 ms inside", {kind: run(kind, 1, 0.002) for kind in kinds})
-    many = [kind for kind in kinds if kind in (*OURS, "kazoo")]
-    show(console, "3. k = 3, 2 ms inside", {kind: run(kind, 3, 0.002) for kind in many})
-    alone = [kind for kind in kinds if kind in (*OURS, "redis-py")]
-    show(console, "4. alone", {kind: run(kind, 1, 0.0, processes=1) for kind in alone})
-    show_hand_over(console)
-
-
-def show_hand_over(console: Console) -> None:
+def show_hand_over(console: Console, bench: Bench, kinds: list[str]) -> None:
     """Compare with a bare ping. Rounds alternate, because the machine's speed varies."""
-    ours, rooms, pings = [], [], []
+    taken: dict[str, list[float]] = {kind: [] for kind in kinds}
+    pings = []
     for _ in range(HAND_OVERS):
-        ours.append(run("fairgate", 1, 0.001, processes=2, seconds=2.0).hand_over)
-        rooms.append(run("room", 1, 0.001, processes=2, seconds=2.0).hand_over)
+        for kind in kinds:
+            taken[kind].append(bench.run(kind, Load(1, 0.001, processes=2, seconds=2.0)).hand_over)
         with TemporaryDirectory(prefix="fgbench") as folder:
             pings.append(bare_round_trip(Path(folder)))
-    table = Table("5. hand-over between two processes", "median of the rounds", title_justify="left")
-    table.add_row("from one process leaving to the other entering", f"{median(ours) * 1e6:.0f} us")
-    table.add_row("the same in a waiting room", f"{median(rooms) * 1e6:.0f} us")
-    table.add_row("a bare round trip, on the same event loop and kind of socket", f"{median(pings) * 1e6:.0f} us")
-    ratio = median([own / ping for own, ping in zip(ours, pings, strict=True)])
-    table.add_row("ratio", f"{ratio:.2f}")
+    table = Table("5. hand-over: from one process leaving to the other entering", "median", "of a bare round trip")
+    for kind, times in taken.items():
+        ratio = median([own / ping for own, ping in zip(times, pings, strict=True)])
+        table.add_row(kind, f"{median(times) * 1e6:.0f} us", f"{ratio:.2f}")
+    table.add_row("a bare round trip, on our event loop and a Unix socket", f"{median(pings) * 1e6:.0f} us", "1")
     console.print(table)
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.live", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="how long they contend (default: 5)")
+    parser.add_argument("--processes", type=int, default=PROCESSES, help="how many contend (default: 8)")
+    parser.add_argument("--only", metavar="NAME", action="append", choices=LOCKS, help=f"one of: {', '.join(LOCKS)}."
+                        " May be repeated (default: all that are installed)")  # fmt: skip
+    parser.add_argument("--table", type=int, metavar="N", action="append", choices=range(1, 6),
+                        help="which of the five tables. May be repeated (default: all)")  # fmt: skip
+    parser.add_argument("--against", metavar="PYTHON", default="",
+                        help="also measure the fairgate of another checkout, by the interpreter of its environment,"
+                             " CHECKOUT/.venv/bin/python")  # fmt: skip
+    return parser
+
+
+def main() -> None:
+    given = parser().parse_args()
+    console = Console(width=170)
+    bench = Bench(given.against)
+    ours = (*OURS, OTHER) if given.against else OURS
+    kinds = installed(console, [kind for kind in (*ours, *INSTALL) if kind in (given.only or LOCKS) or kind == OTHER])
+    cases = [
+        ("one lock, nothing inside", kinds, Load(1, 0.0, given.processes, given.seconds)),
+        ("one lock, 2 ms inside", kinds, Load(1, 0.002, given.processes, given.seconds)),
+        ("k = 3, 2 ms inside", [*ours, *SEMAPHORES], Load(3, 0.002, given.processes, given.seconds)),
+        ("alone", [kind for kind in kinds if kind not in SERVERS[1:]], Load(1, 0.0, 1, given.seconds)),
+    ]
+    for number, (title, some, load) in enumerate(cases, 1):
+        if number in (given.table or range(1, 6)):
+            outcomes = {kind: bench.run(kind, load) for kind in some if kind in kinds}
+            show(console, f"{number}. {title}", outcomes)
+    if 5 in (given.table or [5]):
+        show_hand_over(console, bench, [kind for kind in kinds if kind in (*ours, "flock", "posix_ipc")])
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""Alternative locks and semaphores behind one interface, and the servers that they need."""
+"""fairgate's gates and alternatives behind one interface, and the servers that they need."""
 
 from __future__ import annotations
 
 import base64
+import fcntl
 import http.client
 import json
 import os
@@ -11,7 +12,7 @@ import socket
 import subprocess
 import time
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,10 +40,13 @@ class Gate:
 
 
 class Fairgate(Gate):
-    def __init__(self, k: int, protocol: str | None) -> None:
+    """The waiting room of this host, or a cluster over Unix sockets that runs a protocol."""
+
+    def __init__(self, k: int, protocol: str | None = None) -> None:
         from fairgate import sync  # noqa: PLC0415 (each worker needs only one of these)
 
-        self.peer = sync.join()
+        seeds = [] if protocol is None else [seed_of(folder())]
+        self.peer = sync.join(*seeds)
         self.gate = self.peer.semaphore("bench", k, protocol)
 
     def acquire(self) -> None:
@@ -60,24 +64,83 @@ class Fairgate(Gate):
         self.peer.close()
 
 
-class WaitingRoom(Gate):
-    def __init__(self, k: int) -> None:
-        from fairgate.room.room import Room  # noqa: PLC0415
+def folder() -> Path:
+    """The directory of one benchmark run."""
+    return Path(os.environ["FAIRGATE_DIR"])
 
-        folder = os.environ["FAIRGATE_DIR"]
-        os.makedirs(folder, exist_ok=True)
-        self.room = Room(folder, "bench", k)
+
+def seed_of(folder: Path) -> str:
+    return f"unix:{folder}/0"
+
+
+class Flock(Gate):
+    """flock(2), which wakes waiters in no particular order."""
+
+    def __init__(self) -> None:
+        self.file = (folder() / "flock").open("w")
 
     def acquire(self) -> None:
-        permit = self.room.acquire()
-        assert permit is not None
-        self.permit = permit
+        fcntl.flock(self.file, fcntl.LOCK_EX)
 
     def release(self) -> None:
-        self.permit.release()
+        fcntl.flock(self.file, fcntl.LOCK_UN)
+
+
+class FileLock(Gate):
+    """The library filelock. It polls; its default of 50 ms would leave the lock idle most of the time."""
+
+    def __init__(self) -> None:
+        import filelock  # noqa: PLC0415
+
+        self.lock = filelock.FileLock(folder() / "filelock", poll_interval=0.001)
+
+    def acquire(self) -> None:
+        self.lock.acquire()
+
+    def release(self) -> None:
+        self.lock.release()
+
+
+class PosixSemaphore(Gate):
+    """A semaphore of the kernel. If its holder is killed, the permit stays taken."""
+
+    def __init__(self, k: int) -> None:
+        import posix_ipc  # noqa: PLC0415
+
+        self.semaphore = posix_ipc.Semaphore(semaphore_name(folder()), posix_ipc.O_CREAT, initial_value=k)
+
+    def acquire(self) -> None:
+        self.semaphore.acquire()
+
+    def release(self) -> None:
+        self.semaphore.release()
 
     def close(self) -> None:
-        self.room.close()
+        self.semaphore.close()
+
+
+def semaphore_name(folder: Path) -> str:
+    return f"/{folder.parent.name}"
+
+
+class Sem(Gate):
+    """GNU sem only runs commands: each entry is a command that stays until its input ends."""
+
+    def __init__(self, k: int) -> None:
+        self.words = ["sem", "--id", folder().parent.name, "--fg", "--ungroup", f"-j{k}", "echo in; read line"]
+        self.environ = os.environ | {"HOME": str(folder())}  # it keeps its files there
+
+    def acquire(self) -> None:
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(
+            self.words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=self.environ
+        )
+        assert self.process.stdout is not None
+        if not self.process.stdout.readline():
+            raise RuntimeError("sem has failed")
+
+    def release(self) -> None:
+        self.process.communicate()
 
 
 class RedisPy(Gate):
@@ -145,35 +208,50 @@ class Etcd(Gate):
         self.ask("/v3/lock/unlock", {"key": self.key})
 
 
+CLUSTER = " cluster"  # after the name of a protocol
+
+
 def open_gate(kind: str, k: int, port: int) -> Gate:
-    if kind == "room":
-        return WaitingRoom(k)
-    if kind == "redis-py":
-        return RedisPy(port)
-    if kind == "python-redis-lock":
-        return RedisLock(port)
-    if kind == "kazoo":
-        return Kazoo(port, k)
-    if kind == "etcd":
-        return Etcd(port)
-    return Fairgate(k, None if kind == "fairgate" else kind)
+    if kind.endswith(CLUSTER):
+        return Fairgate(k, kind.removesuffix(CLUSTER))
+    return GATES[kind](k, port)
 
 
-# The servers.
-
-INSTALL = {
+GATES: dict[str, Callable[[int, int], Gate]] = {
+    "fairgate": lambda k, port: Fairgate(k),
+    "flock": lambda k, port: Flock(),
+    "filelock": lambda k, port: FileLock(),
+    "posix_ipc": lambda k, port: PosixSemaphore(k),
+    "GNU sem": lambda k, port: Sem(k),
+    "redis-py": lambda k, port: RedisPy(port),
+    "python-redis-lock": lambda k, port: RedisLock(port),
+    "kazoo": lambda k, port: Kazoo(port, k),
+    "etcd": lambda k, port: Etcd(port),
+}
+SEMAPHORES = ("posix_ipc", "GNU sem", "kazoo")  # of these alternatives, k may be more than 1
+INSTALL = {  # program, module, and how to install them
+    "flock": ("", "fcntl", ""),
+    "filelock": ("", "filelock", "pip install filelock"),
+    "posix_ipc": ("", "posix_ipc", "pip install posix_ipc"),
+    "GNU sem": ("sem", "", "apt install parallel"),
     "redis-py": ("redis-server", "redis", "apt install redis-server; pip install redis"),
     "python-redis-lock": ("redis-server", "redis_lock", "apt install redis-server; pip install python-redis-lock"),
     "kazoo": ("java", "kazoo", "apt install zookeeper; pip install kazoo"),
-    "etcd": ("etcd", "http", "apt install etcd-server"),
+    "etcd": ("etcd", "", "apt install etcd-server"),
 }
-ZOOKEEPER_JARS = "/usr/share/java/*"
 
 
 def missing(kind: str) -> str:
     """How to install what this kind needs; empty if it is installed."""
-    program, module, how = INSTALL[kind]
-    return "" if shutil.which(program) and find_spec(module) else how
+    program, module, how = INSTALL.get(kind, ("", "", ""))
+    found = (not program or shutil.which(program)) and (not module or find_spec(module))
+    return "" if found else how
+
+
+# The servers.
+
+SERVERS = ("redis-py", "python-redis-lock", "kazoo", "etcd")
+ZOOKEEPER_JARS = "/usr/share/java/*"
 
 
 def free_port() -> int:
@@ -185,20 +263,27 @@ def free_port() -> int:
 
 @contextmanager
 def server(kind: str, folder: Path) -> Iterator[int]:
-    """Start the server that this kind needs and yield its port, or 0 if it needs none."""
-    if kind not in INSTALL:
+    """Start what this kind needs in this directory, and yield the port of its server, or 0 if it has none."""
+    if kind in SERVERS:
+        port = free_port()
+        quiet = subprocess.DEVNULL
+        with subprocess.Popen(command(kind, folder, port), cwd=folder, stdout=quiet, stderr=quiet) as process:
+            try:
+                wait_for(port, process)
+                yield port
+            finally:
+                process.terminate()
+    elif kind.endswith(CLUSTER):
+        from fairgate import sync  # noqa: PLC0415
+
+        with sync.join(listen=seed_of(folder)):  # it keeps the list of peers
+            yield 0
+    else:
         yield 0
-        return
-    port = free_port()
-    folder.mkdir()
-    with subprocess.Popen(
-        command(kind, folder, port), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as process:
-        try:
-            wait_for(port, process)
-            yield port
-        finally:
-            process.terminate()
+    if kind == "posix_ipc":
+        import posix_ipc  # noqa: PLC0415
+
+        posix_ipc.unlink_semaphore(semaphore_name(folder))
 
 
 def command(kind: str, folder: Path, port: int) -> list[str]:

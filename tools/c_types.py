@@ -71,8 +71,11 @@ def names_in_pxd(text: str) -> Iterator[str]:
 def can_be_c(function: ast.FunctionDef) -> bool:
     arguments = function.args
     special = arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults
-    closure = any(isinstance(inner, CLOSURES) for inner in ast.walk(function) if inner is not function)
-    return not (special or closure or function.decorator_list or function.name.startswith("__"))
+    return not (special or has_closure(function) or function.decorator_list or function.name.startswith("__"))
+
+
+def has_closure(function: ast.FunctionDef) -> bool:
+    return any(isinstance(inner, CLOSURES) for inner in ast.walk(function) if inner is not function)
 
 
 def c_functions(project: Project, module: str) -> set[str]:

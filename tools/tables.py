@@ -4,8 +4,9 @@ A table is called `m` everywhere in fairgate.room. In the hot modules,
 
 - `m[at]` becomes `get(m, at)`, and `m[at] = value` becomes `put(m, at, value)`. These are C functions that check the
   bounds. A store is volatile: the C compiler must neither reorder nor join stores, because a process may die after any;
-- small integer constants become literals;
-- `return` without a value becomes `return 0`, see `with_results`.
+- integer constants become C constants;
+- `return` without a value becomes `return 0`, see `with_results`;
+- the blank line before a function that stays a Python function takes a decorator with the C types of its parameters.
 
 No line moves. The .pxd has the C types of fields, parameters and results, from their annotations or from the value that
 a field is set to first, and whatever the module uses of other hot modules. A function that Cython cannot turn into a C
@@ -20,13 +21,14 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from tools.c_types import can_be_c, names_in_pxd, with_results
+from tools.c_types import can_be_c, has_closure, names_in_pxd, with_results
 
 PACKAGE = "fairgate.room"
 HOT = ("bell", "changes", "desk", "file", "links", "permit", "rules", "senses", "table")
 WORDS = f"{PACKAGE}.words"
 TABLE = "m"
-LITERALS = 1 << 31  # integers below are C literals to Cython, larger ones would be Python objects
+LITERALS = 1 << 31  # integers below are C literals to Cython; larger ones would be Python objects without a declaration
+LARGEST = 1 << 63
 NUMBERS = {"int": "long long", "bool": "bint", "float": "double"}
 C_TYPES = {"Table": "Words", **{name: name for name in ("list", "dict", "set", "tuple", "str", "bytes")}, **NUMBERS}
 DISPLAYS = {ast.List: "list", ast.Dict: "dict", ast.Tuple: "tuple", ast.JoinedStr: "str"}
@@ -50,8 +52,11 @@ class HotModule:
         self.constants = {
             each: value
             for each, value in vars(import_module(name)).items()
-            if each.isupper() and type(value) is int and abs(value) < LITERALS
+            if each.isupper() and type(value) is int and abs(value) < LARGEST
         }
+
+        self.cimported = list(dict.fromkeys(self.cimports()))
+        self.known = {line.split()[-1] for line in self.cimported} | {one.name for one in classes_in(self.tree)}
 
     def path(self, name: str) -> Path:
         return self.src.joinpath(*name.split(".")).with_suffix(".py")
@@ -59,7 +64,16 @@ class HotModule:
     # The source.
 
     def py(self) -> str:
-        return self.edited(self.tree).decode()
+        lines = self.edited(self.tree).decode().split("\n")
+        first = next(one for one in self.tree.body if isinstance(one, ast.Import | ast.ImportFrom))
+        lines[(first.end_lineno or 0) - 1] += "; import cython"
+        for one in ast.walk(self.tree):
+            if isinstance(one, ast.FunctionDef) and not (can_be_c(one) or has_closure(one) or one.decorator_list):
+                typed = {each.arg: c_type(each.annotation, self.known) for each in one.args.args}
+                types = [f"{name}={c}" for name, c in typed.items() if c == "Words" or c in self.known]
+                if types and not lines[one.lineno - 2].strip():
+                    lines[one.lineno - 2] = f"{' ' * one.col_offset}@cython.locals({', '.join(types)})"
+        return "\n".join(lines)
 
     def edited(self, node: ast.AST) -> bytes:
         """The text of a node, with all that becomes C."""
@@ -82,10 +96,14 @@ class HotModule:
         elif is_word(node):
             yield *self.span(node), f"get({self.arguments(node)})"
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in self.constants:
-            yield *self.span(node), f"({self.constants[node.id]})"
+            yield *self.span(node), self.constant(node.id)
         else:
             for inner in ast.iter_child_nodes(node):
                 yield from self.edits(inner)
+
+    def constant(self, name: str) -> str:
+        value = self.constants[name]
+        return f"({value})" if abs(value) < LITERALS else f"c_{name}"
 
     def stores(self, node: ast.Assign) -> Iterator[str]:
         """One statement for each target. The value is evaluated again for each, so it must not read the table."""
@@ -112,14 +130,24 @@ class HotModule:
     # The declarations.
 
     def pxd_text(self) -> str:
-        cimports = dict.fromkeys(self.cimports())
-        known = {line.split()[-1] for line in cimports} | {one.name for one in classes_in(self.tree)}
-        lines = [f"from {WORDS} cimport Words, get, put", *cimports, ""]
+        lines = [
+            "cimport cython",
+            f"from {WORDS} cimport Words, get, put",
+            *self.cimported,
+            *self.large_constants(),
+            "",
+        ]
         lines += [f"cdef class {one.name}" for one in classes_in(self.tree)]
         for one in classes_in(self.tree):
-            lines += ["", *class_lines(one, known, self.inherited(one))]
-        lines += ["", *[signature(one, known) for one in functions_in(self.tree)]]
+            lines += ["", *class_lines(one, self.known, self.inherited(one))]
+        lines += ["", *[signature(one, self.known) for one in functions_in(self.tree)]]
         return "\n".join([*lines, ""])
+
+    def large_constants(self) -> Iterator[str]:
+        """What is declared as external stands for itself in the C source."""
+        for name, value in self.constants.items():
+            if abs(value) >= LITERALS:
+                yield f'cdef extern from *:\n    const long long c_{name} "{value}LL"'
 
     def cimports(self) -> Iterator[str]:
         for one in ast.walk(self.tree):
@@ -187,7 +215,7 @@ def class_lines(definition: ast.ClassDef, known: set[str], inherited: set[str]) 
         if name not in inherited:
             yield f"    cdef public {c} {name}"
     for one in functions_in(definition):
-        yield f"    {signature(one, known)}"
+        yield from (f"    {line}" for line in signature(one, known).split("\n"))
     yield "    pass"
 
 
@@ -236,7 +264,18 @@ def signature(function: ast.FunctionDef, known: set[str]) -> str:
     ]
     result = "bint" if is_none(function.returns) else c_type(function.returns, known)  # None becomes 0
     failure = " except -1" if result == "bint" else ""  # for numbers Cython's default: after -1 it asks Python
-    return f"cpdef {result} {function.name}({', '.join(arguments)}){failure}"
+    return f"{c_locals(function, known)}cpdef {result} {function.name}({', '.join(arguments)}){failure}"
+
+
+def c_locals(function: ast.FunctionDef, known: set[str]) -> str:
+    """A line with the local variables that are annotated with a compiled class."""
+    found = [
+        f"{one.target.id}={one.annotation.id}"
+        for one in ast.walk(function)
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and isinstance(one.annotation, ast.Name)
+        if one.annotation.id in known
+    ]
+    return f"@cython.locals({', '.join(found)})\n" if found else ""
 
 
 def is_none(annotation: ast.expr | None) -> bool:

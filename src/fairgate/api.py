@@ -212,6 +212,7 @@ class Semaphore(BaseSemaphore):
         """
         if timeout is not None or note != "" or n != 1:
             check_request(timeout, note, n)
+            timeout = None if timeout is None else max(timeout, 0)
         if lease is not None:
             lease_time(lease)
         held = await self.gate.acquire(timeout, n, lease, note)

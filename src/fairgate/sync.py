@@ -167,6 +167,7 @@ class Semaphore(BaseSemaphore):
             timeout = None if timeout else 0
         if timeout is not None or note != "" or n != 1:
             check_request(timeout, note, n)
+            timeout = None if timeout is None else max(timeout, 0)
         if lease is not None:
             lease_time(lease)
         held = None

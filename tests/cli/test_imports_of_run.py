@@ -13,7 +13,7 @@ ALLOWED = {
     "functools", "itertools", "keyword", "mmap", "operator", "reprlib", "select", "signal", "struct", "threading",
     "time", "types",
 }  # fmt: skip
-COMPILED = ("_cython_", "cython_runtime")  # what compiled modules bring with them
+COMPILED = ("_cython_", "_cyutility", "cython_runtime")  # what compiled modules bring with them
 OURS = {"fairgate", "_cyutility", "arguments", "cli", "command", "core", "errors", "room"}
 RUN = """
 import sys

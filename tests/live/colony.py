@@ -16,9 +16,8 @@ from typing import Self
 
 import msgspec
 
-from fairgate.net import members as file
-from fairgate.net.roster import GateRecord
 from tests.live.gates import SOON
+from tests.live.kinds import Kind
 from tests.live.nursery import Plan
 
 Task = tuple[int, str]  # process and task
@@ -35,16 +34,15 @@ class Visit:
 
 
 class Colony:
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "run"
+    def __init__(self, kind: Kind, folder: Path) -> None:
+        self.kind = kind
         self.results = folder / "results"
         self.pids: list[int] = []  # of peers that we have not killed
         self.killed: dict[int, int] = {}  # time of death, ns on the monotonic clock
 
     def __enter__(self) -> Self:
         command = [sys.executable, "-m", "tests.live.nursery", str(self.results)]
-        env = {**os.environ, "FAIRGATE_DIR": str(self.folder)}
-        self.nursery = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
+        self.nursery = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         return self
 
     def __exit__(
@@ -60,6 +58,7 @@ class Colony:
     def start(self, plan: Plan) -> int:
         assert self.nursery.stdin is not None
         assert self.nursery.stdout is not None
+        plan = msgspec.structs.replace(plan, protocol=self.kind.protocol, seeds=self.kind.seeds)
         self.nursery.stdin.write(msgspec.json.encode(plan) + b"\n")
         self.nursery.stdin.flush()
         pid = int(self.nursery.stdout.readline())
@@ -111,18 +110,6 @@ class Colony:
                 last[who].left = int(rest[0])
         return found
 
-    def gate(self) -> GateRecord | None:
-        return file.read(self.folder).gate("gate")
-
-    def pid_of(self, peer: int) -> int | None:
-        found = file.read(self.folder).peer(peer)
-        return None if found is None else found.pid
-
-    def first(self) -> int | None:
-        """The process of the gate's first seat, which is the leader and the warden."""
-        gate = self.gate()
-        return self.pid_of(gate.seats[0].host) if gate is not None and gate.seats else None
-
     def state(self) -> str:
         """A description for the message of a failed test."""
         now = time.monotonic_ns()
@@ -132,7 +119,7 @@ class Colony:
             f" {(now - (visit.entered or visit.asked)) / 1e9:.2f} s"
             for visit in open_ones
         ]
-        return "\n".join([f"living: {self.pids}", f"killed: {list(self.killed)}", *people, str(self.gate())])
+        return "\n".join([f"living: {self.pids}", f"killed: {list(self.killed)}", *people, self.kind.state("gate")])
 
     # Checks.
 

@@ -26,11 +26,22 @@ from fairgate.registry import find_protocol
 ROOM, CLUSTER = "room", "cluster"
 PROTOCOLS = live_protocols()
 KINDS = (ROOM, *PROTOCOLS)
-each_kind = pytest.mark.parametrize("kind", KINDS, indirect=True)
-each_place = pytest.mark.parametrize("kind", [ROOM, CLUSTER], indirect=True)
 # In these protocols a request waits for the token that it was assigned to, even while others are idle, so one long stay
 # delays every k-th request. With k > 1 they do not grant every free slot to the next request.
 ASSIGNED = ("bv95", "fair_k", "fair_k_bounded")
+
+
+def of_kinds(*names: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("kind", names, indirect=True)
+
+
+each_kind = of_kinds(*KINDS)
+each_place = of_kinds(ROOM, CLUSTER)
+
+
+def is_many(name: str) -> bool:
+    """Whether k may be more than 1."""
+    return name not in PROTOCOLS or find_protocol(name).about.many
 
 
 class Kind:
@@ -50,7 +61,7 @@ class Kind:
     @property
     def most(self) -> int:
         """The largest k to test with."""
-        return 3 if self.protocol is None or find_protocol(self.protocol).about.many else 1
+        return 3 if is_many(self.name) else 1
 
     @property
     def k(self) -> int:
@@ -81,6 +92,20 @@ class Kind:
         assert self.keeper is not None
         found = self.keeper.engine.members.peer(peer)
         return None if found is None else found.pid
+
+    def is_unused(self, name: str, k: int) -> bool:
+        """Whether nobody waits or is inside; in a cluster, whether the gate is closed."""
+        if self.keeper is not None:
+            return self.gate(name) is None
+        with sync.join() as peer:
+            return not peer.semaphore(name, k).requests()
+
+    def state(self, name: str) -> str:
+        """A description of a gate for the message of a failed test."""
+        if self.keeper is not None:
+            return str(self.gate(name))
+        with sync.join() as peer:
+            return str(peer.lock(name).requests())
 
 
 @contextmanager

@@ -36,7 +36,8 @@ LOADED = list(PROTOCOLS.values())  # imported here, not in every peer
 class Plan(msgspec.Struct, frozen=True):
     seed: int = 0
     k: int = 3
-    protocol: str | None = None  # None for the default
+    protocol: str | None = None  # None for the default, or a room
+    seeds: tuple[str, ...] = ()  # of the cluster; none for the room of this host
     tasks: int = 1
     threads: bool = False  # use the sync API
     stay: float = 0.002  # seconds inside, on average
@@ -66,7 +67,7 @@ class Worker:
 
     async def run(self) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.stop)
-        async with fairgate.join() as peer:
+        async with fairgate.join(*self.plan.seeds) as peer:
             gate = peer.semaphore("gate", self.plan.k, self.plan.protocol)
             await asyncio.gather(*[self.visit(gate, task) for task in range(self.plan.tasks)])
 
@@ -85,7 +86,7 @@ class Worker:
             await asyncio.sleep(rng.expovariate(1 / self.plan.think) if self.plan.think else 0)
 
     def run_threads(self) -> None:
-        with sync.join() as peer:
+        with sync.join(*self.plan.seeds) as peer:
             gate = peer.semaphore("gate", self.plan.k, self.plan.protocol)
             threads = [threading.Thread(target=self.visit_now, args=(gate, task)) for task in range(self.plan.tasks)]
             for thread in threads:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from math import inf, nan
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import fairgate
-from fairgate import BadInput, sync
+from fairgate import BadInput
 from tests.live.gates import run
+from tests.live.kinds import Kind, each_place
 
 GATES: list[tuple[Any, Any, str]] = [
     (5, 1, "5 is not a valid gate name"),
@@ -28,46 +27,46 @@ REQUESTS: list[tuple[dict[str, Any], str]] = [
     ({"lease": nan}, "lease must be a number of seconds, more than 0 and up to 1e+09, not nan"),
     ({"timeout": "5"}, "timeout must be a number of seconds up to 1e+09, or None, not '5'"),
     ({"timeout": nan}, "timeout must be a number of seconds up to 1e+09, or None, not nan"),
-    ({"timeout": True}, "timeout must be a number of seconds up to 1e+09, or None, not True"),
     ({"note": 7}, "note must be a string, not 7"),
     ({"note": None}, "note must be a string, not None"),
+    ({"n": 0}, "n must be a whole number of permits, 1 or more, not 0"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
-    return tmp_path / "run"
+REFUSED_BY_ASYNCIO: tuple[dict[str, Any], str] = (
+    {"timeout": True},
+    "timeout must be a number of seconds up to 1e+09, or None, not True",
+)
 
 
 def told(wrong: pytest.ExceptionInfo[BadInput]) -> str:
     return str(wrong.value)
 
 
-def test_bad_gates() -> None:
+@each_place
+def test_bad_gates(kind: Kind) -> None:
     async def main() -> None:
-        async with fairgate.join() as peer:
+        async with kind.join() as peer:
             for name, k, expected in GATES:
                 with pytest.raises(BadInput) as wrong:
                     peer.semaphore(name, k)
                 assert told(wrong).startswith(expected)
 
     run(main())
-    with sync.join() as peer:
+    with kind.sync_join() as peer:
         for name, k, expected in GATES:
             with pytest.raises(BadInput) as wrong:
                 peer.semaphore(name, k)
             assert told(wrong).startswith(expected)
 
 
-def test_bad_requests_at_a_free_gate() -> None:
+@each_place
+def test_bad_requests_at_a_free_gate(kind: Kind) -> None:
     """Also once the gate keeps a seat, so that entering takes the shortest path."""
 
     async def main() -> None:
-        async with fairgate.join() as peer:
+        async with kind.join() as peer:
             gate = peer.lock("report")
             for _ in range(2):
-                for arguments, expected in REQUESTS:
+                for arguments, expected in [*REQUESTS, REFUSED_BY_ASYNCIO]:
                     with pytest.raises(BadInput) as wrong:
                         await gate.acquire(**arguments)
                     assert told(wrong) == expected
@@ -75,7 +74,7 @@ def test_bad_requests_at_a_free_gate() -> None:
                     pass
 
     run(main())
-    with sync.join() as peer:
+    with kind.sync_join() as peer:
         gate = peer.lock("report")
         for _ in range(2):
             for arguments, expected in REQUESTS:
@@ -86,8 +85,20 @@ def test_bad_requests_at_a_free_gate() -> None:
                 permit.extend("x")  # type: ignore[arg-type]
 
 
-def test_a_timeout_below_zero_counts_as_zero() -> None:
-    with sync.join() as peer:
+@each_place
+def test_a_timeout_below_zero_counts_as_zero(kind: Kind) -> None:
+    with kind.sync_join() as peer:
         gate = peer.lock("report")
         with gate:
             assert gate.acquire(timeout=-1) is None
+        permit = gate.acquire(timeout=-1)
+        assert permit is not None
+        permit.release()
+
+    async def main() -> None:
+        async with kind.join() as peer:
+            gate = peer.lock("report")
+            async with gate:
+                assert await gate.acquire(timeout=-1) is None
+
+    run(main())

@@ -90,7 +90,7 @@ def test_bad_options_of_one_command(words: tuple[str, ...], expected: str, say: 
         (("peer", "--create"), "a peer that creates a cluster needs an address to listen on, such as 10.0.0.5:7400"),
         (("peer", "--create", "--listen", "0.0.0.0:0", "--insecure"), "no host can dial 0.0.0.0:0"),
         (("peer", *CREATE, "--advertise", "unix:/x"), f"a cluster uses either Unix sockets or TCP: unix:/x and {HERE}"),
-        (("peer", "a", "b", "--journal", "/dev/null"), "/dev/null is the journal of gate a: put {gate} in the name"),
+        (("peer", "a", "b", *CREATE, "--journal", "/dev/null"), "/dev/null is the journal of gate a: put {gate}"),
         (("peer", "x", *CREATE, "--journal", "/none/j"), "cannot write the journal /none/j: No such file"),
     ],
 )
@@ -130,27 +130,6 @@ def test_a_seed_that_answers_late_is_joined() -> None:
     assert early.returncode == 0
     keeper.send_signal(signal.SIGTERM)
     assert keeper.communicate(timeout=SOON) == (b"SIGTERM: leaving\n", b"")
-
-
-def test_an_unusable_runtime_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, say: Say) -> None:
-    (tmp_path / "file").touch()
-    (tmp_path / "open").mkdir()
-    (tmp_path / "open").chmod(0o755)
-    for name, expected in (("file/below", "cannot create"), ("open", f"{tmp_path}/open is accessible to everyone")):
-        monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / name))
-        assert complaint(*say("who")).startswith(expected)
-    assert complaint_of("peer").startswith(expected)
-
-
-def test_the_socket_of_a_dead_peer_is_removed(folder: Path) -> None:
-    peer = start("peer", "report")
-    line(peer)
-    peer.kill()
-    peer.communicate()
-    [stale] = folder.glob("*.sock")
-    done = run("run", "report", "-n", "--", "echo", "in")
-    assert (done.stdout, done.stderr) == ("in\n", "")
-    assert not stale.exists()
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from fairgate.live.demo_peers import INSIDE, THINKS, WAITS, DemoPeer, most_at_once, outcome
-from fairgate.net.occupancy import Held, is_populated
+from fairgate.cli.demo.processes import INSIDE, THINKS, WAITS, DemoPeer, most_at_once, outcome
+from fairgate.room.system import is_populated
 from fairgate.sim.run import kind_of_build
-from tests.live.commands import SOON, line, start, until
+from tests.live.commands import SOON, Say, line, start, until
 
 # The same with a shorter duration.
 SHORT = """
@@ -22,8 +22,9 @@ import sys
 from fairgate.cli import app
 from fairgate.cli.demo import command
 command.PLAY = 0.5
-sys.exit(app.run(["demo"]))
+sys.exit(app.run(["demo", *sys.argv[1:]]))
 """
+EACH = pytest.mark.parametrize("words", [[], ["--protocol", "fair_k"]], ids=["room", "cluster"])
 
 
 @pytest.mark.parametrize(
@@ -60,22 +61,25 @@ def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_it_ends_by_itself_and_cleans_up(left: Path) -> None:
-    process = start(command=[sys.executable, "-c", SHORT], start_new_session=True)
+@EACH
+def test_it_ends_by_itself_and_cleans_up(left: Path, words: list[str]) -> None:
+    process = start(*words, command=[sys.executable, "-c", SHORT], start_new_session=True)
     out, err = process.communicate(timeout=SOON)
     assert (process.returncode, err) == (0, b"")
     assert b"8 processes share a gate that admits 3 at a time" in out
     assert f"fairgate's {kind_of_build()} modules" in " ".join(out.decode().split())
     assert b"no violation: never more than 3 inside" in out
+    assert (b"messages per entry" in out) == bool(words)
     assert b"Try next:" in out
     assert list(left.iterdir()) == []
     assert is_empty(process.pid)
 
 
+@EACH
 @pytest.mark.parametrize(("when", "told"), [("8 processes", b""), (" s  inside", b"until it was interrupted")])
-def test_ctrl_c_ends_it_with_a_summary(left: Path, when: str, told: bytes) -> None:
+def test_ctrl_c_ends_it_with_a_summary(left: Path, when: str, told: bytes, words: list[str]) -> None:
     """If nothing was counted yet, there is no summary."""
-    process = start("demo", start_new_session=True)
+    process = start("demo", *words, start_new_session=True)
     while when not in line(process):
         pass
     os.killpg(process.pid, signal.SIGINT)  # to the whole group, as a terminal does
@@ -86,8 +90,9 @@ def test_ctrl_c_ends_it_with_a_summary(left: Path, when: str, told: bytes) -> No
     assert is_empty(process.pid)
 
 
-def test_its_processes_end_with_it(left: Path) -> None:
-    process = start("demo", start_new_session=True)
+@EACH
+def test_its_processes_end_with_it(left: Path, words: list[str]) -> None:
+    process = start("demo", *words, start_new_session=True)
     while " s  inside" not in line(process):
         pass
     process.kill()
@@ -119,4 +124,27 @@ def test_a_terminal_gets_a_table(left: Path) -> None:
 
 def is_empty(group: int) -> bool:
     """Whether the group has no living process; zombies may wait for process 1."""
-    return not is_populated(Held("", 0, 0, group=group))
+    return not is_populated(group)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--protocol", "fair"], "there is no protocol 'fair': did you mean fair_k?"),
+        (["--protocol", "leased"], "leased cannot run live: it depends on the clock"),
+        (["--protocol", "fair_k", "--simulated"], "--protocol is for the live demo, which --simulated replaces"),
+    ],
+)
+def test_bad_options(words: list[str], expected: str, say: Say, left: Path) -> None:
+    code, out, err = say("demo", *words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"fairgate: {expected}")
+    assert list(left.iterdir()) == []
+
+
+def test_a_mutex_admits_one() -> None:
+    """Protocols for k=1 alone can be watched too."""
+    process = start("--protocol", "naimi_trehel", command=[sys.executable, "-c", SHORT])
+    out, err = process.communicate(timeout=SOON)
+    assert (process.returncode, err) == (0, b"")
+    assert b"never more than 1 inside" in out

@@ -113,7 +113,7 @@ def test_statistics_are_frozen_and_correct(kind: Kind) -> None:
             assert (now.gate, now.k, now.protocol, now.guarantee) == ("gpu", 2, *told)
             assert (now.entries, now.inside, now.waiting, now.permits_lost) == (2, 2, 1, 0)
             with pytest.raises(dataclasses.FrozenInstanceError):
-                now.entries = 3  # type: ignore[misc]
+                now.entries = 3
             permits[0].release()
             (await waiting).release()
             permits[1].release()

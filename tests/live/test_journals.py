@@ -1,4 +1,4 @@
-"""Journals of live peers: `fairgate replay` reproduces every step."""
+"""Journals of the peers of a cluster: `fairgate replay` reproduces every step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fairgate import BadInput, sync
+from fairgate import BadInput
 from fairgate.core.message import Message
 from fairgate.core.outbox import Collected
 from fairgate.core.setup import Setup
@@ -25,13 +25,9 @@ from fairgate.recovery.regenerate import Regenerate
 from fairgate.registry import find_protocol, make_node
 from fairgate.trace.journal import Step, read
 from fairgate.trace.replay import ReplayError, replay
+from tests.live.kinds import Kind
 
 SOON = 30
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
 
 
 def replayed(path: Path) -> list[Step]:
@@ -45,10 +41,10 @@ def entries(steps: Sequence[Step]) -> int:
 
 
 @pytest.mark.parametrize("protocol", live_protocols())
-def test_the_journals_of_two_peers(tmp_path: Path, protocol: str) -> None:
+def test_the_journals_of_two_peers(cluster: Kind, tmp_path: Path, protocol: str) -> None:
     k = 2 if find_protocol(protocol).about.many else 1
     files = [tmp_path / "one.ndjson", tmp_path / "two.ndjson"]
-    with sync.join(journal=str(files[0])) as one, sync.join(journal=str(files[1])) as two:
+    with cluster.sync_join(journal=str(files[0])) as one, cluster.sync_join(journal=str(files[1])) as two:
         first, second = one.semaphore("gpu", k, protocol), two.semaphore("gpu", k, protocol)
         for _ in range(5):
             with first.hold(timeout=SOON):
@@ -60,23 +56,23 @@ def test_the_journals_of_two_peers(tmp_path: Path, protocol: str) -> None:
     assert [entries(replayed(file)) for file in files] == given == [5, 5]
 
 
-def test_a_process_that_joins_again_appends_to_the_same_file(tmp_path: Path) -> None:
+def test_a_process_that_joins_again_appends_to_the_same_file(cluster: Kind, tmp_path: Path) -> None:
     """Like a command that was stopped while it waited. The process replaces what the file had before."""
     path = tmp_path / "j"
     path.write_text("of another day\n")
     for _ in range(3):
-        with sync.join(journal=str(path)) as peer, peer.lock("report").hold(SOON):
+        with cluster.sync_join(journal=str(path)) as peer, peer.lock("report").hold(SOON):
             pass
     assert entries(replayed(path)) == 3
     path.unlink()
-    with sync.join(journal=str(path)) as peer, peer.lock("report").hold(SOON):
+    with cluster.sync_join(journal=str(path)) as peer, peer.lock("report").hold(SOON):
         pass
     assert entries(replayed(path)) == 1
 
 
-def test_with_a_journal_every_entry_is_recorded(tmp_path: Path) -> None:
+def test_with_a_journal_every_entry_is_recorded(cluster: Kind, tmp_path: Path) -> None:
     """Without a journal, retaken permits would not reach the node."""
-    with sync.join(journal=str(tmp_path / "j")) as peer:
+    with cluster.sync_join(journal=str(tmp_path / "j")) as peer:
         gate = peer.lock("report")
         for _ in range(10):
             with gate:
@@ -84,17 +80,17 @@ def test_with_a_journal_every_entry_is_recorded(tmp_path: Path) -> None:
     assert entries(replayed(tmp_path / "j")) == 10
 
 
-def test_without_a_journal_nodes_are_plain() -> None:
-    with sync.join() as peer:
+def test_without_a_journal_nodes_are_plain(cluster: Kind) -> None:
+    with cluster.sync_join() as peer:
         gate = peer.lock("report")
         with gate:
-            (node,) = gate.gate.nodes.values()
+            (node,) = peer.engine.gates["report"].nodes.values()
             assert type(node) is Regenerate
             assert type(node.out) is SeatOutbox
 
 
-def test_replay_draws_nodes_with_short_numbers(tmp_path: Path) -> None:
-    with sync.join(journal=str(tmp_path / "j")) as one, sync.join() as two:
+def test_replay_draws_nodes_with_short_numbers(cluster: Kind, tmp_path: Path) -> None:
+    with cluster.sync_join(journal=str(tmp_path / "j")) as one, cluster.sync_join() as two:
         with one.lock("report"):
             pass
         with two.lock("report"):
@@ -109,8 +105,8 @@ def test_replay_draws_nodes_with_short_numbers(tmp_path: Path) -> None:
     assert re.fullmatch(r"\d+ steps replayed: all came out the same", lines[-1])
 
 
-def test_replay_detects_a_modified_step(tmp_path: Path) -> None:
-    with sync.join(journal=str(tmp_path / "j")) as peer, peer.lock("report"):
+def test_replay_detects_a_modified_step(cluster: Kind, tmp_path: Path) -> None:
+    with cluster.sync_join(journal=str(tmp_path / "j")) as peer, peer.lock("report"):
         pass
     text = (tmp_path / "j").read_text()
     (tmp_path / "j").write_text(text.replace('["granted",1,0,', '["granted",1,1,'))
@@ -118,19 +114,19 @@ def test_replay_detects_a_modified_step(tmp_path: Path) -> None:
         replayed(tmp_path / "j")
 
 
-def test_several_gates_need_several_files(tmp_path: Path) -> None:
-    with sync.join(journal=str(tmp_path / "j")) as peer:
+def test_several_gates_need_several_files(cluster: Kind, tmp_path: Path) -> None:
+    with cluster.sync_join(journal=str(tmp_path / "j")) as peer:
         peer.lock("report")
         with pytest.raises(BadInput, match=r"j is the journal of gate report: put \{gate\} in the name for several"):
             peer.lock("other")
         assert list(peer.engine.gates) == ["report"]
-    with sync.join(journal=str(tmp_path / "{gate}.ndjson")) as peer, peer.lock("a/b"), peer.semaphore("gpu", 2):
+    with cluster.sync_join(journal=str(tmp_path / "{gate}.ndjson")) as peer, peer.lock("a/b"), peer.semaphore("gpu", 2):
         pass
     assert entries(replayed(tmp_path / "a%2Fb.ndjson")) == entries(replayed(tmp_path / "gpu.ndjson")) == 1
 
 
-def test_a_gate_that_is_opened_again_appends_to_the_same_file(tmp_path: Path) -> None:
-    with sync.join(journal=str(tmp_path / "j")) as peer:
+def test_a_gate_that_is_opened_again_appends_to_the_same_file(cluster: Kind, tmp_path: Path) -> None:
+    with cluster.sync_join(journal=str(tmp_path / "j")) as peer:
         for _ in range(2):
             gate = peer.lock("report")
             with gate:
@@ -141,21 +137,23 @@ def test_a_gate_that_is_opened_again_appends_to_the_same_file(tmp_path: Path) ->
     assert entries(replayed(tmp_path / "j")) == 2
 
 
-def test_an_unwritable_journal_is_reported(tmp_path: Path) -> None:
+def test_an_unwritable_journal_is_reported(cluster: Kind, tmp_path: Path) -> None:
     for path, why in (
         (str(tmp_path / "none" / "j"), "No such file or directory"),
         ("/dev/full", "No space left on device"),
     ):
-        with sync.join(journal=path) as peer, pytest.raises(BadInput) as refused:
+        with cluster.sync_join(journal=path) as peer, pytest.raises(BadInput) as refused:
             peer.lock("report")
         assert str(refused.value) == f"cannot write the journal {path}: {why}"
 
 
-def test_a_journal_that_becomes_unwritable_is_abandoned(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_journal_that_becomes_unwritable_is_abandoned(
+    cluster: Kind, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """The gate continues without it."""
     os.mkfifo(tmp_path / "j")
     reader = os.open(tmp_path / "j", os.O_RDONLY | os.O_NONBLOCK)
-    with caplog.at_level(logging.ERROR), sync.join(journal=str(tmp_path / "j")) as peer:
+    with caplog.at_level(logging.ERROR), cluster.sync_join(journal=str(tmp_path / "j")) as peer:
         gate = peer.lock("report")
         with gate:
             os.close(reader)
@@ -171,7 +169,7 @@ def test_a_journal_that_becomes_unwritable_is_abandoned(tmp_path: Path, caplog: 
 KILLED = """
 import os, signal, sys
 from fairgate import sync
-peer = sync.join(journal=sys.argv[1])
+peer = sync.join(sys.argv[2], journal=sys.argv[1])
 gate = peer.semaphore("gpu", 2)
 for _ in range(50):
     gate.hold().release()
@@ -180,8 +178,8 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_the_journal_is_complete_when_the_process_is_killed(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", KILLED, str(tmp_path / "j")]
+def test_the_journal_is_complete_when_the_process_is_killed(cluster: Kind, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "j"), *cluster.seeds]
     assert subprocess.run(command, timeout=SOON, check=False).returncode == -signal.SIGKILL
     assert entries(replayed(tmp_path / "j")) == 51
 

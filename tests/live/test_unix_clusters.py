@@ -195,7 +195,7 @@ def test_a_keeper_refuses_peers_that_others_could_not_reach(keeper: sync.Peer) -
         stranger = peers.Peer(77, "fairgate")
         stranger.transport.dial(parse_address(address(keeper)))
         await stranger.until("up", keeper.engine.me)
-        stranger.transport.send(keeper.engine.me, (JOIN, "127.0.0.1:1", 1, 1, 1, 1, "host"))
+        stranger.transport.send(keeper.engine.me, (JOIN, "127.0.0.1:1", 1, 1, 1, "host"))
         answer = (await stranger.until("frame"))[2]
         assert answer[0] == REFUSED
         assert answer[-1].startswith("refused by the cluster: a cluster uses either Unix sockets or TCP: unix:/")
@@ -310,7 +310,7 @@ def test_commands_of_a_cluster_on_one_host(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("--create", "--listen", "unix:/tmp/x"), "/tmp is accessible to everyone (mode 1777): use a directory of"),
+        (("--create", "--listen", f"unix:{os.sep}tmp/x"), "/tmp is accessible to everyone (mode 1777): use a"),
         (("--create", "--listen", "unix:/none/x"), "cannot use /none: No such file or directory"),
         (("--create", "--listen", f"unix:/{'x' * 120}"), f"/{'x' * 120} is too long for a Unix socket (121 bytes"),
         (("--join", f"unix:/{'x' * 99}"), f"unix:/{'x' * 99} is too long for this peer to put its own socket beside"),

@@ -36,8 +36,8 @@ MUTANTS = {
     # The order of stores.
     "the state is stored before the slots": Mutant(
         "table",
-        line("for at in free:", "    m[at] = seat"),
-        line("m[seat + STATE] = INSIDE", "for at in free:", "    m[at] = seat"),
+        line("m[seat + SLOT] = take_slots(m, seat)"),
+        line("m[seat + STATE] = INSIDE", "m[seat + SLOT] = take_slots(m, seat)"),
         TWO,
     ),
     "the state is stored before the fence": Mutant(
@@ -88,8 +88,8 @@ MUTANTS = {
     "a ticket is given twice": Mutant("table", line("m[NEXT_TICKET] = ticket + 1"), "", Case(3, 1)),
     "a grant is not announced": Mutant(
         "table",
-        "                granted = True\n                change.woken.append(seat)",
-        "                granted = True",
+        "                granted = seat\n                if seat != change.seat:",
+        "                granted = seat\n                if False:",
         Case(2, 1),
     ),
     "a larger k lets nobody in": Mutant(
@@ -121,7 +121,7 @@ MUTANTS = {
         Case(4, 1, cancels=1, deaths=1),
     ),
     "a new first waiter is not told of its duties": Mutant(
-        "table", line("    nudge(m, change)"), line("    pass"), Case(4, 2, deaths=1)
+        "table", line("    nudge(m, change, granted)"), line("    pass"), Case(4, 2, deaths=1)
     ),
     "those let in are woken in the order of the queue": Mutant(
         "table", "for seat in reversed(each) if", "for seat in each if", Case(3, 2, deaths=1, permits=(2, 1, 1))

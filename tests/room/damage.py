@@ -114,7 +114,7 @@ class Damage:
         assert permit
         return {
             "acquire": lambda: self.acquired(rng.choice((1, 2))),
-            "release": lambda: self.room.change(permit.leave),
+            "release": lambda: self.room.change(permit),
             "give up": lambda: self.others.change(visit.leave),
             "look": lambda: self.looked(visit),
             "list": self.room.requests,

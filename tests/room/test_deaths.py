@@ -239,7 +239,7 @@ def test_a_grant_that_nobody_announces_is_found_by_the_last_waiters(folder: str,
         me.hear()
 
         def die(change: Change) -> None:
-            permit.leave(change)
+            permit.run(change)
             os.kill(os.getpid(), signal.SIGKILL)
 
         room.change(die)

@@ -108,6 +108,25 @@ def test_closing_a_room_ends_the_waits_of_its_threads(folder: str) -> None:
         assert held.is_valid()
 
 
+def test_a_request_that_comes_while_its_room_closes_is_refused(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Room(folder, "g", 3) as other:
+        room = Room(folder, "g", 3)
+        held = [room.acquire(), room.acquire()]
+        assert held[0]
+        held[0].release()  # its bell is free for the next request
+        change = room.change
+
+        def late(step: Callable[[Change], None]) -> None:
+            """Closing has found out which bells are in use."""
+            with pytest.raises(GateClosed, match="the end"):
+                room.acquire(timeout=0)
+            change(step)
+
+        monkeypatch.setattr(room, "change", late)
+        room.close("the end")
+        assert other.requests() == []
+
+
 def test_a_shared_bell_is_not_used_again(folder: str) -> None:
     with Room(folder, "g", 2) as other:
         room = Room(folder, "g", 2)
@@ -269,7 +288,7 @@ def test_ctrl_c_at_any_moment_leaves_nothing_behind(folder: str) -> None:
     with Room(folder, "g", 1) as room, Room(folder, "g", 1) as other:
         for _ in range(1500):
             permit = None
-            early += is_interrupted(1e-6 + rng.random() * 2e-4, visit)
+            early += is_interrupted(1e-6 + rng.random() ** 3 * 2e-4, visit)
             assert not other.file.m[DIRTY]
             if permit is not None:
                 permit.release()
@@ -289,7 +308,7 @@ def test_ctrl_c_at_any_moment_of_a_release_wakes_the_next_waiter(folder: str) ->
             assert permit
             waiter.want(1, None, "")
             assert not other.change(waiter.ask)
-            early += is_interrupted(1e-6 + rng.random() * 1e-4, permit.release)
+            early += is_interrupted(1e-6 + rng.random() ** 3 * 1e-4, permit.release)
             permit.release()
             assert waiter.ticket in read_tickets(waiter.bell.fd)
             other.change(waiter.leave)
@@ -304,7 +323,7 @@ def test_a_change_that_is_refused_wakes_those_whom_it_let_in(folder: str) -> Non
         assert not room.change(waiter.ask)
 
         def refused(change: Change) -> None:
-            permit.leave(change)
+            permit.run(change)
             raise BadInput("no")
 
         with pytest.raises(BadInput, match="no"):

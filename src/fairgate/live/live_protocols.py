@@ -20,7 +20,7 @@ def default_protocol(k: int) -> str:
     For k=1 it is BV95, which with one token is path reversal with the queue in the token: two messages per entry under
     load, where the mutex that Fair-k is built on takes more than three, and nearly the same order.
 
-    For more, it is a queue kept by one seat, the first of the view. Fair-k assigns requests to k queues in turn, where
+    For more, it is a queue kept by one seat. Fair-k assigns requests to k queues in turn, where
     they stay: a request may wait behind a permit that is held for hours while other slots are free.
     """
     return ONE if k == 1 else MANY

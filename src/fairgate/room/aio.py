@@ -71,7 +71,7 @@ class AsyncPermit(Permit):
             call()
 
     def give_back(self) -> None:
-        self.gate.backlog.post(self.leave)
+        self.gate.backlog.post(self)
 
     def end(self) -> None:
         self.gate.held.pop(self.ticket, None)
@@ -178,7 +178,7 @@ class AsyncRoom:
             inside = await self.change(lambda change: self.asked(change, visit)) or await self.wait(visit, timeout)
             return AsyncPermit(self, visit) if inside else None
         finally:
-            if not inside and visit.ticket:  # it is late, or the task was cancelled
+            if not inside and visit.ticket and not self.room.is_closed():  # it is late, or the task was cancelled
                 self.backlog.post(visit.leave)
 
     def asked(self, change: table.Change, visit: Visit) -> bool:

@@ -43,7 +43,7 @@ class Backlog:
         self.add(step, promise)
         return await promise
 
-    def post(self, step: Step[None]) -> None:
+    def post(self, step: Step[object]) -> None:
         """Do a step that ends something. The caller does not wait for it."""
         if not self.entries:
             try:

@@ -10,6 +10,8 @@ import signal
 import stat
 import threading
 import time
+from _signal import SIG_DFL, SIGPIPE, getsignal  # type: ignore[import-not-found]  # without enums, which are slow
+from functools import partial
 
 TYPE_CHECKING = False  # see __init__.py
 if TYPE_CHECKING:
@@ -26,9 +28,8 @@ SHORTEST, LONGEST = 20e-6, 2e-3  # seconds of these sleeps
 DEAD, REMOVED, UNSEEN = -1, -2, -3
 
 
-def clock() -> int:
-    """Nanoseconds. CLOCK_BOOTTIME goes on while the machine sleeps, as whatever a lease protects does."""
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+# Nanoseconds. CLOCK_BOOTTIME goes on while the machine sleeps, as whatever a lease protects does.
+clock = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
 
 
 # The lock.
@@ -53,33 +54,45 @@ class Exclusive:
     def change(self, step: Callable[[Change], T]) -> T:
         """Raises ReentrantCall in a signal handler, if its thread is in the middle of a change."""
         with self.mutex:
-            return self.alone(lambda: self.change_alone(step, FOREVER))
+            if self.changing:
+                self.refuse()
+            self.changing = True
+            try:
+                return self.change_alone(step, FOREVER)
+            finally:  # no call before the store: an interrupt may come at any call
+                self.changing = False
+                if self.postponed:
+                    self.catch_up()
 
     def try_change(self, step: Callable[[Change], T], patience: int) -> T:
         """As `change`. Raises BlockingIOError if it would have to wait for more than this many ns."""
         if not self.mutex.acquire(blocking=False):
             raise BlockingIOError
         try:
-            return self.alone(lambda: self.change_alone(step, patience))
+            if self.changing:
+                self.refuse()
+            self.changing = True
+            try:
+                return self.change_alone(step, patience)
+            finally:
+                self.changing = False
+                if self.postponed:
+                    self.catch_up()
         finally:
             self.mutex.release()
 
     def exclude_changes(self, call: Callable[[], None]) -> None:
         """Do something else while no other thread makes a change."""
         with self.mutex:
-            self.alone(call)
-
-    def alone(self, call: Callable[[], T]) -> T:
-        """With the mutex."""
-        if self.changing:
-            self.refuse()
-        self.changing = True
-        try:
-            return call()
-        finally:
-            self.changing = False
-            if self.postponed:
-                self.catch_up()
+            if self.changing:
+                self.refuse()
+            self.changing = True
+            try:
+                call()
+            finally:
+                self.changing = False
+                if self.postponed:
+                    self.catch_up()
 
     def change_alone(self, step: Callable[[Change], T], patience: int) -> T:
         raise NotImplementedError
@@ -130,7 +143,7 @@ def ring(fd: int, ticket: int) -> bool:
 
     A program that wants to be ended by SIGPIPE is not ended by this one.
     """
-    mortal = signal.getsignal(signal.SIGPIPE) == signal.SIG_DFL
+    mortal = getsignal(SIGPIPE) == SIG_DFL
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE}) if mortal else set()
     try:
         os.write(fd, ticket.to_bytes(8, "little", signed=True))
@@ -177,6 +190,8 @@ def read_tickets(bell: int) -> list[int]:
         data = os.read(bell, 4096)
     except BlockingIOError:
         return []
+    if len(data) == 8:
+        return [int.from_bytes(data, "little", signed=True)]
     return memoryview(data[: len(data) // 8 * 8]).cast("q").tolist()
 
 

@@ -8,23 +8,25 @@ from contextlib import suppress
 from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed, ReentrantCall
 from fairgate.room import calls, links, rules, table
 from fairgate.room.bell import path_of
-from fairgate.room.calls import FOREVER, UNSEEN, Exclusive, clock
+from fairgate.room.calls import UNSEEN, Exclusive, clock
 from fairgate.room.file import RoomFile
-from fairgate.room.layout import DIRTY, FREE, INSIDE, LOST, OWNER, SEATS, STATE, TICKET
+from fairgate.room.layout import CAPACITY, DIRTY, FREE, INSIDE, LOST, OWNER, SEATS, STATE, STOP, TICKET, WAITING
 from fairgate.room.links import DAMAGE
 from fairgate.room.senses import LiveSenses
-from fairgate.room.table import Change
+from fairgate.room.table import Change, Step
 
 TYPE_CHECKING = False  # see __init__.py
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     T = TypeVar("T")
 
 MOST_OPEN = 64  # bells of others that are kept open for ringing
 SEATS_PER_DEATH = 64
 ATTEMPTS = 3
+NOBODY: list[tuple[int, int]] = []
+NO_BELLS: list[str] = []
 
 
 class Changes(Exclusive):
@@ -43,8 +45,8 @@ class Changes(Exclusive):
         self.current = Change(0, self.is_stopped)
 
     def check_open(self) -> None:
-        self.check_process()
         if self.file.fd < 0:
+            self.check_process()
             raise GateClosed(self.closed or f"gate {self.gate} is closed")
 
     def check_process(self) -> None:
@@ -55,38 +57,59 @@ class Changes(Exclusive):
         return self.file.fd < 0
 
     def change_alone(self, step: Callable[[Change], T], patience: int) -> T:
-        """With the mutex."""
-        self.check_open()
-        try:
-            if patience == FOREVER:
-                self.file.take_lock()
-            elif not self.file.try_lock(patience):
-                raise BlockingIOError
-            return self.locked(step)
-        finally:
-            if self.file.locked:
-                self.file.unlock()
-
-    def locked(self, step: Callable[[Change], T]) -> T:
-        """With the mutex and the lock. Returns without the lock.
+        """With the mutex.
 
         An interrupt, such as Ctrl-C, may come at any moment. Then the table is made whole again, and the request that
         the step made is ended.
         """
+        file = self.file
+        if file.fd < 0:
+            self.check_open()
         change = self.current
-        change.begin(clock())
         usable = False
+        file.locked = True  # an interrupt may come at any moment: unlocking in vain is harmless
         try:
-            self.file.prepare(change)
+            if not calls.try_lock(file.fd):
+                file.wait_for_lock(patience)
+            change.begin(clock())
+            m = file.m
+            if m[DIRTY] or m[STOP] or m[SEATS] != file.seats or m[CAPACITY] != file.capacity:
+                file.prepare(change)
             usable = True
-            result, told = self.with_repair(change, step)
+            try:
+                if isinstance(step, Step):
+                    known: Step = step
+                    result: Any = known.run(change)
+                else:
+                    result = step(change)
+                told = self.to_ring(change) if change.woken else NOBODY
+            except DAMAGE as wrong:
+                result = self.repeated(change, step, wrong)
+                told = self.to_ring(change)
             self.tell(told)
-            return result
+            return result  # type: ignore[no-any-return]  # a Step returns a bool
         except BaseException:
             if usable:
-                self.file.take_lock()  # it may have been unlocked already
+                file.take_lock()  # it may have been unlocked already
                 self.tell(self.undone(change))
             raise
+        finally:
+            if file.locked:
+                file.unlock()
+
+    def repeated(self, change: Change, step: Callable[[Change], T], wrong: Exception) -> T:
+        """Do the step again, after rebuilding a table that was damaged from outside."""
+        if isinstance(wrong, BadInput):  # which is a ValueError
+            raise wrong
+        change.woken.clear()
+        self.file.rebuild(change)
+        rules.withdraw(self.file.m, change)  # the first attempt may have made a request
+        try:
+            return step(change)
+        except BadInput:
+            raise
+        except DAMAGE as again:
+            raise BadInput(f"{self.file.path} is damaged ({again!r}): remove it") from again
 
     def undone(self, change: Change) -> list[tuple[int, int]]:
         """After a step that failed: make the table whole, end the request of that step. Returns whom to ring."""
@@ -100,14 +123,17 @@ class Changes(Exclusive):
 
     def tell(self, told: list[tuple[int, int]]) -> None:
         """Unlock, and wake those whom the change concerns."""
-        unused = self.unused_bells() if self.senses.dead else []
-        self.file.unlock()
+        unused = self.unused_bells() if self.senses.dead else NO_BELLS
+        file = self.file
+        calls.unlock(file.fd)
+        file.locked = False
         for owner, ticket in told:
             self.ring(owner, ticket)
         for path in unused:
             with suppress(OSError):  # another process was faster, or only its owner may remove it
                 os.unlink(path)
-        self.file.stop_again()
+        if file.m[STOP]:
+            file.stop_again()
 
     def refuse(self) -> None:
         raise ReentrantCall(
@@ -128,7 +154,7 @@ class Changes(Exclusive):
                 self.change(step)
                 break
             except ReentrantCall:
-                self.postponed.append(lambda: self.change(step))
+                self.postpone(step)
                 break
             except FairgateError:
                 raise
@@ -138,20 +164,8 @@ class Changes(Exclusive):
                 late = interrupt
         return late
 
-    def with_repair(self, change: Change, step: Callable[[Change], T]) -> tuple[T, list[tuple[int, int]]]:
-        """Do the step: its result, and whom to ring. A table that was damaged from outside is rebuilt first."""
-        for attempt in range(2):
-            try:
-                return step(change), self.to_ring(change)
-            except BadInput:
-                raise
-            except DAMAGE as wrong:
-                if attempt:
-                    raise BadInput(f"{self.file.path} is damaged ({wrong!r}): remove it") from wrong
-                change.woken.clear()
-                self.file.rebuild(change)
-                rules.withdraw(self.file.m, change)  # the first attempt may have made a request
-        raise AssertionError
+    def postpone(self, step: Callable[[Change], object]) -> None:
+        self.postponed.append(lambda: self.change(step))
 
     # What this process sees of others.
 
@@ -178,13 +192,16 @@ class Changes(Exclusive):
 
     def to_ring(self, change: Change) -> list[tuple[int, int]]:
         """Owner and ticket of those to wake; the ticket is negative if they only have to look again."""
-        if not change.woken:
-            return []
         m = self.file.m
-        return [
-            (m[seat + OWNER], m[seat + TICKET] if m[seat + STATE] in (INSIDE, LOST) else -m[seat + TICKET])
-            for seat in table.in_order(m, change.woken)
-        ]
+        seats = change.woken if len(change.woken) == 1 else table.in_order(m, change.woken)
+        told = []
+        for seat in seats:
+            state = m[seat + STATE]
+            if state == WAITING:
+                told.append((m[seat + OWNER], -m[seat + TICKET]))
+            elif state in (INSIDE, LOST):
+                told.append((m[seat + OWNER], m[seat + TICKET]))
+        return told
 
     def ring(self, owner: int, ticket: int) -> None:
         """Ring a bell. If nobody hears it, no further step is needed: the next waiter watches its owner.

@@ -16,7 +16,7 @@ from fairgate.room.rules import Duties, Request
 from fairgate.room.table import Change
 
 MOST_SECONDS = 1e9
-LINKED = 1_000_000  # ns: how often every request makes sure that the file was not removed
+LINKED = 10_000_000  # ns: how often every request makes sure that the file was not removed
 GHOST_TICK = 20_000_000  # ns: how often to look for processes that a dead holder has left inside
 
 
@@ -41,6 +41,17 @@ class Desk(Changes):
                 raise KMismatch(self.gate, self.k, m[K])
             m[K] = m[ASKED_K] = self.k
 
+    def some_visit(self) -> Visit:
+        try:
+            return self.spare.pop()
+        except IndexError:
+            return Visit(self, self.new_bell())
+
+    def new_bell(self) -> Bell:
+        bell = Bell(self.folder)
+        self.bells.append(bell)
+        return bell
+
     def identity(self, bell: Bell) -> tuple[int, int, int, int]:
         return bell.owner, self.pid, self.senses.namespace, self.user
 
@@ -57,7 +68,7 @@ class Desk(Changes):
         bell.busy = True
         try:
             visit.want(permits, lease, note)
-            return self.change(visit.ask) or self.wait(visit, until)
+            return self.change(visit) or self.wait(visit, until)
         finally:
             bell.busy = False
 
@@ -83,7 +94,7 @@ class Desk(Changes):
             visit.tick = not tickets and not visit.suspects
             if visit.tick:
                 visit.suspects = unwatched
-            if self.change(visit.look):
+            if self.change(visit):
                 return visit.inside
             owners = visit.duties.owners
             visit.suspects = bell.watch(owners) - visit.suspects  # those just looked at have left processes inside
@@ -109,15 +120,22 @@ class Visit(Request):
         self.late = False  # the time is over
 
     def want(self, permits: int, lease: float | None, note: str) -> None:
-        """What to ask for. Raises BadInput if the lease is not one."""
+        """A new request, and what to ask for. Raises BadInput if the lease is not one."""
+        self.seat = 0
         self.permits = permits
         self.lease = nanoseconds(lease, "lease") if lease else 0
         self.note = note
+
+    def run(self, change: Change) -> bool:
+        """Returns whether its waiting is over."""
+        return self.look(change) if self.seat else self.ask(change)
 
     def ask(self, change: Change) -> bool:
         """The step that makes the request. Returns whether it is inside already."""
         desk = self.desk
         m = desk.file.m
+        if desk.closed:
+            raise GateClosed(desk.closed)
         if desk.k and desk.k != m[ASKED_K]:
             desk.agree(change)
         if self.permits < 1 or self.permits > m[K]:
@@ -140,7 +158,7 @@ class Visit(Request):
         m = self.desk.file.m
         self.inside = m[self.seat + STATE] != WAITING
         if self.inside:
-            while self.seat in change.woken:
+            while change.woken and self.seat in change.woken:
                 change.woken.remove(self.seat)
         else:
             self.duties = rules.duties(m, self.seat, change.now)

@@ -15,6 +15,7 @@ from contextlib import suppress
 from fairgate.errors import BadInput, GateStuck
 from fairgate.room import calls, links, system, table
 from fairgate.room.bell import forking
+from fairgate.room.calls import FOREVER
 from fairgate.room.folder import PRIVATE, group_of, share
 from fairgate.room.layout import (
     BOOT,
@@ -178,12 +179,14 @@ class RoomFile:
 
     def prepare(self, change: Change) -> None:
         """With the lock: map what has grown, and repair the table if a process died while it changed it."""
-        if self.m[STOP] not in (0, self.name):  # it has unlocked, or died
-            self.m[STOP] = 0
-        if self.m[SEATS] != self.seats or self.m[CAPACITY] != self.capacity:
+        m = self.m
+        if m[STOP] and m[STOP] != self.name:  # it has unlocked, or died
+            m[STOP] = 0
+        if m[SEATS] != self.seats or m[CAPACITY] != self.capacity:
             self.map()
             self.check()
-        if self.m[DIRTY]:
+            m = self.m
+        if m[DIRTY]:
             self.rebuild(change)
 
     def check(self) -> None:
@@ -205,17 +208,21 @@ class RoomFile:
     def take_lock(self) -> None:
         """Raises GateStuck if that takes too long."""
         self.locked = True  # an interrupt may come at any moment: unlocking in vain is harmless
+        if not calls.try_lock(self.fd):
+            self.wait_for_lock(FOREVER)
+
+    def wait_for_lock(self, patience: int) -> None:
+        """Raises BlockingIOError after this many ns, and GateStuck if that is for ever and takes too long."""
+        if patience < FOREVER:
+            if not calls.lock(self.fd, patience):
+                self.locked = False
+                raise BlockingIOError
+            return
         end = calls.clock() + STUCK
         while not calls.lock(self.fd, PATIENCE):
             self.continue_owner()
             if calls.clock() > end:
                 raise self.stuck()
-
-    def try_lock(self, patience: int) -> bool:
-        """Try for this many nanoseconds."""
-        self.locked = True
-        self.locked = calls.lock(self.fd, patience)
-        return self.locked
 
     def continue_owner(self) -> None:
         """If the process that has the lock is stopped, let it finish its change."""

@@ -112,7 +112,7 @@ def holders(m: Table) -> list[int]:
     if not left:
         return []
     found: dict[int, None] = {}
-    for at in range(SLOTS, first_seat(m)):
+    for at in range(SLOTS, SLOTS + m[CAPACITY]):
         if left <= 0:
             break
         if m[at]:
@@ -147,16 +147,6 @@ def slots_of(m: Table, seat: int) -> tuple[int, ...]:
             if len(found) == m[seat + PERMITS]:
                 break
     return tuple(found)
-
-
-def lowest_free_slots(m: Table, count: int) -> list[int]:
-    found = []
-    for at in range(SLOTS, first_seat(m)):
-        if not m[at]:
-            found.append(at)
-            if len(found) == count:
-                return found
-    raise CorruptTable
 
 
 def has_spare(m: Table) -> bool:
@@ -201,11 +191,27 @@ def unlink(m: Table, seat: int, woken: list[int] | None) -> None:
         m[TAIL] = before
 
 
+def take_slots(m: Table, seat: int) -> int:
+    """Fill the lowest free slots. Returns the first of them."""
+    left = m[seat + PERMITS]
+    first = -1
+    for at in range(SLOTS, SLOTS + m[CAPACITY]):
+        if not m[at]:
+            m[at] = seat
+            if first < 0:
+                first = at - SLOTS
+            left -= 1
+            if left <= 0:
+                return first
+    raise CorruptTable
+
+
 def empty_slots(m: Table, seat: int) -> None:
     left = m[seat + PERMITS]
     m[USED] = m[USED] - left
     at = SLOTS + m[seat + SLOT]
-    while left and at < first_seat(m):
+    end = SLOTS + m[CAPACITY]
+    while left and at < end:
         if m[at] == seat:
             m[at] = 0
             left -= 1

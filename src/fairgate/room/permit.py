@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import os
 
-from fairgate.errors import GateStuck
+from fairgate.errors import FairgateError, GateStuck, ReentrantCall
 from fairgate.room import bell as bells
 from fairgate.room import links, rules, table
 from fairgate.room.calls import clock, read_tickets
 from fairgate.room.desk import Desk, Visit
 from fairgate.room.layout import DEADLINE, FENCE, GROUP, INSIDE, STATE, TICKET
-from fairgate.room.table import Change
+from fairgate.room.table import Change, Step
 
 MARGIN = 1_000_000  # ns: a lease that ends later than this is not about to be revoked
 
 
-class Permit:
+class Permit(Step):
     """One or more slots, and a fence. Get it from `Room.acquire`."""
 
     def __init__(self, visit: Visit) -> None:
         m = visit.desk.file.m
-        seat = visit.seat
+        seat: int = visit.seat
         self.desk: Desk = visit.desk
         self.visit = visit
-        self.seat = seat
+        self.seat: int = seat
         self.ticket: int = m[seat + TICKET]
         self.fence: int = m[seat + FENCE]
         self.slots: tuple[int, ...] = links.slots_of(m, seat)
@@ -121,10 +121,11 @@ class Permit:
 
     def release(self) -> None:
         """Releasing twice is a no-op."""
-        if self.desk.is_closed():
+        if self.desk.file.fd < 0:
             self.desk.check_process()
         elif not self.released:  # an interrupted release can be repeated
-            self.why_lost()
+            if not self.is_valid():
+                self.why_lost()
             late = self.give_back()
             self.released = True
             self.end()
@@ -134,13 +135,30 @@ class Permit:
     def give_back(self) -> BaseException | None:
         """Returns the interrupt that came meanwhile."""
         try:
-            return self.desk.finish(self.leave)
+            self.desk.change(self)
+            return None
+        except ReentrantCall:
+            self.desk.postpone(self)
+            return None
         except GateStuck:
             self.desk.drop(self.visit.bell)
             return None
+        except FairgateError:
+            raise
+        except BaseException as interrupt:
+            self.give_back_again()
+            return interrupt
 
-    def leave(self, change: Change) -> None:
+    def give_back_again(self) -> None:
+        try:
+            self.desk.finish(self)
+        except GateStuck:
+            self.desk.drop(self.visit.bell)
+
+    def run(self, change: Change) -> bool:
+        """The step that releases it."""
         rules.leave(self.desk.file.m, change, self.seat, self.ticket)
+        return True
 
     def end(self) -> None:
         """Its bell can be used for another request, unless a command has it."""

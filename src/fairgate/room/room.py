@@ -20,7 +20,6 @@ import os
 from fairgate.errors import BadInput, FairgateError, GateClosed, GateStuck, ReentrantCall
 from fairgate.room import bell as bells
 from fairgate.room import calls, links, rules
-from fairgate.room.bell import Bell
 from fairgate.room.desk import Desk, Visit
 from fairgate.room.file import RoomFile, files
 from fairgate.room.layout import MOST_SLOTS, PERMITS, PID
@@ -46,11 +45,14 @@ class Room:
         self.k = k
         self.file = RoomFile(path_of_gate(folder, gate), k, create)
         self.desk = Desk(folder, gate, k, self.file)
+        self.some_visit = self.desk.some_visit
+        self.new_bell = self.desk.new_bell
         self.enter = self.desk.enter
         self.change = self.desk.change
         self.check_open = self.desk.check_open
         self.check_process = self.desk.check_process
         self.bells = self.desk.bells
+        self.spare = self.desk.spare
         open_rooms.add(self)
         try:
             self.change(self.desk.agree)
@@ -83,24 +85,13 @@ class Room:
             if self.enter(visit, timeout, permits, lease, note):
                 return Permit(visit)
         except ReentrantCall:
-            self.desk.spare.append(visit)
+            self.spare.append(visit)
             raise
         except BaseException:  # Ctrl-C: nobody would ever release it
             self.abandon(visit)
             raise
-        self.desk.spare.append(visit)
+        self.spare.append(visit)
         return None
-
-    def some_visit(self) -> Visit:
-        try:
-            return self.desk.spare.pop()
-        except IndexError:
-            return Visit(self.desk, self.new_bell())
-
-    def new_bell(self) -> Bell:
-        bell = Bell(self.folder)
-        self.bells.append(bell)
-        return bell
 
     def abandon(self, visit: Visit) -> None:
         """End the request."""
@@ -111,7 +102,7 @@ class Room:
         except FairgateError:  # the lock is stuck, or the file is damaged
             self.desk.drop(visit.bell)
         else:
-            self.desk.spare.append(visit)
+            self.spare.append(visit)
 
     # For people.
 
@@ -159,9 +150,9 @@ class Room:
 
     def end(self, why: str) -> None:
         if self.file.fd >= 0:
+            self.desk.closed = why or f"gate {self.gate} was closed"  # first: no thread makes a request from now on
             used = set(self.bells).difference([visit.bell for visit in self.desk.spare])
             owners = {bell.owner for bell in used}
-            self.desk.closed = why or f"gate {self.gate} was closed"
             try:
                 if owners:
                     self.change(lambda change: rules.abandon(self.file.m, change, owners))

@@ -22,15 +22,18 @@ from fairgate.room.layout import (
     NUDGE,
     OWNER,
     PERMITS,
+    PREVIOUS,
     SEATS,
     SINCE,
+    SKIPPED,
+    SPARE,
     STATE,
     TICK,
     TICKET,
     WAITING,
 )
 from fairgate.room.links import CorruptTable, Table
-from fairgate.room.table import Change
+from fairgate.room.table import Change, Step
 
 TYPE_CHECKING = False  # see __init__.py
 if TYPE_CHECKING:
@@ -44,7 +47,7 @@ if TYPE_CHECKING:
             """Is the process of this seat stopped (SIGSTOP, a debugger)?"""
 
 
-class Request:
+class Request(Step):
     """A request for this many permits. `owner` is the name of its bell; `lease` is in ns, or 0."""
 
     def __init__(self, owner: int, pid: int, namespace: int, user: int, permits: int, lease: int) -> None:
@@ -70,7 +73,7 @@ def ask(m: Table, change: Change, senses: Senses, request: Request) -> int:
         bury_passed_over(m, change, senses)
     if not m[HEAD]:  # else it is up to the first waiter: the processes that it lets in are watched by it
         expire(m, change)
-    if not links.has_spare(m):
+    if not m[SPARE]:
         bury_all(m, change, senses)
     seat = table.enter(
         m, change, request.owner, request.pid, request.namespace, request.user, request.permits, request.lease
@@ -151,22 +154,25 @@ def places_from_an_end(m: Table, seat: int) -> int:
     after = m[seat + NEXT]
     for place in range(NEAR):
         if not after:
-            return min(1 + place, places_behind(m, seat))
+            return running_ahead(m, seat, 1 + place)
         after = m[after + NEXT]
-    return min(places_behind(m, seat), FAR)
+    ahead = running_ahead(m, seat, NEAR)
+    if ahead == NEAR:  # further back only tickets tell: those of requests that gave up lie in between
+        ahead = max(NEAR, m[seat + TICKET] - m[links.first_waiter(m) + TICKET])
+    return min(ahead, FAR)
 
 
-def places_behind(m: Table, seat: int) -> int:
-    """How far a waiter is behind the first one: exactly near the head, and further back as far as tickets tell.
-
-    Tickets alone would not do: those of requests that gave up lie in between.
-    """
-    before = seat
-    for place in range(NEAR):
-        before = links.running_before(m, before)
-        if not before:
-            return place
-    return max(NEAR, m[seat + TICKET] - m[links.first_waiter(m) + TICKET])
+def running_ahead(m: Table, seat: int, most: int) -> int:
+    """How many waiters before this one are not passed over. No more than `most` are counted."""
+    ahead = 0
+    before = m[seat + PREVIOUS]
+    for _ in range(m[SEATS]):
+        if not before or ahead == most:
+            return ahead
+        if not m[before + SKIPPED]:
+            ahead += 1
+        before = m[before + PREVIOUS]
+    raise CorruptTable
 
 
 def leave(m: Table, change: Change, seat: int, ticket: int) -> None:

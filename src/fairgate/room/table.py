@@ -84,10 +84,9 @@ from fairgate.room.links import (
     first_waiter,
     holders,
     is_seat,
-    lowest_free_slots,
-    next_deadline,
     put_spare,
     size,
+    take_slots,
     unlink,
 )
 
@@ -100,14 +99,26 @@ class Change:
 
     def __init__(self, now: int, is_stopped: Callable[[int], bool]) -> None:
         self.is_stopped = is_stopped
+        self.woken: list[int] = []
         self.begin(now)
 
     def begin(self, now: int) -> None:
         """Use this object for another change."""
         self.now: int = now
-        self.woken: list[int] = []
+        if self.woken:
+            self.woken = []
         self.seat = 0
         self.ticket = 0
+
+
+class Step:
+    """A step of a change, like any callable. The most frequent ones are objects: C code calls `run` directly."""
+
+    def __call__(self, change: Change) -> bool:
+        return self.run(change)
+
+    def run(self, change: Change) -> bool:
+        raise NotImplementedError
 
 
 # The whole table.
@@ -322,7 +333,7 @@ def extend(m: Table, seat: int, deadline: int) -> None:
 
 def let_in_all_that_fit(m: Table, change: Change) -> None:
     """Let waiters in, by ticket. The first one that does not fit keeps all others waiting, so that none starves."""
-    granted = False
+    granted = 0
     after = m[HEAD]
     for _ in range(m[SEATS]):
         seat = after
@@ -336,21 +347,19 @@ def let_in_all_that_fit(m: Table, change: Change) -> None:
                 pass_over(m, change, seat)
             else:
                 let_in(m, change, seat)
-                granted = True
-                change.woken.append(seat)
+                granted = seat
+                if seat != change.seat:  # the process that makes this change sees that by itself
+                    change.woken.append(seat)
     else:
         if after:
             raise CorruptTable  # a loop
-    if granted and change.now - m[NUDGED] >= NUDGE:
-        nudge(m, change)
+    if granted and m[HEAD] and change.now - m[NUDGED] >= NUDGE:
+        nudge(m, change, granted)
 
 
 def let_in(m: Table, change: Change, seat: int) -> None:
     """Grant a waiter the lowest free slots."""
-    free = lowest_free_slots(m, m[seat + PERMITS])
-    for at in free:
-        m[at] = seat
-    m[seat + SLOT] = free[0] - SLOTS
+    m[seat + SLOT] = take_slots(m, seat)
     m[LAST_FENCE] = m[LAST_FENCE] + 1
     m[seat + FENCE] = m[LAST_FENCE]
     m[seat + SINCE] = change.now
@@ -365,21 +374,23 @@ def count(m: Table, waited: int) -> None:
     """Counters for metrics."""
     m[GRANTS] = m[GRANTS] + 1
     m[WAITED] = m[WAITED] + waited
-    m[LONGEST] = max(m[LONGEST], waited)
+    if waited > m[LONGEST]:
+        m[LONGEST] = waited
     bucket = HISTOGRAM + (min((waited // 1000).bit_length(), BUCKETS - 1) if waited > 1000 else 0)
     m[bucket] = m[bucket] + 1
 
 
-def nudge(m: Table, change: Change) -> None:
-    """Wake the new first waiter: it has other holders to watch now than when it looked last, or it was far behind.
+def nudge(m: Table, change: Change, granted: int) -> None:
+    """Wake the new first waiter, after this seat was let in, and the one behind it, which will notice if it is stopped.
 
-    The one behind it is woken too, and will notice if the first one is stopped.
+    It has other holders to watch now than when it looked last, or a lease to expire, or it was far behind.
     """
-    seat = first_waiter(m)
-    if seat and (m[K] > 1 or next_deadline(m) or m[m[TAIL] + TICKET] - m[seat + TICKET] > DEEP):
-        m[NUDGED] = change.now
-        change.woken.append(seat)
-        wake_next(m, change, seat)
+    if m[K] > 1 or m[granted + DEADLINE] or m[m[TAIL] + TICKET] - m[granted + TICKET] > DEEP:
+        seat = first_waiter(m)
+        if seat:
+            m[NUDGED] = change.now
+            change.woken.append(seat)
+            wake_next(m, change, seat)
 
 
 # Who watches whom, and who is woken.

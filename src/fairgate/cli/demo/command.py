@@ -20,17 +20,15 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from fairgate import sync
+from fairgate.cli.demo.gates import DemoGate, demo_gate
+from fairgate.cli.demo.processes import INSIDE, JOINS, THINKS, WAITS, DemoOutcome, DemoPeer, fork, outcome
 from fairgate.cli.demo.simulated import simulated_demo
 from fairgate.cli.exits import GOOD, INTERRUPTED, WRONG, complain
 from fairgate.cli.screen import number, plain_table, seconds, stdout
-from fairgate.live.demo_peers import INSIDE, JOINS, THINKS, WAITS, DemoOutcome, DemoPeer, fork, outcome
-from fairgate.live.engine import LiveEngine
-from fairgate.live.on_host import HostMembership
-from fairgate.net.access import Access, access
+from fairgate.errors import BadInput
 from fairgate.sim.run import kind_of_build
 
-PEERS, K = 8, 3
+PEERS = 8
 THINKING, STAYING = (0.0, 0.12), (0.05, 0.15)  # seconds; drawn uniformly from the range
 PLAY = 5.0  # seconds, from the moment when all have joined
 LATEST, END = 8.0, 14.0  # seconds: stop even if not all have joined (slow machine); kill the processes that still run
@@ -42,48 +40,65 @@ def demo_command(
     simulated: Annotated[
         bool, typer.Option("--simulated", help="Instead, simulate 100 nodes under a fair and an unfair protocol.")
     ] = False,
+    protocol: Annotated[
+        str | None,
+        typer.Option(
+            "--protocol",
+            metavar="NAME",
+            show_default=False,
+            help="Let the processes run this protocol as a cluster, over Unix sockets. `fairgate protocols` lists all.",
+        ),
+    ] = None,
 ) -> int:
     """Watch eight processes share a gate that admits three at a time. Takes a few seconds."""
-    return simulated_demo() if simulated else live_demo()
+    if simulated and protocol:
+        raise BadInput("--protocol is for the live demo, which --simulated replaces: use only one of them")
+    return simulated_demo() if simulated else live_demo(protocol)
 
 
-def live_demo() -> int:
+def live_demo(protocol: str | None) -> int:
     console = stdout()
+    with TemporaryDirectory(prefix="fairgate") as folder:
+        return show_gate(console, demo_gate(Path(folder).resolve(), protocol))
+
+
+def show_gate(console: Console, gate: DemoGate) -> int:
     # SIGINT waits until every forked process is recorded and can be ended.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     console.print(
-        f"{PEERS} processes share a gate that admits {K} at a time. Each thinks for a moment, waits for the gate, stays"
-        f" inside for up to {STAYING[1]:g} s, and starts again. There is no server: the processes meet in a temporary"
-        f" directory. They run fairgate's {kind_of_build()} modules.\n"
+        f"{PEERS} processes share a gate that admits {gate.k} at a time. Each thinks for a moment, waits for the gate,"
+        f" stays inside for up to {STAYING[1]:g} s, and starts again. {gate.describe()} They run fairgate's"
+        f" {kind_of_build()} modules.\n"
     )
-    with TemporaryDirectory(prefix="fairgate") as folder:
-        demo = DemoRun(access(Path(folder).resolve()), mask)
-        interrupted = False
-        try:
-            with shown(console, demo) as show:
-                demo.watch(show)
-        except KeyboardInterrupt:
-            interrupted = True
-        finally:
-            stuck = demo.end()
+    demo = DemoRun(gate, mask)
+    interrupted = False
+    try:
+        with shown(console, demo) as show:
+            demo.watch(show)
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        stuck = demo.end()
     found = outcome(demo.peers)
-    console.print(summary(found), "", verdict(found, interrupted), sep="\n")
+    console.print(summary(found, gate), "", verdict(found, gate, interrupted), sep="\n")
     if stuck:
         complain(f"{len(stuck)} of the processes did not end in time and were killed")
     if interrupted:
         return INTERRUPTED
     console.print(hints())
-    return WRONG if stuck or not found.total or found.most_inside > K else GOOD
+    return WRONG if stuck or not found.total or found.most_inside > gate.k else GOOD
 
 
 class DemoRun:
-    def __init__(self, rule: Access, mask: set[int]) -> None:
+    def __init__(self, gate: DemoGate, mask: set[int]) -> None:
         """Fork the processes. SIGINT stays blocked until `watch` restores `mask`: a Ctrl-C halfway through would leave
         processes behind that nobody can tell to end."""
         self.began = time.monotonic()
         self.mask = mask
+        self.gate = gate
+        self.keepers = [Keeper(gate)] if gate.keeper else []
         self.stop = os.pipe()
-        self.peers = [fork(1 + i, self.stop, lambda *ways: use_gate(rule, *ways)) for i in range(PEERS)]
+        self.peers = [fork(1 + i, self.stop, partial(use_gate, gate)) for i in range(PEERS)]
         self.open = {peer.file: peer for peer in self.peers}
 
     def watch(self, show: Callable[[], None]) -> None:
@@ -113,19 +128,49 @@ class DemoRun:
         for peer in self.peers:
             if peer in stuck:
                 os.kill(peer.pid, signal.SIGKILL)
-            os.waitpid(peer.pid, 0)
-            os.close(peer.file)
+            reap(peer)
         os.close(self.stop[0])
+        for keeper in self.keepers:
+            keeper.end()
         return stuck
 
 
-def use_gate(rule: Access, tell: Callable[..., None], goes_on: Callable[[float], bool]) -> None:
+class Keeper:
+    """The process that keeps the list of peers of a cluster. It comes first and leaves last."""
+
+    def __init__(self, gate: DemoGate) -> None:
+        self.stop = os.pipe()
+        self.process = fork(0, self.stop, partial(keep_list, gate))
+        while self.process.state == JOINS and self.process.hear():
+            pass
+
+    def end(self) -> None:
+        """The others have inherited its pipe, so this counts once all of them have ended."""
+        os.close(self.stop[1])
+        with suppress(KeyboardInterrupt):
+            while self.process.hear():
+                pass
+        reap(self.process)
+        os.close(self.stop[0])
+
+
+def reap(process: DemoPeer) -> None:
+    os.waitpid(process.pid, 0)
+    os.close(process.file)
+
+
+def keep_list(gate: DemoGate, tell: Callable[..., None], goes_on: Callable[[float], bool]) -> None:
+    with gate.keep():
+        tell(THINKS)
+        while goes_on(END):
+            pass
+
+
+def use_gate(shared: DemoGate, tell: Callable[..., None], goes_on: Callable[[float], bool]) -> None:
     """The work of each process. It reports its entry after the grant and its exit before the release, so that the stays
     it reports lie within the real ones."""
-    engine = LiveEngine(partial(HostMembership, rule=rule))
-    engine.start()
-    with sync.Peer(engine) as peer:
-        gate = peer.semaphore("demo", K)
+    with shared.join() as peer:
+        gate = shared.open(peer)
         tell(THINKS)
         while goes_on(random.uniform(*THINKING)):
             tell(WAITS)
@@ -164,7 +209,7 @@ def numbers(demo: DemoRun, state: str) -> list[str]:
 
 def peers_table(demo: DemoRun) -> Table:
     now = time.monotonic()
-    table = plain_table(f"{len(numbers(demo, INSIDE))} of {K} inside, {now - demo.began:.1f} s")
+    table = plain_table(f"{len(numbers(demo, INSIDE))} of {demo.gate.k} inside, {now - demo.began:.1f} s")
     for name in ("peer", "pid", "", "slot", "for", "entries"):
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
     for peer in demo.peers:
@@ -175,35 +220,37 @@ def peers_table(demo: DemoRun) -> Table:
     return table
 
 
-def summary(found: DemoOutcome) -> Table:
+def summary(found: DemoOutcome, gate: DemoGate) -> Table:
     table = plain_table(f"{found.total:,} entries by {len(found.entries)} processes")
     table.add_column("")
     table.add_column("", justify="right", no_wrap=True)
     table.add_column("", style="dim")
     waits = found.waits or [0.0]
-    table.add_row("most inside", f"{found.most_inside} of {K}", "at the same time, by the times the processes reported")
+    most = f"{found.most_inside} of {gate.k}"
+    table.add_row("most inside", most, "at the same time, by the times the processes reported")
     table.add_row("entries per process", f"{min(found.entries)} to {max(found.entries)}", "fewest and most")
     table.add_row("mean wait", seconds(sum(waits) / len(waits)), "from request to entry")
     table.add_row("longest wait", seconds(max(waits)), "of all entries")
-    table.add_row(
-        "messages per entry", number(found.messages / max(found.total, 1)), "between processes, including those to join"
-    )
+    if gate.messages:
+        messages = number(found.messages / max(found.total, 1))
+        table.add_row("messages per entry", messages, "between processes, including those to join")
     return table
 
 
-def verdict(found: DemoOutcome, interrupted: bool) -> Text:
+def verdict(found: DemoOutcome, gate: DemoGate, interrupted: bool) -> Text:
     until = " until it was interrupted" if interrupted else ""
-    if found.most_inside > K:
+    if found.most_inside > gate.k:
         return Text(f"violation: {found.most_inside} were inside at once{until}", style="bold red")
     if not found.total:
         return Text(f"no process entered{until}", style="bold red" if not interrupted else "yellow")
-    return Text(f"no violation{until}: never more than {K} inside", style="bold green")
+    return Text(f"no violation{until}: never more than {gate.k} inside", style="bold green")
 
 
 def hints() -> Group:
     lines = (
         "fairgate run gpu -k 3 -- sh -c 'echo slot $FAIRGATE_SLOT; sleep 5'   (in several terminals)",
         "fairgate who",
+        "fairgate demo --protocol fair_k",
         "fairgate demo --simulated",
         "fairgate sim fair_k --nodes 1000 --k 10 --latency wan",
     )

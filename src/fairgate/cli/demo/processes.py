@@ -1,4 +1,4 @@
-"""The peers of `fairgate demo`: processes on this host that share one gate and report what they do.
+"""The processes of `fairgate demo`, which share one gate and report what they do.
 
 They are forked before the parent has any threads, so that modules are imported only once. Each reports its steps as
 lines of JSON through its own pipe. They end when they are told to, or when the parent is gone.
