@@ -121,14 +121,14 @@ class Visit(Request):
 
     def want(self, permits: int, lease: float | None, note: str) -> None:
         """A new request, and what to ask for. Raises BadInput if the lease is not one."""
-        self.seat = 0
+        self.seat = self.ticket = 0
         self.permits = permits
         self.lease = nanoseconds(lease, "lease") if lease else 0
         self.note = note
 
     def run(self, change: Change) -> bool:
-        """Returns whether its waiting is over."""
-        return self.look(change) if self.seat else self.ask(change)
+        """Returns whether its waiting is over. A change that is repeated has taken its first request back."""
+        return self.look(change) if self.seat and self.ticket != change.ticket else self.ask(change)
 
     def ask(self, change: Change) -> bool:
         """The step that makes the request. Returns whether it is inside already."""
@@ -178,7 +178,7 @@ class Visit(Request):
 
     def leave(self, change: Change) -> None:
         """The step that ends the request, if it was made."""
-        if self.ticket:
+        if self.seat:
             rules.leave(self.desk.file.m, change, self.seat, self.ticket)
 
 

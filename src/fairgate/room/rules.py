@@ -197,7 +197,7 @@ def withdraw(m: Table, change: Change) -> None:
     """End the request that this change has made, if any: the change failed, or is repeated."""
     if change.seat:
         leave(m, change, change.seat, change.ticket)
-        change.seat = 0
+        change.seat = 0  # its ticket tells the step that is repeated that this was done
 
 
 def resize(m: Table, change: Change, senses: Senses, k: int) -> int:
