@@ -1,16 +1,20 @@
 """How the cost of a gate on one host grows with the number of processes: `make bench-growth`.
 
 1. N processes start at once, pass a gate of three once, and end; beside as many that only start Python
-2. N processes wait: how much CPU time they take, and how long a hand-over takes
+2. N processes wait: how much CPU time they take, and how long it takes from a release, or from the death of the holder,
+   until the next one is inside
 """
 
 from __future__ import annotations
 
 import os
 import resource
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -21,18 +25,12 @@ from rich.table import Table
 from fairgate.room.room import Room
 
 AT_ONCE = (10, 100, 1000)
-WATCHED_SECONDS = 5.0
+LAST_FILE = 10_000
+AT_A_TIME = 50  # waiters that are started together
+SETTLE_SECONDS, WATCHED_SECONDS = 2.0, 10.0
 HAND_OVERS = 50
 PASS = "import sys; from fairgate.room.room import Room; Room(sys.argv[1], 'g', 3).acquire().release()"
 BARE = "import os, sys, threading, mmap, select, signal"
-WAIT = """
-import os, sys, time
-from fairgate.room.room import Room
-room = Room(sys.argv[1], "g", 1)
-permit = room.acquire()
-os.write(1, time.monotonic_ns().to_bytes(8, "little"))
-sys.stdin.readline()
-"""
 
 
 def all_at_once(program: str, count: int) -> float:
@@ -57,59 +55,97 @@ def start(console: Console) -> None:
 
 
 def wait(console: Console) -> None:
-    table = Table("waiting processes", "CPU while nothing happens", "hand-over", title_justify="left")
+    table = Table("waiting processes", "CPU while nothing happens", "hand-over", "after kill -9", title_justify="left")
     for count in AT_ONCE:
         with TemporaryDirectory(prefix="growth") as folder:
             table.add_row(f"{count:,}", *waiting(folder, count))
     console.print(table)
 
 
-def start_waiter(folder: str) -> subprocess.Popen[bytes]:
-    pipe = subprocess.PIPE
-    return subprocess.Popen([sys.executable, "-c", WAIT, folder], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+class Waiter:
+    """A forked process that asks for a permit, says when it has it, and releases it when it is told to."""
+
+    def __init__(self, folder: str) -> None:
+        told, tell = os.pipe()
+        hear, say = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                for first, last in pairwise([2, *sorted((told, say)), LAST_FILE]):  # pipes to the others
+                    os.closerange(first + 1, last)
+                permit = Room(folder, "g", 1).acquire()
+                assert permit is not None
+                os.write(say, time.monotonic_ns().to_bytes(8, "little"))
+                if os.read(told, 1):
+                    permit.release()
+                    os.read(told, 1)
+            finally:
+                os._exit(0)
+        os.close(told)
+        os.close(say)
+        self.tell, self.hear = tell, hear
+
+    def entered(self) -> int:
+        """When it was let in, in ns."""
+        return int.from_bytes(os.read(self.hear, 8), "little")
+
+    def release(self) -> None:
+        os.write(self.tell, b"r")
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        os.waitpid(self.pid, 0)
+        os.close(self.tell)
+        os.close(self.hear)
 
 
-def waiting(folder: str, count: int) -> tuple[str, str]:
-    room = Room(folder, "g", 1)
-    permit = room.acquire()
-    assert permit is not None
-    queue = []
-    for number in range(count):  # one after the other, so that the order is known
-        queue.append(start_waiter(folder))
-        if number % 50 == 49 or number == count - 1:
-            while len(room.requests()) <= number + 1:
-                time.sleep(0.2)
-    try:
-        before = cpu_of(queue)
-        time.sleep(WATCHED_SECONDS)
-        share = (cpu_of(queue) - before) / WATCHED_SECONDS
-        in_order = [request.pid for request in room.requests() if not request.inside]
-        by_pid = {process.pid: process for process in queue}
-        taken = []
-        left = time.monotonic_ns()
-        permit.release()
-        for pid in in_order[:HAND_OVERS]:
-            process = by_pid[pid]
-            assert process.stdout is not None
-            entered = int.from_bytes(process.stdout.read(8), "little")
-            taken.append(entered - left)
-            left = time.monotonic_ns()
-            process.kill()
-            process.wait()
-        return f"{share:.1%} of a core", f"{median(taken) / 1e6:.2f} ms (killed holder)"
-    finally:
-        for process in reversed(queue):  # from the end of the queue, so that nobody else is let in
-            process.kill()
-        for process in queue:
-            process.communicate()
-        room.close()
+def waiting(folder: str, count: int) -> tuple[str, str, str]:
+    queue: list[Waiter] = []
+    with Room(folder, "g", 1) as room:
+        permit = room.acquire()
+        assert permit is not None
+        try:
+            for number in range(count):
+                queue.append(Waiter(folder))
+                if number % AT_A_TIME == AT_A_TIME - 1 or number == count - 1:
+                    while len(room.requests()) < number + 2:
+                        time.sleep(0.05)
+            time.sleep(SETTLE_SECONDS)
+            before = cpu_of(queue)
+            time.sleep(WATCHED_SECONDS)
+            share = (cpu_of(queue) - before) / WATCHED_SECONDS
+            by_pid = {waiter.pid: waiter for waiter in queue}
+            in_order = [by_pid[request.pid] for request in room.requests() if not request.inside]
+            few = min(HAND_OVERS, count // 2)
+            permit.release()
+            in_order[0].entered()
+            released = ends(in_order[: few + 1], Waiter.release)
+            killed = ends(in_order[few : 2 * few], Waiter.kill)
+        finally:
+            for waiter in reversed(queue):  # from the end of the queue, so that nobody else is let in
+                waiter.kill()
+            for waiter in queue:
+                waiter.close()
+        return f"{share:.1%} of a core", f"{released / 1e6:.2f} ms", f"{killed / 1e6:.2f} ms"
 
 
-def cpu_of(processes: list[subprocess.Popen[bytes]]) -> float:
+def ends(waiters: list[Waiter], end: Callable[[Waiter], None]) -> float:
+    """Median ns from the end of one permit until the next one is inside. The first of them is inside."""
+    taken = []
+    for waiter, following in pairwise(waiters):
+        began = time.monotonic_ns()
+        end(waiter)
+        taken.append(following.entered() - began)
+    return median(taken)
+
+
+def cpu_of(waiters: list[Waiter]) -> float:
     """Seconds of CPU time so far."""
     ticks = 0
-    for process in processes:
-        fields = Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    for waiter in waiters:
+        fields = Path(f"/proc/{waiter.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         ticks += int(fields[11]) + int(fields[12])
     return ticks / os.sysconf("SC_CLK_TCK")
 
