@@ -214,9 +214,14 @@ class RoomFile:
                 self.locked = False
                 raise BlockingIOError
             return
+        owner = 0
         end = calls.clock() + STUCK
         while not calls.lock(self.fd, PATIENCE):
             self.continue_owner()
+            now = system.lock_owner(self.fd)
+            if now and now != owner:  # it is only busy
+                owner = now
+                end = calls.clock() + STUCK
             if calls.clock() > end:
                 raise self.stuck()
 
