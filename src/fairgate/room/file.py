@@ -212,7 +212,7 @@ class RoomFile:
             self.wait_for_lock(FOREVER)
 
     def wait_for_lock(self, patience: int) -> None:
-        """Raises BlockingIOError after this many ns, and GateStuck if that is for ever and takes too long."""
+        """Raises BlockingIOError after this many ns, and GateStuck if it may wait forever and that takes too long."""
         if patience < FOREVER:
             if not calls.lock(self.fd, patience):
                 self.locked = False
