@@ -71,6 +71,7 @@ class Waiters:
         self.heard, self.told = os.pipe()
         self.stay, self.leave = os.pipe()  # a byte lets the holder leave
         self.pids: list[int] = []
+        self.holder = 0
         for number in range(count):  # a few at a time, so that they do not all contend for a processor
             self.pids.append(self.fork(number))
             if number % 20 == 19 or number == count - 1:
@@ -95,28 +96,29 @@ class Waiters:
         number, what, when = Said.unpack(os.read(self.heard, Said.size))
         return number, what, when
 
-    def first(self) -> int:
-        """Let the first one in; returns which it is."""
+    def begin(self) -> None:
+        """Let the first one in."""
         assert self.permit is not None
         self.permit.release()
-        return self.hear()[0]
+        self.holder = self.hear()[0]
 
     def released(self) -> list[int]:
         """ns from the release to the next entry, of several."""
         taken = []
         for _ in range(HAND_OVERS):
             os.write(self.leave, b"x")
-            times = {what: when for _, what, when in (self.hear(), self.hear())}
-            taken.append(times[ENTERED] - times[LEFT])
+            said = {what: (who, when) for who, what, when in (self.hear(), self.hear())}
+            self.holder = said[ENTERED][0]
+            taken.append(said[ENTERED][1] - said[LEFT][1])
         return taken
 
-    def killed(self, holder: int) -> list[int]:
+    def killed(self) -> list[int]:
         """ns from the kill to the next entry, of several."""
         taken = []
         for _ in range(HAND_OVERS):
             began = time.monotonic_ns()
-            os.kill(self.pids[holder], signal.SIGKILL)
-            holder, _, entered = self.hear()
+            os.kill(self.pids[self.holder], signal.SIGKILL)
+            self.holder, _, entered = self.hear()
             taken.append(entered - began)
         return taken
 
@@ -146,9 +148,9 @@ def waiting(console: Console) -> None:
                 before = waiters.cpu()
                 time.sleep(WATCHED_SECONDS)
                 share = (waiters.cpu() - before) / WATCHED_SECONDS
-                holder = waiters.first()
+                waiters.begin()
                 taken = waiters.released()
-                killed = waiters.killed(holder + HAND_OVERS)
+                killed = waiters.killed()
             finally:
                 waiters.close()
         table.add_row(

@@ -88,8 +88,8 @@ MUTANTS = {
     "a ticket is given twice": Mutant("table", line("m[NEXT_TICKET] = ticket + 1"), "", Case(3, 1)),
     "a grant is not announced": Mutant(
         "table",
-        "                granted = seat\n            if seat != change.seat:",
-        "                granted = seat\n            if False:",
+        "                granted = seat\n                if seat != change.seat:",
+        "                granted = seat\n                if False:",
         Case(2, 1),
     ),
     "a larger k lets nobody in": Mutant(
@@ -134,8 +134,8 @@ MUTANTS = {
     ),
     "one that gives up after it was let in wakes nobody": Mutant(
         "rules",
-        "            change.woken += table.perhaps_not_woken(m, seat)\n        table.leave",
-        "            pass\n        table.leave",
+        "                change.woken += table.perhaps_not_woken(m, seat)\n            if 0 <",
+        "                pass\n            if 0 <",
         Case(3, 2, cancels=1, deaths=1, permits=(1, 2, 1)),
     ),
     "a grant that nobody announced is not announced by the last waiter": Mutant(
@@ -165,8 +165,8 @@ MUTANTS = {
     ),
     "a waiter that died after it was passed over stays": Mutant(
         "rules",
-        "        if m[HEAD] != head and senses.is_gone(m[HEAD]):",
-        "        if False:",
+        "            if senses.is_gone(seat):\n                table.leave(m, change, seat)\n            return\n",
+        "            return\n",
         Case(3, 1, stops=1, deaths=1, entries=(2, 1, 1)),
     ),
     "a waiter that continues stays passed over": Mutant(

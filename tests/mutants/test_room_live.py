@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import fairgate
 from tests.mutants.copies import HANGS, PASSES, SKIPPED, Mutant, end_of
 
 DEATHS, ENDS, REQUESTS, AIO = (f"room/test_{name}.py::test_" for name in ("deaths", "ends", "requests", "aio"))
 MUTANTS = {
     # Changes.
     "DIRTY is ignored": Mutant(
-        "room/file.py",
-        "        if self.m[DIRTY]:\n            self.rebuild(change)\n",
-        "",
+        "room/changes.py",
+        "            if m[DIRTY] or m[STOP] or",
+        "            if m[STOP] or",
         f"{DEATHS}a_process_that_dies_in_the_middle_of_a_change_is_repaired",
     ),
     "a grant is not rung": Mutant(
@@ -35,7 +38,7 @@ MUTANTS = {
     ),
     "a repeated change makes two requests": Mutant(
         "room/changes.py",
-        "                rules.withdraw(self.file.m, change)  # the first attempt may have made a request\n",
+        "        rules.withdraw(self.file.m, change)  # the first attempt may have made a request\n",
         "",
         f"{ENDS}a_change_that_is_repeated_makes_one_request",
     ),
@@ -43,18 +46,19 @@ MUTANTS = {
         "room/changes.py",
         "            if self.file.m[DIRTY]:\n                self.file.rebuild(change)\n",
         "",
-        f"{ENDS}ctrl_c_at_any_moment_leaves_nothing_behind",
+        f"{ENDS}a_change_that_is_interrupted_leaves_a_whole_table",
     ),
     "a signal handler waits for its own thread": Mutant(
         "room/calls.py",
-        "        if self.changing:\n            self.refuse()\n",
-        "",
+        "        with self.mutex:\n            if self.changing:\n                self.refuse()\n"
+        "            self.changing = True\n            try:\n                return",
+        "        with self.mutex:\n            self.changing = True\n            try:\n                return",
         f"{ENDS}a_signal_handler_cannot_acquire_in_the_middle_of_a_change",
     ),
     "what a signal handler has asked for is forgotten": Mutant(
         "room/calls.py",
-        "            if self.postponed:\n                self.catch_up()\n",
-        "",
+        "at any call\n                self.changing = False\n                if self.postponed:\n",
+        "at any call\n                self.changing = False\n                if False:\n",
         f"{ENDS}a_signal_handler_releases_in_the_middle_of_a_change",
     ),
     "a stopped process keeps the lock": Mutant(
@@ -91,7 +95,7 @@ MUTANTS = {
     ),
     "a forked child keeps the bells of its parent": Mutant(
         "room/room.py",
-        "    for bell in list(bells.ours):\n        bell.die()\n",
+        "    for bell in list(bells.ours):\n        bell.close(remove=False)\n",
         "",
         f"{DEATHS}everything_that_a_killed_process_held_is_free_although_its_child_lives",
     ),
@@ -127,7 +131,14 @@ MUTANTS = {
         f"{AIO}a_revocation_is_noticed_at_once_although_the_bell_is_full",
     ),
 }
+PACKAGE = Path(fairgate.__file__).parent
 NODES = sorted({mutant.test for mutant in MUTANTS.values()})
+
+
+@pytest.mark.parametrize("rule", MUTANTS)
+def test_each_mutant_can_be_made(rule: str) -> None:
+    mutant = MUTANTS[rule]
+    assert (PACKAGE / mutant.file).read_text().count(mutant.old) == 1
 
 
 @pytest.mark.stress

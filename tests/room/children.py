@@ -11,6 +11,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from fairgate.room.calls import clock
+from fairgate.room.layout import PATIENT
 from fairgate.room.room import Room
 
 SECONDS = 20.0  # until a child counts as stuck
@@ -112,8 +114,10 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def waits(room: Room, count: int) -> None:
-    """Until this many requests wait."""
-    until(lambda: len([request for request in room.requests() if not request.inside]) >= count)
+    """Until this many requests wait, and have waited for so long that one that is stopped is passed over."""
+    until(lambda: len([each for each in room.requests() if not each.inside]) >= count)
+    asked = max([each.asked for each in room.requests() if not each.inside], default=0)
+    time.sleep(max(0, asked + 2 * PATIENT - clock()) / 1e9)
 
 
 def bells(folder: str) -> list[str]:

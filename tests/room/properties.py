@@ -135,7 +135,7 @@ def judge_calm(model: Model, state: State) -> bool:
             raise Broken("a change was interrupted, and nobody finishes it")
     if any(model.is_dead(state.processes, m[seat + OWNER]) for seat in links.holders(m)):
         raise Broken("waiters wait for a dead holder")
-    if model.case.stops and model.is_dead(state.processes, m[m[HEAD] + OWNER]):
+    if any(m[seat + SKIPPED] and model.is_dead(state.processes, m[seat + OWNER]) for seat in links.waiters(m)):
         raise Broken("a waiter that was passed over died, and stays")
     head = links.first_waiter(m)
     if head and all(process.seat != head for process in waiting):
@@ -158,7 +158,7 @@ def after_a_tick(model: Model, state: State) -> State:
         return state
     words = list(state.table)
     for seat in links.all_seats(words):
-        words[seat + LOOKS] = NOW + 100 * TICK
+        words[seat + LOOKS] = 0 if words[seat + SKIPPED] else NOW + 100 * TICK
     i = state.processes.index(max(waiting, key=lambda process: process.ticket))
     state = state._replace(table=tuple(words), budget=state.budget._replace(deaths=0))
     (state,) = model.locked(state, i, model.look(True))

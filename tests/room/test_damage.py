@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import random
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from fairgate.errors import BadInput, GateClosed
-from fairgate.room import links
+from fairgate.errors import BadInput
 from fairgate.room.layout import (
     BOOT,
     MAGIC,
     SEATS,
-    SLOTS,
     VERSION,
     K,
 )
 from fairgate.room.room import Room
+from tests.room.versions import run_module
 
 
 def prepared(folder: str, change: Callable[[Path], None]) -> Path:
@@ -68,21 +64,16 @@ def test_a_table_of_another_boot_is_started_again_with_higher_fences(folder: str
         assert permit.fence > fence
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_damaged_tables_neither_crash_nor_hang(folder: str, seed: int) -> None:
+@pytest.mark.parametrize("plain", [True, False], ids=["plain", "compiled"])
+def test_damaged_tables_neither_crash_nor_hang(plain: bool) -> None:
     """Whatever stands in the file: requests are refused, or the table is rebuilt."""
-    rng = random.Random(seed)
-    for _ in range(25):
-        with Room(folder, "g", 2) as room:
-            held = [room.acquire(timeout=0) for _ in range(2)]
-            m = room.file.m
-            for _ in range(rng.randrange(1, 30)):
-                at = rng.choice([rng.randrange(K, SLOTS + 4), links.first_seat(m) + rng.randrange(64)])
-                m[at] = rng.choice([0, 1, -1, rng.randrange(2000), rng.randrange(-(1 << 62), 1 << 62)])
-            with suppress(BadInput, GateClosed):
-                room.acquire(timeout=0)
-            del held
-        os.unlink(room.file.path)
+    run_module("damage", plain, "--tables", "3000")
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("plain", [True, False], ids=["plain", "compiled"])
+def test_many_damaged_tables_neither_crash_nor_hang(plain: bool) -> None:
+    run_module("damage", plain, "--tables", "100000", "--seed", "2")
 
 
 def test_a_rebuilt_table_keeps_everybody(folder: str) -> None:

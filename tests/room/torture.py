@@ -1,6 +1,8 @@
 """Processes at one gate that are killed and stopped at random, and a judge that reads what they wrote down.
 
-At most k-1 processes are stopped at a time, each for at most 0.6 s, so the gate must never stand still for long.
+At most k-1 processes are stopped at a time, each for at most 0.6 s, so the gate must never stand still for long. With
+`hunt`, most of those that are killed die in the middle of a change: changes are slowed down in plain Python, and
+processes are stopped for an instant, to see whether they have the lock.
 
 `python -m tests.room.torture --help` runs it from the command line.
 """
@@ -23,8 +25,12 @@ from pathlib import Path
 from typing import Any
 
 from fairgate.room import table
+from fairgate.room.bell import SUFFIX
 from fairgate.room.layout import REBUILT, RESCUED
 from fairgate.room.room import Room
+from fairgate.room.sweep import sweep
+from fairgate.room.system import lock_owner
+from tests.room.versions import version
 
 ROW = struct.Struct("qqqqq")  # asked, entered, about to leave (0: not yet), ticket, fence
 now = time.monotonic_ns
@@ -57,6 +63,20 @@ class Outcome:
     rescued: int = 0  # changes that a process was stopped in
     left_behind: list[str] = field(default_factory=list)
 
+    def complaints(self, k: int) -> list[str]:
+        """What should not have happened."""
+        return [
+            name
+            for name, wrong in {
+                "more than k were inside": self.most_inside > k,
+                "a waiter was overtaken": self.unfair > 0,
+                "a process was never served": self.unserved > 0,
+                "the gate stood still": self.longest_gap > LONGEST_STOP / 1e9,
+                "something was left behind": bool(self.left_behind),
+            }.items()
+            if wrong
+        ]
+
 
 def slow_down() -> None:
     """Pause at random within changes, so that many processes die or are stopped in the middle of one."""
@@ -76,11 +96,11 @@ def slowed(function: Callable[..., Any]) -> Callable[..., Any]:
     return slower
 
 
-def work(folder: str, k: int, slow: bool) -> None:
+def work(folder: str, k: int, hunt: bool) -> None:
     """One process: enters again and again until it is killed, and writes down when."""
     rng = random.Random(os.getpid())
     random.seed(os.getpid())
-    if slow:
+    if hunt and version() == "plain":
         slow_down()
     log = os.open(f"{folder}/log.{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     room = Room(folder, "g", k)
@@ -97,11 +117,11 @@ def work(folder: str, k: int, slow: bool) -> None:
 
 
 class Torture:
-    def __init__(self, folder: str, processes: int, k: int, seed: int, slow: bool) -> None:
+    def __init__(self, folder: str, processes: int, k: int, seed: int, hunt: bool) -> None:
         self.folder = folder
         self.processes = processes
         self.k = k
-        self.slow = slow
+        self.hunt = hunt
         self.rng = random.Random(seed)
         self.born: dict[int, int] = {}
         self.killed: dict[int, int] = {}
@@ -113,7 +133,7 @@ class Torture:
         pid = os.fork()
         if pid == 0:
             try:
-                work(self.folder, self.k, self.slow)
+                work(self.folder, self.k, self.hunt)
             except BaseException as wrong:
                 print(f"a process failed: {wrong!r}", file=sys.stderr)
             finally:
@@ -146,15 +166,26 @@ class Torture:
                 self.kill(pid)
         outcome = self.judge()
         outcome.kills = kills
+        outcome.left_behind = self.left_behind()
         with Room(self.folder, "g") as room:
-            permits = [room.acquire(timeout=5) for _ in range(self.k)]  # the dead have left nothing taken
-            assert None not in permits
             outcome.rebuilt, outcome.rescued = room.file.m[REBUILT], room.file.m[RESCUED]
-            for permit in permits:
-                assert permit is not None
-                permit.release()
-        outcome.left_behind = [name for name in os.listdir(self.folder) if name.endswith(".bell")]
         return outcome
+
+    def left_behind(self) -> list[str]:
+        """All slots must be free, and the bells of the dead are swept as soon as they are old enough."""
+        with Room(self.folder, "g") as room:
+            permits = [room.acquire(timeout=5) for _ in range(self.k)]
+            for _ in range(50):  # requests of stopped processes that were killed are found one after the other
+                if len(room.requests()) == self.k:
+                    break
+                room.acquire(timeout=0.05)
+            left = [f"the request of {each.pid}" for each in room.requests() if each.pid != os.getpid()]
+            left += ["a slot" for permit in permits if permit is None]
+        for name in os.listdir(self.folder):
+            if name.endswith(SUFFIX):
+                os.utime(f"{self.folder}/{name}", (0, 0))
+        sweep(self.folder, False)
+        return left + [name for name in os.listdir(self.folder) if name.endswith(SUFFIX)]
 
     def step(self) -> None:
         for pid, (since, until) in list(self.stopped.items()):
@@ -163,12 +194,30 @@ class Torture:
                 self.stops[pid].append((since, now()))
                 del self.stopped[pid]
         pid = self.rng.choice(self.alive())
-        if self.rng.random() < 0.4:
+        if self.hunt and self.rng.random() < 0.3:
+            self.kill_one_with_the_lock()
+        elif self.rng.random() < 0.4:
             self.kill(pid)
             self.start()
         elif pid not in self.stopped and len(self.stopped) < self.k - 1:
             self.stopped[pid] = (now(), now() + int(self.rng.random() * LONGEST_STOP))
             os.kill(pid, signal.SIGSTOP)
+
+    def kill_one_with_the_lock(self) -> None:
+        """Try some: stop it, and kill it if it has the lock."""
+        fd = os.open(f"{self.folder}/g.gate", os.O_RDONLY)
+        running = [pid for pid in self.alive() if pid not in self.stopped]
+        for pid in self.rng.sample(running, min(len(running), 6)):
+            since = now()
+            os.kill(pid, signal.SIGSTOP)
+            os.waitpid(pid, os.WUNTRACED)
+            if lock_owner(fd) == pid:
+                self.kill(pid)
+                self.start()
+                break
+            os.kill(pid, signal.SIGCONT)
+            self.stops[pid].append((since, now()))
+        os.close(fd)
 
     # The judge.
 
@@ -208,9 +257,9 @@ class Torture:
         return outcome
 
 
-def torture(seconds: float, processes: int, k: int, seed: int, slow: bool) -> Outcome:
+def torture(seconds: float, processes: int, k: int, seed: int, hunt: bool) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="room") as folder:
-        return Torture(folder, processes, k, seed, slow).run(seconds)
+        return Torture(folder, processes, k, seed, hunt).run(seconds)
 
 
 def main() -> int:
@@ -219,9 +268,11 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=12)
     parser.add_argument("-k", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--slow", action="store_true", help="pause within changes")
-    print(torture(**vars(parser.parse_args())))
-    return 0
+    parser.add_argument("--hunt", action="store_true", help="kill many in the middle of a change")
+    given = parser.parse_args()
+    outcome = torture(**vars(given))
+    print(f"{version()}: {outcome}", *outcome.complaints(given.k), sep="\n")
+    return bool(outcome.complaints(given.k))
 
 
 if __name__ == "__main__":

@@ -100,7 +100,8 @@ class Bell:
     def close(self, remove: bool = True) -> None:
         """Closing twice is a no-op: if a room is closed while a thread waits, both of them do it.
 
-        Without `remove` others can still see that processes have inherited the pipe.
+        Without `remove` others can still see whether processes have inherited the pipe. If not, its owner counts as
+        dead.
         """
         if self.fd < 0:
             return
@@ -113,13 +114,6 @@ class Bell:
             self.remove()
         os.close(self.fd)
         self.fd = -1
-
-    def die(self) -> None:
-        """Let others see what they would see if this process were dead: a bell that nobody has."""
-        if self.fd >= 0:
-            ours.discard(self)
-            os.close(self.fd)
-            self.fd = -1
 
     def remove(self) -> None:
         with suppress(FileNotFoundError):

@@ -11,7 +11,7 @@ from fairgate.room.bell import path_of
 from fairgate.room.calls import UNSEEN, Exclusive, clock
 from fairgate.room.file import RoomFile
 from fairgate.room.layout import CAPACITY, DIRTY, FREE, INSIDE, LOST, OWNER, SEATS, STATE, STOP, TICKET, WAITING
-from fairgate.room.links import CorruptTable
+from fairgate.room.links import DAMAGE
 from fairgate.room.senses import LiveSenses
 from fairgate.room.table import Change, Step
 
@@ -27,7 +27,6 @@ SEATS_PER_DEATH = 64
 ATTEMPTS = 3
 NOBODY: list[tuple[int, int]] = []
 NO_BELLS: list[str] = []
-DAMAGE = (CorruptTable, IndexError, OverflowError, ValueError)  # an index or a number that no change has stored
 
 
 class Changes(Exclusive):
@@ -222,7 +221,7 @@ class Changes(Exclusive):
             self.lines[owner] = fd
         try:
             heard = calls.ring(fd, ticket)
-        except OSError:
+        except (OSError, OverflowError):  # a damaged ticket
             heard = False
         if not heard:
             os.close(self.lines.pop(owner))

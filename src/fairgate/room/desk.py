@@ -77,7 +77,7 @@ class Desk(Changes):
         """End the requests of this bell without the lock: its owner counts as dead."""
         if bell in self.bells:
             self.bells.remove(bell)
-        bell.die()
+        bell.close(remove=False)
 
     def wait(self, visit: Visit, until: int) -> bool:
         """True if the request is inside. False if the time is over: its seat is free again."""
@@ -128,8 +128,8 @@ class Visit(Request):
         self.note = note
 
     def run(self, change: Change) -> bool:
-        """Returns whether its waiting is over."""
-        return self.look(change) if self.seat else self.ask(change)
+        """Returns whether its waiting is over. A change that is repeated has taken its first request back."""
+        return self.look(change) if self.seat and self.ticket != change.ticket else self.ask(change)
 
     def ask(self, change: Change) -> bool:
         """The step that makes the request. Returns whether it is inside already."""
@@ -179,7 +179,7 @@ class Visit(Request):
 
     def leave(self, change: Change) -> None:
         """The step that ends the request, if it was made."""
-        if self.ticket:
+        if self.seat:
             rules.leave(self.desk.file.m, change, self.seat, self.ticket)
 
 

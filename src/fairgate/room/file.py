@@ -38,7 +38,7 @@ from fairgate.room.layout import (
     THIS_VERSION,
     K,
 )
-from fairgate.room.links import Table
+from fairgate.room.links import DAMAGE, Table
 from fairgate.room.opening import FIRST_SEATS, FIRST_SIZE, allocate, machine_number, open_file, start
 from fairgate.room.senses import LiveSenses
 from fairgate.room.table import Change
@@ -198,8 +198,12 @@ class RoomFile:
         self.capacity = self.m[CAPACITY]
 
     def rebuild(self, change: Change) -> None:
-        table.rebuild(self.m, change)
-        self.m[REBUILT] = self.m[REBUILT] + 1
+        """Raises BadInput if that is not possible."""
+        try:
+            table.rebuild(self.m, change)
+            self.m[REBUILT] = self.m[REBUILT] + 1
+        except DAMAGE as wrong:
+            raise BadInput(f"{self.path} is damaged ({wrong!r}): remove it if nobody uses the gate") from wrong
 
     def take_lock(self) -> None:
         """Raises GateStuck if that takes too long."""
@@ -208,7 +212,7 @@ class RoomFile:
             self.wait_for_lock(FOREVER)
 
     def wait_for_lock(self, patience: int) -> None:
-        """Raises BlockingIOError after this many ns, and GateStuck if that is for ever and takes too long."""
+        """Raises BlockingIOError after this many ns, and GateStuck if it may wait forever and that takes too long."""
         if patience < FOREVER:
             if not calls.lock(self.fd, patience):
                 self.locked = False

@@ -57,7 +57,7 @@ SKIPPED: Final = 14  # it is stopped: nobody waits for it until it continues
 GROUP: Final = 15  # the process group of its command, or 0
 USER: Final = 16  # the user id of its process
 HEARD: Final = 17  # its owner knows that it was let in; the owner stores this without the lock
-LOOKS: Final = 18  # when the owner of a waiting seat looks again on its own
+LOOKS: Final = 18  # when the owner of a waiting seat looks again on its own; if it is SKIPPED, when others looked at it
 NOTE: Final = 19  # text for people, UTF-8, to the end of the seat
 SEAT: Final = 48  # words
 

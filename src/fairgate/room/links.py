@@ -32,6 +32,9 @@ class CorruptTable(Exception):
     """The derived words contradict each other: rebuild the table."""
 
 
+DAMAGE = (CorruptTable, IndexError, OverflowError, ValueError)  # an index or a number that no change has stored
+
+
 # Where things are.
 
 
@@ -128,7 +131,7 @@ def next_deadline(m: Table) -> int:
     earliest = 0
     for seat in holders(m) if m[USED] else ():
         deadline = m[seat + DEADLINE]
-        if deadline and (not earliest or deadline < earliest):
+        if deadline > 0 and (not earliest or deadline < earliest):
             earliest = deadline
     return earliest
 

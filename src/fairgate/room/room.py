@@ -17,7 +17,7 @@ from __future__ import annotations
 import atexit
 import os
 
-from fairgate.errors import BadInput, GateClosed, GateStuck, ReentrantCall
+from fairgate.errors import BadInput, FairgateError, GateClosed, GateStuck, ReentrantCall
 from fairgate.room import bell as bells
 from fairgate.room import calls, links, rules
 from fairgate.room.desk import Desk, Visit
@@ -99,7 +99,7 @@ class Room:
             self.desk.finish(visit.leave)
         except GateClosed:  # closing has ended the request, and left the bell to the thread that waited
             visit.bell.close()
-        except GateStuck:
+        except FairgateError:  # the lock is stuck, or the file is damaged
             self.desk.drop(visit.bell)
         else:
             self.spare.append(visit)
@@ -161,7 +161,7 @@ class Room:
             except GateStuck:
                 for bell in used:
                     if not bell.busy:  # else its thread uses it
-                        bell.die()
+                        bell.close(remove=False)
             self.desk.exclude_changes(self.close_files)
             open_rooms.discard(self)
 
@@ -193,7 +193,7 @@ def after_fork() -> None:
     for file in list(files):
         file.drop()
     for bell in list(bells.ours):
-        bell.die()
+        bell.close(remove=False)
     bells.forking.release()
 
 

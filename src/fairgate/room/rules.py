@@ -70,6 +70,8 @@ class Duties:
 
 def ask(m: Table, change: Change, senses: Senses, request: Request) -> int:
     """A seat for the request, or 0 if there is none even without those of dead processes: the room must grow."""
+    if m[HEAD]:
+        bury_passed_over(m, change, senses)
     if not m[HEAD]:  # else it is up to the first waiter: the processes that it lets in are watched by it
         expire(m, change)
     if not m[SPARE]:
@@ -90,6 +92,7 @@ def look(m: Table, change: Change, senses: Senses, seat: int, suspects: Collecti
     if m[seat + STATE] == WAITING:
         if links.is_skipped(m, seat):
             table.resume(m, change, seat)
+        bury_passed_over(m, change, senses)
         bury_watched(m, change, senses, seat, suspects)
         if links.first_waiter(m) == seat:
             expire(m, change)
@@ -107,14 +110,12 @@ def hear(m: Table, seat: int) -> None:
 
 
 def look_at_the_head(m: Table, change: Change, senses: Senses, seat: int) -> None:
-    """Make sure that the first waiter is able to do its duties. Nobody watches those that are passed over."""
+    """Make sure that the first waiter is able to do its duties."""
     for _ in range(m[SEATS] + 1):
         if m[seat + STATE] != WAITING:
             return
         head = links.first_waiter(m)
-        if m[HEAD] != head and senses.is_gone(m[HEAD]):
-            table.leave(m, change, m[HEAD])
-        elif head == seat:
+        if head == seat:
             return
         elif senses.is_stopped(head):
             table.skip(m, change, head)
@@ -200,7 +201,7 @@ def withdraw(m: Table, change: Change) -> None:
     """End the request that this change has made, if any: the change failed, or is repeated."""
     if change.seat:
         leave(m, change, change.seat, change.ticket)
-        change.seat = 0
+        change.seat = 0  # its ticket tells the step that is repeated that this was done
 
 
 def resize(m: Table, change: Change, senses: Senses, k: int) -> int:
@@ -255,6 +256,22 @@ def bury_watched(m: Table, change: Change, senses: Senses, seat: int, suspects: 
         if m[seat + STATE] != WAITING:
             return
     raise CorruptTable
+
+
+def bury_passed_over(m: Table, change: Change, senses: Senses) -> None:
+    """End the request of a process that died after it was passed over: nobody watches it. One is looked at per tick."""
+    seat = m[HEAD]
+    for _ in range(m[SEATS]):
+        if not seat or not links.is_skipped(m, seat):
+            return
+        if change.now - m[seat + LOOKS] > TICK:
+            m[seat + LOOKS] = change.now
+            if senses.is_gone(seat):
+                table.leave(m, change, seat)
+            return
+        seat = m[seat + NEXT]
+    if seat:
+        raise CorruptTable
 
 
 def bury_all(m: Table, change: Change, senses: Senses) -> None:

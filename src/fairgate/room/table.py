@@ -294,11 +294,16 @@ def skip(m: Table, change: Change, seat: int) -> None:
     It is woken, so that it looks as soon as it continues. The one behind it takes over its duties.
     """
     m[DIRTY] = 1
-    m[seat + SKIPPED] = 1
-    change.woken.append(seat)
+    pass_over(m, change, seat)
     wake_next(m, change, seat)
     let_in_all_that_fit(m, change)
     m[DIRTY] = 0
+
+
+def pass_over(m: Table, change: Change, seat: int) -> None:
+    m[seat + LOOKS] = change.now  # that is when others looked at it last
+    m[seat + SKIPPED] = 1
+    change.woken.append(seat)
 
 
 def resume(m: Table, change: Change, seat: int) -> None:
@@ -339,12 +344,12 @@ def let_in_all_that_fit(m: Table, change: Change) -> None:
             if m[USED] + m[seat + PERMITS] > m[K]:
                 break
             if change.now - m[seat + ASKED] > PATIENT and change.is_stopped(seat):
-                m[seat + SKIPPED] = 1
+                pass_over(m, change, seat)
             else:
                 let_in(m, change, seat)
                 granted = seat
-            if seat != change.seat:  # the process that makes this change sees that by itself
-                change.woken.append(seat)
+                if seat != change.seat:  # the process that makes this change sees that by itself
+                    change.woken.append(seat)
     else:
         if after:
             raise CorruptTable  # a loop
