@@ -15,6 +15,7 @@ The body of `async with` only runs while its permit is valid: if the permit is l
 """
 
 import asyncio
+import inspect
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from functools import wraps
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from fairgate.arguments import check_request, lease_time
-from fairgate.errors import AcquireTimeout, PermitLost
+from fairgate.errors import AcquireTimeout, BadInput, PermitLost
 from fairgate.interface import BasePermit, BaseSemaphore, LatestPermits, Request, TaskGate, TaskHeld
 
 if TYPE_CHECKING:
@@ -259,6 +260,8 @@ class Semaphore(BaseSemaphore):
 
     def __call__(self, function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
         """Decorate an `async def`: every call waits for a permit, and releases it at its end."""
+        if not inspect.iscoroutinefunction(function):
+            raise BadInput(f"{function!r:.80} is not an async def: gates of asyncio cannot guard it")
 
         @wraps(function)
         async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:

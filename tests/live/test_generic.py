@@ -324,6 +324,30 @@ def test_an_expired_lease_cancels_the_body(kind: Kind) -> None:
     run(main())
 
 
+@each_place
+@pytest.mark.parametrize(("first", "then"), [(0.05, 0.15), (SOON, 0.05)])
+def test_a_changed_lease_cancels_the_body(kind: Kind, first: float, then: float) -> None:
+    """Neither before the new deadline nor long after it."""
+
+    async def inside(gate: fairgate.Semaphore) -> None:
+        async with gate.hold(lease=first) as permit:
+            await asyncio.sleep(0.02)  # now the end of the first lease is being waited for
+            permit.extend(then)
+            try:
+                await asyncio.sleep(SOON)
+            finally:
+                left = permit.left()
+                assert left is not None
+                assert left <= 0
+
+    async def main() -> None:
+        async with kind.join() as peer:
+            with pytest.raises(fairgate.PermitLost, match="its lease has expired"):
+                await inside(peer.lock("gpu"))
+
+    run(main())
+
+
 async def lost_and_cancelled(kind: Kind, gate: fairgate.Semaphore) -> None:
     task = asyncio.current_task()
     assert task is not None

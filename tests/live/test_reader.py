@@ -122,6 +122,19 @@ def test_the_loop_reads_again_when_the_thread_stops(cluster: Kind, monkeypatch: 
         assert time.monotonic() - begin < SOON
 
 
+def test_a_grant_by_another_thread_wakes_the_reading_thread(cluster: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without any message from another peer that it could read."""
+    monkeypatch.setattr(reader, "LOOK_SECONDS", 4 * SOON)
+    with cluster.sync_join() as peer:
+        gate = peer.lock("gate")
+        outcome: list[object] = []
+        with gate.hold(SOON) as permit, waiting(gate, outcome):
+            until(lambda: len(gate.waiters()) == 1)  # its seat is in a view
+            until(lambda: has_reading_user(peer))
+            permit.release()
+        assert isinstance(outcome[0], sync.Permit)
+
+
 def test_closing_the_peer_wakes_the_reading_thread(cluster: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "LOOK_SECONDS", 2 * SOON)
     with cluster.sync_join() as one, cluster.sync_join() as two, one.lock("gate").hold(SOON):

@@ -199,11 +199,12 @@ def test_another_user_is_refused_by_credentials(tmp_path: Path, caplog: pytest.L
 
 
 def test_directories_with_unsafe_modes_are_refused(tmp_path: Path) -> None:
-    tmp_path.chmod(0o700)
-    assert access(tmp_path).group is None
+    for mode in (0o700, 0o755, 0o750):  # nobody else can write
+        tmp_path.chmod(mode)
+        assert access(tmp_path).group is None
     tmp_path.chmod(0o770)
     assert access(tmp_path).group == tmp_path.stat().st_gid
-    for mode, words in ((0o755, "use a directory of your own"), (0o750, "set mode 0700"), (0o1770, "sticky")):
+    for mode, words in ((0o777, "use a directory of your own"), (0o720, "set mode 0700"), (0o1770, "sticky")):
         tmp_path.chmod(mode)
         with pytest.raises(ValueError, match=words):
             access(tmp_path)

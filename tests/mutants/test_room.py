@@ -134,8 +134,8 @@ MUTANTS = {
     ),
     "one that gives up after it was let in wakes nobody": Mutant(
         "rules",
-        "            change.woken += table.perhaps_not_woken(m, seat)\n        table.leave",
-        "            pass\n        table.leave",
+        "                change.woken += table.perhaps_not_woken(m, seat)\n            if 0 <",
+        "                pass\n            if 0 <",
         Case(3, 2, cancels=1, deaths=1, permits=(1, 2, 1)),
     ),
     "a grant that nobody announced is not announced by the last waiter": Mutant(

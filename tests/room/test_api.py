@@ -103,6 +103,8 @@ def test_decorators() -> None:
 
             assert await write("x")
             assert write.__name__ == "write"
+            with pytest.raises(BadInput, match="is not an async def"):
+                gate(lambda: None)  # type: ignore[arg-type, return-value]
             assert not await gate.locked()
 
     run(main)
@@ -130,7 +132,7 @@ def test_several_slots_at_once() -> None:
         assert not gate.locked()
         assert gate.acquire(0, n=2) is None
         two.release()
-        with pytest.raises(BadInput, match="gate gpu has 3 slots: cannot acquire 4"):
+        with pytest.raises(BadInput, match="cannot acquire 4 slots of gate gpu: its k is 3"):
             gate.acquire(n=4)
         for wrong in (0, -1, 1.5, "2"):
             with pytest.raises(BadInput, match="n must be a whole number of permits"):
@@ -172,6 +174,7 @@ def test_resize() -> None:
         assert here.acquire(0) is None  # one is still inside
         permits[2].release()
         here.hold(0).release()
+        assert here.k == 2  # an unused gate takes the k of its next user
         with pytest.raises(BadInput, match="k must be a whole number from 1 to 1000, not 0"):
             here.resize(0)
 
@@ -226,7 +229,50 @@ def test_protocols_and_journals_are_for_clusters(api: str) -> None:
     run(main)
 
 
+def test_a_refused_request_leaves_the_gate_as_it_was(folder: Path) -> None:
+    with sync.join() as peer:
+        gate = peer.semaphore("gpu", 2)
+        for _ in range(3):
+            with gate:
+                pass
+            with pytest.raises(BadInput, match="cannot acquire 3 slots"):
+                gate.acquire(n=3)
+            with Room(str(folder), "gpu") as room:
+                assert room.requests() == []
+
+
+def test_a_gate_whose_file_was_removed_can_be_opened_again(folder: Path) -> None:
+    with sync.join() as peer:
+        gate = peer.lock("report")
+        gate.hold(0).release()
+        (folder / "report.gate").unlink()
+        again = peer.lock("report")
+        again.hold(0).release()
+        assert (folder / "report.gate").exists()
+
+
 # Losses.
+
+
+def test_permits_whose_lease_ends_count_as_lost() -> None:
+    with sync.join() as peer:
+        gate = peer.lock("report")
+        permit = gate.hold(lease=0.01)
+        assert permit.lost.wait(SOON)
+        permit.release()
+        assert gate.statistics().permits_lost == 1
+
+
+def test_a_child_cannot_check_its_parents_permit() -> None:
+    with sync.join() as peer, peer.lock("report") as permit:
+        child = os.fork()
+        if child == 0:
+            try:
+                permit.check()
+            except fairgate.ForkedPeer:
+                os._exit(0)
+            os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_revoked_permit_cancels_its_body(folder: Path) -> None:

@@ -239,7 +239,7 @@ def test_another_k_is_refused_while_the_gate_is_in_use(folder: str) -> None:
 def test_more_permits_than_slots_are_refused(folder: str) -> None:
     with Room(folder, "g", 2) as room:
         for permits in (0, -1, 3):
-            with pytest.raises(BadInput, match=f"gate g has 2 slots: cannot acquire {permits}"):
+            with pytest.raises(BadInput, match=f"cannot acquire {permits} slots of gate g: its k is 2"):
                 room.acquire(permits=permits)
 
 

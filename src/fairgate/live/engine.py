@@ -29,9 +29,9 @@ from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed, KMi
 from fairgate.live.background import BackgroundTasks, unforeseen
 from fairgate.live.engine_lock import EngineLock
 from fairgate.live.gate import NO_JOURNALS, RETAKES, LiveGate, NoJournals
-from fairgate.live.links import Links
 from fairgate.live.live_protocols import make_of, options_of
 from fairgate.live.membership import Membership
+from fairgate.live.reliable import ReliableLinks
 from fairgate.live.report import PeerReport, Person, Questions, on_our_clock, report
 from fairgate.live.report import encode as encode_report
 from fairgate.live.ticket import INSIDE, Ticket
@@ -68,7 +68,7 @@ class LiveEngine(BackgroundTasks):
     me: int
     identity: PeerRecord
     transport: Transport
-    links: Links
+    links: ReliableLinks
 
     def __init__(self, membership: Callable[["LiveEngine"], Membership], journals: NoJournals = NO_JOURNALS) -> None:
         super().__init__()
@@ -163,7 +163,7 @@ class LiveEngine(BackgroundTasks):
                 gate.close(why)
             self.deliver_local()
 
-    def becomes(self, identity: PeerRecord, transport: Transport, links: Links) -> None:
+    def becomes(self, identity: PeerRecord, transport: Transport, links: ReliableLinks) -> None:
         """Called by the membership as soon as our identity is known."""
         self.identity = identity
         self.me = self.traffic.me = identity.id

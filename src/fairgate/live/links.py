@@ -5,11 +5,11 @@ they go straight to the socket if nothing is queued before them, otherwise throu
 """
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from threading import get_ident
 
-from fairgate.net.address import UnixAddress, parse_address
 from fairgate.net.codec import Frame, encode
 from fairgate.net.pipe import Pipe
 from fairgate.net.roster import Members
@@ -69,18 +69,9 @@ class Links:
             self.dialled.add(peer)
             self.loop.call_soon_threadsafe(self.dial_now, peer, self.addresses[peer])
 
+    @abstractmethod
     def dial_now(self, peer: int, address: str) -> None:
-        if peer in self.dialled:
-            # On one host the roster tells which peers have left, so do not log that one does not answer.
-            here = address.startswith("/")
-            self.transport.dial(UnixAddress(address) if here else parse_address(address), peer, quiet=here)
-
-    def take(self, peer: int, frame: Frame) -> bool:
-        """Whether the frame belongs to the links themselves: never here, see reliable.py."""
-        return False
-
-    def on_up(self, peer: int) -> None:
-        self.send_waiting(peer)
+        """Dials a member, unless it has left. Runs on the loop."""
 
     def send_waiting(self, peer: int) -> None:
         with self.lock:

@@ -175,7 +175,7 @@ class DirectLinks(ReliableLinks):
 
     def keep(self, peer: int, frame: Frame) -> None:
         if frame[0] == MESSAGE:
-            self.waiting.setdefault(peer, []).append(frame)
+            Links.keep(self, peer, frame)
 
     def on_up(self, peer: int) -> None:
         super().on_up(peer)

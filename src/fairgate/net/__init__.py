@@ -9,7 +9,7 @@ transport   all connections of one peer: listening, dialling, one connection per
 dial        keeps a connection to one address
 address     addresses of peers; TCP sockets that listen
 unix_socket Unix sockets that listen, and their files
-access      who may use a runtime directory, and which process is at the other end of a Unix socket
+access      who may use the Unix sockets in a directory, and which process is at the other end of one
 tls, keys   mutual TLS; the cluster's certificate authority and its certificates
 runtime     the directory in which the peers of a host meet
 members     the file in it that holds the roster

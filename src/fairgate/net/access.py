@@ -1,9 +1,10 @@
-"""Who may use a runtime directory, and which process is at the other end of a Unix socket.
+"""Who may use the Unix sockets in a directory, and which process is at the other end of one.
 
-A directory is *private* (mode 0700, for its owner only) or *shared* (its group has all rights, others have none, and it
-belongs to root or to us: an administrator created it). Peers that meet in a directory accept connections by the same
-rule. They trust what the kernel says about the process that called connect or listen (SO_PEERCRED), not what that
-process says.
+A directory is *private* (it is ours, and nobody else can write to it) or *shared* (its group has all rights, others
+have none, and it belongs to root or to us: an administrator created it). Others may read a private directory, but they
+cannot connect to its sockets, which have mode 0600. Peers that meet in a directory accept connections by the same rule.
+They trust what the kernel says about the process that called connect or listen (SO_PEERCRED), not what that process
+says.
 """
 
 import os
@@ -54,38 +55,22 @@ class Access:
         return who.uid in (self.owner, os.geteuid()) or (self.group is not None and self.group in who.groups)
 
 
-def socket_access(path: str) -> Access:
-    """The access rule of a Unix socket. BadInput if its directory is not safe to use.
-
-    Others may read the directory if it is ours: they cannot connect to a socket with mode 0600.
-    """
-    folder = Path(path).parent
-    found = status(folder)
-    if found.st_uid == os.geteuid() and stat.S_ISDIR(found.st_mode) and found.st_mode & 0o022 == 0:
-        return Access(folder, found.st_uid, None)
-    return access(folder)
-
-
-def status(folder: Path) -> os.stat_result:
+def access(folder: Path) -> Access:
+    """The access rule of the sockets in an existing directory. BadInput if it is not safe to use."""
     try:
-        return folder.stat()
+        found = folder.stat()
     except OSError as wrong:
         raise BadInput(f"cannot use {folder}: {wrong.strerror}") from wrong
-
-
-def access(folder: Path) -> Access:
-    """The access rule of an existing directory. BadInput if it is not safe to use."""
-    found = status(folder)
     mode = stat.S_IMODE(found.st_mode)
     if not stat.S_ISDIR(found.st_mode):
         raise BadInput(f"cannot use {folder}: it is not a directory")
     me = os.geteuid()
-    if found.st_uid == me and mode & 0o077 == 0:
+    if found.st_uid == me and mode & 0o022 == 0:
         return Access(folder, me, None)
     if mode & 0o007:
         raise BadInput(
-            f"{folder} is accessible to everyone (mode {mode:04o}): use a directory of your own with mode 0700, such as"
-            " ~/.local/state/fairgate, or one with mode 0770 to share with a group"
+            f"{folder} is accessible to everyone (mode {mode:04o}): use a directory of your own with mode 0700, or one"
+            " with mode 0770 to share with a group"
         )
     if found.st_uid not in (me, ROOT):
         raise BadInput(f"{folder} belongs to user {found.st_uid}, neither to you ({me}) nor to root")
@@ -96,12 +81,3 @@ def access(folder: Path) -> Access:
     if found.st_gid not in {os.getegid(), *os.getgroups()} and me != ROOT:
         raise BadInput(f"{folder} is shared with group {found.st_gid}, and you are not in that group")
     return Access(folder, found.st_uid, found.st_gid)
-
-
-def open_shared(rule: Access, path: Path, flags: int) -> int:
-    """Opens or creates a file for the owner, in a shared directory also for the group, regardless of the umask."""
-    file = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    if rule.group is not None and os.fstat(file).st_uid == os.geteuid():
-        os.fchown(file, -1, rule.group)
-        os.fchmod(file, 0o660)
-    return file

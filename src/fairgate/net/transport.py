@@ -1,7 +1,7 @@
 """All connections of one peer, by Unix socket or TCP: one per pair of peers, whichever side dialled.
 
     transport = Transport(me, cluster, handler, tls=..., insecure=...)      inside a running loop
-    transport.listen(parse_address("127.0.0.1:7400"))                       or .serve(a listening socket)
+    transport.listen(parse_address("127.0.0.1:7400"))
     transport.dial(parse_address("10.0.0.5:7400"))                          keeps trying; learns the peer's id
     transport.dial(address, peer)                                           accepts only this peer
     transport.send(peer, frame)                                             False if it is not up
@@ -26,11 +26,12 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
 from fairgate.core.ids import ID_LIMIT, NIL, SEAT_BITS
 from fairgate.errors import BadInput
-from fairgate.net.access import Access, credentials, socket_access
+from fairgate.net.access import Access, access, credentials
 from fairgate.net.address import Address, TcpAddress, UnixAddress, bound_to, check_secure, listen_tcp
 from fairgate.net.codec import CodecError, Frame, encode
 from fairgate.net.connection import HELLO, PROTOCOL, READY, REFUSED, Connection
@@ -110,16 +111,15 @@ class Transport:
         check_secure(address, self.tls is not None, self.insecure)
         if isinstance(address, TcpAddress):
             return self.serve(listen_tcp(address))
-        shared = socket_access(address.path).group is not None
+        shared = access(Path(address.path).parent).group is not None
         listener = listen_unix(address.path, shared)
         self.files.append(SocketFile(address.path))
         return self.serve(listener)
 
     def serve(self, listener: socket.socket) -> Address:
-        """Accepts connections on a listening socket, and closes it later. The caller removes a Unix socket's file."""
+        """Accepts connections on a listening socket, and closes it later."""
         address = bound_to(listener)
-        check_secure(address, self.tls is not None, self.insecure)
-        rule = socket_access(address.path) if isinstance(address, UnixAddress) else None
+        rule = access(Path(address.path).parent) if isinstance(address, UnixAddress) else None
         self.listeners.append(listener)
         self.watch(listener, rule)
         return address
@@ -220,7 +220,7 @@ class Transport:
             return
         if isinstance(dial.address, UnixAddress):
             try:
-                self.checked_name(sock, socket_access(dial.address.path))
+                self.checked_name(sock, access(Path(dial.address.path).parent))
             except (OSError, BadInput) as wrong:
                 connection.drop(str(wrong))
                 return

@@ -34,12 +34,13 @@ class Desk(Changes):
     def agree(self, change: Change) -> None:
         """Raises KMismatch if the gate is in use with another k. An unused gate takes this one."""
         m = self.file.m
-        if self.k and self.k not in (m[ASKED_K], m[K]):
-            if links.is_in_use(m):
+        if self.k and self.k != m[K]:
+            if self.k != m[ASKED_K] and links.is_in_use(m):
                 rules.bury_all(m, change, self)
-            if links.is_in_use(m):
+            if not links.is_in_use(m):
+                m[K] = m[ASKED_K] = self.k
+            elif self.k != m[ASKED_K]:  # else it was resized
                 raise KMismatch(self.gate, self.k, m[K])
-            m[K] = m[ASKED_K] = self.k
 
     def some_visit(self) -> Visit:
         try:
@@ -136,10 +137,10 @@ class Visit(Request):
         m = desk.file.m
         if desk.closed:
             raise GateClosed(desk.closed)
-        if desk.k and desk.k != m[ASKED_K]:
+        if desk.k and desk.k != m[K]:
             desk.agree(change)
         if self.permits < 1 or self.permits > m[K]:
-            raise BadInput(f"gate {desk.gate} has {m[K]} slots: cannot acquire {self.permits}")
+            raise BadInput(f"cannot acquire {self.permits} slots of gate {desk.gate}: its k is {m[K]}")
         if change.now - desk.linked > LINKED:
             desk.check_linked(change)
         seat = rules.ask(m, change, desk, self)

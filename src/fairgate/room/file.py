@@ -212,15 +212,20 @@ class RoomFile:
             self.wait_for_lock(FOREVER)
 
     def wait_for_lock(self, patience: int) -> None:
-        """Raises BlockingIOError after this many ns, and GateStuck if that is for ever and takes too long."""
+        """Raises BlockingIOError after this many ns, and GateStuck if it may wait forever and that takes too long."""
         if patience < FOREVER:
             if not calls.lock(self.fd, patience):
                 self.locked = False
                 raise BlockingIOError
             return
+        owner = 0
         end = calls.clock() + STUCK
         while not calls.lock(self.fd, PATIENCE):
             self.continue_owner()
+            now = system.lock_owner(self.fd)
+            if now and now != owner:  # it is only busy
+                owner = now
+                end = calls.clock() + STUCK
             if calls.clock() > end:
                 raise self.stuck()
 

@@ -39,7 +39,7 @@ class HostPeer:
             if self.closed:
                 raise GateClosed(LEFT)
             room = self.rooms.get(gate)
-            if room is None or room.is_closed():
+            if room is None or room.is_closed() or not room.file.is_linked():
                 room = self.rooms[gate] = Room(folder, gate, k)
             elif k not in (room.k, room.file.m[ASKED_K], room.file.m[K]):
                 raise KMismatch(name, k, room.k)

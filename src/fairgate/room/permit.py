@@ -45,6 +45,7 @@ class Permit(Step):
 
     def why_lost(self) -> str:
         """Why it ended before it was released; empty if it did not."""
+        self.desk.check_process()
         if not self.why and not self.released and not self.is_valid():
             if 0 < self.deadline() <= clock():
                 self.why = "its lease has expired"

@@ -17,6 +17,7 @@ from fairgate.room.layout import (
     HEARD,
     INSIDE,
     LOOKS,
+    LOSSES,
     NEAR,
     NEXT,
     NUDGE,
@@ -181,8 +182,11 @@ def leave(m: Table, change: Change, seat: int, ticket: int) -> None:
     One that was let in without hearing of it wakes the others that the same process may not have woken.
     """
     if m[seat + TICKET] == ticket and m[seat + STATE] != FREE:
-        if m[seat + STATE] == INSIDE and not m[seat + HEARD]:
-            change.woken += table.perhaps_not_woken(m, seat)
+        if m[seat + STATE] == INSIDE:
+            if not m[seat + HEARD]:
+                change.woken += table.perhaps_not_woken(m, seat)
+            if 0 < m[seat + DEADLINE] <= change.now:
+                m[LOSSES] = m[LOSSES] + 1
         table.leave(m, change, seat)
 
 

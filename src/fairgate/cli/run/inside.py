@@ -49,7 +49,8 @@ def run_inside(permit: CommandPermit, program: str, options: Options, signals: S
     terminal = Terminal()
     whole_terminal = os.isatty(0) and os.isatty(1) and terminal.is_ours()
     command = Command(program, options.command, environ(permit))
-    policy = LossPolicy(options.on_lost, options.grace_seconds())
+    left = (permit.deadline - clock()) / SECOND if permit.deadline else None
+    policy = LossPolicy(options.on_lost, options.grace_seconds(left))
     try:
         command.start(signals, terminal if whole_terminal else None, permit.hand_to, lambda no: cannot_run(options, no))
         return Supervisor(command, signals, terminal, policy, permit, complain).supervise()

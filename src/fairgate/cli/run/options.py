@@ -149,10 +149,11 @@ class Options:
             raise BadInput(f"--grace {self.grace:g} must not be longer than --lease {self.lease:g}")
         self.now = self.now or self.wait == 0
 
-    def grace_seconds(self) -> float:
+    def grace_seconds(self, left: float | None) -> float:
+        """`left` is how long the lease still lasts. In a nested command it may be shorter than its own lease."""
         if self.grace is not None:
             return self.grace
-        return GRACE if self.lease is None else min(GRACE, self.lease / 2)
+        return GRACE if left is None else min(GRACE, left / 2)
 
 
 def read_options(arguments: Sequence[str]) -> Options:
