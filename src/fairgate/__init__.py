@@ -13,7 +13,17 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fairgate.api import Peer, Permit, Semaphore, join
-    from fairgate.errors import AcquireTimeout, BadInput, FairgateError, ForkedPeer, GateClosed, KMismatch, PermitLost
+    from fairgate.errors import (
+        AcquireTimeout,
+        BadInput,
+        FairgateError,
+        ForkedPeer,
+        GateClosed,
+        GateStuck,
+        KMismatch,
+        PermitLost,
+        ReentrantCall,
+    )
 
 __version__ = "0.1.0"
 
@@ -23,8 +33,8 @@ if os.environ.get("FAIRGATE_PURE"):
     prefer_source()
 
 __all__ = [
-    "AcquireTimeout", "BadInput", "FairgateError", "ForkedPeer", "GateClosed", "KMismatch", "Peer", "Permit",
-    "PermitLost", "Semaphore", "join",
+    "AcquireTimeout", "BadInput", "FairgateError", "ForkedPeer", "GateClosed", "GateStuck", "KMismatch", "Peer",
+    "Permit", "PermitLost", "ReentrantCall", "Semaphore", "join",
 ]  # fmt: skip
 FROM_API = ("Peer", "Permit", "Semaphore", "join")
 
