@@ -94,6 +94,10 @@ class Colony:
             assert what != "error", f"{pid}: {rest}"
         return {int(pid): int(rest[0]) for pid, _, what, *rest in self.lines() if what == "bye"}
 
+    def living(self) -> set[int]:
+        """The peers that have neither been killed nor left."""
+        return set(self.pids) - self.said_bye().keys()
+
     def visits(self) -> list[Visit]:
         last: dict[Task, Visit] = {}
         found = []

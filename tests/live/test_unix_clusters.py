@@ -21,6 +21,7 @@ from fairgate.net.address import parse_address
 from fairgate.net.unix_socket import LONGEST_PATH, listen_unix, locked, path_beside
 from tests.live import peers
 from tests.live.commands import SOON, end, end_by, inside, line, run, standing, start, until, until_waiting
+from tests.live.gates import busy
 from tests.live.peers import leave_dead_socket
 
 
@@ -226,6 +227,21 @@ def test_another_address_can_be_advertised(folder: Path) -> None:
         assert address(other).startswith(f"unix:{folder}/there/0.")
         with other.lock("report"):
             pass
+
+
+def test_a_leaving_peer_waits_for_a_slow_keeper(
+    keeper: sync.Peer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("fairgate.live.in_cluster.LEAVE_SECONDS", 0.2)
+    other = sync.join(address(keeper))
+    thread = threading.Thread(target=other.close)
+    with busy(keeper):
+        thread.start()
+        thread.join(0.3)  # longer than the first try
+        assert thread.is_alive()
+    thread.join(SOON)
+    until(lambda: len(keeper.engine.members.peers) == 1)
+    assert "could not leave" not in caplog.text
 
 
 # Links.

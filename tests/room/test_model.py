@@ -25,9 +25,9 @@ LARGE = {
     "two deaths and a cancel": (Case(3, 1, deaths=2, cancels=1), (758_020, 150_967)),
     "two deaths and a cancel, two slots": (Case(3, 2, deaths=2, cancels=1), (754_773, 163_431)),
     "two deaths, two slots, heads are not told": (Case(3, 2, deaths=2, throttled=True), (220_654, 61_657)),
-    "a stop and a death": (Case(3, 1, stops=1, deaths=1), (36_450, 11_226)),
-    "a stop and a death of one that comes again": (Case(3, 1, stops=1, deaths=1, entries=(2, 1, 1)), (137_147, 36_900)),
-    "two stops and a death": (Case(3, 1, stops=2, deaths=1), (81_803, 25_019)),
+    "a stop and a death": (Case(3, 1, stops=1, deaths=1), (36_462, 11_226)),
+    "a stop and a death of one that comes again": (Case(3, 1, stops=1, deaths=1, entries=(2, 1, 1)), (137_097, 36_876)),
+    "two stops and a death": (Case(3, 1, stops=2, deaths=1), (81_887, 25_049)),
     "a stop and a death, two slots": (Case(3, 2, stops=1, deaths=1), (56_725, 17_593)),
     "k is changed, a death": (Case(3, 1, resizes=1, capacity=2, deaths=1), (72_611, 13_520)),
     "k is changed by a fourth process, a death": (

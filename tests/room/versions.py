@@ -31,7 +31,6 @@ def run_module(name: str, plain: bool, *arguments: str) -> str:
         env["FAIRGATE_PURE"] = "1"
     command = [sys.executable, "-m", f"tests.room.{name}", *arguments]
     ended = subprocess.run(command, env=env, cwd=PROJECT, capture_output=True, text=True, check=False)
-    print(ended.stdout, ended.stderr)  # shown by pytest if the test fails
-    assert ended.returncode == 0, ended.stderr[-1000:] or f"it was ended by signal {-ended.returncode}"
+    assert ended.returncode == 0, f"it ended with {ended.returncode}: {(ended.stdout + ended.stderr)[-1000:]}"
     assert ended.stdout.startswith("plain" if plain else "compiled")
     return ended.stdout

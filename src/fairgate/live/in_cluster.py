@@ -48,6 +48,7 @@ LOOK = "look"
 ANY = ("0.0.0.0", "::")
 K_MISMATCH, BAD_INPUT = "k", "bad"
 LEAVE_SECONDS = 2.0
+LEAVE_TRIES = 3  # while the keeper is connected: it may only be slow
 NO_KEEPER = "the peer that kept the list of peers of this cluster has left, so peers can no longer join or leave"
 
 log = logging.getLogger("fairgate.live")
@@ -196,7 +197,15 @@ class ClusterMembership:
             log.warning(
                 "the peer that keeps the list of peers is leaving: peers can no longer join or leave this cluster"
             )
-        return await asyncio.wait_for(self.change(Go((self.engine.me,))), LEAVE_SECONDS)
+        leaving = asyncio.ensure_future(self.change(Go((self.engine.me,))))
+        for _ in range(LEAVE_TRIES):
+            done, _ = await asyncio.wait([leaving], timeout=LEAVE_SECONDS)
+            if done:
+                return leaving.result()
+            if self.keeper not in self.engine.transport.up:
+                break
+        leaving.cancel()
+        raise TimeoutError
 
     def spread(self, members: Members) -> None:
         """Only the keeper does this."""
