@@ -42,8 +42,12 @@ def test_importing_one_protocol_loads_no_other() -> None:
 
 
 def test_a_live_peer_loads_the_default_protocols_alone() -> None:
-    found = {module for module in loaded_by("import fairgate.sync") if module.startswith("fairgate.protocols.")}
+    found = {module for module in loaded_by("import fairgate.live.threads") if module.startswith("fairgate.protocols.")}
     assert found == {"fairgate.protocols.bv95", "fairgate.protocols.centralised"}
+
+
+def test_a_gate_of_one_host_loads_no_protocol() -> None:
+    assert "fairgate.protocols" not in loaded_by("from fairgate import sync; sync.join()")
 
 
 def test_every_name_leads_to_a_class() -> None:

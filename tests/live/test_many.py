@@ -218,4 +218,5 @@ def test_no_peer_enters_twice_as_often_as_another(colony: Colony) -> None:
     by_one = colony.overtakes_by_one(begin)
     print(f"entries {sorted(entries.values())}, overtaken at most {by_one} times by one other")
     assert max(entries.values()) <= 2 * min(entries[pid] for pid in pids)
-    assert by_one <= 4 * RETAKES  # docs/live-internals.md, "Entering again"
+    if colony.kind.name != ROOM:  # there a process is overtaken only before it has a ticket, while it has no processor
+        assert by_one <= 4 * RETAKES  # docs/live-internals.md, "Entering again"

@@ -47,7 +47,9 @@ class Child:
         """The next line, or "" if the other side has ended."""
         line = b""
         while not line.endswith(b"\n"):
-            ready, _, _ = select.select([self.reader], [], [], seconds)
+            poll = select.poll()  # select() takes no descriptor above 1,023
+            poll.register(self.reader, select.POLLIN)
+            ready = poll.poll(1000 * seconds)
             if not ready:
                 raise TimeoutError(f"nothing within {seconds:g} s")
             byte = os.read(self.reader, 1)
@@ -58,7 +60,9 @@ class Child:
 
     def is_silent(self) -> bool:
         """Has it said nothing so far? A short look: a grant would take about a millisecond."""
-        return not select.select([self.reader], [], [], 0.15)[0]
+        poll = select.poll()
+        poll.register(self.reader, select.POLLIN)
+        return not poll.poll(150)
 
     def send(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)

@@ -159,7 +159,8 @@ def test_thousands_of_tasks_wait_in_two_processes(folder: str, children: ExitSta
             each.say("go on")
         assert permit
         permit.release()
-        assert [int(each.hear(60)) for each in both] == [count // 2 - count // 20] * 2
+        for each in both:  # a task may have been let in just before it was cancelled
+            assert count // 2 - count // 20 <= int(each.hear(60)) <= count // 2
         assert room.file.m[SEATS] > count
         assert room.requests() == []
 
