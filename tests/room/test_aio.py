@@ -338,6 +338,21 @@ def test_a_task_cancelled_just_after_it_has_asked_leaves_nothing_behind(folder: 
     asyncio.run(main())
 
 
+def test_a_task_can_be_cancelled_after_the_room_was_closed(folder: str) -> None:
+    async def main() -> None:
+        with Room(folder, "g", 1) as room:
+            opened = AsyncRoom(room)
+            assert await opened.acquire() is not None
+            task = asyncio.create_task(opened.acquire())
+            await until(lambda: waiting(opened) == 1)
+            room.close()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(main())
+
+
 def test_closing_does_not_block_the_loop(folder: str) -> None:
     async def main() -> None:
         with Room(folder, "g", 1) as room:

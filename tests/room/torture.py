@@ -112,7 +112,7 @@ def work(folder: str, k: int, hunt: bool) -> None:
         if permit is not None:
             entered = now()
             os.write(log, ROW.pack(asked, entered, 0, permit.ticket, permit.fence))
-            if rng.random() < 0.7:
+            if rng.random() < (0.2 if hunt else 0.7):
                 time.sleep(rng.random() * 0.002)
             os.write(log, ROW.pack(asked, entered, now(), permit.ticket, permit.fence))
             permit.release()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
-from fairgate.errors import FairgateError, ReentrantCall
+from fairgate.errors import FairgateError, GateClosed, ReentrantCall
 from fairgate.room.calls import LONGEST, SHORTEST, clock
 from fairgate.room.changes import Changes
 from fairgate.room.file import PATIENCE, STUCK
@@ -51,6 +51,8 @@ class Backlog:
                 return
             except BlockingIOError:
                 pass
+            except GateClosed:  # which has ended everything
+                return
             except ReentrantCall:
                 self.desk.postponed.append(lambda: self.desk.change(step))
                 return

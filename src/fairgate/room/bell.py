@@ -19,7 +19,7 @@ from fairgate.room.folder import PRIVATE, group_of, share
 SUFFIX = ".bell"
 KEPT = 16  # bells of others that stay open although they are not watched at the moment
 ours: set[Bell] = set()  # of this process; a child of fork must not keep its parent alive
-forking = RLock()  # no thread forks while another one opens a pipe or a file that is not registered yet
+forking = RLock()  # no thread forks while another one opens or closes a pipe or a file of ours
 
 
 def path_of(folder: str, owner: int) -> str:
@@ -103,17 +103,18 @@ class Bell:
         Without `remove` others can still see whether processes have inherited the pipe. If not, its owner counts as
         dead.
         """
-        if self.fd < 0:
-            return
-        for fd in self.lines.values():
-            os.close(fd)
-        self.lines.clear()
-        self.watched.clear()
-        ours.discard(self)
-        if remove:
-            self.remove()
-        os.close(self.fd)
-        self.fd = -1
+        with forking:
+            if self.fd < 0:
+                return
+            for fd in self.lines.values():
+                os.close(fd)
+            self.lines.clear()
+            self.watched.clear()
+            if remove:
+                self.remove()
+            os.close(self.fd)
+            self.fd = -1
+            ours.discard(self)
 
     def remove(self) -> None:
         with suppress(FileNotFoundError):

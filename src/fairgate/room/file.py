@@ -276,9 +276,10 @@ class RoomFile:
         self.drop()
 
     def drop(self) -> None:
-        files.discard(self)
-        os.close(self.fd)
-        self.fd = -1
+        with forking:
+            files.discard(self)
+            os.close(self.fd)
+            self.fd = -1
 
 
 def is_blank(fd: int, size: int) -> bool:
