@@ -34,7 +34,7 @@ MUTANTS = {
         "        if any(function.name in vars(base) for base in cls.__mro__[1:]):\n",
         "        if False:\n",
     ),
-    "closures become C functions": ("return not (special or closure or ", "return not (special or "),
+    "closures become C functions": ("return not (special or has_closure(function) or ", "return not (special or "),
     "messages are decoded without checks": (
         'decoder(cls.__name__, merged_fields(cls), f"make_{cls.__name__}").text',
         'f"decode_{cls.__name__} = make_{cls.__name__}\\n"',
