@@ -218,13 +218,13 @@ class RoomFile:
                 self.locked = False
                 raise BlockingIOError
             return
-        owner = 0
+        seen = (0, b"")
         end = calls.clock() + STUCK
         while not calls.lock(self.fd, PATIENCE):
             self.continue_owner()
-            now = system.lock_owner(self.fd)
-            if now and now != owner:  # it is only busy
-                owner = now
+            now = (system.lock_owner(self.fd), os.pread(self.fd, HEADER, 0))
+            if now != seen:  # others have had the lock meanwhile: it is only busy
+                seen = now
                 end = calls.clock() + STUCK
             if calls.clock() > end:
                 raise self.stuck()
