@@ -218,14 +218,15 @@ class RoomFile:
                 self.locked = False
                 raise BlockingIOError
             return
-        seen = (0, b"")
+        seen = os.pread(self.fd, HEADER, 0)
         end = calls.clock() + STUCK
         while not calls.lock(self.fd, PATIENCE):
-            self.continue_owner()
-            now = (system.lock_owner(self.fd), os.pread(self.fd, HEADER, 0))
-            if now != seen:  # others have had the lock meanwhile: it is only busy
+            now = os.pread(self.fd, HEADER, 0)
+            if now != seen:  # others have had the lock meanwhile: it is only busy, and /proc/locks may be long
                 seen = now
                 end = calls.clock() + STUCK
+                continue
+            self.continue_owner()
             if calls.clock() > end:
                 raise self.stuck()
 
