@@ -219,8 +219,9 @@ class RoomFile:
                 raise BlockingIOError
             return
         seen = os.pread(self.fd, HEADER, 0)
-        end = calls.clock() + STUCK
-        while not calls.lock(self.fd, PATIENCE):
+        since = calls.clock()
+        end = since + STUCK
+        while not calls.lock(self.fd, PATIENCE, since):
             now = os.pread(self.fd, HEADER, 0)
             if now != seen:  # others have had the lock meanwhile: it is only busy, and /proc/locks may be long
                 seen = now
