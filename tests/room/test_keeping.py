@@ -16,6 +16,7 @@ from fairgate.room.room import Room
 from fairgate.room.words import ATOMIC
 from tests.room.children import Child, until
 from tests.room.orders import Case, explore
+from tests.room.versions import start_module
 from tests.room.visitors import seen
 
 SMALL = {
@@ -206,26 +207,11 @@ def test_a_closed_room_keeps_nothing(folder: str) -> None:
         assert (room.file.m[KEPT], room.requests()) == (0, [])
 
 
-def test_processes_that_contend_exclude_each_other(folder: str, children: ExitStack) -> None:
-    """Each counts in a file, with a read and a write that another one could come between."""
-    path = f"{folder}/count"
-    with open(path, "w", encoding="ascii") as file:
-        file.write("0")
-
-    def work(me: Child) -> None:
-        with Room(folder, "g", 1) as room:
-            for number in range(400):
-                permit = acquired(room)
-                with open(path, "r+", encoding="ascii") as file:
-                    before = int(file.read())
-                    file.seek(0)
-                    file.write(str(before + 1))
-                permit.release()
-                if number % 50 == os.getpid() % 50:
-                    enter(room, 20)
-        me.say("done")
-
-    started = [children.enter_context(Child(work)) for _ in range(3)]
-    assert [child.hear() for child in started] == ["done"] * 3
-    with open(path, encoding="ascii") as file:
-        assert file.read() == "1200"
+@keeps
+@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+def test_processes_that_contend_exclude_each_other(folder: str, plain: bool) -> None:
+    """One of them is compiled, and keeps its slot; the other one is, or is not."""
+    started = [start_module("collisions", each, folder, "2") for each in (False, plain)]
+    told = [process.communicate(timeout=60)[0].split() for process in started]
+    assert [int(met) for _, met in told] == [0, 0]
+    assert all(int(entries) > 100 for entries, _ in told)
