@@ -147,7 +147,7 @@ def make_latency(config: Config) -> Latency:
     try:
         constant = float(text)
     except ValueError:
-        return Matrix(read_matrix(text, config.nodes))
+        return Matrix(read_matrix(text, config.nodes, stream))
     if not 0 <= constant < float("inf"):
         raise BadInput(f"latency must be 0 or more seconds, not {text}")
     return Latency(seconds_to_ns(constant))
