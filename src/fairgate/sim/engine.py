@@ -215,9 +215,11 @@ class Engine(Invariants):
         self.metrics.restart()
 
     def end(self) -> None:
-        """End the run now, even if requests still wait."""
+        """End the run now, even if requests still wait. Nothing is lost yet: this is the time for the last census."""
+        if self.census_every > 0:
+            self.census()
         self.cut = True
-        self.clear()
+        self.discard()
 
     def call(self, me: int, event: str, *arguments: Any) -> None:
         """Run one step of a node. In a plain run most steps bypass this method (see `Loop.plain`)."""
@@ -244,7 +246,7 @@ class Engine(Invariants):
         """Let the workload plan the seat's next request, now that the current one has ended."""
         self.workload.done(number, self.now)
         if self.timed and self.workload.total_left == 0 and self.idle():
-            self.clear()  # timers might otherwise keep the run going forever
+            self.discard()  # timers might otherwise keep the run going forever
 
     # The outbox of the nodes.
 

@@ -65,7 +65,7 @@ class Invariants(Seats):
     def watch(self) -> None:
         """Stop a run that makes no progress: timers, or messages that circulate, could keep it going forever."""
         if self.timed and self.workload.total_left == 0 and self.idle():
-            self.clear()  # the last waiter has crashed
+            self.discard()  # the last waiter has crashed
         if self.metrics.entries != self.entries_seen:
             self.entries_seen = self.metrics.entries
             self.events_seen = self.events
@@ -78,6 +78,11 @@ class Invariants(Seats):
     def give_up_on(self, long: str) -> None:
         self.violate(f"liveness: no entry for {long} while {self.waiting()} waited")
         self.stuck = True
+        self.discard()
+
+    def discard(self) -> None:
+        """End the run by discarding all events. Tokens in flight go with them, so there is no further census."""
+        self.census_every = 0
         self.clear()
 
     # Tokens and coordinators.
