@@ -117,7 +117,7 @@ def test_options_reach_the_simulator(fairgate: Run, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sim, "simulate", remember)
     words = """--nodes 9 --k 2 --rate 2 --cs 0.5 --latency uniform:0.1,0.2 --requests 30 --seed 5 --warmup 3
         --faults loss:0.01 --workload rounds --askers 4 --give-up 0.25:8 --exponential-cs --channel --no-check
-        --option lease=2.5s --option drift=7 --option channel_resend=300ms"""
+        --marks --option lease=2.5s --option drift=7 --option channel_resend=300ms"""
     assert fairgate("sim", "leased", *words.split())[0] == 0
     assert seen == [
         Config(
@@ -139,6 +139,7 @@ def test_options_reach_the_simulator(fairgate: Run, monkeypatch: pytest.MonkeyPa
             stack=("channel",),
             options={"lease": 2_500_000_000, "drift": 7, "channel_resend": 300_000_000},
             check=False,
+            marks=True,
         )
     ]
 

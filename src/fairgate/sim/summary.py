@@ -35,16 +35,18 @@ class Result:
     protocol: str
     nodes: int
     k: int
+    resources: int  # gates
     seed: int
     entries: int
     events: int
+    measured: int  # entries whose waits count: those after the warm-up
     wait_mean: float
     wait_max: float
     wait_p50: float
     wait_p90: float
     wait_p99: float
     spread: float  # longest wait minus mean wait: FK's measure of fairness
-    node_max_median: float  # median of the nodes' longest waits, over the nodes that ever entered
+    node_max_median: float  # median of the nodes' longest waits, over the nodes that entered after the warm-up
     node_max_p90: float
     messages_per_entry: float
     messages: dict[str, int]  # by kind; a message counts once, no matter how many hops it takes
@@ -55,8 +57,8 @@ class Result:
     load_max: int
     throughput: float  # entries per second after the warm-up
     backlog: int  # requests that still waited at the end
-    units_mean: float  # permits in use, averaged over time
-    max_inside: int
+    units_mean: float  # permits in use at all gates together, averaged over time
+    max_inside: int  # at one gate
     overtakes: int  # pairs (request that entered, earlier request that still waited)
     max_displacement: int  # the most requests that one entry overtook
     max_overtaken: int  # the most times that one request was overtaken
@@ -83,6 +85,7 @@ class Measures:
 
     nodes: int
     k: int
+    resources: int
     now: int
     opened: int  # when the workload began
     warm_at: int
@@ -93,7 +96,7 @@ class Measures:
     waits: Sequence[int]
     wait_total: int
     wait_max: int
-    maxima: Sequence[int]  # the longest wait at each seat that was ever used
+    maxima: Sequence[int]  # the longest wait at each seat that was entered after the warm-up
     loads: Sequence[int]  # messages received by each node
     sent: dict[str, int]
     passed: dict[str, int]
@@ -125,6 +128,7 @@ def measure(engine: Engine, first: bool = True) -> Measures:
     return Measures(
         nodes=engine.members,
         k=engine.setup.k,
+        resources=engine.resources,
         now=max(engine.now, engine.latest),
         opened=engine.joins.opened if engine.joins is not None else 0,
         warm_at=engine.warm_at,
@@ -201,9 +205,11 @@ def conclude(found: Measures, protocol: str, seed: int, seconds: float, interrup
         protocol=protocol,
         nodes=found.nodes,
         k=found.k,
+        resources=found.resources,
         seed=seed,
         entries=found.entries,
         events=found.events,
+        measured=len(found.waits),
         wait_mean=mean,
         wait_max=longest,
         wait_p50=p50 / SECOND,

@@ -70,6 +70,7 @@ def sim_command(
     trials: args.Trials = 1,
     workers: args.Workers = None,
     no_check: args.NoCheck = False,
+    marks: args.Marks = False,
     journal: args.Journal = None,
     as_json: shared.Json = False,
 ) -> int:
@@ -148,6 +149,7 @@ def sim_command(
         options=read_options(options or (), found, stack)
         | {name: value for name, value in asked_for.items() if value is not None},
         check=not no_check,
+        marks=marks,
         seconds=finite("--seconds", seconds),
         warmup_seconds=finite("--warmup-seconds", warmup_seconds),
         rounds=rounds,

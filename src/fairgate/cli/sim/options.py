@@ -217,6 +217,10 @@ NoCheck = Annotated[
         name="--no-check",
     ),
 ]
+Marks = Annotated[
+    bool,
+    option(OUTPUT, "Count the remarkable events that the protocol notes, and print them.", name="--marks"),
+]
 Journal = Annotated[
     str | None,
     option(
