@@ -3,7 +3,7 @@
 from array import array
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from statistics import median
 from typing import Any
@@ -12,6 +12,7 @@ from fairgate.core.units import SECOND
 from fairgate.sim.engine import Engine
 from fairgate.sim.invariants import MOST_VIOLATIONS, when
 from fairgate.sim.quantiles import quantiles
+from fairgate.sim.timeline import Columns, Timeline
 
 SUMS = (
     "cancelled",
@@ -28,6 +29,9 @@ SUMS = (
     "warm_sent",
 )
 MOSTS = ("max_displacement", "max_inside", "max_overtaken", "now", "wait_max", "warm_at")
+
+
+SERIES = ("node_maxima", "usage", "waits")
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,9 @@ class Result:
     load_max: int
     throughput: float  # entries per second after the warm-up
     backlog: int  # requests that still waited at the end
+    contention: (
+        float  # nodes that wait or are inside, on average, by Little's law: rate of entries x time in the system
+    )
     units_mean: float  # permits in use at all gates together, averaged over time
     max_inside: int  # at one gate
     overtakes: int  # pairs (request that entered, earlier request that still waited)
@@ -70,13 +77,13 @@ class Result:
     simulated: float  # virtual seconds that the run covers
     seconds: float  # real seconds that it took
     interrupted: bool
-    usage: tuple[tuple[float, int], ...] = ()
+    # Raw series, which are not part of the JSON object: `fairgate sim` writes them to files.
+    node_maxima: Sequence[float] = ()  # the longest wait of each node (with several gates: seat) that has one
+    usage: tuple[tuple[float, int], ...] = ()  # if recorded: (time, number inside) at every change
+    waits: Columns = field(default_factory=dict)  # if recorded: see sim/timeline.py
 
     def as_json(self) -> dict[str, Any]:
-        found = asdict(self)
-        if not self.usage:
-            del found["usage"]
-        return found
+        return {name: value for name, value in vars(self).items() if name not in SERIES}
 
 
 @dataclass(frozen=True)
@@ -112,7 +119,6 @@ class Measures:
     violations: int
     broken: tuple[str, ...]
     marks: dict[str, int]
-    usage: tuple[tuple[int, int], ...]
 
     def packed(self) -> "Measures":
         """A copy that can be sent to another process."""
@@ -155,7 +161,6 @@ def measure(engine: Engine, first: bool = True) -> Measures:
         violations=engine.violation_count,
         broken=tuple(engine.violations),
         marks=dict(engine.marks),
-        usage=tuple(engine.usage or ()),
     )
 
 
@@ -201,6 +206,8 @@ def conclude(found: Measures, protocol: str, seed: int, seconds: float, interrup
     longest = found.wait_max / SECOND
     held = found.inside_time + found.now * found.inside  # permits that are still held count until now
     worked = found.now - found.opened
+    throughput = entries / lasted if lasted else 0.0
+    stay = held / found.entries / SECOND if found.entries else 0.0
     return Result(
         protocol=protocol,
         nodes=found.nodes,
@@ -223,7 +230,8 @@ def conclude(found: Measures, protocol: str, seed: int, seconds: float, interrup
         hops=sum(hops_by_kind.values()),
         hops_by_kind=dict(sorted(hops_by_kind.items())),
         load={"mean": load_mean, "p50": load_p50, "p90": load_p90, "max": max(found.loads)},
-        throughput=entries / lasted if lasted else 0.0,
+        throughput=throughput,
+        contention=throughput * (mean + stay),
         backlog=found.waiting,
         load_mean=load_mean,
         load_max=max(found.loads),
@@ -240,5 +248,11 @@ def conclude(found: Measures, protocol: str, seed: int, seconds: float, interrup
         simulated=found.now / SECOND,
         seconds=seconds,
         interrupted=interrupted,
-        usage=tuple((when / SECOND, inside) for when, inside in found.usage),
+        node_maxima=array("d", [longest / SECOND for longest in found.maxima]),
     )
+
+
+def with_series(result: Result, timeline: Timeline, usage: bool, waits: bool) -> Result:
+    """The result together with the series that were asked for."""
+    changes = tuple((when / SECOND, inside) for when, inside in timeline.usage) if usage else ()
+    return replace(result, usage=changes, waits=timeline.waits() if waits else {})

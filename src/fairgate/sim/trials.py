@@ -12,7 +12,7 @@ from fairgate.sim.run import simulate
 from fairgate.sim.summary import Result
 
 SUMS = ("entries", "events", "measured", "overtakes", "violations", "cancelled", "lost", "hops", "backlog", "seconds")
-MEANS = ("messages_per_entry", "node_max_median", "node_max_p90", "units_mean", "load_mean", "throughput")
+MEANS = ("messages_per_entry", "node_max_median", "node_max_p90", "units_mean", "load_mean", "throughput", "contention")
 MOSTS = ("wait_max", "max_inside", "load_max", "max_displacement", "max_overtaken")
 
 

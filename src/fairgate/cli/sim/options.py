@@ -223,6 +223,24 @@ Marks = Annotated[
     bool,
     option(OUTPUT, "Count the remarkable events that the protocol notes, and print them.", name="--marks"),
 ]
+Waits = Annotated[
+    str | None,
+    option(
+        OUTPUT,
+        "Write every wait after the warm-up to FILE: a table of seed, node, gate, asked and wait, as .csv, or as"
+        " .parquet if pyarrow is installed.",
+        metavar="FILE",
+    ),
+]
+Usage = Annotated[
+    str | None,
+    option(
+        OUTPUT,
+        "Write every change of the number of permits in use to FILE: a table of seed, time and inside, as .csv or"
+        " .parquet.",
+        metavar="FILE",
+    ),
+]
 Journal = Annotated[
     str | None,
     option(

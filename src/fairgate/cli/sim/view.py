@@ -57,6 +57,7 @@ def overtaking(result: Result) -> str:
 def gate(result: Result) -> Iterable[Row]:
     yield "entries", number(result.entries), f"in {seconds(result.simulated)} of simulated time"
     yield "entries per second", number(result.throughput), "after the warm-up"
+    yield "contention", number(result.contention), "nodes that wait or are inside, on average (Little's law)"
     if result.backlog:
         yield "backlog", number(result.backlog), "requests still waiting when the run ended"
     together = "at the same time" if result.resources == 1 else "one gate at the same time"
@@ -102,6 +103,7 @@ TRIAL_MEASURES: tuple[Measure, ...] = (
     ("overtakes", lambda result: result.overtakes, number),
     ("messages per entry", lambda result: result.messages_per_entry, number),
     ("load per node", lambda result: result.load_mean, number),
+    ("contention", lambda result: result.contention, number),
     ("permits in use", lambda result: result.units_mean, number),
     ("most inside", lambda result: result.max_inside, number),
 )
