@@ -93,13 +93,16 @@ class Invariants(Seats):
         self.coordinators -= msg.coordinators()
 
     def census(self) -> None:
-        """Check that the tokens and coordinators at nodes and in flight are as many as there should be."""
+        """Check the invariants of every node, and that there are as many tokens and coordinators as there should be."""
         tokens = 0
         coordinators = 0
         for me, node in enumerate(self.nodes):
             if not self.is_down(me):
                 tokens += node.tokens()
                 coordinators += node.coordinators()
+                wrong = node.broken()
+                if wrong:
+                    self.violate(f"{wrong} (node {me})")
         for msg in self.under_way():
             tokens += msg.tokens()
             coordinators += msg.coordinators()
