@@ -145,6 +145,9 @@ SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
         ("send_token", "self.Q = ()"): TIDY,
         ("send_token", "self.LN = {}"): TIDY,
     },
+    "raymond_tree": {
+        ("assign_privilege", "self.fence = NIL"): TIDY,
+    },
     "srimani_reddy": {
         ("release_cs", "self.fence = NIL"): TIDY,
         ("release_cs", "self.Q = ()"): TIDY,
