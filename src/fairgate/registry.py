@@ -62,6 +62,8 @@ PROTOCOLS: ClassTable[Mutex] = ClassTable(
         "raymond_fd_literal": "fairgate.protocols.raymond_fd:RaymondFDLiteral",
         "ricart_agrawala": "fairgate.protocols.ricart_agrawala:RicartAgrawala",
         "suzuki_kasami": "fairgate.protocols.suzuki_kasami:SuzukiKasami",
+        "srimani_reddy": "fairgate.protocols.srimani_reddy:SrimaniReddy",
+        "raymond_tree": "fairgate.protocols.raymond_tree:RaymondTree",
         "maekawa": "fairgate.protocols.maekawa:Maekawa",
         "centralised": "fairgate.protocols.centralised:Centralised",
         "leased": "fairgate.protocols.leased:Leased",

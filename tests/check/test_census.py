@@ -21,6 +21,8 @@ NEWCOMER = {  # number of states with three nodes, one of which only becomes a m
     "raymond": 6_867,
     "ricart_agrawala": 6_867,
     "suzuki_kasami": 4_957,
+    "srimani_reddy": 4_939,
+    "raymond_tree": 4_395,
     "maekawa": 15_351,
     "centralised": 3_873,
 }
@@ -32,6 +34,8 @@ CRASH = {  # number of states with three nodes, one of which may crash at any mo
     "raymond": 260_250,
     "ricart_agrawala": 246_433,
     "suzuki_kasami": 102_258,
+    "srimani_reddy": 100_403,
+    "raymond_tree": 35_685,
     "maekawa": 267_754,
     "centralised": 30_916,
 }

@@ -105,7 +105,9 @@ def random_config(name: str, rng: random.Random) -> Config:
 def detected_crashes(made: dict[str, Any], rng: random.Random) -> str:
     """RF's theorem forbids crashes before the initialization is over: 1 s until trust, 3 s each for INIT and ACK."""
     made["requests"] = rng.randint(6, 12)
-    words = [f"trust:1,doubt:{rng.choice([0, 0.3])},detect:{rng.choice([0.01, 0.5, 2])}"]
+    words = [
+        f"trust:1,doubt:{rng.choice([0, 0.3])},detect:{rng.choice([0.01, '0-2', 2])},distrust:{rng.choice([0, 0.5])}"
+    ]
     many = rng.randint(0, made["nodes"] - 1)
     if many:
         words.append(f"crash:*{many}@{7 + 3 * rng.random():.3f}+{rng.choice([0, 0.5, 4])}")

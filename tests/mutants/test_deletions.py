@@ -32,6 +32,8 @@ LONG = [
     "raymond_fd",
     "ricart_agrawala",
     "suzuki_kasami",
+    "srimani_reddy",
+    "raymond_tree",
     "maekawa",
     "leased",
 ]

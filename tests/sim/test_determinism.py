@@ -46,6 +46,8 @@ CASES = {
     "raymond_fd_literal": replace(CRASHES, protocol="raymond_fd_literal"),
     "ricart_agrawala": replace(ALONE, protocol="ricart_agrawala"),
     "suzuki_kasami": replace(ALONE, protocol="suzuki_kasami"),
+    "srimani_reddy": replace(SMALL, protocol="srimani_reddy"),
+    "raymond_tree": replace(ALONE, protocol="raymond_tree"),
     "maekawa": replace(ALONE, protocol="maekawa"),
     "centralised": replace(SMALL, protocol="centralised"),
     "leased": LEASED,

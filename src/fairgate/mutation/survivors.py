@@ -32,7 +32,6 @@ ORDER = (
     "order: a newcomer's timestamps begin low and overtake nodes that have made many requests,"
     " until its own requests have raised them"
 )
-CENSUS = "order: only a census calls it, to keep waiters in order (tests/recovery/test_regenerate.py detects it)"
 OLD_GONE = (
     "time: an outdated answer ends a valid permit, or repeats the request;"
     " the slot stays idle until the root takes it back"
@@ -146,9 +145,14 @@ SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
         ("send_token", "self.Q = ()"): TIDY,
         ("send_token", "self.LN = {}"): TIDY,
     },
+    "raymond_tree": {
+        ("assign_privilege", "self.fence = NIL"): TIDY,
+    },
+    "srimani_reddy": {
+        ("release_cs", "self.fence = NIL"): TIDY,
+        ("release_cs", "self.Q = ()"): TIDY,
+    },
     "maekawa": {
-        ("logical_time", "return self.clock"): CENSUS,
-        ("hear_time", "self.clock = max(self.clock, time)"): CENSUS,
         ("release_cs", "self.ts = NIL"): STALE,
         ("release_cs", "self.inquired = set()"): STALE,
         ("on_locked", "self.clock = max(self.clock, m.clock)"): ORDER,
