@@ -93,7 +93,7 @@ def test_walks_in_which_idle_holders_must_request(reentry: int) -> None:
         mortal_walk(FairKBounded, seed, kind=LawfulMortal, options={"reentry": reentry})
 
 
-@pytest.mark.parametrize("protocol", ["fair_k", "fair_k_bounded", "naimi_trehel", ONE, MANY])
+@pytest.mark.parametrize("protocol", ["fair_k", "fair_k_bounded", "one_line", "naimi_trehel", ONE, MANY])
 def test_the_queue_keeps_its_order(protocol: str) -> None:
     """In the new epoch, those who have waited longest enter first."""
     network = mortal_network(5, 1, protocol)
