@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from fairgate.mutation.deletions import Deleted, count_places, mutant_at, rebased, speaking
-from fairgate.mutation.survivors import SURVIVORS, TIDY
+from fairgate.mutation.survivors import SURVIVORS
 from fairgate.protocols.one_line.protocol import OneLine
 from fairgate.registry import PROTOCOLS
 from fairgate.sim.config import Config
@@ -50,6 +50,13 @@ MUTANTS = {
         "",
         OFTEN,
         {"coordinator", "tokens"},
+    ),
+    "a promise that is void still counts as one": (
+        COORDINATOR,
+        "                if not loan.promise:\n                    self.forget(line, slot)\n",
+        "",
+        {},
+        {"IndexError"},
     ),
     "a request that is in line is appended again": (
         COORDINATOR,
@@ -104,6 +111,9 @@ CONFIGS = [
 ]
 
 
+COSTS = ("load", "messages", "order", "time")  # the first words of reasons
+
+
 def figures(config: Config) -> tuple[object, ...]:
     result = simulate(config)
     return (result.entries, result.messages, result.wait_mean, result.wait_max, result.overtakes)
@@ -113,6 +123,8 @@ def costs_something(protocol: type) -> bool:
     PROTOCOLS["one_line"] = protocol
     try:
         return any(figures(config) != expected for config, expected in zip(CONFIGS, EXPECTED, strict=True))
+    except Exception:  # in a longer run, some of them fail
+        return True
     finally:
         PROTOCOLS["one_line"] = OneLine
 
@@ -127,8 +139,8 @@ def test_every_survivor_costs_something() -> None:
     free: list[Deleted] = []
     for number in range(count_places(OneLine)):
         deleted, module = mutant_at(OneLine, number)
-        reason = SURVIVORS["one_line"].get((deleted.handler, deleted.statement), TIDY)
-        if reason != TIDY:
+        reason = SURVIVORS["one_line"].get((deleted.handler, deleted.statement), "")
+        if reason.startswith(COSTS):
             with speaking(module):
                 free += [] if costs_something(module.OneLine) else [deleted]
     assert free == []

@@ -127,7 +127,6 @@ class Coordinator(Mutex):
         if self.slot != NIL:
             self.starve(line, self.slot)  # OL:MO1
         line.reign += 1
-        line.last = r
         line.trim()
         self.line = None
         self.latest = line.reign
