@@ -55,6 +55,7 @@ PROTOCOLS: ClassTable[Mutex] = ClassTable(
     {
         "fair_k": "fairgate.protocols.fair_k:FairK",
         "fair_k_bounded": "fairgate.protocols.fair_k_bounded:FairKBounded",
+        "one_line": "fairgate.protocols.one_line.protocol:OneLine",
         "naimi_trehel": "fairgate.protocols.naimi_trehel:NaimiTrehel",
         "bv95": "fairgate.protocols.bv95:BV95",
         "raymond": "fairgate.protocols.raymond:Raymond",

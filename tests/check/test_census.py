@@ -16,6 +16,7 @@ from tests.mutants.test_regenerate import MUTANTS, DoesNotFreeze
 NEWCOMER = {  # number of states with three nodes, one of which only becomes a member when it requests
     "fair_k": 8_176,
     "fair_k_bounded": 8_176,
+    "one_line": 5_941,
     "naimi_trehel": 4_164,
     "bv95": 4_419,
     "raymond": 6_867,
@@ -29,6 +30,7 @@ NEWCOMER = {  # number of states with three nodes, one of which only becomes a m
 CRASH = {  # number of states with three nodes, one of which may crash at any moment
     "fair_k": 122_973,
     "fair_k_bounded": 122_860,
+    "one_line": 60_315,
     "naimi_trehel": 36_508,
     "bv95": 41_555,
     "raymond": 260_250,
@@ -52,6 +54,7 @@ MORE = [
     (Case("naimi_trehel", census=True, crashes=1, requests=2), 313_102),
     (Case("centralised", k=2, census=True, crashes=1), 51_495),
     (Case("fair_k", k=2, census=True, crashes=1), 48_535),
+    (Case("one_line", k=2, census=True, crashes=1), 116_478),
 ]
 
 

@@ -25,6 +25,7 @@ from fairgate.protocols.leased import Leased
 from fairgate.protocols.non_e2e.fault_tolerant import NonE2EFaults
 from fairgate.protocols.non_e2e.literal import NonE2ELiteral
 from fairgate.protocols.non_e2e.protocol import NonE2E
+from fairgate.protocols.one_line.protocol import OneLine
 from fairgate.protocols.raymond_fd import RaymondFDLiteral
 from fairgate.protocols.sigma.protocol import SigmaLiteral
 from fairgate.protocols.sigma.strawman import Strawman
@@ -85,6 +86,13 @@ def random_config(name: str, rng: random.Random) -> Config:
         options = {"parent_on_child": rng.random() < 0.5}
     elif protocol is FairKBounded:
         options = {"parent_on_child": rng.random() < 0.5, "reentry": rng.choice([0, 0, 1, 2])}
+    elif protocol is OneLine:
+        options = {
+            "reign": 1,
+            "chase": rng.choice([0, 2]),
+            "ahead": rng.choice([0, 1, 3]),
+            "patience": rng.choice([0, 1]),
+        }
     elif protocol is Leased:
         options = {"lease": rng.choice(LEASES[made["latency"]]) * MS}
         faults = rng.choice(["", "reorder:0.3", "dup:0.2"])  # a duplicated message must not grant a slot twice

@@ -27,6 +27,7 @@ QUICK = ["naimi_trehel", "centralised"]
 LONG = [
     "fair_k",
     "fair_k_bounded",
+    "one_line",
     "bv95",
     "raymond",
     "raymond_fd",

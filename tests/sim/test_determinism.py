@@ -39,6 +39,7 @@ GATES = replace(
 CASES = {
     "fair_k": SMALL,
     "fair_k_bounded": replace(SMALL, protocol="fair_k_bounded", options={"reentry": 1}),
+    "one_line": replace(SMALL, protocol="one_line", options={"reign": 1, "ahead": 2}),
     "naimi_trehel": replace(ALONE, protocol="naimi_trehel"),
     "bv95": replace(SMALL, protocol="bv95"),
     "raymond": replace(SMALL, protocol="raymond"),
