@@ -46,7 +46,7 @@ def check_command(
     scenario: args.Scenario = None,
     mutants: args.Mutants = False,
 ) -> int:
-    """Check a protocol exhaustively: explore every state a few nodes can reach.
+    r"""Check a protocol exhaustively: explore every state a few nodes can reach.
 
     All orders of messages, requests, exits and faults are tried. If a property
     can be violated, the shortest run that violates it is printed, and the exit
