@@ -10,7 +10,7 @@
     dup:0.01               this share arrives twice
     reorder:0.2            this share takes up to ten times as long
     partition:0-4/5-9@60+30   no message passes between the groups from 60 s on, for 30 s
-    detect:2  trust:1  doubt:0.1   settings of the failure detectors (sim/detectors.py)
+    detect:2  detect:1-5  trust:1  doubt:0.1  distrust:0.7   settings of the failure detectors (sim/detectors.py)
 """
 
 import re
@@ -40,6 +40,7 @@ CRASH_SHARE = re.compile(rf"(?P<share>{NUMBER})%@(?P<at>{NUMBER})")
 RESET = re.compile(r"(?P<who>\d+)" + AT)
 PARTITION = re.compile(r"(?P<a>[\d\-.]+)/(?P<b>[\d\-.]+)" + AT)
 FOR_EVER = 1 << 62
+DETECT = re.compile(rf"(?P<low>{NUMBER})(?:-(?P<high>{NUMBER}))?")
 STRETCH = 10  # a reordered message takes up to this many times as long
 
 
@@ -52,9 +53,10 @@ class Faults:
     loss: float = 0.0
     dup: float = 0.0
     reorder: float = 0.0
-    detect: int = 2_000_000_000
+    detect: tuple[int, int] = (2_000_000_000, 2_000_000_000)  # shortest and longest delay
     trust: int = 1_000_000_000
     doubt: float = 0.0
+    distrust: float = 0.0
 
     def kinds(self) -> list[str]:
         """The kinds of faults that a protocol must survive to keep working in this run."""
@@ -129,9 +131,17 @@ def parse_partition(faults: Faults, text: str, nodes: int) -> None:
     faults.partitions.append((a, b, start, end))
 
 
-PARSERS = {"crash": parse_crash, "reset": parse_reset, "partition": parse_partition}
-SHARES = ("loss", "dup", "reorder", "doubt")
-DURATIONS = ("detect", "trust")
+def parse_detect(faults: Faults, text: str, nodes: int) -> None:
+    found = DETECT.fullmatch(text)
+    low, high = (float(found["low"]), float(found["high"] or found["low"])) if found else (1.0, 0.0)
+    if low > high:
+        raise BadInput(f"detect must be a time in seconds, or a shorter and a longer one such as 1-5, not {text!r}")
+    faults.detect = seconds_to_ns(low), seconds_to_ns(high)
+
+
+PARSERS = {"crash": parse_crash, "reset": parse_reset, "partition": parse_partition, "detect": parse_detect}
+SHARES = ("loss", "dup", "reorder", "doubt", "distrust")
+DURATIONS = ("trust",)
 
 
 def matched(pattern: re.Pattern[str], text: str, example: str) -> re.Match[str]:
@@ -225,14 +235,14 @@ def install(
     crashes = [*faults.crashes, *draw_crashes(faults, len(engine.nodes), stream)]
     listeners: list[Listener] = []
     if listens:
-        detectors = Detectors(faults.detect, faults.trust, faults.doubt, stream)
+        detectors = Detectors(faults.detect, faults.trust, faults.doubt, faults.distrust, stream)
         detectors.begin(engine, {node for node, _ in crashes})
         listeners.append(detectors)
-    takeovers = Takeovers(faults.detect, backups, stream, viewed) if backups is not None else None
+    takeovers = Takeovers(faults.detect[1], backups, stream, viewed) if backups is not None else None
     if takeovers is not None:
         listeners.append(takeovers)
     elif viewed:
-        listeners.append(Views(faults.detect, stream))
+        listeners.append(Views(faults.detect[1], stream))
     engine.mortal = engine.mortal or bool(crashes or faults.resets)
     for node, at in crashes:
         engine.plan(engine.now + at, partial(crash_for_good, node=node, listeners=listeners))

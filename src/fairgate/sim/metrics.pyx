@@ -16,7 +16,7 @@ cdef class Metrics:
         self.wait_max = 0
         self.waits = numbers(1024)
         self.node_entries = numbers(n)
-        self.node_max = numbers(n)  # longest wait of each node
+        self.node_max = numbers(n, -1)  # longest wait of each node; -1: none since the warm-up
 
     cpdef bint entered(self, long long node, long long wait) except -1:
         self.entries += 1
@@ -38,7 +38,7 @@ cdef class Metrics:
         self.wait_total = 0
         self.wait_max = 0
         for node in range(len(self.node_max)):
-            self.node_max[node] = 0
+            self.node_max[node] = -1
 
     cpdef bint grow(self) except -1:
         cdef long long[::1] more = numbers(2 * self.counted)
@@ -51,7 +51,7 @@ cdef class Metrics:
 
     def node_maxima(self):
         cdef long long node
-        return [self.node_max[node] for node in range(self.node_max.shape[0]) if self.node_entries[node] > 0]
+        return [self.node_max[node] for node in range(self.node_max.shape[0]) if self.node_max[node] >= 0]
 
     def node_totals(self):
         return list(self.node_entries)
