@@ -82,6 +82,7 @@ PROTOCOLS: ClassTable[Mutex] = ClassTable(
 OVERLAYS: ClassTable["Overlay"] = ClassTable(
     {
         "full": "fairgate.overlay.full:Full",
+        "watched": "fairgate.overlay.full:Watched",
         "chord": "fairgate.overlay.chord:Chord",
         "pastry": "fairgate.overlay.pastry:Pastry",
         "settled_chord": "fairgate.overlay.settled:SettledChord",
@@ -92,6 +93,7 @@ LAYERS: ClassTable[Node] = ClassTable(
     {
         "channel": "fairgate.recovery.channel:Channel",
         "regenerate": "fairgate.recovery.regenerate:Regenerate",
+        "homes": "fairgate.recovery.homes:Homes",
         "gates": "fairgate.overlay.gates:Gates",
         **OVERLAYS.places,
     }

@@ -40,7 +40,7 @@ DETECT = "detect must be a time in seconds, or a shorter and a longer one such a
             "unknown fault 'fire': choose from crash, reset, partition, detect, loss, dup, reorder, doubt, distrust,"
             " trust",
         ),
-        ("crash:1", "cannot read crash:1: write it as crash:3@100 or crash:*5@100+50"),
+        ("crash:1", "cannot read crash:1: write it as crash:3@100, crash:*5@100+50 or crash:20%@600"),
         ("crash:9@1", "there is no node 9: nodes are 0..4"),
         ("crash:*5@1", "crash:*5 is too many for 5 nodes: at most 4 can crash"),
         ("crash:1@5+3", "a crash is permanent: write crash:1@5, or reset:1@5+3 for a node that comes back"),

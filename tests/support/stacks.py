@@ -9,6 +9,8 @@ import fairgate.protocols
 from fairgate.core.mutex import Mutex
 from fairgate.protocols.fair_k import FairK
 from fairgate.protocols.leased import Leased
+from fairgate.registry import with_layers
+from fairgate.sim.config import backup_stack
 from fairgate.walks.stacks import Stack, over_channel, plain
 
 
@@ -23,7 +25,8 @@ def protocols() -> list[type[Mutex]]:
 
 
 CARRIED = [over_channel(FairK), over_channel(Leased)]
+HOMES = Stack("FairK over Homes", with_layers(FairK, backup_stack("watched")), FairK.about)
 
 
 def all_stacks() -> list[Stack]:
-    return [*map(plain, protocols()), *CARRIED]
+    return [*map(plain, protocols()), *CARRIED, HOMES]

@@ -30,6 +30,7 @@ class Case:
     crashes: int = 0  # nodes that stop forever
     resets: int = 0  # times that a node loses its memory and restarts at once
     census: bool = False  # run every node above recovery/regenerate.py, with a new view after every crash
+    backups: int | None = None  # run every node above recovery/homes.py, with copies at this many others
     joins: int = 0  # nodes that only become members when they first request
     ticks: int = 0  # timed protocols: how many ticks every clock advances
     tick: int = 1_000_000_000  # ns

@@ -29,6 +29,8 @@ MASK = (1 << 63) - 1
 
 
 class Model:
+    starts_quiet = False  # are all messages that nodes send when they start delivered before the first state?
+
     def __init__(self, case: Case, protocol: type[Mutex] | None = None, symmetry: bool = False) -> None:
         """`protocol` replaces the registered protocol of that name, for example by a mutant.
 
@@ -79,7 +81,9 @@ class Model:
         )
         for me in range(self.n):
             state = self.forced(state, me, "start", ())
-        return self.initialised(state) if self.listens else state
+        if self.listens:
+            return self.initialised(state)
+        return self.quiet(state) if self.starts_quiet else state
 
     def initialised(self, state: State) -> State:
         """The state in which every node trusts every other and initialization is over: RF's theorem starts there."""
@@ -87,6 +91,10 @@ class Model:
             for peer in range(self.n):
                 if peer != me:
                     state = self.forced(state, me, "trust", (peer, "T"))
+        return self.quiet(state)
+
+    def quiet(self, state: State) -> State:
+        """The state after all messages in flight were delivered, and those that followed."""
         while len(state) > self.at_flight:
             found: list[Successor] = []
             self.deliveries(found, state)

@@ -39,6 +39,8 @@ class Reenactment(RecordedNetwork):
         super().__init__(self.kept, model.steps.make, model.setup, model.slots, self.choose, census=False)
         if model.listens:
             self.initialise()
+        elif model.starts_quiet:
+            self.deliver_all()
         self.opening = len(self.kept.steps)  # the number of steps before the first state
         for action in path[:-1]:
             self.take(action)
@@ -92,6 +94,9 @@ class Reenactment(RecordedNetwork):
         elif what == "view":
             self.unsaid = "a scenario has no views"
             self.step(me, "on_view", *argument)
+        elif what == "dead":
+            self.unsaid = "a scenario does not tell nodes of crashes"
+            self.step(me, "on_crash", argument)
         elif what == "join":
             pass  # the node becomes a member in the next view, which nodes learn of later
         elif what == "tick":

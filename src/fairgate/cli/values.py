@@ -14,6 +14,7 @@ BOOLS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "of
 RING_OPTIONS = {"overlay_upkeep": UPKEEP, "overlay_wait": PERIODS * UPKEEP}
 LAYER_OPTIONS: dict[str, dict[str, Any]] = {
     "channel": {"channel_resend": RESEND},
+    "homes": {"hold": True},
     "chord": RING_OPTIONS,
     "pastry": RING_OPTIONS,
 }

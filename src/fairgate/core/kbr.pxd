@@ -9,8 +9,10 @@ cdef class Door(Through):
     cpdef bint lookup(self, unsigned long long key) except -1
     cpdef long long next_hop(self, unsigned long long key) except -2
     cpdef tuple neighbours(self, long long count)
+    cpdef bint serves(self, unsigned long long key) except -1
 
 cdef class Rider(Node):
+    cpdef bint on_tables(self) except -1
     cpdef Keyed forward(self, long long src, Keyed msg, long long next_hop)
     cpdef bint deliver(self, long long src, Keyed msg) except -1
     cpdef bint on_found(self, unsigned long long key, long long owner) except -1

@@ -44,6 +44,10 @@ class Door(Through):
         """Up to `count` nodes that follow this one: they take over its keys if it fails."""
         raise NotImplementedError
 
+    def serves(self, key: int) -> bool:
+        """Does this node own the key, and may it serve it? On a dynamic ring, that takes its title as well."""
+        raise NotImplementedError
+
 
 class Rider(Node):
     """A node that an overlay can carry."""
@@ -66,6 +70,9 @@ class Rider(Node):
 
     def on_range(self, start: int, end: int) -> None:
         """Called when this node has gained or lost keys. It now owns (start, end]; all keys if start == end."""
+
+    def on_tables(self) -> None:
+        """Called when the neighbours of this node or the keys that it serves may have changed."""
 
     def give_keys(self, first: int, last: int) -> Key:
         """Called when the keys in the given range move to another node.

@@ -36,3 +36,43 @@ class Full(Overlay):
 
     def load_layer(self, key: Key) -> None:
         pass
+
+
+class Watched(Full):
+    """Full on a ring whose nodes learn of crashes one by one, each at its own time (`on_crash`)."""
+
+    def __init__(self, me: int, setup: Setup, out: Outbox, upper: MakeNode) -> None:
+        self.gone: set[int] = set()
+        Full.__init__(self, me, setup, out, upper)
+
+    def living(self, rank: int, step: int) -> int:
+        """The rank of the first node that is not known to be gone: `rank` itself, or another in steps of `step`."""
+        while self.ring.ident(rank) in self.gone:
+            rank += step
+        return rank
+
+    def next_hop(self, key: int) -> int:
+        owner = self.ring.ident(self.living(self.ring.rank(key), 1))
+        return NIL if owner == self.me else owner
+
+    def neighbours(self, count: int) -> tuple[int, ...]:
+        rank = self.ring.rank(place_of(self.me))
+        found: list[int] = []
+        for _ in range(min(count, self.ring.size - len(self.gone) - 1)):
+            rank = self.living(rank + 1, 1)
+            found.append(self.ring.ident(rank))
+        return tuple(found)
+
+    def own_range(self) -> tuple[int, int]:
+        here = place_of(self.me)
+        return self.ring.place(self.living(self.ring.rank(here) - 1, -1)), here
+
+    def on_crash(self, peer: int) -> None:
+        self.gone.add(peer)
+        Full.on_crash(self, peer)
+
+    def layer_key(self) -> Key:
+        return tuple(sorted(self.gone))
+
+    def load_layer(self, key: Key) -> None:
+        self.gone = set(key)

@@ -174,6 +174,9 @@ class GateDoor(Door):
     def neighbours(self, count: int) -> tuple[int, ...]:
         return self.overlay.neighbours(count)
 
+    def serves(self, key: int) -> bool:
+        return self.overlay.serves(key)
+
 
 def gate_acting(node: Node) -> int:
     """The gate whose step is running at a node that has gates at the top of its layers."""

@@ -223,6 +223,7 @@ class Living(Titled):
                 self.told = owned
                 self.update_titles()
                 self.rider.on_range(owned[0], owned[1])
+            self.rider.on_tables()  # the neighbours may have changed even if the range has not
 
     # Input from the driver's failure detectors.
 

@@ -13,6 +13,7 @@ cdef class Overlay(Layer):
     cdef readonly bint asks
     cpdef long long next_hop(self, unsigned long long key) except -2
     cpdef tuple neighbours(self, long long count)
+    cpdef bint serves(self, unsigned long long key) except -1
     cpdef tuple names_for(self, Lookup m)
     cpdef bint lookup(self, unsigned long long key) except -1
     cpdef bint on_upkeep(self, long long src, Upkeep msg) except -1

@@ -38,6 +38,10 @@ class Overlay(Layer):
         """Up to `count` nodes that come next: they own this node's keys if it fails."""
         raise NotImplementedError
 
+    def serves(self, key: int) -> bool:
+        """May this node serve the key?"""
+        return self.next_hop(key) == NIL
+
     def own_range(self) -> tuple[int, int]:
         """The range of keys that this node owns: (start, end]."""
         raise NotImplementedError
@@ -47,10 +51,11 @@ class Overlay(Layer):
         return ()
 
     def on_view(self, number: int, members: tuple[int, ...]) -> None:
-        """Tell the rider its range of keys: the members of the settled ring have changed."""
+        """Tell the rider the view and its range of keys: the members of the settled ring have changed."""
         self.rider.now = self.now
         start, end = self.own_range()
         self.rider.on_range(start, end)
+        self.rider.on_view(number, members)
         self.finish_step()
 
     # Routing.
@@ -155,3 +160,6 @@ class OverlayDoor(Door):
 
     def neighbours(self, count: int) -> tuple[int, ...]:
         return self.overlay.neighbours(count)
+
+    def serves(self, key: int) -> bool:
+        return self.overlay.serves(key)

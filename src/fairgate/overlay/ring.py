@@ -10,6 +10,7 @@ members, and an index has the rank at which each part begins. So a key is found 
 """
 
 from array import array
+from collections.abc import Iterable
 
 from fairgate.core.keyspace import place_of
 from fairgate.core.setup import Setup
@@ -80,11 +81,15 @@ class Ring:
             self.fill(places, ids)
 
     def remove(self, ident: int) -> None:
-        if self.has(ident):
+        self.remove_all([ident])
+
+    def remove_all(self, gone: Iterable[int]) -> None:
+        ranks = sorted([self.rank(place_of(ident)) for ident in gone if self.has(ident)], reverse=True)
+        if ranks:
             places, ids = self.copies()
-            rank = self.rank(place_of(ident))
-            del places[rank]
-            del ids[rank]
+            for rank in ranks:
+                del places[rank]
+                del ids[rank]
             self.fill(places, ids)
 
     def copies(self) -> "tuple[array[int], array[int]]":

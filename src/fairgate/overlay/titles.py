@@ -44,6 +44,9 @@ class Titled(Overlay):
         """Is this node on the ring?"""
         raise NotImplementedError
 
+    def serves(self, key: int) -> bool:
+        return self.next_hop(key) == NIL and holds(self.titles, key)
+
     def heir(self, key: int) -> int:
         """The node to give the title of this key to: its owner, or a node nearer to the owner; NIL if there is none."""
         return self.next_hop(key)
@@ -68,6 +71,7 @@ class Titled(Overlay):
         for span in without(self.titles, owned):
             self.give(span)
         self.await_titles(without(owned, self.titles))
+        self.rider.on_tables()
         held = self.held
         self.held = []
         for src, msg in held:

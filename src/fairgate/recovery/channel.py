@@ -112,10 +112,11 @@ class Channel(Layer):
 
     def on_crash(self, peer: int) -> None:
         """Drop messages to the dead peer. Remember what it has sent, because late copies may still arrive."""
-        link = self.link(peer)
-        link.unacknowledged.clear()
-        link.delay = self.channel_resend
-        self.cancel_timer(f"{TIMER}{peer}")
+        link = self.links.get(peer)
+        if link is not None:
+            link.unacknowledged.clear()
+            link.delay = self.channel_resend
+            self.cancel_timer(f"{TIMER}{peer}")
         self.lift().on_crash(peer)
 
     def untaken(self, peer: int, taken: int) -> list[Message]:

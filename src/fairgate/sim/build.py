@@ -12,10 +12,12 @@ from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
 from fairgate.core.units import SECOND, seconds_to_ns
 from fairgate.errors import BadInput
+from fairgate.overlay.chord_table import SUCCESSORS
 from fairgate.overlay.gates import gate_acting
 from fairgate.overlay.living import Living
 from fairgate.overlay.titles import PERIODS, UPKEEP
 from fairgate.recovery.channel import RESEND
+from fairgate.recovery.homes import BACKUPS
 from fairgate.registry import OVERLAYS, find_protocol, make_node
 from fairgate.sim.churn import plan_lifetimes
 from fairgate.sim.config import Config, check
@@ -31,6 +33,7 @@ from fairgate.sim.timeline import Timeline
 from fairgate.sim.workload import Closed, Open, Rounds, Workload
 
 HOPS_A_ROUND = 100
+HOPS_WITH_COPIES = 30  # until a message is resent: copies are acknowledged before it leaves and before its answer does
 LENT_FOR_GOOD = 100  # periods of upkeep to wait for a missing title where votes are lent without a lease
 PATIENCE = 1_000  # a timed run counts as stuck after this many holds and delays without an entry
 
@@ -60,10 +63,15 @@ def build(config: Config) -> Engine:
     latency = make_latency(config)
     options = dict(config.options)
     if "channel" in config.stack:
-        options.setdefault("channel_resend", 3 * latency.longest or RESEND)
+        hops = HOPS_WITH_COPIES if "homes" in config.stack else 3
+        options.setdefault("channel_resend", hops * latency.longest or RESEND)
     if config.resources > 1:
         options["resources"] = config.resources
     dynamic = any(issubclass(OVERLAYS[layer], Living) for layer in config.stack if layer in OVERLAYS)
+    if "homes" in config.stack:
+        options = {**home_options(config, options, latency), **options}
+        if faults.resets and not dynamic:
+            raise BadInput("a node that comes back must join the ring again: with resets, use --overlay living-chord")
     if dynamic:
         options = {**ring_options(protocol, options, latency), **options}
     setup = Setup(tuple(range(config.nodes)), config.k, options=options)
@@ -118,9 +126,22 @@ def ring_options(protocol: type[Mutex], options: dict[str, Any], latency: Latenc
     return {"base": 0, "overlay_upkeep": upkeep, "overlay_wait": max(wait, PERIODS * upkeep)}
 
 
+def home_options(config: Config, options: dict[str, Any], latency: Latency) -> dict[str, Any]:
+    """Options of a ring with backups: all nodes are on it from the start, with long enough lists of successors."""
+    backups: int = options.get("backups", BACKUPS)
+    upkeep = options.get("overlay_upkeep", max(UPKEEP, 3 * latency.longest))
+    return {
+        "backups": backups,
+        "base": config.nodes,
+        "chord_successors": max(SUCCESSORS, 2 * backups),
+        "overlay_wait": PERIODS * upkeep,
+    }
+
+
 def plan_work(engine: Engine, config: Config, faults: Faults, listens: bool) -> None:
     """Plan everything that happens at set times, counted from now."""
-    install(faults, engine, listens, "regenerate" in config.stack, config.seed)
+    backups = engine.setup.options["backups"] if "homes" in config.stack else None
+    install(faults, engine, listens, "regenerate" in config.stack, config.seed, backups)
     plan_measures(config, engine)
 
 

@@ -3,8 +3,10 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from fairgate.core.kbr import Routed
 from fairgate.core.mutex import Mutex
 from fairgate.errors import BadInput
+from fairgate.recovery.homes import BACKUPS
 from fairgate.registry import check_size, check_votes
 
 
@@ -59,6 +61,11 @@ class Config:
         return asdict(self)
 
 
+def backup_stack(overlay: str = "full", census: bool = True) -> tuple[str, ...]:
+    """The layers of FK section 5: copies at the successors; with `census`, a census rebuilds a gate that lost some."""
+    return (*(("regenerate",) if census else ()), "channel", "homes", overlay)
+
+
 def check(config: Config, protocol: type[Mutex]) -> None:
     """Raise BadInput, with a message of one line, if the configuration makes no sense."""
     check_size(protocol, config.nodes, config.k)
@@ -74,8 +81,21 @@ def check(config: Config, protocol: type[Mutex]) -> None:
     if not 0.0 <= config.give_up <= 1.0 or not config.give_up_after > 0:
         raise BadInput("give_up is SHARE:SECONDS with a share between 0 and 1 and more than 0 seconds")
     check_times(config)
+    if "homes" in config.stack:
+        check_backups(config, protocol)
     if config.workload == "rounds" and not config.rounds and not 1 <= config.askers <= config.nodes:
         raise BadInput(f"askers must be 1..{config.nodes} (the number of nodes), not {config.askers}")
+
+
+def check_backups(config: Config, protocol: type[Mutex]) -> None:
+    backups = config.options.get("backups", BACKUPS)
+    if not 0 <= backups < config.nodes:
+        raise BadInput(f"backups must be 0..{config.nodes - 1} (below the number of nodes), not {backups}")
+    if issubclass(protocol, Routed) or protocol.about.detectors or protocol.timed:
+        name = protocol.about.name
+        raise BadInput(f"{name} handles failures by itself: backups are for protocols such as fair_k")
+    if config.resources > 1:
+        raise BadInput(f"backups are for one gate, not {config.resources} resources")
 
 
 def check_times(config: Config) -> None:

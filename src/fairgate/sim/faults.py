@@ -4,6 +4,7 @@
 
     crash:3@100            node 3 stops forever at 100 s
     crash:*5@100+50        five random nodes crash, one every 50 s from 100 s on
+    crash:20%@600          a fifth of the nodes crash at the same moment
     reset:3@100+10         node 3 crashes at 100 s and returns 10 s later without its memory
     loss:0.05              this share of messages is lost
     dup:0.01               this share arrives twice
@@ -13,9 +14,10 @@
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from fairgate.core.message import Message
 from fairgate.core.units import seconds_to_ns
@@ -25,6 +27,7 @@ from fairgate.sim.detectors import Detectors
 from fairgate.sim.events import DELIVER
 from fairgate.sim.sampling import sample
 from fairgate.sim.stream import Stream
+from fairgate.sim.takeovers import Takeovers
 from fairgate.sim.views import Views
 
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 NUMBER = r"\d+(?:\.\d+)?"
 AT = rf"@(?P<at>{NUMBER})(?:\+(?P<then>{NUMBER}))?"
 CRASH = re.compile(r"(?P<star>\*)?(?P<who>\d+)" + AT)
+CRASH_SHARE = re.compile(rf"(?P<share>{NUMBER})%@(?P<at>{NUMBER})")
 RESET = re.compile(r"(?P<who>\d+)" + AT)
 PARTITION = re.compile(r"(?P<a>[\d\-.]+)/(?P<b>[\d\-.]+)" + AT)
 FOR_EVER = 1 << 62
@@ -86,7 +90,10 @@ def parse_faults(text: str, nodes: int) -> Faults:
 
 
 def parse_crash(faults: Faults, text: str, nodes: int) -> None:
-    found = matched(CRASH, text, "crash:3@100 or crash:*5@100+50")
+    if "%" in text:
+        parse_crash_share(faults, text, nodes)
+        return
+    found = matched(CRASH, text, "crash:3@100, crash:*5@100+50 or crash:20%@600")
     many, at = int(found["who"]), seconds_to_ns(float(found["at"]))
     if not found["star"] and not found["then"]:
         faults.crashes.append((member(many, nodes), at))
@@ -98,6 +105,14 @@ def parse_crash(faults: Faults, text: str, nodes: int) -> None:
         faults.random_crashes.append((many, at, seconds_to_ns(float(found["then"] or 0))))
     else:
         raise BadInput(f"crash:*{many} is too many for {nodes} nodes: at most {nodes - 1} can crash")
+
+
+def parse_crash_share(faults: Faults, text: str, nodes: int) -> None:
+    found = matched(CRASH_SHARE, text, "crash:20%@600")
+    many = int(nodes * float(found["share"]) / 100 + 1e-9)  # 0.29 * 100 is 28.999999999999996
+    if not 1 <= many < nodes:
+        raise BadInput(f"crash:{text} means {many} of {nodes} nodes: at least 1 must crash and 1 must be left")
+    faults.random_crashes.append((many, seconds_to_ns(float(found["at"])), 0))
 
 
 def parse_reset(faults: Faults, text: str, nodes: int) -> None:
@@ -169,6 +184,11 @@ def group(text: str, nodes: int) -> frozenset[int]:
     return frozenset(member(node, nodes) for node in members)
 
 
+class Listener(Protocol):
+    def crashed(self, engine: "Engine", victim: int) -> None:
+        """Plan how the others will learn of this crash."""
+
+
 class FaultyNetwork:
     """Decides for every message whether it is lost, cut off by a partition, doubled or delayed."""
 
@@ -201,24 +221,33 @@ class FaultyNetwork:
         )
 
 
-def install(faults: Faults, engine: "Engine", listens: bool, viewed: bool, seed: int) -> None:
+def install(
+    faults: Faults, engine: "Engine", listens: bool, viewed: bool, seed: int, backups: int | None = None
+) -> None:
     """Plan all faults of a run.
 
-    `listens`: the protocol uses failure detectors. `viewed`: the nodes are given views of the membership.
+    `listens`: the protocol uses failure detectors. `viewed`: the nodes are given views of the membership. `backups`:
+    how many peers keep copies of each identity; None if the nodes do not stand above `homes`.
     """
     stream = Stream(f"{seed}:faults")
     if faults.of_network():
         engine.network = FaultyNetwork(faults, stream, engine.now)
     crashes = [*faults.crashes, *draw_crashes(faults, len(engine.nodes), stream)]
-    detectors = Detectors(faults.detect, faults.trust, faults.doubt, faults.distrust, stream) if listens else None
-    if detectors is not None:
+    listeners: list[Listener] = []
+    if listens:
+        detectors = Detectors(faults.detect, faults.trust, faults.doubt, faults.distrust, stream)
         detectors.begin(engine, {node for node, _ in crashes})
-    views = Views(faults.detect[1], stream) if viewed else None
+        listeners.append(detectors)
+    takeovers = Takeovers(faults.detect[1], backups, stream, viewed) if backups is not None else None
+    if takeovers is not None:
+        listeners.append(takeovers)
+    elif viewed:
+        listeners.append(Views(faults.detect[1], stream))
     engine.mortal = engine.mortal or bool(crashes or faults.resets)
     for node, at in crashes:
-        engine.plan(engine.now + at, partial(crash_for_good, node=node, detectors=detectors, views=views))
+        engine.plan(engine.now + at, partial(crash_for_good, node=node, listeners=listeners))
     for node, at, down in faults.resets:
-        engine.plan(engine.now + at, partial(crash, node=node))
+        engine.plan(engine.now + at, partial(crash, node=node, takeovers=takeovers))
         engine.plan(engine.now + at + down, partial(come_back, node=node))
 
 
@@ -233,15 +262,15 @@ def draw_crashes(faults: Faults, nodes: int, stream: Stream) -> list[tuple[int, 
     return drawn
 
 
-def crash(engine: "Engine", node: int) -> None:
+def crash(engine: "Engine", node: int, takeovers: Takeovers | None) -> None:
     engine.crash(node)
+    if takeovers is not None:
+        takeovers.crashed(engine, node)
 
 
-def crash_for_good(engine: "Engine", node: int, detectors: Detectors | None, views: Views | None) -> None:
+def crash_for_good(engine: "Engine", node: int, listeners: Sequence[Listener]) -> None:
     engine.crash(node)
     for seat in engine.seat_numbers(node):
         engine.workload.gone(seat, engine.now)
-    if detectors is not None:
-        detectors.crashed(engine, node)
-    if views is not None:
-        views.crashed(engine)
+    for listener in listeners:
+        listener.crashed(engine, node)

@@ -8,6 +8,7 @@ from fairgate.check.case import Case
 from fairgate.check.census import CensusModel
 from fairgate.check.counterexample import Counterexample
 from fairgate.check.explore import CheckReport, Explorer
+from fairgate.check.homes import HomesModel
 from fairgate.check.model import Model
 from fairgate.cli import options as shared
 from fairgate.cli.check import options as args
@@ -33,6 +34,7 @@ def check_command(
     crashes: args.Crashes = DEFAULT.crashes,
     resets: args.Resets = DEFAULT.resets,
     census: args.Census = DEFAULT.census,
+    backups: args.Backups = DEFAULT.backups,
     joins: args.Joins = DEFAULT.joins,
     ticks: args.Ticks = DEFAULT.ticks,
     skew: args.Skew = DEFAULT.skew,
@@ -44,7 +46,7 @@ def check_command(
     scenario: args.Scenario = None,
     mutants: args.Mutants = False,
 ) -> int:
-    """Check a protocol exhaustively: explore every state a few nodes can reach.
+    r"""Check a protocol exhaustively: explore every state a few nodes can reach.
 
     All orders of messages, requests, exits and faults are tried. If a property
     can be violated, the shortest run that violates it is printed, and the exit
@@ -76,6 +78,15 @@ def check_command(
 
         fairgate check naimi_trehel --nodes 3 --census --joins 1
 
+    [bold]Backups[/bold]: the next node of a ring takes over after a crash; unsafe if
+    messages leave before the copies have arrived
+
+        fairgate check fair_k --nodes 2 --backups 1 --crashes 1 --ticks 4 \
+            --network fifo
+
+        fairgate check fair_k --nodes 2 --backups 1 --crashes 1 --ticks 4 \
+            --option hold=false
+
     [bold]Clocks[/bold]: a lease is safe while the clocks agree, and unsafe if they
     drift apart further than the protocol allows for
 
@@ -98,7 +109,7 @@ def check_command(
         from fairgate.cli.check.mutants import mutants_command  # noqa: PLC0415 (imports most of the checker)
 
         return mutants_command(found, as_json)
-    if (ticks or skew) and not found.timed:
+    if (ticks or skew) and not found.timed and backups is None:
         raise BadInput(f"--ticks and --skew are only for protocols that use the clock; {found.about.name} does not")
     case = Case(
         protocol=found.about.name,
@@ -112,10 +123,11 @@ def check_command(
         crashes=crashes,
         resets=resets,
         census=census,
+        backups=backups,
         joins=joins,
         ticks=ticks,
         skew=skew,
-        options=read_options(options or (), found, ()),
+        options=read_options(options or (), found, () if backups is None else ("homes",)),
     )
     if depth is not None and depth < 1:
         raise BadInput(f"--depth must be at least 1, not {depth}")
@@ -157,7 +169,11 @@ def make_model(case: Case, symmetry: bool) -> Model:
         raise BadInput(
             "--symmetry cannot be combined with --census: the first node of a view leads it, so nodes are not alike"
         )
+    if case.backups is not None and symmetry:
+        raise BadInput("--symmetry cannot be combined with --backups: places on a ring are not alike")
     try:
+        if case.backups is not None:
+            return HomesModel(case)
         return CensusModel(case) if case.census else Model(case, symmetry=symmetry)
     except ValueError as wrong:
         raise BadInput(str(wrong)) from wrong

@@ -54,6 +54,16 @@ Census = Annotated[
         name="--census",
     ),
 ]
+Backups = Annotated[
+    int | None,
+    option(
+        NETWORK,
+        "Check the protocol with its state copied to the next N nodes of a ring, which take over after a crash (FK"
+        " section 5). Set --ticks as well: messages that are lost in a crash are resent.",
+        metavar="N",
+        shown=False,
+    ),
+]
 Joins = Annotated[
     int, option(NETWORK, "With --census: N nodes become members only when they make a request.", metavar="N")
 ]

@@ -18,7 +18,7 @@ from fairgate.core.setup import Setup
 from fairgate.errors import BadInput, FairgateError
 from fairgate.processes import processors
 from fairgate.registry import find_protocol, make_node
-from fairgate.sim.config import Config, check
+from fairgate.sim.config import Config, backup_stack, check
 from fairgate.sim.faults import parse_faults
 from fairgate.sim.run import simulate
 from fairgate.sim.step_errors import add_place, place_noted
@@ -36,6 +36,7 @@ SIMULATED = {  # --overlay -> layer
     "living-chord": "chord",
     "living-pastry": "pastry",
 }
+RINGS = {None: "full", "full": "full", "watched": "watched", "chord": "settled_chord", "living-chord": "chord"}
 
 
 def sim_command(
@@ -44,6 +45,8 @@ def sim_command(
     k: args.K = None,
     options: shared.Options = None,
     channel: args.Channel = False,
+    backups: args.Backups = None,
+    no_census: args.NoCensus = False,
     workload: args.Workload = DEFAULT.workload,
     rate: args.Rate = DEFAULT.rate,
     cs: args.Cs = DEFAULT.cs,
@@ -101,6 +104,11 @@ def sim_command(
 
         fairgate sim raymond --nodes 20 --faults 'crash:*3@100+50'
 
+    [bold]Backups[/bold]: a fifth of the nodes crash at once, and their successors on
+    a ring take over
+
+        fairgate sim fair_k --backups 4 --faults 'crash:20%@600' --requests 5
+
     [bold]Lossy network[/bold], with a reliable channel that makes up for the losses
 
         fairgate sim fair_k --nodes 20 --faults loss:0.05,dup:0.02 --channel
@@ -126,9 +134,16 @@ def sim_command(
             --cs 1 --latency 0.1 --faults 'crash:*2@20+30'
     """
     found = find_protocol(protocol)
-    stack = (*overlay_layer(found, overlay), *(("channel",) if channel else ()))
     asked_for = {"replicas": replicas, "quorum": quorum, "responses": responses}
-    check_dht(found, {**asked_for, "overlay": overlay, "resources": resources if resources != 1 else None})
+    check_dht(found, {**asked_for, "resources": resources if resources != 1 else None})
+    if backups is not None:
+        stack = backup_stack(ring_layer(overlay), census=not no_census)
+        asked_for["backups"] = backups
+    else:
+        check_dht(found, {"overlay": overlay})
+        stack = (*overlay_layer(overlay), *(("channel",) if channel else ()))
+    if no_census and backups is None:
+        raise BadInput("--no-census needs --backups")
     share, patience = read_give_up(give_up) if give_up is not None else (DEFAULT.give_up, DEFAULT.give_up_after)
     if askers is not None and workload != "rounds":
         raise BadInput("--askers needs --workload rounds")
@@ -181,7 +196,14 @@ def sim_command(
     return code
 
 
-def overlay_layer(protocol: type[Mutex], name: str | None) -> tuple[str, ...]:
+def ring_layer(name: str | None) -> str:
+    """The overlay below backups."""
+    if name not in RINGS:
+        raise BadInput(f"--overlay must be {', '.join(filter(None, RINGS))} with --backups, not {name!r}")
+    return RINGS[name]
+
+
+def overlay_layer(name: str | None) -> tuple[str, ...]:
     if name is None:
         return ()
     if name not in SIMULATED:
@@ -250,6 +272,8 @@ def fault_notes(config: Config, protocol: type[Mutex]) -> list[str]:
     """One warning for each kind of fault that the protocol does not survive."""
     name, survives = config.protocol, protocol.about.survives
     carried = ("loss", "duplication") if "channel" in config.stack else ()
+    if "homes" in config.stack:  # copies and their acknowledgements travel below the channel
+        carried = ("crash", "reset")
     leased = bool(config.options.get("lease"))
     notes = []
     for kind in parse_faults(config.faults, config.nodes).kinds():

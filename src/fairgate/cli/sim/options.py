@@ -27,6 +27,20 @@ Channel = Annotated[
         name="--channel",
     ),
 ]
+Backups = Annotated[
+    int | None,
+    option(
+        GATE,
+        "Copy the state of each node to the next N nodes of a ring, which take over when it crashes (FK section 5). If"
+        " all copies of a state are lost, a census of the surviving nodes rebuilds the gate. --overlay is the ring:"
+        " full, chord, living-chord, or watched, on which every node learns of a crash at its own time.",
+        metavar="N",
+        shown=False,
+    ),
+]
+NoCensus = Annotated[
+    bool, option(GATE, "With --backups: do not rebuild a gate that has lost all copies of a state.", name="--no-census")
+]
 Workload = Annotated[
     str,
     option(
@@ -186,6 +200,7 @@ Faults = Annotated[
         "Faults, separated by commas; times in seconds:\n\n"
         "crash:3@100: node 3 stops forever at 100 s.\n\n"
         "crash:*5@100+50: five random nodes stop, one every 50 s from 100 s on.\n\n"
+        "crash:20%@600: a fifth of the nodes stop at 600 s.\n\n"
         "reset:3@100+10: node 3 loses its memory at 100 s and restarts 10 s later.\n\n"
         "loss:0.05, dup:0.01: this share of the messages is lost, or arrives twice.\n\n"
         "reorder:0.2: this share takes up to ten times as long.\n\n"
