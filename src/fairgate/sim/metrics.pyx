@@ -1,6 +1,7 @@
 """What a run measures at every entry, counted in arrays: the twin of metrics.py."""
 
 cimport cython
+from cpython cimport array
 from fairgate.core.numbers import numbers
 
 
@@ -24,7 +25,7 @@ cdef class Metrics:
         if self.node_entries[node] > self.warmup:
             if self.counted == len(self.waits):
                 self.grow()
-            self.waits[self.counted] = wait
+            self.waits.data.as_longlongs[self.counted] = wait
             self.counted += 1
             self.wait_total += wait
             if wait > self.wait_max:
@@ -41,17 +42,21 @@ cdef class Metrics:
             self.node_max[node] = 0
 
     cpdef bint grow(self) except -1:
-        cdef long long[::1] more = numbers(2 * self.counted)
-        more[: self.counted] = self.waits
-        self.waits = more
+        array.resize(self.waits, 2 * self.counted)  # which leaves the new part alone: it takes no memory until it is used
 
     def kept_waits(self):
         """A view of the waits, not a copy."""
-        return self.waits[: self.counted]
+        return memoryview(self.waits)[: self.counted]
 
     def node_maxima(self):
-        cdef long long node
-        return [self.node_max[node] for node in range(self.node_max.shape[0]) if self.node_entries[node] > 0]
+        cdef array.array found = array.clone(self.waits, self.node_max.shape[0], zero=False)
+        cdef long long node, used = 0
+        for node in range(self.node_max.shape[0]):
+            if self.node_entries[node] > 0:
+                found.data.as_longlongs[used] = self.node_max[node]
+                used += 1
+        array.resize(found, used)
+        return found
 
     def node_totals(self):
         return list(self.node_entries)
