@@ -65,7 +65,7 @@ def build(config: Config) -> Engine:
     dynamic = any(issubclass(OVERLAYS[layer], Living) for layer in config.stack if layer in OVERLAYS)
     if dynamic:
         options = {**ring_options(protocol, options, latency), **options}
-    setup = Setup(tuple(range(config.nodes)), config.k, options=options)
+    setup = Setup(range(config.nodes), config.k, options=options)
     engine = Engine(
         make_node(config.protocol, config.stack),
         setup,

@@ -5,7 +5,7 @@ from fairgate.core.properties cimport Occupancy
 from fairgate.sim.invariants cimport Invariants
 from fairgate.sim.latency cimport Latency
 from fairgate.sim.overtakes cimport Waiters
-from fairgate.sim.seats cimport Seat
+from fairgate.sim.seat cimport Seat
 
 cdef long long NIL
 cdef long long ACQUIRE, CANCEL, DELIVER, PLANNED, RELEASE, TIMER

@@ -23,8 +23,8 @@ from fairgate.sim.interfaces import NetworkModel, Newcomers, Recorder
 from fairgate.sim.invariants import Invariants
 from fairgate.sim.latency import Latency
 from fairgate.sim.loop import Loop
+from fairgate.sim.seat import Seat
 from fairgate.sim.seat_states import DOWN, IDLE, INSIDE, WAITING
-from fairgate.sim.seats import Seat
 from fairgate.sim.workload import Workload
 
 Plan = Callable[["Engine"], None]
@@ -145,7 +145,7 @@ class Engine(Invariants):
 
     def acquire(self, number: int, asked: int) -> None:
         self.workload.asked(number)
-        seat = self.seat[number]
+        seat = self.seat_at(number)
         if seat is None:
             seat = self.take_seat(number)
         if seat.state == IDLE:  # otherwise its node crashed after this request was planned
@@ -160,7 +160,7 @@ class Engine(Invariants):
                 self.maybe_give_up(number, request)
             if self.plain:
                 self.acting = seat.me
-                node = self.nodes[seat.me]
+                node = self.node_at(seat.me)
                 if self.timed:
                     node.now = self.now
                 node.on_acquire(request)
@@ -173,12 +173,12 @@ class Engine(Invariants):
             self.push(self.now + patience, CANCEL, number, request, None)
 
     def release(self, number: int, request: int) -> None:
-        seat = self.seat[number]
+        seat = self.seat_at(number)
         if seat is not None and seat.request == request and seat.state == INSIDE:  # otherwise lost or crashed since
             self.vacate(seat)
             if self.plain:
                 self.acting = seat.me
-                node = self.nodes[seat.me]
+                node = self.node_at(seat.me)
                 if self.timed:
                     node.now = self.now
                 node.on_release(request)
@@ -187,7 +187,7 @@ class Engine(Invariants):
             self.over(number)
 
     def cancel(self, number: int, request: int) -> None:
-        seat = self.seat[number]
+        seat = self.seat_at(number)
         if seat is not None and seat.request == request and seat.state == WAITING:  # otherwise it is inside or over
             self.metrics.cancelled += 1
             self.give_up(seat)
@@ -260,8 +260,8 @@ class Engine(Invariants):
     def seat_of(self, request: int) -> Seat | None:
         """The seat at which the acting node made this request."""
         if self.resources == 1:
-            return self.seat[self.acting]
-        return self.seat[self.acting * self.resources + request % self.resources]
+            return self.seat_at(self.acting)
+        return self.seat_at(self.acting * self.resources + request % self.resources)
 
     def granted(self, request: int, slot: int, fence: int) -> None:
         seat = self.seat_of(request)

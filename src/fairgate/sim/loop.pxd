@@ -3,6 +3,7 @@ from fairgate.core.message cimport Message
 from fairgate.core.node cimport Node
 from fairgate.core.outbox cimport Outbox
 from fairgate.core.prefetch cimport Prefetch
+from fairgate.sim.seat cimport Seat
 
 cdef struct Event:
     long long time
@@ -25,8 +26,9 @@ cdef struct Queue:
     Lane messages
     Lane exits
 
-cdef struct Place:  # what it takes to deliver a message
+cdef struct Place:  # what a step needs first, in one piece of memory
     PyObject* node  # borrowed from `nodes`
+    PyObject* seat  # if there is one gate: borrowed from `seat`
     long long received
 
 cdef class Loop(Outbox):
@@ -37,7 +39,8 @@ cdef class Loop(Outbox):
     cdef readonly list nodes
     cdef PyObject*** gates  # by node: the list of its gates' nodes, if it has any
     cdef Place* places  # by node
-    cdef readonly list seat  # by number, or None (seats.py)
+    cdef public list seat
+    cdef bint one_gate
     cdef readonly long long n
     cdef Queue* queues  # of all gates together, followed by one per gate if they take turns
     cdef Queue* queue  # the one whose turn it is
@@ -67,6 +70,9 @@ cdef class Loop(Outbox):
     cdef long long stretch(self, long long until, long long order, long long most) except -1
     cpdef long long size(self)
     cpdef bint place(self, long long me, Node node) except -1
+    cdef Node node_at(self, long long me)
+    cpdef bint put_seat(self, long long number, Seat seat) except -1
+    cdef Seat seat_at(self, long long number)
     cpdef bint push(self, long long time, long long kind, long long dst, long long src, Message msg) except -1
     cpdef bint push_exit(self, long long time, long long seat, long long request) except -1
     cpdef bint release(self, long long seat, long long request) except -1

@@ -24,6 +24,7 @@ from fairgate.core.node import Node
 from fairgate.core.numbers import numbers
 from fairgate.core.outbox import Outbox
 from fairgate.sim.events import ACQUIRE, CANCEL, DELIVER, PLANNED, RELEASE
+from fairgate.sim.seat import Seat
 
 Event = tuple[int, int, int, int, int, Message | None]  # time, order, kind, destination, source, message
 NEVER: Event = (1 << 63, 0, 0, 0, 0, None)
@@ -61,8 +62,8 @@ class Loop(Outbox):
     # fmt: off
     __slots__ = (
         "acting", "bound", "common", "delay", "events", "exits", "first_turn", "heap", "ids", "latest", "messages",
-        "moved", "n", "near", "next_turn", "nodes", "now", "passed", "plain", "pushed", "queues", "received", "sent",
-        "stop", "turn", "turns"
+        "moved", "n", "near", "next_turn", "nodes", "now", "passed", "plain", "pushed", "queues", "received", "seat",
+        "sent", "stop", "turn", "turns"
     )
     # fmt: on
 
@@ -74,6 +75,7 @@ class Loop(Outbox):
         self.events = 0
         self.plain = False  # no faults, no journal, no clocks to set: deliver without checks
         self.nodes: list[Node] = []
+        self.seat: list[Seat | None] = []  # by number (seats.py)
         self.received = numbers(n)  # messages received, by node
         self.sent: dict[type[Message], int] = {}
         self.passed: defaultdict[type[Message], int] = defaultdict(int)  # hops after the first
@@ -150,6 +152,16 @@ class Loop(Outbox):
             self.nodes.append(node)
         else:
             self.nodes[me] = node
+
+    def node_at(self, me: int) -> Node:
+        return self.nodes[me]
+
+    def put_seat(self, number: int, seat: Seat) -> None:
+        self.seat[number] = seat
+
+    def seat_at(self, number: int) -> Seat | None:
+        """The seat with this number, or None if it was never used."""
+        return self.seat[number]
 
     def push(self, time: int, kind: int, dst: int, src: int, msg: Message | None) -> None:
         """Push an event into the heap; where gates take turns, into the heap of the gate that it concerns."""

@@ -37,8 +37,6 @@ cdef extern from *:
     # Begin to load the first 128 bytes of an object. With 100,000 nodes, the next one is in no cache.
     void FETCH_2 "FETCH_LINES"(PyObject* at) noexcept
     int KIND_HASH(PyObject* cls) noexcept
-    PyObject* PyList_GET_ITEM(PyObject* list, long long i) noexcept
-    long long PyList_GET_SIZE(PyObject* list) noexcept
 
 cdef long long NEVER = (<unsigned long long>-1) >> 1
 
@@ -58,8 +56,8 @@ cdef inline long long first_but_messages(Queue* queue, long long until) noexcept
 
 cdef inline void expect(Loop loop, long long seat) noexcept:
     """Prefetch what a request or an exit of this seat will need. With several gates, it is left to chance."""
-    if loop.seat is not None and PyList_GET_SIZE(<PyObject*>loop.seat) == loop.n:
-        FETCH_2(PyList_GET_ITEM(<PyObject*>loop.seat, seat))
+    if loop.one_gate:
+        FETCH_2(loop.places[seat].seat)
         FETCH_2(loop.places[seat].node)
 
 
@@ -77,6 +75,7 @@ cdef class Loop(Outbox):
     def __init__(self, n):
         self.fixed = -1
         self.nodes = []
+        self.seat = []
         self.n = n
         self.places = <Place*>calloc(n, sizeof(Place))
         self.gates = <PyObject***>calloc(n, sizeof(PyObject**))
@@ -137,6 +136,18 @@ cdef class Loop(Outbox):
             self.of_protocol = prefetch_of(node)
             self.asks = (<Overlay>node).asks
             self.near = 2 * (<unsigned long long>-1 // self.n)
+
+    cdef Node node_at(self, long long me):
+        return <Node>self.places[me].node
+
+    cpdef bint put_seat(self, long long number, Seat seat) except -1:
+        self.seat[number] = seat
+        self.one_gate = len(self.seat) == self.n
+        if self.one_gate:
+            self.places[number].seat = <PyObject*>seat
+
+    cdef Seat seat_at(self, long long number):
+        return <Seat>self.places[number].seat if self.one_gate else self.seat[number]
 
     cpdef bint push(self, long long time, long long kind, long long dst, long long src, Message msg) except -1:
         cdef Event event

@@ -1,7 +1,9 @@
-"""What a run measures at every entry, counted in arrays: the twin of metrics.py."""
+"""What a run measures at every entry, counted as it goes: the twin of metrics.py."""
 
 cimport cython
 from cpython cimport array
+from libc.stdlib cimport calloc, free
+
 from fairgate.core.numbers import numbers
 
 
@@ -16,13 +18,19 @@ cdef class Metrics:
         self.wait_total = 0
         self.wait_max = 0
         self.waits = numbers(1024)
-        self.node_entries = numbers(n)
-        self.node_max = numbers(n)  # longest wait of each node
+        self.nodes = n
+        self.kept = <Kept*>calloc(n, sizeof(Kept))
+        if self.kept == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self.kept)
 
     cpdef bint entered(self, long long node, long long wait) except -1:
+        cdef Kept* kept = &self.kept[node]
         self.entries += 1
-        self.node_entries[node] += 1
-        if self.node_entries[node] > self.warmup:
+        kept.entries += 1
+        if kept.entries > self.warmup:
             if self.counted == len(self.waits):
                 self.grow()
             self.waits.data.as_longlongs[self.counted] = wait
@@ -30,16 +38,17 @@ cdef class Metrics:
             self.wait_total += wait
             if wait > self.wait_max:
                 self.wait_max = wait
-            if wait > self.node_max[node]:
-                self.node_max[node] = wait
+            if wait > kept.longest:
+                kept.longest = wait
 
     def restart(self):
         """Leave out all waits until now: the warm-up is over."""
+        cdef long long node
         self.counted = 0
         self.wait_total = 0
         self.wait_max = 0
-        for node in range(len(self.node_max)):
-            self.node_max[node] = 0
+        for node in range(self.nodes):
+            self.kept[node].longest = 0
 
     cpdef bint grow(self) except -1:
         array.resize(self.waits, 2 * self.counted)  # which leaves the new part alone: it takes no memory until it is used
@@ -49,14 +58,15 @@ cdef class Metrics:
         return memoryview(self.waits)[: self.counted]
 
     def node_maxima(self):
-        cdef array.array found = array.clone(self.waits, self.node_max.shape[0], zero=False)
+        cdef array.array found = array.clone(self.waits, self.nodes, zero=False)
         cdef long long node, used = 0
-        for node in range(self.node_max.shape[0]):
-            if self.node_entries[node] > 0:
-                found.data.as_longlongs[used] = self.node_max[node]
+        for node in range(self.nodes):
+            if self.kept[node].entries > 0:
+                found.data.as_longlongs[used] = self.kept[node].longest
                 used += 1
         array.resize(found, used)
         return found
 
     def node_totals(self):
-        return list(self.node_entries)
+        cdef long long node
+        return [self.kept[node].entries for node in range(self.nodes)]

@@ -2,15 +2,10 @@ cimport cython
 from fairgate.core.properties cimport Occupancy
 from fairgate.sim.loop cimport Loop
 from fairgate.sim.overtakes cimport Waiters
+from fairgate.sim.seat cimport Seat
 
 cdef long long NIL
 cdef long long IDLE, INSIDE, DOWN
-
-@cython.final
-cdef class Seat:
-    cdef readonly int number, me, gate
-    cdef public int state, slot
-    cdef public long long request, asked, place
 
 cdef class Seats(Loop):
     cdef readonly list waiters, occupancies

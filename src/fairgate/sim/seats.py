@@ -2,10 +2,6 @@
 
 Node ids are 0..n-1. A node has one seat per gate, and makes its requests from there: seat `node * resources + gate`.
 With one gate, a node and its seat have the same number.
-
-A seat holds all that the simulator knows about its current request. It is an object, not an index into one array per
-field, so that a step touches one piece of memory: with 100,000 seats, the next one is in no cache. Compiled, it takes
-64 bytes. The interpreter is also faster at reading a field of an object than an item of an array.
 """
 
 from fairgate.core.ids import NIL
@@ -13,30 +9,15 @@ from fairgate.core.properties import Occupancy
 from fairgate.core.setup import Setup
 from fairgate.sim.loop import Loop
 from fairgate.sim.overtakes import Waiters
+from fairgate.sim.seat import Seat
 from fairgate.sim.seat_states import DOWN, IDLE, INSIDE
 
 
-class Seat:
-    """One node at one gate."""
-
-    __slots__ = ("asked", "gate", "me", "number", "place", "request", "slot", "state")
-
-    def __init__(self, number: int, me: int, gate: int, state: int) -> None:
-        self.number = number
-        self.me = me  # its node
-        self.gate = gate
-        self.state = state
-        self.request = NIL
-        self.asked = 0  # when the current request was made
-        self.place = 0  # of that request among the waiters
-        self.slot = NIL
-
-
 class Seats(Loop):
-    __slots__ = ("down", "members", "occupancies", "resources", "seat", "waiters")
+    __slots__ = ("down", "members", "occupancies", "resources", "waiters")
 
     def __init__(self, setup: Setup, slots: bool, spares: int) -> None:
-        self.members = len(setup.members)
+        self.members = setup.n
         n = self.members + spares  # spares are down until they join
         Loop.__init__(self, n)
         self.resources: int = setup.options.get("resources", 1)
@@ -46,7 +27,7 @@ class Seats(Loop):
         self.down = bytearray(n)  # 1: this node is down
         for me in range(self.members, n):
             self.down[me] = 1
-        self.seat: list[Seat | None] = [None] * (n * self.resources)
+        self.seat = [None] * (n * self.resources)
         if self.resources == 1:  # with many gates, few of their seats are ever used
             for me in range(n):
                 self.take_seat(me)
@@ -56,7 +37,7 @@ class Seats(Loop):
         me, gate = divmod(number, self.resources)
         state = DOWN if self.is_down(me) else IDLE
         seat = Seat(number, me, gate, state)
-        self.seat[number] = seat
+        self.put_seat(number, seat)
         return seat
 
     def seat_numbers(self, me: int) -> range:
