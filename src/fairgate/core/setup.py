@@ -42,7 +42,7 @@ class Setup:
 
     @property
     def members(self) -> tuple[int, ...]:
-        """The ids of all members, created on first use: those of 100,000 nodes take 4 MB, and few protocols list them."""
+        """The ids of all members, created on first use: those of 100,000 nodes take 4 MB, and few need them."""
         if self.listed is None:
             self.listed = tuple(self.given)
         return self.listed
