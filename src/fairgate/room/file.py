@@ -232,11 +232,11 @@ class RoomFile:
                 self.locked = False
                 raise BlockingIOError
             return
-        seen = os.pread(self.fd, HEADER, 0)
+        seen = self.progress()
         since = calls.clock()
         end = since + STUCK
         while not calls.lock(self.fd, PATIENCE, since):
-            now = os.pread(self.fd, HEADER, 0)
+            now = self.progress()
             if now != seen:  # others have had the lock meanwhile: it is only busy, and /proc/locks may be long
                 seen = now
                 end = calls.clock() + STUCK
@@ -244,6 +244,11 @@ class RoomFile:
             self.continue_owner()
             if calls.clock() > end:
                 raise self.stuck()
+
+    def progress(self) -> bytes:
+        """The words of the header that only a process with the lock changes."""
+        header = os.pread(self.fd, HEADER, 0)
+        return b"".join([header[8 * at : 8 * at + 8] for at in range(SLOTS) if at not in (STOP, RESCUED)])
 
     def continue_owner(self) -> None:
         """If the process that has the lock is stopped, let it finish its change."""
