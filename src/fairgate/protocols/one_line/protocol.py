@@ -1,18 +1,19 @@
 """One line, k windows: a freed token goes straight to the head of a single line. Our own algorithm.
 
-Theory of operation. One node, the coordinator, has the *Line*: the waiting requests in order, each with a turn number;
-the idle tokens; and for every other token a loan, which says who has it. The coordinator lends an idle token to the
-first turn. While all tokens are lent it *promises* turns: it tells a holder in advance to whom its token goes next
-(Head). A holder that leaves sends its token to the first node promised to it and reports that (Gone). A holder without
-a promise sends its token back (Free). A token that comes to a node whose request has been served already goes back too.
+Theory of operation. One node, the coordinator, has the *Line*: the waiting requests in order, the idle tokens, and for
+every other token a loan, which says who has it. The coordinator lends an idle token to the first request. While all
+tokens are lent it *promises*: it tells a holder in advance to whom its token goes next (Head). A holder that leaves
+sends its token to the first node promised to it, and reports that (Gone). A holder without a promise sends its token
+back (Free). A token that comes to a node whose request has been served already goes back too.
 
-A turn that waits for a holder who stays long is promised on a second loan after `patience` * k newer promises, then on
-a third, so that nobody waits for one holder alone. Promises are stamped. A newer one replaces all older ones of a loan.
+A request that waits for a holder who stays long is promised on a second loan after `patience` * k newer loans and
+promises, then on a third, so that nobody waits for one holder alone. Promises are stamped: a newer one of the same loan
+replaces an older one.
 
 After `reign` requests the Line moves on to a node that enters: a new reign. Every node knows a `door`, the coordinator
 of the latest reign that it has heard of. Messages to the coordinator go to the door, and from there to later ones,
-until they meet the Line. A node that forwards a request for the `chase`-th time enters it in the line itself when it
-next becomes the coordinator; otherwise the request might run after the Line forever.
+until they meet the Line. A node that forwards a request which has been forwarded `chase` times enters it in the line
+itself when it next becomes the coordinator; otherwise the request might run after the Line forever.
 
 Labels (OL:SV1), the reasons why it is safe and live, and the bound on overtakes: papers/one_line.md.
 """
