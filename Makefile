@@ -11,7 +11,7 @@ HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(
 	$(shell grep -rl --include='*.py' 'from fairgate.core.declare import' src) src/fairgate/core/derive.py \
 	src/fairgate/core/kinds.py $(wildcard src/fairgate/room/*.py) tools/c_types.py tools/expand.py tools/stage.py tools/tables.py
 
-.PHONY: demo test quick lint bench bench-dht bench-net bench-live bench-commands bench-growth bench-instructions stress mutants spin docs install build wheel try-wheel clean help
+.PHONY: demo test quick lint bench bench-dht bench-one-line bench-net bench-live bench-commands bench-growth bench-instructions stress mutants spin docs install build wheel try-wheel clean help
 
 help:
 	@echo "make demo         watch eight processes share a gate of k=3"
@@ -22,6 +22,7 @@ help:
 	@echo "make docs         build the documentation site in build/site"
 	@echo "make bench        simulator speed, relative to SimPy"
 	@echo "make bench-dht    the DHT protocols on 6,500 nodes, and a ring of a million"
+	@echo "make bench-one-line  one_line beside other protocols, in simulated seconds; ARGS='--latency FILE' adds a matrix"
 	@echo "make bench-net    frames and connections of live peers, relative to a bare echo server"
 	@echo "make bench-live   gates next to flock, GNU sem, filelock, posix_ipc, Redis, ZooKeeper and etcd, as far as they are"
 	@echo "                  installed; ARGS='--only fairgate --seconds 2' measures less, ARGS=--help lists the options"
@@ -62,6 +63,9 @@ bench: build
 
 bench-dht: build
 	$(BIN)/python -m bench.dht
+
+bench-one-line: build
+	$(BIN)/python -m bench.one_line $(ARGS)
 
 bench-net: build
 	$(BIN)/python -m bench.net

@@ -28,6 +28,7 @@ HOT = (
     "fairgate.sim.",
     "fairgate.overlay.",
     "fairgate.room.",
+    "fairgate.protocols.fair_k",
     "fairgate.protocols.e2e.protocol",
     "fairgate.protocols.e2e.replica",
     "fairgate.protocols.non_e2e.protocol",

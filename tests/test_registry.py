@@ -29,6 +29,7 @@ def test_importing_the_registry_loads_no_protocol() -> None:
     [
         ("fair_k", {"fair_k"}),
         ("fair_k_bounded", {"fair_k", "fair_k_bounded"}),
+        ("one_line", {"one_line", "one_line.coordinator", "one_line.line", "one_line.protocol"}),
         ("e2e", {"e2e", "e2e.messages", "e2e.protocol", "e2e.replica"}),
     ],
 )

@@ -241,9 +241,9 @@ class Expanded:
         final = not cls.__subclasses__() and not issubclass(cls, Node)
         access = "readonly" if final and issubclass(cls, Message) else "public"  # Python subclasses set their fields
         inherited = {field.name for one in cls.__mro__[1:] for field in FIELDS.get(one, ())}
-        for field in FIELDS[cls]:
-            if field.name not in inherited:
-                lines.append(f"    cdef {access} {self.project.c_type(field.kind)} {field.name}")
+        own = [(self.project.c_type(field.kind), field.name) for field in FIELDS[cls] if field.name not in inherited]
+        own.sort(key=lambda field: field[0] == "bint")  # of 4 bytes, all others of 8: together they leave no gaps
+        lines += [f"    cdef {access} {c} {name}" for c, name in own]
         for function in definition.body:
             if isinstance(function, ast.FunctionDef) and can_be_c(function):
                 lines += [f"    {line}" for line in self.method_pxd(cls, function)]

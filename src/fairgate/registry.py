@@ -55,6 +55,7 @@ PROTOCOLS: ClassTable[Mutex] = ClassTable(
     {
         "fair_k": "fairgate.protocols.fair_k:FairK",
         "fair_k_bounded": "fairgate.protocols.fair_k_bounded:FairKBounded",
+        "one_line": "fairgate.protocols.one_line.protocol:OneLine",
         "naimi_trehel": "fairgate.protocols.naimi_trehel:NaimiTrehel",
         "bv95": "fairgate.protocols.bv95:BV95",
         "raymond": "fairgate.protocols.raymond:Raymond",
@@ -62,6 +63,8 @@ PROTOCOLS: ClassTable[Mutex] = ClassTable(
         "raymond_fd_literal": "fairgate.protocols.raymond_fd:RaymondFDLiteral",
         "ricart_agrawala": "fairgate.protocols.ricart_agrawala:RicartAgrawala",
         "suzuki_kasami": "fairgate.protocols.suzuki_kasami:SuzukiKasami",
+        "srimani_reddy": "fairgate.protocols.srimani_reddy:SrimaniReddy",
+        "raymond_tree": "fairgate.protocols.raymond_tree:RaymondTree",
         "maekawa": "fairgate.protocols.maekawa:Maekawa",
         "centralised": "fairgate.protocols.centralised:Centralised",
         "leased": "fairgate.protocols.leased:Leased",

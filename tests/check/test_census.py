@@ -16,22 +16,28 @@ from tests.mutants.test_regenerate import MUTANTS, DoesNotFreeze
 NEWCOMER = {  # number of states with three nodes, one of which only becomes a member when it requests
     "fair_k": 8_176,
     "fair_k_bounded": 8_176,
+    "one_line": 5_941,
     "naimi_trehel": 4_164,
     "bv95": 4_419,
     "raymond": 6_867,
     "ricart_agrawala": 6_867,
     "suzuki_kasami": 4_957,
+    "srimani_reddy": 4_939,
+    "raymond_tree": 4_395,
     "maekawa": 15_351,
     "centralised": 3_873,
 }
 CRASH = {  # number of states with three nodes, one of which may crash at any moment
     "fair_k": 122_973,
     "fair_k_bounded": 122_860,
+    "one_line": 60_315,
     "naimi_trehel": 36_508,
     "bv95": 41_555,
     "raymond": 260_250,
     "ricart_agrawala": 246_433,
     "suzuki_kasami": 102_258,
+    "srimani_reddy": 100_403,
+    "raymond_tree": 35_685,
     "maekawa": 267_754,
     "centralised": 30_916,
 }
@@ -48,6 +54,7 @@ MORE = [
     (Case("naimi_trehel", census=True, crashes=1, requests=2), 313_102),
     (Case("centralised", k=2, census=True, crashes=1), 51_495),
     (Case("fair_k", k=2, census=True, crashes=1), 48_535),
+    (Case("one_line", k=2, census=True, crashes=1), 116_478),
 ]
 
 

@@ -26,6 +26,8 @@ LEASE = {"lease": 3 * SECOND}
 WIDE = {"lease": 3 * SECOND, "drift": 1_000_000}  # the root waits twice as long as the client
 ASKS = {"reentry": 0}  # holders of an idle token make requests like every other node
 ONCE = {"reentry": 1}  # they may enter once more before they have to
+MOVES = {"reign": 1}  # the Line moves on as often as it can
+CHASED = {"reign": 1, "chase": 0}  # and every request that has to follow it is entered for its node
 QUICK = 30_000  # states: what plain Python can explore within a test
 
 # (case, states, transitions, depth), all complete and without a violation. If a count changes, so has the protocol.
@@ -45,6 +47,19 @@ SMALL = (
     (Case("fair_k_bounded", nodes=4, k=2, options=ASKS), 41_050, 133_390, 28),
     (Case("fair_k_bounded", nodes=4, k=2, options=ONCE), 8_820, 27_622, 27),
     (Case("fair_k_bounded", k=2, requests=3, options=ONCE), 77_389, 213_285, 55),
+    (Case("one_line"), 458, 808, 16),
+    (Case("one_line", k=2), 1_328, 2_754, 17),
+    (Case("one_line", k=2, cancels=1), 4_392, 10_096, 17),
+    (Case("one_line", k=2, cancels=1, options=CHASED), 19_086, 50_130, 23),
+    (Case("one_line", requests=2, options={"ahead": 0}), 2_434, 4_372, 31),
+    (Case("one_line", requests=2), 153_406, 468_658, 36),
+    (Case("one_line", requests=2, options=CHASED), 291_861, 655_339, 47),
+    (Case("one_line", nodes=2, k=2, requests=3), 94_067, 319_962, 34),
+    (Case("one_line", nodes=2, requests=3, cancels=1), 22_940, 61_690, 33),
+    (Case("one_line", nodes=4), 7_665, 16_618, 22),
+    (Case("one_line", nodes=4, options=CHASED), 15_483, 26_536, 29),
+    (Case("one_line", nodes=4, k=2), 115_155, 328_123, 27),
+    (Case("one_line", nodes=4, k=3), 35_550, 92_020, 22),
     (Case("bv95", k=2), 291, 602, 14),
     (Case("bv95", k=2, requests=2), 4_865, 11_442, 27),
     (Case("raymond"), 2_879, 9_070, 19),
@@ -53,6 +68,15 @@ SMALL = (
     (Case("ricart_agrawala", requests=2), 44_833, 146_799, 37),
     (Case("suzuki_kasami"), 727, 2_080, 16),
     (Case("suzuki_kasami", requests=2), 62_103, 272_637, 31),
+    (Case("srimani_reddy"), 699, 2_004, 16),
+    (Case("srimani_reddy", requests=2), 48_141, 197_522, 31),
+    (Case("srimani_reddy", k=2), 4_415, 12_338, 19),
+    (Case("srimani_reddy", k=2, cancels=1), 14_935, 46_881, 19),
+    (Case("raymond_tree", requests=2), 1_004, 2_055, 22),
+    (Case("raymond_tree", nodes=4), 1_104, 2_525, 21),
+    (Case("raymond_tree", nodes=4, options={"tree": "line"}), 1_144, 2_629, 23),
+    (Case("raymond_tree", nodes=4, options={"tree": "star"}), 1_049, 2_351, 21),
+    (Case("raymond_tree", nodes=4, requests=2), 13_954, 35_663, 31),
     (Case("maekawa"), 2_053, 5_731, 21),
     (Case("centralised", requests=2), 869, 1_800, 25),
     (Case("centralised", k=2, requests=2), 4_623, 12_127, 25),
@@ -69,6 +93,8 @@ LARGE = (
     (Case("fair_k_bounded", k=2, requests=3, options=ASKS), 240_876),
     (Case("fair_k_bounded", nodes=4, k=2, requests=2, options=ONCE), 622_140),
     (Case("fair_k_bounded", nodes=5, k=2, options=ASKS), 1_302_110),
+    (Case("one_line", nodes=4, k=2, options={**MOVES, "ahead": 2}), 138_777),
+    (Case("one_line", nodes=4, k=2, options={**MOVES, "patience": 0}), 203_898),
     (Case("maekawa", requests=2), 875_462),
     (Case("raymond_fd", k=2, crashes=1), 1_611_764),
 )

@@ -25,6 +25,7 @@ from fairgate.protocols.leased import Leased
 from fairgate.protocols.non_e2e.fault_tolerant import NonE2EFaults
 from fairgate.protocols.non_e2e.literal import NonE2ELiteral
 from fairgate.protocols.non_e2e.protocol import NonE2E
+from fairgate.protocols.one_line.protocol import OneLine
 from fairgate.protocols.raymond_fd import RaymondFDLiteral
 from fairgate.protocols.sigma.protocol import SigmaLiteral
 from fairgate.protocols.sigma.strawman import Strawman
@@ -85,6 +86,13 @@ def random_config(name: str, rng: random.Random) -> Config:
         options = {"parent_on_child": rng.random() < 0.5}
     elif protocol is FairKBounded:
         options = {"parent_on_child": rng.random() < 0.5, "reentry": rng.choice([0, 0, 1, 2])}
+    elif protocol is OneLine:
+        options = {
+            "reign": 1,
+            "chase": rng.choice([0, 2]),
+            "ahead": rng.choice([0, 1, 3]),
+            "patience": rng.choice([0, 1]),
+        }
     elif protocol is Leased:
         options = {"lease": rng.choice(LEASES[made["latency"]]) * MS}
         faults = rng.choice(["", "reorder:0.3", "dup:0.2"])  # a duplicated message must not grant a slot twice
@@ -105,7 +113,9 @@ def random_config(name: str, rng: random.Random) -> Config:
 def detected_crashes(made: dict[str, Any], rng: random.Random) -> str:
     """RF's theorem forbids crashes before the initialization is over: 1 s until trust, 3 s each for INIT and ACK."""
     made["requests"] = rng.randint(6, 12)
-    words = [f"trust:1,doubt:{rng.choice([0, 0.3])},detect:{rng.choice([0.01, 0.5, 2])}"]
+    words = [
+        f"trust:1,doubt:{rng.choice([0, 0.3])},detect:{rng.choice([0.01, '0-2', 2])},distrust:{rng.choice([0, 0.5])}"
+    ]
     many = rng.randint(0, made["nodes"] - 1)
     if many:
         words.append(f"crash:*{many}@{7 + 3 * rng.random():.3f}+{rng.choice([0, 0.5, 4])}")

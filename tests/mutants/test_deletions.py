@@ -27,11 +27,14 @@ QUICK = ["naimi_trehel", "centralised"]
 LONG = [
     "fair_k",
     "fair_k_bounded",
+    "one_line",
     "bv95",
     "raymond",
     "raymond_fd",
     "ricart_agrawala",
     "suzuki_kasami",
+    "srimani_reddy",
+    "raymond_tree",
     "maekawa",
     "leased",
 ]

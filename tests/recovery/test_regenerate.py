@@ -94,7 +94,7 @@ def test_walks_in_which_idle_holders_must_request(reentry: int) -> None:
         mortal_walk(FairKBounded, seed, kind=LawfulMortal, options={"reentry": reentry})
 
 
-@pytest.mark.parametrize("protocol", UNTIMED)
+@pytest.mark.parametrize("protocol", [name for name in UNTIMED if name != "raymond_tree"])  # it keeps no such order
 def test_the_queue_keeps_its_order(protocol: str) -> None:
     """In the new epoch, those who have waited longest enter first."""
     network = mortal_network(5, 1, protocol)

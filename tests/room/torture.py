@@ -225,8 +225,8 @@ class Torture:
         for pid in self.rng.sample(running, min(len(running), 6)):
             since = now()
             os.kill(pid, signal.SIGSTOP)
-            os.waitpid(pid, os.WUNTRACED)
-            if lock_owner(fd) == pid:
+            _, status = os.waitpid(pid, os.WUNTRACED | os.WCONTINUED)  # another one may have continued it already
+            if os.WIFSTOPPED(status) and lock_owner(fd) == pid:
                 self.kill(pid)
                 self.start()
                 break

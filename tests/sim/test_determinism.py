@@ -39,6 +39,7 @@ GATES = replace(
 CASES = {
     "fair_k": SMALL,
     "fair_k_bounded": replace(SMALL, protocol="fair_k_bounded", options={"reentry": 1}),
+    "one_line": replace(SMALL, protocol="one_line", options={"reign": 1, "ahead": 2}),
     "naimi_trehel": replace(ALONE, protocol="naimi_trehel"),
     "bv95": replace(SMALL, protocol="bv95"),
     "raymond": replace(SMALL, protocol="raymond"),
@@ -46,6 +47,8 @@ CASES = {
     "raymond_fd_literal": replace(CRASHES, protocol="raymond_fd_literal"),
     "ricart_agrawala": replace(ALONE, protocol="ricart_agrawala"),
     "suzuki_kasami": replace(ALONE, protocol="suzuki_kasami"),
+    "srimani_reddy": replace(SMALL, protocol="srimani_reddy"),
+    "raymond_tree": replace(ALONE, protocol="raymond_tree"),
     "maekawa": replace(ALONE, protocol="maekawa"),
     "centralised": replace(SMALL, protocol="centralised"),
     "leased": LEASED,

@@ -19,7 +19,7 @@ from fairgate.sim.build import build
 from fairgate.sim.config import Config
 from fairgate.sim.engine import Engine
 from fairgate.sim.metrics import Metrics
-from fairgate.sim.overtakes import PlaceInLine, Waiters
+from fairgate.sim.overtakes import Waiters
 from fairgate.sim.quantiles import quantiles
 from fairgate.sim.run import run, simulate
 from fairgate.sim.stream import Stream
@@ -154,26 +154,33 @@ def test_a_partition_ends() -> None:
 
 
 def test_overtakes_of_a_scripted_order() -> None:
-    line = Waiters(5)
-    who = [PlaceInLine() for _ in range(5)]
-    for node in (0, 1, 2, 3):
-        line.join(who[node])
-    line.enter(who[2])  # overtakes 0 and 1
+    line = Waiters()
+    first, second, third, fourth = (line.join() for _ in range(4))
+    line.enter(third)  # overtakes the first two
     assert (line.overtakes, line.max_displacement, line.max_overtaken) == (2, 2, 0)
-    line.enter(who[0])  # overtakes nobody; was overtaken by 2
+    line.enter(first)  # overtakes nobody; was overtaken by the third
     assert (line.overtakes, line.max_displacement, line.max_overtaken) == (2, 2, 1)
-    line.join(who[4])
-    line.join(who[2])
-    line.drop(who[3])  # gives up, which overtakes nobody
-    line.enter(who[2])  # overtakes 1 and 4
+    fifth, sixth = line.join(), line.join()
+    line.drop(fourth)  # gives up, which overtakes nobody
+    line.enter(sixth)  # overtakes the second and the fifth
     assert (line.overtakes, line.max_displacement, line.max_overtaken) == (4, 2, 1)
-    line.enter(who[1])  # was overtaken by 2 twice
+    line.enter(second)  # was overtaken by the third and the sixth
     assert (line.overtakes, line.max_overtaken) == (4, 2)
-    line.enter(who[4])
+    line.enter(fifth)
     assert (line.overtakes, line.max_displacement, line.max_overtaken) == (4, 2, 2)
-    line.join(who[1])
-    line.enter(who[1])  # a new request starts with no overtakes
+    line.enter(line.join())
     assert (line.overtakes, line.max_overtaken) == (4, 2)
+
+
+def test_overtakes_are_exact_in_a_large_crowd() -> None:
+    """The last of 3,000 overtakes all the others, and then the first is overtaken by every one of them."""
+    line = Waiters()
+    numbers = [line.join() for _ in range(3_000)]
+    for number in reversed(numbers):
+        line.enter(number)
+    assert line.max_displacement == 2_999
+    assert line.max_overtaken == 2_999
+    assert line.overtakes == 2_999 * 3_000 // 2
 
 
 def test_occupancy_describes_each_violation() -> None:
@@ -206,7 +213,7 @@ def test_the_warm_up_excludes_the_first_requests_of_each_node_from_the_waits_onl
     assert metrics.entries == 5
     assert list(metrics.kept_waits()) == [3, 1]
     assert (metrics.counted, metrics.wait_total, metrics.wait_max) == (2, 4, 3)
-    assert metrics.node_maxima() == [3]  # node 1 has no wait that counts
+    assert list(metrics.node_maxima()) == [3]  # node 1 has no wait that counts
     assert metrics.node_totals() == [4, 1]
 
 

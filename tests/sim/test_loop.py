@@ -1,4 +1,4 @@
-"""Twin modules behave alike: the inner loop, random streams, metrics and quantiles, each in pure Python and in C.
+"""Twin modules behave alike: inner loop, random streams, overtakes, metrics and quantiles, in pure Python and in C.
 
 The pure Python twins are loaded from their files beside the compiled ones, and both get the same input.
 """
@@ -23,7 +23,7 @@ from fairgate.core.node import Node
 from fairgate.core.numbers import COMPILED
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
-from fairgate.sim import loop, metrics, quantiles, stream
+from fairgate.sim import loop, metrics, overtakes, quantiles, stream
 from fairgate.sim.events import ACQUIRE, DELIVER, PLANNED, RELEASE
 
 
@@ -40,6 +40,7 @@ def plain_twin(name: str) -> ModuleType:
 
 PLAIN_LOOP, PLAIN_STREAM = plain_twin("sim.loop"), plain_twin("sim.stream")
 PLAIN_METRICS, PLAIN_QUANTILES = plain_twin("sim.metrics"), plain_twin("sim.quantiles")
+PLAIN_OVERTAKES = plain_twin("sim.overtakes")
 two_twins = pytest.mark.skipif(not COMPILED, reason="nothing is compiled here, so there is only one twin")
 
 NODES = 3
@@ -318,7 +319,7 @@ DRAWS: dict[str, Draw] = {
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.text(max_size=10), st.lists(st.sampled_from(sorted(DRAWS)), max_size=40), st.integers(0, 600))
 def test_streams_agree(seed: str, draws: list[str], ahead: int) -> None:
-    """Bit for bit, for any sequence of draws, and across the blocks of 256 that the compiled twin draws ahead."""
+    """Bit for bit, for any sequence of draws, and across the blocks of 624 words that the compiled twin computes."""
     compiled, plain = stream.Stream(seed), PLAIN_STREAM.Stream(seed)
     for _ in range(ahead):
         assert compiled.unit() == plain.unit()
@@ -346,12 +347,64 @@ def test_a_seed_determines_its_stream(name: str) -> None:
     assert row != [other.unit() for _ in range(5)]
 
 
+# Overtakes.
+
+
+def walked(twin: Any, moves: list[int], front: bool) -> list[tuple[int, ...]]:
+    """What the twin has counted after each move. Even moves join; odd ones enter or, seldom, drop any that waits."""
+    line = twin.Waiters()
+    waiting: list[int] = []
+    seen: list[tuple[int, ...]] = []
+    for move in moves:
+        if move % 2 == 0 or not waiting:
+            waiting.append(line.join())
+        else:
+            number = waiting.pop(move % len(waiting[:3] if front else waiting))
+            (line.drop if move % 7 == 0 else line.enter)(number)
+        seen.append((line.joined, line.overtakes, line.max_displacement, line.max_overtaken))
+    return seen
+
+
+@two_twins
+@pytest.mark.parametrize("front", [True, False], ids=["fair", "unfair"])
+@pytest.mark.parametrize("joins", [0, 300, 1_500])
+def test_overtakes_agree(joins: int, front: bool) -> None:
+    """Also when the compiled twin forgets what has left, and when it needs more space."""
+    moves = [0] * joins + [random.Random(joins).randrange(1_000_000) for _ in range(6_000)]
+    assert walked(overtakes, moves, front) == walked(PLAIN_OVERTAKES, moves, front)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.lists(st.integers(0, 1_000), max_size=100))
+def test_overtakes_are_those_of_the_definition(moves: list[int]) -> None:
+    """Pairs of an entry and an earlier request that still waits, counted one by one."""
+    line = overtakes.Waiters()
+    waiting: list[int] = []
+    overtaken: dict[int, int] = {}
+    pairs = most = 0
+    for move in moves:
+        if move % 2 == 0 or not waiting:
+            waiting.append(line.join())
+            overtaken[waiting[-1]] = 0
+            continue
+        number = waiting.pop(move % len(waiting))
+        if move % 7 == 0:
+            line.drop(number)
+            continue
+        line.enter(number)
+        for other in [other for other in waiting if other < number]:
+            overtaken[other] += 1
+            pairs += 1
+        most = max(most, overtaken[number])
+    assert (line.overtakes, line.max_overtaken) == (pairs, most)
+
+
 # Metrics.
 
 
 def measured(twin: Any) -> tuple[Any, ...]:
     waits = (twin.counted, twin.wait_total, twin.wait_max, sorted(twin.kept_waits()))
-    return (twin.entries, *waits, twin.node_maxima(), twin.node_totals())
+    return (twin.entries, *waits, list(twin.node_maxima()), twin.node_totals())
 
 
 @two_twins

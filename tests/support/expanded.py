@@ -26,6 +26,8 @@ ALONE = {  # protocols that consist of a single module
     "bv95": "BV95",
     "raymond": "Raymond",
     "suzuki_kasami": "SuzukiKasami",
+    "srimani_reddy": "SrimaniReddy",
+    "raymond_tree": "RaymondTree",
     "maekawa": "Maekawa",
     "leased": "Leased",
 }

@@ -22,6 +22,7 @@ from fairgate.protocols.sigma.strawman import Strawman
 from fairgate.recovery.channel import Channel
 from fairgate.registry import PROTOCOLS, find_protocol
 from fairgate.sim.config import Config
+from fairgate.sim.summary import Result
 from fairgate.swarm.marks import marks_of
 from fairgate.swarm.promise import claims, everybody_comes_in, promised
 from fairgate.swarm.random_ring_config import random_config
@@ -201,7 +202,12 @@ def test_faults_are_adapted_to_fewer_nodes(piece: str, fitted: str) -> None:
 def read_back(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Config:
     """The configuration that `fairgate sim` would simulate."""
     asked: list[Config] = []
-    monkeypatch.setattr("fairgate.cli.sim.command.one", lambda config, *_: asked.append(config))
+
+    def remember(config: Config, *_: object) -> tuple[list[Result], int]:
+        asked.append(config)
+        return [], 0
+
+    monkeypatch.setattr("fairgate.cli.sim.command.one", remember)
     app = typer.Typer()
     app.command()(sim_command)
     app(args=words, standalone_mode=False)

@@ -8,7 +8,14 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAPERS = sorted(ROOT.glob("papers/*.md"))
 KEPT = sorted([*ROOT.glob("papers/holes/*"), *ROOT.glob("tests/scenarios/holes/*")])
-PROTOCOLS = {"fair_k": "FK", "naimi_trehel": "NT", "bv95": "BV", "raymond_fd": "RF"}  # paper -> prefix of its labels
+PROTOCOLS = {  # paper -> prefix of its labels
+    "fair_k": "FK",
+    "naimi_trehel": "NT",
+    "bv95": "BV",
+    "raymond_fd": "RF",
+    "srimani_reddy": "SR",
+    "raymond_tree": "RT",
+}
 
 
 @pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: paper.stem)

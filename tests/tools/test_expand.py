@@ -56,17 +56,16 @@ cdef class TokenLocations(Message):
     cdef readonly long long b
 
 cdef class FairK(Mutex):
-    cdef public bint parent_on_child
-    cdef public Request my_request
     cdef public long long parent
     cdef public long long next
     cdef public long long child
-    cdef public bint token_present
     cdef public long long slot
     cdef public long long fence
-    cdef public bint is_coordinator
     cdef public tuple token_locations
     cdef public long long counter_number
+    cdef public bint parent_on_child
+    cdef public bint token_present
+    cdef public bint is_coordinator
     cpdef bint on_request(self, Request m) except -1
     cpdef bint on_token(self, Token m) except -1
     cpdef bint on_child(self, Child m) except -1

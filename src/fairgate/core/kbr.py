@@ -90,6 +90,9 @@ class Routed(Mutex):
 
     A class may have an attribute `passes`: a type of message that a node without any state for the gate forwards
     unchanged, and without acquiring state. `Gates` creates no instance for such a message.
+
+    It may also have an attribute `prefetcher`: the name of a module that tells the simulator which memory the messages
+    will need (core/prefetch.pyx).
     """
 
     overlay = "full"  # the overlay to use if none is named

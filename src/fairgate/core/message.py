@@ -9,6 +9,8 @@ from collections.abc import Callable
 from reprlib import repr as shorten
 from typing import Any, TypeVar
 
+from fairgate.core.pool import pool
+
 Key = tuple[Any, ...]
 Kind = TypeVar("Kind", bound="Message")
 
@@ -52,6 +54,7 @@ def register_decoder(kind: type[Message], maker: Callable[..., Message]) -> None
     if KINDS.setdefault(kind.tag, kind) is not kind:
         raise ValueError(f"message tag {kind.tag!r} of {kind.__name__} is already in use")
     MAKERS[kind] = maker
+    pool(kind)
 
 
 def decode(key: Key) -> Message:

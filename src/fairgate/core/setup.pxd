@@ -1,4 +1,5 @@
 cdef class Setup:
-    cdef readonly tuple members
-    cdef readonly long long k, root, epoch
+    cdef object given
+    cdef tuple listed
+    cdef readonly long long n, k, root, epoch
     cdef readonly dict options, shared, holders

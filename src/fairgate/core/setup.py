@@ -1,5 +1,6 @@
 """The configuration that all nodes of a gate share from the start."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from fairgate.core.fences import FENCE_COUNT_BITS
@@ -17,7 +18,7 @@ class Setup:
 
     def __init__(
         self,
-        members: tuple[int, ...],
+        members: Sequence[int],
         k: int = 1,
         root: int | None = None,
         epoch: int = 0,
@@ -27,7 +28,9 @@ class Setup:
             raise ValueError("a gate needs at least one member")
         if not 1 <= k <= len(members):
             raise ValueError(f"k must be 1..{len(members)} (the number of nodes), not {k}")
-        self.members = members
+        self.given = members
+        self.listed: tuple[int, ...] | None = None
+        self.n = len(members)
         self.k = k
         self.root = members[0] if root is None else root
         self.epoch = epoch
@@ -38,8 +41,11 @@ class Setup:
             raise ValueError(f"the root {root} is not a member")
 
     @property
-    def n(self) -> int:
-        return len(self.members)
+    def members(self) -> tuple[int, ...]:
+        """The ids of all members, created on first use: those of 100,000 nodes take 4 MB, and few need them."""
+        if self.listed is None:
+            self.listed = tuple(self.given)
+        return self.listed
 
     @property
     def first_fence(self) -> int:

@@ -32,7 +32,6 @@ ORDER = (
     "order: a newcomer's timestamps begin low and overtake nodes that have made many requests,"
     " until its own requests have raised them"
 )
-CENSUS = "order: only a census calls it, to keep waiters in order (tests/recovery/test_regenerate.py detects it)"
 OLD_GONE = (
     "time: an outdated answer ends a valid permit, or repeats the request;"
     " the slot stays idle until the root takes it back"
@@ -58,6 +57,29 @@ LONGER = (
     "messages: without path reversal the path is longer. The old parent still leads to where the token goes,"
     " since a node that releases it points at one that waits"
 )
+
+# one_line: a wrong promise or report sends a token to a node that gives it back, so it is never unsafe. That each of
+# these deletions costs something is tested by tests/mutants/test_one_line.py.
+PROMISE = "time: a promise is missing or outdated, so that a token takes another hop, through the coordinator"
+REPORT = "time: the coordinator believes in an outdated loan or request, and sends tokens that come back"
+IN_ORDER = "order: a request waits longer for the holder that it was promised to, while others overtake it"
+DOOR = "messages: the node knows an older coordinator, so its messages are forwarded more often"
+REIGN = "load: the Line moves on earlier or later, or goes to another node"
+LONE = "messages: a lone client does not become the coordinator, or another one does"
+CHASED = (
+    "time: only an adversary lets a request run after the Line forever"
+    " (tests/mutants/test_one_line.py has one); duplicates come back"
+)
+TWICE_IN_LINE = "time: only a request that came into the line twice is left over, and gets a token that comes back"
+NONE = "no effect: without it the result is None, which is false too"
+UNUSED = "not reached in so few walks: two promises end in one step (tests/mutants/test_one_line.py detects it)"
+FASTER = "not needed: `served` does the same, but searches all loans"
+SEARCHED = "not needed: the list of those not promised is searched as well"
+SHORTER = "memory: requests that have left stay in the list until the Line moves on"
+ABSTRACT = "not reached: OneLine defines this method"
+ON_ITS_WAY = "not reached: it takes `ahead` > 1 and a race (tests/paper/test_one_line.py has the state)"
+HELD_BACK = "tidiness: nobody waits while a token is idle, so an idle loan is promised to nobody"
+HEARD = "tidiness: every token and every Line that comes for the next stay replaces it"
 
 # The statement implements an option of BV95.
 WHICH = "which tree to ask: any choice is safe and live"
@@ -88,6 +110,89 @@ SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
         ("on_numbered_child", "self.parent = m.r"): SHORTCUT,
         ("begin_turn", "self.reentries = 0"): USED_UP,
         ("nobody_waits", "return self.is_coordinator and self.token_locations.count(self.me) == self.setup.k"): ALONE,
+    },
+    "one_line": {
+        ("request_cs", "self.stamp = 0"): PROMISE,
+        ("request_cs", "line.left -= 1"): REIGN,
+        ("release_cs", "while then and then[0][0] == self.me:"): REPORT,
+        ("release_cs", "then = then[1:]"): REPORT,
+        ("release_cs", "self.fence = NIL"): TIDY,
+        ("release_cs", "self.then = ()"): HEARD,
+        ("release_cs", "self.to_door(Gone(self.latest, slot, fence, r, n, self.stamp))"): REPORT,
+        ("on_token", "self.learn(m.reign, m.door)"): DOOR,
+        ("on_token", "self.hear(m.stamp, m.then)"): PROMISE,
+        ("on_token", "self.serve(line, NIL)"): REPORT,
+        ("on_head", "self.learn(m.reign, m.door)"): DOOR,
+        ("on_head", "if self.requesting_cs and m.n == self.n:"): PROMISE,
+        ("on_head", "self.hear(m.stamp, m.then)"): PROMISE,
+        ("hear", "if stamp > self.stamp and self.line is None:"): PROMISE,
+        ("hear", "self.stamp = stamp"): PROMISE,
+        ("hear", "self.then = then"): PROMISE,
+        ("learn", "if reign > self.latest:"): DOOR,
+        ("learn", "self.latest = reign"): DOOR,
+        ("to_door", "self.early.append(m)"): ON_ITS_WAY,
+        ("on_ask", "line.left = 0 if self.is_lone(line, m.r) else line.left - 1"): REIGN,
+        ("on_ask", "line.last = m.r"): LONE,
+        ("on_ask", "if m.hops >= self.chase and (m.r, m.n) not in self.chased:"): CHASED,
+        ("on_ask", "self.chased = (*self.chased, (m.r, m.n))"): CHASED,
+        ("on_free", "self.served(line, m.r, m.n)"): REPORT,
+        ("on_gone", "if line is not None:"): REPORT,
+        ("on_gone", "if m.fence > line.loans[m.slot].fence:"): REPORT,
+        ("on_gone", "self.served(line, m.r, m.n)"): REPORT,
+        ("on_gone", "self.serve(line, m.r)"): PROMISE,
+        ("on_gone", "if m.reign >= self.latest:"): REPORT,
+        ("on_gone", "self.pass_loan(line, m)"): REPORT,
+        ("on_gone", "self.early.append(m)"): REPORT,
+        ("on_gone", "self.to_door(Gone(self.latest, m.slot, m.fence, m.r, m.n, m.stamp))"): REPORT,
+        ("on_moved", "self.latest = line.reign"): DOOR,
+        ("on_moved", "line.left = max(self.reign, self.k, len(line.asks) // 2)"): REIGN,
+        ("on_moved", "self.then = ()"): PROMISE,
+        ("on_moved", "for r, n in self.chased:"): CHASED,
+        ("on_moved", "self.join(line, r, n)"): CHASED,
+        ("on_moved", "self.chased = ()"): CHASED,
+        ("on_moved", "if self.line is not None:"): PROMISE,
+        ("on_moved", "self.serve(self.line, NIL)"): PROMISE,
+        ("on_moved", "self.stamp = max(self.stamp, loan.stamp)"): PROMISE,
+        ("waits_for", "raise NotImplementedError"): ABSTRACT,
+        ("end", "line.doubled.discard(r)"): TWICE_IN_LINE,
+        ("end", "if not promised:"): TWICE_IN_LINE,
+        ("end", "promised = True"): SEARCHED,
+        ("end", "if not loan.promise:"): UNUSED,
+        ("end", "self.forget(line, slot)"): UNUSED,
+        ("drop", "return False"): NONE,
+        ("end", "line.changed.append(slot)"): PROMISE,
+        ("end", "self.starve(line, slot)"): PROMISE,
+        ("serve", "if line.hungry:"): PROMISE,
+        ("serve", "self.promise(line, heir)"): PROMISE,
+        ("serve", "self.renew(line)"): IN_ORDER,
+        ("serve", "entrant = r"): REIGN,
+        ("unpromised", "if line.front >= LONG and 2 * line.front > len(line.waiting):"): SHORTER,
+        ("move", "if self.slot != NIL:"): PROMISE,
+        ("move", "self.starve(line, self.slot)"): PROMISE,
+        ("is_lone", "return line.last == r and (not line.asks) and (len(line.idle) == self.k)"): LONE,
+        ("begin_loan", "self.sate(line, slot)"): IN_ORDER,
+        ("begin_loan", "if r != self.me:"): PROMISE,
+        ("begin_loan", "self.starve(line, slot)"): PROMISE,
+        ("pass_loan", "if m.r not in line.doubled:"): FASTER,
+        ("pass_loan", "del line.asks[m.r]"): FASTER,
+        ("pass_loan", "self.withdraw(line, m.slot)"): IN_ORDER,
+        ("pass_loan", "loan.fence = m.fence"): REPORT,
+        ("pass_loan", "self.begin_loan(line, m.slot, m.r, m.n)"): PROMISE,
+        ("take_back", "self.withdraw(line, slot)"): IN_ORDER,
+        ("take_back", "self.sate(line, slot)"): HELD_BACK,
+        ("take_back", "loan.holder = NIL"): PROMISE,
+        ("promise", "while line.hungry and self.ahead > 0:"): PROMISE,
+        ("promise", "if line.loans[slot].holder != heir:"): PROMISE,
+        ("promise", "self.renew(line)"): IN_ORDER,
+        ("promise", "if request is None:"): PROMISE,
+        ("promise", "break"): PROMISE,
+        ("renew", "while line.told:"): IN_ORDER,
+        ("renew", "if line.count - since < self.limit:"): IN_ORDER,
+        ("renew", "return"): IN_ORDER,
+        ("tell", "line.changed = []"): PROMISE,
+        ("tell", "self.out.send(loan.holder, Head(loan.n, self.latest, self.door, loan.stamp, loan.promise))"): PROMISE,
+        ("stamp_promise", "loan.stamp += 1"): PROMISE,
+        ("starve", "if not loan.is_hungry and len(loan.promise) <= self.ahead // 2:"): PROMISE,
     },
     "naimi_trehel": {("send_token", "self.fence = NIL"): TIDY},
     "bv95": {
@@ -146,9 +251,14 @@ SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
         ("send_token", "self.Q = ()"): TIDY,
         ("send_token", "self.LN = {}"): TIDY,
     },
+    "raymond_tree": {
+        ("assign_privilege", "self.fence = NIL"): TIDY,
+    },
+    "srimani_reddy": {
+        ("release_cs", "self.fence = NIL"): TIDY,
+        ("release_cs", "self.Q = ()"): TIDY,
+    },
     "maekawa": {
-        ("logical_time", "return self.clock"): CENSUS,
-        ("hear_time", "self.clock = max(self.clock, time)"): CENSUS,
         ("release_cs", "self.ts = NIL"): STALE,
         ("release_cs", "self.inquired = set()"): STALE,
         ("on_locked", "self.clock = max(self.clock, m.clock)"): ORDER,

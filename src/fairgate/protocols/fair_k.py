@@ -10,7 +10,7 @@ Names, order and labels (FK:RQ1) follow papers/fair_k.md, which also explains wh
 """
 
 from fairgate.core.about import About
-from fairgate.core.declare import Fixed, Id, Ids, Option, message, node
+from fairgate.core.declare import Id, Ids, Option, message, node
 from fairgate.core.ids import NIL
 from fairgate.core.message import Message
 from fairgate.core.mutex import Mutex
@@ -56,7 +56,6 @@ class FairK(Mutex):
     shown = "parent next child token=slot inside locations=token_locations counter=counter_number"
 
     parent_on_child: Option[bool] = True
-    my_request: Fixed[Request]  # always the same, so created once
     parent: Id
     next: Id = NIL
     child: Id = NIL
@@ -68,7 +67,6 @@ class FairK(Mutex):
     counter_number: int = NIL
 
     def initialize(self, setup: Setup) -> None:
-        self.my_request = Request(self.me)
         self.parent = setup.root  # FK:I1
         self.slot = setup.holders.get(self.me, NIL)
         self.token_present = self.slot != NIL  # FK:I2
@@ -83,7 +81,7 @@ class FairK(Mutex):
         if self.token_present:
             self.take_token()
         else:
-            self.out.send(self.parent, self.my_request)  # FK:RQ1
+            self.out.send(self.parent, Request(self.me))  # FK:RQ1
             self.parent = NIL  # FK:RQ2
 
     def release_cs(self) -> None:

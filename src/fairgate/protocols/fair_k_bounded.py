@@ -17,7 +17,7 @@ from fairgate.core.ids import NIL
 from fairgate.core.message import Message
 from fairgate.core.setup import Setup
 from fairgate.core.tuples import replaced
-from fairgate.protocols.fair_k import FairK, Token, TokenLocations
+from fairgate.protocols.fair_k import FairK, Request, Token, TokenLocations
 
 
 @message("fb.child")
@@ -67,7 +67,7 @@ class FairKBounded(FairK):
             self.out.note("it asks again, and is still to become the coordinator for the last time")
             self.deferred = True  # FK:BA2
         else:
-            self.out.send(self.parent, self.my_request)  # FK:RQ1
+            self.out.send(self.parent, Request(self.me))  # FK:RQ1
             self.parent = NIL  # FK:RQ2
             self.turn = NIL
 

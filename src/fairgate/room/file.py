@@ -193,7 +193,7 @@ class RoomFile:
         if m[DIRTY]:
             self.rebuild(change)
         if m[KEPT]:
-            keeping.end(m, change)
+            self.end_keeping(change)
 
     def check(self) -> None:
         """Raises BadInput if the header cannot be used."""
@@ -210,6 +210,14 @@ class RoomFile:
             self.m[REBUILT] = self.m[REBUILT] + 1
         except DAMAGE as wrong:
             raise BadInput(f"{self.path} is damaged ({wrong!r}): remove it if nobody uses the gate") from wrong
+
+    def end_keeping(self, change: Change) -> None:
+        """See keeping.py. Raises BadInput if the table is damaged and cannot be rebuilt."""
+        try:
+            keeping.end(self.m, change)
+        except DAMAGE:
+            self.m[KEPT] = 0
+            self.rebuild(change)
 
     def take_lock(self) -> None:
         """Raises GateStuck if that takes too long."""

@@ -74,7 +74,7 @@ def build(config: Config) -> Engine:
             raise BadInput("a node that comes back must join the ring again: with resets, use --overlay living-chord")
     if dynamic:
         options = {**ring_options(protocol, options, latency), **options}
-    setup = Setup(tuple(range(config.nodes)), config.k, options=options)
+    setup = Setup(range(config.nodes), config.k, options=options)
     engine = Engine(
         make_node(config.protocol, config.stack),
         setup,

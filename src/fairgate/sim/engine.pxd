@@ -1,9 +1,11 @@
 cimport cython
 from fairgate.core.message cimport Message
 from fairgate.core.node cimport Node
+from fairgate.core.properties cimport Occupancy
 from fairgate.sim.invariants cimport Invariants
 from fairgate.sim.latency cimport Latency
-from fairgate.sim.seats cimport Seat
+from fairgate.sim.overtakes cimport Waiters
+from fairgate.sim.seat cimport Seat
 
 cdef long long NIL
 cdef long long ACQUIRE, CANCEL, DELIVER, PLANNED, RELEASE, TIMER
@@ -28,21 +30,24 @@ cdef class Engine(Invariants):
     cpdef bint carry(self, long long dst, Message msg) except -1
     @cython.locals(patience=cython.longlong)
     cdef int maybe_give_up(self, long long number, long long request) except -1
+    @cython.locals(waiters=Waiters)
     cdef int give_up(self, Seat seat) except -1
     @cython.locals(node=Node)
     cdef bint deliver(self, long long dst, long long src, Message msg) except -1
-    @cython.locals(node=Node, request=cython.longlong, seat=Seat)
+    @cython.locals(node=Node, request=cython.longlong, seat=Seat, waiters=Waiters)
     cdef int acquire(self, long long number, long long asked) except -1
     @cython.locals(node=Node, seat=Seat)
     cpdef bint release(self, long long number, long long request) except -1
     @cython.locals(seat=Seat)
     cdef int cancel(self, long long number, long long request) except -1
     cdef int timer(self, long long me, long long number) except -1
+    @cython.locals(occupancy=Occupancy)
     cdef int vacate(self, Seat seat) except -1
     cdef bint over(self, long long number) except -1
+    cdef Seat seat_of(self, long long request)
     @cython.locals(stay=cython.longlong)
     cdef int draw_stay(self, Seat seat) except -1
-    @cython.locals(seat=Seat, now=cython.longlong)
+    @cython.locals(seat=Seat, now=cython.longlong, occupancy=Occupancy, waiters=Waiters)
     cpdef bint granted(self, long long request, long long slot, long long fence) except -1
     @cython.locals(number=cython.longlong, seat=Seat)
     cpdef bint crash(self, long long me) except -1

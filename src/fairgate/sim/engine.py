@@ -23,8 +23,8 @@ from fairgate.sim.interfaces import NetworkModel, Newcomers, Recorder
 from fairgate.sim.invariants import Invariants
 from fairgate.sim.latency import Latency
 from fairgate.sim.loop import Loop
+from fairgate.sim.seat import Seat
 from fairgate.sim.seat_states import DOWN, IDLE, INSIDE, WAITING
-from fairgate.sim.seats import Seat
 from fairgate.sim.timeline import Timeline
 from fairgate.sim.workload import Workload
 
@@ -135,32 +135,33 @@ class Engine(Invariants):
         if self.is_down(dst):
             self.lose(msg)
         elif self.recorder is not None:
-            self.received[dst] += 1
+            self.count_arrival(dst)
             self.call(dst, "message", src, msg)
         else:
             node = self.nodes[dst]
-            self.received[dst] += 1
+            self.count_arrival(dst)
             self.acting = dst
             node.now = self.now
             node.on_message(src, msg)
 
     def acquire(self, number: int, asked: int) -> None:
         self.workload.asked(number)
-        seat = self.seat[number]
+        seat = self.seat_at(number)
         if seat is None:
             seat = self.take_seat(number)
         if seat.state == IDLE:  # otherwise its node crashed after this request was planned
             self.requests += 1
-            request = self.requests * self.resources + number % self.resources
+            request = self.requests * self.resources + seat.gate
             seat.request = request
             seat.asked = asked
             seat.state = WAITING
-            seat.waiters.join(seat)
+            waiters = self.waiters[seat.gate]
+            seat.place = waiters.join()
             if self.impatient:
                 self.maybe_give_up(number, request)
             if self.plain:
                 self.acting = seat.me
-                node = self.nodes[seat.me]
+                node = self.node_at(seat.me)
                 if self.timed:
                     node.now = self.now
                 node.on_acquire(request)
@@ -173,12 +174,12 @@ class Engine(Invariants):
             self.push(self.now + patience, CANCEL, number, request, None)
 
     def release(self, number: int, request: int) -> None:
-        seat = self.seat[number]
+        seat = self.seat_at(number)
         if seat is not None and seat.request == request and seat.state == INSIDE:  # otherwise lost or crashed since
             self.vacate(seat)
             if self.plain:
                 self.acting = seat.me
-                node = self.nodes[seat.me]
+                node = self.node_at(seat.me)
                 if self.timed:
                     node.now = self.now
                 node.on_release(request)
@@ -187,7 +188,7 @@ class Engine(Invariants):
             self.over(number)
 
     def cancel(self, number: int, request: int) -> None:
-        seat = self.seat[number]
+        seat = self.seat_at(number)
         if seat is not None and seat.request == request and seat.state == WAITING:  # otherwise it is inside or over
             self.metrics.cancelled += 1
             self.give_up(seat)
@@ -198,7 +199,8 @@ class Engine(Invariants):
 
     def give_up(self, seat: Seat) -> None:
         """Remove the seat's request from the waiters without an entry."""
-        seat.waiters.drop(seat)
+        waiters = self.waiters[seat.gate]
+        waiters.drop(seat.place)
         self.gave_up += 1
 
     def timer(self, me: int, number: int) -> None:
@@ -239,7 +241,8 @@ class Engine(Invariants):
     def vacate(self, seat: Seat) -> None:
         """Record that the seat's occupant is no longer inside."""
         self.inside_time += self.now
-        seat.occupancy.leave(seat.number, seat.slot)
+        occupancy = self.occupancies[seat.gate]
+        occupancy.leave(seat.number, seat.slot)
         seat.state = IDLE
         seat.request = NIL
         if self.timeline is not None:
@@ -259,20 +262,28 @@ class Engine(Invariants):
         else:
             self.push(self.now + self.latency.delay(self.acting, dst), DELIVER, dst, self.acting, msg)
 
+    def seat_of(self, request: int) -> Seat | None:
+        """The seat at which the acting node made this request."""
+        if self.resources == 1:
+            return self.seat_at(self.acting)
+        return self.seat_at(self.acting * self.resources + request % self.resources)
+
     def granted(self, request: int, slot: int, fence: int) -> None:
-        seat = self.seat[self.acting * self.resources + request % self.resources]
+        seat = self.seat_of(request)
         if seat is None or seat.request != request or seat.state != WAITING:
             gate = request % self.resources
             self.violate(f"grant: node {self.acting} was granted a request that it is not waiting for (gate {gate})")
             return
         now = self.now
         self.inside_time -= now
-        broken = seat.occupancy.enter(seat.number, slot, fence)
+        occupancy = self.occupancies[seat.gate]
+        broken = occupancy.enter(seat.number, slot, fence)
         if broken and self.check:
             self.violate(broken)
         seat.state = INSIDE
         seat.slot = slot
-        seat.waiters.enter(seat)
+        waiters = self.waiters[seat.gate]
+        waiters.enter(seat.place)
         self.metrics.entered(seat.number, now - seat.asked)
         self.last_progress = now
         if self.timeline is not None:
@@ -288,7 +299,7 @@ class Engine(Invariants):
             self.push_exit(self.now + stay, seat.number, seat.request)
 
     def lost(self, request: int, why: str) -> None:
-        seat = self.seat[self.acting * self.resources + request % self.resources]
+        seat = self.seat_of(request)
         if seat is not None and seat.request == request and seat.state == INSIDE:
             self.metrics.lost += 1
             self.vacate(seat)

@@ -2,6 +2,8 @@ from cpython.ref cimport PyObject
 from fairgate.core.message cimport Message
 from fairgate.core.node cimport Node
 from fairgate.core.outbox cimport Outbox
+from fairgate.core.prefetch cimport Prefetch
+from fairgate.sim.seat cimport Seat
 
 cdef struct Event:
     long long time
@@ -16,7 +18,6 @@ cdef struct Lane:
     long long first
     long long size
     long long mask
-    long long last_time
 
 cdef struct Queue:
     Event* heap
@@ -25,6 +26,11 @@ cdef struct Queue:
     Lane messages
     Lane exits
 
+cdef struct Place:  # what a step needs first, in one piece of memory
+    PyObject* node  # borrowed from `nodes`
+    PyObject* seat  # if there is one gate: borrowed from `seat`
+    long long received
+
 cdef class Loop(Outbox):
     cdef readonly long long now, latest, acting, events, pushed
     cdef public long long common
@@ -32,7 +38,9 @@ cdef class Loop(Outbox):
     cdef public long long fixed
     cdef readonly list nodes
     cdef PyObject*** gates  # by node: the list of its gates' nodes, if it has any
-    cdef long long* received
+    cdef Place* places  # by node
+    cdef public list seat
+    cdef bint one_gate
     cdef readonly long long n
     cdef Queue* queues  # of all gates together, followed by one per gate if they take turns
     cdef Queue* queue  # the one whose turn it is
@@ -46,9 +54,14 @@ cdef class Loop(Outbox):
     cdef bint gated[32]
     cdef bint keyed[32]
     cdef int fetches
+    cdef Prefetch of_protocol
     cdef bint asks
     cdef unsigned long long near
+    cdef int known[32]
     cdef int kinds_used
+    cdef bint straight  # do messages go into the lane without further ado?
+    cdef PyObject* arriving  # the message whose step is running; its reference is given up afterwards
+    cdef long long bound  # messages up to this time come before all other events
     cpdef bint take_turns(self, long long gates, long long first, long long every) except -1
     cdef int add_queues(self, long long count) except -1
     cdef void give_turn(self, long long turn) noexcept
@@ -57,6 +70,9 @@ cdef class Loop(Outbox):
     cdef long long stretch(self, long long until, long long order, long long most) except -1
     cpdef long long size(self)
     cpdef bint place(self, long long me, Node node) except -1
+    cdef Node node_at(self, long long me)
+    cpdef bint put_seat(self, long long number, Seat seat) except -1
+    cdef Seat seat_at(self, long long number)
     cpdef bint push(self, long long time, long long kind, long long dst, long long src, Message msg) except -1
     cpdef bint push_exit(self, long long time, long long seat, long long request) except -1
     cpdef bint release(self, long long seat, long long request) except -1
@@ -64,13 +80,15 @@ cdef class Loop(Outbox):
     cpdef bint stray(self, long long dst, Message msg) except -1
     cpdef bint carry(self, long long dst, Message msg) except -1
     cpdef bint handle(self, long long kind, long long dst, long long src, Message msg) except -1
+    cpdef bint count_arrival(self, long long dst) except -1
     cpdef bint clear(self) except -1
     cdef void forget(self) noexcept
-    cdef bint count(self, PyObject* kind) except -1
+    cdef int kind_of(self, PyObject* cls) except -1
+    cdef int find_kind(self, PyObject* cls) except -1
+    cdef int shrink_heap(self, Queue* queue) except -1
     cdef int gate_for(self, long long dst, Message msg, int kind) noexcept
     cdef int post(self, long long dst, Message msg, int kind) except -1
-    cdef bint reach(self, long long dst, long long src, Message msg) except -1
     cdef int append(self, Lane* lane, long long time, long long dst, long long src, PyObject* msg, int kind) except -1
     cdef int push_heap(self, Queue* queue, Event* event) except -1
-    cdef void pop_heap(self, Queue* queue) noexcept
+    cdef int pop_heap(self, Queue* queue) except -1
     cdef int grow_lane(self, Lane* lane) except -1

@@ -15,7 +15,7 @@ would see if the events of all gates were handled in time order; but the clock g
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 
 from fairgate.core.keyed import Gated
@@ -24,6 +24,7 @@ from fairgate.core.node import Node
 from fairgate.core.numbers import numbers
 from fairgate.core.outbox import Outbox
 from fairgate.sim.events import ACQUIRE, CANCEL, DELIVER, PLANNED, RELEASE
+from fairgate.sim.seat import Seat
 
 Event = tuple[int, int, int, int, int, Message | None]  # time, order, kind, destination, source, message
 NEVER: Event = (1 << 63, 0, 0, 0, 0, None)
@@ -61,8 +62,8 @@ class Loop(Outbox):
     # fmt: off
     __slots__ = (
         "acting", "bound", "common", "delay", "events", "exits", "first_turn", "heap", "ids", "latest", "messages",
-        "moved", "n", "near", "next_turn", "nodes", "now", "passed", "plain", "pushed", "queues", "received", "sent",
-        "stop", "turn", "turns"
+        "moved", "n", "near", "next_turn", "nodes", "now", "passed", "plain", "pushed", "queues", "received", "seat",
+        "sent", "stop", "turn", "turns"
     )
     # fmt: on
 
@@ -74,6 +75,7 @@ class Loop(Outbox):
         self.events = 0
         self.plain = False  # no faults, no journal, no clocks to set: deliver without checks
         self.nodes: list[Node] = []
+        self.seat: list[Seat | None] = []  # by number (seats.py)
         self.received = numbers(n)  # messages received, by node
         self.sent: dict[type[Message], int] = {}
         self.passed: defaultdict[type[Message], int] = defaultdict(int)  # hops after the first
@@ -151,6 +153,16 @@ class Loop(Outbox):
         else:
             self.nodes[me] = node
 
+    def node_at(self, me: int) -> Node:
+        return self.nodes[me]
+
+    def put_seat(self, number: int, seat: Seat) -> None:
+        self.seat[number] = seat
+
+    def seat_at(self, number: int) -> Seat | None:
+        """The seat with this number, or None if it was never used."""
+        return self.seat[number]
+
     def push(self, time: int, kind: int, dst: int, src: int, msg: Message | None) -> None:
         """Push an event into the heap; where gates take turns, into the heap of the gate that it concerns."""
         self.pushed += 1
@@ -192,6 +204,10 @@ class Loop(Outbox):
             queue.messages.append((self.now + self.delay, dst, self.acting, msg))
         else:
             self.carry(dst, msg)
+
+    def count_arrival(self, dst: int) -> None:
+        """Count a message that reaches a node by another way than the plain one."""
+        self.received[dst] += 1
 
     def run(self, most: int) -> bool:
         """Handle up to `most` events; return False when no events are left."""
@@ -295,5 +311,5 @@ class Loop(Outbox):
         """Hops after the first, by tag. `sent_by_tag` counts a message once, however often it is passed on."""
         return dict(sorted((kind.tag, count) for kind, count in self.passed.items()))
 
-    def loads(self) -> list[int]:
+    def loads(self) -> Sequence[int]:
         return list(self.received)

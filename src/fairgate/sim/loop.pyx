@@ -3,6 +3,7 @@
 The pure Python twin, loop.py, explains the design.
 """
 
+from cpython cimport array
 from cpython.object cimport Py_TYPE
 from cpython.ref cimport PyObject, Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdlib cimport calloc, free, malloc, realloc
@@ -14,7 +15,7 @@ from fairgate.core.message cimport Message
 from fairgate.core.node cimport Node
 from fairgate.core.outbox cimport Outbox
 from fairgate.overlay.overlay cimport Overlay
-from fairgate.sim.prefetch cimport FAR, NOTHING, fetch_ahead, gates_of, what_to_fetch
+from fairgate.sim.prefetch cimport FAR, NOTHING, fetch_ahead, gates_of, prefetch_of, what_to_fetch
 
 cdef enum:
     DELIVER = 0  # as in events.py
@@ -24,7 +25,18 @@ cdef enum:
     PLANNED = 5
 
 cdef enum:
+    MOST_KINDS = 32
     LEAST = 64  # initial capacity of a heap or lane, in events
+
+cdef extern from *:
+    """
+    #define FETCH_LINE(at) __builtin_prefetch((const char*)(at))
+    #define KIND_HASH(cls) (((size_t)(cls) >> 5) & 31)
+    #define FETCH_LINES(at) (FETCH_LINE(at), FETCH_LINE((const char*)(at) + 64))
+    """
+    # Begin to load the first 128 bytes of an object. With 100,000 nodes, the next one is in no cache.
+    void FETCH_2 "FETCH_LINES"(PyObject* at) noexcept
+    int KIND_HASH(PyObject* cls) noexcept
 
 cdef long long NEVER = (<unsigned long long>-1) >> 1
 
@@ -33,20 +45,48 @@ cdef inline bint before(Event* a, Event* b) noexcept:
     return a.time < b.time or (a.time == b.time and a.order < b.order)
 
 
+cdef inline long long first_but_messages(Queue* queue, long long until) noexcept:
+    """The time up to which messages may be delivered: that of the first other event, or `until`."""
+    if queue.in_heap > 0 and queue.heap.time < until:
+        until = queue.heap.time
+    if queue.exits.size > 0 and queue.exits.ring[queue.exits.first].time < until:
+        until = queue.exits.ring[queue.exits.first].time
+    return until
+
+
+cdef inline void expect(Loop loop, long long seat) noexcept:
+    """Prefetch what a request or an exit of this seat will need. With several gates, it is left to chance."""
+    if loop.one_gate:
+        FETCH_2(loop.places[seat].seat)
+        FETCH_2(loop.places[seat].node)
+
+
+cdef inline int reach(Loop loop, int dst, long long src, PyObject* msg) except -1:
+    """Deliver without checks. The node needs no reference: nothing replaces a node during its step."""
+    cdef Place* place = &loop.places[dst]
+    loop.acting = dst
+    place.received += 1
+    (<Node>place.node).now = loop.now
+    (<Node>place.node).on_message(src, <Message>msg)
+    return 0
+
+
 cdef class Loop(Outbox):
     def __init__(self, n):
         self.fixed = -1
         self.nodes = []
+        self.seat = []
         self.n = n
-        self.received = <long long*>calloc(n, sizeof(long long))
+        self.places = <Place*>calloc(n, sizeof(Place))
         self.gates = <PyObject***>calloc(n, sizeof(PyObject**))
-        if self.received == NULL or self.gates == NULL:
+        if self.places == NULL or self.gates == NULL:
             raise MemoryError
         self.add_queues(1)
 
     def __dealloc__(self):
         cdef int i
         self.forget()  # not clear(), which is looked up in the class: that may be gone by now
+        Py_XDECREF(self.arriving)  # there is one if the last step has failed
         for i in range(self.queues_used):
             free(self.queues[i].heap)
             free(self.queues[i].messages.ring)
@@ -54,7 +94,7 @@ cdef class Loop(Outbox):
         free(self.queues)
         for i in range(self.kinds_used):
             Py_XDECREF(self.kinds[i])
-        free(self.received)
+        free(self.places)
         free(self.gates)
 
     cdef int add_queues(self, long long count) except -1:
@@ -89,11 +129,25 @@ cdef class Loop(Outbox):
             self.nodes.append(node)
         else:
             self.nodes[me] = node
+        self.places[me].node = <PyObject*>node
         self.fetches = what_to_fetch(node)  # the same for every node: all have the same stack
         if self.fetches != NOTHING:
             self.gates[me] = gates_of(node)
+            self.of_protocol = prefetch_of(node)
             self.asks = (<Overlay>node).asks
             self.near = 2 * (<unsigned long long>-1 // self.n)
+
+    cdef Node node_at(self, long long me):
+        return <Node>self.places[me].node
+
+    cpdef bint put_seat(self, long long number, Seat seat) except -1:
+        self.seat[number] = seat
+        self.one_gate = len(self.seat) == self.n
+        if self.one_gate:
+            self.places[number].seat = <PyObject*>seat
+
+    cdef Seat seat_at(self, long long number):
+        return <Seat>self.places[number].seat if self.one_gate else self.seat[number]
 
     cpdef bint push(self, long long time, long long kind, long long dst, long long src, Message msg) except -1:
         cdef Event event
@@ -121,11 +175,14 @@ cdef class Loop(Outbox):
         return self.queue
 
     cpdef bint push_exit(self, long long time, long long seat, long long request) except -1:
-        cdef Lane* lane = &self.queue.exits if self.turns == 0 else &self.queues[1 + seat % self.turns].exits
-        if lane.size > 0 and lane.last_time > time:
+        cdef Queue* queue = self.queue if self.turns == 0 else &self.queues[1 + seat % self.turns]
+        cdef Lane* lane = &queue.exits
+        if lane.size > 0 and lane.ring[(lane.first + lane.size - 1) & lane.mask].time > time:
             self.push(time, RELEASE, seat, request, None)
         else:
             self.append(lane, time, seat, request, NULL, RELEASE)
+            if time < self.bound and queue == self.queue:
+                self.bound = time
 
     cdef inline int append(self, Lane* lane, long long time, long long dst, long long src, PyObject* msg, int kind) except -1:
         """Append an event to a lane, which takes over the caller's reference to the message."""
@@ -134,7 +191,6 @@ cdef class Loop(Outbox):
             self.grow_lane(lane)
         event = &lane.ring[(lane.first + lane.size) & lane.mask]
         lane.size += 1
-        lane.last_time = time
         event.time = time
         event.dst = dst
         event.src = src
@@ -173,9 +229,11 @@ cdef class Loop(Outbox):
             heap[i] = heap[parent]
             i = parent
         heap[i] = event[0]
+        if event.time < self.bound and queue == self.queue:
+            self.bound = event.time
         return 0
 
-    cdef void pop_heap(self, Queue* queue) noexcept:
+    cdef int pop_heap(self, Queue* queue) except -1:
         """Remove the first event: the last one moves to the top and sinks to its place."""
         cdef Event* heap = queue.heap
         cdef long long i = 0, child, c, end, n
@@ -199,14 +257,41 @@ cdef class Loop(Outbox):
             heap[i] = heap[child]
             i = child
         heap[i] = last[0]
+        if n < queue.capacity >> 3 and queue.capacity > LEAST:
+            self.shrink_heap(queue)
+        return 0
+
+    cdef int shrink_heap(self, Queue* queue) except -1:
+        """Return memory: at first the requests of all nodes are in the heap, later hardly any (40 bytes per node)."""
+        cdef Event* heap = <Event*>realloc(queue.heap, (queue.capacity >> 1) * sizeof(Event))
+        if heap == NULL:
+            raise MemoryError
+        queue.heap = heap
+        queue.capacity >>= 1
+        return 0
 
     cpdef bint send(self, long long dst, Message msg) except -1:
-        cdef int kind = self.count(<PyObject*>Py_TYPE(msg))
-        self.counts[kind] += 1
-        self.post(dst, msg, kind)
+        cdef PyObject* cls = <PyObject*>Py_TYPE(msg)
+        cdef int kind = self.known[KIND_HASH(cls)]
+        cdef Lane* lane = &self.queue.messages
+        cdef Event* event
+        if self.straight and self.kinds[kind] == cls and 0 <= dst < self.n and lane.size <= lane.mask:
+            FETCH_2(self.places[dst].node)
+            Py_INCREF(msg)
+            self.counts[kind] += 1
+            event = &lane.ring[(lane.first + lane.size) & lane.mask]
+            lane.size += 1
+            event.time = self.now + self.fixed
+            event.dst = dst
+            event.src = self.acting
+            event.msg = <PyObject*>msg
+        else:
+            kind = self.kind_of(cls)
+            self.counts[kind] += 1
+            self.post(dst, msg, kind)
 
     cpdef bint pass_on(self, long long dst, Message msg) except -1:
-        cdef int kind = self.count(<PyObject*>Py_TYPE(msg))
+        cdef int kind = self.kind_of(<PyObject*>Py_TYPE(msg))
         self.passed[kind] += 1
         self.post(dst, msg, kind)
 
@@ -218,6 +303,7 @@ cdef class Loop(Outbox):
             if self.turns > 0 and self.turn == 0 and self.gated[kind]:
                 queue = &self.queues[1 + (<Gated>msg).gate % self.turns]
             Py_INCREF(msg)
+            FETCH_2(self.places[dst].node)
             self.append(&queue.messages, self.now + self.fixed, dst, self.acting, <PyObject*>msg, self.gate_for(dst, msg, kind))
         else:
             self.carry(dst, msg)
@@ -234,25 +320,34 @@ cdef class Loop(Outbox):
             return -1
         return <int>(<Gated>msg).gate
 
-    cdef bint count(self, PyObject* kind) except -1:
-        """The index of this kind's counters. A protocol has a handful of kinds, so a short scan beats a dict."""
+    cdef inline int kind_of(self, PyObject* cls) except -1:
+        """The index of the counters of this message class.
+
+        The index is looked for where the class left it the last time, at a place given by its address. Two classes with
+        the same place only cost time.
+        """
+        cdef int* known = &self.known[KIND_HASH(cls)]
+        if self.kinds[known[0]] != cls:
+            known[0] = self.find_kind(cls)
+        return known[0]
+
+    cdef int find_kind(self, PyObject* cls) except -1:
         cdef int i
         for i in range(self.kinds_used):
-            if self.kinds[i] == kind:
+            if self.kinds[i] == cls:
                 return i
-        if self.kinds_used == 32:
-            raise OverflowError("more than 32 kinds of messages in one run")
-        Py_INCREF(<object>kind)
-        self.kinds[self.kinds_used] = kind
-        self.counts[self.kinds_used] = 0
-        self.passed[self.kinds_used] = 0
-        self.gated[self.kinds_used] = issubclass(<object>kind, Gated)
-        self.keyed[self.kinds_used] = issubclass(<object>kind, Keyed)
+        if self.kinds_used == MOST_KINDS:
+            raise OverflowError(f"more than {MOST_KINDS} kinds of messages in one run")
+        Py_INCREF(<object>cls)
+        self.kinds[self.kinds_used] = cls
+        self.gated[self.kinds_used] = issubclass(<object>cls, Gated)
+        self.keyed[self.kinds_used] = issubclass(<object>cls, Keyed)
         self.kinds_used += 1
         return self.kinds_used - 1
 
     cpdef bint run(self, long long most) except -1:
         cdef long long left = most, done, until, order = NEVER
+        self.straight = self.fixed >= 0 and self.turns == 0 and self.fetches == NOTHING
         while left > 0:
             if self.turns == 0:
                 left -= self.stretch(NEVER, NEVER, left)
@@ -273,6 +368,7 @@ cdef class Loop(Outbox):
                     break
                 self.moved = False
                 self.give_turn(self.first_turn)
+        self.straight = False  # what it depends on may change between two calls
         self.events += most - left
         return left == 0
 
@@ -298,67 +394,58 @@ cdef class Loop(Outbox):
         Stops at (`until`, `order`), the next event that concerns all gates.
         """
         cdef Queue* queue = self.queue
-        cdef Event* best
         cdef Event* front
-        cdef Event other
+        cdef Event event
         cdef Lane* messages = &queue.messages
         cdef Lane* exits = &queue.exits
-        cdef Message msg
-        cdef long long i, dst, src
+        cdef bint plain = self.plain
+        cdef long long i
+        self.bound = first_but_messages(queue, until)
         for i in range(most):
-            best = queue.heap if queue.in_heap > 0 else NULL
-            if exits.size > 0:
+            front = &messages.ring[messages.first]
+            if messages.size > 0 and front.time <= self.bound:
+                if self.fetches != NOTHING and messages.size > FAR:
+                    fetch_ahead(self.fetches, self.of_protocol, <PyObject*>self.nodes, self.gates, messages)
+                messages.first = (messages.first + 1) & messages.mask
+                messages.size -= 1
+            else:
                 front = &exits.ring[exits.first]
-                if best == NULL or front.time <= best.time:
-                    best = front
-            if messages.size > 0:
-                front = &messages.ring[messages.first]
-                if best == NULL or front.time <= best.time:
+                if exits.size > 0 and (queue.in_heap == 0 or front.time <= queue.heap.time):
                     if front.time > until:
                         return i
-                    if self.fetches != NOTHING and messages.size > FAR:
-                        fetch_ahead(self.fetches, <PyObject*>self.nodes, self.gates, messages)
-                    messages.first = (messages.first + 1) & messages.mask
-                    messages.size -= 1
+                    exits.first = (exits.first + 1) & exits.mask
+                    exits.size -= 1
+                    if exits.size > 0:
+                        expect(self, exits.ring[exits.first].dst)
                     self.now = front.time
-                    dst = front.dst
-                    src = front.src
-                    msg = <Message>front.msg
-                    Py_DECREF(msg)  # the queue's reference; `msg` has its own
-                    if self.plain:
-                        self.reach(dst, src, msg)
-                    else:
-                        self.handle(DELIVER, dst, src, msg)
+                    self.bound = first_but_messages(queue, until)
+                    self.release(front.dst, front.src)
                     continue
-            if best == NULL or best.time > until or (best.time == until and best == queue.heap and best.order >= order):
-                return i
-            other = best[0]
-            self.now = other.time
-            if best != queue.heap:
-                exits.first = (exits.first + 1) & exits.mask
-                exits.size -= 1
-                self.release(other.dst, other.src)
-                continue
-            self.pop_heap(queue)
-            if other.msg == NULL:
-                self.handle(other.kind, other.dst, other.src, None)
+                front = queue.heap
+                if queue.in_heap == 0 or front.time > until or (front.time == until and front.order >= order):
+                    return i
+                event = front[0]
+                front = &event
+                self.pop_heap(queue)
+                if queue.in_heap > 0 and queue.heap.kind == ACQUIRE:
+                    expect(self, queue.heap.dst)
+                self.bound = first_but_messages(queue, until)
+                if event.msg == NULL:
+                    self.now = event.time
+                    self.handle(event.kind, event.dst, event.src, None)
+                    continue
+            self.now = front.time
+            self.arriving = front.msg
+            if plain:
+                reach(self, front.dst, front.src, front.msg)
             else:
-                msg = <Message>other.msg
-                Py_DECREF(msg)
-                if self.plain:
-                    self.reach(other.dst, other.src, msg)
-                else:
-                    self.handle(other.kind, other.dst, other.src, msg)
+                self.handle(DELIVER, front.dst, front.src, <Message>front.msg)
+            Py_XDECREF(self.arriving)
+            self.arriving = NULL
         return most
 
-    cdef inline bint reach(self, long long dst, long long src, Message msg) except -1:
-        """Deliver without checks."""
-        cdef Node node = <Node>(<PyObject*>self.nodes[dst])
-        self.acting = dst
-        self.received[dst] += 1
-        node.now = self.now
-        node.on_message(src, msg)
-        return 0
+    cpdef bint count_arrival(self, long long dst) except -1:
+        self.places[dst].received += 1
 
     cpdef bint clear(self) except -1:
         self.forget()
@@ -421,5 +508,8 @@ cdef class Loop(Outbox):
         return total
 
     def loads(self):
+        cdef array.array found = array.clone(array.array("q"), self.n, zero=False)
         cdef long long i
-        return [self.received[i] for i in range(self.n)]
+        for i in range(self.n):
+            found.data.as_longlongs[i] = self.places[i].received
+        return found

@@ -1,11 +1,17 @@
 cimport cython
+from cpython cimport array
+
+cdef struct Kept:
+    long long entries
+    long long longest  # wait
 
 @cython.final
 cdef class Metrics:
     cdef readonly long long warmup, counted, wait_total, wait_max
     cdef public long long entries, cancelled, lost
-    cdef long long[::1] waits
-    cdef long long[::1] node_entries
-    cdef long long[::1] node_max
+    cdef array.array waits
+    cdef Kept* kept  # by node
+    cdef long long nodes
     cpdef bint entered(self, long long node, long long wait) except -1
+    cdef bint forget_longest(self) except -1
     cpdef bint grow(self) except -1

@@ -4,6 +4,7 @@ The twin metrics.pyx counts in arrays as it goes. Here each wait is only stored,
 demand, because counting at every entry is expensive in the interpreter (docs/notes/tuning.md).
 """
 
+from collections.abc import Sequence
 from itertools import chain
 
 
@@ -43,7 +44,7 @@ class Metrics:
     def wait_max(self) -> int:
         return max(self.kept_waits(), default=0)
 
-    def node_maxima(self) -> list[int]:
+    def node_maxima(self) -> Sequence[int]:
         """The longest wait of each node that has entered since the warm-up."""
         return [max(kept) for kept in self.kept() if kept]
 

@@ -1,6 +1,9 @@
-"""What a run measures at every entry, counted in arrays: the twin of metrics.py."""
+"""What a run measures at every entry, counted as it goes: the twin of metrics.py."""
 
 cimport cython
+from cpython cimport array
+from libc.stdlib cimport calloc, free
+
 from fairgate.core.numbers import numbers
 
 
@@ -15,43 +18,59 @@ cdef class Metrics:
         self.wait_total = 0
         self.wait_max = 0
         self.waits = numbers(1024)
-        self.node_entries = numbers(n)
-        self.node_max = numbers(n, -1)  # longest wait of each node; -1: none since the warm-up
+        self.nodes = n
+        self.kept = <Kept*>calloc(n, sizeof(Kept))
+        if self.kept == NULL:
+            raise MemoryError
+        self.forget_longest()
+
+    def __dealloc__(self):
+        free(self.kept)
 
     cpdef bint entered(self, long long node, long long wait) except -1:
+        cdef Kept* kept = &self.kept[node]
         self.entries += 1
-        self.node_entries[node] += 1
-        if self.node_entries[node] > self.warmup:
+        kept.entries += 1
+        if kept.entries > self.warmup:
             if self.counted == len(self.waits):
                 self.grow()
-            self.waits[self.counted] = wait
+            self.waits.data.as_longlongs[self.counted] = wait
             self.counted += 1
             self.wait_total += wait
             if wait > self.wait_max:
                 self.wait_max = wait
-            if wait > self.node_max[node]:
-                self.node_max[node] = wait
+            if wait > kept.longest:
+                kept.longest = wait
 
     def restart(self):
         """Leave out all waits until now: the warm-up is over."""
         self.counted = 0
         self.wait_total = 0
         self.wait_max = 0
-        for node in range(len(self.node_max)):
-            self.node_max[node] = -1
+        self.forget_longest()
+
+    cdef bint forget_longest(self) except -1:
+        cdef long long node
+        for node in range(self.nodes):
+            self.kept[node].longest = -1  # none yet
 
     cpdef bint grow(self) except -1:
-        cdef long long[::1] more = numbers(2 * self.counted)
-        more[: self.counted] = self.waits
-        self.waits = more
+        array.resize(self.waits, 2 * self.counted)  # which leaves the new part alone: it takes no memory until it is used
 
     def kept_waits(self):
         """A view of the waits, not a copy."""
-        return self.waits[: self.counted]
+        return memoryview(self.waits)[: self.counted]
 
     def node_maxima(self):
-        cdef long long node
-        return [self.node_max[node] for node in range(self.node_max.shape[0]) if self.node_max[node] >= 0]
+        cdef array.array found = array.clone(self.waits, self.nodes, zero=False)
+        cdef long long node, used = 0
+        for node in range(self.nodes):
+            if self.kept[node].longest >= 0:
+                found.data.as_longlongs[used] = self.kept[node].longest
+                used += 1
+        array.resize(found, used)
+        return found
 
     def node_totals(self):
-        return list(self.node_entries)
+        cdef long long node
+        return [self.kept[node].entries for node in range(self.nodes)]

@@ -1,66 +1,51 @@
-"""The waiters of one gate in the order of their requests, and a count of overtakes.
+"""The waiting requests of one gate in the order of asking, and an exact count of overtakes; in pure Python.
 
-A request that enters before earlier ones has overtaken them. The line of waiters is a doubly linked ring. Each seat is
-one place in it, since a seat has one request at a time. A fair protocol serves the front of the line, so counting costs
-it next to nothing.
+A request that enters before earlier ones has overtaken them. `join` numbers the requests 1, 2, 3 ... So an entry has
+overtaken the smaller numbers that still wait; and it was itself overtaken by the larger numbers that entered before it.
+Those are all larger numbers except the ones that still wait and the ones that were dropped.
 
-With up to EXACT seats the count is exact. With more seats, the count for one entry stops at MOST, and the total is a
-lower bound: in a burst of 100,000 requests, an entry must not walk along all of them.
+Here the numbers that wait are a sorted list. The twin overtakes.pyx has a tree, because deleting from a list of 100,000
+takes too long.
 """
 
-EXACT, MOST = 1000, 100
-
-
-class PlaceInLine:
-    """A place in a line of waiters: a seat (seats.py), or the end that closes the ring."""
-
-    __slots__ = ("after", "before", "passed")
-
-    def __init__(self) -> None:
-        self.before = self
-        self.after = self
-        self.passed = 0  # how often the present request was overtaken
+from bisect import bisect_left, insort
 
 
 class Waiters:
-    __slots__ = ("end", "max_displacement", "max_overtaken", "most", "overtakes")
+    __slots__ = ("dropped", "joined", "max_displacement", "max_overtaken", "overtakes", "waiting")
 
-    def __init__(self, seats: int) -> None:
-        self.end = PlaceInLine()  # `end.before` is the latest request, `end.after` the earliest
-        self.most = seats if seats <= EXACT else MOST
+    def __init__(self) -> None:
+        self.joined = 0
+        self.waiting: list[int] = []
+        self.dropped: list[int] = []  # without those smaller than all that wait
         self.overtakes = 0  # pairs (request that entered, earlier request that still waited)
         self.max_displacement = 0  # the most requests that one entry overtook
         self.max_overtaken = 0  # the most times that one request was overtaken
 
-    def join(self, place: PlaceInLine) -> None:
-        end = self.end
-        last = end.before
-        place.before = last
-        place.after = end
-        place.passed = 0
-        last.after = place
-        end.before = place
+    def join(self) -> int:
+        """Add a request, and return its number."""
+        self.joined += 1
+        self.waiting.append(self.joined)
+        return self.joined
 
-    def enter(self, place: PlaceInLine) -> None:
-        """Remove a place that entered; it overtook all places before it."""
-        if place.before is not self.end:
-            self.overtake(place)
-        if place.passed > self.max_overtaken:
-            self.max_overtaken = place.passed
-        place.before.after, place.after.before = place.after, place.before
+    def enter(self, number: int) -> None:
+        """Remove a request that entered."""
+        waiting = self.waiting
+        displacement = bisect_left(waiting, number)
+        del waiting[displacement]
+        if displacement:
+            self.overtakes += displacement
+            if displacement > self.max_displacement:
+                self.max_displacement = displacement
+        overtaken = self.joined - number - (len(waiting) - displacement)
+        if self.dropped:
+            overtaken -= len(self.dropped) - bisect_left(self.dropped, number)
+        if overtaken > self.max_overtaken:
+            self.max_overtaken = overtaken
 
-    def overtake(self, place: PlaceInLine) -> None:
-        """Count the earlier requests that still wait."""
-        displacement = 0
-        other = place.before
-        while other is not self.end and displacement < self.most:
-            displacement += 1
-            other.passed += 1
-            other = other.before
-        self.overtakes += displacement
-        if displacement > self.max_displacement:
-            self.max_displacement = displacement
-
-    def drop(self, place: PlaceInLine) -> None:
-        """Remove a place without an entry: it gave up or crashed."""
-        place.before.after, place.after.before = place.after, place.before
+    def drop(self, number: int) -> None:
+        """Remove a request without an entry: it gave up or crashed."""
+        del self.waiting[bisect_left(self.waiting, number)]
+        insort(self.dropped, number)
+        first = self.waiting[0] if self.waiting else self.joined + 1
+        del self.dropped[: bisect_left(self.dropped, first)]

@@ -4,6 +4,9 @@ The quantile of a share is the smallest value such that at least this share of a
 """
 
 from collections.abc import Sequence
+from statistics import median
+
+__all__ = ["median", "quantiles", "rank"]
 
 
 def rank(share: float, count: int) -> int:

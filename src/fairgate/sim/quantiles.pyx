@@ -22,6 +22,16 @@ def quantiles(values, shares):
     return [select(row, rank(share, row.shape[0])) for share in shares]
 
 
+def median(values):
+    cdef const long long[::1] row = values if not isinstance(values, list) else array("q", values)
+    cdef long long count = row.shape[0]
+    if count == 0:
+        raise ValueError("no median of no values")
+    if count % 2:
+        return select(row, count // 2 + 1)
+    return (select(row, count // 2) + select(row, count // 2 + 1)) / 2.0
+
+
 cdef long long select(const long long[::1] row, long long place):
     """The value at this position, from 1, of the sorted row. Values must not be negative."""
     cdef long long counts[BUCKETS]

@@ -1,22 +1,16 @@
 cimport cython
 from fairgate.core.properties cimport Occupancy
 from fairgate.sim.loop cimport Loop
-from fairgate.sim.overtakes cimport Waiters, PlaceInLine
+from fairgate.sim.overtakes cimport Waiters
+from fairgate.sim.seat cimport Seat
 
 cdef long long NIL
 cdef long long IDLE, INSIDE, DOWN
 
-@cython.final
-cdef class Seat(PlaceInLine):
-    cdef readonly long long number, me
-    cdef public long long state, request, asked, slot
-    cdef readonly Waiters waiters
-    cdef readonly Occupancy occupancy
-
 cdef class Seats(Loop):
-    cdef readonly list waiters, occupancies, seat
+    cdef readonly list waiters, occupancies
     cdef readonly long long members, resources
-    cdef long long[::1] down
+    cdef unsigned char[::1] down
     @cython.locals(seat=Seat, me=cython.longlong, gate=cython.longlong, state=cython.longlong)
     cdef Seat take_seat(self, long long number)
     @cython.locals(number=cython.longlong, seat=Seat)

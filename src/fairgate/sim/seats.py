@@ -2,53 +2,32 @@
 
 Node ids are 0..n-1. A node has one seat per gate, and makes its requests from there: seat `node * resources + gate`.
 With one gate, a node and its seat have the same number.
-
-A seat holds all that the simulator knows about its current request. It is an object, not an index into one array per
-field, so that a step touches one piece of memory: with 100,000 seats, the next one is in no cache. The interpreter is
-also faster at reading a field of an object than an item of an array.
 """
 
 from fairgate.core.ids import NIL
-from fairgate.core.numbers import numbers
 from fairgate.core.properties import Occupancy
 from fairgate.core.setup import Setup
 from fairgate.sim.loop import Loop
-from fairgate.sim.overtakes import PlaceInLine, Waiters
+from fairgate.sim.overtakes import Waiters
+from fairgate.sim.seat import Seat
 from fairgate.sim.seat_states import DOWN, IDLE, INSIDE
 
 
-class Seat(PlaceInLine):
-    """One node at one gate."""
-
-    __slots__ = ("asked", "me", "number", "occupancy", "request", "slot", "state", "waiters")
-
-    def __init__(self, number: int, me: int, state: int, waiters: Waiters, occupancy: Occupancy) -> None:
-        PlaceInLine.__init__(self)
-        self.number = number
-        self.me = me  # its node
-        self.state = state
-        self.waiters = waiters  # of its gate
-        self.occupancy = occupancy  # of its gate
-        self.request = NIL
-        self.asked = 0  # when the current request was made
-        self.slot = NIL
-
-
 class Seats(Loop):
-    __slots__ = ("down", "members", "occupancies", "resources", "seat", "waiters")
+    __slots__ = ("down", "members", "occupancies", "resources", "waiters")
 
     def __init__(self, setup: Setup, slots: bool, spares: int) -> None:
-        self.members = len(setup.members)
+        self.members = setup.n
         n = self.members + spares  # spares are down until they join
         Loop.__init__(self, n)
         self.resources: int = setup.options.get("resources", 1)
         gates = range(self.resources)
-        self.waiters = [Waiters(n * self.resources) for _ in gates]
+        self.waiters = [Waiters() for _ in gates]
         self.occupancies = [Occupancy(setup.k, slots, gate, self.resources) for gate in gates]
-        self.down = numbers(n)  # 1: this node is down
+        self.down = bytearray(n)  # 1: this node is down
         for me in range(self.members, n):
             self.down[me] = 1
-        self.seat: list[Seat | None] = [None] * (n * self.resources)
+        self.seat = [None] * (n * self.resources)
         if self.resources == 1:  # with many gates, few of their seats are ever used
             for me in range(n):
                 self.take_seat(me)
@@ -57,8 +36,8 @@ class Seats(Loop):
         """Make the seat with this number, when it is first used."""
         me, gate = divmod(number, self.resources)
         state = DOWN if self.is_down(me) else IDLE
-        seat = Seat(number, me, state, self.waiters[gate], self.occupancies[gate])
-        self.seat[number] = seat
+        seat = Seat(number, me, gate, state)
+        self.put_seat(number, seat)
         return seat
 
     def seat_numbers(self, me: int) -> range:

@@ -5,13 +5,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from statistics import median
 from typing import Any
 
 from fairgate.core.units import SECOND
 from fairgate.sim.engine import Engine
 from fairgate.sim.invariants import MOST_VIOLATIONS, when
-from fairgate.sim.quantiles import quantiles
+from fairgate.sim.quantiles import median, quantiles
 from fairgate.sim.timeline import Columns, Timeline
 
 SUMS = (

@@ -10,7 +10,7 @@ cdef class Workload:
     cpdef bint arrived_at(self, long long node, long long time) except -1
     cdef public long long total_left
     cdef long long[::1] left
-    cdef long long[::1] planned
+    cdef unsigned char[::1] planned
     cdef readonly Stream stream
     cdef public double give_up_share, give_up_mean
     cdef public bint hold_random

@@ -16,7 +16,7 @@ class Workload:
         self.loop = Loop(0)  # the engine, once it has begun
         self.left = numbers(n, requests)  # by node: requests that are not planned yet
         self.total_left = n * requests
-        self.planned = numbers(n)  # by node: 1 if a request is planned and not made yet
+        self.planned = bytearray(n)  # by node: 1 if a request is planned and not made yet
         self.hold = hold  # ns that an entry lasts, or their mean
         self.stream = stream
         self.give_up_share = 0.0

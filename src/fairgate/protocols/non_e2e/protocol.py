@@ -56,6 +56,7 @@ NO_ASKS: list[Ask] = []  # shared by all nodes without a request, to save memory
 @node
 class NonE2E(ReplicaSide):
     timed = True
+    prefetcher = "fairgate.protocols.non_e2e.prefetch"
     about = About(
         name="non_e2e",
         paper="EE",

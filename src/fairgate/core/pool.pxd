@@ -1,0 +1,1 @@
+cpdef bint pool(kind) except -1

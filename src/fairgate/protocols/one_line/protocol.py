@@ -1,0 +1,231 @@
+"""One line, k windows: a freed token goes straight to the head of a single line. Our own algorithm.
+
+Theory of operation. One node, the coordinator, has the *Line*: the waiting requests in order, each with a turn number;
+the idle tokens; and for every other token a loan, which says who has it. The coordinator lends an idle token to the
+first turn. While all tokens are lent it *promises* turns: it tells a holder in advance to whom its token goes next
+(Head). A holder that leaves sends its token to the first node promised to it and reports that (Gone). A holder without
+a promise sends its token back (Free). A token that comes to a node whose request has been served already goes back too.
+
+A turn that waits for a holder who stays long is promised on a second loan after `patience` * k newer promises, then on
+a third, so that nobody waits for one holder alone. Promises are stamped. A newer one replaces all older ones of a loan.
+
+After `reign` requests the Line moves on to a node that enters: a new reign. Every node knows a `door`, the coordinator
+of the latest reign that it has heard of. Messages to the coordinator go to the door, and from there to later ones,
+until they meet the Line. A node that forwards a request for the `chase`-th time enters it in the line itself when it
+next becomes the coordinator; otherwise the request might run after the Line forever.
+
+Labels (OL:SV1), the reasons why it is safe and live, and the bound on overtakes: papers/one_line.md.
+"""
+
+from typing import Any
+
+from fairgate.core.about import About
+from fairgate.core.declare import Option, node
+from fairgate.core.ids import NIL
+from fairgate.core.message import Key, Message
+from fairgate.core.setup import Setup
+from fairgate.protocols.one_line.coordinator import Coordinator
+from fairgate.protocols.one_line.line import Ask, Free, Gone, Head, Line, Loan, Moved, Requests, Token
+
+
+@node
+class OneLine(Coordinator):
+    about = About(name="one_line", paper="ours", kind="token", cost="about 4, 0 for a lone client", slots=True)
+
+    chase: Option[int] = 8
+    n: int = 0  # number of its last request
+    then: Requests = ()  # who gets its token next
+    stamp: int = 0  # of that promise
+    chased: Requests = ()  # requests that run after the Line
+    early: list[Message] = []  # messages to the coordinator that came here before the Line
+
+    def initialize(self, setup: Setup) -> None:
+        self.k = setup.k
+        self.limit = self.patience * setup.k
+        self.door = setup.root  # OL:I1
+        if self.me == setup.root:  # OL:I2
+            loans = [Loan(setup.first_fence) for _ in range(setup.k)]
+            self.line = Line(loans, list(range(setup.k)), self.reign)
+
+    # The client.
+
+    def request_cs(self) -> None:
+        self.n += 1
+        self.stamp = 0
+        line: Line | None = self.line
+        if line is not None:
+            line.left -= 1
+            self.join(line, self.me, self.n)  # OL:RQ1
+            self.serve(line, NIL)
+        else:
+            self.to_door(Ask(self.latest, 0, self.me, self.n))  # OL:RQ2
+
+    def release_cs(self) -> None:
+        slot: int = self.slot
+        fence: int = self.fence
+        then: Requests = self.then
+        while then and then[0][0] == self.me:
+            then = then[1:]  # the coordinator did not know that this request had been served
+        self.slot = NIL
+        self.fence = NIL
+        self.then = ()
+        line: Line | None = self.line
+        if line is not None:
+            self.take_back(line, slot, fence)  # OL:RL1
+            self.serve(line, NIL)
+        elif then:
+            r: int = then[0][0]
+            n: int = then[0][1]
+            self.out.send(r, Token(slot, fence, n, self.latest, self.door, self.stamp, then[1:]))  # OL:RL2
+            self.to_door(Gone(self.latest, slot, fence, r, n, self.stamp))  # OL:RL3
+        else:
+            self.to_door(Free(self.latest, slot, fence, self.me, self.n))  # OL:RL4
+
+    def on_token(self, m: Token) -> None:
+        self.learn(m.reign, m.door)
+        line: Line | None = self.line
+        if self.waits_for(m.n):
+            self.hear(m.stamp, m.then)  # OL:TK1
+            self.slot = m.slot
+            self.fence = m.fence + 1
+            self.enter_cs(self.slot, self.fence)  # OL:TK2
+        elif line is not None:
+            self.take_back(line, m.slot, m.fence)  # OL:TK3
+            self.serve(line, NIL)
+        else:
+            self.out.note("a token came for a request that had been served")
+            self.to_door(Free(self.latest, m.slot, m.fence, self.me, m.n))  # OL:TK4
+
+    def on_head(self, m: Head) -> None:
+        self.learn(m.reign, m.door)
+        if self.requesting_cs and m.n == self.n:
+            if self.slot == NIL:
+                self.out.note("a promise came before its token")
+            self.hear(m.stamp, m.then)  # OL:HD1
+
+    def hear(self, stamp: int, then: Requests) -> None:
+        """A promise for this stay. The coordinator itself needs none."""
+        if stamp > self.stamp and self.line is None:
+            self.stamp = stamp
+            self.then = then
+
+    def waits_for(self, n: int) -> bool:
+        return self.requesting_cs and self.slot == NIL and n == self.n
+
+    def learn(self, reign: int, door: int) -> None:
+        if reign > self.latest:
+            self.latest = reign
+            self.door = door
+
+    def to_door(self, m: Message) -> None:
+        if self.door == self.me:
+            self.early.append(m)  # OL:DR1: the Line is on its way
+        else:
+            self.out.send(self.door, m)  # OL:DR2
+
+    # Messages to the coordinator, wherever the Line is.
+
+    def on_ask(self, m: Ask) -> None:
+        line: Line | None = self.line
+        if line is not None:
+            line.left = 0 if self.is_lone(line, m.r) else line.left - 1  # OL:AK1
+            line.last = m.r
+            self.join(line, m.r, m.n)  # OL:AK2
+            self.serve(line, NIL)
+        elif m.reign >= self.latest:
+            self.out.note("a request came before the Line")
+            self.early.append(m)  # OL:AK3
+        else:
+            if m.hops >= self.chase and (m.r, m.n) not in self.chased:
+                self.out.note("a request runs after the Line")
+                self.chased = (*self.chased, (m.r, m.n))  # OL:AK4
+            self.to_door(Ask(self.latest, m.hops + 1, m.r, m.n))  # OL:AK5
+
+    def on_free(self, m: Free) -> None:
+        line: Line | None = self.line
+        if line is not None:
+            self.served(line, m.r, m.n)  # OL:FR1
+            self.take_back(line, m.slot, m.fence)  # OL:FR2
+            self.serve(line, NIL)
+        elif m.reign >= self.latest:
+            self.early.append(m)
+        else:
+            self.to_door(Free(self.latest, m.slot, m.fence, m.r, m.n))
+
+    def on_gone(self, m: Gone) -> None:
+        line: Line | None = self.line
+        if line is not None:
+            if m.fence > line.loans[m.slot].fence:  # otherwise the token has come back already
+                self.pass_loan(line, m)  # OL:GN1
+            self.served(line, m.r, m.n)  # OL:GN2
+            self.serve(line, m.r)
+        elif m.reign >= self.latest:
+            self.early.append(m)
+        else:
+            self.to_door(Gone(self.latest, m.slot, m.fence, m.r, m.n, m.stamp))
+
+    def on_moved(self, m: Moved) -> None:
+        line: Line = Line.from_key(m.line)  # type: ignore[attr-defined]  # derived
+        self.line = line  # OL:MV1
+        self.latest = line.reign
+        self.door = self.me
+        line.left = max(self.reign, self.k, len(line.asks) // 2)
+        self.then = ()
+        for slot, loan in enumerate(line.loans):
+            if loan.holder == self.me:
+                self.stamp = max(self.stamp, loan.stamp)  # OL:MV2: promises that are still on their way are void
+                self.withdraw(line, slot)  # OL:MV3
+                self.sate(line, slot)
+        for r, n in self.chased:
+            self.join(line, r, n)  # OL:MV4
+        self.chased = ()
+        entering: bool = m.slot != NIL and self.waits_for(line.loans[m.slot].n)
+        if entering:
+            self.slot = m.slot
+            self.fence = line.loans[m.slot].fence + 1
+        elif m.slot != NIL:
+            self.take_back(line, m.slot, line.loans[m.slot].fence)  # OL:MV5
+        early: list[Message] = self.early
+        self.early = []
+        for each in early:
+            self.on_message(self.me, each)  # OL:MV6
+        if self.line is not None:
+            self.serve(self.line, NIL)
+        if entering:
+            self.enter_cs(self.slot, self.fence)  # OL:MV7
+
+    # For drivers.
+
+    def line_key(self) -> Key:
+        line: Line | None = self.line
+        if line is None:
+            return ()
+        line.trim()
+        return line.key()  # type: ignore[attr-defined, no-any-return]  # derived
+
+    def load_line(self, key: Key) -> None:
+        self.line = Line.from_key(key) if key else None  # type: ignore[attr-defined]
+
+    def tokens(self) -> int:
+        held: int = int(self.slot != NIL) + sum([m.tokens() for m in self.early])
+        return held if self.line is None else held + len(self.line.idle)
+
+    def coordinators(self) -> int:
+        return int(self.line is not None)
+
+    def alone(self) -> bool:
+        line: Line | None = self.line
+        return line is not None and self.slot != NIL and len(line.idle) == self.k - 1 and not line.asks
+
+    def retaken(self, times: int) -> None:
+        self.fence += times
+
+    def show(self) -> dict[str, Any]:
+        line: Line | None = self.line
+        return {
+            "door": self.door,
+            "token": self.slot if self.slot != NIL else None,
+            "inside": self.inside,
+            "then": tuple([r for r, _ in self.then]),
+            "line": () if line is None else tuple([r for r, _ in line.waiting[line.front :]]),
+        }
