@@ -19,6 +19,7 @@ LETTER = {"hold": False}  # the paper's text: nothing waits for the copies
         (Case("fair_k", nodes=2, network="fifo", backups=1, ticks=4), 2_695),
         (Case("fair_k", nodes=2, network="fifo", backups=1, crashes=1, ticks=4), 32_242),
         (Case("fair_k", nodes=2, k=2, requests=2, network="fifo", backups=1, crashes=1, ticks=4), 7_005),
+        (Case("one_line", nodes=2, network="fifo", backups=1, crashes=1, ticks=4), 25_052),
         (Case("centralised", nodes=2, backups=1, crashes=1, ticks=4), 55_871),
         pytest.param(Case("naimi_trehel", nodes=2, backups=1, crashes=1, ticks=4), 201_520, marks=pytest.mark.stress),
         pytest.param(

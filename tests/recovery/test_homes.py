@@ -9,6 +9,7 @@ import pytest
 from fairgate.core.message import decode
 from fairgate.errors import BadInput
 from fairgate.recovery.home import Mail
+from fairgate.registry import find_protocol
 from fairgate.sim.config import Config, backup_stack
 from fairgate.sim.run import simulate
 from fairgate.sim.summary import Result
@@ -32,9 +33,24 @@ def test_the_successors_of_a_fifth_of_the_nodes_take_over(overlay: str) -> None:
     assert result.entries >= 4 * 32  # all requests of the 32 that are left
 
 
-@pytest.mark.parametrize("protocol", ["naimi_trehel", "suzuki_kasami", "bv95", "raymond", "centralised"])
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        "one_line",
+        "fair_k_bounded",
+        "naimi_trehel",
+        "suzuki_kasami",
+        "srimani_reddy",
+        "bv95",
+        "raymond",
+        "raymond_tree",
+        "ricart_agrawala",
+        "maekawa",
+        "centralised",
+    ],
+)
 def test_other_protocols_have_backups_too(protocol: str) -> None:
-    k = 1 if protocol in ("naimi_trehel", "suzuki_kasami") else 3
+    k = 3 if find_protocol(protocol).about.many else 1
     result = run(3, "crash:*5@50+10,crash:0@45", census=False, nodes=20, protocol=protocol, k=k, cs=1.0)
     assert result.violations == 0
     assert result.marks[TAKEN_OVER] >= 6
