@@ -32,7 +32,7 @@ CRASH = {  # number of states with three nodes, one of which may crash at any mo
     "raymond": 260_250,
     "ricart_agrawala": 246_433,
     "suzuki_kasami": 102_258,
-    "maekawa": 261_491,
+    "maekawa": 267_754,
     "centralised": 30_916,
 }
 QUICK = (ONE, MANY)

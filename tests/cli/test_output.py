@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -106,7 +107,7 @@ def test_default_k(fairgate: Run) -> None:
     assert json.loads(fairgate("sim", "fair_k", "--nodes", "2", "--requests", "2", "--json")[1])["k"] == 2
 
 
-def test_options_reach_the_simulator(fairgate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_reach_the_simulator(fairgate: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every option of the command line ends up in the Config of the run."""
     seen: list[Config] = []
 
@@ -117,8 +118,9 @@ def test_options_reach_the_simulator(fairgate: Run, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sim, "simulate", remember)
     words = """--nodes 9 --k 2 --rate 2 --cs 0.5 --latency uniform:0.1,0.2 --requests 30 --seed 5 --warmup 3
         --faults loss:0.01 --workload rounds --askers 4 --give-up 0.25:8 --exponential-cs --channel --no-check
+        --marks --waits {0}/waits.csv --usage {0}/usage.csv
         --option lease=2.5s --option drift=7 --option channel_resend=300ms"""
-    assert fairgate("sim", "leased", *words.split())[0] == 0
+    assert fairgate("sim", "leased", *words.format(tmp_path).split())[0] == 0
     assert seen == [
         Config(
             protocol="leased",
@@ -139,6 +141,9 @@ def test_options_reach_the_simulator(fairgate: Run, monkeypatch: pytest.MonkeyPa
             stack=("channel",),
             options={"lease": 2_500_000_000, "drift": 7, "channel_resend": 300_000_000},
             check=False,
+            marks=True,
+            waits=True,
+            usage=True,
         )
     ]
 

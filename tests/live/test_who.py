@@ -189,7 +189,7 @@ def test_a_narrow_table_keeps_pids_and_one_line_each(
     ("2>&-", 0, ""),
     ("<&-", 0, ""),
 ])  # fmt: skip
-@pytest.mark.parametrize("how", ["", "--json"])
+@pytest.mark.parametrize("how", ["", "--json", "--help"])
 def test_streams_that_are_full_or_closed(where: str, code: int, err: str, how: str) -> None:
     done = run("-c", f'exec "$0" -m fairgate who {how} {where}', sys.executable, command=["/bin/sh"])
     assert (done.returncode, done.stderr) == (code, err)
@@ -290,11 +290,13 @@ def read_until(terminal: int, mark: bytes) -> bytes:
     return seen
 
 
-@pytest.mark.parametrize("name", ["report", "other"])
-def test_break_without_a_holder_is_an_error(name: str, folder: Path, children: ExitStack, say: Say) -> None:
+def test_break_without_a_holder_is_an_error(folder: Path, children: ExitStack, say: Say) -> None:
     children.enter_context(holder(str(folder), 2, "report"))
-    there = {"report": "nobody is in slot 1 of gate report", "other": f"there is no gate other here ({folder})"}
-    assert say("break", name, "1", "--yes") == (2, "", f"fairgate: {there[name]}\n")
+    free = "fairgate: nobody is in slot 1 of gate report\n"
+    assert say("break", "report", "1", "--yes") == (1, "", free)
+    none = "fairgate: gate report has no slot 2: its slots are 0 to 1\n"
+    assert say("break", "report", "2", "--yes") == (2, "", none)
+    assert say("break", "other", "1", "--yes") == (2, "", f"fairgate: there is no gate other here ({folder})\n")
     assert not (folder / "other.gate").exists()
 
 

@@ -3,8 +3,13 @@
 RF is "Fault Tolerant K-Mutual Exclusion Algorithm Using Failure Detector"; numbers in brackets are its lines.
 """
 
+from dataclasses import replace
+
 import pytest
 
+from fairgate.registry import PROTOCOLS
+from fairgate.sim.config import Config
+from fairgate.sim.run import simulate
 from fairgate.walks.failure_detectors import fd_walks
 from tests.mutants.mutate import caught, mutant
 
@@ -15,8 +20,7 @@ MUTANTS = {
         {"liveness"},
     ),
     "forgets a request that waited for the initialization (8)": (
-        '                self.out.note("a request waited for the initialization")\n'
-        "                Raymond.request_cs(self)\n",
+        '                self.out.note("a request waited for the initialization")\n                self.request_cs()\n',
         '                self.out.note("a request waited for the initialization")\n',
         {"liveness"},
     ),
@@ -43,3 +47,44 @@ MUTANTS = {
 def test_mutant_is_caught(name: str) -> None:
     old, new, expected = MUTANTS[name]
     assert caught(mutant("protocols.raymond_fd", old, new), "RaymondFD", 400, walker=fd_walks) in expected
+
+
+# In the simulator, where detectors notice a crash one after another and many nodes never trust each other.
+
+DISTRUST = Config(
+    "raymond_fd",
+    nodes=8,
+    k=2,
+    rate=1,
+    cs=5,
+    latency="uniform:0.01,3",
+    requests=100,
+    faults="crash:*5@10+3,detect:0-1,doubt:0.5,distrust:0.7",
+)
+
+
+def violated(faults: str = DISTRUST.faults, seeds: int = 20) -> set[str]:
+    """The names of the properties that runs of the registered raymond_fd violate."""
+    runs = [simulate(replace(DISTRUST, faults=faults, seed=seed)) for seed in range(seeds)]
+    return {broken.partition(":")[0] for result in runs for broken in result.broken}
+
+
+def test_nothing_is_violated_where_only_a_crash_message_brings_the_news() -> None:
+    assert violated() == set()
+
+
+UNNOTICED = "requests before any process trusts it (8)"  # here every node is trusted long before the first crash
+
+
+@pytest.mark.parametrize("name", [name for name in MUTANTS if name != UNNOTICED])
+def test_the_simulator_catches_the_mutant_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new, expected = MUTANTS[name]
+    monkeypatch.setitem(PROTOCOLS, "raymond_fd", mutant("protocols.raymond_fd", old, new).RaymondFD)
+    assert violated() & expected
+
+
+def test_detectors_that_all_speak_at_once_hide_that_nobody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A control: this is why the simulator needs delays of its own for each pair, and distrust."""
+    old, new, _ = MUTANTS["tells nobody else (48)"]
+    monkeypatch.setitem(PROTOCOLS, "raymond_fd", mutant("protocols.raymond_fd", old, new).RaymondFD)
+    assert violated(faults="crash:*5@10+3,detect:2") == set()

@@ -6,6 +6,8 @@ RF is "Fault Tolerant K-Mutual Exclusion Algorithm Using Failure Detector". Line
 import json
 from itertools import permutations
 
+import pytest
+
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.protocols.raymond import Reply, Request
@@ -265,6 +267,58 @@ def test_the_literal_text_hangs_in_random_walks_too() -> None:
     assert hangs(RaymondFDLiteral, range(150), sparse=True) > 0
 
 
+# A detector that is wrong, which the paper rules out.
+
+
+def wrongly_suspected(protocol: type[RaymondFD], inside: bool) -> ManualNetwork:
+    """Node 2 is inside or waits; node 3 takes it for crashed. Line 47 of the literal text tells it so."""
+    network = initialized(4, 1, protocol)
+    for me in (2, 1) if inside else (1, 2):
+        network.acquire(me)
+        network.deliver_all()
+    network.suspect(3, 2)
+    if protocol is RaymondFDLiteral:
+        deliver(network, 3, 2, Crash)
+    else:  # CRASH(2) is not sent to 2: hand it over
+        network.step(2, "on_message", 3, Crash(2))
+    network.deliver_all()
+    return network
+
+
+@pytest.mark.parametrize("protocol", [RaymondFD, RaymondFDLiteral])
+def test_a_node_that_hears_of_its_own_crash_loses_its_permit(protocol: type[RaymondFD]) -> None:
+    network = wrongly_suspected(protocol, inside=True)
+    assert network.lost == [(2, 1, "the others take this node for crashed")]
+    assert 2 not in network.inside
+
+
+@pytest.mark.parametrize("protocol", [RaymondFD, RaymondFDLiteral])
+def test_a_node_taken_for_crashed_never_enters(protocol: type[RaymondFD]) -> None:
+    """Neither on replies that are still due, nor with a new request."""
+    network = wrongly_suspected(protocol, inside=False)
+    network.release(1)
+    network.deliver_all()
+    assert network.inside == {}
+    network.cancel(2)
+    network.acquire(2)
+    network.deliver_all()
+    assert network.inside == {}
+    copy = RaymondFD(2, network.setup, Outbox())
+    copy.load(network.nodes[2].key())
+    assert copy.show() == network.nodes[2].show()
+
+
+def test_others_that_had_not_heard_are_not_kept_waiting_by_a_node_taken_for_crashed() -> None:
+    """It sends the replies that it had deferred."""
+    network = initialized(3, 1)
+    for me in (2, 1):
+        network.acquire(me)
+        network.deliver_all()
+    network.step(2, "on_message", 3, Crash(2))
+    network.deliver_all()
+    assert list(network.inside) == [1]
+
+
 def test_random_walks_reach_every_branch() -> None:
     assert fd_walks(RaymondFD, range(150)) == {
         "a turn came for a cancelled request",
@@ -272,6 +326,7 @@ def test_random_walks_reach_every_branch() -> None:
         "a request waited for the initialization",
         "a permission died with its giver",
         "a reply came after the crash of its sender was known",
+        "a CRASH message brought news",
     }
 
 

@@ -11,7 +11,7 @@ from fairgate.core.kbr import Routed
 from fairgate.core.layers import over
 from fairgate.core.outbox import Collected
 from fairgate.core.setup import Setup
-from fairgate.live.live_protocols import MANY, ONE, options_of
+from fairgate.live.live_protocols import options_of
 from fairgate.protocols.fair_k import FairK
 from fairgate.protocols.fair_k_bounded import FairKBounded
 from fairgate.protocols.naimi_trehel import NaimiTrehel
@@ -33,7 +33,8 @@ MORTAL = Config(
 
 def mortal_network(n: int, k: int, protocol: str = "fair_k") -> Mortal:
     setup = Setup(tuple(range(n)), k, options=options_of(protocol))
-    network = Mortal(over(Regenerate, find_protocol(protocol)), setup, True, census=False)
+    found = find_protocol(protocol)
+    network = Mortal(over(Regenerate, found), setup, found.about.slots, census=False)
     network.begin(random.Random(1))
     return network
 
@@ -93,7 +94,7 @@ def test_walks_in_which_idle_holders_must_request(reentry: int) -> None:
         mortal_walk(FairKBounded, seed, kind=LawfulMortal, options={"reentry": reentry})
 
 
-@pytest.mark.parametrize("protocol", ["fair_k", "fair_k_bounded", "naimi_trehel", ONE, MANY])
+@pytest.mark.parametrize("protocol", UNTIMED)
 def test_the_queue_keeps_its_order(protocol: str) -> None:
     """In the new epoch, those who have waited longest enter first."""
     network = mortal_network(5, 1, protocol)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from fairgate import room
 
-__all__ = ["NAMES", "links", "plain", "rules", "run", "source_of", "table"]
-NAMES = ("links", "table", "rules")  # each imports from those before it
+__all__ = ["NAMES", "keeping", "links", "plain", "rules", "run", "source_of", "table"]
+NAMES = ("words", "links", "table", "rules", "keeping")  # each imports from those before it
 
 
 def source_of(name: str) -> str:
@@ -52,6 +52,6 @@ for each in NAMES:
     run(plain[each], source_of(each))
 
 if TYPE_CHECKING:
-    from fairgate.room import links, rules, table
+    from fairgate.room import keeping, links, rules, table
 else:
-    links, table, rules = plain.values()
+    _, links, table, rules, keeping = plain.values()

@@ -2,7 +2,8 @@
 
 At most k-1 processes are stopped at a time, each for at most 0.6 s, so the gate must never stand still for long. With
 `hunt`, most of those that are killed die in the middle of a change: changes are slowed down in plain Python, and
-processes are stopped for an instant, to see whether they have the lock.
+processes are stopped for an instant, to see whether they have the lock. With `rests`, processes pause outside, so that
+they are often alone and keep their slots.
 
 `python -m tests.room.torture --help` runs it from the command line.
 """
@@ -98,7 +99,7 @@ def slowed(function: Callable[..., Any]) -> Callable[..., Any]:
     return slower
 
 
-def work(folder: str, k: int, hunt: bool) -> None:
+def work(folder: str, k: int, hunt: bool, rests: bool) -> None:
     """One process: enters again and again until it is killed, and writes down when."""
     rng = random.Random(os.getpid())
     random.seed(os.getpid())
@@ -108,22 +109,27 @@ def work(folder: str, k: int, hunt: bool) -> None:
     room = Room(folder, "g", k)
     while True:
         asked = now()
-        permit = room.acquire(timeout=rng.choice((None, None, None, 0.02)), lease=rng.choice((None, None, 30)))
+        permit = room.acquire(
+            timeout=rng.choice((None, None, None, 0.02)), lease=None if rests else rng.choice((None, None, 30))
+        )
         if permit is not None:
             entered = now()
             os.write(log, ROW.pack(asked, entered, 0, permit.ticket, permit.fence))
-            if rng.random() < (0.2 if hunt else 0.7):
+            if rng.random() < (0.2 if hunt or rests else 0.7):
                 time.sleep(rng.random() * 0.002)
             os.write(log, ROW.pack(asked, entered, now(), permit.ticket, permit.fence))
             permit.release()
+            if rests and rng.random() < 0.1:
+                time.sleep(rng.random() * 0.004)
 
 
 class Torture:
-    def __init__(self, folder: str, processes: int, k: int, seed: int, hunt: bool) -> None:
+    def __init__(self, folder: str, processes: int, k: int, seed: int, hunt: bool, rests: bool) -> None:
         self.folder = folder
         self.processes = processes
         self.k = k
         self.hunt = hunt
+        self.rests = rests
         self.rng = random.Random(seed)
         self.born: dict[int, int] = {}
         self.killed: dict[int, int] = {}
@@ -136,7 +142,7 @@ class Torture:
         pid = os.fork()
         if pid == 0:
             try:
-                work(self.folder, self.k, self.hunt)
+                work(self.folder, self.k, self.hunt, self.rests)
             except BaseException as wrong:
                 print(f"a process failed: {wrong!r}", file=sys.stderr)
             finally:
@@ -236,7 +242,7 @@ class Torture:
             path = Path(self.folder) / f"log.{pid}"
             data = path.read_bytes() if path.exists() else b""
             for asked, entered, left, ticket, fence in ROW.iter_unpack(data[: len(data) // ROW.size * ROW.size]):
-                found[ticket] = Entry(entered, left or self.killed[pid], asked, ticket, fence, pid)
+                found[fence] = Entry(entered, left or self.killed[pid], asked, ticket, fence, pid)
         return sorted(found.values(), key=lambda entry: entry.fence)
 
     def was_stopped(self, entry: Entry) -> bool:
@@ -267,9 +273,9 @@ class Torture:
         return outcome
 
 
-def torture(seconds: float, processes: int, k: int, seed: int, hunt: bool) -> Outcome:
+def torture(seconds: float, processes: int, k: int, seed: int, hunt: bool = False, rests: bool = False) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="room") as folder:
-        return Torture(folder, processes, k, seed, hunt).run(seconds)
+        return Torture(folder, processes, k, seed, hunt, rests).run(seconds)
 
 
 def main() -> int:
@@ -279,6 +285,7 @@ def main() -> int:
     parser.add_argument("-k", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--hunt", action="store_true", help="kill many in the middle of a change")
+    parser.add_argument("--rests", action="store_true", help="let processes be alone, so that they keep their slots")
     given = parser.parse_args()
     outcome = torture(**vars(given))
     print(f"{version()}: {outcome}", *outcome.complaints(given.k), sep="\n")

@@ -23,6 +23,14 @@ def version() -> str:
 
 def run_module(name: str, plain: bool, *arguments: str) -> str:
     """What tests.room.`name` prints. The test is skipped if it should be compiled and is not."""
+    process = start_module(name, plain, *arguments)
+    said, wrong = process.communicate()
+    assert process.returncode == 0, f"it ended with {process.returncode}: {(said + wrong)[-1000:]}"
+    assert said.startswith("plain" if plain else "compiled")
+    return said
+
+
+def start_module(name: str, plain: bool, *arguments: str) -> subprocess.Popen[str]:
     if not plain and not COMPILED:
         pytest.skip("the room is not compiled")
     env = {key: value for key, value in os.environ.items() if key != "FAIRGATE_PURE"}
@@ -30,7 +38,4 @@ def run_module(name: str, plain: bool, *arguments: str) -> str:
     if plain:
         env["FAIRGATE_PURE"] = "1"
     command = [sys.executable, "-m", f"tests.room.{name}", *arguments]
-    ended = subprocess.run(command, env=env, cwd=PROJECT, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, f"it ended with {ended.returncode}: {(ended.stdout + ended.stderr)[-1000:]}"
-    assert ended.stdout.startswith("plain" if plain else "compiled")
-    return ended.stdout
+    return subprocess.Popen(command, env=env, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

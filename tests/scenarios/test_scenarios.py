@@ -112,12 +112,12 @@ def test_only_one_of_two_equal_messages_is_selected() -> None:
 
 
 def test_the_protocol_command_sets_root_epoch_and_options() -> None:
-    assert run("protocol fair_k members 3,1,2 root 2 epoch 1\nacquire 3\nstate parent") == [
+    assert run("protocol fair_k members 3,1,2 k 2 root 1 epoch 1\nacquire 3\nstate parent") == [
         "3 enters slot 0 fence 4294967297",
         "node  parent",
-        "3     2",
-        "1     2",
-        "2     -",
+        "3     1",
+        "1     -",
+        "2     1",
     ]
     # Node 2, the tail of the second queue, takes its child 4 as parent, unless the option turns that off.
     asked = "acquire 3\ndeliver all\nacquire 4\ndeliver all\nstate parent 2"

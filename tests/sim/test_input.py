@@ -22,10 +22,14 @@ def test_faults_are_parsed() -> None:
     assert faults.random_crashes == [(2, 10 * SECOND, 5 * SECOND)]
     assert faults.resets == [(1, 7 * SECOND, 2 * SECOND)]
     assert faults.partitions == [(frozenset([0, 1, 5]), frozenset([2]), 60 * SECOND, 90 * SECOND)]
-    assert (faults.loss, faults.dup, faults.reorder, faults.detect) == (0.05, 0.01, 0.2, 3 * SECOND)
+    assert (faults.loss, faults.dup, faults.reorder, faults.detect) == (0.05, 0.01, 0.2, (3 * SECOND, 3 * SECOND))
     assert faults.kinds() == ["crash", "reset", "loss", "duplication"]
+    assert parse_faults("detect:0.5-3", 6).detect == (SECOND // 2, 3 * SECOND)
     assert parse_faults("", 6) == Faults()
     assert Faults().kinds() == []
+
+
+DETECT = "detect must be a time in seconds, or a shorter and a longer one such as 1-5"
 
 
 @pytest.mark.parametrize(
@@ -33,7 +37,8 @@ def test_faults_are_parsed() -> None:
     [
         (
             "fire:1",
-            "unknown fault 'fire': choose from crash, reset, partition, loss, dup, reorder, doubt, detect, trust",
+            "unknown fault 'fire': choose from crash, reset, partition, detect, loss, dup, reorder, doubt, distrust,"
+            " trust",
         ),
         ("crash:1", "cannot read crash:1: write it as crash:3@100 or crash:*5@100+50"),
         ("crash:9@1", "there is no node 9: nodes are 0..4"),
@@ -48,8 +53,10 @@ def test_faults_are_parsed() -> None:
         ("loss:2", "loss must be a share between 0 and 1, not '2'"),
         ("dup:nan", "dup must be a share between 0 and 1, not 'nan'"),
         ("reorder:", "reorder must be a share between 0 and 1, not ''"),
-        ("detect:soon", "detect must be a time in seconds, not 'soon'"),
-        ("detect:-1", "detect must be a time in seconds, not '-1'"),
+        ("detect:soon", f"{DETECT}, not 'soon'"),
+        ("detect:-1", f"{DETECT}, not '-1'"),
+        ("detect:5-1", f"{DETECT}, not '5-1'"),
+        ("distrust:2", "distrust must be a share between 0 and 1, not '2'"),
         ("trust:inf", "trust must be a time in seconds, not 'inf'"),
     ],
 )

@@ -119,21 +119,30 @@ def file(folder: Path, text: str | bytes) -> str:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_format_is_read(tmp_path: Path, form: str) -> None:
-    assert read_matrix(file(tmp_path, FORMS[form]), 3) == THREE_MS
+    assert read_matrix(file(tmp_path, FORMS[form]), 3, Stream("a")) == THREE_MS
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_format_may_be_gzipped(tmp_path: Path, form: str) -> None:
-    assert read_matrix(file(tmp_path, gzip.compress(FORMS[form].encode())), 3) == THREE_MS
+    assert read_matrix(file(tmp_path, gzip.compress(FORMS[form].encode())), 3, Stream("a")) == THREE_MS
 
 
-def test_the_first_nodes_of_a_larger_file_are_taken(tmp_path: Path) -> None:
-    assert read_matrix(file(tmp_path, FORMS["csv"]), 2) == [[0, 5 * MS], [5 * MS, 0]]
+def test_the_seed_chooses_the_nodes_of_a_larger_file(tmp_path: Path) -> None:
+    path = file(tmp_path, FORMS["csv"])
+    chosen = {str(read_matrix(path, 2, Stream(f"{seed}"))) for seed in range(30)}
+    assert chosen == {str([[0, ms * MS], [ms * MS, 0]]) for ms in (5, 10, 20)}  # every pair of rows
+    configs = [Config(nodes=2, k=1, latency=path, seed=seed) for seed in range(10)]
+    delays = [make_latency(config).delay(0, 1) for config in configs]
+    assert len(set(delays)) > 1
+    assert delays == [make_latency(config).delay(0, 1) for config in configs]
 
 
 def test_directions_may_differ(tmp_path: Path) -> None:
-    assert read_matrix(file(tmp_path, "0,10\n30,0\n"), 2) == [[0, 5 * MS], [15 * MS, 0]]
-    assert read_matrix(file(tmp_path, "node x\nnode y\nx,y 10000\ny,x 30000\n"), 2) == [[0, 5 * MS], [15 * MS, 0]]
+    assert read_matrix(file(tmp_path, "0,10\n30,0\n"), 2, Stream("a")) == [[0, 5 * MS], [15 * MS, 0]]
+    assert read_matrix(file(tmp_path, "node x\nnode y\nx,y 10000\ny,x 30000\n"), 2, Stream("a")) == [
+        [0, 5 * MS],
+        [15 * MS, 0],
+    ]
 
 
 def test_a_file_may_be_given_as_the_latency(tmp_path: Path) -> None:
@@ -175,10 +184,10 @@ def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, name: str) -> None:
     content, line = ERRORS[name]
     path = file(tmp_path, content)
     with pytest.raises(BadInput) as wrong:
-        read_matrix(path, 3)
+        read_matrix(path, 3, Stream("a"))
     assert str(wrong.value) == line.format(path)
 
 
 def test_a_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="Is a directory"):
-        read_matrix(str(tmp_path), 3)
+        read_matrix(str(tmp_path), 3, Stream("a"))

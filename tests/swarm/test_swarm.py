@@ -263,7 +263,7 @@ def test_the_report_without_failures(capsys: pytest.CaptureFixture[str]) -> None
 def test_the_report_of_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
     code, out = swarmed(capsys, LITERAL, runs=40)
     assert code == 1
-    assert "the first is run 9: liveness" in out
+    assert "the first is run 8: liveness" in out
     assert [line for line in out.splitlines() if line.startswith("  fairgate sim raymond_fd_literal ")]
 
 

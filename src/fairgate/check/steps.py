@@ -175,6 +175,9 @@ class Steps:
             elif effect[0] == "lost":
                 lost = True
         after = self.number_key(me, node)
+        wrong: str = node.broken()
+        if wrong:
+            broken = broken or f"{wrong} (node {me})"
         if self.conserving:
             broken = broken or self.conserved(key, after, sent, brought, me)
         return StepOutcome(after, tuple(sent), granted, lost, tuple(chooser.made), broken)

@@ -154,7 +154,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
     open_missing_streams()
     try:
-        code: int | None = app(args=list(arguments), prog_name="fairgate", standalone_mode=False)
+        code = careful_with_stdout(app)(args=list(arguments), prog_name="fairgate", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except ReplayError as different:
@@ -179,8 +179,16 @@ def open_missing_streams() -> None:
             setattr(sys, name, open(os.devnull, "r+", encoding="utf-8"))  # noqa: SIM115 (until the end)
 
 
+PLAINER = {  # what Typer says
+    "Input should be a valid integer, unable to parse string as an integer": "it must be a whole number",
+    "Input should be a valid number, unable to parse string as a number": "it must be a number",
+}
+
+
 def usage(wrong: Any) -> str:
     """The message of a usage error as one line, with a pointer to the help."""
     said = " ".join(str(wrong.format_message()).split()).rstrip(".")
+    for long, short in PLAINER.items():
+        said = said.replace(long, short)
     where = wrong.ctx.command_path if wrong.ctx is not None else "fairgate"
     return f"{said[:1].lower()}{said[1:]} (see {where} --help)"

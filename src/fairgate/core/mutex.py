@@ -74,6 +74,15 @@ class Mutex(Node):
         """The user has re-entered this many times, each time with the next fence: continue after those."""
         raise NotImplementedError
 
+    # For a census (recovery/regenerate.py), which makes requests in a given order.
+
+    def logical_time(self) -> int:
+        """This node's logical clock, if its requests are ordered by one."""
+        return 0
+
+    def hear_time(self, time: int) -> None:
+        """Advance the logical clock, as if a message with this time had arrived."""
+
     # What a driver calls.
 
     def on_acquire(self, request: int) -> None:

@@ -37,3 +37,4 @@ cdef class Node:
     cpdef check_version(self, tuple key)
     cpdef long long tokens(self)
     cpdef long long coordinators(self)
+    cpdef str broken(self)

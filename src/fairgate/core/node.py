@@ -154,6 +154,10 @@ class Node:
     def coordinators(self) -> int:
         return 0
 
+    def broken(self) -> str:
+        """The invariant of its own state that does not hold now, between two steps, in one line; "" if all hold."""
+        return ""
+
     def show(self) -> dict[str, Any]:
         """The state under the paper's names, for scenario files and for people to read."""
         return {}

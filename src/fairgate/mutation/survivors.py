@@ -17,6 +17,10 @@ TWICE = "not reached: only a duplicated REQUEST leads there, and channels do not
 ENOUGH = (
     "a longer wait than the theorem needs: it relies on the process that S never suspects, whose ACK is awaited anyway"
 )
+NEVER_WRONG = (
+    "not reached: T is never wrong here, so no node hears of its own crash"
+    " (tests/paper/test_raymond_fd.py tells it one)"
+)
 BEYOND = "only matters if clocks differ by more than `drift`, and then two are in a slot before the message arrives"
 
 # The deletion costs fairness or time.
@@ -28,6 +32,7 @@ ORDER = (
     "order: a newcomer's timestamps begin low and overtake nodes that have made many requests,"
     " until its own requests have raised them"
 )
+CENSUS = "order: only a census calls it, to keep waiters in order (tests/recovery/test_regenerate.py detects it)"
 OLD_GONE = (
     "time: an outdated answer ends a valid permit, or repeats the request;"
     " the slot stays idle until the root takes it back"
@@ -124,6 +129,11 @@ SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
         ("heard", "self.touch(t)"): WHICH,
     },
     "raymond_fd": {
+        ("on_crash_message", "self.stand_down()"): NEVER_WRONG,
+        ("stand_down", "self.crashed.add(self.me)"): NEVER_WRONG,
+        ("stand_down", "if self.inside:"): NEVER_WRONG,
+        ("stand_down", "self.lose_cs('the others take this node for crashed')"): NEVER_WRONG,
+        ("stand_down", "Raymond.release_cs(self)"): NEVER_WRONG,
         ("learn_crash", "self.others = tuple([i for i in self.others if i != j])"): TO_THE_DEAD,
         ("on_suspect", "self.T.add(peer)"): ACK_TO_THE_DEAD,
         ("on_trust", "if not self.ready:"): ENOUGH,
@@ -137,6 +147,8 @@ SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
         ("send_token", "self.LN = {}"): TIDY,
     },
     "maekawa": {
+        ("logical_time", "return self.clock"): CENSUS,
+        ("hear_time", "self.clock = max(self.clock, time)"): CENSUS,
         ("release_cs", "self.ts = NIL"): STALE,
         ("release_cs", "self.inquired = set()"): STALE,
         ("on_locked", "self.clock = max(self.clock, m.clock)"): ORDER,

@@ -150,6 +150,11 @@ class FairK(Mutex):
     def coordinators(self) -> int:
         return int(self.is_coordinator)
 
+    def broken(self) -> str:
+        if self.parent == NIL and not self.requesting_cs and not self.token_present:
+            return "property 1: a root has no token, and nobody to ask for one"  # of FK's proof
+        return ""
+
     def alone(self) -> bool:
         return self.token_present and self.is_coordinator and self.token_locations == (self.me,) * self.setup.k
 

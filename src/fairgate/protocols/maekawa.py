@@ -129,6 +129,12 @@ class Maekawa(Mutex):
         for arbiter in self.quorum:
             self.tell(arbiter, Release(ts))
 
+    def logical_time(self) -> int:
+        return self.clock
+
+    def hear_time(self, time: int) -> None:
+        self.clock = max(self.clock, time)
+
     def tell(self, dst: int, msg: Message) -> None:
         if dst == self.me:
             self.on_message(dst, msg)

@@ -75,10 +75,10 @@ class RaymondFD(Raymond):
             self.ready = True
             if self.requesting_cs:
                 self.out.note("a request waited for the initialization")
-                Raymond.request_cs(self)
+                self.request_cs()
 
     def request_cs(self) -> None:
-        if self.ready:  # otherwise await_acks makes the request later
+        if self.ready and self.me not in self.crashed:  # if it is not ready, await_acks makes the request later
             Raymond.request_cs(self)
 
     # Messages.
@@ -108,7 +108,20 @@ class RaymondFD(Raymond):
         self.await_acks()
 
     def on_crash_message(self, m: Crash) -> None:
-        self.learn_crash(m.j)
+        if m.j == self.me:
+            self.stand_down()
+        else:
+            if m.j not in self.crashed:
+                self.out.note("a CRASH message brought news")
+            self.learn_crash(m.j)
+
+    def stand_down(self) -> None:
+        """Not in the paper, whose detectors are never wrong. The others have stopped counting this node, so its permit
+        is void, and nobody will answer its requests."""
+        self.crashed.add(self.me)
+        if self.inside:
+            self.lose_cs("the others take this node for crashed")
+        Raymond.release_cs(self)
 
     def learn_crash(self, j: int) -> None:
         if j not in self.crashed:  # RF:39
@@ -153,7 +166,7 @@ class RaymondFD(Raymond):
     # The state.
 
     def loaded(self) -> None:
-        self.n = self.setup.n - len(self.crashed)
+        self.n = self.setup.n - len(self.crashed - {self.me})
         self.others = tuple([j for j in self.setup.members if j != self.me and j not in self.crashed])
 
     def show(self) -> dict[str, Any]:

@@ -294,8 +294,15 @@ class Game:
                 self.take_place(member, answers[member])
         for member in places:
             self.do(member, "on_release", PLACE)
-        for member in sorted(waiting, key=lambda member: (-answers[member].waited, member)):
+        for member in longest_first(answers, waiting):
+            self.synchronise(member)
             self.do(member, "on_acquire", answers[member].request)
+
+    def synchronise(self, member: int) -> None:
+        """Tell the member the latest logical time, so that its request is later than all before it."""
+        node = self.nodes[member]
+        if isinstance(node, Mutex):
+            node.hear_time(max([one.logical_time() for one in self.nodes.values() if isinstance(one, Mutex)]))
 
     def last_slot(self, answers: dict[int, Answer]) -> int:
         return max([answer.slot for answer in answers.values() if answer.inside], default=NIL)
@@ -333,9 +340,16 @@ def first(n: int) -> int:
     return 0
 
 
+def longest_first(answers: dict[int, Answer], members: list[int]) -> list[int]:
+    return sorted(members, key=lambda member: (-answers[member].waited, member))
+
+
 def in_slot_order(k: int, answers: dict[int, Answer]) -> tuple[int, ...]:
-    """The members in an order that puts the holder of slot s at index s, because token s starts at member s."""
+    """The members in an order that puts the holder of slot s at index s, because token s starts at member s.
+
+    Others follow by how long they have waited: some protocols serve waiters in the order of the members.
+    """
     holders = {answer.slot: member for member, answer in answers.items() if answer.inside and answer.slot != NIL}
-    others = deque([member for member in sorted(answers) if member not in holders.values()])
+    others = deque(longest_first(answers, [member for member in answers if member not in holders.values()]))
     ordered = [holders[slot] if slot in holders else others.popleft() for slot in range(k)]
     return (*ordered, *others)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from fairgate.errors import FairgateError, GateClosed, ReentrantCall
-from fairgate.room.calls import LONGEST, SHORTEST, clock
+from fairgate.room.calls import SECOND, clock, pause_after
 from fairgate.room.changes import Changes
 from fairgate.room.file import PATIENCE, STUCK
 from fairgate.room.table import Change
@@ -67,20 +67,19 @@ class Backlog:
             self.worker = self.loop.create_task(self.work())
 
     async def work(self) -> None:
-        patience = clock() + PATIENCE
-        pause = SHORTEST
+        since = clock()
+        patience = since + PATIENCE
         done = 0
         try:
             while self.entries:
                 if self.do_first():
-                    patience = clock() + PATIENCE
-                    pause = SHORTEST
+                    since = clock()
+                    patience = since + PATIENCE
                     done += 1
                     if done % MANY == 0:
                         await asyncio.sleep(0)
                     continue
-                await asyncio.sleep(pause)
-                pause = min(pause * 1.5, LONGEST)
+                await asyncio.sleep(pause_after(clock() - since) / SECOND)
                 if clock() > patience:
                     self.desk.file.continue_owner()
                     patience = clock() + PATIENCE

@@ -36,7 +36,8 @@ cdef class Poll:
 
 cpdef long long clock() noexcept
 cpdef bint try_lock(int fd) except -1
-cpdef bint lock(int fd, long long patience) except -1
+cpdef bint lock(int fd, long long patience, long long since=*) except -1
+cpdef long long pause_after(long long waited) noexcept
 cpdef bint unlock(int fd) except -1
 cpdef bint ring(int fd, long long ticket) except -1
 cpdef int open_to_ring(str path) except? -4

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 FOREVER = 1 << 62  # ns
+SECOND = 10**9  # ns
 YIELDS = 3  # attempts at the lock that only let others run; later ones sleep in between
-SHORTEST, LONGEST = 20e-6, 2e-3  # seconds of these sleeps
+SHORTEST, LONGEST = 20_000, 50_000_000  # ns of these sleeps
 DEAD, REMOVED, UNSEEN = -1, -2, -3
 
 
@@ -112,23 +113,35 @@ def try_lock(fd: int) -> bool:
     return True
 
 
-def lock(fd: int, patience: int) -> bool:
-    """Try for this many nanoseconds. It never blocks in the kernel, because the holder of the lock may be stopped."""
+def lock(fd: int, patience: int, since: int = 0) -> bool:
+    """Try for this many nanoseconds. It never blocks in the kernel, because the holder of the lock may be stopped.
+
+    `since` is when the caller began to wait, if it tries again.
+    """
     if try_lock(fd):
         return True
-    end = clock() + patience
-    pause = SHORTEST
+    now = clock()
+    end = now + patience
+    began = since or now
     for attempt in range(1 << 62):
         if attempt < YIELDS:
             os.sched_yield()
         else:
-            time.sleep(pause)
-            pause = min(pause * 1.5, LONGEST)
+            time.sleep(pause_after(now - began) / SECOND)
         if try_lock(fd):
             return True
-        if clock() > end:
+        now = clock()
+        if now > end:
             break
     return False
+
+
+def pause_after(waited: int) -> int:
+    """How long to sleep before the next attempt at the lock, if others have failed for this many nanoseconds.
+
+    It is proportional, because a thousand processes that try often leave no time to the one that has the lock.
+    """
+    return min(max(waited // 4, SHORTEST), LONGEST)
 
 
 def unlock(fd: int) -> None:

@@ -61,22 +61,22 @@ cdef extern from "<signal.h>" nogil:
     int sigtimedwait(const sigset_t* signals, void* info, const timespec* timeout)
 
 cdef enum:
-    SECOND = 1_000_000_000
+    NANOSECONDS = 1_000_000_000  # of a second
     TRIES = 3
     SHORTEST_NS = 20_000
-    LONGEST_NS = 2_000_000
+    LONGEST_NS = 50_000_000
     MOST_TICKETS = 512
 
 FOREVER = 1 << 62
+SECOND = NANOSECONDS
 YIELDS = TRIES
-SHORTEST, LONGEST = SHORTEST_NS / SECOND, LONGEST_NS / SECOND
 DEAD, REMOVED, UNSEEN = -1, -2, -3
 
 
 cpdef long long clock() noexcept:
     cdef timespec now
     clock_gettime(CLOCK_BOOTTIME, &now)
-    return <long long>now.tv_sec * SECOND + now.tv_nsec
+    return <long long>now.tv_sec * NANOSECONDS + now.tv_nsec
 
 
 # The lock.
@@ -175,28 +175,34 @@ cpdef bint try_lock(int fd) except -1:
     return False
 
 
-cpdef bint lock(int fd, long long patience) except -1:
-    cdef long long end, pause = SHORTEST_NS
+cpdef bint lock(int fd, long long patience, long long since=0) except -1:
+    cdef long long now, end, began
     cdef int attempt = 0
     cdef timespec length
     if try_lock(fd):
         return True
-    end = clock() + patience
+    now = clock()
+    end = now + patience
+    began = since or now
     while True:
         if attempt < TRIES:
             attempt += 1
             with nogil:
                 sched_yield()
         else:
-            length.tv_sec, length.tv_nsec = 0, pause
+            length.tv_sec, length.tv_nsec = 0, pause_after(now - began)
             with nogil:
                 nanosleep(&length, NULL)
-            pause = min(pause * 3 // 2, <long long>LONGEST_NS)
             PyErr_CheckSignals()
         if try_lock(fd):
             return True
-        if clock() > end:
+        now = clock()
+        if now > end:
             return False
+
+
+cpdef long long pause_after(long long waited) noexcept:
+    return min(max(waited // 4, <long long>SHORTEST_NS), <long long>LONGEST_NS)
 
 
 cpdef bint unlock(int fd) except -1:
@@ -303,7 +309,7 @@ cdef class Poll:
         cdef timespec timeout
         cdef int found, i
         nanoseconds = max(nanoseconds, 0)
-        timeout.tv_sec, timeout.tv_nsec = nanoseconds // SECOND, nanoseconds % SECOND
+        timeout.tv_sec, timeout.tv_nsec = nanoseconds // NANOSECONDS, nanoseconds % NANOSECONDS
         PyErr_CheckSignals()
         with nogil:
             found = ppoll(self.fds, self.count, &timeout, NULL)

@@ -10,7 +10,7 @@ from fairgate.room import calls, links, rules, table
 from fairgate.room.bell import path_of
 from fairgate.room.calls import UNSEEN, Exclusive, clock
 from fairgate.room.file import RoomFile
-from fairgate.room.layout import CAPACITY, DIRTY, FREE, INSIDE, LOST, OWNER, SEATS, STATE, STOP, TICKET, WAITING
+from fairgate.room.layout import CAPACITY, DIRTY, FREE, INSIDE, KEPT, LOST, OWNER, SEATS, STATE, STOP, TICKET, WAITING
 from fairgate.room.links import DAMAGE
 from fairgate.room.senses import LiveSenses
 from fairgate.room.table import Change, Step
@@ -73,7 +73,7 @@ class Changes(Exclusive):
                 file.wait_for_lock(patience)
             change.begin(clock())
             m = file.m
-            if m[DIRTY] or m[STOP] or m[SEATS] != file.seats or m[CAPACITY] != file.capacity:
+            if m[DIRTY] or m[KEPT] or m[STOP] or m[SEATS] != file.seats or m[CAPACITY] != file.capacity:
                 file.prepare(change)
             usable = True
             try:

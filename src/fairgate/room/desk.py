@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fairgate.errors import BadInput, GateClosed, KMismatch
-from fairgate.room import links, rules, table
+from fairgate.room import keeping, links, rules, table
 from fairgate.room.bell import Bell
 from fairgate.room.calls import FOREVER, clock
 from fairgate.room.changes import Changes
@@ -65,13 +65,25 @@ class Desk(Changes):
     def enter(self, visit: Visit, timeout: float | None, permits: int, lease: float | None, note: str) -> bool:
         """Make a request, and wait until it is inside. False if the time is over."""
         until = FOREVER if timeout is None else clock() + nanoseconds(timeout, "timeout")
+        if visit.keeps and permits == 1 and not lease and not note and self.enter_again(visit):
+            return True
         bell = visit.bell
         bell.busy = True
         try:
+            if visit.keeps:
+                visit.keeps = False
+                self.change(visit.leave)  # the seat may count as inside
             visit.want(permits, lease, note)
             return self.change(visit) or self.wait(visit, until)
         finally:
             bell.busy = False
+
+    def enter_again(self, visit: Visit) -> bool:
+        """Enter without the lock, if this process has kept its slot. It still notices if the file was removed."""
+        now = clock()
+        if self.file.fd < 0 or now - self.linked > LINKED:
+            return False
+        return keeping.enter(self.file.m, visit.seat, visit.fence, visit.endings, now)
 
     def drop(self, bell: Bell) -> None:
         """End the requests of this bell without the lock: its owner counts as dead."""
@@ -119,6 +131,9 @@ class Visit(Request):
         self.suspects: set[int] = set()  # owners that the kernel reported dead
         self.tick = False  # nothing has happened: it looks on its own
         self.late = False  # the time is over
+        self.fence = 0  # of its last entry
+        self.keeps = False  # its slot: see keeping.py
+        self.endings = 0  # that there had been then
 
     def want(self, permits: int, lease: float | None, note: str) -> None:
         """A new request, and what to ask for. Raises BadInput if the lease is not one."""

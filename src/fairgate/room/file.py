@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 
 from fairgate.errors import BadInput, GateStuck
-from fairgate.room import calls, links, system, table
+from fairgate.room import calls, keeping, links, system, table
 from fairgate.room.bell import forking
 from fairgate.room.calls import FOREVER
 from fairgate.room.folder import PRIVATE, group_of, share
@@ -24,6 +24,7 @@ from fairgate.room.layout import (
     FREE,
     IS_A_ROOM,
     IS_BEING_MADE,
+    KEPT,
     MACHINE,
     MAGIC,
     MOST_SEATS,
@@ -178,7 +179,10 @@ class RoomFile:
     # The lock.
 
     def prepare(self, change: Change) -> None:
-        """With the lock: map what has grown, and repair the table if a process died while it changed it."""
+        """With the lock: map what has grown, and repair the table if a process died while it changed it.
+
+        Nobody keeps a slot from then on.
+        """
         m = self.m
         if m[STOP] and m[STOP] != self.name:  # it has unlocked, or died
             m[STOP] = 0
@@ -188,6 +192,8 @@ class RoomFile:
             m = self.m
         if m[DIRTY]:
             self.rebuild(change)
+        if m[KEPT]:
+            keeping.end(m, change)
 
     def check(self) -> None:
         """Raises BadInput if the header cannot be used."""
@@ -219,8 +225,9 @@ class RoomFile:
                 raise BlockingIOError
             return
         seen = os.pread(self.fd, HEADER, 0)
-        end = calls.clock() + STUCK
-        while not calls.lock(self.fd, PATIENCE):
+        since = calls.clock()
+        end = since + STUCK
+        while not calls.lock(self.fd, PATIENCE, since):
             now = os.pread(self.fd, HEADER, 0)
             if now != seen:  # others have had the lock meanwhile: it is only busy, and /proc/locks may be long
                 seen = now

@@ -8,10 +8,11 @@ moment (table.py), and a request whose process is dead is left out. So a damaged
 import os
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from fairgate.errors import BadInput
-from fairgate.room import calls, links, place, system, table
+from fairgate.room import calls, keeping, links, place, system, table
 from fairgate.room.layout import (
     BOOT,
     BUCKETS,
@@ -19,6 +20,7 @@ from fairgate.room.layout import (
     HISTOGRAM,
     INSIDE,
     IS_BEING_MADE,
+    KEPT,
     LONGEST,
     LOSSES,
     MAGIC,
@@ -32,11 +34,12 @@ from fairgate.room.layout import (
     WAITING,
     K,
 )
-from fairgate.room.links import Table
+from fairgate.room.links import DAMAGE, Table
 from fairgate.room.listing import Listed, listed
 from fairgate.room.opening import LARGEST
 from fairgate.room.room import path_of_gate
 from fairgate.room.senses import LiveSenses
+from fairgate.room.table import Change, nobody_is_stopped
 from fairgate.room.words import copied
 
 PATIENCE = 200_000_000  # ns for the lock, before the table is read without it
@@ -151,6 +154,9 @@ def checked(path: str, data: bytes) -> Table | None:
     wrong = table.why_unusable(m) if len(m) >= SLOTS else f"it is cut off: {len(data)} bytes"
     if wrong:
         raise BadInput(f"cannot use {path}: {wrong}; remove it if nobody uses the gate")
+    if m[KEPT]:
+        with suppress(*DAMAGE):
+            keeping.end(m, Change(0, nobody_is_stopped))  # only in this copy
     return m
 
 

@@ -6,11 +6,12 @@ import os
 
 from fairgate.errors import FairgateError, GateStuck, ReentrantCall
 from fairgate.room import bell as bells
-from fairgate.room import links, rules, table
+from fairgate.room import keeping, links, rules, table
 from fairgate.room.calls import clock, read_tickets
 from fairgate.room.desk import Desk, Visit
 from fairgate.room.layout import DEADLINE, FENCE, GROUP, INSIDE, STATE, TICKET
 from fairgate.room.table import Change, Step
+from fairgate.room.words import ATOMIC
 
 MARGIN = 1_000_000  # ns: a lease that ends later than this is not about to be revoked
 
@@ -27,6 +28,8 @@ class Permit(Step):
         self.ticket: int = m[seat + TICKET]
         self.fence: int = m[seat + FENCE]
         self.slots: tuple[int, ...] = links.slots_of(m, seat)
+        self.follows: bool = self.fence == visit.fence + 1  # nobody else has entered in between
+        visit.fence = self.fence
         self.released = False
         self.shared = False
         self.why = ""  # it was lost
@@ -125,6 +128,12 @@ class Permit(Step):
         if self.desk.file.fd < 0:
             self.desk.check_process()
         elif not self.released:  # an interrupted release can be repeated
+            visit = self.visit
+            if visit.keeps and keeping.rest(self.desk.file.m, self.seat, self.fence, visit.endings):
+                self.released = True
+                self.desk.spare.append(visit)
+                return
+            visit.keeps = False
             if not self.is_valid():
                 self.why_lost()
             late = self.give_back()
@@ -157,8 +166,14 @@ class Permit(Step):
             self.desk.drop(self.visit.bell)
 
     def run(self, change: Change) -> bool:
-        """The step that releases it."""
-        rules.leave(self.desk.file.m, change, self.seat, self.ticket)
+        """The step that releases it. A process that is alone keeps its slot."""
+        m = self.desk.file.m
+        visit = self.visit
+        if ATOMIC and self.follows and not (self.shared or visit.note) and keeping.is_alone(m, self.seat, self.ticket):
+            visit.endings = keeping.keep(m, self.seat)
+            visit.keeps = True
+        else:
+            rules.leave(m, change, self.seat, self.ticket)
         return True
 
     def end(self) -> None:

@@ -22,7 +22,7 @@ from fairgate.room import bell as bells
 from fairgate.room import calls, links, rules
 from fairgate.room.desk import Desk, Visit
 from fairgate.room.file import RoomFile, files
-from fairgate.room.layout import MOST_SLOTS, PERMITS, PID
+from fairgate.room.layout import KEPT, MOST_SLOTS, PERMITS, PID, K
 from fairgate.room.permit import Permit
 from fairgate.room.table import Change
 
@@ -55,7 +55,8 @@ class Room:
         self.spare = self.desk.spare
         open_rooms.add(self)
         try:
-            self.change(self.desk.agree)
+            if k and k != self.file.m[K]:  # else it need not be locked: a request makes sure of k anyway
+                self.change(self.desk.agree)
             if self.file.claim_sweep("/" in gate):
                 from fairgate.room.sweep import sweep  # noqa: PLC0415 (once in an hour)
 
@@ -154,7 +155,7 @@ class Room:
             used = set(self.bells).difference([visit.bell for visit in self.desk.spare])
             owners = {bell.owner for bell in used}
             try:
-                if owners:
+                if owners or self.file.m[KEPT]:  # a change also ends that
                     self.change(lambda change: rules.abandon(self.file.m, change, owners))
             except BadInput:  # a damaged file
                 pass

@@ -33,6 +33,7 @@ from fairgate.room.layout import (
     INSIDE,
     IS_A_ROOM,
     IS_BEING_MADE,
+    KEPT,
     LAST_FENCE,
     LEASE,
     LIMIT,
@@ -131,7 +132,7 @@ def create(m: Table, capacity: int, seats: int, k: int, fence: int, boot: int) -
     m[K] = m[ASKED_K] = k
     m[NEXT_TICKET] = max(1, m[NEXT_TICKET])
     m[LAST_FENCE] = max(fence, m[LAST_FENCE])
-    m[NUDGED], m[STOP] = 0, 0
+    m[NUDGED], m[STOP], m[KEPT] = 0, 0, 0
     for seat in all_seats(m):
         m[seat + STATE] = FREE
     for at in range(SLOTS, first_seat(m)):

@@ -19,3 +19,6 @@ cdef inline bint put(Words m, long long at, long long value) except -1:
         return outside(at)
     m.words[at] = value
     return 0
+
+cpdef bint swap(Words m, long long at, long long old, long long new) except -1
+cpdef void barrier() noexcept

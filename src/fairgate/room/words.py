@@ -7,10 +7,28 @@ work on any sequence of integers, compiled ones only on this one.
 from __future__ import annotations
 
 import mmap
+import os
 
 TYPE_CHECKING = False  # see __init__.py
 if TYPE_CHECKING:
     from typing import Any
+
+
+ATOMIC = False  # is `swap`?
+
+
+def swap(m: Any, at: int, old: int, new: int) -> bool:
+    """Store a word if it has the old value. Returns whether it had."""
+    if m[at] != old:
+        return False
+    m[at] = new
+    return True
+
+
+def barrier() -> None:
+    """What was stored before is visible to others before anything is read after it: Linux promises that when it chooses
+    the next process to run."""
+    os.sched_yield()
 
 
 def mapped(fd: int, size: int) -> Any:

@@ -2,6 +2,10 @@
 
 import mmap
 
+cdef extern from *:
+    bint compare_and_swap "__sync_bool_compare_and_swap"(volatile long long* word, long long old, long long new) nogil
+    void full_barrier "__sync_synchronize"() nogil
+
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 
 
@@ -26,6 +30,19 @@ cdef class Words:
 
 cdef long long outside(long long at) except? -1:
     raise IndexError(f"there is no word {at}")
+
+
+ATOMIC = True
+
+
+cpdef bint swap(Words m, long long at, long long old, long long new) except -1:
+    if at < 0 or at >= m.length:
+        return outside(at)
+    return compare_and_swap(&m.words[at], old, new)
+
+
+cpdef void barrier() noexcept:
+    full_barrier()
 
 
 def mapped(fd, size):

@@ -77,6 +77,8 @@ class ManualNetwork:
         getattr(node, call)(*arguments)
         for effect in self.outboxes[me].drain():
             getattr(self, f"do_{effect[0]}")(me, *effect[1:])
+        if wrong := node.broken():
+            raise Violation(f"{wrong} (node {me})")
         self.count()
 
     # Decisions of the caller.

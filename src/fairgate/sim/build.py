@@ -27,6 +27,7 @@ from fairgate.sim.latency_files import read_matrix
 from fairgate.sim.pool import ClientPool
 from fairgate.sim.rounds import Pace, PacedRounds
 from fairgate.sim.stream import Stream
+from fairgate.sim.timeline import Timeline
 from fairgate.sim.workload import Closed, Open, Rounds, Workload
 
 HOPS_A_ROUND = 100
@@ -89,8 +90,8 @@ def build(config: Config) -> Engine:
         every = config.census_every
         engine.census_every = max(4096, 32 * config.nodes) if every is None else every
     engine.noting = config.marks
-    if config.usage:
-        engine.usage = [(0, 0)]
+    if config.usage or config.waits:
+        engine.timeline = Timeline(engine.n * engine.resources, engine.resources, config.warmup)
     hold = seconds_to_ns(config.cs + 1.0 / config.rate)
     engine.patience = PATIENCE * (hold + max(latency.fixed, seconds_to_ns(1.0)))
     if config.rounds and latency.fixed > 0:
@@ -147,7 +148,7 @@ def make_latency(config: Config) -> Latency:
     try:
         constant = float(text)
     except ValueError:
-        return Matrix(read_matrix(text, config.nodes))
+        return Matrix(read_matrix(text, config.nodes, stream))
     if not 0 <= constant < float("inf"):
         raise BadInput(f"latency must be 0 or more seconds, not {text}")
     return Latency(seconds_to_ns(constant))

@@ -31,6 +31,7 @@ class Config:
     options: dict[str, Any] = field(default_factory=dict)
     check: bool = True
     usage: bool = False  # record every change of the number inside
+    waits: bool = False  # record every wait, with its node
     marks: bool = False  # count the marks that the protocol notes
     census_every: int | None = None  # events between two censuses of tokens; None: so rare that they cost little
     seconds: float = 0.0  # how long the run lasts; 0: until all requests are done

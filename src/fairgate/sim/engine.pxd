@@ -15,9 +15,8 @@ cdef class Engine(Invariants):
     cdef readonly object make
     cdef public object chooser
     cdef readonly Latency latency
-    cdef public object joins, network, recorder
+    cdef public object joins, network, recorder, timeline
     cdef readonly list plans
-    cdef public list usage
     cdef readonly dict timer_numbers, timer_names, marks
     cdef readonly long long timers_set, inside_time
     cdef public bint noting, mortal

@@ -25,6 +25,7 @@ from fairgate.sim.latency import Latency
 from fairgate.sim.loop import Loop
 from fairgate.sim.seat import Seat
 from fairgate.sim.seat_states import DOWN, IDLE, INSIDE, WAITING
+from fairgate.sim.timeline import Timeline
 from fairgate.sim.workload import Workload
 
 Plan = Callable[["Engine"], None]
@@ -34,7 +35,7 @@ class Engine(Invariants):
     # fmt: off
     __slots__ = (
         "chooser", "hold", "impatient", "inside_time", "joins", "latency", "make", "marks", "mortal", "network",
-        "noting", "plans", "recorder", "timer_names", "timer_numbers", "timers_set", "usage", "warm_at",
+        "noting", "plans", "recorder", "timeline", "timer_names", "timer_numbers", "timers_set", "warm_at",
         "warm_entries", "warm_sent"
     )
     # fmt: on
@@ -69,7 +70,7 @@ class Engine(Invariants):
         self.timers_set = 0
         self.noting = False  # count marks?
         self.marks: dict[str, int] = {}
-        self.usage: list[tuple[int, int]] | None = None  # (time, number inside) at every change; None: not recorded
+        self.timeline: Timeline | None = None
         for me in range(self.n):
             self.place(me, make(me, setup, self))
         self.timed = self.nodes[0].timed
@@ -215,11 +216,15 @@ class Engine(Invariants):
         self.warm_entries = self.metrics.entries
         self.warm_sent = self.sent_total()
         self.metrics.restart()
+        if self.timeline is not None:
+            self.timeline.restart()
 
     def end(self) -> None:
-        """End the run now, even if requests still wait."""
+        """End the run now, even if requests still wait. Nothing is lost yet: this is the time for the last census."""
+        if self.census_every > 0:
+            self.census()
         self.cut = True
-        self.clear()
+        self.discard()
 
     def call(self, me: int, event: str, *arguments: Any) -> None:
         """Run one step of a node. In a plain run most steps bypass this method (see `Loop.plain`)."""
@@ -240,14 +245,14 @@ class Engine(Invariants):
         occupancy.leave(seat.number, seat.slot)
         seat.state = IDLE
         seat.request = NIL
-        if self.usage is not None:
-            self.usage.append((self.now, self.inside()))
+        if self.timeline is not None:
+            self.timeline.left(self.now, self.inside())
 
     def over(self, number: int) -> None:
         """Let the workload plan the seat's next request, now that the current one has ended."""
         self.workload.done(number, self.now)
         if self.timed and self.workload.total_left == 0 and self.idle():
-            self.clear()  # timers might otherwise keep the run going forever
+            self.discard()  # timers might otherwise keep the run going forever
 
     # The outbox of the nodes.
 
@@ -281,8 +286,8 @@ class Engine(Invariants):
         waiters.enter(seat.place)
         self.metrics.entered(seat.number, now - seat.asked)
         self.last_progress = now
-        if self.usage is not None:
-            self.usage.append((now, self.inside()))
+        if self.timeline is not None:
+            self.timeline.entered(now, seat.number, seat.asked, self.inside())
         if self.hold >= 0:
             self.push_exit(now + self.hold, seat.number, request)
         else:

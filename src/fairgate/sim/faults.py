@@ -9,7 +9,7 @@
     dup:0.01               this share arrives twice
     reorder:0.2            this share takes up to ten times as long
     partition:0-4/5-9@60+30   no message passes between the groups from 60 s on, for 30 s
-    detect:2  trust:1  doubt:0.1   settings of the failure detectors (sim/detectors.py)
+    detect:2  detect:1-5  trust:1  doubt:0.1  distrust:0.7   settings of the failure detectors (sim/detectors.py)
 """
 
 import re
@@ -36,6 +36,7 @@ CRASH = re.compile(r"(?P<star>\*)?(?P<who>\d+)" + AT)
 RESET = re.compile(r"(?P<who>\d+)" + AT)
 PARTITION = re.compile(r"(?P<a>[\d\-.]+)/(?P<b>[\d\-.]+)" + AT)
 FOR_EVER = 1 << 62
+DETECT = re.compile(rf"(?P<low>{NUMBER})(?:-(?P<high>{NUMBER}))?")
 STRETCH = 10  # a reordered message takes up to this many times as long
 
 
@@ -48,9 +49,10 @@ class Faults:
     loss: float = 0.0
     dup: float = 0.0
     reorder: float = 0.0
-    detect: int = 2_000_000_000
+    detect: tuple[int, int] = (2_000_000_000, 2_000_000_000)  # shortest and longest delay
     trust: int = 1_000_000_000
     doubt: float = 0.0
+    distrust: float = 0.0
 
     def kinds(self) -> list[str]:
         """The kinds of faults that a protocol must survive to keep working in this run."""
@@ -114,9 +116,17 @@ def parse_partition(faults: Faults, text: str, nodes: int) -> None:
     faults.partitions.append((a, b, start, end))
 
 
-PARSERS = {"crash": parse_crash, "reset": parse_reset, "partition": parse_partition}
-SHARES = ("loss", "dup", "reorder", "doubt")
-DURATIONS = ("detect", "trust")
+def parse_detect(faults: Faults, text: str, nodes: int) -> None:
+    found = DETECT.fullmatch(text)
+    low, high = (float(found["low"]), float(found["high"] or found["low"])) if found else (1.0, 0.0)
+    if low > high:
+        raise BadInput(f"detect must be a time in seconds, or a shorter and a longer one such as 1-5, not {text!r}")
+    faults.detect = seconds_to_ns(low), seconds_to_ns(high)
+
+
+PARSERS = {"crash": parse_crash, "reset": parse_reset, "partition": parse_partition, "detect": parse_detect}
+SHARES = ("loss", "dup", "reorder", "doubt", "distrust")
+DURATIONS = ("trust",)
 
 
 def matched(pattern: re.Pattern[str], text: str, example: str) -> re.Match[str]:
@@ -200,10 +210,10 @@ def install(faults: Faults, engine: "Engine", listens: bool, viewed: bool, seed:
     if faults.of_network():
         engine.network = FaultyNetwork(faults, stream, engine.now)
     crashes = [*faults.crashes, *draw_crashes(faults, len(engine.nodes), stream)]
-    detectors = Detectors(faults.detect, faults.trust, faults.doubt, stream) if listens else None
+    detectors = Detectors(faults.detect, faults.trust, faults.doubt, faults.distrust, stream) if listens else None
     if detectors is not None:
         detectors.begin(engine, {node for node, _ in crashes})
-    views = Views(faults.detect, stream) if viewed else None
+    views = Views(faults.detect[1], stream) if viewed else None
     engine.mortal = engine.mortal or bool(crashes or faults.resets)
     for node, at in crashes:
         engine.plan(engine.now + at, partial(crash_for_good, node=node, detectors=detectors, views=views))

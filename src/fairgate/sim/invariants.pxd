@@ -20,7 +20,7 @@ cdef class Invariants(Seats):
     cdef bint idle(self) except -1
     cdef bint watch(self) except -1
     cpdef bint lose(self, Message msg) except -1
-    @cython.locals(node=Node, msg=Message, tokens=cython.longlong, coordinators=cython.longlong)
+    @cython.locals(node=Node, msg=Message, tokens=cython.longlong, coordinators=cython.longlong, wrong=str)
     cpdef bint census(self) except -1
     cpdef bint stray(self, long long dst, Message msg) except -1
     cpdef bint violate(self, str what) except -1

@@ -65,7 +65,7 @@ class Invariants(Seats):
     def watch(self) -> None:
         """Stop a run that makes no progress: timers, or messages that circulate, could keep it going forever."""
         if self.timed and self.workload.total_left == 0 and self.idle():
-            self.clear()  # the last waiter has crashed
+            self.discard()  # the last waiter has crashed
         if self.metrics.entries != self.entries_seen:
             self.entries_seen = self.metrics.entries
             self.events_seen = self.events
@@ -78,6 +78,11 @@ class Invariants(Seats):
     def give_up_on(self, long: str) -> None:
         self.violate(f"liveness: no entry for {long} while {self.waiting()} waited")
         self.stuck = True
+        self.discard()
+
+    def discard(self) -> None:
+        """End the run by discarding all events. Tokens in flight go with them, so there is no further census."""
+        self.census_every = 0
         self.clear()
 
     # Tokens and coordinators.
@@ -88,13 +93,16 @@ class Invariants(Seats):
         self.coordinators -= msg.coordinators()
 
     def census(self) -> None:
-        """Check that the tokens and coordinators at nodes and in flight are as many as there should be."""
+        """Check the invariants of every node, and that there are as many tokens and coordinators as there should be."""
         tokens = 0
         coordinators = 0
         for me, node in enumerate(self.nodes):
             if not self.is_down(me):
                 tokens += node.tokens()
                 coordinators += node.coordinators()
+                wrong = node.broken()
+                if wrong:
+                    self.violate(f"{wrong} (node {me})")
         for msg in self.under_way():
             tokens += msg.tokens()
             coordinators += msg.coordinators()

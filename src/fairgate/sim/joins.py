@@ -60,7 +60,7 @@ class Joins:
             engine.plan(engine.now + self.period, self.look)
         else:
             engine.violate(f"ring: still incomplete after {MOST_PERIODS} periods")
-            engine.clear()
+            engine.discard()
 
     def is_whole(self, engine: "Engine") -> bool:
         """Is every node on the ring, with the titles of exactly the keys that it owns?"""

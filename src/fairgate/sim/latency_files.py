@@ -10,13 +10,18 @@ import zlib
 from pathlib import Path
 
 from fairgate.errors import BadInput
+from fairgate.sim.sampling import sample
+from fairgate.sim.stream import Stream
 
 US_TO_ONE_WAY = 500  # one-way ns per microsecond of round trip
 MS_TO_ONE_WAY = 500_000
 
 
-def read_matrix(path: str, nodes: int) -> list[list[int]]:
-    """Return the one-way delays in ns of the first `nodes` nodes of the file; raises BadInput if it is not usable."""
+def read_matrix(path: str, nodes: int, stream: Stream) -> list[list[int]]:
+    """Return the one-way delays in ns between `nodes` random nodes of the file; raises BadInput if it is not usable.
+
+    The nodes keep the order of the file, so if it has no more than these, node i is row i.
+    """
     lines = [line for line in read_lines(path) if line and not line.startswith("#")]
     if any(line.startswith("node ") for line in lines):
         rows = read_topology(path, lines)
@@ -27,7 +32,8 @@ def read_matrix(path: str, nodes: int) -> list[list[int]]:
     for number, row in enumerate(rows, 1):
         if len(row) != len(rows):
             raise BadInput(f"{path}: row {number} has {len(row)} entries, but the matrix has {len(rows)} rows")
-    return [row[:nodes] for row in rows[:nodes]]
+    chosen = sorted(sample(stream, range(len(rows)), nodes))
+    return [[rows[i][j] for j in chosen] for i in chosen]
 
 
 def read_lines(path: str) -> list[str]:

@@ -3,7 +3,7 @@ from cpython cimport array
 
 cdef struct Kept:
     long long entries
-    long long longest  # wait
+    long long longest  # wait; -1: none since the warm-up
 
 @cython.final
 cdef class Metrics:

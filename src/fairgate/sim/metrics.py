@@ -45,8 +45,8 @@ class Metrics:
         return max(self.kept_waits(), default=0)
 
     def node_maxima(self) -> Sequence[int]:
-        """The longest wait of each node that ever entered."""
-        return [max(kept, default=0) for kept, waits in zip(self.kept(), self.waits, strict=True) if waits]
+        """The longest wait of each node that has entered since the warm-up."""
+        return [max(kept) for kept in self.kept() if kept]
 
     def node_totals(self) -> list[int]:
         """The number of entries of each node."""

@@ -14,14 +14,12 @@ cdef class Metrics:
         self.entries = 0  # including those of the warm-up
         self.cancelled = 0
         self.lost = 0
-        self.counted = 0  # waits after the warm-up
-        self.wait_total = 0
-        self.wait_max = 0
-        self.waits = numbers(1024)
+        self.waits = numbers(1024)  # of which `counted` are used, those after the warm-up
         self.nodes = n
         self.kept = <Kept*>calloc(n, sizeof(Kept))
         if self.kept == NULL:
             raise MemoryError
+        self.restart()
 
     def __dealloc__(self):
         free(self.kept)
@@ -48,7 +46,7 @@ cdef class Metrics:
         self.wait_total = 0
         self.wait_max = 0
         for node in range(self.nodes):
-            self.kept[node].longest = 0
+            self.kept[node].longest = -1
 
     cpdef bint grow(self) except -1:
         array.resize(self.waits, 2 * self.counted)  # which leaves the new part alone: it takes no memory until it is used
@@ -61,7 +59,7 @@ cdef class Metrics:
         cdef array.array found = array.clone(self.waits, self.nodes, zero=False)
         cdef long long node, used = 0
         for node in range(self.nodes):
-            if self.kept[node].entries > 0:
+            if self.kept[node].longest >= 0:
                 found.data.as_longlongs[used] = self.kept[node].longest
                 used += 1
         array.resize(found, used)

@@ -11,7 +11,7 @@ from fairgate.sim.recorder import EngineRecorder
 from fairgate.sim.rounds import PacedRounds
 from fairgate.sim.shares import FirstShare, OtherShare, Share, Stopped
 from fairgate.sim.step_errors import add_place
-from fairgate.sim.summary import Measures, Result, conclude, measure, together
+from fairgate.sim.summary import Measures, Result, conclude, measure, together, with_series
 from fairgate.trace.journal import JournalWriter
 
 SLICE = 200_000  # events between two progress reports, and between two checks for Ctrl-C
@@ -36,6 +36,8 @@ def simulate(config: Config, progress: Progress | None = None, journal: str | No
     started = time.perf_counter()
     ended, found = run_all(engine, progress, workers)
     result = conclude(found, config.protocol, config.seed, time.perf_counter() - started, not ended)
+    if engine.timeline is not None:
+        result = with_series(result, engine.timeline, config.usage, config.waits)
     if writer is not None:
         writer.close()
     return result
@@ -105,7 +107,7 @@ def rounds_by_gates(engine: Engine) -> PacedRounds | None:
         and engine.joins is None
         and engine.latency.fixed > 0
     )
-    unseen = engine.recorder is None and engine.usage is None  # both record the events of all gates in time order
+    unseen = engine.recorder is None and engine.timeline is None  # both record the events of all gates in time order
     return rounds if isinstance(rounds, PacedRounds) and engine.resources > 1 and alone and unseen else None
 
 

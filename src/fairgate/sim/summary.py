@@ -3,7 +3,7 @@
 from array import array
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -11,6 +11,7 @@ from fairgate.core.units import SECOND
 from fairgate.sim.engine import Engine
 from fairgate.sim.invariants import MOST_VIOLATIONS, when
 from fairgate.sim.quantiles import median, quantiles
+from fairgate.sim.timeline import Columns, Timeline
 
 SUMS = (
     "cancelled",
@@ -29,21 +30,26 @@ SUMS = (
 MOSTS = ("max_displacement", "max_inside", "max_overtaken", "now", "wait_max", "warm_at")
 
 
+SERIES = ("node_maxima", "usage", "waits")
+
+
 @dataclass(frozen=True)
 class Result:
     protocol: str
     nodes: int
     k: int
+    resources: int  # gates
     seed: int
     entries: int
     events: int
+    measured: int  # entries whose waits count: those after the warm-up
     wait_mean: float
     wait_max: float
     wait_p50: float
     wait_p90: float
     wait_p99: float
     spread: float  # longest wait minus mean wait: FK's measure of fairness
-    node_max_median: float  # median of the nodes' longest waits, over the nodes that ever entered
+    node_max_median: float  # median of the nodes' longest waits, over the nodes that entered after the warm-up
     node_max_p90: float
     messages_per_entry: float
     messages: dict[str, int]  # by kind; a message counts once, no matter how many hops it takes
@@ -54,8 +60,11 @@ class Result:
     load_max: int
     throughput: float  # entries per second after the warm-up
     backlog: int  # requests that still waited at the end
-    units_mean: float  # permits in use, averaged over time
-    max_inside: int
+    contention: (
+        float  # nodes that wait or are inside, on average, by Little's law: rate of entries x time in the system
+    )
+    units_mean: float  # permits in use at all gates together, averaged over time
+    max_inside: int  # at one gate
     overtakes: int  # pairs (request that entered, earlier request that still waited)
     max_displacement: int  # the most requests that one entry overtook
     max_overtaken: int  # the most times that one request was overtaken
@@ -67,13 +76,13 @@ class Result:
     simulated: float  # virtual seconds that the run covers
     seconds: float  # real seconds that it took
     interrupted: bool
-    usage: tuple[tuple[float, int], ...] = ()
+    # Raw series, which are not part of the JSON object: `fairgate sim` writes them to files.
+    node_maxima: Sequence[float] = ()  # the longest wait of each node (with several gates: seat) that has one
+    usage: tuple[tuple[float, int], ...] = ()  # if recorded: (time, number inside) at every change
+    waits: Columns = field(default_factory=dict)  # if recorded: see sim/timeline.py
 
     def as_json(self) -> dict[str, Any]:
-        found = asdict(self)
-        if not self.usage:
-            del found["usage"]
-        return found
+        return {name: value for name, value in vars(self).items() if name not in SERIES}
 
 
 @dataclass(frozen=True)
@@ -82,6 +91,7 @@ class Measures:
 
     nodes: int
     k: int
+    resources: int
     now: int
     opened: int  # when the workload began
     warm_at: int
@@ -92,7 +102,7 @@ class Measures:
     waits: Sequence[int]
     wait_total: int
     wait_max: int
-    maxima: Sequence[int]  # the longest wait at each seat that was ever used
+    maxima: Sequence[int]  # the longest wait at each seat that was entered after the warm-up
     loads: Sequence[int]  # messages received by each node
     sent: dict[str, int]
     passed: dict[str, int]
@@ -108,7 +118,6 @@ class Measures:
     violations: int
     broken: tuple[str, ...]
     marks: dict[str, int]
-    usage: tuple[tuple[int, int], ...]
 
     def packed(self) -> "Measures":
         """A copy that can be sent to another process."""
@@ -124,6 +133,7 @@ def measure(engine: Engine, first: bool = True) -> Measures:
     return Measures(
         nodes=engine.members,
         k=engine.setup.k,
+        resources=engine.resources,
         now=max(engine.now, engine.latest),
         opened=engine.joins.opened if engine.joins is not None else 0,
         warm_at=engine.warm_at,
@@ -150,7 +160,6 @@ def measure(engine: Engine, first: bool = True) -> Measures:
         violations=engine.violation_count,
         broken=tuple(engine.violations),
         marks=dict(engine.marks),
-        usage=tuple(engine.usage or ()),
     )
 
 
@@ -196,13 +205,17 @@ def conclude(found: Measures, protocol: str, seed: int, seconds: float, interrup
     longest = found.wait_max / SECOND
     held = found.inside_time + found.now * found.inside  # permits that are still held count until now
     worked = found.now - found.opened
+    throughput = entries / lasted if lasted else 0.0
+    stay = held / found.entries / SECOND if found.entries else 0.0
     return Result(
         protocol=protocol,
         nodes=found.nodes,
         k=found.k,
+        resources=found.resources,
         seed=seed,
         entries=found.entries,
         events=found.events,
+        measured=len(found.waits),
         wait_mean=mean,
         wait_max=longest,
         wait_p50=p50 / SECOND,
@@ -216,7 +229,8 @@ def conclude(found: Measures, protocol: str, seed: int, seconds: float, interrup
         hops=sum(hops_by_kind.values()),
         hops_by_kind=dict(sorted(hops_by_kind.items())),
         load={"mean": load_mean, "p50": load_p50, "p90": load_p90, "max": max(found.loads)},
-        throughput=entries / lasted if lasted else 0.0,
+        throughput=throughput,
+        contention=throughput * (mean + stay),
         backlog=found.waiting,
         load_mean=load_mean,
         load_max=max(found.loads),
@@ -233,5 +247,11 @@ def conclude(found: Measures, protocol: str, seed: int, seconds: float, interrup
         simulated=found.now / SECOND,
         seconds=seconds,
         interrupted=interrupted,
-        usage=tuple((when / SECOND, inside) for when, inside in found.usage),
+        node_maxima=array("d", (longest / SECOND for longest in found.maxima)),
     )
+
+
+def with_series(result: Result, timeline: Timeline, usage: bool, waits: bool) -> Result:
+    """The result together with the series that were asked for."""
+    changes = tuple((when / SECOND, inside) for when, inside in timeline.usage) if usage else ()
+    return replace(result, usage=changes, waits=timeline.waits() if waits else {})

@@ -119,8 +119,8 @@ class RandomConfig:
     def failures(self, nodes: int, latency: str, span: float, network: list[str]) -> list[str]:
         faults: list[str] = []
         if self.protocol.about.detectors:
-            faults += [f"detect:{self.one_of((0, 0.1, 2, 10))}", f"trust:{self.one_of((0, 0.1, 1, 5))}"]
-            faults.append(f"doubt:{self.one_of((0, 0.2, 0.8))}")
+            faults += [f"detect:{self.one_of((0, 2, '0-2', '1-10'))}", f"trust:{self.one_of((0, 0.1, 1, 5))}"]
+            faults += [f"doubt:{self.one_of((0, 0.2, 0.8))}", f"distrust:{self.one_of((0, 0.5, 1))}"]
         if self.may_crash(network) and self.chance(0.7):
             faults += self.crashes(nodes, latency, span, [*network, *faults])
         if "reset" in self.claims and self.chance(0.5):

@@ -14,7 +14,7 @@ from fairgate.arguments import SECOND, check_k
 from fairgate.cli.exits import complain
 from fairgate.cli.inspect.view import NONE, WAITS, Row, below_each_other, confirmed, gate_table, printable, screen
 from fairgate.cli.screen import counted, seconds, stdout
-from fairgate.errors import BadInput
+from fairgate.errors import BadInput, FairgateError
 from fairgate.room import place
 from fairgate.room.calls import clock
 from fairgate.room.host import GateView, HostView, Visitor, look, look_at
@@ -211,7 +211,9 @@ def holder_of(gate: GateView, slot: int) -> Visitor:
     for visitor in gate.inside:
         if slot in visitor.request.slots:
             return visitor
-    raise BadInput(f"nobody is in slot {slot} of gate {gate.name}")
+    if slot >= gate.k:
+        raise BadInput(f"gate {gate.name} has no slot {slot}: its slots are 0 to {gate.k - 1}")
+    raise FairgateError(f"nobody is in slot {slot} of gate {gate.name}")
 
 
 def meaning(holder: Visitor) -> str:

@@ -23,6 +23,7 @@ from fairgate.sim.faults import parse_faults
 from fairgate.sim.run import simulate
 from fairgate.sim.step_errors import add_place, place_noted
 from fairgate.sim.summary import Result
+from fairgate.sim.tables import check_file, usage_of, waits_of, write_table
 from fairgate.sim.trials import combine, run_trials
 
 LONGEST = 1e9  # simulated seconds, a ninth of what the clock (63 bits of nanoseconds) can count
@@ -70,6 +71,9 @@ def sim_command(
     trials: args.Trials = 1,
     workers: args.Workers = None,
     no_check: args.NoCheck = False,
+    marks: args.Marks = False,
+    waits: args.Waits = None,
+    usage: args.Usage = None,
     journal: args.Journal = None,
     as_json: shared.Json = False,
 ) -> int:
@@ -148,6 +152,9 @@ def sim_command(
         options=read_options(options or (), found, stack)
         | {name: value for name, value in asked_for.items() if value is not None},
         check=not no_check,
+        marks=marks,
+        waits=waits is not None,
+        usage=usage is not None,
         seconds=finite("--seconds", seconds),
         warmup_seconds=finite("--warmup-seconds", warmup_seconds),
         rounds=rounds,
@@ -160,11 +167,18 @@ def sim_command(
     )
     check_trials(trials, workers, journal)
     check_config(config, found)
+    files = [(path, table) for path, table in ((waits, waits_of), (usage, usage_of)) if path is not None]
+    for path, _ in files:
+        check_file(path)
     for note in fault_notes(config, found):
         warn(note)
     if trials > 1:
-        return many(config, trials, workers or processors(), as_json)
-    return one(config, journal, workers or processors(), as_json)
+        results, code = many(config, trials, workers or processors(), as_json)
+    else:
+        results, code = one(config, journal, workers or processors(), as_json)
+    for path, table in files if results else ():  # after an early Ctrl-C there may be none
+        write_table(path, table(results))
+    return code
 
 
 def overlay_layer(protocol: type[Mutex], name: str | None) -> tuple[str, ...]:
@@ -256,17 +270,17 @@ def fault_notes(config: Config, protocol: type[Mutex]) -> list[str]:
     return notes
 
 
-def one(config: Config, journal: str | None, workers: int, as_json: bool) -> int:
+def one(config: Config, journal: str | None, workers: int, as_json: bool) -> tuple[list[Result], int]:
     with progress_bar(f"{config.protocol}, entries", config.total) as done, errors_explained(config, journal):
         result = simulate(config, done, journal, workers)
     if as_json:
         print(json.dumps(result.as_json()))
     else:
         stdout().print(result_table(result), "", verdict([result], config), sep="\n")
-    return exit_code([result], result.interrupted)
+    return [result], exit_code([result], result.interrupted)
 
 
-def many(config: Config, trials: int, workers: int, as_json: bool) -> int:
+def many(config: Config, trials: int, workers: int, as_json: bool) -> tuple[list[Result], int]:
     numbers = count(1)
     with progress_bar(f"{config.protocol}, trials", trials) as done, errors_explained(config, None):
         results = run_trials(config, trials, workers, lambda _: done(next(numbers)))
@@ -279,7 +293,7 @@ def many(config: Config, trials: int, workers: int, as_json: bool) -> int:
         stdout().print(trials_table(results, combined), "", verdict(results, config, interrupted), sep="\n")
     else:
         warn("interrupted before the first trial ended")
-    return exit_code(results, interrupted)
+    return results, exit_code(results, interrupted)
 
 
 @contextmanager

@@ -191,7 +191,9 @@ Faults = Annotated[
         "reorder:0.2: this share takes up to ten times as long.\n\n"
         "partition:0-4/5-9@60+30: the two groups cannot reach each other from 60 s on, for 30 s.\n\n"
         "detect:2, trust:1, doubt:0.1: failure detectors notice a crash after 2 s, trust each peer within 1 s of the"
-        " start, and wrongly suspect this share of the peers at first.",
+        " start, and wrongly suspect this share of the peers at first.\n\n"
+        "detect:1-5, distrust:0.7: each detector notices a crash after its own random delay; this share of the peers is"
+        " never trusted.",
         metavar="FAULT,...",
     ),
 ]
@@ -215,6 +217,28 @@ NoCheck = Annotated[
         RUN,
         "Do not check the run for violations (more than k inside, a node that starves, a token lost or duplicated).",
         name="--no-check",
+    ),
+]
+Marks = Annotated[
+    bool,
+    option(OUTPUT, "Count the remarkable events that the protocol notes, and print them.", name="--marks"),
+]
+Waits = Annotated[
+    str | None,
+    option(
+        OUTPUT,
+        "Write every wait after the warm-up to FILE: a table of seed, node, gate, asked and wait, as .csv, or as"
+        " .parquet if pyarrow is installed.",
+        metavar="FILE",
+    ),
+]
+Usage = Annotated[
+    str | None,
+    option(
+        OUTPUT,
+        "Write every change of the number of permits in use to FILE: a table of seed, time and inside, as .csv or"
+        " .parquet.",
+        metavar="FILE",
     ),
 ]
 Journal = Annotated[

@@ -57,10 +57,13 @@ def overtaking(result: Result) -> str:
 def gate(result: Result) -> Iterable[Row]:
     yield "entries", number(result.entries), f"in {seconds(result.simulated)} of simulated time"
     yield "entries per second", number(result.throughput), "after the warm-up"
+    yield "contention", number(result.contention), "nodes that wait or are inside, on average (Little's law)"
     if result.backlog:
         yield "backlog", number(result.backlog), "requests still waiting when the run ended"
-    yield "most inside", f"{result.max_inside} of {result.k}", "at the same time"
-    yield "permits in use", f"{number(result.units_mean)} of {result.k}", "on average"
+    together = "at the same time" if result.resources == 1 else "one gate at the same time"
+    yield "most inside", f"{result.max_inside} of {result.k}", together
+    permits = result.k * result.resources
+    yield "permits in use", f"{number(result.units_mean)} of {number(permits)}", "on average"
     if result.cancelled:
         yield "cancelled", number(result.cancelled), "requests that gave up while waiting"
     if result.lost:
@@ -100,6 +103,7 @@ TRIAL_MEASURES: tuple[Measure, ...] = (
     ("overtakes", lambda result: result.overtakes, number),
     ("messages per entry", lambda result: result.messages_per_entry, number),
     ("load per node", lambda result: result.load_mean, number),
+    ("contention", lambda result: result.contention, number),
     ("permits in use", lambda result: result.units_mean, number),
     ("most inside", lambda result: result.max_inside, number),
 )
@@ -116,7 +120,8 @@ def trials_table(results: Sequence[Result], combined: dict[str, Any]) -> Group:
         table.add_row(name, shown(float(sum(values)) / len(values)), shown(min(values)), shown(max(values)))
     sums = [("entries", "entries"), ("events", "events"), ("cancelled", "requests cancelled"), ("lost", "permits lost")]
     said = [f"{number(combined[name])} {word}" for name, word in sums if combined[name] or name == "entries"]
-    return Group(table, Text(f"\n{', '.join(said)} in all; {kind_of_build()}", style="dim"))
+    notes = [f"\n{number(times)} times: {mark}" for mark, times in sorted(combined["marks"].items())]
+    return Group(table, Text(f"\n{', '.join(said)} in all; {kind_of_build()}{''.join(notes)}", style="dim"))
 
 
 def verdict(results: Sequence[Result], config: Config, interrupted: bool = False) -> Text:
