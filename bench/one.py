@@ -27,12 +27,12 @@ def fairgate(requests: int) -> dict[str, Any]:
     return {"entries": result.entries, "events": result.events, "seconds": seconds, "wait_mean": result.wait_mean}
 
 
-def simpy(requests: int, measured: bool = False) -> dict[str, Any]:
+def simpy(requests: int, measured: bool = False, n: int = 100, k: int = 3, latency: float = 1.0) -> dict[str, Any]:
     """The same with SimPy, and with the garbage collector off as in our own loop."""
     from bench.simpy_fair_k import MeasuredFairK, SimpyFairK  # noqa: PLC0415 (only this measurement needs SimPy)
 
     kind = MeasuredFairK if measured else SimpyFairK
-    port = kind(n=100, k=3, rate=0.5, requests=requests, cs=10.0, latency=1.0, seed=1)
+    port = kind(n=n, k=k, rate=0.5, requests=requests, cs=10.0, latency=latency, seed=1)
     gc.disable()
     started = time.process_time()
     port.run()
@@ -56,8 +56,6 @@ def large(nodes: int) -> dict[str, Any]:
         protocol="fair_k", nodes=nodes, k=nodes // 100, rate=0.5, cs=10.0, latency="0.001", requests=20, warmup=5
     )
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    build(config)  # the memory of the nodes and the engine, before any event
-    built = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.process_time()
     result = simulate(config)
     seconds = time.process_time() - started
@@ -69,9 +67,13 @@ def large(nodes: int) -> dict[str, Any]:
         "wait_mean": result.wait_mean,
         "messages_per_entry": result.messages_per_entry,
         "violations": result.violations,
-        "bytes_per_node_built": (built - before) * 1024 / nodes,
         "bytes_per_node_peak": (peak - before) * 1024 / nodes,
     }
+
+
+def simpy_large(nodes: int) -> dict[str, Any]:
+    """The same with SimPy's bare port."""
+    return simpy(20, n=nodes, k=nodes // 100, latency=0.001)
 
 
 @no_collections()
@@ -142,6 +144,7 @@ MEASURES: dict[str, Callable[[int], dict[str, Any]]] = {
     "simpy": simpy,
     "simpy_measured": simpy_measured,
     "large": large,
+    "simpy_large": simpy_large,
     "sigma routed": lambda nodes: ee_rounds(nodes, "sigma", {**SIGMA_ALONE, "responses": "routed"}),
     "sigma direct": lambda nodes: ee_rounds(nodes, "sigma", SIGMA_ALONE),
     "e2e": lambda nodes: ee_rounds(nodes, "e2e", {}),

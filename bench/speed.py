@@ -23,7 +23,8 @@ RUNS = {  # name -> (measurement, requests per node, pure Python?)
     "fairgate, interpreted": ("fairgate", 400, True),
     "fairgate, compiled": ("fairgate", 6000, False),
 }
-SIZES = (100, 1_000, 10_000, 100_000)
+LARGEST = 100_000
+SIZES = (100, 1_000, 10_000, LARGEST)
 
 
 def measure(name: str, argument: int, pure: bool) -> dict[str, Any]:
@@ -56,6 +57,16 @@ def ratio(own: list[float], other: list[float]) -> float:
     return median(a / b for a, b in zip(own, other, strict=True))
 
 
+def large_against_simpy(console: Console) -> None:
+    speeds: dict[str, list[float]] = {"large": [], "simpy_large": []}
+    for _ in track(range(ROUNDS), description=f"Fair-k, N={LARGEST:,}", console=console, transient=True):
+        for name, found in speeds.items():
+            run = measure(name, LARGEST, False)
+            found.append(run["entries"] / run["seconds"])
+    times = ratio(speeds["large"], speeds["simpy_large"])
+    console.print(f"{LARGEST:,} nodes, compiled: {times:.2f} times SimPy (median of {ROUNDS})")
+
+
 def large(console: Console) -> None:
     table = Table("nodes", "k", "events/s", "entries/s", "messages/entry", "bytes/node", "mean wait", "predicted wait")
     for nodes in track(SIZES, description="large systems", console=console, transient=True):
@@ -77,3 +88,4 @@ if __name__ == "__main__":
     output = Console()
     against_simpy(output)
     large(output)
+    large_against_simpy(output)

@@ -38,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "registry": {"core", "errors", "overlay", "protocols", "recovery"},  # it lists them all
     "trace": {"core", "errors"},
     "scenario": {"core", "errors", "trace"},
-    "sim": {"core", "errors", "overlay", "processes", "protocols", "recovery", "registry", "trace"},
+    "sim": {"core", "errors", "overlay", "processes", "recovery", "registry", "trace"},
     "check": {"core", "errors", "processes", "recovery", "registry", "scenario", "trace"},
     "walks": {"core", "errors", "overlay", "recovery", "registry", "scenario"},
     "swarm": {"core", "errors", "overlay", "processes", "protocols", "recovery", "registry", "sim"},

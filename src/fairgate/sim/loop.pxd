@@ -28,7 +28,7 @@ cdef struct Queue:
 
 cdef struct Place:  # what a step needs first, in one piece of memory
     PyObject* node  # borrowed from `nodes`
-    PyObject* seat  # if there is one gate: borrowed from `seat`
+    PyObject* seat  # if there is one gate: owned
     long long received
 
 cdef class Loop(Outbox):
@@ -39,7 +39,7 @@ cdef class Loop(Outbox):
     cdef readonly list nodes
     cdef PyObject*** gates  # by node: the list of its gates' nodes, if it has any
     cdef Place* places  # by node
-    cdef public list seat
+    cdef public list seat  # by number; empty if there is one gate
     cdef bint one_gate
     cdef readonly long long n
     cdef Queue* queues  # of all gates together, followed by one per gate if they take turns
@@ -71,6 +71,7 @@ cdef class Loop(Outbox):
     cpdef long long size(self)
     cpdef bint place(self, long long me, Node node) except -1
     cdef Node node_at(self, long long me)
+    cpdef bint make_room(self, long long seats) except -1
     cpdef bint put_seat(self, long long number, Seat seat) except -1
     cdef Seat seat_at(self, long long number)
     cpdef bint push(self, long long time, long long kind, long long dst, long long src, Message msg) except -1

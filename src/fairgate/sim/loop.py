@@ -156,6 +156,9 @@ class Loop(Outbox):
     def node_at(self, me: int) -> Node:
         return self.nodes[me]
 
+    def make_room(self, seats: int) -> None:
+        self.seat = [None] * seats
+
     def put_seat(self, number: int, seat: Seat) -> None:
         self.seat[number] = seat
 

@@ -94,6 +94,9 @@ cdef class Loop(Outbox):
         free(self.queues)
         for i in range(self.kinds_used):
             Py_XDECREF(self.kinds[i])
+        if self.places != NULL:
+            for i in range(self.n):
+                Py_XDECREF(self.places[i].seat)
         free(self.places)
         free(self.gates)
 
@@ -140,14 +143,22 @@ cdef class Loop(Outbox):
     cdef Node node_at(self, long long me):
         return <Node>self.places[me].node
 
+    cpdef bint make_room(self, long long seats) except -1:
+        self.one_gate = seats == self.n
+        self.seat = [] if self.one_gate else [None] * seats
+
     cpdef bint put_seat(self, long long number, Seat seat) except -1:
-        self.seat[number] = seat
-        self.one_gate = len(self.seat) == self.n
         if self.one_gate:
+            Py_INCREF(seat)
+            Py_XDECREF(self.places[number].seat)
             self.places[number].seat = <PyObject*>seat
+        else:
+            self.seat[number] = seat
 
     cdef Seat seat_at(self, long long number):
-        return <Seat>self.places[number].seat if self.one_gate else self.seat[number]
+        if not self.one_gate:
+            return self.seat[number]
+        return <Seat>self.places[number].seat if self.places[number].seat != NULL else None
 
     cpdef bint push(self, long long time, long long kind, long long dst, long long src, Message msg) except -1:
         cdef Event event

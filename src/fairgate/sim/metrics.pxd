@@ -3,7 +3,7 @@ from cpython cimport array
 
 cdef struct Kept:
     long long entries
-    long long longest  # wait
+    long long longest  # wait; -1: none since the warm-up
 
 @cython.final
 cdef class Metrics:
@@ -13,5 +13,4 @@ cdef class Metrics:
     cdef Kept* kept  # by node
     cdef long long nodes
     cpdef bint entered(self, long long node, long long wait) except -1
-    cdef bint forget_longest(self) except -1
     cpdef bint grow(self) except -1

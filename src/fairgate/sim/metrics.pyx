@@ -14,15 +14,12 @@ cdef class Metrics:
         self.entries = 0  # including those of the warm-up
         self.cancelled = 0
         self.lost = 0
-        self.counted = 0  # waits after the warm-up
-        self.wait_total = 0
-        self.wait_max = 0
-        self.waits = numbers(1024)
+        self.waits = numbers(1024)  # of which `counted` are used, those after the warm-up
         self.nodes = n
         self.kept = <Kept*>calloc(n, sizeof(Kept))
         if self.kept == NULL:
             raise MemoryError
-        self.forget_longest()
+        self.restart()
 
     def __dealloc__(self):
         free(self.kept)
@@ -44,15 +41,12 @@ cdef class Metrics:
 
     def restart(self):
         """Leave out all waits until now: the warm-up is over."""
+        cdef long long node
         self.counted = 0
         self.wait_total = 0
         self.wait_max = 0
-        self.forget_longest()
-
-    cdef bint forget_longest(self) except -1:
-        cdef long long node
         for node in range(self.nodes):
-            self.kept[node].longest = -1  # none yet
+            self.kept[node].longest = -1
 
     cpdef bint grow(self) except -1:
         array.resize(self.waits, 2 * self.counted)  # which leaves the new part alone: it takes no memory until it is used

@@ -27,7 +27,7 @@ class Seats(Loop):
         self.down = bytearray(n)  # 1: this node is down
         for me in range(self.members, n):
             self.down[me] = 1
-        self.seat = [None] * (n * self.resources)
+        self.make_room(n * self.resources)
         if self.resources == 1:  # with many gates, few of their seats are ever used
             for me in range(n):
                 self.take_seat(me)
@@ -48,7 +48,7 @@ class Seats(Loop):
         """The seats of a node that were ever used."""
         found = []
         for number in self.seat_numbers(me):
-            seat = self.seat[number]
+            seat = self.seat_at(number)
             if seat is not None:
                 found.append(seat)
         return found
@@ -58,12 +58,12 @@ class Seats(Loop):
 
     def is_idle(self, number: int) -> bool:
         """May this seat make a request?"""
-        seat = self.seat[number]
+        seat = self.seat_at(number)
         return seat.state == IDLE if seat is not None else not self.is_down(number // self.resources)
 
     def inside_at(self, number: int) -> int:
         """The seat's request if it is inside, otherwise NIL."""
-        seat = self.seat[number]
+        seat = self.seat_at(number)
         return seat.request if seat is not None and seat.state == INSIDE else NIL
 
     def inside(self) -> int:

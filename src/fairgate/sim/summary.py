@@ -247,7 +247,7 @@ def conclude(found: Measures, protocol: str, seed: int, seconds: float, interrup
         simulated=found.now / SECOND,
         seconds=seconds,
         interrupted=interrupted,
-        node_maxima=array("d", [longest / SECOND for longest in found.maxima]),
+        node_maxima=array("d", (longest / SECOND for longest in found.maxima)),
     )
 
 
