@@ -219,7 +219,7 @@ class Coordinator(Mutex):
         """Send new promises to their holders, and the tokens that have just been lent, with theirs."""
         for slot in lent:
             self.send_token(line, slot)
-        changed: list[int] = line.changed
+        changed: dict[int, None] = dict.fromkeys(line.changed)  # a loan may lose one promise and get another
         line.changed = []
         for slot in changed:
             loan: Loan = line.loans[slot]
