@@ -314,7 +314,6 @@ cdef class Loop(Outbox):
             if self.turns > 0 and self.turn == 0 and self.gated[kind]:
                 queue = &self.queues[1 + (<Gated>msg).gate % self.turns]
             Py_INCREF(msg)
-            FETCH_2(self.places[dst].node)
             self.append(&queue.messages, self.now + self.fixed, dst, self.acting, <PyObject*>msg, self.gate_for(dst, msg, kind))
         else:
             self.carry(dst, msg)
