@@ -29,6 +29,7 @@ HOT = (
     "fairgate.overlay.",
     "fairgate.room.",
     "fairgate.protocols.fair_k",
+    "fairgate.protocols.one_line.",
     "fairgate.protocols.e2e.protocol",
     "fairgate.protocols.e2e.replica",
     "fairgate.protocols.non_e2e.protocol",
@@ -120,7 +121,16 @@ def extensions() -> list[Extension]:
                 build_dir=str(ROOT / "build" / "cython"),
                 shared_utility_qualified_name=UTILITY,
             )
+        remove_others({each.name for each in made})
         return sorted(made, key=lambda each: Path(each.sources[0]).stat().st_size, reverse=True)  # largest first
+
+
+def remove_others(names: set[str]) -> None:
+    """Delete what was compiled from modules that are no longer hot: Python would prefer it to their sources."""
+    for found in (ROOT / "src").rglob("*.so"):
+        parts = found.relative_to(ROOT / "src").parts
+        if ".".join([*parts[:-1], parts[-1].partition(".")[0]]) not in names:
+            found.unlink()
 
 
 @contextmanager
