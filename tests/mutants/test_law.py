@@ -13,7 +13,13 @@ from tests.mutants.mutate import mutant
 from tests.support.law import Lawless, law_walks
 
 MUTANTS = {
-    "the key leaves child out": ("fair_k", "FairK", "    child: Id = NIL\n", "    child: Fixed[Id] = NIL\n", "effects"),
+    "the key leaves child out": (
+        "fair_k",
+        "FairK",
+        "    child: Id = NIL\n",
+        "    from fairgate.core.declare import Fixed\n    child: Fixed[Id] = NIL\n",
+        "effects",
+    ),
     "load keeps a list from the journal": (
         "fair_k",
         "FairK",

@@ -14,8 +14,8 @@ MUTANTS = {
     # Changes.
     "DIRTY is ignored": Mutant(
         "room/changes.py",
-        "            if m[DIRTY] or m[STOP] or",
-        "            if m[STOP] or",
+        "            if m[DIRTY] or m[KEPT] or m[STOP] or",
+        "            if m[KEPT] or m[STOP] or",
         f"{DEATHS}a_process_that_dies_in_the_middle_of_a_change_is_repaired",
     ),
     "a grant is not rung": Mutant(

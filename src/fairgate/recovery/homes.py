@@ -412,7 +412,7 @@ class Homes(Rider):
             home = self.open(identity, term)
             home.count, home.request = count, request
             home.acknowledged = dict(acknowledged)
-            home.held = [Held.from_key(one) for one in held]
+            home.held = [Held.from_key(as_tuples(one)) for one in held]
             self.at(home).load(tuple(state))
 
     def tokens(self) -> int:
