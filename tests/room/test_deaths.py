@@ -266,3 +266,13 @@ def test_a_grant_that_nobody_announces_is_found_by_the_last_waiters(folder: str,
         assert [dying.hear(), holder.hear(), holder.hear(), late.hear()] == ["inside", "asks", "1", "asks"]
         dying.say("die")
         assert late.hear(0.5) == "0"
+
+
+def test_a_dead_process_is_not_listed(folder: str, children: ExitStack) -> None:
+    """Even if nobody has come since who would free its slot."""
+    holder = children.enter_context(Child(visitor(folder, 1)))
+    assert [holder.hear(), holder.hear()] == ["asks", "0"]
+    with Room(folder, "g") as room:
+        assert [each.pid for each in room.requests()] == [holder.pid]
+        holder.end()
+        assert room.requests() == []

@@ -22,7 +22,7 @@ from fairgate.room import bell as bells
 from fairgate.room import calls, links, rules
 from fairgate.room.desk import Desk, Visit
 from fairgate.room.file import RoomFile, files
-from fairgate.room.layout import KEPT, MOST_SLOTS, PERMITS, PID, K
+from fairgate.room.layout import KEPT, MOST_SLOTS, OWNER, PERMITS, PID, K
 from fairgate.room.permit import Permit
 from fairgate.room.table import Change
 
@@ -108,15 +108,18 @@ class Room:
     # For people.
 
     def requests(self) -> list[Listed]:
-        """All requests: the holders by slot, then the waiters in order."""
+        """All requests of living processes: the holders by slot, then the waiters in order."""
         return self.change(self.listed)
 
     def listed(self, change: Change) -> list[Listed]:
         from fairgate.room.listing import listed  # noqa: PLC0415 (it imports typing)
 
         m = self.file.m
-        holders = [listed(m, seat, links.slots_of(m, seat)) for seat in links.holders(m)]
-        return holders + [listed(m, seat, ()) for seat in links.waiters(m)]
+        holders, waiters = links.holders(m), list(links.waiters(m))
+        by_owner = {m[seat + OWNER]: seat for seat in holders + waiters}  # a process may have thousands
+        dead = {owner for owner, seat in by_owner.items() if self.desk.is_gone(seat)}
+        found = [listed(m, seat, links.slots_of(m, seat)) for seat in holders if m[seat + OWNER] not in dead]
+        return found + [listed(m, seat, ()) for seat in waiters if m[seat + OWNER] not in dead]
 
     def revoke(self, slot: int, fence: int = 0) -> bool:
         """End the permit in this slot, if it has this fence, or any. Its holder is told, and the next one let in."""
