@@ -11,8 +11,8 @@ SAME = "sim/test_shares.py::test_the_result_is_the_same"
 MUTANTS = {
     "a gate's turn runs past an event that concerns all gates": Mutant(
         "sim/loop.py",
-        "self.stop = self.queues[0].first() if self.turn else NEVER",
-        "self.stop = NEVER",
+        "first = self.queues[0].first()",
+        "first = NEVER",
         f"{SAME}[churn]",
     ),
     "events at the same time as one that concerns all gates come after it": Mutant(

@@ -17,7 +17,7 @@ from fairgate.room.calls import Poll, open_to_ring
 from fairgate.room.folder import PRIVATE, group_of, share
 
 SUFFIX = ".bell"
-KEPT = 16  # bells of others that stay open although they are not watched at the moment
+MOST_UNWATCHED = 16  # bells of others that stay open although they are not watched at the moment
 ours: set[Bell] = set()  # of this process; a child of fork must not keep its parent alive
 forking = RLock()  # no thread forks while another one opens or closes a pipe or a file of ours
 
@@ -78,7 +78,7 @@ class Bell:
                 self.lines[owner] = fd
             self.watched.add(owner)
             self.poll.watch(self.lines[owner])
-        if len(self.lines) > KEPT + len(self.watched):
+        if len(self.lines) > MOST_UNWATCHED + len(self.watched):
             for owner in [each for each in self.lines if each not in self.watched]:
                 os.close(self.lines.pop(owner))
         return dead

@@ -52,6 +52,7 @@ STUCK = 10 * SECOND  # until the lock of a process counts as stuck
 LAST_SWEPT = ".swept"  # a file: its time tells when
 HEADER = 8 * SLOTS
 BEGIN = IS_A_ROOM.to_bytes(8, "little") + THIS_VERSION.to_bytes(8, "little")  # MAGIC and VERSION
+CHANGED_BY_OTHERS = (KEPT, RESCUED, STOP, SWEPT)  # words of the header that are stored without the lock, too
 BLOCK = 512  # bytes: what st_blocks counts
 files: set[RoomFile] = set()  # that are open; a child of fork must not keep the lock of its parent
 
@@ -248,7 +249,7 @@ class RoomFile:
     def progress(self) -> bytes:
         """The words of the header that only a process with the lock changes."""
         header = os.pread(self.fd, HEADER, 0)
-        return b"".join([header[8 * at : 8 * at + 8] for at in range(SLOTS) if at not in (STOP, RESCUED)])
+        return b"".join([header[8 * at : 8 * at + 8] for at in range(SLOTS) if at not in CHANGED_BY_OTHERS])
 
     def continue_owner(self) -> None:
         """If the process that has the lock is stopped, let it finish its change."""

@@ -1,11 +1,11 @@
 """A process that uses a gate alone keeps its slot, and enters again without the lock.
 
-After a release the seat stays INSIDE, and KEPT says that nobody is: it has the fence of the last entry, and whether the
-process is inside again. The process itself changes KEPT, by one atomic exchange for each entry and each release.
+After a release its seat stays INSIDE. The word KEPT says whether the process is really inside, and has the fence of its
+last entry. The process changes KEPT without the lock, by one atomic exchange for each entry and each release.
 
-Whoever takes the lock ends that before anything else (`end`): it counts ENDINGS up, and then reads KEPT. The process
-exchanges KEPT, and then reads ENDINGS. There is a memory barrier in between on both sides, so at least one of them sees
-what the other one did:
+The next process that takes the lock calls `end` first, which takes the slot away. `end` adds 1 to ENDINGS and then
+reads KEPT; a process that enters or leaves exchanges KEPT and then reads ENDINGS. Both have a memory barrier in
+between, so at least one of the two sees what the other one did:
 
 - `end` sees that the process is inside: its seat is one like any other from now on.
 - The process sees that the keeping has ended: it cannot know what `end` saw, so it takes the lock and looks.

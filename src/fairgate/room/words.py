@@ -26,8 +26,10 @@ def swap(m: Any, at: int, old: int, new: int) -> bool:
 
 
 def barrier() -> None:
-    """What was stored before is visible to others before anything is read after it: Linux promises that when it chooses
-    the next process to run."""
+    """Make what was stored before visible to other processes, before anything is read after it.
+
+    Linux has a full memory barrier where it chooses the next process to run.
+    """
     os.sched_yield()
 
 

@@ -123,13 +123,11 @@ class Loop(Outbox):
         self.turn = turn if turn <= self.turns else 0
         queue = self.queues[self.turn]
         self.heap, self.messages, self.exits = queue.heap, queue.messages, queue.exits
-        self.stop = self.queues[0].first() if self.turn else NEVER
-        if self.stop is not NEVER:
-            heappush(self.heap, self.stop)
+        self.stop = NEVER
         self.see_near()
 
     def see_stop(self) -> None:
-        """An event that concerns all gates may have been planned since the turn began."""
+        """End the turn at the next event that concerns all gates. One may have been planned since the turn began."""
         first = self.queues[0].first()
         if first != self.stop:
             if self.stop is not NEVER:

@@ -1,8 +1,8 @@
 """Crashes on a ring whose peers keep copies for each other (recovery/homes.py): who learns of them, and when.
 
 On a settled ring, all peers learn of a crash `detect` after it: the dead peers leave the ring, and the peers around
-them are told. On a watched ring, every peer learns of it at a random moment within `detect`. On a dynamic ring, the
-peers find out by themselves.
+them are told. On a watched ring, every peer learns of it at a random moment within `detect`. On a dynamic ring,
+nobody is told: a peer notices a crash when its neighbour stops answering.
 
 A peer may find that an identity is lost. If the nodes stand above `regenerate`, all living peers then get a new view
 without it, and a census rebuilds the gate. Losses that are found at one instant make one view.
