@@ -41,6 +41,10 @@ if TYPE_CHECKING:
         def look_seconds(self) -> float | None:
             """How often `is_lost` should be asked in any case."""
 
+        @property
+        def ends(self) -> int:
+            """Once it is lost: when the command must have ended, as for a lease; 0: when --grace is over."""
+
         def is_lost(self) -> bool: ...
 
         def before_stop(self) -> None:
@@ -66,7 +70,9 @@ class LossPolicy:
         return {TERM: [(first, signal.SIGTERM), (end, signal.SIGKILL)], KILL: [(end, signal.SIGKILL)],
                 IGNORE: []}[self.on_lost]  # fmt: skip
 
-    def at_loss(self) -> Plan:
+    def at_loss(self, ends: int) -> Plan:
+        if ends:
+            return self.at_lease(ends)
         now = clock()
         return {TERM: [(now, signal.SIGTERM), (now + self.grace, signal.SIGKILL)], KILL: [(now, signal.SIGKILL)],
                 IGNORE: []}[self.on_lost]  # fmt: skip
@@ -124,7 +130,7 @@ class Supervisor:
     def look_at_permit(self) -> None:
         if not self.lost and self.permit.is_lost():
             self.lost = True
-            self.plan = sorted([*self.plan, *self.policy.at_loss()])
+            self.plan = sorted([*self.plan, *self.policy.at_loss(self.permit.ends)])
 
     def follow_plan(self) -> None:
         while self.plan and self.plan[0][0] <= clock():

@@ -85,6 +85,8 @@ class LiveEngine(BackgroundTasks):
         self.members = Members()
         self.announced = 0  # the version that we last sent to others
         self.closed = ""  # the reason, once it is
+        self.lease_until = 0  # ns on CLOCK_BOOTTIME; 0 if this peer has no lease
+        self.on_lease: list[Callable[[], None]] = []  # called after the lease was raised, or has lapsed
         self.questions = Questions()
         self.ready: Future[None] = Future()
         self.thread = threading.Thread(target=self.run, name="fairgate", daemon=True)

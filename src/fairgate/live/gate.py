@@ -119,6 +119,11 @@ class LiveGate:
         self.standing.append(ident)
         return ident
 
+    def reserve(self, seats: int) -> None:
+        """Asks for this many more seats in one change of the roster, for later requests."""
+        for _ in range(min(seats, MOST_REQUESTS - self.seats)):
+            self.free.insert(0, self.new_seat())
+
     def release(self, ticket: Ticket) -> None:
         """Withdraws a waiting request or releases a held permit. A no-op in any other state."""
         if self.broken is not None:

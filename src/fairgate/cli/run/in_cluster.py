@@ -88,6 +88,7 @@ class ClusterPermit:
 
     wakes = -1
     look_seconds = PERMIT_SECONDS
+    ends = 0
 
     def __init__(self, permit: sync.Permit, shared: bool, signals: Signals) -> None:
         self.permit = permit

@@ -50,6 +50,7 @@ class NestedPermit:
 
     wakes = -1
     look_seconds = None
+    ends = 0
     shared = True
 
     def __init__(self, gate: str, outer: Listed, lease: float | None) -> None:
