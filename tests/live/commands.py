@@ -28,11 +28,11 @@ WAITS = "echo in; read line"  # a shell command that stays inside until its stdi
 
 def start(*words: str, command: Sequence[str] = FAIRGATE, **more: Any) -> subprocess.Popen[bytes]:
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    return subprocess.Popen([*command, *words], bufsize=0, **pipes | at_home(words) | more)
+    return subprocess.Popen([*command, *words], bufsize=0, **pipes | ({} if "env" in more else at_home(words)) | more)
 
 
 def run(*words: str, command: Sequence[str] = FAIRGATE, **more: Any) -> subprocess.CompletedProcess[str]:
-    given = at_home(words) | more
+    given = more if "env" in more else at_home(words) | more
     return subprocess.run([*command, *words], capture_output=True, text=True, timeout=SOON, check=False, **given)
 
 

@@ -14,11 +14,9 @@ from fairgate.room.layout import (
     CLUSTER_SLOT,
     FENCE,
     FREE,
-    GRANTED_BY,
     LAST_FENCE,
     NEXT_TICKET,
     PERMITS,
-    PROMISED,
     SLOT,
     STATE,
     TICKET,
@@ -33,7 +31,7 @@ from tests.room.model import Broken
 # Words that an earlier request has left in a seat, by its state.
 LEFT_OVER = {
     FREE: SEAT_WORDS[1:],
-    WAITING: (SLOT, FENCE, GRANTED_BY, PROMISED, CLUSTER_SLOT),
+    WAITING: (SLOT, FENCE, CLUSTER_SLOT),
 }
 Key = tuple[Any, ...]
 

@@ -30,7 +30,7 @@ from tests.room.plain import guestbook, links, rules, table
 OUT, WAITS, IN, DEAD = range(4)
 UNHEARD, LOOK, GRANTED = range(3)  # what the bell of a guest says
 NOW = 100_000_000  # ns: every guest may have been stopped meanwhile
-PAST, LATER = 1, 2 * NOW  # ends of a promise
+PAST, LATER = 1, 2 * NOW  # ends of a promise: it is over, or it was made by the peer with this life, which is added
 PEER_BELLS = 200  # names from here on are those of the peer's bells
 FREE_SLOT = (0, 0)
 HEADER_WORDS = (layout.NEXT_TICKET, layout.USED, DIRTY, layout.PEER, PEER_BELL)
@@ -283,8 +283,11 @@ class Model:
 
     def peer_steps(self, state: State) -> Iterator[tuple[bool, list[State]]]:
         peer = state.peer
+        if peer.to_ring and not peer.stopped:  # also one that leaves
+            (owner, ticket), rest = peer.to_ring[0], peer.to_ring[1:]
+            yield True, [self.ring(state._replace(peer=peer._replace(to_ring=rest)), owner, ticket)]
         if not peer.up:
-            if state.budget.starts:
+            if state.budget.starts and not peer.to_ring:
                 yield False, self.starts(self.spend(state, starts=1))
             return
         if state.budget.halts:
@@ -294,15 +297,14 @@ class Model:
             return
         if state.budget.halts:
             yield False, [self.spend(state._replace(peer=peer._replace(stopped=True)), halts=1)]
+            yield False, self.change_by_peer(self.spend(state, halts=1), lambda *about: self.leaves(state, *about))
         if peer.to_ring:
-            (owner, ticket), rest = peer.to_ring[0], peer.to_ring[1:]
-            yield True, [self.ring(state._replace(peer=peer._replace(to_ring=rest)), owner, ticket)]
             return
         if peer.lost:
             yield True, self.change_by_peer(state, lambda *about: self.revokes(state, *about))
-        elif not peer.leased:
+        if not peer.leased:
             yield True, self.change_by_peer(state, lambda *about: self.renews(state, *about))
-        elif peer.arrived:
+        if peer.arrived:
             yield True, self.change_by_peer(state, lambda *about: self.admits(state, *about))
         elif peer.called or self.dead_guests(state):
             yield True, self.change_by_peer(state, lambda *about: self.looks(state, peer.called, *about))
@@ -330,18 +332,16 @@ class Model:
         return state._replace(peer=peer._replace(called=()), slots=without(state.slots, freed))
 
     def admits(self, state: State, words: Words, change: table.Change, senses: Seen) -> State:
-        called = (*state.peer.called, state.peer.arrived[0][0])
-        state = self.looks(state, called, words, change, senses)
-        if not state.peer.arrived:
-            return state
         (ticket, slot), rest = state.peer.arrived[0], state.peer.arrived[1:]
+        called = (*state.peer.called, ticket)
+        state = self.looks(state._replace(peer=state.peer._replace(arrived=rest)), called, words, change, senses)
         book = book_of(state.peer)
         wanted = any(guest.phase == WAITS and guest.ticket == ticket for guest in state.guests)
         seat = dict(state.peer.asked).get(ticket, 0)
         wanted = wanted or (seat > 0 and guestbook.is_waiting(words, seat, ticket))  # it died, and nobody knows yet
-        until = LATER if state.peer.leased else PAST
+        until = LATER + state.peer.life if state.peer.leased else PAST
         let_in = guestbook.admit(words, change, book, ticket, slot, state.slots[slot][1], until)
-        peer = with_book(state.peer, book)._replace(arrived=rest)
+        peer = with_book(state.peer, book)
         if not let_in:
             return state._replace(peer=peer, slots=without(state.slots, [slot]))
         if not wanted:
@@ -358,9 +358,16 @@ class Model:
             guestbook.revoke(words, change, book, ticket)
         return state._replace(peer=with_book(state.peer, book)._replace(lost=()))
 
+    def leaves(self, state: State, words: Words, change: table.Change, senses: Seen) -> State:
+        """A planned end: all slots go back to the cluster at once."""
+        state = self.spend(state, halts=1)
+        guestbook.leave(words, change, book_of(state.peer))
+        slots = tuple([FREE_SLOT if holder[0] == state.peer.life else holder for holder in state.slots])
+        return state._replace(peer=gone(state.peer), slots=slots)
+
     def renews(self, state: State, words: Words, change: table.Change, senses: Seen) -> State:
         book = book_of(state.peer)
-        guestbook.promise(words, change, book, LATER)
+        guestbook.promise(words, change, book, LATER + book.peer)
         state = state._replace(peer=with_book(state.peer, book)._replace(leased=True))
         return self.looks(state, (0,), words, change, senses)
 

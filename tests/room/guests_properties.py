@@ -18,7 +18,7 @@ from fairgate.room.layout import (
     TICKET,
     WAITING,
 )
-from tests.room.guests import IN, NOW, WAITS, Model, State, look
+from tests.room.guests import IN, LATER, NOW, WAITS, Model, State, look
 from tests.room.model import Broken
 from tests.room.plain import links
 
@@ -33,8 +33,11 @@ def judge_change(before: State, after: State) -> None:
     tickets = [new[seat + TICKET] for seat in seats if new[seat + STATE] != FREE]
     if len(set(tickets)) < len(tickets):
         raise Broken("two requests have one ticket")
+    stopped = [guest.seat for guest in before.guests if guest.stopped]
     for seat in seats:
         if new[seat + STATE] == INSIDE and (old[seat + STATE] != INSIDE or old[seat + TICKET] != new[seat + TICKET]):
+            if seat in stopped:
+                raise Broken("a stopped guest was let in")
             for other in seats:
                 waits = new[other + STATE] == WAITING and new[other + TICKET] < new[seat + TICKET]
                 if waits and not (new[other + SKIPPED] or old[other + SKIPPED]):
@@ -52,7 +55,11 @@ def judge_guests(before: State, after: State) -> None:
                 raise Broken("a guest was thrown out")
             if guest.phase == IN and m[guest.seat + STATE] == LOST != before.table[guest.seat + STATE]:
                 held = before.slots[before.table[guest.seat + CLUSTER_SLOT] - 1]
-                if held[1] == before.table[guest.seat + FENCE] and before.table[guest.seat + PROMISED] > NOW:
+                if (
+                    after.peer.up
+                    and held[1] == before.table[guest.seat + FENCE]
+                    and before.table[guest.seat + PROMISED] > NOW
+                ):
                     raise Broken("a permit was revoked for no reason")
             if now.phase == WAITS and m[guest.seat + HEARD]:
                 raise Broken("a guest that waits is taken for one that knows of its grant")
@@ -65,6 +72,8 @@ def judge_permits(state: State) -> None:
         if m[seat + STATE] == INSIDE and m[seat + PROMISED] > NOW:
             if state.slots[m[seat + CLUSTER_SLOT] - 1] != (m[seat + GRANTED_BY], m[seat + FENCE]):
                 raise Broken("a permit goes on although the cluster may give its slot to others")
+            if m[seat + PROMISED] != LATER + m[seat + GRANTED_BY]:
+                raise Broken("a promise was not made by the peer that granted the permit")
         elif m[seat + STATE] == INSIDE and not m[seat + PROMISED]:
             raise Broken("a permit was granted by nobody")
 
@@ -74,12 +83,11 @@ def judge_calm(model: Model, state: State) -> bool:
     if any(own for own, _ in model.steps(state)):
         return False
     if not model.case.stops and works(state):
-        judge_cluster(model, state)  # without any tick
+        judge_cluster(model, state)  # without any tick, as the next one
+        judge_waiting(state)
     state = after_ticks(model, state)
     m = list(state.table)
-    for guest in state.guests:
-        if guest.phase == WAITS and not guest.stopped and m[guest.seat + STATE] != WAITING:
-            raise Broken("a guest is inside without knowing it")
+    judge_waiting(state)
     if works(state):
         judge_cluster(model, state)
         for seat in links.waiters(m):
@@ -88,6 +96,12 @@ def judge_calm(model: Model, state: State) -> bool:
             if model.is_dead(state.guests, m[seat + OWNER]):
                 raise Broken("a dead guest keeps waiting")
     return True
+
+
+def judge_waiting(state: State) -> None:
+    for guest in state.guests:
+        if guest.phase == WAITS and not guest.stopped and state.table[guest.seat + STATE] != WAITING:
+            raise Broken("a guest is inside without knowing it")
 
 
 def works(state: State) -> bool:

@@ -268,8 +268,8 @@ def revoke(m: Table, change: Change, book: Guestbook, ticket: int) -> None:
 def promise(m: Table, change: Change, book: Guestbook, until: int) -> None:
     """The lease of this peer ends then. A promise that is over stays over: somebody else may have the slot."""
     for ticket, seat in book.inside.items():
-        mine = is_inside(m, seat, ticket) and m[seat + GRANTED_BY] == book.peer
-        if mine and (not m[seat + PROMISED] or change.now < m[seat + PROMISED] < until):
+        promised = m[seat + PROMISED]
+        if is_inside(m, seat, ticket) and (not promised or change.now < promised < until):
             m[seat + PROMISED] = until
 
 

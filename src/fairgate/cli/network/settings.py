@@ -84,11 +84,13 @@ class NetworkSettings(msgspec.Struct, frozen=True):
     # What commands make of the settings.
 
     def peer(self) -> sync.Peer:
-        """Join, and return the peer. Raises BadInput if that is not possible."""
+        """Become a member, even if this host has a standing peer. Raises BadInput if that is not possible."""
+        from fairgate.live.threads import ClusterPeer  # noqa: PLC0415
+
         if self.metrics is not None:
             import fairgate.live.metrics  # noqa: F401, PLC0415 (fails now, not after the wait for the gate)
         seeds, network = self.network()
-        return sync.join(*seeds, journal=self.journal, **network)
+        return sync.Peer(ClusterPeer(seeds, self.journal, network))
 
     def directory(self) -> "ClusterDirectory":
         """Where to look up the gates of a cluster."""

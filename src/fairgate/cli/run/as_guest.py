@@ -24,7 +24,7 @@ SHARE = 3  # the command is ended this part of the peer's lease before its end, 
 
 
 def standing_for(options: Options) -> StandingPeer | None:
-    """The standing peer of this host in the cluster that the options name. Raises BadInput if a guest cannot have them."""
+    """The standing peer of this host in the cluster that the options name. BadInput if a guest cannot have them."""
     given = options.network
     seeds = tuple([str(seed) for seed in as_list(given.get("join"))])
     if not seeds and not given.get("mdns"):
