@@ -179,7 +179,7 @@ def test_a_new_peer_serves_those_that_wait_in_order(host: GuestHost, processes: 
     processes += holders
     waiters = []
     for number in range(20):
-        waiters.append(host.run("gpu", "-k", "3", "--", "sh", "-c", f"echo {number} >> {host.folder}/order"))
+        waiters.append(host.run("gpu", "-k", "3", "--", "sh", "-c", note_turn(host, number)))
         host.until_waiting("gpu", number + 1)
     processes += waiters
     peer.send_signal(signal.SIGKILL if how == "killed" else signal.SIGTERM)
@@ -195,9 +195,15 @@ def test_a_new_peer_serves_those_that_wait_in_order(host: GuestHost, processes: 
     processes.append(host.peer())  # a new cluster: with agreed rosters it would be the old one
     for waiter in waiters:
         assert waiter.wait(SOON) == 0
-    order = [int(word) for word in (host.folder / "order").read_text().split()]
-    assert sorted(order) == list(range(20))
-    assert all(abs(place - number) <= 3 for place, number in enumerate(order))  # three at a time
+    turns = [tuple(map(int, turn.split())) for turn in (host.folder / "order").read_text().splitlines()]
+    assert sorted([number for *_, number in turns]) == list(range(20))
+    for slot in range(3):  # fences rise with every grant of a slot
+        order = [number for place, _, number in sorted(turns) if place == slot]
+        assert order == sorted(order)
+
+
+def note_turn(host: GuestHost, number: int) -> str:
+    return f"echo $FAIRGATE_SLOT $FAIRGATE_FENCE {number} >> {host.folder}/order"
 
 
 def test_a_stopped_peer_lets_nobody_in_until_it_continues(host: GuestHost, processes: Processes) -> None:
@@ -242,7 +248,7 @@ def test_drain(host: GuestHost, processes: Processes) -> None:
     until(lambda: described(host.rooms) is not None)
     time.sleep(0.1)
     assert peer.poll() is None
-    holder.communicate(timeout=SOON)
+    holder.communicate(b"leave\n", timeout=SOON)
     assert holder.returncode == 0
     assert peer.wait(SOON) == 0
     assert waiter.poll() is None
