@@ -61,6 +61,15 @@ class Config:
         return asdict(self)
 
 
+def default_k(protocol: type[Mutex], nodes: int) -> int:
+    """k if it is not given: 3 (or fewer nodes), and 1 on a DHT as in the papers.
+
+    On a DHT a larger k means a smaller quorum, so it has to be asked for.
+    """
+    one = issubclass(protocol, Routed) or not protocol.about.many
+    return 1 if one else max(1, min(Config.k, nodes))
+
+
 def backup_stack(overlay: str = "full", census: bool = True) -> tuple[str, ...]:
     """The layers of FK section 5: copies at the successors; with `census`, a census rebuilds a gate that lost some."""
     return (*(("regenerate",) if census else ()), "channel", "homes", overlay)

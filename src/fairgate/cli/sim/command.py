@@ -18,7 +18,7 @@ from fairgate.core.setup import Setup
 from fairgate.errors import BadInput, FairgateError
 from fairgate.processes import processors
 from fairgate.registry import find_protocol, make_node
-from fairgate.sim.config import Config, backup_stack, check
+from fairgate.sim.config import Config, backup_stack, check, default_k
 from fairgate.sim.faults import parse_faults
 from fairgate.sim.run import simulate
 from fairgate.sim.step_errors import add_place, place_noted
@@ -221,15 +221,6 @@ def check_dht(protocol: type[Mutex], asked_for: dict[str, Any]) -> None:
         raise BadInput(f"--responses is only for sigma and strawman; {protocol.about.name} always answers directly")
     if "responses" in given and asked_for["responses"] not in kinds:
         raise BadInput(f"--responses must be {' or '.join(kinds)}, not {asked_for['responses']!r}")
-
-
-def default_k(protocol: type[Mutex], nodes: int) -> int:
-    """k if --k is not given: 3 (or fewer nodes), and 1 on a DHT as in the papers.
-
-    On a DHT a larger k means a smaller quorum, so it has to be asked for.
-    """
-    one = issubclass(protocol, Routed) or not protocol.about.many
-    return 1 if one else max(1, min(DEFAULT.k, nodes))
 
 
 def check_trials(trials: int, workers: int | None, journal: str | None) -> None:
