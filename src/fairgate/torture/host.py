@@ -66,13 +66,20 @@ class Host:
         self.guests.append(self.start(name, arguments))
 
     def start(self, name: str, arguments: list[str]) -> Running:
-        environment = {**os.environ, "HOME": str(self.folder), "FAIRGATE_DIR": str(self.folder / "gates")}
         with (self.folder / f"{name}.log").open("ab") as log:
             command = [*self.network.entered(self.number), sys.executable, *arguments]
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self.environment(),
+                start_new_session=True,
             )
         return Running(name, process)
+
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "HOME": str(self.folder), "FAIRGATE_DIR": str(self.folder / "gates")}
 
     def kill(self, victim: Running) -> None:
         if victim in self.guests:
