@@ -53,8 +53,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "api": {"arguments", "errors", "interface", "live", "room"},
     "sync": {"arguments", "errors", "interface", "live", "room"},
     "lab": {"core", "errors", "processes", "registry", "sim", "__init__"},
+    "torture": {"errors", "net", "sync"},
     "cli": {
-        "arguments", "lab",
+        "arguments", "lab", "torture",
         "check", "command", "core", "errors", "live", "mutation", "net", "overlay", "processes", "recovery", "registry",
         "prometheus", "room", "scenario", "sim", "swarm", "sync", "trace",
     },

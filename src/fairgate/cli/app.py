@@ -34,6 +34,7 @@ from fairgate.cli.run.command import run_arguments
 from fairgate.cli.sim.command import sim_command
 from fairgate.cli.swarm.command import swarm_command
 from fairgate.cli.sweep import sweep_command
+from fairgate.cli.torture import torture_command
 from fairgate.cli.where import setup_command, where_command
 from fairgate.errors import BadInput, FairgateError
 from fairgate.scenario.run import ScenarioError
@@ -66,6 +67,7 @@ COMMANDS: dict[str, Callable[..., int | None]] = {
     "resize": resize_command,
     "where": where_command,
     "setup": setup_command,
+    "torture": torture_command,
 }
 
 
