@@ -55,9 +55,10 @@ def peer_command(
 
         fairgate peer --metrics 9150
 
-    In a cluster of several hosts, one peer creates the cluster and keeps the
-    list of its peers. It must stay up: without it no peer can join or leave.
-    The others join through the address of any peer.
+    In a cluster of several hosts, one peer creates the cluster, and the others
+    join through the address of any peer. Peers started by this command may
+    vote: with three of them the cluster survives the death of any one, with
+    five the death of any two.
 
         fairgate keys init keys; fairgate keys add 10.0.0.5 --dir keys; fairgate keys add 10.0.0.6 --dir keys
 
@@ -107,13 +108,13 @@ def in_cluster(network: NetworkSettings, gates: Sequence[str], k: int, protocol:
 
     signals.catch_stops()  # the others would wait for a stopped peer
     with signals.raised():
-        peer = network.peer()
+        peer = network.peer(standing=True)
     with peer, network.served(peer, say), network.advertised(peer):
         engine = peer.engine
         for gate in gates:
             keep_open(engine, gate, k, protocol)
         kept = f"keeps {', '.join(gates)} open (k={k}, {protocol})" if gates else NO_GATE
-        where = f"of cluster {network.name} at {engine.identity.socket} (guarantee: {engine.membership.guarantee})"
+        where = f"of cluster {network.name} at {engine.identity.address} (guarantee: {engine.membership.guarantee})"
         say(f"pid {engine.pid} is a peer {where} and {kept} until a signal ends it")
         with signals.raised():
             while not engine.closed:
