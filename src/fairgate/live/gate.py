@@ -249,7 +249,7 @@ class LiveGate:
         members = record.idents()
         for ident in list(self.nodes):
             if ident in self.unseated or self.hosts.get(ident) == self.uplink.me:
-                self.node(ident).on_view(record.view, members)
+                self.node(ident).on_view(record.view, members, ())
             else:
                 self.no_longer_here(ident)
         mine = [seat.ident for seat in record.seats if self.is_own(seat)]
