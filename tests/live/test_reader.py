@@ -242,7 +242,7 @@ def test_a_request_with_an_invalid_tree_index_costs_the_connection(cluster: Kind
         with waiting(gate, outcome):
             [(seat, node)] = live(gate).nodes.items()
             until(lambda: node.epoch > 0)  # earlier messages would be queued
-            said = ("rg.dated", node.epoch, ("bv.request", 10_000_000, 1, 1))
+            said = ("rg.message", node.epoch, (), ("bv.request", 10_000_000, 1, 1))
             asyncio.run(be_rude(two, encode(("m", "gate", seat, 1, said))))
             permit.release()
         assert isinstance(outcome[0], sync.Permit)

@@ -67,7 +67,7 @@ def test_the_seats_of_an_excluded_peer_are_ghosts_until_it_is_forgotten() -> Non
     both = sat(sat(START, ME, 3), OTHER)
     after = gone(both, ME, NOW, excluded=True)
     assert (gate(after).hosts, gate(after).ghosts) == (((OTHER, 1),), ((ME, 3),))
-    assert gate(after).ghost_idents() == (identity(ME, 0), identity(ME, 1))  # as many as there are slots
+    assert gate(after).ghost_idents() == (identity(ME, 0), identity(ME, 1))  # no more than there are slots
     assert [peer.id for peer in after.excluded] == [ME]
     free = forgotten(after, ME, NOW)
     assert (gate(free).ghosts, gate(free).view > gate(after).view > gate(both).view) == ((), True)

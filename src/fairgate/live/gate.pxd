@@ -17,7 +17,7 @@ cdef class LiveGate:
     cdef public long long seats, requests, retakes
     cdef public dict nodes, tickets
     cdef public list free, withheld
-    cdef public set idents, unseated
+    cdef public set idents, unseated, expected
     cdef public bint standing, leads
     cdef public Ticket broken, kept, retaken
     cdef public str closed

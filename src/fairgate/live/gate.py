@@ -21,7 +21,7 @@ from random import SystemRandom
 from typing import Protocol
 
 from fairgate.core.fences import FENCE_COUNT_BITS
-from fairgate.core.ids import NIL, identity, peer_of
+from fairgate.core.ids import NIL, SEATS, identity, peer_of, seat_of
 from fairgate.core.layers import MakeNode
 from fairgate.core.message import Message
 from fairgate.core.outbox import Outbox
@@ -77,6 +77,7 @@ class LiveGate:
         self.withheld: list[Ticket] = []  # granted while this peer had no lease
         self.standing = False  # there are new seats that have not been sent to the roster yet
         self.unseated: set[int] = set()  # new seats that are in no view yet
+        self.expected: set[int] = set()  # seats that others know from a view that has not arrived here yet
         self.broken: Ticket | None = None  # a step for this ticket was interrupted half-way
         self.requests = 0
         self.kept: Ticket | None = None  # released by its user, but its node has not been told
@@ -255,7 +256,7 @@ class LiveGate:
         self.broken = self.kept = None
         self.record = GateRecord(self.name, self.k, self.protocol, 0)
         self.idents, self.nodes, self.tickets = set(), {}, {}
-        self.free, self.withheld, self.unseated = [], [], set()
+        self.free, self.withheld, self.unseated, self.expected = [], [], set(), set()
         self.seats, self.standing = 0, False
         for ticket in tickets:
             if ticket.state == INSIDE:
@@ -277,7 +278,7 @@ class LiveGate:
     def on_message(self, dst: int, src: int, msg: Message) -> None:
         if self.broken is not None:
             self.repair()
-        if dst in self.nodes:
+        if dst in self.nodes or self.will_be_seated(dst):
             self.counts.received += 1
             if self.kept is not None:
                 self.release_kept()
@@ -285,6 +286,15 @@ class LiveGate:
             if self.leads and not self.has_census_under_way():
                 self.leads = False
                 self.owner.census_is_over()
+
+    def will_be_seated(self, ident: int) -> bool:
+        """Whether this may be a seat of a view that has not arrived here yet. Its node keeps what comes early."""
+        seat = seat_of(ident)
+        if peer_of(ident) != self.uplink.me or not (seat < self.seats_to_ask_for() or seat >= SEATS - self.k):
+            return False
+        self.nodes[ident] = self.new_node(ident)
+        self.expected.add(ident)
+        return True
 
     def send(self, src: int, dst: int, msg: Message) -> None:
         if dst in self.idents:
@@ -307,6 +317,7 @@ class LiveGate:
         members, ghosts = record.idents(), record.ghost_idents()
         self.idents = set(members)
         self.unseated -= self.idents
+        self.expected -= self.idents
         self.seats = max(self.seats, record.seats(self.uplink.me))
         self.leads = record.warden() == self.uplink.me
         for ident in members:
@@ -315,7 +326,7 @@ class LiveGate:
         for ident in list(self.nodes):
             if ident in self.idents:
                 self.node(ident).on_view(record.view, members, ghosts)
-            elif ident not in self.unseated:
+            elif ident not in self.unseated and ident not in self.expected:
                 self.no_longer_here(ident)
         known = {ident: None for ident in self.free if ident in self.nodes}  # keeps their order
         new = [ident for ident in self.mine() if ident not in known and ident not in self.tickets]

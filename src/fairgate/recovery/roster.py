@@ -70,8 +70,8 @@ class GateRecord(msgspec.Struct, frozen=True, array_like=True):
         return (*own, *[identity(self.warden(), SEATS - 1 - i) for i in range(self.virtual())])
 
     def ghost_idents(self) -> tuple[int, ...]:
-        """Placeholders for what ghosts may hold. One seat can have many tokens, so every ghost has k of them."""
-        return tuple([identity(peer, seat) for peer, _ in self.ghosts for seat in range(self.k)])
+        """The seats of the ghosts; no more of one peer than it could have permits."""
+        return tuple([identity(peer, seat) for peer, seats in self.ghosts for seat in range(min(seats, self.k))])
 
 
 class Members(msgspec.Struct, frozen=True, array_like=True):
