@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 LOOK, ROSTER = "look", "roster"
 ANY = ("0.0.0.0", "::")
+MOST_SEARCHED = 16  # addresses
 REJOIN_SECONDS = 0.5  # between attempts
 MAYBE_LOST = "; if most standing peers of this cluster are lost for good, see `fairgate abandon-majority --help`"
 
@@ -74,6 +75,7 @@ class Entrance:
         self.pending: dict[int, tuple[Change, asyncio.Future[None]]] = {}
         self.broken: set[int] = set()  # peers to which the connection broke: messages of gates may be lost
         self.until = 0  # of the lease that the engine knows
+        self.searches: list[Dial] = []  # for the cluster, if this peer has lost it
         self.voted = False  # when it left, this peer was a voter, whom others may need for a moment
 
     async def begin(self) -> None:
@@ -125,7 +127,7 @@ class Entrance:
             self.create(Members(secrets.token_hex(8), *self.times))
         elif saved is None:
             await self.join(self.addresses)
-        elif saved.alone and not self.addresses:
+        elif saved.alone:
             if saved.wait():
                 log.warning("waiting %g s for leases of the time before the restart to end", saved.wait() / SECOND)
                 await asyncio.sleep(saved.wait() / SECOND)
@@ -253,6 +255,22 @@ class Entrance:
         else:
             self.cluster = ours
             self.found.set_result((peer, members))
+
+    def search(self) -> None:
+        """No majority answers. The cluster may have gone on without this peer, at addresses that it knows."""
+        known = [parse_address(peer.address) for peer in self.engine.members.peers if peer.id != self.identity.id]
+        for address in list(dict.fromkeys([*self.addresses, *known]))[:MOST_SEARCHED]:
+            if address not in [dial.address for dial in self.searches]:
+                self.searches.append(self.transport.dial(address, quiet=True))
+        for peer, connection in list(self.transport.up.items()):
+            if connection.dial in self.searches:
+                self.transport.send(peer, (LOOK,))
+
+    def end_search(self) -> None:
+        searches, self.searches = self.searches, []
+        for dial in searches:
+            if dial in self.transport.dials:
+                self.transport.forget(dial)
 
     def found_elsewhere(self, members: Members) -> None:
         """Another peer's roster. If it is later than ours and without us, the cluster was made again, or has excluded

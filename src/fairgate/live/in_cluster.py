@@ -108,8 +108,11 @@ class ClusterMembership(Entrance):
         addresses = tuple([peer.address for peer in others if peer.standing][:MOST_SAVED])
         try:
             self.state.save(
-                SavedCluster(members.cluster, members.lease, members.drift, members.epoch, addresses, voters == (me,))
-            )
+                SavedCluster(
+                    members.cluster, members.lease, members.drift, members.epoch, self.address, addresses,
+                    alone=voters == (me,),
+                )
+            )  # fmt: skip
         except BadInput as wrong:
             log.error("%s", wrong)
 
@@ -177,7 +180,8 @@ class ClusterMembership(Entrance):
     # Connections.
 
     def on_up(self, peer: int) -> None:
-        if not self.joined.done() or self.reach.why:
+        dial = self.transport.up[peer].dial
+        if dial is not None and (not self.joined.done() or dial in self.searches):
             self.transport.send(peer, (LOOK,))
         self.reach.on_up(peer)
         if self.views_run:

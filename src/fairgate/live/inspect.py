@@ -49,6 +49,7 @@ class GatePicture:
     inside: tuple[ListedPerson, ...]  # ordered by slot
     waiting: tuple[ListedPerson, ...]  # longest wait first
     silent: tuple[PeerRecord, ...]  # peers at this gate that did not answer: what they hold is unknown
+    ghosts: tuple[PeerRecord, ...]  # excluded peers that may still be inside, until their leases are over
     entries: int  # of the peers that exist now
     longest: float  # the longest wait of those entries, in seconds
 
@@ -231,6 +232,7 @@ def picture(gate: GateRecord, members: Members, reports: dict[int, PeerReport]) 
         tuple(sorted(inside, key=lambda one: (one.slot is None, one.slot, one.since))),
         tuple(sorted(waiting, key=lambda one: one.since)),
         tuple(peer for peer in members.peers if peer.id in hosts and peer.id not in reports),
+        tuple(peer for peer in members.excluded if peer.id in dict(gate.ghosts)),
         sum(one.entries for one, _ in told),
         max([one.longest for one, _ in told], default=0) / SECOND,
     )

@@ -23,6 +23,7 @@ LOOK_SECONDS = 0.1
 SUSPECT_AFTER = SECOND // 4  # a peer that others cannot dial may take that long to dial again
 SILENT_AFTER = 3 * SECOND // 4  # beats come every 250 ms, or more often
 STALLED = SECOND // 2  # a step that comes this late: this process did not run, so the others are not to blame
+SEARCH_EVERY = SECOND
 TAKE_OVER_SECONDS = 0.15  # between two voters that might take over
 
 log = logging.getLogger("fairgate.live")
@@ -37,6 +38,11 @@ class ReachOwner(Protocol):
 
     def step(self, call: Callable[..., Any], *arguments: Any) -> None: ...
 
+    def search(self) -> None:
+        """Looks for the cluster elsewhere."""
+
+    def end_search(self) -> None: ...
+
 
 class Reach:
     def __init__(self, owner: ReachOwner) -> None:
@@ -45,6 +51,7 @@ class Reach:
         self.suspected: set[int] = set()
         self.why = ""  # why this peer cannot let anybody in; empty if it can
         self.looked = 0  # when the majority was last checked
+        self.searched = 0  # when other addresses were last tried
         self.timer: asyncio.TimerHandle | None = None
 
     # Suspicions.
@@ -118,6 +125,7 @@ class Reach:
     def has_majority(self) -> None:
         if self.why:
             self.why = ""
+            self.owner.end_search()
             log.warning("a majority of the voters of the cluster answers again")
 
     def misses_majority(self, there: int, voters: int) -> None:
@@ -126,8 +134,13 @@ class Reach:
             f"only {there} of {voters} voters of the cluster answer: nobody is let in until a majority does, and"
             " permits are lost when the lease is over"
         )
+        now = clock()
         if not found:
             log.warning("%s", self.why)
+            self.searched = now
+        elif now - self.searched > SEARCH_EVERY:
+            self.searched = now
+            self.owner.search()
 
     def reset(self) -> None:
         """This peer joins, perhaps again."""

@@ -25,13 +25,19 @@ class SavedCluster(msgspec.Struct, frozen=True):
     lease: int  # ns
     drift: int  # ppm
     epoch: int  # the highest seen
-    addresses: tuple[str, ...]  # of the other peers, voters first
+    address: str  # of this peer
+    addresses: tuple[str, ...]  # of the other standing peers, voters first
     alone: bool = False  # this peer was the only voter
     left: bool = False  # it left, so it has granted no leases since
 
     def wait(self) -> int:
         """For how long leases of the time before may be valid, in ns."""
         return 0 if self.left else self.lease + self.lease * self.drift // 1_000_000
+
+
+def abandoned(saved: SavedCluster) -> SavedCluster:
+    """What to save if a person has decided that the other voters are gone, and all leases are over."""
+    return msgspec.structs.replace(saved, alone=True, left=True)
 
 
 class StateFolder:
@@ -56,14 +62,8 @@ class StateFolder:
         self.last: SavedCluster | None = None
 
     def load(self) -> SavedCluster | None:
-        """None if nothing was saved."""
-        file = self.path / FILE
-        try:
-            self.last = msgspec.json.decode(file.read_bytes(), type=SavedCluster)
-        except FileNotFoundError:
-            return None
-        except (OSError, msgspec.DecodeError) as wrong:
-            raise BadInput(f"cannot read {file}: {wrong}") from wrong
+        """None if nothing was saved. BadInput if it cannot be read."""
+        self.last = read_saved(self.path)
         return self.last
 
     def save(self, state: SavedCluster) -> None:
@@ -80,3 +80,14 @@ class StateFolder:
 
     def close(self) -> None:
         os.close(self.lock)
+
+
+def read_saved(folder: Path) -> SavedCluster | None:
+    """None if nothing was saved. BadInput if it cannot be read."""
+    file = folder / FILE
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=SavedCluster)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as wrong:
+        raise BadInput(f"cannot read {file}: {wrong}") from wrong

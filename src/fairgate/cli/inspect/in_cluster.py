@@ -46,7 +46,8 @@ def for_programs(picture: Picture, directory: ClusterDirectory) -> dict[str, Any
         told = asdict(gate)
         for name in ("inside", "waiting"):
             told[name] = [plain(one, ("ident", "peer")) for one in getattr(gate, name)]
-        told["silent"] = [{"pid": peer.pid, "host": peer.host} for peer in gate.silent]
+        for name in ("silent", "ghosts"):
+            told[name] = [{"pid": peer.pid, "host": peer.host} for peer in getattr(gate, name)]
         gates.append(told)
     return {
         **directory.named(),
@@ -93,7 +94,14 @@ def gate_shown(gate: GatePicture) -> RenderableType:
         )
         for peer in gate.silent
     ]
-    return Group(gate_table(title, rows), *silent)
+    ghosts = [
+        Text(
+            printable(f"pid {peer.pid} on {peer.host} was excluded; what it may hold is free when its lease is over."),
+            style="yellow",
+        )
+        for peer in gate.ghosts
+    ]
+    return Group(gate_table(title, rows), *silent, *ghosts)
 
 
 def row(one: ListedPerson, where: str) -> Row:

@@ -45,7 +45,8 @@ OPTIONS = {
     "create": NetworkOption(
         bool,
         "",
-        "Create a new cluster; needs --listen. A cluster is only ever created by this option.",
+        "Create a new cluster; needs --listen. A host that has been in a cluster of this name joins that one again"
+        " instead (see --state), so the same command can be used for every start.",
     ),
     "lease": NetworkOption(
         float,
@@ -57,6 +58,13 @@ OPTIONS = {
         float,
         "FRACTION",
         "With --create: by how much the clocks of two hosts may differ in speed (default: 0.01, which is 1 %).",
+    ),
+    "state": NetworkOption(
+        str,
+        "DIR",
+        "Directory in which a standing peer saves what it must know after a restart: the id of the cluster, addresses"
+        " and the highest epoch. Default: one for each cluster name in ~/.local/state/fairgate, unless the cluster is"
+        " one of loopback addresses or Unix sockets, for which nothing is saved.",
     ),
     "listen": NetworkOption(
         str,
@@ -100,7 +108,7 @@ OPTIONS = {
 }
 INSPECT_OPTIONS = ("join", "mdns", "cluster", "keys", "insecure", "join_timeout")
 JOIN_OPTIONS = ("join", "listen", "advertise", "mdns", "cluster", "keys", "insecure", "join_timeout")
-CREATE_OPTIONS = ("create", "lease", "drift", *JOIN_OPTIONS)
+CREATE_OPTIONS = ("create", "lease", "drift", "state", *JOIN_OPTIONS)
 OBSERVE_OPTIONS = ("metrics", "journal")
 
 

@@ -38,6 +38,7 @@ class NetworkSettings(msgspec.Struct, frozen=True):
     journal: str | None = None
     lease: float | None = None
     drift: float | None = None
+    state: str | None = None
 
     @classmethod
     def of(cls, words: Mapping[str, Any]) -> "NetworkSettings":
@@ -94,7 +95,29 @@ class NetworkSettings(msgspec.Struct, frozen=True):
         if self.metrics is not None:
             import fairgate.live.metrics  # noqa: F401, PLC0415 (fails now, not after the wait for the gate)
         seeds, network = self.network()
+        if standing and (state := self.state_folder(seeds)) is not None:
+            network["state"] = state
         return sync.join(*seeds, journal=self.journal, standing=standing, **network)
+
+    def state_path(self) -> str:
+        """Where a standing peer of this cluster on this host has saved its state, if it has."""
+        from fairgate.cli.network.state import default_state  # noqa: PLC0415
+
+        return self.state or default_state(self.name)
+
+    def joining(self, seeds: tuple[str, ...]) -> "NetworkSettings":
+        return msgspec.structs.replace(self, join=seeds)
+
+    def within(self, seconds: float) -> "NetworkSettings":
+        return msgspec.structs.replace(self, join_timeout=self.join_timeout or seconds)
+
+    def state_folder(self, seeds: tuple[str, ...] = ()) -> str | None:
+        """Where a standing peer of this cluster saves its state; None if it does not."""
+        from fairgate.cli.network.state import default_state  # noqa: PLC0415
+        from fairgate.net.address import TcpAddress  # noqa: PLC0415
+
+        away = any(isinstance(at, TcpAddress) and not at.loopback for at in self.addresses(seeds))
+        return self.state or (default_state(self.name) if away else None)
 
     def directory(self) -> "ClusterDirectory":
         """Where to look up the gates of a cluster."""
