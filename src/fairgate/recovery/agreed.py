@@ -205,9 +205,9 @@ class Leave(Versioned):
 
 @message("vw.join")
 class Join(Message):
-    """A stranger to a member: let me in."""
+    """A stranger to a member: let me in. `said` is what the Book should know about me."""
 
-    about: Key
+    said: Key
     standing: bool
 
 
@@ -216,7 +216,7 @@ class Introduce(Versioned):
     """A member to the voters: let this stranger in."""
 
     newcomer: int
-    about: Key
+    said: Key
     standing: bool
 
 

@@ -89,11 +89,12 @@ class Changes(Leases):
     def ask(self) -> None:
         """Ask whoever leads. This is repeated with every beat."""
         for voter in self.value[1]:
-            if voter == self.me or not self.joined:
+            if voter == self.me or (self.me, self.joined) not in names(self.value):
                 continue
-            if self.gone and (self.me, self.joined) in names(self.value):
+            if self.gone:
                 self.tell(voter, Leave(self.at, self.joined))
-            elif self.pending and not self.gone:
+                continue
+            if self.pending:
                 self.tell(voter, Ask(self.at, self.joined, self.asked_for()))
             for newcomer, (about, standing) in sorted(self.introduced.items()):
                 self.tell(voter, Introduce(self.at, newcomer, about, standing))
@@ -116,13 +117,15 @@ class Changes(Leases):
     def on_join_message(self, src: int, m: Join) -> None:
         if src in ids(self.value):
             self.tell(src, Chosen(self.at, self.value))
-        elif self.joined and (src in self.introduced or len(self.introduced) < MOST_NEWCOMERS):
-            self.introduced[src] = (m.about, m.standing)
+        elif not self.joined or self.gone:
+            self.tell(src, TurnedAway(src, f"peer {self.me} is not a member itself"))
+        elif src in self.introduced or len(self.introduced) < MOST_NEWCOMERS:
+            self.introduced[src] = (m.said, m.standing)
             self.serve()
 
     def on_introduce(self, src: int, m: Introduce) -> None:
         if self.phase != IDLE and (m.newcomer in self.newcomers or len(self.newcomers) < MOST_NEWCOMERS):
-            self.newcomers[m.newcomer] = (src, m.about, m.standing)
+            self.newcomers[m.newcomer] = (src, m.said, m.standing)
             self.lead_on()
 
     def lead_on(self) -> None:
@@ -181,8 +184,8 @@ class Changes(Leases):
             value = self.excluding(value, name)
         for name in sorted(self.leaving | self.own_departure()):
             value = self.parting(value, name)
-        own_guests = {newcomer: (self.me, *said) for newcomer, said in self.introduced.items()}
-        for newcomer, said in sorted({**self.newcomers, **own_guests}.items()):
+        own_newcomers = {newcomer: (self.me, *said) for newcomer, said in self.introduced.items()}
+        for newcomer, said in sorted({**self.newcomers, **own_newcomers}.items()):
             value = self.with_newcomer(value, newcomer, said)
         own = {(self.me, self.joined): self.asked_for()} if self.pending and not self.gone else {}
         for name, changes in sorted({**self.asks, **own}.items()):
