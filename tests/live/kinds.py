@@ -20,7 +20,7 @@ import pytest
 import fairgate
 from fairgate import sync
 from fairgate.live.live_protocols import live_protocols
-from fairgate.net.roster import GateRecord
+from fairgate.recovery.roster import GateRecord
 from fairgate.registry import find_protocol
 
 ROOM, CLUSTER = "room", "cluster"
@@ -48,7 +48,7 @@ class Kind:
     def __init__(self, name: str, keeper: sync.Peer | None = None) -> None:
         self.name = name
         self.keeper = keeper  # of the cluster; it uses no gate
-        self.seeds = () if keeper is None else (keeper.engine.identity.socket,)
+        self.seeds = () if keeper is None else (keeper.engine.identity.address,)
         self.protocol = name if name in PROTOCOLS else None
 
     def join(self, **options: Any) -> Any:

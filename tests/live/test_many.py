@@ -89,7 +89,7 @@ def test_ten_peers_that_start_at_once_share_one_gate(colony: Colony) -> None:
     if colony.kind.name == CLUSTER:
         gate = colony.kind.gate("gate")
         assert gate is not None
-        assert sorted([colony.kind.pid_of(seat.host) or 0 for seat in gate.seats]) == sorted(pids)
+        assert sorted([colony.kind.pid_of(peer) or 0 for peer, _ in gate.hosts]) == sorted(pids)
     colony.end()
     colony.check(K)
     assert colony.kind.is_unused("gate", K)

@@ -351,7 +351,7 @@ MUTANTS = {
     ),
     "peers over TCP join a cluster over Unix sockets": Mutant(
         "live/in_cluster.py",
-        "                check_one_kind([parse_address(engine.identity.socket), address])\n",
+        "                check_one_kind([parse_address(engine.identity.address), address])\n",
         "",
         "test_unix_clusters.py::test_a_keeper_refuses_peers_that_others_could_not_reach",
     ),

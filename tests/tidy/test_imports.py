@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "core": {"errors"},
     "protocols": {"core", "errors"},
     "overlay": {"core", "errors"},
-    "recovery": {"core", "errors"},
+    "recovery": {"arguments", "core", "errors"},
     "registry": {"core", "errors", "overlay", "protocols", "recovery"},  # it lists them all
     "trace": {"core", "errors"},
     "scenario": {"core", "errors", "trace"},

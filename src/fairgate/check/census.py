@@ -42,7 +42,7 @@ class CensusModel(Model):
                 knowing = list(state)
                 told = (views, (*known[:me], number, *known[me + 1 :]))
                 knowing[self.at_history] = self.table.number("history", (fences, told))
-                view = (number, views[number - 1])
+                view = (number, views[number - 1], ())
                 self.after(found, knowing, me, self.steps.call(state[me], "view", view), ("view", me, view))
             if me not in views[-1] and self.waiting(state) >> me & 1:
                 joined = self.with_view(list(state), (*views[-1], me))

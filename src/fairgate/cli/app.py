@@ -22,6 +22,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from fairgate import __version__
+from fairgate.cli.abandon import abandon_command
 from fairgate.cli.check.command import check_command
 from fairgate.cli.demo.command import demo_command
 from fairgate.cli.exits import BAD_INPUT, CLOSED_PIPE, GOOD, INTERRUPTED, WRONG, complain
@@ -65,6 +66,7 @@ COMMANDS: dict[str, Callable[..., int | None]] = {
     "peer": peer_command,
     "break": break_command,
     "resize": resize_command,
+    "abandon-majority": abandon_command,
     "where": where_command,
     "setup": setup_command,
     "torture": torture_command,

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
         def is_lost(self) -> bool: ...
 
+        def freed_at(self) -> int:
+            """When others may get the slot of a lost permit, in ns on CLOCK_BOOTTIME; 0 if that is at once."""
+
         def before_stop(self) -> None:
             """Called before this process stops."""
 
@@ -66,9 +69,10 @@ class LossPolicy:
         return {TERM: [(first, signal.SIGTERM), (end, signal.SIGKILL)], KILL: [(end, signal.SIGKILL)],
                 IGNORE: []}[self.on_lost]  # fmt: skip
 
-    def at_loss(self) -> Plan:
+    def at_loss(self, freed_at: int) -> Plan:
         now = clock()
-        return {TERM: [(now, signal.SIGTERM), (now + self.grace, signal.SIGKILL)], KILL: [(now, signal.SIGKILL)],
+        end = min(now + self.grace, max(freed_at - EARLY, now)) if freed_at else now + self.grace
+        return {TERM: [(now, signal.SIGTERM), (end, signal.SIGKILL)], KILL: [(now, signal.SIGKILL)],
                 IGNORE: []}[self.on_lost]  # fmt: skip
 
 
@@ -124,7 +128,7 @@ class Supervisor:
     def look_at_permit(self) -> None:
         if not self.lost and self.permit.is_lost():
             self.lost = True
-            self.plan = sorted([*self.plan, *self.policy.at_loss()])
+            self.plan = sorted([*self.plan, *self.policy.at_loss(self.permit.freed_at())])
 
     def follow_plan(self) -> None:
         while self.plan and self.plan[0][0] <= clock():

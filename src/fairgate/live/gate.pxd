@@ -15,9 +15,10 @@ cdef class LiveGate:
     cdef readonly long long k
     cdef readonly dict options
     cdef public long long seats, requests, retakes
-    cdef public dict hosts, nodes, tickets
-    cdef public list free, standing
-    cdef public set unseated
+    cdef public dict nodes, tickets
+    cdef public list free, withheld
+    cdef public set idents, unseated, expected
+    cdef public bint standing, leads
     cdef public Ticket broken, kept, retaken
     cdef public str closed
     cdef readonly Counts counts
@@ -34,6 +35,7 @@ cdef class LiveGate:
     cpdef release_kept(self)
     @cython.locals(ticket=Ticket)
     cpdef granted(self, long long ident, long long request, long long slot, long long fence)
+    cpdef let_in(self, Ticket ticket)
     cpdef on_message(self, long long dst, long long src, Message msg)
     @cython.locals(host=cython.longlong)
     cpdef send(self, long long src, long long dst, Message msg)

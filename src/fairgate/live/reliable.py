@@ -18,10 +18,10 @@ from fairgate.live.links import Links
 from fairgate.live.traffic import MESSAGE
 from fairgate.net.address import parse_address
 from fairgate.net.codec import Frame
-from fairgate.net.roster import Members
 from fairgate.net.system import clock
 from fairgate.net.transport import Transport
 from fairgate.recovery.channel import TIMER, Ack, Channel, Data
+from fairgate.recovery.roster import Members
 
 MISSED_SECONDS = 1.0
 

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from fairgate.core.ids import NIL
 from fairgate.live.gate import LiveGate
 from fairgate.live.ticket import INSIDE, NO_DEADLINE, WAITING, Ticket
-from fairgate.net.roster import Members
 from fairgate.net.system import clock
+from fairgate.recovery.roster import Members
 
 if TYPE_CHECKING:
     from fairgate.live.engine import LiveEngine
@@ -67,11 +68,15 @@ class PeerReport(msgspec.Struct, frozen=True):
     host: str
     gates: tuple[GateReport, ...]
     now: int  # the time of the report, on the same clock as all its times
+    lease: int = 0  # ns that are left of the peer's lease
+    why: str = ""  # why it can let nobody in; empty if it can
 
 
 def report(engine: "LiveEngine") -> PeerReport:
     gates = tuple([of_gate(engine, gate) for gate in engine.gates.values()])
-    return PeerReport(engine.me, engine.pid, engine.identity.host, gates, clock())
+    now = clock()
+    left = max(engine.lease_until - now, 0)
+    return PeerReport(engine.me, engine.pid, engine.identity.host, gates, now, left, engine.membership.why)
 
 
 def of_gate(engine: "LiveEngine", gate: LiveGate) -> GateReport:
@@ -86,9 +91,10 @@ def of_gate(engine: "LiveEngine", gate: LiveGate) -> GateReport:
 def person(engine: "LiveEngine", ticket: Ticket) -> Person:
     inside = ticket.state == INSIDE
     since = ticket.entered if inside else ticket.asked
+    slot, fence = (ticket.slot, ticket.fence) if inside else (NIL, NIL)  # a grant may be withheld: see gate.py
     return Person(
-        ticket.ident, engine.me, engine.pid, engine.identity.host, inside, since, ticket.slot, ticket.fence,
-        ticket.deadline, ticket.note,
+        ticket.ident, engine.me, engine.pid, engine.identity.host, inside, since, slot, fence, ticket.deadline,
+        ticket.note,
     )  # fmt: skip
 
 

@@ -95,9 +95,9 @@ class Living(Titled):
             self.out.send(src, Leaving())  # again: an older message of this node may have arrived after its goodbye
         self.out.pass_on(self.contact, msg)
 
-    def on_view(self, number: int, members: tuple[int, ...]) -> None:
+    def on_view(self, number: int, members: tuple[int, ...], ghosts: tuple[int, ...]) -> None:
         """Pass the view up only: this overlay learns its members by messages."""
-        Layer.on_view(self, number, members)
+        Layer.on_view(self, number, members, ghosts)
 
     # Joining and leaving.
 

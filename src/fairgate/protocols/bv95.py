@@ -62,6 +62,9 @@ class Token(Message):
     stamp: int
     queue: tuple[Waiting, ...]
 
+    def slots(self) -> tuple[int, ...]:
+        return (self.t,)
+
 
 @node
 class BV95(Mutex):
@@ -216,8 +219,8 @@ class BV95(Mutex):
     def retaken(self, times: int) -> None:
         self.fence += times
 
-    def tokens(self) -> int:
-        return int(self.token_present)
+    def slots(self) -> tuple[int, ...]:
+        return (self.slot,) if self.token_present else ()
 
     def show(self) -> dict[str, Any]:
         return {

@@ -144,8 +144,8 @@ class FairK(Mutex):
         self.slot = NIL
         self.fence = NIL
 
-    def tokens(self) -> int:
-        return int(self.token_present)
+    def slots(self) -> tuple[int, ...]:
+        return (self.slot,) if self.token_present else ()
 
     def coordinators(self) -> int:
         return int(self.is_coordinator)

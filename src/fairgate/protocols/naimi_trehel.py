@@ -99,5 +99,5 @@ class NaimiTrehel(Mutex):
     def retaken(self, times: int) -> None:
         self.fence += times
 
-    def tokens(self) -> int:
-        return int(self.token_present)
+    def slots(self) -> tuple[int, ...]:
+        return (SLOT,) if self.token_present else ()

@@ -184,7 +184,7 @@ class DhtRun(ManualNetwork):
 
     def ranges_changed(self) -> None:
         for me in self.nodes:
-            self.step(me, "on_view", 0, ())
+            self.step(me, "on_view", 0, (), ())
 
     def reset(self, me: int) -> None:
         """The node loses its memory, including its request."""

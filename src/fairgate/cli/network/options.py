@@ -5,15 +5,16 @@ import msgspec
 PANEL = "Several hosts"
 BETWEEN_HOSTS = """\
 several hosts:
-  One peer creates the cluster, keeps the list of its peers and must stay up; the others join through
-  the address of any peer. With --join or --mdns, GATE is a gate of that cluster, not of this host:
+  One peer creates the cluster; the others join through the address of any peer. With three standing
+  peers (`fairgate peer`) a cluster survives the death of any one of them, with five that of any two.
+  With --join or --mdns, GATE is a gate of that cluster, not of this host:
 
     fairgate peer --create --listen 10.0.0.5:7400 --keys /etc/fairgate       # on one host
     fairgate run gpu --join 10.0.0.5:7400 --keys /etc/fairgate -- ./train    # on any host
     fairgate who --join 10.0.0.5:7400 --keys /etc/fairgate
 
   Connections to other hosts use TLS: `fairgate keys init` and `fairgate keys add HOST` create the files
-  that --keys names. If a peer is killed, its slots stay taken (guarantee: none).
+  that --keys names. If a peer is killed, its slots are free once its lease is over (guarantee: lease).
 
   A cluster can also run on one host, over Unix sockets, to try a protocol: unix:PATH takes the place of
   HOST:PORT, and needs no keys. PATH is absolute, in a directory that only you can write to.
@@ -44,8 +45,26 @@ OPTIONS = {
     "create": NetworkOption(
         bool,
         "",
-        "Create a new cluster and keep the list of its peers; needs --listen. A cluster is only ever created by this"
-        " option.",
+        "Create a new cluster; needs --listen. A host that has been in a cluster of this name joins that one again"
+        " instead (see --state), so the same command can be used for every start.",
+    ),
+    "lease": NetworkOption(
+        float,
+        "SECONDS",
+        "With --create: how long a peer that cannot reach a majority of the voters keeps its permits, and how long it"
+        " takes until the slots of a killed peer are free (default: 10).",
+    ),
+    "drift": NetworkOption(
+        float,
+        "FRACTION",
+        "With --create: by how much the clocks of two hosts may differ in speed (default: 0.01, which is 1 %).",
+    ),
+    "state": NetworkOption(
+        str,
+        "DIR",
+        "Directory in which a standing peer saves what it must know after a restart: the id of the cluster, addresses"
+        " and the highest epoch. Default: one for each cluster name in ~/.local/state/fairgate, unless the cluster is"
+        " one of loopback addresses or Unix sockets, for which nothing is saved.",
     ),
     "listen": NetworkOption(
         str,
@@ -89,7 +108,7 @@ OPTIONS = {
 }
 INSPECT_OPTIONS = ("join", "mdns", "cluster", "keys", "insecure", "join_timeout")
 JOIN_OPTIONS = ("join", "listen", "advertise", "mdns", "cluster", "keys", "insecure", "join_timeout")
-CREATE_OPTIONS = ("create", *JOIN_OPTIONS)
+CREATE_OPTIONS = ("create", "lease", "drift", "state", *JOIN_OPTIONS)
 OBSERVE_OPTIONS = ("metrics", "journal")
 
 

@@ -63,6 +63,9 @@ class NestedPermit:
     def hand_to(self, group: int) -> None:
         """The outer command keeps the slots."""
 
+    def freed_at(self) -> int:
+        return 0
+
     def is_lost(self) -> bool:
         return 0 < self.deadline <= clock()
 

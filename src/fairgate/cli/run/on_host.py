@@ -80,6 +80,9 @@ class HostPermit:
         if self.shared:
             self.permit.hand_to(group)
 
+    def freed_at(self) -> int:
+        return 0
+
     def is_lost(self) -> bool:
         """Tells of the loss."""
         self.permit.rung()
