@@ -204,6 +204,7 @@ Faults = Annotated[
         "reset:3@100+10: node 3 loses its memory at 100 s and restarts 10 s later.\n\n"
         "loss:0.05, dup:0.01: this share of the messages is lost, or arrives twice.\n\n"
         "reorder:0.2: this share takes up to ten times as long.\n\n"
+        "drift:0.01: every node has its own clock, and the fastest runs 1 % faster than the slowest.\n\n"
         "partition:0-4/5-9@60+30: the two groups cannot reach each other from 60 s on, for 30 s.\n\n"
         "detect:2, trust:1, doubt:0.1: failure detectors notice a crash after 2 s, trust each peer within 1 s of the"
         " start, and wrongly suspect this share of the peers at first.\n\n"
