@@ -337,6 +337,9 @@ class LiveEngine(BackgroundTasks):
 
     # Events from the transport.
 
+    def may_be(self, peer: int, principal: str) -> bool:
+        return self.membership.may_be(peer, principal)
+
     def on_up(self, peer: int) -> None:
         self.links.on_up(peer)
         self.membership.on_up(peer)

@@ -24,7 +24,7 @@ import os
 import secrets
 import socket
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -36,6 +36,7 @@ from fairgate.net.address import Address, TcpAddress, UnixAddress, check_one_kin
 from fairgate.net.codec import CodecError, Frame
 from fairgate.net.dial import Dial
 from fairgate.net.roster import PEERS, At, Change, Go, Members, PeerRecord, Renew, changed
+from fairgate.net.secret import Secret, from_environment
 from fairgate.net.tls import Tls
 from fairgate.net.transport import Transport
 from fairgate.net.unix_socket import path_beside
@@ -68,6 +69,9 @@ class ClusterOptions:
         tls: The certificates to use, from `fairgate.net.keys.load`. Required unless `insecure` is set or
             all addresses are loopback addresses or Unix sockets.
         insecure: Allow connections between hosts without TLS: anyone who can reach the port can enter.
+        secret: The secret that the peers share, from `fairgate.net.secret.load`. Required for loopback addresses
+            without TLS, since every user of the host can connect to them. By default it is read from the file that
+            the environment variable FAIRGATE_SECRET names.
         join_timeout: How many seconds to try to join.
     """
 
@@ -77,6 +81,7 @@ class ClusterOptions:
     cluster: str = "fairgate"
     tls: Tls | None = None
     insecure: bool = False
+    secret: Secret | None = field(default_factory=from_environment)
     join_timeout: float = 30.0
 
 
@@ -108,7 +113,7 @@ class ClusterMembership:
         bind = self.bind or await place_near(self.addresses[0])
         direct = isinstance(bind, UnixAddress)
         transport = Transport(
-            me, network.cluster, engine, tls=network.tls, insecure=network.insecure,
+            me, network.cluster, engine, tls=network.tls, insecure=network.insecure, secret=network.secret,
             elsewhere=engine.on_frame_elsewhere if direct else None,
         )  # fmt: skip
         self.joined: asyncio.Future[Members] = engine.loop.create_future()
@@ -137,7 +142,8 @@ class ClusterMembership:
             raise BadInput(f"could not join within {network.join_timeout:g} s: {why_not(self.dials)}") from None
 
     def check_secure(self, address: Address) -> None:
-        check_secure(address, self.network.tls is not None, self.network.insecure)
+        network = self.network
+        check_secure(address, network.tls is not None, network.insecure, network.secret is not None)
 
     def take_back(self, transport: Transport, me: int) -> None:
         """Withdraws the request to join. It may have been accepted, and we would stay in the roster forever."""
@@ -151,6 +157,11 @@ class ClusterMembership:
             if at.host in ANY:
                 raise BadInput(f"no host can dial {asked}: also give an address to advertise, such as HOST:{at.port}")
         return PeerRecord(me, os.getpid(), str(at), os.geteuid(), int(time.time()), socket.gethostname())
+
+    def may_be(self, peer: int, principal: str) -> bool:
+        """Over Unix sockets, a member must be the process that the roster names."""
+        record = self.engine.members.peer(peer)
+        return record is None or not principal.startswith("unix:") or principal == f"unix:{record.uid}:{record.pid}"
 
     def on_up(self, peer: int) -> None:
         """Until we have joined, asks every peer that we reach to let us in."""

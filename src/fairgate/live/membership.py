@@ -35,6 +35,9 @@ class Membership(Protocol):
     def opened(self, gate: str) -> None:
         """A gate was opened here."""
 
+    def may_be(self, peer: int, principal: str) -> bool:
+        """Whether whoever has proved to be this principal (net/principal.py) may have the id of this peer."""
+
     def on_up(self, peer: int) -> None: ...
 
     def on_down(self, peer: int, why: str) -> None: ...
