@@ -50,6 +50,7 @@ ENDED = "this peer's thread has ended"
 DROPPED = "the other peers took this peer for dead"
 FORKED = "this peer belongs to the parent process: join again in the child, after the fork"
 CLOSE_SECONDS = 10.0
+MOST_LOCAL = 10_000  # messages between seats of this peer in one step; more are allowed for many seats
 
 T = TypeVar("T")
 
@@ -180,10 +181,20 @@ class LiveEngine(BackgroundTasks):
             self.deliver_local()
 
     def deliver_local(self) -> None:
-        """Delivers messages between seats of this peer."""
+        """Delivers messages between seats of this peer, and those that they cause."""
+        count = 0
         while self.local:
-            gate, dst, src, msg = self.local.popleft()
-            self.gates[gate].on_message(dst, src, msg)
+            name, dst, src, msg = self.local.popleft()
+            gate = self.gates[name]
+            count += 1
+            if count > MOST_LOCAL + len(gate.nodes) ** 3:
+                self.local.clear()
+                gate.spoil(RuntimeError("messages between its seats here do not end"))
+                return
+            try:
+                gate.on_message(dst, src, msg)
+            except Exception as wrong:  # the gate has dealt with it (LiveGate.spoil)
+                log.debug("gate %s: a message between its seats here failed: %s", name, wrong)
 
     def of_user(self, gate: LiveGate, work: Callable[[Ticket], None], ticket: Ticket) -> None:
         """Runs a step in the user's thread: `work` is the gate's `acquire` or `release`."""
@@ -262,6 +273,9 @@ class LiveEngine(BackgroundTasks):
 
     def renew(self, gate: LiveGate) -> None:
         self.loop.call_soon_threadsafe(self.insist, partial(self.change, Renew(gate.name)))
+
+    def spoiled(self, gate: LiveGate) -> None:
+        self.from_outside(self.repair(gate))
 
     def abandoned(self, gate: LiveGate, ticket: Ticket) -> None:
         """The user's loop is closed, so nobody will ever release this ticket."""
@@ -357,7 +371,7 @@ class LiveEngine(BackgroundTasks):
             with self.step():
                 self.links.send(peer, (TELL, frame[1], encode_report(report(self))))
         elif kind == TELL:
-            self.questions.answered(*frame[1:])
+            self.questions.answered(peer, *frame[1:])
         elif kind == BREAK:
             self.break_in(*frame[1:])
         else:

@@ -3,9 +3,11 @@ from fairgate.core.message cimport Message
 from fairgate.core.outbox cimport Outbox
 from fairgate.live.ticket cimport Ticket
 from fairgate.live.uplink cimport Uplink
-from fairgate.recovery.regenerate cimport Regenerate
+from fairgate.recovery.regenerate cimport Dated, Regenerate
 
 cdef long long NIL
+
+cpdef long long view_of(Message msg) except? -1
 
 cdef class LiveGate:
     cdef readonly object owner, make, regenerate
@@ -15,7 +17,7 @@ cdef class LiveGate:
     cdef readonly long long k
     cdef readonly dict options
     cdef public long long seats, requests, retakes
-    cdef public dict hosts, nodes, tickets
+    cdef public dict hosts, nodes, tickets, early
     cdef public list free, standing
     cdef public set unseated
     cdef public Ticket broken, kept, retaken

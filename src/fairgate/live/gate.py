@@ -17,7 +17,7 @@ from random import SystemRandom
 from typing import Protocol
 
 from fairgate.core.fences import FENCE_COUNT_BITS
-from fairgate.core.ids import NIL, identity
+from fairgate.core.ids import NIL, identity, peer_of
 from fairgate.core.layers import MakeNode
 from fairgate.core.message import Message
 from fairgate.core.outbox import Outbox
@@ -27,9 +27,10 @@ from fairgate.live.ticket import INSIDE, NO_DEADLINE, OVER, WAITING, Ticket
 from fairgate.live.uplink import Uplink
 from fairgate.net import roster
 from fairgate.net.roster import MOST_REQUESTS, SeatRecord
-from fairgate.recovery.regenerate import Regenerate
+from fairgate.recovery.regenerate import Answer, Dated, Install, Regenerate
 
 RETAKES = 64
+MOST_EARLY = 1024  # messages of one peer for views that we do not know yet
 LATE = 1 << 31  # a view has 2^32 fences: ask for a new view when half of them are used
 chance = SystemRandom()
 
@@ -48,6 +49,9 @@ class GateOwner(Protocol):
         """The gate has new seats that must be added to the roster."""
 
     def renew(self, gate: "LiveGate") -> None: ...
+
+    def spoiled(self, gate: "LiveGate") -> None:
+        """The gate has to be repaired soon, but not within this step."""
 
     def lease_begins(self, gate: "LiveGate", ticket: Ticket) -> None: ...
 
@@ -71,6 +75,7 @@ class LiveGate:
         self.standing: list[int] = []  # new seats that have not been sent to the roster yet
         self.unseated: set[int] = set()  # new seats that are in no view yet
         self.broken: Ticket | None = None  # a step for this ticket was interrupted half-way
+        self.early: dict[int, list[tuple[int, int, Message]]] = {}  # by peer: messages of views that we do not know yet
         self.requests = 0
         self.kept: Ticket | None = None  # released by its user, but its node has not been told
         self.retaken: Ticket | None = None  # the latest ticket that entered by retaking
@@ -93,7 +98,10 @@ class LiveGate:
         ticket.number = self.requests
         ticket.ident = ident
         self.tickets[ident] = ticket
-        self.node(ident).on_acquire(ticket.number)
+        try:
+            self.node(ident).on_acquire(ticket.number)
+        except Exception as wrong:
+            self.spoil(wrong)
 
     def retake(self, note: str) -> Ticket | None:
         """Enters by the kept seat, if there is one."""
@@ -140,7 +148,10 @@ class LiveGate:
         del self.tickets[ticket.ident]
         if ticket.state != INSIDE:
             self.free.append(ticket.ident)
-            self.node(ticket.ident).on_cancel(ticket.number)
+            try:
+                self.node(ticket.ident).on_cancel(ticket.number)
+            except Exception as wrong:
+                self.spoil(wrong)
         elif self.kept is None and self.nodes[ticket.ident].alone():
             self.kept = ticket
         else:
@@ -150,9 +161,12 @@ class LiveGate:
         """Tells the node that its user has left."""
         self.free.append(ticket.ident)
         node = self.node(ticket.ident)
-        if ticket.retakes:
-            node.retaken(ticket.retakes)
-        node.on_release(ticket.number)
+        try:
+            if ticket.retakes:
+                node.retaken(ticket.retakes)
+            node.on_release(ticket.number)
+        except Exception as wrong:
+            self.spoil(wrong)
 
     def release_kept(self) -> None:
         """Tells the node of the kept ticket about the release. Must come before a node receives anything."""
@@ -176,6 +190,13 @@ class LiveGate:
                 ticket.refuse(error)
             self.nodes.pop(ident, None)
         self.free = [ident for ident in self.free if ident not in idents]
+
+    def spoil(self, wrong: Exception) -> None:
+        """A node has failed: some peer must have sent it a message that is not part of the protocol. Users do not
+        notice. The gate gets a new view, whose census rebuilds it."""
+        log.error("gate %s gets a new view, because its state is not valid: %s", self.name, described(wrong))
+        self.broken = Ticket()  # no request in particular
+        self.owner.spoiled(self)
 
     def repair(self) -> None:
         """Recovers from an interrupted step: ends the request it was for, and ignores everything until a new view."""
@@ -217,11 +238,28 @@ class LiveGate:
     def on_message(self, dst: int, src: int, msg: Message) -> None:
         if self.broken is not None:
             self.repair()
-        if dst in self.nodes:
-            self.counts.received += 1
-            if self.kept is not None:
-                self.release_kept()
+        if dst not in self.nodes:
+            return
+        if view_of(msg) > self.record.view:
+            self.keep_early(dst, src, msg)
+            return
+        if src not in self.hosts:
+            return
+        self.counts.received += 1
+        if self.kept is not None:
+            self.release_kept()
+        try:
             self.node(dst).on_message(src, msg)
+        except Exception as wrong:
+            self.spoil(wrong)
+            raise
+
+    def keep_early(self, dst: int, src: int, msg: Message) -> None:
+        """The sender has heard of a new view before us."""
+        early = self.early.setdefault(peer_of(src), [])
+        if len(early) >= MOST_EARLY:
+            raise ValueError(f"more than {MOST_EARLY} messages for a view that nobody else knows")
+        early.append((dst, src, msg))
 
     def send(self, src: int, dst: int, msg: Message) -> None:
         host = self.hosts.get(dst, NIL)
@@ -252,9 +290,19 @@ class LiveGate:
                 self.node(ident).on_view(record.view, members)
             else:
                 self.no_longer_here(ident)
+        self.deliver_early()
         mine = [seat.ident for seat in record.seats if self.is_own(seat)]
         known = {ident: None for ident in self.free if ident in self.nodes}  # keeps their order
         self.free = [ident for ident in [*mine, *known] if ident not in known and ident not in self.tickets] + [*known]
+
+    def deliver_early(self) -> None:
+        early, self.early = self.early, {}
+        for messages in early.values():
+            for dst, src, msg in messages:
+                try:
+                    self.on_message(dst, src, msg)
+                except Exception as wrong:  # the gate has dealt with it (`spoil`)
+                    log.debug("gate %s: %s", self.name, described(wrong))
 
     def is_own(self, seat: SeatRecord) -> bool:
         """Whether requests of this peer can use the seat."""
@@ -301,6 +349,19 @@ class LiveGate:
 
     def mine(self) -> tuple[int, ...]:
         return tuple([seat.ident for seat in self.record.seats if self.is_own(seat)])
+
+
+def view_of(msg: Message) -> int:
+    """The number of the view that a message of the census belongs to. ValueError if it is no such message."""
+    if type(msg) is Dated:
+        return msg.epoch
+    if isinstance(msg, Answer | Install):
+        return msg.view
+    raise ValueError(f"{msg.tag} is not a message between seats")
+
+
+def described(wrong: Exception) -> str:
+    return f"{type(wrong).__name__}: {wrong!s:.200}"
 
 
 def is_late(fence: int) -> bool:
