@@ -12,12 +12,11 @@ from collections.abc import Coroutine
 from typing import Any
 
 from fairgate.core.ids import identity
-from fairgate.core.message import Message
-from fairgate.live.engine import LiveEngine
 from fairgate.live.engine_lock import EngineLock
 from fairgate.live.gate import NO_JOURNALS, LiveGate, NoJournals
 from fairgate.live.links import Links
 from fairgate.live.live_protocols import make_of, options_of
+from fairgate.live.local_messages import LocalMessages, deliver
 from fairgate.live.ticket import INSIDE, WAITING, Ticket
 from fairgate.live.traffic import Traffic
 from fairgate.net.codec import CodecError, Decoder, Frame, encode
@@ -44,7 +43,6 @@ class QueuedLinks(Links):
 class Host:
     """What a peer's gate and traffic need of an engine."""
 
-    deliver_local: Any = LiveEngine.deliver_local
     journals: NoJournals = NO_JOURNALS
 
     def __init__(self, world: World, me: int, k: int, protocol: str) -> None:
@@ -52,13 +50,16 @@ class Host:
         self.me = me
         self.lock = EngineLock()
         self.gates: dict[str, LiveGate] = {}
-        self.local: deque[tuple[str, int, int, Message]] = deque()
+        self.local: LocalMessages = deque()
         self.traffic = Traffic(self, self.other_frame)
         self.traffic.me = me
         self.traffic.links = QueuedLinks(world, me)
         self.gate = LiveGate(self, GATE, k, protocol, make_of(protocol, k), options_of(protocol))
         self.gates[GATE] = self.gate
         self.tickets: list[Ticket] = []
+
+    def deliver_local(self) -> None:
+        deliver(self.local, self.gates)
 
     def other_frame(self, peer: int, frame: Frame) -> None:
         raise CodecError("not a message of a gate")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairgate.core.ids import identity
-from fairgate.live import engine, gate
+from fairgate.live import gate, local_messages
 from fairgate.live.ticket import INSIDE, WAITING
 from fairgate.live.traffic import MESSAGE
 from fairgate.net.codec import encode
@@ -125,7 +125,7 @@ def test_an_index_beyond_all_bounds_is_found_by_a_later_message() -> None:
 
 
 def test_a_request_of_a_node_by_itself_does_not_loop_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "MOST_LOCAL", 100)
+    monkeypatch.setattr(local_messages, "MOST", 100)
     world = started("bv95")
     own = identity(2, 0)
     for _ in range(3):

@@ -24,12 +24,12 @@ from typing import Any, TypeVar
 
 from fairgate.arguments import check_gate
 from fairgate.core.ids import NIL
-from fairgate.core.message import Message
 from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed, KMismatch
 from fairgate.live.background import BackgroundTasks, unforeseen
 from fairgate.live.engine_lock import EngineLock
 from fairgate.live.gate import NO_JOURNALS, RETAKES, LiveGate, NoJournals
 from fairgate.live.live_protocols import make_of, options_of
+from fairgate.live.local_messages import LocalMessages, deliver
 from fairgate.live.membership import Membership
 from fairgate.live.reliable import ReliableLinks
 from fairgate.live.report import PeerReport, Person, Questions, on_our_clock, report
@@ -50,7 +50,6 @@ ENDED = "this peer's thread has ended"
 DROPPED = "the other peers took this peer for dead"
 FORKED = "this peer belongs to the parent process: join again in the child, after the fork"
 CLOSE_SECONDS = 10.0
-MOST_LOCAL = 10_000  # messages between seats of this peer in one step; more are allowed for many seats
 
 T = TypeVar("T")
 
@@ -79,7 +78,7 @@ class LiveEngine(BackgroundTasks):
         self.membership = membership(self)
         self.journals = journals
         self.gates: dict[str, LiveGate] = {}
-        self.local: deque[tuple[str, int, int, Message]] = deque()  # between seats of this peer
+        self.local: LocalMessages = deque()  # between seats of this peer
         self.traffic = traffic = Traffic(self, self.take)
         self.on_frame, self.on_quiet = traffic.on_frame, traffic.on_quiet
         self.on_frame_elsewhere = traffic.on_frame_elsewhere
@@ -181,20 +180,7 @@ class LiveEngine(BackgroundTasks):
             self.deliver_local()
 
     def deliver_local(self) -> None:
-        """Delivers messages between seats of this peer, and those that they cause."""
-        count = 0
-        while self.local:
-            name, dst, src, msg = self.local.popleft()
-            gate = self.gates[name]
-            count += 1
-            if count > MOST_LOCAL + len(gate.nodes) ** 3:
-                self.local.clear()
-                gate.spoil(RuntimeError("messages between its seats here do not end"))
-                return
-            try:
-                gate.on_message(dst, src, msg)
-            except Exception as wrong:  # the gate has dealt with it (LiveGate.spoil)
-                log.debug("gate %s: a message between its seats here failed: %s", name, wrong)
+        deliver(self.local, self.gates)
 
     def of_user(self, gate: LiveGate, work: Callable[[Ticket], None], ticket: Ticket) -> None:
         """Runs a step in the user's thread: `work` is the gate's `acquire` or `release`."""
