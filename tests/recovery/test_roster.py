@@ -77,7 +77,7 @@ def test_the_seats_of_an_excluded_peer_are_ghosts_until_it_is_forgotten() -> Non
 def test_a_gate_of_ghosts_lives_on() -> None:
     """Otherwise its next user would get a slot that is still taken."""
     after = gone(sat(START, ME), ME, NOW, excluded=True)
-    assert (gate(after).hosts, gate(after).ghosts) == ((), ((ME, 1),))
+    assert (gate(after).hosts, gate(after).idents(), gate(after).ghosts) == ((), (), ((ME, 1),))
     with pytest.raises(KMismatch):
         sat(after, OTHER, k=3)
     again = sat(after, OTHER)

@@ -61,4 +61,17 @@ def add_command(host: HostName, also: Also = None, folder: Folder = None, days: 
     return 0
 
 
-COMMANDS: dict[str, Callable[..., int | None]] = {"init": init_command, "add": add_command}
+def secret_command(file: Annotated[str, typer.Argument(metavar="FILE", help="File to create.")]) -> int:
+    """Create a secret for a cluster on one host that uses TCP: a random one, in a file that only you can read.
+
+    Give the same file to all its peers with --secret. Between hosts, use
+    certificates instead (keys init).
+    """
+    from fairgate.net import secret  # noqa: PLC0415
+
+    secret.create(Path(file))
+    typer.echo(f"created {file}: give it to every peer of the cluster with --secret")
+    return 0
+
+
+COMMANDS: dict[str, Callable[..., int | None]] = {"init": init_command, "add": add_command, "secret": secret_command}

@@ -8,8 +8,9 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from fairgate.arguments import printable
 from fairgate.cli.inspect.in_cluster import guarantee, survival
-from fairgate.cli.inspect.view import NONE, printable
+from fairgate.cli.inspect.view import NONE
 from fairgate.cli.network.settings import NetworkSettings
 from fairgate.cli.screen import counted, plain_table, seconds, stdout
 from fairgate.errors import BadInput

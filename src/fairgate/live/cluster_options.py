@@ -2,11 +2,12 @@
 
 import asyncio
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fairgate.arguments import SECOND, is_number
 from fairgate.errors import BadInput
 from fairgate.net.address import Address, TcpAddress, UnixAddress
+from fairgate.net.secret import Secret, from_environment
 from fairgate.net.tls import Tls
 from fairgate.net.unix_socket import path_beside
 
@@ -30,6 +31,9 @@ class ClusterOptions:
         tls: The certificates to use, from `fairgate.net.keys.load`. Required unless `insecure` is set or
             all addresses are loopback addresses or Unix sockets.
         insecure: Allow connections between hosts without TLS: anyone who can reach the port can enter.
+        secret: The secret that the peers share, from `fairgate.net.secret.load`. Required for loopback addresses
+            without TLS, since every user of the host can connect to them. By default it is read from the file that
+            the environment variable FAIRGATE_SECRET names.
         join_timeout: How many seconds to try to join.
         standing: Whether this peer may vote on the roster. The default is True for a peer that creates a cluster and
             False for one that joins.
@@ -47,6 +51,7 @@ class ClusterOptions:
     cluster: str = "fairgate"
     tls: Tls | None = None
     insecure: bool = False
+    secret: Secret | None = field(default_factory=from_environment)
     join_timeout: float = 30.0
     standing: bool | None = None
     lease: float | None = None

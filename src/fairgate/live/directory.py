@@ -44,7 +44,9 @@ class ClusterDirectory:
 
     def begin(self, me: int, handler: Handler) -> Transport:
         network = self.network
-        self.transport = Transport(me, network.cluster, handler, tls=network.tls, insecure=network.insecure)
+        self.transport = Transport(
+            me, network.cluster, handler, tls=network.tls, insecure=network.insecure, secret=network.secret
+        )
         self.dials = [self.transport.dial(address) for address in self.seeds]
         return self.transport
 

@@ -23,12 +23,12 @@ from functools import partial
 from typing import Any, TypeVar
 
 from fairgate.arguments import SECOND, check_gate
-from fairgate.core.message import Message
 from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed, KMismatch
 from fairgate.live.background import BackgroundTasks, unforeseen
 from fairgate.live.engine_lock import EngineLock
 from fairgate.live.gate import NO_JOURNALS, RETAKES, LiveGate, NoJournals
 from fairgate.live.live_protocols import make_of, options_of
+from fairgate.live.local_messages import LocalMessages, deliver
 from fairgate.live.membership import Membership
 from fairgate.live.peer_lease import PeerLease
 from fairgate.live.reliable import ReliableLinks
@@ -77,7 +77,7 @@ class LiveEngine(BackgroundTasks):
         self.membership = membership(self)
         self.journals = journals
         self.gates: dict[str, LiveGate] = {}
-        self.local: deque[tuple[str, int, int, Message]] = deque()  # between seats of this peer
+        self.local: LocalMessages = deque()  # between seats of this peer
         self.traffic = traffic = Traffic(self, self.take)
         self.on_frame, self.on_quiet = traffic.on_frame, traffic.on_quiet
         self.on_frame_elsewhere = traffic.on_frame_elsewhere
@@ -198,10 +198,7 @@ class LiveEngine(BackgroundTasks):
             self.deliver_local()
 
     def deliver_local(self) -> None:
-        """Delivers messages between seats of this peer."""
-        while self.local:
-            gate, dst, src, msg = self.local.popleft()
-            self.gates[gate].on_message(dst, src, msg)
+        deliver(self.local, self.gates)
 
     def of_user(self, gate: LiveGate, work: Callable[[Ticket], None], ticket: Ticket) -> None:
         """Runs a step in the user's thread: `work` is the gate's `acquire` or `release`."""
@@ -284,6 +281,9 @@ class LiveEngine(BackgroundTasks):
     def census_is_over(self) -> None:
         self.loop.call_soon_threadsafe(self.membership.census_is_over)
 
+    def spoiled(self, gate: LiveGate) -> None:
+        self.from_outside(self.repair(gate))
+
     def abandoned(self, gate: LiveGate, ticket: Ticket) -> None:
         """The user's loop is closed, so nobody will ever release this ticket."""
         self.loop.call_soon_threadsafe(self.drop, gate, ticket)
@@ -348,6 +348,9 @@ class LiveEngine(BackgroundTasks):
 
     # Events from the transport.
 
+    def may_be(self, peer: int, principal: str) -> bool:
+        return self.membership.may_be(peer, principal)
+
     def on_up(self, peer: int) -> None:
         self.links.on_up(peer)
         self.membership.on_up(peer)
@@ -365,7 +368,7 @@ class LiveEngine(BackgroundTasks):
             with self.step():
                 self.links.send(peer, (TELL, frame[1], encode_report(report(self))))
         elif kind == TELL:
-            self.questions.answered(*frame[1:])
+            self.questions.answered(peer, *frame[1:])
         elif kind == BREAK:
             self.break_in(*frame[1:])
         else:

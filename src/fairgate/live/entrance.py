@@ -83,7 +83,7 @@ class Entrance:
         bind = self.bind or await place_near(self.addresses[0])
         self.direct = isinstance(bind, UnixAddress)
         self.transport = Transport(
-            fresh_id(), network.cluster, engine, tls=network.tls, insecure=network.insecure,
+            fresh_id(), network.cluster, engine, tls=network.tls, insecure=network.insecure, secret=network.secret,
             elsewhere=engine.on_frame_elsewhere if self.direct else None,
         )  # fmt: skip
         self.found: asyncio.Future[tuple[int, Members]] = engine.loop.create_future()
@@ -100,9 +100,10 @@ class Entrance:
             raise
 
     def take_identity(self) -> None:
-        me = self.transport.me
+        me, pid, uid = self.transport.me, os.getpid(), os.geteuid()
+        proved = f"unix:{uid}:{pid}" if self.direct else ""  # others find out for themselves what we prove
         self.identity = PeerRecord(
-            me, self.address, "", os.getpid(), os.geteuid(), socket.gethostname(), int(time.time()), self.standing
+            me, self.address, proved, pid, uid, socket.gethostname(), int(time.time()), self.standing
         )
         links = DirectLinks if self.direct else ReliableLinks
         self.links = links(self.transport, self.engine.lock, self.engine.on_frame)
@@ -118,7 +119,8 @@ class Entrance:
         return at
 
     def check_secure(self, address: Address) -> None:
-        check_secure(address, self.network.tls is not None, self.network.insecure)
+        network = self.network
+        check_secure(address, network.tls is not None, network.insecure, network.secret is not None)
 
     async def join_or_create(self) -> None:
         """A peer that has been in a cluster before never creates another one."""

@@ -3,9 +3,11 @@ from fairgate.core.message cimport Message
 from fairgate.core.outbox cimport Outbox
 from fairgate.live.ticket cimport Ticket
 from fairgate.live.uplink cimport Uplink
-from fairgate.recovery.regenerate cimport Regenerate
+from fairgate.recovery.regenerate cimport Dated, Regenerate
 
 cdef long long NIL
+
+cpdef long long view_of(Message msg) except? -1
 
 cdef class LiveGate:
     cdef readonly object owner, make, regenerate
@@ -15,9 +17,9 @@ cdef class LiveGate:
     cdef readonly long long k
     cdef readonly dict options
     cdef public long long seats, requests, retakes
-    cdef public dict nodes, tickets
+    cdef public dict nodes, tickets, early
     cdef public list free, withheld
-    cdef public set idents, unseated, expected
+    cdef public set idents, unseated
     cdef public bint standing, leads
     cdef public Ticket broken, kept, retaken
     cdef public str closed

@@ -21,7 +21,7 @@ from random import SystemRandom
 from typing import Protocol
 
 from fairgate.core.fences import FENCE_COUNT_BITS
-from fairgate.core.ids import NIL, SEATS, identity, peer_of, seat_of
+from fairgate.core.ids import NIL, identity, peer_of
 from fairgate.core.layers import MakeNode
 from fairgate.core.message import Message
 from fairgate.core.outbox import Outbox
@@ -29,10 +29,12 @@ from fairgate.core.setup import Options, Setup
 from fairgate.errors import BadInput, FairgateError, GateClosed
 from fairgate.live.ticket import INSIDE, NO_DEADLINE, OVER, WAITING, Ticket
 from fairgate.live.uplink import Uplink
+from fairgate.recovery.census import Answer, Dated, Install
 from fairgate.recovery.regenerate import Regenerate
 from fairgate.recovery.roster import MOST_REQUESTS, GateRecord
 
 RETAKES = 64
+MOST_EARLY = 1024  # messages of one peer for views that we do not know yet
 LATE = 1 << 31  # a view has 2^32 fences: ask for a new view when half of them are used
 chance = SystemRandom()
 
@@ -51,6 +53,9 @@ class GateOwner(Protocol):
         """The gate has new seats that must be added to the roster."""
 
     def renew(self, gate: "LiveGate") -> None: ...
+
+    def spoiled(self, gate: "LiveGate") -> None:
+        """The gate has to be repaired soon, but not within this step."""
 
     def lease_begins(self, gate: "LiveGate", ticket: Ticket) -> None: ...
 
@@ -77,8 +82,8 @@ class LiveGate:
         self.withheld: list[Ticket] = []  # granted while this peer had no lease
         self.standing = False  # there are new seats that have not been sent to the roster yet
         self.unseated: set[int] = set()  # new seats that are in no view yet
-        self.expected: set[int] = set()  # seats that others know from a view that has not arrived here yet
         self.broken: Ticket | None = None  # a step for this ticket was interrupted half-way
+        self.early: dict[int, list[tuple[int, int, Message]]] = {}  # by peer: messages of views that we do not know yet
         self.requests = 0
         self.kept: Ticket | None = None  # released by its user, but its node has not been told
         self.retaken: Ticket | None = None  # the latest ticket that entered by retaking
@@ -102,7 +107,10 @@ class LiveGate:
         ticket.number = self.requests
         ticket.ident = ident
         self.tickets[ident] = ticket
-        self.node(ident).on_acquire(ticket.number)
+        try:
+            self.node(ident).on_acquire(ticket.number)
+        except Exception as wrong:
+            self.spoil(wrong)
 
     def retake(self, note: str) -> Ticket | None:
         """Enters by the kept seat, if there is one."""
@@ -153,7 +161,10 @@ class LiveGate:
         del self.tickets[ticket.ident]
         if ticket.state != INSIDE:
             self.free.append(ticket.ident)
-            self.node(ticket.ident).on_cancel(ticket.number)
+            try:
+                self.node(ticket.ident).on_cancel(ticket.number)
+            except Exception as wrong:
+                self.spoil(wrong)
         elif self.kept is None and self.nodes[ticket.ident].alone():
             self.kept = ticket
         else:
@@ -163,9 +174,12 @@ class LiveGate:
         """Tells the node that its user has left."""
         self.free.append(ticket.ident)
         node = self.node(ticket.ident)
-        if ticket.retakes:
-            node.retaken(ticket.retakes)
-        node.on_release(ticket.number)
+        try:
+            if ticket.retakes:
+                node.retaken(ticket.retakes)
+            node.on_release(ticket.number)
+        except Exception as wrong:
+            self.spoil(wrong)
 
     def release_kept(self) -> None:
         """Tells the node of the kept ticket about the release. Must come before a node receives anything."""
@@ -190,6 +204,13 @@ class LiveGate:
         self.free = [ident for ident in self.free if ident not in self.unseated]
         self.unseated = set()
         self.seats = self.record.seats(self.uplink.me)
+
+    def spoil(self, wrong: Exception) -> None:
+        """A node has failed: some peer must have sent it a message that is not part of the protocol. Users do not
+        notice. The gate gets a new view, whose census rebuilds it."""
+        log.error("gate %s gets a new view, because its state is not valid: %s", self.name, described(wrong))
+        self.broken = Ticket()  # no request in particular
+        self.owner.spoiled(self)
 
     def repair(self) -> None:
         """Recovers from an interrupted step: ends the request it was for, and ignores everything until a new view."""
@@ -256,7 +277,7 @@ class LiveGate:
         self.broken = self.kept = None
         self.record = GateRecord(self.name, self.k, self.protocol, 0)
         self.idents, self.nodes, self.tickets = set(), {}, {}
-        self.free, self.withheld, self.unseated, self.expected = [], [], set(), set()
+        self.free, self.withheld, self.unseated, self.early = [], [], set(), {}
         self.seats, self.standing = 0, False
         for ticket in tickets:
             if ticket.state == INSIDE:
@@ -278,23 +299,30 @@ class LiveGate:
     def on_message(self, dst: int, src: int, msg: Message) -> None:
         if self.broken is not None:
             self.repair()
-        if dst in self.nodes or self.will_be_seated(dst):
-            self.counts.received += 1
-            if self.kept is not None:
-                self.release_kept()
+        if view_of(msg) > self.record.view:
+            if peer_of(dst) == self.uplink.me:  # it may be a seat that the new view brings
+                self.keep_early(dst, src, msg)
+            return
+        if dst not in self.nodes or src not in self.idents:
+            return
+        self.counts.received += 1
+        if self.kept is not None:
+            self.release_kept()
+        try:
             self.node(dst).on_message(src, msg)
-            if self.leads and not self.has_census_under_way():
-                self.leads = False
-                self.owner.census_is_over()
+        except Exception as wrong:
+            self.spoil(wrong)
+            raise
+        if self.leads and not self.has_census_under_way():
+            self.leads = False
+            self.owner.census_is_over()
 
-    def will_be_seated(self, ident: int) -> bool:
-        """Whether this may be a seat of a view that has not arrived here yet. Its node keeps what comes early."""
-        seat = seat_of(ident)
-        if peer_of(ident) != self.uplink.me or not (seat < self.seats_to_ask_for() or seat >= SEATS - self.k):
-            return False
-        self.nodes[ident] = self.new_node(ident)
-        self.expected.add(ident)
-        return True
+    def keep_early(self, dst: int, src: int, msg: Message) -> None:
+        """The sender has heard of a new view before us."""
+        early = self.early.setdefault(peer_of(src), [])
+        if len(early) >= MOST_EARLY:
+            raise ValueError(f"more than {MOST_EARLY} messages for a view that nobody else knows")
+        early.append((dst, src, msg))
 
     def send(self, src: int, dst: int, msg: Message) -> None:
         if dst in self.idents:
@@ -317,7 +345,6 @@ class LiveGate:
         members, ghosts = record.idents(), record.ghost_idents()
         self.idents = set(members)
         self.unseated -= self.idents
-        self.expected -= self.idents
         self.seats = max(self.seats, record.seats(self.uplink.me))
         self.leads = record.warden() == self.uplink.me
         for ident in members:
@@ -326,11 +353,21 @@ class LiveGate:
         for ident in list(self.nodes):
             if ident in self.idents:
                 self.node(ident).on_view(record.view, members, ghosts)
-            elif ident not in self.unseated and ident not in self.expected:
+            elif ident not in self.unseated:
                 self.no_longer_here(ident)
+        self.deliver_early()
         known = {ident: None for ident in self.free if ident in self.nodes}  # keeps their order
         new = [ident for ident in self.mine() if ident not in known and ident not in self.tickets]
         self.free = [*new, *known]
+
+    def deliver_early(self) -> None:
+        early, self.early = self.early, {}
+        for messages in early.values():
+            for dst, src, msg in messages:
+                try:
+                    self.on_message(dst, src, msg)
+                except Exception as wrong:  # the gate has dealt with it (`spoil`)
+                    log.debug("gate %s: %s", self.name, described(wrong))
 
     def no_longer_here(self, ident: int) -> None:
         node = self.nodes.pop(ident)
@@ -375,6 +412,19 @@ class LiveGate:
         """Whether a seat of this peer leads a census that is not over."""
         leader = self.nodes.get(identity(self.uplink.me, 0))
         return self.record.warden() == self.uplink.me and leader is not None and not leader.census_over()
+
+
+def view_of(msg: Message) -> int:
+    """The number of the view that a message of the census belongs to. ValueError if it is no such message."""
+    if type(msg) is Dated:
+        return msg.epoch
+    if isinstance(msg, Answer | Install):
+        return msg.view
+    raise ValueError(f"{msg.tag} is not a message between seats")
+
+
+def described(wrong: Exception) -> str:
+    return f"{type(wrong).__name__}: {wrong!s:.200}"
 
 
 def is_late(fence: int) -> bool:

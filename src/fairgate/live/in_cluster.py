@@ -179,6 +179,11 @@ class ClusterMembership(Entrance):
 
     # Connections.
 
+    def may_be(self, peer: int, principal: str) -> bool:
+        """A member must be what it proved to be when it joined. A peer that joins may take any other id."""
+        record = self.engine.members.peer(peer)
+        return record is None or record.principal in ("", principal)
+
     def on_up(self, peer: int) -> None:
         dial = self.transport.up[peer].dial
         if dial is not None and (not self.joined.done() or dial in self.searches):
@@ -234,5 +239,6 @@ class ClusterMembership(Entrance):
         except BadInput as wrong:
             self.transport.send(peer, TurnedAway(peer, str(wrong)).key())
             return
-        new = replace(new, peer=replace(new.peer, standing=standing))
+        proved = self.transport.up[peer].principal
+        new = replace(new, peer=replace(new.peer, standing=standing, principal=proved))
         self.driver.take(peer, (Join.tag, as_key(new), standing))

@@ -163,6 +163,10 @@ class Inspector:
 
     # Events from the transport.
 
+    def may_be(self, peer: int, principal: str) -> bool:
+        """Anyone whom the cluster admits: this process has no roster to compare with before it has asked."""
+        return True
+
     def on_up(self, peer: int) -> None:
         frame = self.news.pop(peer, None)
         if frame is not None:

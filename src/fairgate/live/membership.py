@@ -27,6 +27,9 @@ class Membership(Protocol):
     def census_is_over(self) -> None:
         """A census that this peer led is over. Called on the loop."""
 
+    def may_be(self, peer: int, principal: str) -> bool:
+        """Whether whoever has proved to be this principal (net/principal.py) may have the id of this peer."""
+
     def on_up(self, peer: int) -> None: ...
 
     def on_down(self, peer: int, why: str) -> None: ...

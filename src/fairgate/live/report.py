@@ -130,8 +130,10 @@ class Questions:
         self.open[self.asked] = (peer, asyncio.get_running_loop().create_future())
         return self.asked
 
-    def answered(self, number: int, data: bytes) -> None:
-        self.told(number, read(data))
+    def answered(self, peer: int, number: int, data: bytes) -> None:
+        """An answer counts only from the peer that was asked."""
+        if number in self.open and self.open[number][0] == peer:
+            self.told(number, read(data))
 
     def told(self, number: int, what: PeerReport) -> None:
         if number in self.open and not self.open[number][1].done():

@@ -68,8 +68,13 @@ class ViewsDriver:
 
     def begin(self) -> None:
         """Call it before everything else of a step."""
-        self.views.now = clock()
+        views = self.views
+        late = clock() - views.now
+        views.now = clock()
         self.book.seconds = int(time.time())
+        if 2 * late > views.patience:  # this process did not run, so the others were not silent: wait for them anew
+            views.led = views.now
+            views.watch()
         while due := self.due():
             self.views.timer_due(due)
 

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from fairgate.errors import BadInput
+from fairgate.net.fingerprint import of_certificate
 from fairgate.net.tls import Tls, mutual
 
 AUTHORITY = "ca"
@@ -98,6 +99,11 @@ def load(folder: Path, host: str | None = None) -> Tls:
         return mutual(authority, certificate, key)
     except OSError as wrong:  # includes SSLError, which is raised if key and certificate do not match
         raise BadInput(f"cannot use {key} with {certificate}: {wrong.strerror or wrong}") from wrong
+
+
+def principal(folder: Path, host: str) -> str:
+    """What a host with this certificate proves to be (principal.py)."""
+    return f"cert:{of_certificate(read_certificate(certificate_path(folder, host)))}"
 
 
 def builder(

@@ -168,6 +168,7 @@ class BV95(Mutex):
         self.enter_cs(self.slot, self.fence)
 
     def send_token(self, r: Id, rest: tuple[Waiting, ...]) -> None:
+        assert self.token_present, "only a node that has the token sends it"
         self.tick(0)
         self.out.send(r, Token(self.slot, self.fence, self.clock, rest))
         if self.tree == "queue_hint":

@@ -139,6 +139,7 @@ class FairK(Mutex):
         self.enter_cs(self.slot, self.fence)
 
     def send_token(self, r: Id) -> None:
+        assert self.token_present, "only a node that has the token sends it"
         self.out.send(r, Token(self.slot, self.fence))
         self.token_present = False
         self.slot = NIL

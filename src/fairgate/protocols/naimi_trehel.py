@@ -89,6 +89,7 @@ class NaimiTrehel(Mutex):
         self.enter_cs(SLOT, self.fence)
 
     def send_token(self, r: Id) -> None:
+        assert self.token_present, "only a node that has the token sends it"
         self.out.send(r, Token(self.fence))
         self.token_present = False
         self.fence = NIL

@@ -62,7 +62,7 @@ class GateRecord(msgspec.Struct, frozen=True, array_like=True):
         return dict(self.hosts).get(peer, 0)
 
     def virtual(self) -> int:
-        return max(self.k - sum([seats for _, seats in self.hosts]), 0)
+        return max(self.k - sum([seats for _, seats in self.hosts]), 0) if self.hosts else 0
 
     def idents(self) -> tuple[int, ...]:
         """All seats. Those for requests come first, virtual ones last; the first of all leads the census."""

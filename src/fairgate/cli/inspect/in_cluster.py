@@ -8,8 +8,9 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from fairgate.arguments import printable
 from fairgate.cli.exits import complain
-from fairgate.cli.inspect.view import NONE, WAITS, Row, below_each_other, confirmed, gate_table, printable, screen
+from fairgate.cli.inspect.view import NONE, WAITS, Row, below_each_other, confirmed, gate_table, screen
 from fairgate.cli.screen import counted, seconds, stdout
 from fairgate.errors import BadInput
 from fairgate.live.directory import ClusterDirectory

@@ -90,6 +90,13 @@ OPTIONS = {
     "insecure": NetworkOption(
         bool, "", "Do not use TLS: anyone who can reach a peer can enter its gates and read its messages."
     ),
+    "secret": NetworkOption(
+        str,
+        "FILE",
+        "File with the secret that all peers of the cluster share. Required with a loopback address, unless there are"
+        " --keys: every user of this host can connect to it. `fairgate keys secret FILE` creates one. Default: the file"
+        " that FAIRGATE_SECRET names.",
+    ),
     "join_timeout": NetworkOption(
         float, "SECONDS", "Fail if no peer of the cluster has answered within SECONDS (default: 30)."
     ),
@@ -106,8 +113,8 @@ OPTIONS = {
         " of the gate.",
     ),
 }
-INSPECT_OPTIONS = ("join", "mdns", "cluster", "keys", "insecure", "join_timeout")
-JOIN_OPTIONS = ("join", "listen", "advertise", "mdns", "cluster", "keys", "insecure", "join_timeout")
+INSPECT_OPTIONS = ("join", "mdns", "cluster", "keys", "insecure", "secret", "join_timeout")
+JOIN_OPTIONS = ("join", "listen", "advertise", "mdns", "cluster", "keys", "insecure", "secret", "join_timeout")
 CREATE_OPTIONS = ("create", "lease", "drift", "state", *JOIN_OPTIONS)
 OBSERVE_OPTIONS = ("metrics", "journal")
 

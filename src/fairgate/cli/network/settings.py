@@ -18,6 +18,7 @@ from fairgate.errors import BadInput
 if TYPE_CHECKING:
     from fairgate.live.directory import ClusterDirectory
     from fairgate.net.address import Address
+    from fairgate.net.secret import Secret
     from fairgate.net.tls import Tls
     from fairgate.prometheus import Served
 
@@ -33,6 +34,7 @@ class NetworkSettings(msgspec.Struct, frozen=True):
     cluster: str | None = None
     keys: str | None = None
     insecure: bool = False
+    secret: str | None = None
     join_timeout: float | None = None
     metrics: int | None = None
     journal: str | None = None
@@ -77,6 +79,8 @@ class NetworkSettings(msgspec.Struct, frozen=True):
         if any(isinstance(address, UnixAddress) for address in addresses):
             if self.keys:
                 raise BadInput("--keys is for TLS, which Unix sockets do not use")
+            if self.secret:
+                raise BadInput("--secret is for TCP: over Unix sockets, the kernel says who is there")
             if self.mdns:
                 raise BadInput("--mdns finds peers on the network, which Unix sockets are not on: use --join unix:PATH")
 
@@ -138,14 +142,27 @@ class NetworkSettings(msgspec.Struct, frozen=True):
         seeds = self.join or (() if self.create else self.found())
         tls = self.tls(seeds)
         self.check_secure(seeds, tls)
-        return seeds, network | {"insecure": self.insecure, "tls": tls}
+        return seeds, network | {"insecure": self.insecure, "tls": tls, "secret": self.shared_secret()}
+
+    def shared_secret(self) -> "Secret | None":
+        from fairgate.net import secret  # noqa: PLC0415
+
+        return secret.from_environment() if self.secret is None else secret.load(self.secret)
 
     def check_secure(self, seeds: tuple[str, ...], tls: "Tls | None") -> None:
         """The check of net/address.py for the addresses that this peer uses, in terms of options."""
-        from fairgate.net.address import is_exposed, parse_address  # noqa: PLC0415
+        from fairgate.net.address import TcpAddress, is_exposed, parse_address  # noqa: PLC0415
 
         for text in (*seeds, self.listen):
-            if text is not None and not (tls or self.insecure) and is_exposed(parse_address(text)):
+            if text is None or tls:
+                continue
+            address = parse_address(text)
+            if isinstance(address, TcpAddress) and address.loopback and self.shared_secret() is None:
+                raise BadInput(
+                    f"every user of this host can connect to {text}: use --secret FILE (`fairgate keys secret FILE`"
+                    " creates one), --keys DIR, or unix:PATH"
+                )
+            if not self.insecure and is_exposed(address):
                 raise BadInput(
                     f"{text} is not a loopback address: create keys for TLS with `fairgate keys init` (see --keys), or"
                     " use --insecure to let in anyone who can reach it"
