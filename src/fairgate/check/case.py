@@ -32,6 +32,7 @@ class Case:
     resets: int = 0  # times that a node loses its memory and restarts at once
     census: bool = False  # run every node above recovery/regenerate.py, with a new view after every crash
     backups: int | None = None  # run every node above recovery/homes.py, with copies at this many others
+    exclusions: int = 0  # members that are excluded while they live
     joins: int = 0  # nodes that only become members when they first request
     ticks: int = 0  # timed protocols: how many ticks every clock advances
     tick: int = 1_000_000_000  # ns
@@ -59,7 +60,20 @@ class Case:
         if any(not 0 <= rate <= MOST_AHEAD for rate in self.rates):
             given = ", ".join([f"{rate / 10_000:g}" for rate in self.rates])
             raise BadInput(f"rates must be 0 to {MOST_AHEAD // 10_000} percent each, not {given}")
-        for name in ("requests", "losses", "dups", "cancels", "crashes", "resets", "joins", "ticks", "skew"):
+        if self.exclusions and not self.census:
+            raise BadInput("exclusions needs census: without it the membership never changes")
+        for name in (
+            "requests",
+            "losses",
+            "dups",
+            "cancels",
+            "crashes",
+            "resets",
+            "joins",
+            "exclusions",
+            "ticks",
+            "skew",
+        ):
             if getattr(self, name) < 0:
                 raise BadInput(f"--{name} must be 0 or more, not {getattr(self, name)}")
         if protocol.timed and self.ticks < 1:

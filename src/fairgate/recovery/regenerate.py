@@ -271,7 +271,7 @@ class Regenerate(Layer):
         if m.view < self.view or (known is not None and known.view > m.view):
             self.out.note("an answer came too late")
         elif m.view > self.view:
-            if len(self.answers) >= MOST_EARLY:
+            if known is None and len(self.answers) >= MOST_EARLY:
                 raise ValueError(f"more than {MOST_EARLY} answers came for views that have not begun")
             self.answers[src] = m  # this view will never be complete
         elif src not in self.member_set or self.leader() != self.me:
@@ -374,8 +374,8 @@ class Regenerate(Layer):
         """The node of an Install. Raises ValueError if its key is not one of this protocol."""
         members = in_order(m.front, self.view_members)
         node = self.make(self.me, epoch_setup(self.setup, m.view, members, len(m.epoch_slots)), self.door())
-        if len(m.node) != len(node.key()):
-            raise ValueError(f"epoch {m.view} begins with a node of {len(m.node)} parts, not {len(node.key())}")
+        if [type(part) for part in m.node] != [type(part) for part in node.key()]:
+            raise ValueError(f"epoch {m.view} begins with a node that is not one of this protocol")
         try:
             node.load(m.node)
         except (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError) as wrong:
