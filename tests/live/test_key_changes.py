@@ -225,7 +225,7 @@ def test_another_authority_under_load(hosts: Hosts) -> None:
     old.chmod(0o700)
     with (
         sync.join(listen=f"{HERE}:0", tls=tls["one"]) as one,
-        sync.join(one.engine.identity.socket, tls=tls["two"]) as two,
+        sync.join(one.engine.identity.address, tls=tls["two"]) as two,
     ):
         loads = [Load(peer.lock("report")) for peer in (one, two)]
         for load in loads:
@@ -256,9 +256,9 @@ def test_another_authority_under_load(hosts: Hosts) -> None:
             load.join(SOON)
         assert [load.error for load in loads] == [None, None]
         with pytest.raises(BadInput, match="could not join"):
-            sync.join(one.engine.identity.socket, tls=keys.load(old), join_timeout=0.5)
+            sync.join(one.engine.identity.address, tls=keys.load(old), join_timeout=0.5)
         for name in ("ca.crt", "three.crt"):
             hosts.copy(name, "three")
         three = keys.load(hosts.folder / "three")
-        with sync.join(one.engine.identity.socket, tls=three) as peer, peer.lock("report") as permit:
+        with sync.join(one.engine.identity.address, tls=three) as peer, peer.lock("report") as permit:
             assert permit.valid
