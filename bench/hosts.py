@@ -69,13 +69,15 @@ class Bench:
                 self.wait_for(0, f"{here}:{SERVER_PORT}")
                 yield []
                 return
-            options = ["--lease", "10" if leases else "0"]
-            hosts = [Host(i, self.network, folder / f"host{i}", self.keys[i], options) for i in range(COUNT)]
+            create, join = ["--create", "--lease", "10" if leases else "0"], ["--join", self.network.address(0)]
+            hosts = [
+                Host(i, self.network, folder / f"host{i}", self.keys[i], join if i else create) for i in range(COUNT)
+            ]
             for host in hosts:
                 stack.callback(host.end)
                 if delay:
                     stack.enter_context(self.relayed(host, delay))
-                host.start_peer([hosts[0].address] if host is not hosts[0] else [])
+                host.start_peer()
                 self.wait_for(host.number, host.address)
             yield hosts
 

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,10 @@ def creator(tmp_path: Path) -> Iterator[sync.Peer]:
     tmp_path.chmod(0o700)
     with sync.join(listen=f"unix:{tmp_path}/0", lease=LEASE) as peer:
         yield peer
+
+
+def has_requests(gate: Any, count: int) -> bool:
+    return len(live(gate).tickets) == count
 
 
 def joined(creator: sync.Peer, **more: Any) -> sync.Peer:
@@ -146,7 +151,7 @@ def test_an_excluded_peer_joins_again_under_another_id(creator: sync.Peer, caplo
         for number in range(3):
             waiters.append(threading.Thread(target=wait, args=(number,)))
             waiters[-1].start()
-            until(lambda count=number + 1: len(live(second).tickets) == count)
+            until(partial(has_requests, second, number + 1))
         with busy(peer):
             until(lambda: creator.engine.members.peer(me) is None)
         until(lambda: peer.engine.me != me and creator.engine.members.peer(peer.engine.me) is not None)
@@ -177,7 +182,7 @@ def test_seats_are_asked_for_by_doubling(creator: sync.Peer) -> None:
         waiting = []
         for count in range(1, 200):
             waiting.append(pool.submit(lambda: gate.hold(2 * SOON).release()))
-            until(lambda count=count: len(live(gate).tickets) == count + 1)
+            until(partial(has_requests, gate, count + 1))
         first.release()
         for one in waiting:
             one.result(2 * SOON)

@@ -97,16 +97,12 @@ class Faults:
         peer = host.peer
         if what == KILL_PEER and peer is not None:
             host.kill(peer)
-            start = partial(host.start_peer, self.seeds())
-            self.later(self.random.uniform(0, 2), guests_of(host), start, host.number)
+            self.later(self.random.uniform(0, 2), guests_of(host), host.start_peer, host.number)
         elif what == STOP_PEER and peer is not None:
             peer.send(signal.SIGSTOP)
             self.later(self.random.uniform(0, 3), guests_of(host), continued(peer), host.number)
         else:
             self.cut(what, host)
-
-    def seeds(self) -> list[str]:
-        return [host.address for host in self.hosts]
 
     def cut(self, what: str, host: Host) -> None:
         me = host.number

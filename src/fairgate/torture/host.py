@@ -51,10 +51,11 @@ class Host:
         self.kills: list[tuple[str, int]] = []  # guests that were killed, and when
         folder.mkdir(mode=0o700)
 
-    def start_peer(self, seeds: Sequence[str]) -> None:
-        """The same command at every start: it creates the cluster, joins it, or joins it again."""
-        how = [argument for seed in seeds for argument in ("--join", seed)] if seeds else ["--create"]
-        command = ["-m", "fairgate", "peer", *how, "--listen", self.address, "--cluster", CLUSTER, *self.options]
+    def start_peer(self) -> None:
+        """The same command at every start. The first host creates the cluster, and joins it when it is started again."""
+        state = ["--state", str(self.folder / "state")]
+        where = ["--listen", self.address, "--cluster", CLUSTER, *state]
+        command = ["-m", "fairgate", "peer", *self.options, *where]
         keys = ["--keys", str(self.keys)] if self.keys is not None else []
         self.peer = self.start(f"host{self.number}", [*command, *keys])
 

@@ -88,9 +88,10 @@ class Torture:
     def make_hosts(self, network: Network) -> list[Host]:
         settings = self.settings
         keys = make_keys(self.folder, network, settings.hosts)
-        options = ["--lease", f"{settings.lease:g}"]
+        create = ["--create", "--lease", f"{settings.lease:g}"]
+        join = [word for number in range(settings.hosts) for word in ("--join", network.address(number))]
         return [
-            Host(number, network, self.folder / f"host{number}", keys[number], options)
+            Host(number, network, self.folder / f"host{number}", keys[number], join if number else create)
             for number in range(settings.hosts)
         ]
 
@@ -99,10 +100,8 @@ class Torture:
         return GuestPlan("", "", GATE, settings.k, str(self.results), settings.seed * 1000, CLUSTER)
 
     def start(self, hosts: list[Host]) -> None:
-        first, *others = hosts
-        first.start_peer([])
-        for host in others:
-            host.start_peer([first.address])
+        for host in hosts:
+            host.start_peer()
         for number in range(self.settings.guests):
             hosts[number % len(hosts)].start_guest(self.plan())
         until = time.monotonic() + START_SECONDS
