@@ -74,7 +74,7 @@ class Torture:
             for host in hosts:
                 stack.callback(host.end)
             self.start(hosts)
-            faults = Faults(hosts, network, settings.lease, self.plan(), self.random, log=self.log)
+            faults = Faults(hosts, network, settings.lease, self.plan(), self.random, log=self.say)
             self.torment(faults, progress)
             calm = now()
             faults.mend(everything=True)
@@ -127,6 +127,12 @@ class Torture:
                 due = time.monotonic() + self.random.expovariate(1 / self.settings.every)
             time.sleep(LOOK_SECONDS)
 
+    def since(self, when: int) -> float:
+        return (when - self.began) / SECOND
+
+    def say(self, what: str) -> None:
+        self.log(f"{self.since(now()):7.2f} s  {what}")
+
     @staticmethod
     def wait_for(condition: Callable[[], bool]) -> None:
         while not condition():
@@ -136,11 +142,14 @@ class Torture:
         settings = self.settings
         history = read(self.results, [kill for host in hosts for kill in host.kills])
         wrong = violations(history, settings.k)
-        longest = max(
-            [gap.seconds for gap in gaps(history, settings.k, self.began, over, faults.absences)], default=0.0
-        )
-        if longest > settings.lease * 1.01 + 1:
-            wrong.append(f"a slot was free for {longest:.2f} s although somebody was waiting")
+        found = gaps(history, settings.k, self.began, over, faults.absences)
+        longest = max([gap.seconds for gap in found], default=0.0)
+        allowed = settings.lease * 1.01 + 1
+        wrong += [
+            f"a slot was free for {gap.seconds:.2f} s, from {self.since(gap.begin):.2f} s on, although somebody was waiting"
+            for gap in found
+            if gap.seconds > allowed
+        ]
         served = {visit.guest for visit in history.entries() if visit.entered >= calm}
         living = {guest.name for host in hosts for guest in host.guests}
         wrong += [f"{name} was not served once the faults had stopped" for name in sorted(living - served)]
