@@ -27,12 +27,14 @@ class GuestHost:
         self.seed = f"unix:{folder}/0"
         self.rooms = f"{folder}/host/{CLUSTERS}/{NAME}"
 
-    def peer(self, *words: str, create: bool = True) -> subprocess.Popen[bytes]:
+    def peer(self, *words: str) -> subprocess.Popen[bytes]:
         """The standing peer, once it lets guests in."""
-        how = ("--create", "--listen", self.seed) if create else ("--join", self.seed)
-        process = start("peer", *how, *words, env=self.env)
+        process = self.start_peer(*words)
         assert "is a peer" in line(process)
         return process
+
+    def start_peer(self, *words: str) -> subprocess.Popen[bytes]:
+        return start("peer", "--create", "--listen", self.seed, *words, env=self.env)
 
     def run(self, *words: str, **more: Any) -> subprocess.Popen[bytes]:
         return start("run", words[0], "--join", self.seed, *words[1:], env=self.env, **more)

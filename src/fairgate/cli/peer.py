@@ -157,10 +157,11 @@ class Welcome(NamedTuple):
 
 
 def group_id(name: str | None) -> int:
+    """Raises BadInput if there is no such group. A number needs no name on this host."""
     if name is None:
         return NOBODY
     try:
-        return grp.getgrnam(name).gr_gid
+        return int(name) if name.isdecimal() else grp.getgrnam(name).gr_gid
     except KeyError:
         raise BadInput(f"there is no group {name!r:.60}") from None
 

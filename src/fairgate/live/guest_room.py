@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 import threading
+from collections import deque
 from functools import partial
 from typing import Protocol
 
@@ -77,7 +78,8 @@ class Outcome:
 
     def __init__(self) -> None:
         self.news = News()
-        self.let_in: list[tuple[Asked, int]] = []  # the grant, and the guest that has it; 0: it is to be passed on
+        self.granted: Asked | None = None
+        self.let_in = 0  # the guest that has the grant; 0: it is to be passed on
         self.wants: dict[int, tuple[int, str]] = {}  # by guest that asks: k and protocol
         self.about: dict[int, tuple[tuple[int, int], str]] = {}  # by guest: its process and user, and its note
         self.end = 0  # when to look again at the latest
@@ -101,7 +103,7 @@ class GuestRoom:
         self.thread = threading.get_ident()
         self.book = Guestbook(NIL)  # of no peer: the first change takes over
         self.requests: dict[int, Asked] = {}  # by guest
-        self.answers: list[Asked] = []
+        self.answers: deque[Asked] = deque()
         self.called: set[int] = {ALL}
         self.suspects: set[int] = set()
         self.looked_at: set[int] = set()  # the suspects of the latest change
@@ -162,13 +164,14 @@ class GuestRoom:
         self.running = True
         try:
             while self.called or self.suspects or self.answers or self.renewed or self.refusals:
-                answers, self.answers = self.answers, []
+                answer = self.answers[0] if self.answers else None  # one at a time: two requests may swap their guests
                 try:
-                    outcome = self.desk.try_change(partial(self.step, answers), GLIMPSE)
+                    outcome = self.desk.try_change(partial(self.step, answer), GLIMPSE)
                 except BlockingIOError:
-                    self.answers = answers + self.answers
                     self.try_again()
                     return
+                if answer is not None:
+                    self.answers.popleft()
                 self.waiting_since = 0
                 self.called, self.looked_at, self.suspects, self.renewed = set(), self.suspects, set(), False
                 self.refusals.clear()
@@ -188,20 +191,20 @@ class GuestRoom:
             self.desk.file.continue_owner()
         self.loop.call_later(calls.pause_after(now - self.waiting_since) / SECOND, self.run)
 
-    def step(self, answers: list[Asked], change: Change) -> Outcome:
+    def step(self, asked: Asked | None, change: Change) -> Outcome:
         m, desk = self.desk.file.m, self.desk
         if self.book.peer != self.engine.me:
             self.book = guestbook.take_over(m, change, desk, self.engine.me, self.bell.owner)
         outcome = Outcome()
         if self.renewed:
             guestbook.promise(m, change, self.book, self.engine.lease_until)
-        called = self.called | {asked.number for asked in answers}
+        called = self.called if asked is None else {*self.called, asked.number}
         outcome.news = guestbook.look(m, change, desk, self.book, called, self.suspects)
         for number in outcome.news.ask:
             seat = self.book.asked[number]
             outcome.wants[number] = (m[seat + EXPECTED_K], read_text(m, seat + PROTOCOL, seat + NOTE))
             outcome.about[number] = ((m[seat + PID], m[seat + USER]), read_note(m, seat))
-        for asked in answers:
+        if asked is not None:
             self.answer(change, asked, outcome)
         for number, wrong in self.refusals.items():
             self.refuse(change, number, wrong)
@@ -212,11 +215,11 @@ class GuestRoom:
         """Pass the answer of the cluster on to a guest."""
         m, ticket = self.desk.file.m, asked.ticket
         if ticket.state == INSIDE and self.host.draining:
-            outcome.let_in.append((asked, 0))
+            outcome.granted = asked
         elif ticket.state == INSIDE:
             until = self.engine.lease_until
-            number = guestbook.admit(m, change, self.book, asked.number, ticket.slot, ticket.fence, until)
-            outcome.let_in.append((asked, number))
+            outcome.granted = asked
+            outcome.let_in = guestbook.admit(m, change, self.book, asked.number, ticket.slot, ticket.fence, until)
             m[K] = asked.gate.k
             write_text(m, GATE_PROTOCOL, SLOTS, asked.gate.protocol)
         else:
@@ -237,12 +240,12 @@ class GuestRoom:
         news = outcome.news
         new = [asked for number in news.ask if (asked := self.opened(number, outcome)) is not None]
         over = [self.requests.pop(number) for number in (*news.release, *news.withdraw) if number in self.requests]
-        for asked, number in outcome.let_in:
-            if number == 0:
-                self.requests.pop(asked.number, None)
-                over.append(asked)
-            elif number != asked.number:
-                self.swap(asked, number)
+        granted = outcome.granted
+        if granted is not None and not outcome.let_in:
+            self.requests.pop(granted.number, None)
+            over.append(granted)
+        elif granted is not None and outcome.let_in != granted.number:
+            self.swap(granted, outcome.let_in)
         if new or over:
             with self.engine.step():
                 for asked in over:

@@ -26,7 +26,7 @@ class HostPeer:
         self.pid = os.getpid()
         self.mutex = threading.Lock()
         self.closed = False
-        self.rooms: dict[str, Room] = {}
+        self.rooms: dict[object, Room] = {}
 
     def room(self, name: str, k: int, protocol: str | None) -> Room:
         """The room of a gate, which is opened if necessary."""
@@ -36,12 +36,17 @@ class HostPeer:
         with self.mutex:
             if self.closed:
                 raise GateClosed(LEFT)
-            room = self.rooms.get(gate)
+            key = self.key(gate, k, protocol)
+            room = self.rooms.get(key)
             if room is None or room.is_closed() or not room.file.is_linked():
-                room = self.rooms[gate] = self.open(folder, gate, k, protocol)
+                room = self.rooms[key] = self.open(folder, gate, k, protocol)
             elif k not in (room.k, room.file.m[ASKED_K], room.file.m[K]):
                 raise KMismatch(name, k, room.k)
             return room
+
+    def key(self, gate: str, k: int, protocol: str | None) -> object:
+        """What tells rooms apart that this peer has open."""
+        return gate
 
     def locate(self, name: str, protocol: str | None) -> tuple[str, str]:
         """Where the room is. Raises BadInput if there can be no such gate."""
