@@ -60,10 +60,9 @@ def test_a_lapsed_lease_loses_permits_and_comes_back(creator: sync.Peer, caplog:
 
 def test_a_lapsed_lease_cancels_the_body(creator: sync.Peer) -> None:
     async def main() -> None:
-        async with fairgate.join(creator.engine.identity.address) as peer:
-            async with peer.lock("report"):
-                with busy(creator):
-                    await asyncio.sleep(SOON)
+        async with fairgate.join(creator.engine.identity.address) as peer, peer.lock("report"):
+            with busy(creator):
+                await asyncio.sleep(SOON)
 
     with pytest.raises(PermitLost, match="cannot reach a majority"):
         asyncio.run(main())
