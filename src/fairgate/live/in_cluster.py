@@ -97,7 +97,8 @@ class ClusterMembership(Entrance):
         self.member.set()
         if not self.joined.done():
             self.joined.set_result(None)
-        self.driver.views.busy(self.busy())
+        if self.driver.views.censuses or any(gate.warden() == self.identity.id for gate in members.gates):
+            self.driver.views.busy(self.busy())  # the leader of the views waits for that
         self.save(members, value[1])
 
     def save(self, members: Members, voters: tuple[int, ...]) -> None:

@@ -19,9 +19,10 @@ from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.live.links import Links
 from fairgate.net.codec import Frame
+from fairgate.net.connection import Connection
 from fairgate.net.system import clock
 from fairgate.net.transport import Transport
-from fairgate.recovery.agreed import Above
+from fairgate.recovery.agreed import Above, Chosen
 from fairgate.recovery.roster import RosterBook
 from fairgate.recovery.views import Views
 
@@ -30,6 +31,7 @@ NOBODY = 0  # no peer has this id
 BEATS_PER_LEASE = 20
 SLOWEST_BEAT = SECOND // 4  # a minority finds out within a second
 PATIENCE = 4  # a peer is excluded after it was silent for this part of a lease
+TELL_AGAIN = SECOND
 SHORTEST_PATIENCE = SECOND // 2
 chance = SystemRandom()
 
@@ -62,6 +64,7 @@ class ViewsDriver:
         self.timer: asyncio.TimerHandle | None = None
         self.unsent: dict[int, dict[str, Frame]] = {}  # by peer and kind
         self.heard: dict[int, int] = {}  # peer -> when it last sent a message of views
+        self.told: dict[int, tuple[Connection, int, int]] = {}  # peer -> the roster last sent to it: where, which, when
         self.ended = False
 
     # Steps.
@@ -113,9 +116,21 @@ class ViewsDriver:
         return True
 
     def send(self, peer: int, frame: Key) -> None:
+        if frame[0] == Chosen.tag and self.was_just_told(peer, frame[1]):
+            return
         if not self.owner.transport.send(peer, frame):
             self.unsent.setdefault(peer, {})[frame[0]] = frame
             self.owner.links.dial(peer)  # if it is a member
+
+    def was_just_told(self, peer: int, version: int) -> bool:
+        """Whether this roster was sent to the peer a moment ago. Many messages of a peer that is behind may ask for
+        it, and it may be large."""
+        connection, told = self.owner.transport.up.get(peer), self.told.get(peer)
+        if told is not None and told[:2] == (connection, version) and clock() - told[2] < TELL_AGAIN:
+            return True
+        if connection is not None:
+            self.told[peer] = (connection, version, clock())
+        return False
 
     def on_up(self, peer: int) -> None:
         for frame in self.unsent.pop(peer, {}).values():
@@ -123,7 +138,9 @@ class ViewsDriver:
 
     def known(self) -> None:
         """There is a new roster: sends to peers whose addresses were not known before."""
-        self.unsent = {peer: frames for peer, frames in self.unsent.items() if peer in self.owner.links.addresses}
+        known = self.owner.links.addresses
+        self.unsent = {peer: frames for peer, frames in self.unsent.items() if peer in known}
+        self.told = {peer: told for peer, told in self.told.items() if peer in known}
         for peer in self.unsent:
             self.owner.links.dial(peer)
 
