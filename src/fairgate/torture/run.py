@@ -146,7 +146,7 @@ class Torture:
         longest = max([gap.seconds for gap in found], default=0.0)
         allowed = settings.lease * 1.01 + 1
         wrong += [
-            f"a slot was free for {gap.seconds:.2f} s, from {self.since(gap.begin):.2f} s on, although somebody was waiting"
+            f"somebody was waiting, and a slot was free from {self.since(gap.begin):.2f} s on for {gap.seconds:.2f} s"
             for gap in found
             if gap.seconds > allowed
         ]
