@@ -43,6 +43,7 @@ THREE = {  # number of states with three nodes, one of which may be excluded
     ("bv95", 2): 594_800,
     ("raymond", 1): 6_801_378,
     ("suzuki_kasami", 1): 1_711_807,
+    ("srimani_reddy", 1): 1_670_622,
 }
 
 
