@@ -44,6 +44,9 @@ THREE = {  # number of states with three nodes, one of which may be excluded
     ("raymond", 1): 6_801_378,
     ("suzuki_kasami", 1): 1_711_807,
     ("srimani_reddy", 1): 1_670_622,
+    ("raymond_tree", 1): 214_394,
+    ("centralised", 1): 161_247,
+    ("centralised", 2): 472_724,
 }
 
 
