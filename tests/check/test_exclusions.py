@@ -42,6 +42,11 @@ THREE = {  # number of states with three nodes, one of which may be excluded
     ("bv95", 1): 300_223,
     ("bv95", 2): 594_800,
     ("raymond", 1): 6_801_378,
+    ("suzuki_kasami", 1): 1_711_807,
+    ("srimani_reddy", 1): 1_670_622,
+    ("raymond_tree", 1): 214_394,
+    ("centralised", 1): 161_247,
+    ("centralised", 2): 472_724,
 }
 
 

@@ -45,6 +45,7 @@ from fairgate.recovery.census import (
     in_order,
     is_common,
     places_of_tokens,
+    set_of,
 )
 from fairgate.recovery.rebuild import Game, epoch_setup
 
@@ -443,15 +444,3 @@ class Followed(Down):
     def lost(self, request: int, why: str) -> None:
         self.regenerate.ended(request)
         self.regenerate.out.lost(request, why)
-
-
-LAST_SET: list[tuple[Ids, frozenset[int]]] = [((), frozenset())]
-
-
-def set_of(members: Ids) -> frozenset[int]:
-    """The members as a set. The last one is kept, for all seats of a peer to share; threads must not mix theirs up."""
-    last = LAST_SET[0]
-    if last[0] is not members:
-        last = (members, frozenset(members))
-        LAST_SET[0] = last
-    return last[1]

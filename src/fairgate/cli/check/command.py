@@ -88,6 +88,8 @@ def check_command(
 
         fairgate check naimi_trehel --nodes 3 --census --joins 1
 
+        fairgate check naimi_trehel --nodes 2 --census --exclusions 1
+
     [bold]Backups[/bold]: the next node of a ring takes over after a crash; unsafe if
     messages leave before the copies have arrived
 
