@@ -347,7 +347,7 @@ class RosterWalk(Unreliable):
             if node.pending and not node.gone:
                 raise Violation(f"liveness: changes {node.pending} of {me} are not decided")
         if lingering or newcomer not in [member[0] for member in members]:
-            raise Violation(f"liveness: {lingering} linger for ever, or {newcomer} could not join: {self.history.last}")
+            raise Violation(f"liveness: {lingering} linger forever, or {newcomer} could not join: {self.history.last}")
         standing = [member for member in members if member[2]]
         if len(voters) < min(MOST_VOTERS, len(standing) - 1 + len(standing) % 2):
             raise Violation(f"voters: only {voters} of {members}")

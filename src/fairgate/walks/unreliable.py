@@ -111,7 +111,7 @@ class Unreliable:
         self.do(me, "on_suspect" if lost else "on_trust", peer, "")
 
     def stop(self, me: int) -> None:
-        """The node stops for ever, and the others will notice."""
+        """The node stops forever, and the others will notice."""
         self.stopped.add(me)
         for other in self.alive():
             self.push(self.rng.randint(0, NOTICE), other, "notice", (me,))
