@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 from fairgate.cli import options as shared
+from fairgate.cli.risk import weak_votes
 from fairgate.cli.screen import progress_bar, stdout, warn
 from fairgate.cli.sim import options as args
 from fairgate.cli.sim.view import result_table, trials_table, verdict
@@ -17,6 +18,7 @@ from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.errors import BadInput, FairgateError
 from fairgate.processes import processors
+from fairgate.protocols.sigma.strawman import Strawman
 from fairgate.registry import find_protocol, make_node
 from fairgate.sim.config import Config, backup_stack, check
 from fairgate.sim.faults import parse_faults
@@ -275,11 +277,14 @@ def fault_notes(config: Config, protocol: type[Mutex]) -> list[str]:
     if "homes" in config.stack:  # copies and their acknowledgements travel below the channel
         carried = ("crash", "reset")
     leased = bool(config.options.get("lease"))
+    kinds = parse_faults(config.faults, config.nodes).kinds()
     notes = []
-    for kind in parse_faults(config.faults, config.nodes).kinds():
+    for kind in kinds:
         limited = [words for words in survives if words.startswith(f"{kind} of")]
         if kind in survives or kind in carried or (leased and f"{kind} with leases" in survives):
             continue
+        if limited and issubclass(protocol, Routed):
+            continue  # how many replicas that is depends on the votes: see below
         if f"{kind} with leases" in survives:
             notes.append(
                 f"{name} survives {kind} faults only with leases: add --option lease=10s, or expect the run to stop"
@@ -291,6 +296,8 @@ def fault_notes(config: Config, protocol: type[Mutex]) -> list[str]:
             notes.append(f"{name} does not survive {kind} faults: add --channel, or expect the run to {outcome}")
         else:
             notes.append(f"{name} does not survive {kind} faults: expect the run to stop")
+    if issubclass(protocol, Strawman) and ("reset" in kinds or config.replica_life):
+        notes += weak_votes(config)
     return notes
 
 
