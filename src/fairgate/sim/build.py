@@ -24,7 +24,7 @@ from fairgate.sim.config import Config, check
 from fairgate.sim.engine import Engine
 from fairgate.sim.faults import Faults, install, parse_faults
 from fairgate.sim.joins import Joins
-from fairgate.sim.latency import Latency, Matrix, Uniform, WideArea
+from fairgate.sim.latency import Latency, Matrix, Pairs, Uniform, WideArea
 from fairgate.sim.latency_files import read_matrix
 from fairgate.sim.pool import ClientPool
 from fairgate.sim.rounds import Pace, PacedRounds
@@ -158,11 +158,17 @@ def plan_measures(config: Config, engine: Engine) -> None:
 
 
 def make_latency(config: Config) -> Latency:
-    """The latency model that `config.latency` describes: `1`, `uniform:0.02,0.18`, `wan` or a file."""
+    """The latency model that `config.latency` describes.
+
+    It is written as `1`, `uniform:0.02,0.18`, `pairs:uniform:0,0.2`, `wan` or the name of a file.
+    """
     text = config.latency
     stream = Stream(f"{config.seed}:latency")
     if text == "wan":
         return WideArea(config.nodes, stream)
+    if text.startswith("pairs:"):
+        low, high = uniform_bounds(text.removeprefix("pairs:"))
+        return Pairs(seconds_to_ns(low), seconds_to_ns(high), stream)
     if text.startswith("uniform:"):
         low, high = uniform_bounds(text)
         return Uniform(seconds_to_ns(low), seconds_to_ns(high), stream)

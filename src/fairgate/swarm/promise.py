@@ -48,6 +48,7 @@ def longest_time(config: Config) -> int:
 
 def bounds(latency: str) -> tuple[float, float]:
     """The minimum and maximum latency of a message, in seconds."""
+    latency = latency.removeprefix("pairs:")
     return uniform_bounds(latency) if latency.startswith("uniform:") else (float(latency), float(latency))
 
 

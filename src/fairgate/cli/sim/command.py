@@ -265,7 +265,7 @@ def check_config(config: Config, protocol: type[Mutex]) -> None:
 def longest_hop(latency: str) -> float:
     """Seconds, for a constant or uniform latency; 0 for the others, which are never long."""
     try:
-        return float(latency.removeprefix("uniform:").rpartition(",")[2])
+        return float(latency.removeprefix("pairs:").removeprefix("uniform:").rpartition(",")[2])
     except ValueError:
         return 0.0
 
