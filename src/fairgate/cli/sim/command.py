@@ -69,6 +69,7 @@ def sim_command(
     quorum: args.Quorum = None,
     responses: args.Responses = None,
     overlay: args.OverlayName = None,
+    outsiders: args.Outsiders = DEFAULT.outsiders,
     replica_life: args.ReplicaLife = DEFAULT.replica_life,
     latency: args.Latency = DEFAULT.latency,
     faults: args.Faults = "",
@@ -180,6 +181,7 @@ def sim_command(
         requesters=requesters,
         churn=churn,
         resources=resources,
+        outsiders=outsiders,
         replica_life=finite("--replica-life", replica_life),
     )
     check_trials(trials, workers, journal)

@@ -159,6 +159,15 @@ OverlayName = Annotated[
         shown=False,
     ),
 ]
+Outsiders = Annotated[
+    int,
+    option(
+        DHT,
+        "The last N nodes are not members of the DHT: they make requests through a random member. Only for sigma and"
+        " strawman.",
+        metavar="N",
+    ),
+]
 ReplicaLife = Annotated[
     float,
     option(DHT, "Mean time after which a replica loses its memory; 0: never.", metavar="SECONDS"),
