@@ -12,6 +12,7 @@ from fairgate.core.node import Node
 from fairgate.overlay.gates import gate_setups
 from fairgate.overlay.overlay import Overlay
 from fairgate.overlay.ring import Ring
+from fairgate.protocols.sigma.votes import ballot_of
 from fairgate.sim.stream import Stream
 
 if TYPE_CHECKING:
@@ -57,10 +58,14 @@ def around(ring: Ring, node: int) -> list[int]:
 
 
 def plan_lifetimes(engine: "Engine", mean: float, stream: Stream) -> None:
-    """SG section V: every replica loses its memory repeatedly, after exponentially distributed lifetimes."""
+    """SG section V: every replica loses its memory repeatedly, after exponentially distributed lifetimes.
+
+    Where all members vote with their zones, every member is a replica.
+    """
     engine.mortal = True
     for setup in gate_setups(engine.setup, engine.resources):
-        for key in replica_keys(setup):
+        zones = setup.options.get("voting") == "zones"
+        for key in ballot_of(setup).keys if zones else replica_keys(setup):
             engine.plan(engine.now + stream.exponential(mean), partial(lose_memory, key=key, mean=mean, stream=stream))
 
 
