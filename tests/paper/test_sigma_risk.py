@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from fairgate.protocols.sigma.risk import advised, break_probability, resets_survived
+from fairgate.lab.sigma_risk import advised, break_probability, resets_survived
 
 
 def test_figure_2_the_papers_own_setting() -> None:

@@ -52,8 +52,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "live": {"arguments", "core", "errors", "interface", "net", "prometheus", "recovery", "registry", "trace"},
     "api": {"arguments", "errors", "interface", "live", "room"},
     "sync": {"arguments", "errors", "interface", "live", "room"},
+    "lab": {"core", "errors", "processes", "registry", "sim", "__init__"},
     "cli": {
-        "arguments",
+        "arguments", "lab",
         "check", "command", "core", "errors", "live", "mutation", "net", "overlay", "processes", "recovery", "registry",
         "prometheus", "room", "scenario", "sim", "swarm", "sync", "trace",
     },

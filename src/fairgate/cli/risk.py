@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fairgate.errors import BadInput
-from fairgate.protocols.sigma.risk import advised, break_probability, resets_survived
+from fairgate.lab.sigma_risk import advised, break_probability, resets_survived
 from fairgate.sim.config import Config
 
 

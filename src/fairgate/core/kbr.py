@@ -119,6 +119,10 @@ class Routed(Mutex):
     def on_range(self, start: int, end: int) -> None:
         pass
 
+    def linked(self) -> list[int]:
+        """The neighbours of this node on the paths of requests. They exchange pings with it, and notice if it fails."""
+        return []
+
     def played(self) -> list[tuple[int, int]]:
         """The replicas that this node serves, each as (number, key)."""
         raise NotImplementedError

@@ -14,7 +14,7 @@ from fairgate.core.setup import Setup
 from fairgate.core.units import SECOND, seconds_to_ns
 from fairgate.errors import BadInput
 from fairgate.overlay.chord_table import SUCCESSORS
-from fairgate.overlay.gates import gate_acting
+from fairgate.overlay.gates import gates_of
 from fairgate.overlay.living import Living
 from fairgate.overlay.outside import inside_or_outside
 from fairgate.overlay.titles import PERIODS, UPKEEP
@@ -126,7 +126,7 @@ def chooser_of_gates(engine: Engine, seed: int) -> Chooser:
     choosers = [from_floats(Stream(f"{seed}:choices:{gate}").unit) for gate in range(engine.resources)]
 
     def choose(n: int) -> int:
-        return choosers[gate_acting(engine.nodes[engine.acting])](n)
+        return choosers[gates_of(engine.nodes[engine.acting]).acting](n)
 
     return choose
 
@@ -231,6 +231,14 @@ def make_workload(config: Config, latency: Latency) -> Workload:
 def pace(config: Config, latency: Latency) -> Pace:
     """The pace of EE's rounds. By default a round is long enough for HOPS_A_ROUND hops in sequence."""
     length = seconds_to_ns(config.round_seconds) or HOPS_A_ROUND * max(latency.longest, 1)
+    detect = parse_faults(config.faults, config.nodes).detect[1]
     return Pace(
-        config.rounds, config.requests, config.per_resource, length, config.leave, config.churn, config.requesters
+        config.rounds,
+        config.requests,
+        config.per_resource,
+        length,
+        config.leave,
+        config.churn,
+        detect,
+        config.requesters,
     )

@@ -6,7 +6,6 @@ from typing import Any
 from fairgate.core.kbr import Routed
 from fairgate.core.mutex import Mutex
 from fairgate.errors import BadInput
-from fairgate.protocols.sigma.strawman import Strawman
 from fairgate.recovery.homes import BACKUPS
 from fairgate.registry import check_size, check_votes
 
@@ -63,6 +62,15 @@ class Config:
         return asdict(self)
 
 
+def default_k(protocol: type[Mutex], nodes: int) -> int:
+    """k if it is not given: 3 (or fewer nodes), and 1 on a DHT as in the papers.
+
+    On a DHT a larger k means a smaller quorum, so it has to be asked for.
+    """
+    one = issubclass(protocol, Routed) or not protocol.about.many
+    return 1 if one else max(1, min(Config.k, nodes))
+
+
 def backup_stack(overlay: str = "full", census: bool = True) -> tuple[str, ...]:
     """The layers of FK section 5: copies at the successors; with `census`, a census rebuilds a gate that lost some."""
     return (*(("regenerate",) if census else ()), "channel", "homes", overlay)
@@ -93,7 +101,7 @@ def check(config: Config, protocol: type[Mutex]) -> None:
 
 def check_outsiders(config: Config, protocol: type[Mutex]) -> None:
     members = config.nodes - config.outsiders
-    if not issubclass(protocol, Strawman):
+    if "responses" not in protocol.about.options:
         raise BadInput(f"outsiders are for sigma and strawman: in {protocol.about.name} every client is a member")
     if not 0 <= config.outsiders < config.nodes:
         raise BadInput(f"outsiders must be 0..{config.nodes - 1} (below the number of nodes), not {config.outsiders}")

@@ -27,6 +27,7 @@ from fairgate.errors import BadInput
 from fairgate.sim.churn import come_back
 from fairgate.sim.detectors import Detectors
 from fairgate.sim.events import DELIVER
+from fairgate.sim.ring_repair import RingRepair
 from fairgate.sim.sampling import sample
 from fairgate.sim.stream import Stream
 from fairgate.sim.takeovers import Takeovers
@@ -248,11 +249,14 @@ def install(
         listeners.append(takeovers)
     elif viewed:
         listeners.append(Views(faults.detect[1], stream))
+    repair = RingRepair(faults.detect[1]) if backups is None and engine.joins is None and has_ring(engine) else None
+    if repair is not None:
+        listeners.append(repair)
     engine.mortal = engine.mortal or bool(crashes or faults.resets)
     for node, at in crashes:
         engine.plan(engine.now + at, partial(crash_for_good, node=node, listeners=listeners))
     for node, at, down in faults.resets:
-        engine.plan(engine.now + at, partial(crash, node=node, takeovers=takeovers))
+        engine.plan(engine.now + at, partial(crash, node=node, takeovers=takeovers, repair=repair))
         engine.plan(engine.now + at + down, partial(come_back, node=node))
 
 
@@ -274,8 +278,15 @@ def draw_crashes(faults: Faults, nodes: int, stream: Stream) -> list[tuple[int, 
     return drawn
 
 
-def crash(engine: "Engine", node: int, takeovers: Takeovers | None) -> None:
+def has_ring(engine: "Engine") -> bool:
+    return "ring" in engine.setup.shared
+
+
+def crash(engine: "Engine", node: int, takeovers: Takeovers | None, repair: RingRepair | None) -> None:
+    """Stop the node for a while. It stays on the ring, but its neighbours on paths notice that it has failed."""
     engine.crash(node)
+    if repair is not None:
+        repair.expect(engine, node)
     if takeovers is not None:
         takeovers.crashed(engine, node)
 

@@ -18,9 +18,8 @@ from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.errors import BadInput, FairgateError
 from fairgate.processes import processors
-from fairgate.protocols.sigma.strawman import Strawman
 from fairgate.registry import find_protocol, make_node
-from fairgate.sim.config import Config, backup_stack, check
+from fairgate.sim.config import Config, backup_stack, check, default_k
 from fairgate.sim.faults import parse_faults
 from fairgate.sim.run import simulate
 from fairgate.sim.step_errors import add_place, place_noted
@@ -227,15 +226,6 @@ def check_dht(protocol: type[Mutex], asked_for: dict[str, Any]) -> None:
         raise BadInput(f"--responses must be {' or '.join(kinds)}, not {asked_for['responses']!r}")
 
 
-def default_k(protocol: type[Mutex], nodes: int) -> int:
-    """k if --k is not given: 3 (or fewer nodes), and 1 on a DHT as in the papers.
-
-    On a DHT a larger k means a smaller quorum, so it has to be asked for.
-    """
-    one = issubclass(protocol, Routed) or not protocol.about.many
-    return 1 if one else max(1, min(DEFAULT.k, nodes))
-
-
 def check_trials(trials: int, workers: int | None, journal: str | None) -> None:
     if trials < 1:
         raise BadInput(f"--trials must be at least 1, not {trials}")
@@ -298,7 +288,7 @@ def fault_notes(config: Config, protocol: type[Mutex]) -> list[str]:
             notes.append(f"{name} does not survive {kind} faults: add --channel, or expect the run to {outcome}")
         else:
             notes.append(f"{name} does not survive {kind} faults: expect the run to stop")
-    if issubclass(protocol, Strawman) and ("reset" in kinds or config.replica_life):
+    if "responses" in protocol.about.options and ("reset" in kinds or config.replica_life):
         notes += weak_votes(config)
     return notes
 
