@@ -31,6 +31,7 @@ from fairgate.cli.keys import COMMANDS as KEYS_COMMANDS
 from fairgate.cli.peer import peer_command
 from fairgate.cli.protocols import protocols_command
 from fairgate.cli.replay import replay_command
+from fairgate.cli.risk import risk_command
 from fairgate.cli.run.command import run_arguments
 from fairgate.cli.sim.command import sim_command
 from fairgate.cli.swarm.command import swarm_command
@@ -61,6 +62,7 @@ COMMANDS: dict[str, Callable[..., int | None]] = {
     "swarm": swarm_command,
     "replay": replay_command,
     "protocols": protocols_command,
+    "risk": risk_command,
     "who": who_command,
     "top": top_command,
     "peer": peer_command,

@@ -146,6 +146,11 @@ def replica_keys(setup: Setup) -> tuple[int, ...]:
     return keys
 
 
+def members_of(setup: Setup) -> tuple[int, ...]:
+    """The members of the DHT: all nodes except the last `outsiders`, which are only clients (overlay/outside.py)."""
+    return tuple(setup.members[: len(setup.members) - setup.options.get("outsiders", 0)])
+
+
 def replica_count(setup: Setup) -> int:
     """The number of replicas. By default 2k + 1, so that quorums of two let at most k nodes in."""
     count: int = setup.options.get("replicas", 2 * setup.k + 1)

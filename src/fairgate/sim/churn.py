@@ -5,7 +5,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import replica_keys
+from fairgate.core.kbr import members_of, replica_keys
+from fairgate.core.keyspace import place_of
 from fairgate.core.layers import Layer
 from fairgate.core.node import Node
 from fairgate.overlay.gates import gate_setups
@@ -50,10 +51,14 @@ def come_back(engine: "Engine", node: int) -> None:
 
 
 def plan_lifetimes(engine: "Engine", mean: float, stream: Stream) -> None:
-    """SG section V: every replica loses its memory repeatedly, after exponentially distributed lifetimes."""
+    """SG section V: every replica loses its memory repeatedly, after exponentially distributed lifetimes.
+
+    Where all members vote with their zones, every member is a replica.
+    """
     engine.mortal = True
     for setup in gate_setups(engine.setup, engine.resources):
-        for key in replica_keys(setup):
+        zones = setup.options.get("voting") == "zones"
+        for key in map(place_of, members_of(setup)) if zones else replica_keys(setup):
             engine.plan(engine.now + stream.exponential(mean), partial(lose_memory, key=key, mean=mean, stream=stream))
 
 

@@ -159,6 +159,15 @@ OverlayName = Annotated[
         shown=False,
     ),
 ]
+Outsiders = Annotated[
+    int,
+    option(
+        DHT,
+        "The last N nodes are not members of the DHT: they make requests through a random member. Only for sigma and"
+        " strawman.",
+        metavar="N",
+    ),
+]
 ReplicaLife = Annotated[
     float,
     option(DHT, "Mean time after which a replica loses its memory; 0: never.", metavar="SECONDS"),
@@ -188,6 +197,7 @@ Latency = Annotated[
         "One-way delay of a message:\n\n"
         "0.1: always 0.1 seconds.\n\n"
         "uniform:0.02,0.18: random, between 0.02 and 0.18 seconds.\n\n"
+        "pairs:uniform:0,0.2: random for each pair of nodes, and then the same for all their messages.\n\n"
         "wan: a synthetic wide area network; the delay depends on the distance between the nodes.\n\n"
         "FILE: a matrix of measured round-trip times.",
         metavar="MODEL",

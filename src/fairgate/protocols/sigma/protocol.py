@@ -43,7 +43,7 @@ class Sigma(Strawman):
         paper="SG",
         kind="quorum",
         cost="4n at most loads, and 2n per retry",
-        survives=("crash", "reset", "loss", "duplication"),
+        survives=("crash", "reset of up to (k+1)m-n-1 replicas", "loss", "duplication"),
         open_membership=True,
         options={**BALLOT},
     )

@@ -34,7 +34,7 @@ class Strawman(Voters):
         paper="SG",
         kind="quorum",
         cost="3n, and 3n per lost round",
-        survives=("crash", "reset", "loss", "duplication"),
+        survives=("crash", "reset of up to (k+1)m-n-1 replicas", "loss", "duplication"),
         open_membership=True,
         options={**BALLOT},
     )

@@ -27,7 +27,7 @@ circle wins.
 
 from fairgate.core.declare import Fixed, Id, Moment, Place, message, record
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import replica_count, replica_keys
+from fairgate.core.kbr import members_of, replica_count, replica_keys
 from fairgate.core.keyed import Keyed
 from fairgate.core.keyspace import clockwise, place_of
 from fairgate.core.node import Record
@@ -210,7 +210,7 @@ def make_ballot(setup: Setup) -> Ballot:
     n = replica_count(setup)
     m: int = setup.options.get("quorum", n // (setup.k + 1) + 1)
     if setup.options.get("voting", "replicas") == "zones":
-        keys, weights = zones(setup.members)
+        keys, weights = zones(members_of(setup))
     else:
         keys, weights = replica_keys(setup), (1,) * n
     whole = sum(weights)
