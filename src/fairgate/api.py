@@ -403,7 +403,7 @@ def join(*seeds: str, journal: str | None = None, **network: Any) -> Joining:
         *seeds: Addresses ("host:port") of peers of the cluster. The first one that answers is used.
         journal: A file to write every step of this peer of a cluster to, for `fairgate replay`. If the peer opens
             several gates, the name must contain `{gate}`, which is replaced by the name of the gate.
-        **network: Options for clusters, the fields of `fairgate.live.in_cluster.ClusterOptions`: `listen`,
+        **network: Options for clusters, the fields of `fairgate.live.cluster_options.ClusterOptions`: `listen`,
             `advertise`, `cluster`, `tls`, `insecure`, `join_timeout`.
 
     Returns:

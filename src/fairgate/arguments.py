@@ -19,6 +19,11 @@ def check_name(name: object, longest: int) -> None:
         raise BadInput(f"{name!r:.60} is not a valid gate name: use 1 to {longest} printable characters")
 
 
+def printable(text: str) -> str:
+    """The text without characters that could move the cursor or change colours: others have written it."""
+    return "".join([char if char.isprintable() else "?" for char in text])
+
+
 def check_k(k: object) -> None:
     if not is_whole(k) or not 1 <= k <= MOST_K:
         raise BadInput(f"k must be a whole number from 1 to {MOST_K}, not {k!r:.60}")

@@ -50,7 +50,9 @@ class Statistics:
         gate: The name of the gate.
         k: How many permits the gate grants at a time.
         protocol: The protocol that a cluster runs; "room" on one host.
-        guarantee: What happens when a process dies. "host": its permits become free at once. "none": they stay taken.
+        guarantee: What happens when a process dies. "host": its permits become free at once. "lease": in a cluster,
+            they become free when the lease of its peer is over. "no majority": this peer of a cluster cannot reach a
+            majority of the voters, so nobody is let in until it can.
         entries: Permits granted.
         inside: Permits held now.
         waiting: Requests that are waiting now.

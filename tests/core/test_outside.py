@@ -94,7 +94,7 @@ def test_a_deeply_nested_key_is_refused() -> None:
     for _ in range(100_000):
         deep = [deep]
     with pytest.raises(ValueError, match="nest more than"):
-        decode(("rg.install", 1, [1], deep, True, 0, 1))
+        decode(("rg.epoch", 1, [1], [0], deep, -1, True, 0, 1))
 
 
 def test_every_kind_of_message_is_declared() -> None:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from fairgate.live.cluster_options import ClusterOptions
 from fairgate.live.directory import ClusterDirectory
-from fairgate.live.in_cluster import ClusterOptions
 from fairgate.live.inspect import look
 from fairgate.room.host import look_at
 from fairgate.room.place import locate

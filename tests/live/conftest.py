@@ -12,14 +12,26 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from fairgate.cli import app
+from fairgate.net.secret import VARIABLE
 from tests.live.commands import Say
 from tests.live.kinds import CLUSTER, Kind, opened
+from tests.live.peers import SECRET
 
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
     with TemporaryDirectory(prefix="fairgate") as folder:
         yield Path(folder).resolve()
+
+
+@pytest.fixture(autouse=True)
+def secret(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of a secret, which all clusters on loopback addresses use."""
+    path = tmp_path_factory.mktemp("secret") / "file"
+    path.touch(0o600)
+    path.write_bytes(SECRET.key)
+    monkeypatch.setenv(VARIABLE, str(path))
+    return path
 
 
 @pytest.fixture

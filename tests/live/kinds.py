@@ -22,7 +22,7 @@ import fairgate
 from fairgate import sync
 from fairgate.live.guests import Guests
 from fairgate.live.live_protocols import live_protocols
-from fairgate.net.roster import GateRecord
+from fairgate.recovery.roster import GateRecord
 from fairgate.registry import find_protocol
 
 ROOM, CLUSTER, GUESTS = "room", "cluster", "guests"
@@ -50,7 +50,7 @@ class Kind:
     def __init__(self, name: str, keeper: sync.Peer | None = None) -> None:
         self.name = name
         self.keeper = keeper  # of the cluster; it uses no gate
-        self.seeds = () if keeper is None else (keeper.engine.identity.socket,)
+        self.seeds = () if keeper is None else (keeper.engine.identity.address,)
         self.protocol = name if name in PROTOCOLS else None
 
     def join(self, **options: Any) -> Any:

@@ -14,10 +14,12 @@ from fairgate.net.address import Address, UnixAddress
 from fairgate.net.codec import Decoder, Frame, encode
 from fairgate.net.connection import HELLO, PROTOCOL, READY
 from fairgate.net.loop import new_loop
+from fairgate.net.secret import Secret
 from fairgate.net.transport import Transport
 
 SOON = 30.0  # seconds: a test that waits this long has failed
 CLUSTER = "test"
+SECRET = Secret(b"a secret of tests")
 
 
 def run(main: Coroutine[Any, Any, None], fast: bool = False) -> None:
@@ -36,12 +38,17 @@ class Peer:
         self.told: list[tuple[Any, ...]] = []
         self.news = asyncio.Event()
         self.answer: Callable[[int, Frame], None] | None = None
-        self.transport = Transport(me, cluster, self, **options)
+        self.principals: list[tuple[int, str]] = []  # as asked by `may_be`
+        self.transport = Transport(me, cluster, self, **{"secret": SECRET} | options)
         self.me = me
 
     def tell(self, *what: Any) -> None:
         self.told.append(what)
         self.news.set()
+
+    def may_be(self, peer: int, principal: str) -> bool:
+        self.principals.append((peer, principal))
+        return True
 
     def on_up(self, peer: int) -> None:
         self.tell("up", peer)

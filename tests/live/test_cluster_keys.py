@@ -63,7 +63,7 @@ def test_commands_with_keys_exclude_each_other(seed: str, ours: Path, tmp_path: 
     found = run("who", *with_keys[1])
     assert "report: 1 of 1 inside, 0 waiting" in found.stdout
     assert f" {holder.pid} " in found.stdout
-    assert "guarantee: none" in found.stdout
+    assert "guarantee: lease" in found.stdout
     end(holder)
 
 
@@ -117,7 +117,7 @@ def test_listening_off_this_host_requires_keys() -> None:
         " use --insecure to let in anyone who can reach it"
     ]
     peer = start(*words, "--insecure")
-    assert "at 10.0.0.5:7400 (guarantee: none)" in line(peer)
+    assert "at 10.0.0.5:7400 (guarantee: lease)" in line(peer)
     assert end_by(signal.SIGINT, peer) == (130, "SIGINT: leaving\n", "")
 
 

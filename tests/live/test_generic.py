@@ -109,7 +109,7 @@ def test_statistics_are_frozen_and_correct(kind: Kind) -> None:
             waiting = asyncio.create_task(take(gate))
             await until(lambda: has_waiters(gate, 1))
             now = gate.statistics()
-            told = ("room", "host") if kind.name == ROOM else (default_protocol(2), "none")
+            told = ("room", "host") if kind.name == ROOM else (default_protocol(2), "lease")
             assert (now.gate, now.k, now.protocol, now.guarantee) == ("gpu", 2, *told)
             assert (now.entries, now.inside, now.waiting, now.permits_lost) == (2, 2, 1, 0)
             with pytest.raises(dataclasses.FrozenInstanceError):

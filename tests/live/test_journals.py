@@ -196,8 +196,8 @@ def test_an_interrupted_step_is_followed_by_a_load(tmp_path: Path) -> None:
     node = Recorded(2, Setup((2,)), Interrupted(), NaimiTrehel, journal)
     node.wait_for_view()
     with pytest.raises(KeyboardInterrupt):
-        node.on_view(5, (1, 2))
-    node.on_view(6, (2,))
+        node.on_view(5, (1, 2), ())
+    node.on_view(6, (2,), ())
     node.on_acquire(1)
     node.on_release(1)
     journal.close()

@@ -72,7 +72,7 @@ def come_and_go(colony: Colony, seconds: float, seed: int) -> None:
 
 @of_kinds(ROOM, "fair_k_bounded", "fair_k", "centralised")
 def test_come_and_go(colony: Colony) -> None:
-    come_and_go(colony, 4.0 if colony.kind.name in (ROOM, "fair_k_bounded") else 1.5, seed=1)
+    come_and_go(colony, 4.0, seed=1)
 
 
 @pytest.mark.stress
@@ -89,7 +89,7 @@ def test_ten_peers_that_start_at_once_share_one_gate(colony: Colony) -> None:
     if colony.kind.name == CLUSTER:
         gate = colony.kind.gate("gate")
         assert gate is not None
-        assert sorted([colony.kind.pid_of(seat.host) or 0 for seat in gate.seats]) == sorted(pids)
+        assert sorted([colony.kind.pid_of(peer) or 0 for peer, _ in gate.hosts]) == sorted(pids)
     colony.end()
     colony.check(K)
     assert colony.kind.is_unused("gate", K)
@@ -215,7 +215,7 @@ def test_no_peer_enters_twice_as_often_as_another(colony: Colony) -> None:
     colony.end()
     colony.check(K)
     entries = Counter(visit.task[0] for visit in colony.visits() if begin <= visit.entered < over)
-    by_one = colony.overtakes_by_one(begin)
+    by_one = colony.overtakes_by_one(begin, apart_from=1_000)
     print(f"entries {sorted(entries.values())}, overtaken at most {by_one} times by one other")
     assert max(entries.values()) <= 2 * min(entries[pid] for pid in pids)
     if colony.kind.name != ROOM:  # there a process is overtaken only before it has a ticket, while it has no processor

@@ -44,10 +44,10 @@ def test_a_cluster_is_found_by_its_name_and_joined() -> None:
     with (
         sync.join(listen=f"{HERE}:0", cluster=LAB) as keeper,
         advertise(OTHER, "10.0.0.5:7400", [HERE]),
-        advertise(LAB, keeper.engine.identity.socket, [HERE]),
+        advertise(LAB, keeper.engine.identity.address, [HERE]),
     ):
         seeds = find(LAB, SOON, [HERE])
-        assert seeds == [keeper.engine.identity.socket]
+        assert seeds == [keeper.engine.identity.address]
         assert find(OTHER, SOON, [HERE]) == ["10.0.0.5:7400"]
         with sync.join(*seeds, cluster=LAB) as guest, guest.lock("report").hold(timeout=SOON):
             assert len(keeper.lock("report").holders()) == 1

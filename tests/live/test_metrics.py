@@ -32,7 +32,7 @@ def one() -> Iterator[sync.Peer]:
 
 
 def test_a_scrape_reports_the_gates_of_this_peer(one: sync.Peer) -> None:
-    with sync.join(one.engine.identity.socket) as two, serve(one.engine, 0) as served:
+    with sync.join(one.engine.identity.address) as two, serve(one.engine, 0) as served:
         assert set(scrape(served.port)) == {("peers", "")}
         gpu, report = one.semaphore("gpu", k=2), one.lock("report")
         with gpu, gpu, report.hold(lease=60):

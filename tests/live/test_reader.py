@@ -242,7 +242,7 @@ def test_a_request_with_an_invalid_tree_index_costs_the_connection(cluster: Kind
         with waiting(gate, outcome):
             [(seat, node)] = live(gate).nodes.items()
             until(lambda: node.epoch > 0)  # earlier messages would be queued
-            said = ("rg.dated", node.epoch, ("bv.request", 10_000_000, 1, 1))
+            said = ("rg.message", node.epoch, (), ("bv.request", 10_000_000, 1, 1))
             asyncio.run(be_rude(two, encode(("m", "gate", seat, 1, said))))
             permit.release()
         assert isinstance(outcome[0], sync.Permit)
@@ -250,7 +250,7 @@ def test_a_request_with_an_invalid_tree_index_costs_the_connection(cluster: Kind
 
 async def be_rude(peer: sync.Peer, said: bytes) -> None:
     async with asyncio.timeout(SOON):
-        stranger = await Stranger.at(parse_address(peer.engine.identity.socket))
+        stranger = await Stranger.at(parse_address(peer.engine.identity.address))
         stranger.say(hello(77, "fairgate"))
         while not stranger.decoder.feed(await stranger.reader.read(1000)):
             pass

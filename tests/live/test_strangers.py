@@ -14,7 +14,6 @@ from fairgate.net.access import Access, Credentials, access, credentials
 from fairgate.net.address import TcpAddress
 from fairgate.net.codec import LIMIT, VERSION, encode
 from fairgate.net.connection import HELLO_LIMIT, PROTOCOL
-from fairgate.net.transport import MOST_STRANGERS
 from tests.live.peers import Peer, Stranger, close_all, hello, lines, run, until
 
 HEAD = Struct(">IB")  # length and version
@@ -64,7 +63,7 @@ def test_bad_input_costs_the_connection(
         assert all(answer[0] in ("refused", "hello") for answer in answers)
         await stranger.close()
         assert one.told == []
-        await until(lambda: not one.transport.connections and not one.transport.strangers)
+        await until(lambda: not one.transport.connections and not one.transport.listening.strangers)
         two = Peer(2)  # the peer still works
         two.transport.dial(address)
         await one.until("up", 2)
@@ -93,28 +92,6 @@ def test_a_peer_that_sends_garbage_after_the_greeting_is_dropped(
 
     run(main())
     assert len(lines(caplog.records)) == 1
-
-
-def test_many_silent_connections_do_not_exhaust_the_peer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        one = Peer(1, greeting_seconds=20)
-        address = one.listen(tmp_path)
-        silent = [await Stranger.at(address) for _ in range(MOST_STRANGERS)]
-        await until(lambda: len(one.transport.strangers) == MOST_STRANGERS)
-        one_more = await Stranger.at(address)
-        assert await one_more.answers() == []
-        await one_more.close()
-        for stranger in silent:
-            await stranger.close()
-        await until(lambda: not one.transport.strangers)
-        polite = await Stranger.at(address)
-        await polite.greet(7)
-        await one.until("up", 7)
-        await polite.close()
-        await one.transport.close()
-
-    run(main())
-    assert [line for line in lines(caplog.records) if "have not sent their hello yet" in line]
 
 
 def test_bare_tcp_noise(caplog: pytest.LogCaptureFixture) -> None:

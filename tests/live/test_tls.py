@@ -166,7 +166,7 @@ def test_an_incomplete_tls_handshake_times_out(fast: bool, ours: Path, caplog: p
         stranger = await Stranger.at(one.transport.listen(TcpAddress(HOST, 0)))
         stranger.say(b"\x16\x03\x01")
         assert await stranger.answers() == []
-        await until(lambda: not one.transport.strangers)
+        await until(lambda: not one.transport.listening.strangers)
         await stranger.close()
         await one.transport.close()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.commands import Say, end, end_by, inside, standing
+from tests.live.commands import Say, end, end_by, inside, standing, until
 from tests.live.test_who import read_until
 
 
@@ -29,7 +29,8 @@ def seed() -> Iterator[str]:
     assert end_by(signal.SIGTERM, keeper)[0] == 0
 
 
-def test_silent_peers_are_named(seed: str, say: Say) -> None:
+def test_silent_peers_are_named(say: Say) -> None:
+    creator, seed = standing("--create", "--listen", "127.0.0.1:0", "--lease", "600")  # so that it is not excluded
     holder = inside("report", "--join", seed)
     holder.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, holder.pid, os.WSTOPPED | os.WNOWAIT)
@@ -40,15 +41,34 @@ def test_silent_peers_are_named(seed: str, say: Say) -> None:
     assert f"pid {holder.pid} on {os.uname().nodename} does not answer" in out
     code, out, err = say("break", "report", "0", "--yes", "--join", seed)
     assert (code, out) == (2, "")
-    assert f"pid {holder.pid} does not answer: if it is dead, stop all peers" in err
+    assert f"pid {holder.pid} does not answer: if it is dead, its slots are free when its lease is over" in err
     holder.send_signal(signal.SIGCONT)
     end(holder)
+    assert end_by(signal.SIGTERM, creator)[0] == 0
+
+
+def test_excluded_peers_that_may_be_inside_are_named(say: Say) -> None:
+    creator, seed = standing("--create", "--listen", "127.0.0.1:0", "--lease", "60")
+    other, _ = standing("report", "--join", seed)
+    holder = inside("report", "--join", seed)
+    holder.kill()
+    holder.communicate()
+    until(lambda: "was excluded" in say("who", "--join", seed)[1])
+    out = say("who", "--join", seed)[1]
+    assert "report: 0 of 1 inside, 0 waiting" in out
+    assert f"pid {holder.pid} on {os.uname().nodename} was excluded; what it may hold is free when its lease" in out
+    code, out, _ = say("peer", "status", "--join", seed)
+    assert code == 0
+    assert f"excluded: pid {holder.pid} on {os.uname().nodename} at 127.0.0.1:" in out
+    assert "its lease may not be over yet" in out
+    for process in (other, creator):
+        assert end_by(signal.SIGTERM, process)[0] == 0
 
 
 def test_json_has_what_the_table_has(seed: str, say: Say) -> None:
     holder = inside("report", "--join", seed, "--lease", "100")
     found = json.loads(say("who", "--json", "--join", seed)[1])
-    assert (found["cluster"], found["guarantee"], found["peers"]) == ("fairgate", "none", 2)
+    assert (found["cluster"], found["guarantee"], found["peers"]) == ("fairgate", "lease", 2)
     [gate] = found["gates"]
     [one] = gate["inside"]
     assert (gate["name"], gate["k"], gate["protocol"], gate["waiting"]) == ("report", 1, "bv95", [])
@@ -64,7 +84,7 @@ def test_top_shows_what_changes_and_ends_cleanly(seed: str) -> None:
     seen = read_until(terminal, b"no gate is open here")
     holder = inside("report", "--join", seed)
     seen += read_until(terminal, b"report: 1 of 1 inside")
-    seen += read_until(terminal, b"guarantee: none")
+    seen += read_until(terminal, b"guarantee: lease")
     os.write(terminal, b"q")
     seen += read_until(terminal, b"\x1b[?1049l")  # left the alternate screen
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

@@ -6,9 +6,11 @@ import pytest
 
 from fairgate.protocols.fair_k import FairK
 from fairgate.protocols.ricart_agrawala import RicartAgrawala
-from fairgate.recovery.regenerate import Answer, Dated, Install, Regenerate
+from fairgate.recovery import regenerate
+from fairgate.recovery.census import Answer, Dated, Install
+from fairgate.recovery.regenerate import Regenerate
 from fairgate.scenario.manual import Violation
-from tests.mutants.mutate import mutant, speak
+from tests.mutants.mutate import mutant
 from tests.support.regenerate_walk import mortal_walk
 
 WALKS = 600
@@ -41,13 +43,14 @@ class DoesNotFreeze(Regenerate):
 class SaysNobodyIsInside(Regenerate):
     def tell(self, member: int, msg: object) -> None:
         if isinstance(msg, Answer):
-            msg = Answer(msg.view, msg.request if not msg.inside else -1, False, -1, msg.waited)
+            request = msg.request if not msg.inside else -1
+            msg = Answer(msg.view, request, False, -1, -1, msg.waited, msg.seen, msg.epoch, msg.sure, msg.trail)
         Regenerate.tell(self, member, msg)  # type: ignore[arg-type]
 
 
 class DoesNotCatchUp(Regenerate):
     def catch_up(self, m: Install) -> None:
-        if m.granted and self.request == self.answered:
+        if m.granted and self.request == m.request:
             self.let_in(m.slot, m.fence)
 
 
@@ -58,10 +61,10 @@ class TakesAnyAnswer(Regenerate):
 
 
 class TakesAnyInstall(Regenerate):
-    def on_install(self, m: Install) -> None:
+    def on_install(self, src: int, m: Install) -> None:
         if self.view not in (m.view, self.epoch):
             self.view = m.view
-        Regenerate.on_install(self, m)
+        Regenerate.on_install(self, src, m)
 
 
 def walks(layer: type[Regenerate]) -> None:
@@ -83,12 +86,12 @@ MUTANTS = (
 
 @pytest.mark.parametrize("layer", MUTANTS)
 def test_a_mutant_is_caught(layer: type[Regenerate]) -> None:
-    with pytest.raises((Violation, AssertionError, RuntimeError)):
+    with pytest.raises((Violation, AssertionError, RuntimeError, ValueError)):
         walks(layer)
 
 
 def test_an_epoch_whose_fences_start_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = mutant("recovery.regenerate", "setup.epoch + epoch", "setup.epoch")
-    speak(module, monkeypatch)
+    module = mutant("recovery.rebuild", "setup.epoch + epoch", "setup.epoch")
+    monkeypatch.setattr(regenerate, "epoch_setup", module.epoch_setup)
     with pytest.raises(Violation, match="fence"):
-        walks(module.Regenerate)
+        walks(Regenerate)

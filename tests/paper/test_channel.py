@@ -28,8 +28,8 @@ class Talker(Node):
         Node.__init__(self, me, setup, out)
         self.heard = ""
 
-    def on_view(self, number: int, members: tuple[int, ...]) -> None:
-        """The only input that takes a tuple. Here it holds the letters to send to node 1."""
+    def on_view(self, number: int, members: tuple[int, ...], ghosts: tuple[int, ...]) -> None:
+        """The only input that takes a tuple. Here `members` are the letters to send to node 1."""
         for letter in members:
             self.out.send(1, Word(chr(letter)))
 
@@ -51,7 +51,7 @@ class Pair(ManualNetwork):
         super().__init__(over(Channel, Talker), Setup((0, 1)), slots=False)
 
     def say(self, text: str) -> None:
-        self.step(0, "on_view", 1, tuple(map(ord, text)))
+        self.step(0, "on_view", 1, tuple(map(ord, text)), ())
 
     @property
     def heard(self) -> str:

@@ -74,7 +74,7 @@ def test_losses_of_one_instant_make_one_view() -> None:
     result = run(0, "crash:40%@20", nodes=1000, requests=1, k=100, cs=1.0)
     assert result.violations == 0
     assert result.marks[LOST] == 400
-    census = [mail for mail in ("rg.answer", "rg.install") if mail in result.messages]
+    census = [mail for mail in ("rg.situation", "rg.epoch") if mail in result.messages]
     assert census == []  # they travel in mails
     quiet = run(0, nodes=1000, requests=1, k=100, cs=1.0)
     assert result.messages["hm.mail"] < quiet.messages["hm.mail"] + 10 * 1000
@@ -84,8 +84,8 @@ def test_crashes_of_one_instant_make_one_view_without_backups_too() -> None:
     config = Config(nodes=100, k=3, requests=1, stack=("regenerate",), faults="crash:40%@20")
     result = simulate(config)
     assert result.violations == 0
-    assert result.messages["rg.answer"] == 59  # of 60 survivors; one is the leader
-    assert result.messages["rg.install"] == 59
+    assert result.messages["rg.situation"] == 59  # of 60 survivors; one is the leader
+    assert result.messages["rg.epoch"] == 59
 
 
 @pytest.mark.parametrize("storm", STORMS, ids=lambda storm: f"{storm.overlay} {storm.faults}")

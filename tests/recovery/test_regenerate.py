@@ -15,7 +15,8 @@ from fairgate.live.live_protocols import options_of
 from fairgate.protocols.fair_k import FairK
 from fairgate.protocols.fair_k_bounded import FairKBounded
 from fairgate.protocols.naimi_trehel import NaimiTrehel
-from fairgate.recovery.regenerate import Answer, Regenerate
+from fairgate.recovery.census import Answer
+from fairgate.recovery.regenerate import Regenerate
 from fairgate.registry import PROTOCOLS, find_protocol
 from fairgate.sim.config import Config
 from fairgate.sim.run import simulate
@@ -139,7 +140,7 @@ def test_an_excluded_peer_is_told_that_its_permit_is_lost() -> None:
     network = mortal_network(3, k=1)
     network.acquire(2)
     network.deliver_all()
-    network.step(2, "on_view", 1, (0, 1))
+    network.step(2, "on_view", 1, (0, 1), ())
     assert network.lost == [(2, 1, "this peer was excluded from the membership")]
     assert network.inside == {}
 
@@ -149,9 +150,9 @@ def test_an_answer_to_the_next_view_is_kept_during_the_census_of_this_one() -> N
     out = Collected()
     leader = Regenerate(1, Setup((1,)), out, NaimiTrehel)
     leader.wait_for_view()
-    leader.on_message(2, Answer(6, NIL, False, NIL, 0))
-    leader.on_view(5, (1,))
+    leader.on_message(2, Answer(6, NIL, False, NIL, NIL, 0, 0, NIL, True, ()))
+    leader.on_view(5, (1,), ())
     assert leader.epoch == 5
-    leader.on_view(6, (1, 2))
+    leader.on_view(6, (1, 2), ())
     assert leader.epoch == 6
     assert [effect[:2] for effect in out.drain() if effect[0] == "send"] == [("send", 2)]

@@ -36,7 +36,7 @@ class Mortal(LossyNetwork):
         if not waiting:
             return False
         me = self.rng.choice(waiting)
-        self.step(me, "on_view", *self.untold[me].pop(0))
+        self.step(me, "on_view", *self.untold[me].pop(0), ())
         return True
 
 

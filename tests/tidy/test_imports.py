@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "core": {"errors"},
     "protocols": {"core", "errors"},
     "overlay": {"core", "errors"},
-    "recovery": {"core", "errors"},
+    "recovery": {"arguments", "core", "errors"},
     "registry": {"core", "errors", "overlay", "protocols", "recovery"},  # it lists them all
     "trace": {"core", "errors"},
     "scenario": {"core", "errors", "trace"},
@@ -52,8 +52,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "live": {"arguments", "core", "errors", "interface", "net", "prometheus", "recovery", "registry", "room", "trace"},
     "api": {"arguments", "errors", "interface", "live", "room"},
     "sync": {"arguments", "errors", "interface", "live", "room"},
+    "lab": {"core", "errors", "processes", "registry", "sim", "__init__"},
+    "torture": {"errors", "net", "sync"},
     "cli": {
-        "arguments",
+        "arguments", "lab", "torture",
         "check", "command", "core", "errors", "live", "mutation", "net", "overlay", "processes", "recovery", "registry",
         "prometheus", "room", "scenario", "sim", "swarm", "sync", "trace",
     },

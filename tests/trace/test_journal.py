@@ -113,7 +113,7 @@ def test_header_and_steps_are_read_as_written(tmp_path: Path) -> None:
         Step(
             6, 2, "timer", arguments=("upper/retry",), effects=(("send", 1, ("fk.request", 2)), ("note", "n")), key=(2,)
         ),
-        Step(7, 1, "view", arguments=(4, (1, 2, 3)), key=(3,)),
+        Step(7, 1, "view", arguments=(4, (1, 2, 3), (5,)), key=(3,)),
         Step(8, 1, "suspect", arguments=(2, "T"), key=(3,)),
         Step(9, 1, "crash"),
     ]

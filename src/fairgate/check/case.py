@@ -12,6 +12,7 @@ from fairgate.errors import BadInput
 from fairgate.registry import check_size, find_protocol
 
 NETWORKS = ("any", "fifo", "lossy", "dup")
+MOST_AHEAD = 10_000_000  # parts per million
 MOST_NODES = 30  # the waiting nodes are bits of an integer; in practice the number of states sets a lower limit
 
 
@@ -31,10 +32,12 @@ class Case:
     resets: int = 0  # times that a node loses its memory and restarts at once
     census: bool = False  # run every node above recovery/regenerate.py, with a new view after every crash
     backups: int | None = None  # run every node above recovery/homes.py, with copies at this many others
+    exclusions: int = 0  # members that are excluded while they live
     joins: int = 0  # nodes that only become members when they first request
     ticks: int = 0  # timed protocols: how many ticks every clock advances
     tick: int = 1_000_000_000  # ns
     skew: int = 0  # how many ticks a clock may be ahead of the slowest one; 0: all clocks advance together
+    rates: tuple[int, ...] = ()  # by how many parts per million each clock is fast; (): all run at the same rate
     options: dict[str, Any] = field(default_factory=dict)
 
     def describe(self) -> dict[str, Any]:
@@ -52,7 +55,25 @@ class Case:
             raise BadInput(f"crashes must be below nodes ({self.nodes}): at least one node must survive")
         if self.joins and not self.census:
             raise BadInput("joins needs census: without it the membership never changes")
-        for name in ("requests", "losses", "dups", "cancels", "crashes", "resets", "joins", "ticks", "skew"):
+        if self.rates and len(self.rates) != self.nodes:
+            raise BadInput(f"rates must have one value per node ({self.nodes}), not {len(self.rates)}")
+        if any(not 0 <= rate <= MOST_AHEAD for rate in self.rates):
+            given = ", ".join([f"{rate / 10_000:g}" for rate in self.rates])
+            raise BadInput(f"rates must be 0 to {MOST_AHEAD // 10_000} percent each, not {given}")
+        if self.exclusions and not self.census:
+            raise BadInput("exclusions needs census: without it the membership never changes")
+        for name in (
+            "requests",
+            "losses",
+            "dups",
+            "cancels",
+            "crashes",
+            "resets",
+            "joins",
+            "exclusions",
+            "ticks",
+            "skew",
+        ):
             if getattr(self, name) < 0:
                 raise BadInput(f"--{name} must be 0 or more, not {getattr(self, name)}")
         if protocol.timed and self.ticks < 1:

@@ -3,14 +3,17 @@
 import sys
 from contextlib import suppress
 
+from fairgate.arguments import printable
+
 GOOD, WRONG, BAD_INPUT, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
 
 
 def complain(what: object) -> None:
-    """Print one error line to stderr, as far as there is one."""
+    """Print one error line to stderr, as far as there is one. It may quote what another process has written."""
     if sys.stderr is not None:
+        text = "\n".join(map(printable, str(what).split("\n")))
         with suppress(OSError):  # a full disk, a closed pipe
-            print(f"fairgate: {what}", file=sys.stderr, flush=True)
+            print(f"fairgate: {text}", file=sys.stderr, flush=True)
 
 
 def log_as_complaints() -> None:

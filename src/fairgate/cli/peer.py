@@ -3,6 +3,7 @@
 import grp
 import os
 import signal
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Annotated, NamedTuple
@@ -26,6 +27,7 @@ from fairgate.room.room import Room
 
 LOOK_SECONDS = 1.0  # how often to check that this peer is still a member, or that its gates still have their files
 NO_GATE = "keeps no gate open"
+STATUS = "status"
 
 Gates = Annotated[
     list[str] | None,
@@ -33,7 +35,7 @@ Gates = Annotated[
 ]
 
 
-@network_options(*CREATE_OPTIONS, *OBSERVE_OPTIONS)
+@network_options(*CREATE_OPTIONS, *OBSERVE_OPTIONS, checked=False)
 def peer_command(
     network: NetworkSettings,
     gates: Gates = None,
@@ -47,6 +49,10 @@ def peer_command(
             help=f"Protocol of the gates of a cluster. Default: {ONE} if K is 1, else {MANY}.",
         ),
     ] = None,
+    print_unit: Annotated[
+        bool, typer.Option("--print-unit", help="Print a systemd unit that runs this command, and exit.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With `status`: print one JSON object.")] = False,
     group: Annotated[
         str | None,
         typer.Option(
@@ -76,9 +82,10 @@ def peer_command(
 
         fairgate peer --metrics 9150
 
-    In a cluster of several hosts, one peer creates the cluster and keeps the
-    list of its peers. It must stay up: without it no peer can join or leave.
-    The others join through the address of any peer.
+    In a cluster of several hosts, one peer creates the cluster, and the others
+    join through the address of any peer. Peers started by this command may
+    vote: with three of them the cluster survives the death of any one, with
+    five the death of any two.
 
         fairgate keys init keys; fairgate keys add 10.0.0.5 --dir keys; fairgate keys add 10.0.0.6 --dir keys
 
@@ -86,11 +93,27 @@ def peer_command(
 
         fairgate run gpu -k 3 --join 10.0.0.5:7400 -- ./train
 
+    `fairgate peer status` shows the peers of a cluster, who votes, the leases,
+    and how many more failures the cluster survives. It needs no address on a
+    host whose standing peer has saved those of the others (see --state).
+
+        fairgate peer status --join 10.0.0.5:7400
+
     Every host needs ca.crt and its own .crt and .key file, in
     ~/.config/fairgate/keys or in the directory given by --keys.
     """
     log_as_complaints()
     check_k(k)
+    if gates == [STATUS] and not network.create:
+        from fairgate.cli.status import status  # noqa: PLC0415 (asyncio is only needed in a cluster)
+
+        return status(network, as_json)
+    network.check()
+    if print_unit:
+        from fairgate.cli.unit import unit  # noqa: PLC0415
+
+        print(unit(sys.argv[1:], network.name, network.state_folder(network.join)), end="")
+        return 0
     signals = Signals()
     try:
         if network.between_hosts:
@@ -153,13 +176,13 @@ def in_cluster(
     make_folder(network.name, welcome.group)  # fails now, not after joining
     signals.catch_stops()  # the others would wait for a stopped peer
     with signals.raised():
-        peer = network.peer()
+        peer = network.peer(standing=True)
     with peer, network.served(peer, say), network.advertised(peer):
         engine = peer.engine
         for gate in gates:
             keep_open(engine, gate, k, protocol)
         kept = f"keeps {', '.join(gates)} open (k={k}, {protocol})" if gates else NO_GATE
-        where = f"of cluster {network.name} at {engine.identity.socket} (guarantee: {engine.membership.guarantee})"
+        where = f"of cluster {network.name} at {engine.identity.address} (guarantee: {engine.membership.guarantee})"
         with Guests(engine, network.name, welcome.group) as guests:
             say(f"pid {engine.pid} is a peer {where} and {kept} until a signal ends it")
             try:

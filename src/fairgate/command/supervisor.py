@@ -41,11 +41,10 @@ if TYPE_CHECKING:
         def look_seconds(self) -> float | None:
             """How often `is_lost` should be asked in any case."""
 
-        @property
-        def ends(self) -> int:
-            """Once it is lost: when the command must have ended, as for a lease; 0: when --grace is over."""
-
         def is_lost(self) -> bool: ...
+
+        def freed_at(self) -> int:
+            """When others may get the slot of a lost permit, in ns on CLOCK_BOOTTIME; 0 if that is at once."""
 
         def before_stop(self) -> None:
             """Called before this process stops."""
@@ -70,11 +69,10 @@ class LossPolicy:
         return {TERM: [(first, signal.SIGTERM), (end, signal.SIGKILL)], KILL: [(end, signal.SIGKILL)],
                 IGNORE: []}[self.on_lost]  # fmt: skip
 
-    def at_loss(self, ends: int) -> Plan:
-        if ends:
-            return self.at_lease(ends)
+    def at_loss(self, freed_at: int) -> Plan:
         now = clock()
-        return {TERM: [(now, signal.SIGTERM), (now + self.grace, signal.SIGKILL)], KILL: [(now, signal.SIGKILL)],
+        end = min(now + self.grace, max(freed_at - EARLY, now)) if freed_at else now + self.grace
+        return {TERM: [(now, signal.SIGTERM), (end, signal.SIGKILL)], KILL: [(now, signal.SIGKILL)],
                 IGNORE: []}[self.on_lost]  # fmt: skip
 
 
@@ -130,7 +128,7 @@ class Supervisor:
     def look_at_permit(self) -> None:
         if not self.lost and self.permit.is_lost():
             self.lost = True
-            self.plan = sorted([*self.plan, *self.policy.at_loss(self.permit.ends)])
+            self.plan = sorted([*self.plan, *self.policy.at_loss(self.permit.freed_at())])
 
     def follow_plan(self) -> None:
         while self.plan and self.plan[0][0] <= clock():

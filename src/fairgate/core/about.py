@@ -13,6 +13,7 @@ class About:
     survives: tuple[str, ...] = ()  # crash, reset, loss, duplication; a limit may follow: "crash of a client"
     many: bool = True  # is k > 1 allowed?
     slots: bool = False  # do grants carry a slot and a rising fence?
+    serves_in_order: bool = False  # does it serve waiters in the order of the members?
     open_membership: bool = False
     detectors: tuple[str, ...] = ()  # classes of failure detectors that it uses
     literal: bool = False  # follows the paper to the letter: only the options listed in `options` apply

@@ -95,6 +95,8 @@ def message_functions(tag: str, fields: list[Field], tokens: int, coordinators: 
     for name, count in (("tokens", tokens), ("coordinators", coordinators)):
         if count:
             made.append(Function(name, "self", (f"return {count}",)))
+    if tokens and any(field.name == "slot" for field in named):
+        made.append(Function("slots", "self", ("return (self.slot,)",)))
     return made
 
 

@@ -78,8 +78,8 @@ class Layer(Node):
         self.lift().on_cancel(request)
         self.finish_step()
 
-    def on_view(self, number: int, members: tuple[int, ...]) -> None:
-        self.lift().on_view(number, members)
+    def on_view(self, number: int, members: tuple[int, ...], ghosts: tuple[int, ...]) -> None:
+        self.lift().on_view(number, members, ghosts)
         self.finish_step()
 
     def on_suspect(self, peer: int, detector: str) -> None:
@@ -123,6 +123,9 @@ class Layer(Node):
 
     # Counts for the invariants. They cover the upper node only: a layer that stores messages cannot know whether the
     # tokens in them have arrived elsewhere.
+
+    def slots(self) -> tuple[int, ...]:
+        return self.upper.slots()
 
     def tokens(self) -> int:
         return self.upper.tokens()

@@ -27,6 +27,10 @@ class Message:
         """How many tokens travel in this message; the invariants count them."""
         return 0
 
+    def slots(self) -> tuple[int, ...]:
+        """The slots of these tokens. If k is always 1, a message that carries the token need not name its slot."""
+        return (0,) * self.tokens()
+
     def coordinators(self) -> int:
         """How many coordinator roles travel in this message."""
         return 0

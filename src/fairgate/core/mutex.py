@@ -43,6 +43,7 @@ class Mutex(Node):
     def enter_cs(self, slot: int, fence: int) -> None:
         """This node's turn has come: grant the request, or release the turn if the request was cancelled."""
         assert self.requesting_cs, "a turn came to a node that never asked for one"
+        assert not self.inside, "a turn came to a node that is inside"
         if self.request == NIL:
             self.out.note("a turn came for a cancelled request")
             self.leave_cs()

@@ -20,7 +20,7 @@ cdef class Node:
     cpdef bint on_cancel(self, long long request) except -1
     cpdef bint on_message(self, long long src, Message msg) except -1
     cpdef bint on_timer(self, str name) except -1
-    cpdef bint on_view(self, long long number, tuple members) except -1
+    cpdef bint on_view(self, long long number, tuple members, tuple ghosts) except -1
     cpdef bint on_suspect(self, long long peer, str detector) except -1
     cpdef bint on_trust(self, long long peer, str detector) except -1
     cpdef bint on_crash(self, long long peer) except -1
@@ -35,6 +35,7 @@ cdef class Node:
     cpdef tuple timers_key(self)
     cpdef load_timers(self, tuple key)
     cpdef check_version(self, tuple key)
+    cpdef tuple slots(self)
     cpdef long long tokens(self)
     cpdef long long coordinators(self)
     cpdef str broken(self)

@@ -83,8 +83,8 @@ class Node:
     def on_timer(self, name: str) -> None:
         pass
 
-    def on_view(self, number: int, members: tuple[int, ...]) -> None:
-        pass
+    def on_view(self, number: int, members: tuple[int, ...], ghosts: tuple[int, ...]) -> None:
+        """The gate has these members now. `ghosts` were excluded, and may be inside all the same for some time."""
 
     def on_suspect(self, peer: int, detector: str) -> None:
         pass
@@ -148,8 +148,12 @@ class Node:
 
     # Counts for the invariants.
 
+    def slots(self) -> tuple[int, ...]:
+        """The slots of the tokens that are here."""
+        return ()
+
     def tokens(self) -> int:
-        return 0
+        return len(self.slots())
 
     def coordinators(self) -> int:
         return 0

@@ -8,10 +8,12 @@ from fairgate.arguments import SECOND
 from fairgate.core.ids import NIL
 from fairgate.errors import BadInput
 from fairgate.interface import Request, Statistics
+from fairgate.live.cluster_options import ClusterOptions
 from fairgate.live.engine import EXPIRED, LiveEngine
 from fairgate.live.gate import NO_JOURNALS, LiveGate, NoJournals
-from fairgate.live.in_cluster import ClusterMembership, ClusterOptions
+from fairgate.live.in_cluster import ClusterMembership
 from fairgate.live.live_protocols import default_protocol
+from fairgate.live.peer_lease import LAPSED
 from fairgate.live.report import Person
 from fairgate.live.ticket import INSIDE, LOST, NO_DEADLINE, Ticket
 from fairgate.net.system import clock
@@ -49,19 +51,24 @@ class HeldTicket:
         return None if self.ticket.fence == NIL else self.ticket.fence
 
     def deadline(self) -> int:
-        return self.ticket.deadline
+        """The earlier of its own lease and the lease of this peer, which is raised again and again."""
+        ends = [end for end in (self.ticket.deadline, self.engine.lease_until) if end != NO_DEADLINE]
+        return min(ends, default=NO_DEADLINE)
 
     def is_valid(self) -> bool:
-        return self.ticket.state == INSIDE and not self.is_expired()
+        return self.ticket.state == INSIDE and not self.why_expired()
 
-    def is_expired(self) -> bool:
-        return self.ticket.deadline != NO_DEADLINE and self.ticket.deadline <= clock()
+    def why_expired(self) -> str:
+        """By the clock: the engine's thread may not have noticed yet. Empty if it has not expired."""
+        now, own, peers = clock(), self.ticket.deadline, self.engine.lease_until
+        if own != NO_DEADLINE and own <= now:
+            return EXPIRED
+        return LAPSED if peers != NO_DEADLINE and peers <= now else ""
 
     def why_lost(self) -> str:
-        """The engine's thread may not have noticed yet that the lease has expired."""
         if self.ticket.state == LOST:
             return self.ticket.why
-        return EXPIRED if self.ticket.state == INSIDE and self.is_expired() else ""
+        return self.why_expired() if self.ticket.state == INSIDE else ""
 
     def extend(self, length: int) -> bool:
         until = clock() + length
@@ -75,8 +82,8 @@ class HeldTicket:
         return True
 
     def release(self) -> None:
-        if self.is_expired():
-            self.engine.of_user(self.gate, partial(self.gate.lose, why=EXPIRED), self.ticket)
+        if why := self.why_expired():
+            self.engine.of_user(self.gate, partial(self.gate.lose, why=why), self.ticket)
         else:
             self.engine.of_user(self.gate, self.gate.release, self.ticket)
 

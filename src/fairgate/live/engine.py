@@ -22,15 +22,15 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from fairgate.arguments import check_gate
-from fairgate.core.ids import NIL
-from fairgate.core.message import Message
+from fairgate.arguments import SECOND, check_gate
 from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed, KMismatch
 from fairgate.live.background import BackgroundTasks, unforeseen
 from fairgate.live.engine_lock import EngineLock
 from fairgate.live.gate import NO_JOURNALS, RETAKES, LiveGate, NoJournals
 from fairgate.live.live_protocols import make_of, options_of
+from fairgate.live.local_messages import LocalMessages, deliver
 from fairgate.live.membership import Membership
+from fairgate.live.peer_lease import PeerLease
 from fairgate.live.reliable import ReliableLinks
 from fairgate.live.report import PeerReport, Person, Questions, on_our_clock, report
 from fairgate.live.report import encode as encode_report
@@ -38,16 +38,15 @@ from fairgate.live.ticket import INSIDE, Ticket
 from fairgate.live.traffic import Traffic
 from fairgate.net.codec import Frame
 from fairgate.net.loop import new_loop
-from fairgate.net.roster import Change, Members, PeerRecord, Renew, Rise, Sit
 from fairgate.net.system import clock
 from fairgate.net.transport import Transport
+from fairgate.recovery.roster import Change, Members, PeerRecord, Renew, Rise, Sit
 from fairgate.registry import find_protocol
 
 ASK, TELL, BREAK = "ask", "tell", "break"
 LEFT = "this peer has left"
 EXPIRED = "its lease has expired"
 ENDED = "this peer's thread has ended"
-DROPPED = "the other peers took this peer for dead"
 FORKED = "this peer belongs to the parent process: join again in the child, after the fork"
 CLOSE_SECONDS = 10.0
 
@@ -78,15 +77,14 @@ class LiveEngine(BackgroundTasks):
         self.membership = membership(self)
         self.journals = journals
         self.gates: dict[str, LiveGate] = {}
-        self.local: deque[tuple[str, int, int, Message]] = deque()  # between seats of this peer
+        self.local: LocalMessages = deque()  # between seats of this peer
         self.traffic = traffic = Traffic(self, self.take)
         self.on_frame, self.on_quiet = traffic.on_frame, traffic.on_quiet
         self.on_frame_elsewhere = traffic.on_frame_elsewhere
         self.members = Members()
-        self.announced = 0  # the version that we last sent to others
+        self.reopened: dict[str, LiveGate] = {}  # instead of gates of the same name whose seats are being given up
+        self.lease = PeerLease(self)
         self.closed = ""  # the reason, once it is
-        self.lease_until = 0  # ns on CLOCK_BOOTTIME; 0 if this peer has no lease
-        self.on_lease: list[Callable[[], None]] = []  # called after the lease was raised, or has lapsed
         self.questions = Questions()
         self.ready: Future[None] = Future()
         self.thread = threading.Thread(target=self.run, name="fairgate", daemon=True)
@@ -131,17 +129,15 @@ class LiveEngine(BackgroundTasks):
         await self.end()
 
     async def begin(self) -> None:
-        members = await self.membership.begin()
-        with self.step():
-            self.adopt(members)
+        await self.membership.begin()
 
     async def end(self) -> None:
         self.end_tasks()
-        self.membership.close()
         try:
-            await self.announce(await self.membership.leave())
-        except (BadInput, TimeoutError) as wrong:
-            log.warning("could not leave cleanly: %s", wrong or "no answer")
+            await self.membership.leave()
+        except TimeoutError:
+            log.warning("could not leave cleanly: no answer; the other peers will notice that this one is gone")
+        self.membership.close()
         await self.transport.close()
         with self.lock:
             self.journals.close()
@@ -172,6 +168,26 @@ class LiveEngine(BackgroundTasks):
         self.transport = transport
         self.links = self.traffic.links = links
 
+    def start_again(self, why: str) -> None:
+        """Called by the membership, in a step, after `becomes`: this peer was excluded, and has another id now."""
+        for gate in [gate for gate in self.gates.values() if gate.closed]:
+            del self.gates[gate.name]
+        self.gates.update(self.reopened)  # in place: traffic.py has the same dictionary
+        self.reopened.clear()
+        self.local.clear()
+        for gate in self.gates.values():
+            gate.start_again(why)
+
+    @property
+    def lease_until(self) -> int:
+        """Until when users of this peer may be inside, in ns on CLOCK_BOOTTIME; 0 if that is not limited."""
+        return self.traffic.lease_until
+
+    @property
+    def on_lease(self) -> list[Callable[[], None]]:
+        """Called in a step, after the lease was raised and when it is over."""
+        return self.lease.listeners
+
     # Steps.
 
     @contextmanager
@@ -182,10 +198,7 @@ class LiveEngine(BackgroundTasks):
             self.deliver_local()
 
     def deliver_local(self) -> None:
-        """Delivers messages between seats of this peer."""
-        while self.local:
-            gate, dst, src, msg = self.local.popleft()
-            self.gates[gate].on_message(dst, src, msg)
+        deliver(self.local, self.gates)
 
     def of_user(self, gate: LiveGate, work: Callable[[Ticket], None], ticket: Ticket) -> None:
         """Runs a step in the user's thread: `work` is the gate's `acquire` or `release`."""
@@ -265,6 +278,12 @@ class LiveEngine(BackgroundTasks):
     def renew(self, gate: LiveGate) -> None:
         self.loop.call_soon_threadsafe(self.insist, partial(self.change, Renew(gate.name)))
 
+    def census_is_over(self) -> None:
+        self.loop.call_soon_threadsafe(self.membership.census_is_over)
+
+    def spoiled(self, gate: LiveGate) -> None:
+        self.from_outside(self.repair(gate))
+
     def abandoned(self, gate: LiveGate, ticket: Ticket) -> None:
         """The user's loop is closed, so nobody will ever release this ticket."""
         self.loop.call_soon_threadsafe(self.drop, gate, ticket)
@@ -283,61 +302,54 @@ class LiveEngine(BackgroundTasks):
             if left <= 0:
                 gate.lose(ticket, EXPIRED)
             elif ticket.state == INSIDE:
-                self.loop.call_later(left / 1e9, self.watch_lease, gate, ticket)
+                self.loop.call_later(left / SECOND, self.watch_lease, gate, ticket)
 
     async def sitting(self, gate: LiveGate) -> None:
-        """Adds all seats that are waiting for it to the roster in one change, hence one view."""
+        """Tells the roster how many seats the gate needs here."""
         with self.lock:
-            idents, gate.standing = gate.standing, []
-        if not idents:
-            return
+            wanted, gate.standing = gate.standing, False
+            seats = gate.seats_to_ask_for()
+        if not wanted or self.gates.get(gate.name) is not gate:
+            return  # if the gate was reopened, `risen` calls this again
         try:
-            await self.change(Sit(gate.name, gate.k, gate.protocol, self.me, tuple(idents)))
+            await self.change(Sit(gate.name, gate.k, gate.protocol, seats))
         except Exception as wrong:
             with self.step():
-                gate.refuse(idents, wrong if isinstance(wrong, FairgateError) else unforeseen(wrong))
+                gate.refuse(wrong if isinstance(wrong, FairgateError) else unforeseen(wrong))
         if gate.closed:
-            self.insist(partial(self.change, Rise(gate.name, tuple(idents))))
+            self.insist(partial(self.give_up_seats, gate))
+
+    async def give_up_seats(self, gate: LiveGate) -> None:
+        """The gate is closed. Until the others know, it goes on answering censuses."""
+        await self.change(Rise(gate.name))
+        with self.lock:
+            if self.gates.get(gate.name) is gate:
+                del self.gates[gate.name]
+                again = self.reopened.pop(gate.name, None)
+                if again is not None:
+                    self.gates[gate.name] = again
+                    self.spawn(self.sitting(again))
 
     # The roster.
 
     async def change(self, change: Change) -> None:
-        await self.announce(await self.membership.change(change))
-
-    async def look(self) -> None:
-        members = await self.membership.look()
-        with self.step():
-            self.adopt(members)
-
-    async def announce(self, members: Members) -> None:
-        """Spreads a roster that we may have changed. We may know it already from the file while others do not."""
-        if members.version > self.announced:
-            self.announced = members.version
-            with self.step():
-                self.adopt(members)  # first: it tells us the addresses to send to
-                self.membership.spread(members)
+        """Returns when the change is in force here. BadInput or KMismatch if it was refused."""
+        await self.membership.change(change)
 
     def adopt(self, members: Members) -> None:
-        if members.version <= self.members.version:
-            return
+        """Called by the membership, in a step: this roster is in force now."""
         self.members = members
-        if members.peer(self.me) is None:
-            if not self.closed:
-                self.loop.call_soon(self.dropped)
-            return
         self.links.known(members)
         self.questions.only(members)
         for gate in self.gates.values():
             record = members.gate(gate.name)
             if record is not None:
                 gate.adopt(record)
-        self.membership.adopted(members)
-
-    def dropped(self) -> None:
-        self.shut(DROPPED)
-        self.stopping.set()
 
     # Events from the transport.
+
+    def may_be(self, peer: int, principal: str) -> bool:
+        return self.membership.may_be(peer, principal)
 
     def on_up(self, peer: int) -> None:
         self.links.on_up(peer)
@@ -356,7 +368,7 @@ class LiveEngine(BackgroundTasks):
             with self.step():
                 self.links.send(peer, (TELL, frame[1], encode_report(report(self))))
         elif kind == TELL:
-            self.questions.answered(*frame[1:])
+            self.questions.answered(peer, *frame[1:])
         elif kind == BREAK:
             self.break_in(*frame[1:])
         else:
@@ -380,31 +392,31 @@ class LiveEngine(BackgroundTasks):
         with self.user_lock:
             if self.closed:
                 raise GateClosed(self.closed)
-            gate = self.gates.get(name)
+            gate = self.reopened.get(name) or self.gates.get(name)
             if gate is None or gate.closed or ((gate.k, gate.protocol) != (k, protocol) and gate.is_unused()):
-                gate = self.new_gate(name, k, protocol, gate)
+                gate = self.new_gate(name, k, protocol)
             if gate.k != k:
                 raise KMismatch(name, k, gate.k)
             if gate.protocol != protocol:
                 raise BadInput(f"gate {name} runs {gate.protocol}, not {protocol}: all its peers must agree")
             return gate
 
-    def new_gate(self, name: str, k: int, protocol: str, old: LiveGate | None) -> LiveGate:
-        gate = self.gates[name] = LiveGate(self, name, k, protocol, make_of(protocol, k), options_of(protocol))
-        if old is not None:
-            old.close(f"gate {name} was opened again")
-            gate.seats = old.seats  # its seats may not have been given up yet, so do not reuse their numbers
-        self.loop.call_soon_threadsafe(self.membership.opened, name)
+    def new_gate(self, name: str, k: int, protocol: str) -> LiveGate:
+        gate = LiveGate(self, name, k, protocol, make_of(protocol, k), options_of(protocol))
+        old = self.gates.get(name)
+        if old is None or not old.seats:
+            self.gates[name] = gate
+        else:  # its seats are being given up, and the roster keeps one count of seats per gate
+            self.reopened[name] = gate
         return gate
 
     async def close_gate(self, gate: LiveGate) -> None:
         with self.step():
             gate.close(f"gate {gate.name} was closed")
-            idents = gate.mine()
-        await self.change(Rise(gate.name, idents))
-        with self.lock:
-            if self.gates.get(gate.name) is gate and not gate.unseated:
-                del self.gates[gate.name]
+            if self.reopened.get(gate.name) is gate:
+                del self.reopened[gate.name]
+                return
+        await self.give_up_seats(gate)
 
     async def ask(self, peers: Iterable[int]) -> list[PeerReport]:
         """The reports of these peers, without those that do not answer in time."""
@@ -421,10 +433,8 @@ class LiveEngine(BackgroundTasks):
 
     async def people(self, name: str) -> list[Person]:
         """The holders and waiters of this gate at all peers."""
-        await self.look()  # so that we can reach peers that have just joined
         gate = self.members.gate(name)
-        hosts = {seat.host for seat in gate.seats if seat.host != NIL} if gate is not None else set()
-        reports = await self.ask(sorted(hosts))
+        reports = await self.ask([] if gate is None else [peer for peer, _ in gate.hosts])
         told = [(one.now, found) for one in reports for found in one.gates if found.name == name]
         return [on_our_clock(person, now) for now, found in told for person in found.people]
 

@@ -3,9 +3,11 @@ from fairgate.core.message cimport Message
 from fairgate.core.outbox cimport Outbox
 from fairgate.live.ticket cimport Ticket
 from fairgate.live.uplink cimport Uplink
-from fairgate.recovery.regenerate cimport Regenerate
+from fairgate.recovery.regenerate cimport Dated, Regenerate
 
 cdef long long NIL
+
+cpdef long long view_of(Message msg) except? -1
 
 cdef class LiveGate:
     cdef readonly object owner, make, regenerate
@@ -14,10 +16,11 @@ cdef class LiveGate:
     cdef public object record
     cdef readonly long long k
     cdef readonly dict options
-    cdef public long long seats, requests, retakes
-    cdef public dict hosts, nodes, tickets
-    cdef public list free, standing
-    cdef public set unseated
+    cdef public long long seats, fewest, requests, retakes
+    cdef public dict nodes, tickets, early
+    cdef public list free, withheld
+    cdef public set idents, unseated
+    cdef public bint standing, leads
     cdef public Ticket broken, kept, retaken
     cdef public str closed
     cdef readonly Counts counts
@@ -34,6 +37,7 @@ cdef class LiveGate:
     cpdef release_kept(self)
     @cython.locals(ticket=Ticket)
     cpdef granted(self, long long ident, long long request, long long slot, long long fence)
+    cpdef let_in(self, Ticket ticket)
     cpdef on_message(self, long long dst, long long src, Message msg)
     @cython.locals(host=cython.longlong)
     cpdef send(self, long long src, long long dst, Message msg)

@@ -9,6 +9,10 @@ told of the release. The next local request is granted the same seat at once, wi
 any message. Before the node receives anything, it is told about the release it missed (`release_kept`). So no message
 that was read is ever overtaken. A message that has arrived but was not read yet can be; therefore everything that has
 arrived is read after every `RETAKES` such entries.
+
+**Leases.** A peer may only let users in while it has a lease (recovery/views.py). A grant that comes while it has none
+is *withheld*: the node is inside, but its user waits until there is a lease again. If the peer loses its lease, all its
+permits are lost (`lose_all`). If it finds itself excluded, it starts again under another id (`start_again`).
 """
 
 import logging
@@ -17,7 +21,7 @@ from random import SystemRandom
 from typing import Protocol
 
 from fairgate.core.fences import FENCE_COUNT_BITS
-from fairgate.core.ids import NIL, identity
+from fairgate.core.ids import NIL, identity, peer_of
 from fairgate.core.layers import MakeNode
 from fairgate.core.message import Message
 from fairgate.core.outbox import Outbox
@@ -25,11 +29,12 @@ from fairgate.core.setup import Options, Setup
 from fairgate.errors import BadInput, FairgateError, GateClosed
 from fairgate.live.ticket import INSIDE, NO_DEADLINE, OVER, WAITING, Ticket
 from fairgate.live.uplink import Uplink
-from fairgate.net import roster
-from fairgate.net.roster import MOST_REQUESTS, SeatRecord
+from fairgate.recovery.census import Answer, Dated, Install
 from fairgate.recovery.regenerate import Regenerate
+from fairgate.recovery.roster import MOST_REQUESTS, GateRecord
 
 RETAKES = 64
+MOST_EARLY = 1024  # messages of one peer for views that we do not know yet
 LATE = 1 << 31  # a view has 2^32 fences: ask for a new view when half of them are used
 chance = SystemRandom()
 
@@ -49,7 +54,13 @@ class GateOwner(Protocol):
 
     def renew(self, gate: "LiveGate") -> None: ...
 
+    def spoiled(self, gate: "LiveGate") -> None:
+        """The gate has to be repaired soon, but not within this step."""
+
     def lease_begins(self, gate: "LiveGate", ticket: Ticket) -> None: ...
+
+    def census_is_over(self) -> None:
+        """A seat of this peer led it."""
 
 
 class LiveGate:
@@ -62,20 +73,24 @@ class LiveGate:
         self.make = make
         self.options = options
         self.regenerate = owner.journals.opened(self)
-        self.record = roster.GateRecord(name, k, protocol, 0)
-        self.hosts: dict[int, int] = {}  # by seat: the peer that hosts it
+        self.record = GateRecord(name, k, protocol, 0)
+        self.idents: set[int] = set()  # all seats of the view
         self.nodes: dict[int, Regenerate] = {}  # of all seats that are or were hosted here
-        self.seats = 0  # created here so far
+        self.seats = 0  # created here so far: their identities are (peer, 0), (peer, 1), ...
+        self.fewest = 1  # to ask for
         self.free: list[int] = []  # the seat released last is last: it may still have a token
         self.tickets: dict[int, Ticket] = {}  # by seat
-        self.standing: list[int] = []  # new seats that have not been sent to the roster yet
+        self.withheld: list[Ticket] = []  # granted while this peer had no lease
+        self.standing = False  # there are new seats that have not been sent to the roster yet
         self.unseated: set[int] = set()  # new seats that are in no view yet
         self.broken: Ticket | None = None  # a step for this ticket was interrupted half-way
+        self.early: dict[int, list[tuple[int, int, Message]]] = {}  # by peer: messages of views that we do not know yet
         self.requests = 0
         self.kept: Ticket | None = None  # released by its user, but its node has not been told
         self.retaken: Ticket | None = None  # the latest ticket that entered by retaking
         self.retakes = 0  # in a row
         self.closed = ""  # the reason, once it is
+        self.leads = False  # a census that is not over
         self.counts = Counts()
 
     # Requests.
@@ -93,12 +108,15 @@ class LiveGate:
         ticket.number = self.requests
         ticket.ident = ident
         self.tickets[ident] = ticket
-        self.node(ident).on_acquire(ticket.number)
+        try:
+            self.node(ident).on_acquire(ticket.number)
+        except Exception as wrong:
+            self.spoil(wrong)
 
     def retake(self, note: str) -> Ticket | None:
         """Enters by the kept seat, if there is one."""
         old = self.kept
-        if old is None or self.closed or self.broken is not None or is_late(old.fence):
+        if old is None or self.closed or self.broken is not None or is_late(old.fence) or not self.uplink.has_lease():
             return None  # if fences run out, the next regular grant asks for a new view
         self.retaken = ticket = old.again(self.uplink.now, note)
         self.kept = None
@@ -115,14 +133,13 @@ class LiveGate:
         self.nodes[ident] = self.new_node(ident)
         self.unseated.add(ident)
         if not self.standing:
-            self.owner.sit(self)  # before the append: an interrupt in between only causes a superfluous look
-        self.standing.append(ident)
+            self.owner.sit(self)  # before the assignment: an interrupt in between only causes a superfluous look
+        self.standing = True
         return ident
 
-    def reserve(self, seats: int) -> None:
-        """Asks for this many more seats in one change of the roster, for later requests."""
-        for _ in range(min(seats, MOST_REQUESTS - self.seats)):
-            self.free.insert(0, self.new_seat())
+    def seats_to_ask_for(self) -> int:
+        """At least as many as there are. Each time twice as many as before, as every change costs a census."""
+        return max(self.fewest, 1 << (self.seats - 1).bit_length())
 
     def release(self, ticket: Ticket) -> None:
         """Withdraws a waiting request or releases a held permit. A no-op in any other state."""
@@ -145,7 +162,10 @@ class LiveGate:
         del self.tickets[ticket.ident]
         if ticket.state != INSIDE:
             self.free.append(ticket.ident)
-            self.node(ticket.ident).on_cancel(ticket.number)
+            try:
+                self.node(ticket.ident).on_cancel(ticket.number)
+            except Exception as wrong:
+                self.spoil(wrong)
         elif self.kept is None and self.nodes[ticket.ident].alone():
             self.kept = ticket
         else:
@@ -155,9 +175,12 @@ class LiveGate:
         """Tells the node that its user has left."""
         self.free.append(ticket.ident)
         node = self.node(ticket.ident)
-        if ticket.retakes:
-            node.retaken(ticket.retakes)
-        node.on_release(ticket.number)
+        try:
+            if ticket.retakes:
+                node.retaken(ticket.retakes)
+            node.on_release(ticket.number)
+        except Exception as wrong:
+            self.spoil(wrong)
 
     def release_kept(self) -> None:
         """Tells the node of the kept ticket about the release. Must come before a node receives anything."""
@@ -172,15 +195,23 @@ class LiveGate:
         self.counts.lost += 1
         ticket.lose(why)
 
-    def refuse(self, idents: list[int], error: FairgateError) -> None:
-        """These seats were rejected: refuses the requests that use them now."""
-        for ident in idents:
-            self.unseated.discard(ident)
+    def refuse(self, error: FairgateError) -> None:
+        """The new seats were rejected: refuses the requests that use them now."""
+        for ident in sorted(self.unseated):
             ticket = self.tickets.pop(ident, None)
             if ticket is not None:
                 ticket.refuse(error)
             self.nodes.pop(ident, None)
-        self.free = [ident for ident in self.free if ident not in idents]
+        self.free = [ident for ident in self.free if ident not in self.unseated]
+        self.unseated = set()
+        self.seats = self.record.seats(self.uplink.me)
+
+    def spoil(self, wrong: Exception) -> None:
+        """A node has failed: some peer must have sent it a message that is not part of the protocol. Users do not
+        notice. The gate gets a new view, whose census rebuilds it."""
+        log.error("gate %s gets a new view, because its state is not valid: %s", self.name, described(wrong))
+        self.broken = Ticket()  # no request in particular
+        self.owner.spoiled(self)
 
     def repair(self) -> None:
         """Recovers from an interrupted step: ends the request it was for, and ignores everything until a new view."""
@@ -194,8 +225,7 @@ class LiveGate:
             node.wait_for_view()
             if ident not in self.tickets and node.request > 0:
                 node.ended(node.request)
-        seats = [seat.ident for seat in self.record.seats if self.is_own(seat)]
-        self.free = [ident for ident in [*seats, *sorted(self.unseated)] if ident not in self.tickets]
+        self.free = [ident for ident in [*self.mine(), *sorted(self.unseated)] if ident not in self.tickets]
         self.owner.renew(self)
 
     # Called by nodes.
@@ -204,75 +234,146 @@ class LiveGate:
         ticket = self.tickets.get(ident)
         if ticket is None or ticket.number != request or ticket.state != WAITING:
             return
+        if is_late(fence):
+            self.owner.renew(self)
+        ticket.slot, ticket.fence = slot, fence
+        if self.uplink.has_lease():
+            self.let_in(ticket)
+        else:
+            self.withheld.append(ticket)
+
+    def let_in(self, ticket: Ticket) -> None:
         self.counts.entered(self.uplink.now - ticket.asked)
-        ticket.let_in(self.uplink.now, slot, fence)
+        ticket.let_in(self.uplink.now, ticket.slot, ticket.fence)
         self.uplink.tell(self, ticket)
         if ticket.deadline != NO_DEADLINE:
             self.owner.lease_begins(self, ticket)
-        if is_late(fence):
-            self.owner.renew(self)
 
     def was_lost(self, ident: int, request: int, why: str) -> None:
         ticket = self.tickets.pop(ident, None)
         if ticket is not None and ticket.number == request and ticket.state == INSIDE:
             self.tell_lost(ticket, why)
 
+    # The lease of this peer.
+
+    def let_in_withheld(self) -> None:
+        """There is a lease again."""
+        withheld, self.withheld = self.withheld, []
+        for ticket in withheld:
+            if ticket.state == WAITING and self.tickets.get(ticket.ident) is ticket:
+                self.let_in(ticket)
+
+    def lose_all(self, why: str) -> None:
+        """The lease of this peer is over: nobody here may be inside any more."""
+        self.release_kept()
+        for ticket in list(self.tickets.values()):
+            self.lose(ticket, why)
+        self.release_kept()
+
+    def start_again(self, why: str) -> None:
+        """This peer was excluded and has another id now. Held permits are lost; waiting requests ask again, in the
+        order in which they asked first. All seats are new."""
+        had_seats = self.seats > 0
+        tickets = sorted(self.tickets.values(), key=lambda ticket: ticket.asked)
+        self.broken = self.kept = None
+        self.record = GateRecord(self.name, self.k, self.protocol, 0)
+        self.idents, self.nodes, self.tickets = set(), {}, {}
+        self.free, self.withheld, self.unseated, self.early = [], [], set(), {}
+        self.seats, self.standing = 0, False
+        for ticket in tickets:
+            if ticket.state == INSIDE:
+                self.tell_lost(ticket, why)
+            elif ticket.state == WAITING:
+                self.ask_again(ticket)
+        if had_seats and not self.closed and not self.seats:
+            self.free.append(self.new_seat())  # or the gate might end, and its k with it
+
+    def ask_again(self, ticket: Ticket) -> None:
+        ticket.ident = self.new_seat()
+        self.tickets[ticket.ident] = ticket
+        node = self.nodes[ticket.ident]
+        node.now = ticket.asked  # it has waited since then, so that a census gives it its old place
+        node.on_acquire(ticket.number)
+
     # Messages.
 
     def on_message(self, dst: int, src: int, msg: Message) -> None:
         if self.broken is not None:
             self.repair()
-        if dst in self.nodes:
-            self.counts.received += 1
-            if self.kept is not None:
-                self.release_kept()
+        if view_of(msg) > self.record.view:
+            if peer_of(dst) == self.uplink.me:  # it may be a seat that the new view brings
+                self.keep_early(dst, src, msg)
+            return
+        if dst not in self.nodes or src not in self.idents:
+            return
+        self.counts.received += 1
+        if self.kept is not None:
+            self.release_kept()
+        try:
             self.node(dst).on_message(src, msg)
+        except Exception as wrong:
+            self.spoil(wrong)
+            raise
+        if self.leads and not self.has_census_under_way():
+            self.leads = False
+            self.owner.census_is_over()
+
+    def keep_early(self, dst: int, src: int, msg: Message) -> None:
+        """The sender has heard of a new view before us."""
+        early = self.early.setdefault(peer_of(src), [])
+        if len(early) >= MOST_EARLY:
+            raise ValueError(f"more than {MOST_EARLY} messages for a view that nobody else knows")
+        early.append((dst, src, msg))
 
     def send(self, src: int, dst: int, msg: Message) -> None:
-        host = self.hosts.get(dst, NIL)
-        if host != NIL:
+        if dst in self.idents:
+            host = peer_of(dst)
             self.counts.sent += host != self.uplink.me
             self.uplink.send(host, self.name, dst, src, msg)
 
     # Views.
 
-    def adopt(self, record: roster.GateRecord) -> None:
+    def adopt(self, record: GateRecord) -> None:
         """Installs a new view, even when closed: until the others know, the census waits for this gate's seats."""
         if self.broken is not None:
             self.repair()
         if record.view <= self.record.view:
             return
-        log.debug("gate %s has view %d: %s", self.name, record.view, record.seats)
+        log.debug("gate %s has view %d: %s, ghosts %s", self.name, record.view, record.hosts, record.ghosts)
         self.release_kept()
         self.record = record
         self.counts.views += 1
-        self.hosts = {seat.ident: seat.host for seat in record.seats}
-        self.unseated -= self.hosts.keys()
-        for seat in record.seats:
-            if seat.host == self.uplink.me and seat.ident not in self.nodes:
-                self.host(seat)
-        members = record.idents()
+        members, ghosts = record.idents(), record.ghost_idents()
+        self.idents = set(members)
+        self.unseated -= self.idents
+        self.seats = max(self.seats, record.seats(self.uplink.me))
+        self.leads = record.warden() == self.uplink.me
+        for ident in members:
+            if peer_of(ident) == self.uplink.me and ident not in self.nodes:
+                self.nodes[ident] = self.new_node(ident)
         for ident in list(self.nodes):
-            if ident in self.unseated or self.hosts.get(ident) == self.uplink.me:
-                self.node(ident).on_view(record.view, members)
-            else:
+            if ident in self.idents:
+                self.node(ident).on_view(record.view, members, ghosts)
+            elif ident not in self.unseated:
                 self.no_longer_here(ident)
-        mine = [seat.ident for seat in record.seats if self.is_own(seat)]
+        self.deliver_early()
         known = {ident: None for ident in self.free if ident in self.nodes}  # keeps their order
-        self.free = [ident for ident in [*mine, *known] if ident not in known and ident not in self.tickets] + [*known]
+        new = [ident for ident in self.mine() if ident not in known and ident not in self.tickets]
+        self.free = [*new, *known]
 
-    def is_own(self, seat: SeatRecord) -> bool:
-        """Whether requests of this peer can use the seat."""
-        return seat.host == self.uplink.me and not seat.virtual
+    def deliver_early(self) -> None:
+        early, self.early = self.early, {}
+        for messages in early.values():
+            for dst, src, msg in messages:
+                try:
+                    self.on_message(dst, src, msg)
+                except Exception as wrong:  # the gate has dealt with it (`spoil`)
+                    log.debug("gate %s: %s", self.name, described(wrong))
 
     def no_longer_here(self, ident: int) -> None:
         node = self.nodes.pop(ident)
         if node.inside:
             self.was_lost(ident, node.request, "its seat was removed from the gate")
-
-    def host(self, seat: SeatRecord) -> None:
-        """Starts the node of a virtual seat."""
-        self.nodes[seat.ident] = self.new_node(seat.ident)
 
     def new_node(self, ident: int) -> Regenerate:
         """A node with a placeholder setup: its first view brings the real one."""
@@ -305,7 +406,26 @@ class LiveGate:
         return not (self.tickets or self.unseated or self.mine())
 
     def mine(self) -> tuple[int, ...]:
-        return tuple([seat.ident for seat in self.record.seats if self.is_own(seat)])
+        """The seats in the view that requests of this peer can use."""
+        return tuple([identity(self.uplink.me, seat) for seat in range(self.record.seats(self.uplink.me))])
+
+    def has_census_under_way(self) -> bool:
+        """Whether a seat of this peer leads a census that is not over."""
+        leader = self.nodes.get(identity(self.uplink.me, 0))
+        return self.record.warden() == self.uplink.me and leader is not None and not leader.census_over()
+
+
+def view_of(msg: Message) -> int:
+    """The number of the view that a message of the census belongs to. ValueError if it is no such message."""
+    if type(msg) is Dated:
+        return msg.epoch
+    if isinstance(msg, Answer | Install):
+        return msg.view
+    raise ValueError(f"{msg.tag} is not a message between seats")
+
+
+def described(wrong: Exception) -> str:
+    return f"{type(wrong).__name__}: {wrong!s:.200}"
 
 
 def is_late(fence: int) -> bool:

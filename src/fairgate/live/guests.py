@@ -105,7 +105,7 @@ class Guests:
     def describe(self) -> None:
         """Write down who lets guests in here, and the addresses of the members, as far as they have changed."""
         engine = self.engine
-        addresses = tuple([peer.socket for peer in engine.members.peers])
+        addresses = tuple([peer.address for peer in engine.members.peers])
         told = (engine.me, addresses)
         if told != self.told:
             self.told = told

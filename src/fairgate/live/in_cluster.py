@@ -1,162 +1,197 @@
-"""Membership of a cluster: the peer that created it keeps the roster. Peers connect by TCP, on one host also by Unix
-sockets.
+"""Membership of a cluster: peers agree on a roster, and have leases (recovery/views.py).
 
-    joiner -> any peer   ("join", its address, its process, its host's name)
-    keeper -> joiner     ("members", version, roster)              also sent to all other members
-    other  -> joiner     ("keeper", address)                       ask there; ("refused", 0, ...) if the keeper has left
-    member -> keeper     ("change", number, change)
-    keeper -> member     ("changed", number, version, roster)      and ("members", ...) to all other members
-                         ("refused", number, kind, gate, asked, found, why)
-    anyone -> member     ("look",)                                 answered by ("members", ...), see directory.py
+entrance.py has how a peer gets in, views_driver.py how it takes part in the views, and reach.py whom it can reach.
 
-Rosters and changes are sent as JSON in bytes. Everything but the first request goes over the reliable channel, so a
-broken connection delays it but loses nothing. Over Unix sockets, where connections hardly ever break, messages of gates
-are sent directly (`DirectLinks`); if one breaks all the same, the gates of the two peers get new views once the peers
-are connected again.
+**Death.** A peer whose connection breaks and that refuses another one is suspected. If a majority of the voters
+suspects it, it is excluded, and the gates go on without it; what it may hold is free when its lease is over.
 
-There is no recovery from a dead peer: its permits stay taken (`guarantee: none`), and if the keeper dies, no peer can
-join or leave. Agreed views are planned to change that.
+**Exclusion.** A peer that finds itself excluded has lost its permits. It takes another id and joins again; its waiting
+requests ask again, in order.
+
+Over Unix sockets, where connections hardly ever break, messages of gates bypass the reliable channel (`DirectLinks`).
+If one breaks all the same, the gates of the two peers get new views once the peers are connected again.
 """
 
 import asyncio
 import logging
-import os
-import secrets
-import socket
-import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
-from fairgate.core.ids import NIL
 from fairgate.errors import BadInput, FairgateError, KMismatch
-from fairgate.live.reliable import DirectLinks, ReliableLinks
-from fairgate.net.address import Address, TcpAddress, UnixAddress, check_one_kind, check_secure, parse_address
+from fairgate.live.entrance import LOOK, ROSTER, Entrance
+from fairgate.live.saved import SavedCluster
+from fairgate.net.address import check_one_kind, parse_address
 from fairgate.net.codec import CodecError, Frame
-from fairgate.net.dial import Dial
-from fairgate.net.roster import PEERS, At, Change, Go, Members, PeerRecord, Renew, changed
-from fairgate.net.tls import Tls
-from fairgate.net.transport import Transport
-from fairgate.net.unix_socket import path_beside
+from fairgate.recovery.agreed import Join, TurnedAway, Value, ids
+from fairgate.recovery.roster import Change, Members, Newcomer, Renew, Sit, as_key, converted, members_of
 
-if TYPE_CHECKING:
-    from fairgate.live.engine import LiveEngine
-
-JOIN, KEEPER, MEMBERS, CHANGE, CHANGED, REFUSED = "join", "keeper", "members", "change", "changed", "refused"
-LOOK = "look"
-ANY = ("0.0.0.0", "::")
-K_MISMATCH, BAD_INPUT = "k", "bad"
-LEAVE_SECONDS = 2.0
-LEAVE_TRIES = 3  # while the keeper is connected: it may only be slow
-NO_KEEPER = "the peer that kept the list of peers of this cluster has left, so peers can no longer join or leave"
+LEASE, NO_MAJORITY = "lease", "no majority"  # values of `guarantee`
+LEAVE_SECONDS = 4.0
+GRACE = 5  # users are told when this part of a lease is left
+MOST_SAVED = 64  # addresses
 
 log = logging.getLogger("fairgate.live")
 
 
-@dataclass(frozen=True)
-class ClusterOptions:
-    """How to join or create a cluster.
+class ClusterMembership(Entrance):
+    @property
+    def guarantee(self) -> str:
+        return NO_MAJORITY if self.reach.why else LEASE
 
-    Attributes:
-        seeds: Addresses of peers of the cluster, all "host:port" or all "unix:/path". Without seeds this peer creates
-            the cluster.
-        listen: The address to listen on. Required without seeds; otherwise the default is a free port on the
-            interface through which the first seed is reached, or a new Unix socket beside the first seed.
-        advertise: The address at which other peers can reach this one, if it is not `listen` (NAT, containers).
-        cluster: The name of the cluster. Peers of clusters with other names are refused.
-        tls: The certificates to use, from `fairgate.net.keys.load`. Required unless `insecure` is set or
-            all addresses are loopback addresses or Unix sockets.
-        insecure: Allow connections between hosts without TLS: anyone who can reach the port can enter.
-        join_timeout: How many seconds to try to join.
-    """
+    @property
+    def why(self) -> str:
+        return self.reach.why
 
-    seeds: tuple[str, ...] = ()
-    listen: str | None = None
-    advertise: str | None = None
-    cluster: str = "fairgate"
-    tls: Tls | None = None
-    insecure: bool = False
-    join_timeout: float = 30.0
+    async def leave(self) -> None:
+        """TimeoutError if it takes too long."""
+        if not self.views_run or not self.member.is_set():
+            return
+        others = [peer for peer in self.engine.members.peers if peer.id != self.identity.id]
+        self.voted = self.driver.views.is_voter
+        self.step(self.driver.views.on_leave)
+        if others and self.standing and not any(peer.standing for peer in others):
+            log.warning("the last standing peer has left: the other peers of this cluster will lose their permits")
+        elif others:
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await self.stopped.wait()
+        if self.state is not None and self.state.last is not None and not (others and self.state.last.alone):
+            self.state.save(replace(self.state.last, left=True))
 
+    # Steps of the views.
 
-class ClusterMembership:
-    guarantee = "none"
+    def step(self, call: Callable[..., Any], *arguments: Any) -> None:
+        with self.engine.step():
+            driver = self.driver
+            try:
+                driver.begin()
+                call(*arguments)
+            finally:
+                driver.finish()
+            if driver is self.driver:
+                self.look_after()
 
-    def __init__(self, engine: "LiveEngine", network: ClusterOptions) -> None:
-        self.engine = engine
-        self.network = network
-        self.addresses = [parse_address(seed) for seed in network.seeds]
-        self.bind = parse_address(network.listen) if network.listen else None
-        if not self.addresses and self.bind is None:
-            raise BadInput("a peer that creates a cluster needs an address to listen on, such as 10.0.0.5:7400")
-        self.told = parse_address(network.advertise) if network.advertise else None
-        check_one_kind([at for at in (*self.addresses, self.bind, self.told) if at is not None])
-        for seed in self.addresses:
-            self.check_secure(seed)
-        self.members = Members()  # only used by the keeper
-        self.keeper = NIL
-        self.questions: dict[int, asyncio.Future[Members]] = {}
-        self.asked = 0
-        self.broken: set[int] = set()  # peers to which the connection broke: messages of gates may be lost
+    def look_after(self) -> None:
+        views = self.driver.views
+        if self.driver.ended:
+            return
+        if views.until != self.until and not views.gone:
+            self.until = views.until
+            self.engine.lease.raised(views.until - self.lease // GRACE, views.until)
+        if views.gone and (views.may_stop() or not self.voted) and self.identity.id not in ids(views.value):
+            self.stopped.set()
+        self.reach.check_majority()
 
-    # Joining.
+    # Called by the views, in a step.
 
-    async def begin(self) -> Members:
-        engine, network = self.engine, self.network
-        me = 1 + secrets.randbelow(PEERS - 1)
-        bind = self.bind or await place_near(self.addresses[0])
-        direct = isinstance(bind, UnixAddress)
-        transport = Transport(
-            me, network.cluster, engine, tls=network.tls, insecure=network.insecure,
-            elsewhere=engine.on_frame_elsewhere if direct else None,
-        )  # fmt: skip
-        self.joined: asyncio.Future[Members] = engine.loop.create_future()
+    def adopted(self, at: int, value: Value) -> None:
+        members = members_of(value[4])
+        if members.peer(self.identity.id) is None or not self.driver.views.joined:
+            if self.voted:  # it has left: asks the other voters at once whether they know
+                self.engine.loop.call_soon(self.step, self.driver.views.timer_due, "beat")
+            return
+        self.engine.adopt(members)
+        self.driver.known()
+        self.connect(members)
+        self.member.set()
+        if not self.joined.done():
+            self.joined.set_result(None)
+        if self.driver.views.censuses or any(gate.warden() == self.identity.id for gate in members.gates):
+            self.driver.views.busy(self.busy())  # the leader of the views waits for that
+        self.save(members, value[1])
+
+    def save(self, members: Members, voters: tuple[int, ...]) -> None:
+        if self.state is None:
+            return
+        me = self.identity.id
+        others = sorted([peer for peer in members.peers if peer.id != me], key=lambda peer: peer.id not in voters)
+        addresses = tuple([peer.address for peer in others if peer.standing][:MOST_SAVED])
         try:
-            identity = self.describe(me, transport.listen(bind), bind)
-            links = DirectLinks if direct else ReliableLinks
-            self.links = links(transport, engine.lock, engine.on_frame)
-            engine.becomes(identity, transport, self.links)
-            if self.addresses:
-                return await self.join(transport)
-        except BaseException:
-            self.take_back(transport, me)
-            await transport.close()
-            raise
-        self.keeper = me
-        self.members = Members(version=1, peers=(identity,))
-        return self.members
+            self.state.save(
+                SavedCluster(
+                    members.cluster, members.lease, members.drift, members.epoch, self.address, addresses,
+                    alone=voters == (me,),
+                )
+            )  # fmt: skip
+        except BadInput as wrong:
+            log.error("%s", wrong)
 
-    async def join(self, transport: Transport) -> Members:
-        network = self.network
-        self.dials = [transport.dial(address) for address in self.addresses]
-        try:
-            async with asyncio.timeout(network.join_timeout):
-                return await self.joined
-        except TimeoutError:
-            raise BadInput(f"could not join within {network.join_timeout:g} s: {why_not(self.dials)}") from None
+    def applied(self, number: int) -> None:
+        _, done = self.pending.pop(number)
+        if not done.done():
+            done.set_result(None)
 
-    def check_secure(self, address: Address) -> None:
-        check_secure(address, self.network.tls is not None, self.network.insecure)
+    def denied(self, number: int, why: str) -> None:
+        if number == 0:
+            if not self.joined.done():
+                self.joined.set_exception(BadInput(f"refused by the cluster: {why}"))
+            return
+        change, done = self.pending.pop(number)
+        if not done.done():
+            done.set_exception(self.error(change, why))
 
-    def take_back(self, transport: Transport, me: int) -> None:
-        """Withdraws the request to join. It may have been accepted, and we would stay in the roster forever."""
-        for peer in list(transport.up):
-            transport.send(peer, (CHANGE, 0, msgspec.json.encode(Go((me,)))))
+    def error(self, change: Change, why: str) -> FairgateError:
+        gate = self.engine.members.gate(change.gate)
+        if isinstance(change, Sit) and gate is not None and gate.k != change.k:
+            return KMismatch(change.gate, change.k, gate.k)
+        return BadInput(why)
 
-    def describe(self, me: int, bound: Address, asked: Address) -> PeerRecord:
-        at = self.told or bound
-        if self.told is None and isinstance(asked, TcpAddress) and isinstance(bound, TcpAddress):
-            at = TcpAddress(asked.host, bound.port)
-            if at.host in ANY:
-                raise BadInput(f"no host can dial {asked}: also give an address to advertise, such as HOST:{at.port}")
-        return PeerRecord(me, os.getpid(), str(at), os.geteuid(), int(time.time()), socket.gethostname())
+    def excluded(self, why: str) -> None:
+        """All that was asked for is void: the gates start again under another id."""
+        self.member.clear()
+        self.engine.lease.revoked(why)
+        for _, done in self.pending.values():
+            if not done.done():
+                done.set_result(None)
+        self.pending = {}
+        self.driver.end()
+        if not self.engine.closed:
+            self.engine.loop.call_soon(self.engine.spawn, self.join_again(why))
+
+    # The roster.
+
+    async def change(self, change: Change) -> None:
+        await self.member.wait()
+        done: asyncio.Future[None] = self.engine.loop.create_future()
+        views = self.driver.views
+        self.pending[views.last_change + 1] = (change, done)  # it may be applied at once
+        self.step(views.change, as_key(change))
+        await done
+
+    def busy(self) -> tuple[str, ...]:
+        return tuple(sorted([gate.name for gate in self.engine.gates.values() if gate.has_census_under_way()]))
+
+    def census_is_over(self) -> None:
+        """Called on the loop."""
+        if self.member.is_set():
+            self.step(lambda: self.driver.views.busy(self.busy()))
+
+    def connect(self, members: Members) -> None:
+        """Peers that share a gate all dial each other, in case only one side of a pair can."""
+        known = {peer.id for peer in members.peers}
+        self.broken &= known
+        self.reach.only(known)
+        for gate in members.gates:
+            if gate.seats(self.identity.id):
+                for host, _ in gate.hosts:
+                    if host != self.identity.id:
+                        self.links.dial(host)
+
+    # Connections.
+
+    def may_be(self, peer: int, principal: str) -> bool:
+        """A member must be what it proved to be when it joined. A peer that joins may take any other id."""
+        record = self.engine.members.peer(peer)
+        return record is None or record.principal in ("", principal)
 
     def on_up(self, peer: int) -> None:
-        """Until we have joined, asks every peer that we reach to let us in."""
-        if not self.joined.done() and self.keeper == NIL and self.addresses:
-            me = self.engine.identity
-            self.engine.transport.send(peer, (JOIN, me.socket, me.pid, me.uid, me.since, me.host))
+        dial = self.transport.up[peer].dial
+        if dial is not None and (not self.joined.done() or dial in self.searches):
+            self.transport.send(peer, (LOOK,))
+        self.reach.on_up(peer)
+        if self.views_run:
+            self.driver.on_up(peer)
         if peer in self.broken:
             self.broken.discard(peer)
             self.engine.spawn(self.mend(peer))
@@ -165,204 +200,46 @@ class ClusterMembership:
         """Gives the gates that we share with this peer new views. Not before the connection is up again: a census waits
         for every seat, so with a dead peer the gates would stop."""
         with self.engine.lock:
-            gates = [gate.name for gate in self.engine.gates.values() if peer in gate.hosts.values()]
+            gates = [gate.name for gate in self.engine.gates.values() if gate.record.seats(peer)]
         for gate in gates:
             await self.engine.change(Renew(gate))
 
-    # The roster.
-
-    async def change(self, change: Change) -> Members:
-        if self.keeper == self.engine.me:
-            return self.apply(change)
-        if self.engine.members.peer(self.keeper) is None:
-            raise BadInput(NO_KEEPER)
-        self.asked += 1
-        answer: asyncio.Future[Members] = self.engine.loop.create_future()
-        self.questions[self.asked] = answer
-        with self.engine.lock:
-            self.engine.links.send(self.keeper, (CHANGE, self.asked, msgspec.json.encode(change)))
-        return await answer
-
-    def apply(self, change: Change) -> Members:
-        after = changed(self.members, change, At(int(time.time())))
-        if after != self.members:
-            self.members = msgspec.structs.replace(after, version=self.members.version + 1)
-        return self.members
-
-    async def look(self) -> Members:
-        return self.members if self.keeper == self.engine.me else self.engine.members
-
-    async def leave(self) -> Members:
-        if self.keeper == self.engine.me and len(self.members.peers) > 1:
-            log.warning(
-                "the peer that keeps the list of peers is leaving: peers can no longer join or leave this cluster"
-            )
-        leaving = asyncio.ensure_future(self.change(Go((self.engine.me,))))
-        for _ in range(LEAVE_TRIES):
-            done, _ = await asyncio.wait([leaving], timeout=LEAVE_SECONDS)
-            if done:
-                return leaving.result()
-            if self.keeper not in self.engine.transport.up:
-                break
-        leaving.cancel()
-        raise TimeoutError
-
-    def spread(self, members: Members) -> None:
-        """Only the keeper does this."""
-        if self.keeper == self.engine.me:
-            data = msgspec.json.encode(members)
-            for peer in members.peers:
-                if peer.id != self.engine.me:
-                    self.engine.links.send(peer.id, (MEMBERS, members.version, data))
-
-    def adopted(self, members: Members) -> None:
-        """Peers that share a gate all dial each other, in case only one side of a pair can."""
-        if members.peer(self.keeper) is None:
-            for question in self.questions.values():
-                if not question.done():
-                    question.set_exception(BadInput(NO_KEEPER))
-        self.broken &= {peer.id for peer in members.peers}
-        for gate in members.gates:
-            hosts = {seat.host for seat in gate.seats}
-            if self.engine.me in hosts:
-                for host in hosts - {self.engine.me}:
-                    self.engine.links.dial(host)
-
-    def opened(self, gate: str) -> None:
-        log.info("gate %s: if a peer of this cluster dies, its permits stay taken (guarantee: none)", gate)
-
     def on_down(self, peer: int, why: str) -> None:
-        if self.engine.members.peer(peer) is not None and not self.engine.closed:
-            log.debug("the connection to peer %d broke: %s", peer, why)
-            if not self.links.loses_nothing:
-                self.broken.add(peer)
-            with self.engine.lock:
-                self.links.dial(peer)
-            self.links.is_missed(peer, why)
+        if not self.member.is_set() or self.engine.members.peer(peer) is None or self.engine.closed:
+            return
+        log.debug("the connection to peer %d broke: %s", peer, why)
+        if not self.links.loses_nothing:
+            self.broken.add(peer)
+        with self.engine.lock:
+            self.links.dial(peer)
+        self.reach.on_down(peer)
 
     # Frames.
 
     def on_frame(self, peer: int, frame: Frame) -> None:
-        if self.engine.links.take(peer, frame):
+        if self.links.take(peer, frame):
             return
         kind = frame[0]
-        if kind == JOIN:
-            self.on_join(peer, frame)
-        elif kind == KEEPER:
-            self.on_keeper(frame[1])
-        elif kind == LOOK:
+        if kind == LOOK:
             self.on_look(peer)
-        elif kind == MEMBERS:
-            self.on_members(peer, msgspec.json.decode(frame[2], type=Members))
-        elif kind == CHANGE:
-            self.on_change(peer, frame[1], frame[2])
-        elif kind == CHANGED:
-            self.answered(frame[1], msgspec.json.decode(frame[3], type=Members))
-        elif kind == REFUSED:
-            self.on_refused(*frame[1:])
-        else:
+        elif kind == ROSTER:
+            self.on_roster(peer, frame)
+        elif kind == Join.tag:
+            self.on_join(peer, frame)
+        elif not self.views_run or not self.driver.take(peer, frame):
             raise CodecError(f"{kind!r:.20} is not a valid message")
 
     def on_join(self, peer: int, frame: Frame) -> None:
-        engine = self.engine
-        if self.keeper != engine.me:
-            keeper = engine.members.peer(self.keeper)
-            if keeper is not None:
-                engine.transport.send(peer, (KEEPER, keeper.socket))
-            elif engine.members.peers:  # otherwise we have not joined yet either
-                engine.transport.send(peer, (REFUSED, 0, BAD_INPUT, "", 0, 0, NO_KEEPER))
-            return
-        if self.members.peer(peer) is None:
-            new = PeerRecord(*msgspec.convert((peer, *fields_of(frame)), type=tuple[int, int, str, int, int, str]))
-            try:
-                address = parse_address(new.socket)
-                check_one_kind([parse_address(engine.identity.socket), address])
-                self.check_secure(address)
-            except BadInput as wrong:
-                engine.transport.send(peer, (REFUSED, 0, BAD_INPUT, "", 0, 0, f"refused by the cluster: {wrong}"))
-                return
-            peers = (*self.members.peers, new)
-            self.members = msgspec.structs.replace(self.members, version=self.members.version + 1, peers=peers)
-        engine.spawn(engine.announce(self.members))
-
-    def on_look(self, peer: int) -> None:
-        members = self.members if self.keeper == self.engine.me else self.engine.members
-        if members.peers:  # otherwise we have not joined yet either
-            self.engine.transport.send(peer, (MEMBERS, members.version, msgspec.json.encode(members)))
-
-    def on_keeper(self, address: str) -> None:
-        known = [str(dial.address) for dial in self.dials]
-        if not self.joined.done() and address not in known:
-            self.dials.append(self.engine.transport.dial(parse_address(address)))
-
-    def on_members(self, peer: int, members: Members) -> None:
-        if not self.joined.done():
-            self.keeper = peer
-            try:
-                for other in members.peers:
-                    self.check_secure(parse_address(other.socket))
-            except BadInput as wrong:
-                self.joined.set_exception(wrong)
-            else:
-                self.joined.set_result(members)
-            return
-        with self.engine.step():
-            self.engine.adopt(members)
-
-    def on_change(self, peer: int, number: int, data: bytes) -> None:
-        engine = self.engine
+        """A newcomer asks to be let in: checks that all could reach it."""
+        _, about, standing = frame
+        new = converted(about, Newcomer)
         try:
-            if self.keeper != engine.me:
-                raise BadInput("this peer does not keep the list of peers of the cluster")
-            members = self.apply(msgspec.json.decode(data, type=Change))
-        except KMismatch as wrong:
-            answer: Frame = (REFUSED, number, K_MISMATCH, wrong.gate, wrong.asked, wrong.found, str(wrong))
+            address = parse_address(new.peer.address)
+            check_one_kind([parse_address(self.address), address])
+            self.check_secure(address)
         except BadInput as wrong:
-            answer = (REFUSED, number, BAD_INPUT, "", 0, 0, str(wrong))
-        else:
-            answer = (CHANGED, number, members.version, msgspec.json.encode(members))
-            engine.spawn(engine.announce(members))
-        with engine.lock:
-            engine.links.send(peer, answer)
-
-    def answered(self, number: int, members: Members) -> None:
-        question = self.questions.pop(number, None)
-        if question is not None and not question.done():
-            question.set_result(members)
-
-    def on_refused(self, number: int, kind: str, gate: str, asked: int, found: int, why: str) -> None:
-        question = self.questions.pop(number, None)
-        error: FairgateError = KMismatch(gate, asked, found) if kind == K_MISMATCH else BadInput(why)
-        if number == 0 and not self.joined.done():
-            self.joined.set_exception(error)
-        if question is not None and not question.done():
-            question.set_exception(error)
-
-    def close(self) -> None:
-        pass
-
-
-def why_not(dials: list[Dial]) -> str:
-    """Why each of these addresses could not be reached, for an error message."""
-    return "; ".join(sorted({f"{dial.address}: {dial.why or 'no answer'}" for dial in dials}))
-
-
-def fields_of(frame: Frame) -> Frame:
-    """The fields of a JOIN frame, in the order of PeerRecord."""
-    _, address, pid, uid, since, host = frame
-    return (pid, address, uid, since, host)
-
-
-async def place_near(seed: Address) -> Address:
-    """Where to listen by default: on the address of this host from which the seed would be reached (this sends no
-    packet), or on a Unix socket beside the seed."""
-    if isinstance(seed, UnixAddress):
-        return UnixAddress(path_beside(seed.path))
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(seed.host, seed.port, type=socket.SOCK_DGRAM)
-        family, kind, _, _, where = found[0]
-        with socket.socket(family, kind) as probe:
-            probe.connect(where)
-            return TcpAddress(str(probe.getsockname()[0]), 0)
-    except OSError as wrong:
-        raise BadInput(f"cannot reach {seed}: {wrong.strerror}") from wrong
+            self.transport.send(peer, TurnedAway(peer, str(wrong)).key())
+            return
+        proved = self.transport.up[peer].principal
+        new = replace(new, peer=replace(new.peer, standing=standing, principal=proved))
+        self.driver.take(peer, (Join.tag, as_key(new), standing))

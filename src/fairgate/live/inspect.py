@@ -12,15 +12,16 @@ from typing import Any, Self, TypeVar
 
 from fairgate.arguments import SECOND
 from fairgate.core.ids import NIL
-from fairgate.live.directory import ClusterDirectory
+from fairgate.live.directory import ClusterDirectory, Roster
 from fairgate.live.engine import ASK, BREAK, TELL
 from fairgate.live.report import ANSWER_SECONDS, PeerReport, Person
 from fairgate.live.report import read as read_report
 from fairgate.live.ticket import NO_DEADLINE
 from fairgate.net.codec import CodecError, Frame
 from fairgate.net.loop import new_loop
-from fairgate.net.roster import PEERS, GateRecord, Members, PeerRecord
 from fairgate.net.system import clock
+from fairgate.recovery.agreed import majority
+from fairgate.recovery.roster import PEERS, GateRecord, Members, PeerRecord
 
 T = TypeVar("T")
 
@@ -48,14 +49,52 @@ class GatePicture:
     inside: tuple[ListedPerson, ...]  # ordered by slot
     waiting: tuple[ListedPerson, ...]  # longest wait first
     silent: tuple[PeerRecord, ...]  # peers at this gate that did not answer: what they hold is unknown
+    ghosts: tuple[PeerRecord, ...]  # excluded peers that may still be inside, until their leases are over
     entries: int  # of the peers that exist now
     longest: float  # the longest wait of those entries, in seconds
 
 
 @dataclass(frozen=True)
+class MemberPicture:
+    """A peer of the cluster."""
+
+    id: int
+    pid: int
+    host: str
+    address: str
+    since: int  # seconds since 1970
+    standing: bool
+    voter: bool
+    leads: bool
+    lease_left: float | None  # seconds; None if it did not answer
+    why: str  # why it can let nobody in; empty if it can
+
+
+@dataclass(frozen=True)
+class ClusterPicture:
+    id: str
+    version: int  # of the roster
+    lease: float  # seconds
+    members: tuple[MemberPicture, ...]
+    excluded: tuple[PeerRecord, ...]  # lately
+    lingering: tuple[int, ...]  # those of them whose leases may not be over
+
+    @property
+    def survives(self) -> int:
+        """How many more voters may fail at once; below 0 if no majority answers."""
+        voters = tuple([one.id for one in self.members if one.voter])
+        there = [one for one in self.members if one.voter and one.lease_left is not None]
+        return len(there) - majority(voters)
+
+
+@dataclass(frozen=True)
 class Picture:
     gates: tuple[GatePicture, ...]
-    peers: int
+    cluster: ClusterPicture
+
+    @property
+    def peers(self) -> int:
+        return len(self.cluster.members)
 
     def gate(self, name: str) -> GatePicture | None:
         return next((gate for gate in self.gates if gate.name == name), None)
@@ -80,10 +119,11 @@ class Inspector:
 
     async def look(self) -> Picture:
         """The current state of all gates. Peers that do not answer in time are listed as silent."""
-        members = await self.asked.members()
+        roster = await self.asked.roster()
+        members = roster.members
         reports = await self.ask(members)
         gates = [picture(gate, members, reports) for gate in members.gates]
-        return Picture(tuple(sorted(gates, key=lambda gate: gate.name)), len(members.peers))
+        return Picture(tuple(sorted(gates, key=lambda gate: gate.name)), cluster_picture(roster, reports))
 
     async def ask(self, members: Members) -> dict[int, PeerReport]:
         self.number += 1
@@ -123,6 +163,10 @@ class Inspector:
 
     # Events from the transport.
 
+    def may_be(self, peer: int, principal: str) -> bool:
+        """Anyone whom the cluster admits: this process has no roster to compare with before it has asked."""
+        return True
+
     def on_up(self, peer: int) -> None:
         frame = self.news.pop(peer, None)
         if frame is not None:
@@ -157,12 +201,34 @@ class Inspector:
 # The picture.
 
 
+def cluster_picture(roster: Roster, reports: dict[int, PeerReport]) -> ClusterPicture:
+    members = roster.members
+    pictures = [
+        MemberPicture(
+            peer.id,
+            peer.pid,
+            peer.host,
+            peer.address,
+            peer.since,
+            peer.standing,
+            peer.id in roster.voters,
+            peer.id == roster.leader,
+            reports[peer.id].lease / SECOND if peer.id in reports else None,
+            reports[peer.id].why if peer.id in reports else "it does not answer",
+        )
+        for peer in members.peers
+    ]
+    return ClusterPicture(
+        members.cluster, roster.version, members.lease / SECOND, tuple(pictures), members.excluded, roster.lingering
+    )
+
+
 def picture(gate: GateRecord, members: Members, reports: dict[int, PeerReport]) -> GatePicture:
     told = [(one, report.now) for report in reports.values() for one in report.gates if one.name == gate.name]
     people = [(person, now) for one, now in told for person in one.people]
     inside = [someone(person, now) for person, now in people if person.inside]
     waiting = [someone(person, now) for person, now in people if not person.inside]
-    hosts = {seat.host for seat in gate.seats if seat.host != NIL}
+    hosts = dict(gate.hosts)
     return GatePicture(
         gate.name,
         gate.k,
@@ -170,6 +236,7 @@ def picture(gate: GateRecord, members: Members, reports: dict[int, PeerReport]) 
         tuple(sorted(inside, key=lambda one: (one.slot is None, one.slot, one.since))),
         tuple(sorted(waiting, key=lambda one: one.since)),
         tuple(peer for peer in members.peers if peer.id in hosts and peer.id not in reports),
+        tuple(peer for peer in members.excluded if peer.id in dict(gate.ghosts)),
         sum(one.entries for one, _ in told),
         max([one.longest for one, _ in told], default=0) / SECOND,
     )

@@ -132,8 +132,8 @@ class Recorded(Regenerate):
     def on_message(self, src: int, msg: Message) -> None:
         self.step("message", Regenerate.on_message, src, msg)
 
-    def on_view(self, number: int, members: tuple[int, ...]) -> None:
-        self.step("view", Regenerate.on_view, number, members)
+    def on_view(self, number: int, members: tuple[int, ...], ghosts: tuple[int, ...]) -> None:
+        self.step("view", Regenerate.on_view, number, members, ghosts)
 
     def step(self, event: str, call: Callable[..., None], *arguments: Any) -> None:
         if self.within or self.journal.closed:

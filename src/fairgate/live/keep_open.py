@@ -1,15 +1,17 @@
-"""Keeps a gate open without ever requesting a permit, so that its k and protocol persist while nobody uses it."""
+"""Keeps a gate open without requesting a permit, so that its k and protocol persist while nobody uses it."""
 
 import asyncio
 
 from fairgate.live.engine import LiveEngine
-from fairgate.net.roster import Sit
+from fairgate.recovery.roster import Sit
 
 
 def keep_open(engine: LiveEngine, name: str, k: int, protocol: str) -> None:
-    """Takes a seat that is never used for requests. KMismatch or BadInput if k or protocol differ from the gate's."""
+    """Takes a seat. KMismatch or BadInput if k or protocol differ from the gate's."""
     gate = engine.gate(name, k, protocol)
     with engine.user_lock:
-        ident = gate.new_seat()
-    sit = engine.change(Sit(name, k, protocol, engine.me, (ident,)))
+        if not gate.seats:
+            gate.free.append(gate.new_seat())
+        seats = gate.seats_to_ask_for()
+    sit = engine.change(Sit(name, k, gate.protocol, seats))
     asyncio.run_coroutine_threadsafe(sit, engine.loop).result()

@@ -12,8 +12,8 @@ from threading import get_ident
 
 from fairgate.net.codec import Frame, encode
 from fairgate.net.pipe import Pipe
-from fairgate.net.roster import Members
 from fairgate.net.transport import Transport
+from fairgate.recovery.roster import Members
 
 
 class Links:
@@ -29,7 +29,7 @@ class Links:
         self.waiting: dict[int, list[Frame]] = {}  # until the connection is up
 
     def known(self, members: Members) -> None:
-        self.addresses = {peer.id: peer.socket for peer in members.peers if peer.id != self.transport.me}
+        self.addresses = {peer.id: peer.address for peer in members.peers if peer.id != self.transport.me}
         for peer in [peer for peer in self.dialled if peer not in self.addresses]:
             self.dialled.discard(peer)
             self.waiting.pop(peer, None)

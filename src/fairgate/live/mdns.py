@@ -1,7 +1,7 @@
 """Finds a cluster on the local network by its name, without an address. Needs the package
 zeroconf (the extra `mdns`).
 
-    with sync.join(listen="10.0.0.5:7400", cluster="lab") as peer, advertise("lab", peer.engine.identity.socket):
+    with sync.join(listen="10.0.0.5:7400", cluster="lab") as peer, advertise("lab", peer.engine.identity.address):
         ...                                                   # on one host
     with sync.join(*find("lab"), cluster="lab") as peer:      # on the others
         ...
@@ -50,7 +50,7 @@ class Advertised(Closing):
 
 
 def advertise(cluster: str, address: str, interfaces: Sequence[str] = ALL) -> Advertised:
-    """Makes the peer at `address` (`peer.engine.identity.socket`) discoverable. Takes a second or two.
+    """Makes the peer at `address` (`peer.engine.identity.address`) discoverable. Takes a second or two.
 
     Returns an object to close or to use with `with`. BadInput if mDNS cannot be used.
     """

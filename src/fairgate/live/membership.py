@@ -1,39 +1,34 @@
-"""The interface between the engine and the membership: where peers meet and agree on the roster.
-
-in_cluster.py implements it with one peer that keeps the roster. Agreed views, which depend on no single peer, would be
-another implementation.
-"""
+"""What the engine needs of the membership: where peers meet and agree on the roster. in_cluster.py implements it."""
 
 from typing import Protocol
 
 from fairgate.net.codec import Frame
-from fairgate.net.roster import Change, Members
+from fairgate.recovery.roster import Change
 
 
 class Membership(Protocol):
-    guarantee: str  # what happens to a gate when a peer dies, in one word, for Statistics
+    @property
+    def guarantee(self) -> str:
+        """What happens to a gate when a peer dies, in a word or two, for Statistics."""
 
-    async def begin(self) -> Members:
-        """Joins, and tells the engine its identity (`becomes`). BadInput if that fails."""
+    @property
+    def why(self) -> str:
+        """Why nobody is let in at present; empty if that is not so."""
 
-    # The roster. Each method returns it as it is afterwards.
+    async def begin(self) -> None:
+        """Joins. Tells the engine its identity (`becomes`), rosters (`adopt`) and lease. BadInput if that fails."""
 
-    async def change(self, change: Change) -> Members: ...
+    async def change(self, change: Change) -> None:
+        """Changes the roster. BadInput or KMismatch if that is refused."""
 
-    async def look(self) -> Members: ...
+    async def leave(self) -> None:
+        """TimeoutError if the others did not answer in time."""
 
-    async def leave(self) -> Members: ...
+    def census_is_over(self) -> None:
+        """A census that this peer led is over. Called on the loop."""
 
-    # Called by the engine.
-
-    def spread(self, members: Members) -> None:
-        """Sends a new roster to the others. Called under the engine's lock."""
-
-    def adopted(self, members: Members) -> None:
-        """This roster is in force here now. Called under the engine's lock."""
-
-    def opened(self, gate: str) -> None:
-        """A gate was opened here."""
+    def may_be(self, peer: int, principal: str) -> bool:
+        """Whether whoever has proved to be this principal (net/principal.py) may have the id of this peer."""
 
     def on_up(self, peer: int) -> None: ...
 

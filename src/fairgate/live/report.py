@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from fairgate.core.ids import NIL
 from fairgate.live.gate import LiveGate
 from fairgate.live.ticket import INSIDE, NO_DEADLINE, NO_GUEST, WAITING, Ticket
-from fairgate.net.roster import Members
 from fairgate.net.system import clock
+from fairgate.recovery.roster import Members
 
 if TYPE_CHECKING:
     from fairgate.live.engine import LiveEngine
@@ -69,11 +70,15 @@ class PeerReport(msgspec.Struct, frozen=True):
     host: str
     gates: tuple[GateReport, ...]
     now: int  # the time of the report, on the same clock as all its times
+    lease: int = 0  # ns that are left of the peer's lease
+    why: str = ""  # why it can let nobody in; empty if it can
 
 
 def report(engine: "LiveEngine") -> PeerReport:
     gates = tuple([of_gate(engine, gate) for gate in engine.gates.values()])
-    return PeerReport(engine.me, engine.pid, engine.identity.host, gates, clock())
+    now = clock()
+    left = max(engine.lease_until - now, 0)
+    return PeerReport(engine.me, engine.pid, engine.identity.host, gates, now, left, engine.membership.why)
 
 
 def of_gate(engine: "LiveEngine", gate: LiveGate) -> GateReport:
@@ -88,10 +93,11 @@ def of_gate(engine: "LiveEngine", gate: LiveGate) -> GateReport:
 def person(engine: "LiveEngine", ticket: Ticket) -> Person:
     inside = ticket.state == INSIDE
     since = ticket.entered if inside else ticket.asked
+    slot, fence = (ticket.slot, ticket.fence) if inside else (NIL, NIL)  # a grant may be withheld: see gate.py
     pid, user = (engine.pid, engine.identity.uid) if ticket.guest == NO_GUEST else ticket.guest
     return Person(
-        ticket.ident, engine.me, pid, engine.identity.host, inside, since, ticket.slot, ticket.fence, ticket.deadline,
-        ticket.note, user,
+        ticket.ident, engine.me, pid, engine.identity.host, inside, since, slot, fence, ticket.deadline, ticket.note,
+        user,
     )  # fmt: skip
 
 
@@ -127,8 +133,10 @@ class Questions:
         self.open[self.asked] = (peer, asyncio.get_running_loop().create_future())
         return self.asked
 
-    def answered(self, number: int, data: bytes) -> None:
-        self.told(number, read(data))
+    def answered(self, peer: int, number: int, data: bytes) -> None:
+        """An answer counts only from the peer that was asked."""
+        if number in self.open and self.open[number][0] == peer:
+            self.told(number, read(data))
 
     def told(self, number: int, what: PeerReport) -> None:
         if number in self.open and not self.open[number][1].done():

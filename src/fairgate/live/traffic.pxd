@@ -16,5 +16,5 @@ cdef class Traffic(Uplink):
     cpdef on_frame(self, long long peer, tuple frame)
     @cython.locals(gate=LiveGate)
     cpdef bint on_frame_elsewhere(self, long long peer, tuple frame) except -1
-    cpdef on_message(self, LiveGate gate, long long dst, long long src, Message msg)
+    cpdef on_message(self, long long peer, LiveGate gate, long long dst, long long src, Message msg)
     cpdef on_quiet(self)

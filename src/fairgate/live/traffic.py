@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
+from fairgate.core.ids import SEAT_BITS
 from fairgate.core.message import Message, decode
 from fairgate.live.engine_lock import EngineLock
 from fairgate.live.gate import LiveGate
@@ -19,7 +20,6 @@ from fairgate.net.codec import CodecError, Frame
 from fairgate.net.system import clock
 
 MESSAGE = "m"
-NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 class TrafficOwner(Protocol):
@@ -60,12 +60,12 @@ class Traffic(Uplink):
                 msg = decode(key)
                 self.lock.take()  # a step, without the cost of `with`
                 try:
-                    self.on_message(self.gates.get(name), dst, src, msg)
+                    self.on_message(peer, self.gates.get(name), dst, src, msg)
                 finally:
                     self.lock.give()
             else:
                 self.others(peer, frame)
-        except NONSENSE as wrong:
+        except Exception as wrong:
             raise nothing(frame, wrong) from wrong
 
     def on_frame_elsewhere(self, peer: int, frame: Frame) -> bool:
@@ -80,7 +80,7 @@ class Traffic(Uplink):
                 self.lock.step_aside()
             with self.lock.lock:
                 try:
-                    self.on_message(gate, dst, src, msg)
+                    self.on_message(peer, gate, dst, src, msg)
                 except Exception:
                     raise
                 except BaseException:
@@ -88,11 +88,14 @@ class Traffic(Uplink):
                         gate.broken = Ticket()  # no request in particular
                         self.owner.from_outside(self.owner.repair(gate))
                     raise
-        except NONSENSE as wrong:
+        except Exception as wrong:
             raise nothing(frame, wrong) from wrong
         return True
 
-    def on_message(self, gate: LiveGate | None, dst: int, src: int, msg: Message) -> None:
+    def on_message(self, peer: int, gate: LiveGate | None, dst: int, src: int, msg: Message) -> None:
+        """ValueError if the sender is not a seat of this peer: nobody may speak for others."""
+        if src >> SEAT_BITS != peer:
+            raise ValueError(f"seat {src} is not one of peer {peer}")
         self.stepping = True
         try:
             self.now = clock()
@@ -131,5 +134,6 @@ class Traffic(Uplink):
             self.links.send(host, (MESSAGE, gate, dst, src, msg.key()))
 
 
-def nothing(frame: Frame, wrong: BaseException) -> CodecError:
-    return CodecError(f"{frame!r:.60} is not a valid message: {wrong}")
+def nothing(frame: Frame, wrong: Exception) -> CodecError:
+    """Whatever a frame causes costs its sender the connection, and nothing else."""
+    return CodecError(f"{frame!r:.60} is not a valid message: {type(wrong).__name__}: {wrong!s:.200}")

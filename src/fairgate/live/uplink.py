@@ -13,6 +13,10 @@ class Uplink:
     def __init__(self) -> None:
         self.me = NIL  # until it is known
         self.now = 0  # ns, at the start of the current step
+        self.lease_until = 0  # ns: until when users may be inside; 0 if that is not limited
+
+    def has_lease(self) -> bool:
+        return self.lease_until == 0 or self.now < self.lease_until
 
     def send(self, host: int, gate: str, dst: int, src: int, msg: Message) -> None:
         raise NotImplementedError

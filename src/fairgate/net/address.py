@@ -43,6 +43,8 @@ Address = UnixAddress | TcpAddress
 
 def parse_address(text: str) -> Address:
     """Parses `unix:/path`, `host:port`, `10.0.0.5:7400` or `[::1]:7400`. BadInput if it is none of these."""
+    if not text.isprintable():
+        raise BadInput(f"cannot read the address {text!r:.80}: it has characters that cannot be printed")
     if text.startswith("unix:"):
         if not text.removeprefix("unix:").startswith("/"):
             raise BadInput(f"cannot read the address {text}: write unix: followed by an absolute path")
@@ -75,9 +77,17 @@ def listen_tcp(address: TcpAddress) -> socket.socket:
     return listener
 
 
-def check_secure(address: Address, tls: bool, insecure: bool) -> None:
-    """BadInput if others can reach the address and neither TLS nor `insecure` is set."""
-    if not (tls or insecure) and is_exposed(address):
+def check_secure(address: Address, tls: bool, insecure: bool, secret: bool) -> None:
+    """BadInput if someone else could use the address: another host unless there is TLS or `insecure` is set, another
+    user of this host unless there is TLS or a secret."""
+    if tls or isinstance(address, UnixAddress):
+        return
+    if address.loopback and not secret:
+        raise BadInput(
+            f"every user of this host can connect to {address}: give the cluster a secret (create one with `fairgate"
+            " keys secret`) or keys for TLS, or use a Unix socket"
+        )
+    if not (address.loopback or insecure):
         raise BadInput(
             f"{address} is not a loopback address: create keys for TLS with `fairgate keys init`, or set insecure"
             " to let in anyone who can reach it"

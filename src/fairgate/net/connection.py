@@ -2,7 +2,8 @@
 
 **Greeting.** The dialling side sends `("hello", PROTOCOL, cluster, its id, the id it wants or NIL)`. The accepting
 side answers with the same, or with `("refused", why)` and closes. The dialling side sends `("ready",)`. Now the
-connection is *up*, and received frames are passed on. The transport decides whether to accept (`ConnectionOwner`);
+connection is *up*, and received frames are passed on. If the cluster has a secret, both sides first prove that they
+know it (secret.py). The transport decides whether to accept (`ConnectionOwner`);
 this module only moves bytes.
 
 **Writing.** Everything that one callback of the loop sends leaves in one system call: answers right after the received
@@ -24,6 +25,9 @@ from typing import Any, Protocol, cast
 from fairgate.core.ids import NIL
 from fairgate.net.codec import LIMIT, CodecError, Frame
 from fairgate.net.pipe import NO_FRAME, Pipe
+from fairgate.net.principal import NOTHING
+from fairgate.net.rationed_log import RationedLog
+from fairgate.net.secret import Proving
 from fairgate.net.system import Wire
 from fairgate.net.tls import CLOSED, explain
 
@@ -39,6 +43,7 @@ class ConnectionOwner(Protocol):
     """What a connection needs of the transport."""
 
     greeting_seconds: float
+    strangers_log: RationedLog
     reader: Any  # None if the loop's transport reads
 
     def made(self, connection: "Connection") -> None:
@@ -69,9 +74,10 @@ class Connection(Pipe, asyncio.Protocol):
     link: asyncio.Transport
 
     def __init__(self, owner: ConnectionOwner, where: str, dial: Any = None) -> None:
-        # The accepting side only expects a short hello before it has answered, so its limit can be strict.
-        super().__init__(owner, LIMIT if dial else HELLO_LIMIT)
+        super().__init__(owner, HELLO_LIMIT)
         self.where = where  # for log messages
+        self.principal = NOTHING  # what the other end has proved about itself, see principal.py
+        self.proving: Proving | None = None  # until both ends have proved that they know the secret
         self.dial = dial  # the Dial that opened it; None if the other side did
         self.full = False
         self.why = ""  # the reason, once it ends
@@ -217,7 +223,10 @@ class Connection(Pipe, asyncio.Protocol):
     def drop(self, why: str, level: int = logging.DEBUG) -> None:
         """Closes it at once."""
         if not self.why:
-            log.log(level, "closed the connection with %s: %s", self.name(), why)
+            if self.up or level < logging.WARNING:
+                log.log(level, "closed the connection with %s: %s", self.name(), why)
+            else:
+                self.owner.strangers_log.warning("closed the connection with %s: %s", self.name(), why)
         self.end(why)
         self.link.abort()
 

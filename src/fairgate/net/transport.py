@@ -1,6 +1,6 @@
 """All connections of one peer, by Unix socket or TCP: one per pair of peers, whichever side dialled.
 
-    transport = Transport(me, cluster, handler, tls=..., insecure=...)      inside a running loop
+    transport = Transport(me, cluster, handler, tls=..., secret=...)        inside a running loop
     transport.listen(parse_address("127.0.0.1:7400"))
     transport.dial(parse_address("10.0.0.5:7400"))                          keeps trying; learns the peer's id
     transport.dial(address, peer)                                           accepts only this peer
@@ -19,6 +19,9 @@ the other's hello while its own is pending, and the other gives way. A peer that
 connection, so the new one replaces it. This happens only once the peer has sent `ready`, because its hello may be a
 stale one from a dial that has given way.
 
+**Who is there.** A connection has a `principal`: what the other end has proved (principal.py). An id belongs to one
+principal as long as that peer is up, and beyond that for as long as the handler says (`may_be`).
+
 Invalid input from outside costs a log line and a connection, never the process.
 """
 
@@ -29,29 +32,38 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from fairgate.arguments import printable
 from fairgate.core.ids import ID_LIMIT, NIL, SEAT_BITS
 from fairgate.errors import BadInput
-from fairgate.net.access import Access, access, credentials
-from fairgate.net.address import Address, TcpAddress, UnixAddress, bound_to, check_secure, listen_tcp
+from fairgate.net.access import access
+from fairgate.net.address import Address, UnixAddress, check_secure
 from fairgate.net.codec import CodecError, Frame, encode
 from fairgate.net.connection import HELLO, PROTOCOL, READY, REFUSED, Connection
 from fairgate.net.dial import Dial
+from fairgate.net.listening import Listening, checked_name
+from fairgate.net.principal import NOTHING, SECRET, fingerprint_of, principal_of
+from fairgate.net.rationed_log import RationedLog
 from fairgate.net.reader import Reader
-from fairgate.net.tls import Tls, explain
-from fairgate.net.unix_socket import SocketFile, listen_unix
+from fairgate.net.secret import ACCEPTS, CHALLENGE, DIALS, Proving, Secret, Unproved
+from fairgate.net.tls import Tls
 
 GREETING_SECONDS = 5.0
 CLOSING_SECONDS = 2.0
-PAUSE_SECONDS = 1.0  # after a connection could not be accepted
-MOST_STRANGERS = 64  # accepted connections that have not finished the greeting
+KEYS_SECONDS = 2.0  # between two looks at the files of keys
+FRAME_SECONDS = 15.0  # a frame that has begun to arrive takes at most twice as long
 PEERS = ID_LIMIT >> SEAT_BITS
 YOURSELF = "this is yourself"
 TIE = "both dialled at once"
+DENIED = "its key is on the deny list"
+NO_SECRET = "this peer was given no secret"
 
 log = logging.getLogger("fairgate.net")
 
 
 class Handler(Protocol):
+    def may_be(self, peer: int, principal: str) -> bool:
+        """Whether whoever has proved to be this principal (principal.py) may have this id. Asked in the greeting."""
+
     def on_up(self, peer: int) -> None: ...
 
     def on_frame(self, peer: int, frame: Frame) -> None: ...
@@ -73,7 +85,9 @@ class Transport:
         handler: Handler,
         tls: Tls | None = None,
         insecure: bool = False,
+        secret: Secret | None = None,
         greeting_seconds: float = GREETING_SECONDS,
+        frame_seconds: float = FRAME_SECONDS,
         elsewhere: Callable[[int, Frame], bool] | None = None,
     ) -> None:
         """With `elsewhere`, users' threads may read too (reader.py) and call it for each frame. If it returns False,
@@ -83,7 +97,10 @@ class Transport:
         self.handler = handler
         self.tls = tls
         self.insecure = insecure
+        self.secret = secret
         self.greeting_seconds = greeting_seconds
+        self.frame_seconds = frame_seconds
+        self.strangers_log = RationedLog(log)
         self.loop = asyncio.get_running_loop()
         self.on_frame: Callable[[int, Frame], None] = handler.on_frame
         self.on_quiet: Callable[[], None] = handler.on_quiet
@@ -92,103 +109,32 @@ class Transport:
         self.welcomed: dict[int, Connection] = {}  # their hello was answered; they are not ready yet
         self.connections: set[Connection] = set()
         self.dials: list[Dial] = []
-        self.listeners: list[socket.socket] = []
-        self.files: list[SocketFile] = []  # of Unix sockets
-        self.arrived: set[socket.socket] = set()  # accepted, but their tasks have not started yet
-        self.strangers: set[asyncio.Task[None]] = set()
         self.to_flush: list[Connection] = []
         self.receiving = False
         self.closing = False
         self.reader = None if elsewhere is None else Reader(self, elsewhere)
-
-    # Listening.
+        self.listening = Listening(self)
+        self.half_frames: dict[Connection, bytearray] = {}  # begun and not complete at the last look
+        self.timer = self.loop.call_later(frame_seconds, self.drop_half_frames)
+        self.keys_timer = self.loop.call_later(KEYS_SECONDS, self.look_at_keys)
 
     def listen(self, address: Address) -> Address:
         """Listens, and returns the actual address: for port 0 the system chooses one. `close` removes a socket's file.
 
-        BadInput if the address cannot be used, needs TLS, or is a Unix socket in an unsafe directory (access.py).
+        BadInput if the address cannot be used, needs TLS or a secret, or is a Unix socket in an unsafe directory
+        (access.py).
         """
-        check_secure(address, self.tls is not None, self.insecure)
-        if isinstance(address, TcpAddress):
-            return self.serve(listen_tcp(address))
-        shared = access(Path(address.path).parent).group is not None
-        listener = listen_unix(address.path, shared)
-        self.files.append(SocketFile(address.path))
-        return self.serve(listener)
+        self.check_secure(address)
+        return self.listening.listen(address)
 
-    def serve(self, listener: socket.socket) -> Address:
-        """Accepts connections on a listening socket, and closes it later."""
-        address = bound_to(listener)
-        rule = access(Path(address.path).parent) if isinstance(address, UnixAddress) else None
-        self.listeners.append(listener)
-        self.watch(listener, rule)
-        return address
-
-    def watch(self, listener: socket.socket, rule: Access | None) -> None:
-        """Without `loop.sock_accept`: asyncio's loses a connection that comes in as it is cancelled."""
-        if not self.closing:
-            self.loop.add_reader(listener.fileno(), self.accept, listener, rule)
-
-    def accept(self, listener: socket.socket, rule: Access | None) -> None:
-        try:
-            sock, _ = listener.accept()
-        except (BlockingIOError, ConnectionAbortedError):  # it has gone again
-            return
-        except OSError as wrong:  # most likely too many open files, which may be temporary
-            log.error("cannot accept connections: %s", wrong.strerror)
-            self.loop.remove_reader(listener.fileno())
-            self.loop.call_later(PAUSE_SECONDS, self.watch, listener, rule)
-            return
-        if len(self.strangers) >= MOST_STRANGERS:
-            log.warning("refused a connection: %d others have not sent their hello yet", MOST_STRANGERS)
-            sock.close()
-            return
-        sock.setblocking(False)
-        self.arrived.add(sock)
-        task = self.loop.create_task(self.admit(sock, rule))
-        self.strangers.add(task)
-        task.add_done_callback(self.strangers.discard)
-
-    async def admit(self, sock: socket.socket, rule: Access | None) -> None:
-        """Takes an accepted socket through the greeting."""
-        self.arrived.discard(sock)
-        where = "a stranger"
-        try:
-            where = self.checked_name(sock, rule)
-            made = Connection(self, where)
-            await self.accepted(sock, made, rule)
-        except (OSError, BadInput) as wrong:  # TLS errors are OSErrors
-            log.warning("refused %s: %s", where, explain(wrong))
-            sock.close()
-        else:
-            await made.settled
-
-    async def accepted(self, sock: socket.socket, made: Connection, rule: Access | None) -> None:
-        tls = self.tls.server if rule is None and self.tls is not None else None
-        try:
-            await self.loop.connect_accepted_socket(
-                lambda: made, sock, ssl=tls, ssl_handshake_timeout=self.greeting_seconds if tls else None
-            )
-        except asyncio.CancelledError:
-            self.connections.discard(made)  # nobody must wait for its end, which uvloop does not report
-            made.forget()
-            raise
-
-    @staticmethod
-    def checked_name(sock: socket.socket, rule: Access | None) -> str:
-        if rule is None:
-            host, port, *_ = sock.getpeername()
-            return str(TcpAddress(host, port))
-        who = credentials(sock)
-        if not rule.admits(who):
-            raise BadInput(f"{who} may not use {rule.folder}")
-        return str(who)
+    def check_secure(self, address: Address) -> None:
+        check_secure(address, self.tls is not None, self.insecure, self.secret is not None)
 
     # Dialling.
 
     def dial(self, address: Address, peer: int = NIL, quiet: bool = False) -> Dial:
         """Keeps a connection to this address. Failures are in `Dial.why`, and in the log unless `quiet`."""
-        check_secure(address, self.tls is not None, self.insecure)
+        self.check_secure(address)
         dial = Dial(self, address, peer, quiet)
         self.dials.append(dial)
         return dial
@@ -216,22 +162,40 @@ class Transport:
         if sock.family != socket.AF_UNIX:
             keep_alive(sock)
         dial: Dial | None = connection.dial
-        if dial is None:
+        if dial is not None:
+            dial.connection = connection
+        try:
+            if dial is not None and isinstance(dial.address, UnixAddress):
+                checked_name(sock, access(Path(dial.address.path).parent))
+            connection.principal = principal_of(connection.link)
+        except (OSError, BadInput) as wrong:
+            connection.drop(str(wrong))
             return
-        if isinstance(dial.address, UnixAddress):
-            try:
-                self.checked_name(sock, access(Path(dial.address.path).parent))
-            except (OSError, BadInput) as wrong:
-                connection.drop(str(wrong))
-                return
-        dial.connection = connection
-        self.say_hello(connection, dial.wanted)
+        if self.is_denied(connection):
+            self.turn_away(connection, DENIED)
+            return
+        if self.secret is not None and connection.principal == NOTHING:
+            connection.proving = self.proving(self.secret, connection)
+        if dial is not None:
+            if connection.proving is not None:
+                connection.post(encode(connection.proving.begin()))
+            else:
+                self.say_hello(connection, dial.wanted)
+
+    def proving(self, secret: Secret, connection: Connection) -> Proving:
+        ours, theirs = connection.link.get_extra_info("sockname"), connection.link.get_extra_info("peername")
+        if connection.dial is not None:
+            return Proving(secret, self.cluster, DIALS, (ours, theirs))
+        return Proving(secret, self.cluster, ACCEPTS, (theirs, ours))
 
     def say_hello(self, connection: Connection, wanted: int) -> None:
         connection.post(encode((HELLO, PROTOCOL, self.cluster, self.me, wanted)))
 
     def greeted(self, connection: Connection, frame: Frame) -> None:
-        if connection.dial is not None:
+        refused = connection.dial is not None and frame[:1] == (REFUSED,)
+        if connection.proving is not None and not refused:
+            self.prove(connection, connection.proving, frame)
+        elif connection.dial is not None:
             self.answered(connection, connection.dial, frame)
         elif connection.peer == NIL:
             self.asked(connection, frame)
@@ -240,15 +204,44 @@ class Transport:
         else:
             raise CodecError("expected ready after the hello")
 
+    def prove(self, connection: Connection, proving: Proving, frame: Frame) -> None:
+        """Both sides prove that they know the secret. Then the dialling side sends its hello."""
+        try:
+            answer = proving.answer(frame)
+        except Unproved as wrong:
+            self.turn_away(connection, str(wrong))
+            return
+        if answer:
+            connection.post(encode(answer))
+        if proving.done:
+            connection.proving = None
+            connection.principal = SECRET
+            if connection.dial is not None:
+                self.say_hello(connection, connection.dial.wanted)
+
+    def turn_away(self, connection: Connection, why: str) -> None:
+        if connection.dial is None:
+            self.refuse(connection, why)
+        else:
+            connection.drop(why)
+
+    def refuse(self, connection: Connection, why: str) -> None:
+        if why in (TIE, YOURSELF):
+            log.debug("refused %s: %s", connection.where, why)
+        else:
+            self.strangers_log.warning("refused %s: %s", connection.where, why)
+        connection.post(encode((REFUSED, why)))
+        connection.close(why)
+
     def asked(self, connection: Connection, frame: Frame) -> None:
         """The other side dialled, and sent its first frame."""
+        if frame[:1] == (CHALLENGE,):
+            self.refuse(connection, NO_SECRET)
+            return
         peer, why = self.judge(frame, NIL)
-        why = why or self.tie(peer)
+        why = why or self.impostor(connection, peer) or self.tie(peer)
         if why:
-            level = logging.DEBUG if why in (TIE, YOURSELF) else logging.WARNING
-            log.log(level, "refused %s: %s", connection.where, why)
-            connection.post(encode((REFUSED, why)))
-            connection.close(why)
+            self.refuse(connection, why)
             return
         if peer in self.welcomed:
             self.welcomed[peer].drop("it came again")
@@ -260,11 +253,12 @@ class Transport:
         """The side that we dialled answered our hello."""
         if frame[:1] == (REFUSED,):
             dial.yielded = frame[-1] == TIE
-            connection.drop(f"it refused: {frame[-1]!s:.200}")
+            connection.drop(f"it refused: {printable(str(frame[-1])):.200}")
             if frame[-1] == YOURSELF:
                 self.forget(dial)
             return
         peer, why = self.judge(frame, dial.wanted)
+        why = why or self.impostor(connection, peer)
         if why:
             connection.drop(why)
             return
@@ -295,6 +289,12 @@ class Transport:
         if wanted not in (NIL, peer):
             return peer, f"expected peer {wanted}, found peer {peer}"
         return peer, YOURSELF if peer == self.me else ""
+
+    def impostor(self, connection: Connection, peer: int) -> str:
+        """Why this connection cannot be that peer's, if it cannot: another process or host has that id."""
+        known = self.up.get(peer)
+        same = known is None or known.principal == connection.principal
+        return "" if same and self.handler.may_be(peer, connection.principal) else f"peer {peer} is another process"
 
     def tie(self, peer: int) -> str:
         """If two hellos crossed, the connection that the smaller id dialled stays. Returns the reason to refuse."""
@@ -360,26 +360,51 @@ class Transport:
         for connection in connections:
             connection.flush()
 
+    # Limits.
+
+    def drop_half_frames(self) -> None:
+        """Closes connections on which the same frame is incomplete as at the last look: its bytes are in the same
+        buffer (codec.py)."""
+        self.timer = self.loop.call_later(self.frame_seconds, self.drop_half_frames)
+        begun = {each: each.decoder.rest for each in self.connections if each.up and each.decoder.rest}
+        before, self.half_frames = self.half_frames, begun
+        for connection, rest in begun.items():
+            if before.get(connection) is rest:
+                why = f"it sent only part of a frame within {self.frame_seconds:g} s"
+                connection.drop(why, logging.WARNING)
+
+    # Keys that change while we run.
+
+    def look_at_keys(self) -> None:
+        """Uses changed files for new connections, and closes those of keys that are denied now."""
+        if self.tls is None:
+            return
+        self.keys_timer = self.loop.call_later(KEYS_SECONDS, self.look_at_keys)
+        try:
+            if self.tls.refresh():
+                log.info("the files of keys have changed: new connections use them")
+        except BadInput as wrong:
+            log.warning("the files of keys have changed, but the old ones stay in use: %s", wrong)
+        for connection in [each for each in self.connections if self.is_denied(each)]:
+            connection.drop(DENIED, logging.WARNING)
+
+    def is_denied(self, connection: Connection) -> bool:
+        return self.tls is not None and fingerprint_of(connection.principal) in self.tls.denied
+
     # The end.
 
     async def close(self) -> None:
         """Closes all connections after delivering what was sent, if the others read. No handler is called any more."""
         self.closing = True
-        for listener in self.listeners:
-            self.loop.remove_reader(listener.fileno())
-        tasks = [*self.strangers, *[dial.task for dial in self.dials]]
+        self.timer.cancel()
+        self.keys_timer.cancel()
+        tasks = [*self.listening.stop(), *[dial.task for dial in self.dials]]
         for dial in list(self.dials):
             self.forget(dial)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for sock in self.arrived:
-            sock.close()
-        for file in self.files:
-            file.remove()
-        for listener in self.listeners:
-            listener.close()
-        self.listeners.clear()
+        self.listening.close()
         open_ones = list(self.connections)
         for connection in open_ones:
             connection.close("this peer ends")

@@ -24,6 +24,7 @@ from fairgate.overlay.table import Table
 from fairgate.overlay.titles import TITLE, Titled
 
 TICK = "upkeep"
+UPKEEP_PINGS = "upkeep"  # the name under which riders learn of peers that fell silent
 
 
 class Living(Titled):
@@ -95,9 +96,9 @@ class Living(Titled):
             self.out.send(src, Leaving())  # again: an older message of this node may have arrived after its goodbye
         self.out.pass_on(self.contact, msg)
 
-    def on_view(self, number: int, members: tuple[int, ...]) -> None:
+    def on_view(self, number: int, members: tuple[int, ...], ghosts: tuple[int, ...]) -> None:
         """Pass the view up only: this overlay learns its members by messages."""
-        Layer.on_view(self, number, members)
+        Layer.on_view(self, number, members, ghosts)
 
     # Joining and leaving.
 
@@ -208,6 +209,7 @@ class Living(Titled):
             self.out.note("a peer fell silent")
             del self.awaited[peer]
             self.forget(peer)
+            self.rider.on_suspect(peer, UPKEEP_PINGS)
         if self.joined:
             self.upkeep()
         elif self.seeking:

@@ -50,12 +50,12 @@ class Overlay(Layer):
         """The nodes to name in the answer to a lookup."""
         return ()
 
-    def on_view(self, number: int, members: tuple[int, ...]) -> None:
+    def on_view(self, number: int, members: tuple[int, ...], ghosts: tuple[int, ...]) -> None:
         """Tell the rider the view and its range of keys: the members of the settled ring have changed."""
         self.rider.now = self.now
         start, end = self.own_range()
         self.rider.on_range(start, end)
-        self.rider.on_view(number, members)
+        self.rider.on_view(number, members, ghosts)
         self.finish_step()
 
     # Routing.

@@ -62,6 +62,9 @@ class Token(Message):
     stamp: int
     queue: tuple[Waiting, ...]
 
+    def slots(self) -> tuple[int, ...]:
+        return (self.t,)
+
 
 @node
 class BV95(Mutex):
@@ -165,6 +168,7 @@ class BV95(Mutex):
         self.enter_cs(self.slot, self.fence)
 
     def send_token(self, r: Id, rest: tuple[Waiting, ...]) -> None:
+        assert self.token_present, "only a node that has the token sends it"
         self.tick(0)
         self.out.send(r, Token(self.slot, self.fence, self.clock, rest))
         if self.tree == "queue_hint":
@@ -216,8 +220,8 @@ class BV95(Mutex):
     def retaken(self, times: int) -> None:
         self.fence += times
 
-    def tokens(self) -> int:
-        return int(self.token_present)
+    def slots(self) -> tuple[int, ...]:
+        return (self.slot,) if self.token_present else ()
 
     def show(self) -> dict[str, Any]:
         return {

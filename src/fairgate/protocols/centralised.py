@@ -119,5 +119,5 @@ class Centralised(Mutex):
         if self.me == self.root:  # otherwise a census has moved the server, and started a higher epoch of fences
             self.fences[self.slot] += times
 
-    def tokens(self) -> int:
-        return len(self.free) + int(self.slot != NIL)
+    def slots(self) -> tuple[int, ...]:
+        return tuple(self.free) if self.slot == NIL else (self.slot, *self.free)

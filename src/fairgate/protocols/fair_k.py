@@ -139,13 +139,14 @@ class FairK(Mutex):
         self.enter_cs(self.slot, self.fence)
 
     def send_token(self, r: Id) -> None:
+        assert self.token_present, "only a node that has the token sends it"
         self.out.send(r, Token(self.slot, self.fence))
         self.token_present = False
         self.slot = NIL
         self.fence = NIL
 
-    def tokens(self) -> int:
-        return int(self.token_present)
+    def slots(self) -> tuple[int, ...]:
+        return (self.slot,) if self.token_present else ()
 
     def coordinators(self) -> int:
         return int(self.is_coordinator)

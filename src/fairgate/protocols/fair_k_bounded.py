@@ -171,5 +171,6 @@ class FairKBounded(FairK):
     def alone(self) -> bool:
         return self.token_present and self.nobody_waits()
 
-    def tokens(self) -> int:
-        return len(self.idle) + int(self.token_present)
+    def slots(self) -> tuple[int, ...]:
+        idle: tuple[int, ...] = tuple([slot for slot, _ in self.idle])
+        return idle if self.slot == NIL else (self.slot, *idle)

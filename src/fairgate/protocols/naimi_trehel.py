@@ -89,6 +89,7 @@ class NaimiTrehel(Mutex):
         self.enter_cs(SLOT, self.fence)
 
     def send_token(self, r: Id) -> None:
+        assert self.token_present, "only a node that has the token sends it"
         self.out.send(r, Token(self.fence))
         self.token_present = False
         self.fence = NIL
@@ -99,5 +100,5 @@ class NaimiTrehel(Mutex):
     def retaken(self, times: int) -> None:
         self.fence += times
 
-    def tokens(self) -> int:
-        return int(self.token_present)
+    def slots(self) -> tuple[int, ...]:
+        return (SLOT,) if self.token_present else ()

@@ -99,5 +99,5 @@ class RaymondTree(Mutex):
         self.fence += 1
         self.enter_cs(SLOT, self.fence)
 
-    def tokens(self) -> int:
-        return int(self.holder == self.me)
+    def slots(self) -> tuple[int, ...]:
+        return (SLOT,) if self.holder == self.me else ()

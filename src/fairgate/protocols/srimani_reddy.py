@@ -46,6 +46,7 @@ class SrimaniReddy(Mutex):
         kind="token",
         cost="0 or N to N+k-1",
         slots=True,
+        serves_in_order=True,
     )
     shown = "RN LN token=slot idle inside Q"
 
@@ -129,5 +130,6 @@ class SrimaniReddy(Mutex):
         served = tuple([self.LN[i] for i in self.setup.members])
         self.out.send(j, Token(slot, fence, rest, served))
 
-    def tokens(self) -> int:
-        return len(self.idle) + int(self.slot != NIL)
+    def slots(self) -> tuple[int, ...]:
+        idle: tuple[int, ...] = tuple([slot for slot, _ in self.idle])
+        return idle if self.slot == NIL else (self.slot, *idle)

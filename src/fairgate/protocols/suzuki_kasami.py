@@ -45,6 +45,7 @@ class SuzukiKasami(Mutex):
         cost="0 or N",
         many=False,
         slots=True,
+        serves_in_order=True,
     )
     shown = "RN token=token_present inside Q LN"
 
@@ -110,5 +111,5 @@ class SuzukiKasami(Mutex):
         self.Q = ()
         self.LN = {}
 
-    def tokens(self) -> int:
-        return int(self.token_present)
+    def slots(self) -> tuple[int, ...]:
+        return (SLOT,) if self.token_present else ()

@@ -361,7 +361,7 @@ class Homes(Rider):
 
     # A census: identities that a view excludes are gone.
 
-    def on_view(self, number: int, members: tuple[int, ...]) -> None:
+    def on_view(self, number: int, members: tuple[int, ...], ghosts: tuple[int, ...]) -> None:
         if number <= self.view:
             return
         gone = self.members - frozenset(members)
@@ -380,7 +380,7 @@ class Homes(Rider):
     def show_view(self, home: Home, gone: frozenset[int]) -> None:
         for identity in sorted(gone):
             self.at(home).on_crash(identity)
-        self.at(home).on_view(self.view, self.view_members)
+        self.at(home).on_view(self.view, self.view_members, ())  # the excluded are dead
 
     # The state.
 

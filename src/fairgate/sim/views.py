@@ -55,4 +55,4 @@ class Views:
 
 def tell(engine: "Engine", me: int, number: int, members: tuple[int, ...]) -> None:
     if not engine.is_down(me):
-        engine.call(me, "view", number, members)
+        engine.call(me, "view", number, members, ())

@@ -37,7 +37,7 @@ ARGUMENTS = {
     "dead": 1,
     "join": 1,
     "leave": 0,
-    "view": 2,
+    "view": 3,
     "crash": 0,
     "reset": 0,
     "load": 2,  # members and key: the node is made again, for a gate with these members, in this state

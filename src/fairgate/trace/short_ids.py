@@ -24,7 +24,7 @@ class ShortIds:
         self.learn(step.node)
         self.learn(step.source)
         if step.event == "view":
-            for member in step.arguments[1]:
+            for member in (*step.arguments[1], *step.arguments[2]):
                 self.learn(member)
         return msgspec.structs.replace(
             step,

@@ -67,6 +67,15 @@ Backups = Annotated[
 Joins = Annotated[
     int, option(NETWORK, "With --census: N nodes become members only when they make a request.", metavar="N")
 ]
+Exclusions = Annotated[
+    int,
+    option(
+        NETWORK,
+        "With --census: up to N members are excluded although they live. They go on until they learn of it, or until"
+        " their lease is over.",
+        metavar="N",
+    ),
+]
 Ticks = Annotated[
     int,
     option(
@@ -79,6 +88,15 @@ Skew = Annotated[
         GATE,
         "Number of seconds by which a clock may be ahead of the slowest; 0: all clocks tick together.",
         metavar="N",
+    ),
+]
+Rates = Annotated[
+    str | None,
+    option(
+        GATE,
+        "By how many percent the clock of each node is fast, such as 0,0,50. Default: all run at the same rate.",
+        metavar="P,P,...",
+        shown=False,
     ),
 ]
 Depth = Annotated[

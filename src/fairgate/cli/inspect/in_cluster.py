@@ -8,14 +8,16 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from fairgate.arguments import printable
 from fairgate.cli.exits import complain
-from fairgate.cli.inspect.view import NONE, WAITS, Row, below_each_other, confirmed, gate_table, printable, screen
+from fairgate.cli.inspect.view import NONE, WAITS, Row, below_each_other, confirmed, gate_table, screen
 from fairgate.cli.screen import counted, seconds, stdout
 from fairgate.errors import BadInput
 from fairgate.live.directory import ClusterDirectory
-from fairgate.live.inspect import GatePicture, Inspector, ListedPerson, Picture, look, run
+from fairgate.live.in_cluster import LEASE, NO_MAJORITY
+from fairgate.live.inspect import ClusterPicture, GatePicture, Inspector, ListedPerson, Picture, look, run
 
-IF_DEAD = "if it is dead, stop all peers and create the cluster again"
+IF_DEAD = "if it is dead, its slots are free when its lease is over"
 
 # who.
 
@@ -31,7 +33,7 @@ def who(directory: ClusterDirectory, gate: str | None, as_json: bool) -> int:
 
 def chosen(picture: Picture, gate: str | None) -> Picture:
     """The picture restricted to one gate, or all of it."""
-    return Picture(tuple([one for one in picture.gates if gate in (None, one.name)]), picture.peers)
+    return Picture(tuple([one for one in picture.gates if gate in (None, one.name)]), picture.cluster)
 
 
 def for_programs(picture: Picture, directory: ClusterDirectory) -> dict[str, Any]:
@@ -45,9 +47,16 @@ def for_programs(picture: Picture, directory: ClusterDirectory) -> dict[str, Any
         told = asdict(gate)
         for name in ("inside", "waiting"):
             told[name] = [plain(one, ("ident", "peer")) for one in getattr(gate, name)]
-        told["silent"] = [{"pid": peer.pid, "host": peer.host} for peer in gate.silent]
+        for name in ("silent", "ghosts"):
+            told[name] = [{"pid": peer.pid, "host": peer.host} for peer in getattr(gate, name)]
         gates.append(told)
-    return {**directory.named(), "guarantee": directory.guarantee, "peers": picture.peers, "gates": gates}
+    return {
+        **directory.named(),
+        "guarantee": guarantee(picture.cluster),
+        "survives": picture.cluster.survives,
+        "peers": picture.peers,
+        "gates": gates,
+    }
 
 
 def shown(picture: Picture, gate: str | None, directory: ClusterDirectory) -> RenderableType:
@@ -55,8 +64,18 @@ def shown(picture: Picture, gate: str | None, directory: ClusterDirectory) -> Re
     if not picture.gates:
         nothing = "no gate is open here" if gate is None else f"no gate {gate} is open here"
         return Text(f"{nothing} ({there})")
-    last = Text(f"{there}, guarantee: {directory.guarantee} (the permits of a killed peer stay taken)")
+    last = Text(f"{there}, guarantee: {guarantee(picture.cluster)}; {survival(picture.cluster)}")
     return below_each_other([*[gate_shown(one) for one in picture.gates], last])
+
+
+def guarantee(cluster: ClusterPicture) -> str:
+    return NO_MAJORITY if cluster.survives < 0 else LEASE
+
+
+def survival(cluster: ClusterPicture) -> str:
+    if cluster.survives < 0:
+        return "nobody is let in, because no majority of the voters answers"
+    return f"survives {counted(cluster.survives, 'more failure')}"
 
 
 def gate_shown(gate: GatePicture) -> RenderableType:
@@ -76,7 +95,14 @@ def gate_shown(gate: GatePicture) -> RenderableType:
         )
         for peer in gate.silent
     ]
-    return Group(gate_table(title, rows), *silent)
+    ghosts = [
+        Text(
+            printable(f"pid {peer.pid} on {peer.host} was excluded; what it may hold is free when its lease is over."),
+            style="yellow",
+        )
+        for peer in gate.ghosts
+    ]
+    return Group(gate_table(title, rows), *silent, *ghosts)
 
 
 def row(one: ListedPerson, where: str) -> Row:

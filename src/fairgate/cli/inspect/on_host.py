@@ -10,9 +10,9 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from fairgate.arguments import SECOND, check_k
+from fairgate.arguments import SECOND, check_k, printable
 from fairgate.cli.exits import complain
-from fairgate.cli.inspect.view import NONE, WAITS, Row, below_each_other, confirmed, gate_table, printable, screen
+from fairgate.cli.inspect.view import NONE, WAITS, Row, below_each_other, confirmed, gate_table, screen
 from fairgate.cli.screen import counted, seconds, stdout
 from fairgate.errors import BadInput, FairgateError
 from fairgate.room import place

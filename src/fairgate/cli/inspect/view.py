@@ -16,6 +16,7 @@ from rich.live import Live
 from rich.segment import Segment, Segments
 from rich.text import Text
 
+from fairgate.arguments import printable
 from fairgate.cli.screen import line_width, plain_table, stdout
 from fairgate.errors import BadInput
 
@@ -53,11 +54,6 @@ def cell(name: str, text: str) -> Text:
     if name == "note":
         return Text(printable(" ".join(text.split())), no_wrap=True, overflow="ellipsis")
     return Text(printable(text))
-
-
-def printable(text: str) -> str:
-    """The text without characters that could move the cursor or change colours: others have written it."""
-    return "".join([char if char.isprintable() else "?" for char in text])
 
 
 def below_each_other(parts: Sequence[RenderableType]) -> Group:

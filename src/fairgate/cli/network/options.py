@@ -3,15 +3,16 @@
 PANEL = "Several hosts"
 BETWEEN_HOSTS = """\
 several hosts:
-  One peer creates the cluster, keeps the list of its peers and must stay up; the others join through
-  the address of any peer. With --join or --mdns, GATE is a gate of that cluster, not of this host:
+  One peer creates the cluster; the others join through the address of any peer. With three standing
+  peers (`fairgate peer`) a cluster survives the death of any one of them, with five that of any two.
+  With --join or --mdns, GATE is a gate of that cluster, not of this host:
 
     fairgate peer --create --listen 10.0.0.5:7400 --keys /etc/fairgate       # on one host
     fairgate run gpu --join 10.0.0.5:7400 --keys /etc/fairgate -- ./train    # on any host
     fairgate who --join 10.0.0.5:7400 --keys /etc/fairgate
 
   Connections to other hosts use TLS: `fairgate keys init` and `fairgate keys add HOST` create the files
-  that --keys names. If a peer is killed, its slots stay taken (guarantee: none).
+  that --keys names. If a peer is killed, its slots are free once its lease is over (guarantee: lease).
 
   On a host with a standing peer (`fairgate peer --create` or `--join`), `fairgate run --join` is its guest: it
   waits in a room of that peer, and needs no keys and no port.
@@ -46,8 +47,26 @@ OPTIONS = {
     "create": NetworkOption(
         bool,
         "",
-        "Create a new cluster and keep the list of its peers; needs --listen. A cluster is only ever created by this"
-        " option.",
+        "Create a new cluster; needs --listen. A host that has been in a cluster of this name joins that one again"
+        " instead (see --state), so the same command can be used for every start.",
+    ),
+    "lease": NetworkOption(
+        float,
+        "SECONDS",
+        "With --create: how long a peer that cannot reach a majority of the voters keeps its permits, and how long it"
+        " takes until the slots of a killed peer are free (default: 10).",
+    ),
+    "drift": NetworkOption(
+        float,
+        "FRACTION",
+        "With --create: by how much the clocks of two hosts may differ in speed (default: 0.01, which is 1 %).",
+    ),
+    "state": NetworkOption(
+        str,
+        "DIR",
+        "Directory in which a standing peer saves what it must know after a restart: the id of the cluster, addresses"
+        " and the highest epoch. Default: one for each cluster name in ~/.local/state/fairgate, unless the cluster is"
+        " one of loopback addresses or Unix sockets, for which nothing is saved.",
     ),
     "listen": NetworkOption(
         str,
@@ -73,6 +92,13 @@ OPTIONS = {
     "insecure": NetworkOption(
         bool, "", "Do not use TLS: anyone who can reach a peer can enter its gates and read its messages."
     ),
+    "secret": NetworkOption(
+        str,
+        "FILE",
+        "File with the secret that all peers of the cluster share. Required with a loopback address, unless there are"
+        " --keys: every user of this host can connect to it. `fairgate keys secret FILE` creates one. Default: the file"
+        " that FAIRGATE_SECRET names.",
+    ),
     "join_timeout": NetworkOption(
         float, "SECONDS", "Fail if no peer of the cluster has answered within SECONDS (default: 30)."
     ),
@@ -89,9 +115,9 @@ OPTIONS = {
         " of the gate.",
     ),
 }
-INSPECT_OPTIONS = ("join", "mdns", "cluster", "keys", "insecure", "join_timeout")
-JOIN_OPTIONS = ("join", "listen", "advertise", "mdns", "cluster", "keys", "insecure", "join_timeout")
-CREATE_OPTIONS = ("create", *JOIN_OPTIONS)
+INSPECT_OPTIONS = ("join", "mdns", "cluster", "keys", "insecure", "secret", "join_timeout")
+JOIN_OPTIONS = ("join", "listen", "advertise", "mdns", "cluster", "keys", "insecure", "secret", "join_timeout")
+CREATE_OPTIONS = ("create", "lease", "drift", "state", *JOIN_OPTIONS)
 OBSERVE_OPTIONS = ("metrics", "journal")
 
 

@@ -18,6 +18,7 @@ from fairgate.errors import BadInput
 if TYPE_CHECKING:
     from fairgate.live.directory import ClusterDirectory
     from fairgate.net.address import Address
+    from fairgate.net.secret import Secret
     from fairgate.net.tls import Tls
     from fairgate.prometheus import Served
 
@@ -33,9 +34,13 @@ class NetworkSettings(msgspec.Struct, frozen=True):
     cluster: str | None = None
     keys: str | None = None
     insecure: bool = False
+    secret: str | None = None
     join_timeout: float | None = None
     metrics: int | None = None
     journal: str | None = None
+    lease: float | None = None
+    drift: float | None = None
+    state: str | None = None
 
     @classmethod
     def of(cls, words: Mapping[str, Any]) -> "NetworkSettings":
@@ -55,6 +60,10 @@ class NetworkSettings(msgspec.Struct, frozen=True):
             )
         if self.create and self.join:
             raise BadInput("--create creates a cluster and --join joins an existing one: use only one of them")
+        if not self.create:
+            for name in ("lease", "drift"):
+                if getattr(self, name) is not None:
+                    raise BadInput(f"--{name} is chosen when a cluster is created: it is only for --create")
         if self.insecure and self.keys:
             raise BadInput("--keys is for TLS and --insecure disables TLS: use only one of them")
         if self.join_timeout is not None and not 0 < self.join_timeout < float("inf"):
@@ -70,6 +79,8 @@ class NetworkSettings(msgspec.Struct, frozen=True):
         if any(isinstance(address, UnixAddress) for address in addresses):
             if self.keys:
                 raise BadInput("--keys is for TLS, which Unix sockets do not use")
+            if self.secret:
+                raise BadInput("--secret is for TCP: over Unix sockets, the kernel says who is there")
             if self.mdns:
                 raise BadInput("--mdns finds peers on the network, which Unix sockets are not on: use --join unix:PATH")
 
@@ -83,41 +94,77 @@ class NetworkSettings(msgspec.Struct, frozen=True):
 
     # What commands make of the settings.
 
-    def peer(self) -> sync.Peer:
+    def peer(self, standing: bool = False) -> sync.Peer:
         """Become a member, even if this host has a standing peer. Raises BadInput if that is not possible."""
         from fairgate.live.threads import ClusterPeer  # noqa: PLC0415
 
         if self.metrics is not None:
             import fairgate.live.metrics  # noqa: F401, PLC0415 (fails now, not after the wait for the gate)
         seeds, network = self.network()
-        return sync.Peer(ClusterPeer(seeds, self.journal, network))
+        if standing and (state := self.state_folder(seeds)) is not None:
+            network["state"] = state
+        return sync.Peer(ClusterPeer(seeds, self.journal, {**network, "standing": standing}))
+
+    def state_path(self) -> str:
+        """Where a standing peer of this cluster on this host has saved its state, if it has."""
+        from fairgate.cli.network.state import default_state  # noqa: PLC0415
+
+        return self.state or default_state(self.name)
+
+    def joining(self, seeds: tuple[str, ...]) -> "NetworkSettings":
+        return msgspec.structs.replace(self, join=seeds)
+
+    def within(self, seconds: float) -> "NetworkSettings":
+        return msgspec.structs.replace(self, join_timeout=self.join_timeout or seconds)
+
+    def state_folder(self, seeds: tuple[str, ...] = ()) -> str | None:
+        """Where a standing peer of this cluster saves its state; None if it does not."""
+        from fairgate.cli.network.state import default_state  # noqa: PLC0415
+        from fairgate.net.address import TcpAddress  # noqa: PLC0415
+
+        away = any(isinstance(at, TcpAddress) and not at.loopback for at in self.addresses(seeds))
+        return self.state or (default_state(self.name) if away else None)
 
     def directory(self) -> "ClusterDirectory":
         """Where to look up the gates of a cluster."""
+        from fairgate.live.cluster_options import ClusterOptions  # noqa: PLC0415
         from fairgate.live.directory import ClusterDirectory  # noqa: PLC0415
-        from fairgate.live.in_cluster import ClusterOptions  # noqa: PLC0415
 
         seeds, network = self.network()
         return ClusterDirectory(ClusterOptions(seeds, **network))
 
     def network(self) -> tuple[tuple[str, ...], dict[str, Any]]:
-        """Seeds and keyword arguments for `ClusterOptions` (live/in_cluster.py); both empty for this host."""
+        """Seeds and keyword arguments for `ClusterOptions` (live/cluster_options.py); both empty for this host."""
         self.check()
         if not self.between_hosts:
             return (), {}
-        network = {name: getattr(self, name) for name in ("listen", "advertise", "cluster", "join_timeout")}
+        names = ("listen", "advertise", "cluster", "join_timeout", "lease", "drift")
+        network = {name: getattr(self, name) for name in names}
         network = {name: value for name, value in network.items() if value is not None}
         seeds = self.join or (() if self.create else self.found())
         tls = self.tls(seeds)
         self.check_secure(seeds, tls)
-        return seeds, network | {"insecure": self.insecure, "tls": tls}
+        return seeds, network | {"insecure": self.insecure, "tls": tls, "secret": self.shared_secret()}
+
+    def shared_secret(self) -> "Secret | None":
+        from fairgate.net import secret  # noqa: PLC0415
+
+        return secret.from_environment() if self.secret is None else secret.load(self.secret)
 
     def check_secure(self, seeds: tuple[str, ...], tls: "Tls | None") -> None:
         """The check of net/address.py for the addresses that this peer uses, in terms of options."""
-        from fairgate.net.address import is_exposed, parse_address  # noqa: PLC0415
+        from fairgate.net.address import TcpAddress, is_exposed, parse_address  # noqa: PLC0415
 
         for text in (*seeds, self.listen):
-            if text is not None and not (tls or self.insecure) and is_exposed(parse_address(text)):
+            if text is None or tls:
+                continue
+            address = parse_address(text)
+            if isinstance(address, TcpAddress) and address.loopback and self.shared_secret() is None:
+                raise BadInput(
+                    f"every user of this host can connect to {text}: use --secret FILE (`fairgate keys secret FILE`"
+                    " creates one), --keys DIR, or unix:PATH"
+                )
+            if not self.insecure and is_exposed(address):
                 raise BadInput(
                     f"{text} is not a loopback address: create keys for TLS with `fairgate keys init` (see --keys), or"
                     " use --insecure to let in anyone who can reach it"
@@ -183,7 +230,7 @@ class NetworkSettings(msgspec.Struct, frozen=True):
             return nullcontext()
         from fairgate.live.mdns import advertise, interfaces_of  # noqa: PLC0415
 
-        return advertise(self.name, peer.engine.identity.socket, interfaces_of(self.listen))
+        return advertise(self.name, peer.engine.identity.address, interfaces_of(self.listen))
 
 
 NOTHING_SAID = NetworkSettings()

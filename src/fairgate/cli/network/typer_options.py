@@ -13,14 +13,18 @@ from fairgate.cli.network.settings import NetworkSettings
 Command = Callable[..., int]
 
 
-def network_options(*names: str) -> Callable[[Command], Command]:
-    """Decorate a command: the named options become its options, and it receives them as one argument `network`."""
+def network_options(*names: str, checked: bool = True) -> Callable[[Command], Command]:
+    """Decorate a command: the named options become its options, and it receives them as one argument `network`.
+
+    With `checked` false, the command calls `network.check()` itself, if it has to.
+    """
 
     def decorate(command: Command) -> Command:
         @wraps(command)
         def with_net(**given: Any) -> int:
             network = NetworkSettings.of({name: given.pop(name) for name in names})
-            network.check()
+            if checked:
+                network.check()
             return command(network=network, **given)
 
         signature = inspect.signature(command)

@@ -73,7 +73,7 @@ class GuestPermit(HostPermit):
         promised = permit.promised()
         left = (promised - clock()) / SECOND if promised else 0.0
         self.margin = int(min(options.grace_seconds(None), left / SHARE) * SECOND)
-        self.ends = 0
+        self.expires = 0  # when the promise of the peer ends, once it is not expected to be renewed
 
     @property
     def look_seconds(self) -> float | None:
@@ -84,7 +84,10 @@ class GuestPermit(HostPermit):
     def is_lost(self) -> bool:
         promised = self.permit.promised()
         if 0 < promised - self.margin <= clock() < promised:
-            self.ends = promised
+            self.expires = promised
             self.tell(f"the peer of this host has not renewed its lease, which ends in {self.margin / SECOND:.1f} s")
             return True
         return super().is_lost()
+
+    def freed_at(self) -> int:
+        return self.expires

@@ -8,6 +8,7 @@ import os
 import shlex
 import signal
 import time
+from typing import cast
 
 from fairgate import sync
 from fairgate.cli.exits import complain, log_as_complaints
@@ -22,6 +23,7 @@ from fairgate.command.signals import FORWARDED, Interrupted, Signals
 from fairgate.command.supervisor import LOOK_SECONDS
 from fairgate.command.terminal import stop_our_group
 from fairgate.errors import BadInput
+from fairgate.live.cluster_permit import HeldTicket
 from fairgate.room.system import is_populated
 
 PERMIT_SECONDS = 0.05  # how often to ask whether the permit was lost
@@ -88,14 +90,14 @@ class ClusterPermit:
 
     wakes = -1
     look_seconds = PERMIT_SECONDS
-    ends = 0
 
     def __init__(self, permit: sync.Permit, shared: bool, signals: Signals) -> None:
         self.permit = permit
+        self.own = cast(HeldTicket, permit.held)
         self.gate = permit.gate
         self.slots = permit.slots
         self.fence = permit.fence
-        self.deadline = permit.held.deadline()
+        self.deadline = self.own.ticket.deadline  # the lease of this peer is raised again and again
         self.held = os.environ.get(HELD, "")
         self.shared = shared
         self.signals = signals
@@ -107,6 +109,11 @@ class ClusterPermit:
     def is_lost(self) -> bool:
         """The peer has told of the loss."""
         return bool(self.permit.lost)
+
+    def freed_at(self) -> int:
+        """If this peer has lost its lease, others wait until that is over. A revoked permit is free at once."""
+        lease = self.own.engine.lease
+        return 0 if lease.is_valid() else lease.end
 
     def before_stop(self) -> None:
         complain(f"gate {self.gate} may block until this job is continued (fg)")

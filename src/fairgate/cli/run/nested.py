@@ -50,7 +50,6 @@ class NestedPermit:
 
     wakes = -1
     look_seconds = None
-    ends = 0
     shared = True
 
     def __init__(self, gate: str, outer: Listed, lease: float | None) -> None:
@@ -63,6 +62,9 @@ class NestedPermit:
 
     def hand_to(self, group: int) -> None:
         """The outer command keeps the slots."""
+
+    def freed_at(self) -> int:
+        return 0
 
     def is_lost(self) -> bool:
         return 0 < self.deadline <= clock()

@@ -64,8 +64,6 @@ def note(words: list[str]) -> str:
 class HostPermit:
     """See `CommandPermit`."""
 
-    ends = 0
-
     def __init__(self, room: Room, permit: Permit, shared: bool) -> None:
         self.permit = permit
         self.gate = room.gate
@@ -83,6 +81,9 @@ class HostPermit:
     def hand_to(self, group: int) -> None:
         if self.shared:
             self.permit.hand_to(group)
+
+    def freed_at(self) -> int:
+        return 0
 
     def is_lost(self) -> bool:
         """Tells of the loss."""

@@ -126,6 +126,9 @@ class Moved(Message):
     line: LineKey
     slot: int
 
+    def slots(self) -> tuple[int, ...]:
+        idle: tuple[int, ...] = self.line[1]
+        return idle if self.slot == NIL else (self.slot, *idle)
+
     def tokens(self) -> int:
-        idle = self.line[1]
-        return len(idle) + int(self.slot != NIL)
+        return len(self.slots())

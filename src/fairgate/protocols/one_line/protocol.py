@@ -207,9 +207,13 @@ class OneLine(Coordinator):
     def load_line(self, key: Key) -> None:
         self.line = Line.from_key(key) if key else None  # type: ignore[attr-defined]
 
-    def tokens(self) -> int:
-        held: int = int(self.slot != NIL) + sum([m.tokens() for m in self.early])
-        return held if self.line is None else held + len(self.line.idle)
+    def slots(self) -> tuple[int, ...]:
+        found: list[int] = [slot for m in self.early for slot in m.slots()]
+        if self.slot != NIL:
+            found.append(self.slot)
+        if self.line is not None:
+            found += self.line.idle
+        return tuple(found)
 
     def coordinators(self) -> int:
         return int(self.line is not None)

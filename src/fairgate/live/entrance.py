@@ -1,0 +1,302 @@
+"""How a peer gets into a cluster: it creates it, joins it, joins it again after it was excluded, or goes on with it.
+
+    anyone -> member     ("look",)
+    member -> anyone     ("roster", version, voters, lingering, content, leader)
+
+A peer that wants to join asks any member for the roster, which tells it the times of the cluster, and then asks that
+member for admission (`Join`, recovery/agreed.py). A peer that has saved state never creates another cluster (saved.py).
+"""
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from fairgate.arguments import SECOND
+from fairgate.errors import BadInput
+from fairgate.live.cluster_options import ClusterOptions, place_near
+from fairgate.live.peer_lease import LONG_AGO
+from fairgate.live.reach import Reach
+from fairgate.live.reliable import DirectLinks, ReliableLinks
+from fairgate.live.saved import StateFolder
+from fairgate.live.views_driver import ViewsDriver, setup_of
+from fairgate.net.address import Address, TcpAddress, UnixAddress, check_one_kind, check_secure, parse_address
+from fairgate.net.codec import Frame
+from fairgate.net.dial import Dial
+from fairgate.net.transport import Transport
+from fairgate.recovery.agreed import Value
+from fairgate.recovery.roster import PEERS, Change, Members, Newcomer, PeerRecord, RosterBook, as_key, members_of
+
+if TYPE_CHECKING:
+    from fairgate.live.engine import LiveEngine
+
+LOOK, ROSTER = "look", "roster"
+ANY = ("0.0.0.0", "::")
+MOST_SEARCHED = 16  # addresses
+REJOIN_SECONDS = 0.5  # between attempts
+MAYBE_LOST = "; if most standing peers of this cluster are lost for good, see `fairgate abandon-majority --help`"
+
+log = logging.getLogger("fairgate.live")
+
+
+class Entrance:
+    """The part of ClusterMembership (in_cluster.py) that gets this peer in."""
+
+    transport: Transport
+    links: ReliableLinks
+    driver: ViewsDriver
+    identity: PeerRecord
+
+    def __init__(self, engine: "LiveEngine", network: ClusterOptions) -> None:
+        self.engine = engine
+        self.network = network
+        self.times = network.times()
+        self.addresses = [parse_address(seed) for seed in network.seeds]
+        self.bind = parse_address(network.listen) if network.listen else None
+        if not self.addresses and self.bind is None:
+            raise BadInput("a peer that creates a cluster needs an address to listen on, such as 10.0.0.5:7400")
+        self.told = parse_address(network.advertise) if network.advertise else None
+        check_one_kind([at for at in (*self.addresses, self.bind, self.told) if at is not None])
+        for seed in self.addresses:
+            self.check_secure(seed)
+        self.standing = not self.addresses if network.standing is None else network.standing
+        self.state: StateFolder | None = None
+        self.cluster = ""  # its id, once it is known
+        self.reach = Reach(self)
+        self.views_run = False  # `driver` exists
+        self.member = asyncio.Event()
+        self.stopped = asyncio.Event()
+        self.pending: dict[int, tuple[Change, asyncio.Future[None]]] = {}
+        self.broken: set[int] = set()  # peers to which the connection broke: messages of gates may be lost
+        self.until = 0  # of the lease that the engine knows
+        self.searches: list[Dial] = []  # for the cluster, if this peer has lost it
+        self.voted = False  # when it left, this peer was a voter, whom others may need for a moment
+
+    async def begin(self) -> None:
+        engine, network = self.engine, self.network
+        bind = self.bind or await place_near(self.addresses[0])
+        self.direct = isinstance(bind, UnixAddress)
+        self.transport = Transport(
+            fresh_id(), network.cluster, engine, tls=network.tls, insecure=network.insecure, secret=network.secret,
+            elsewhere=engine.on_frame_elsewhere if self.direct else None,
+        )  # fmt: skip
+        self.found: asyncio.Future[tuple[int, Members]] = engine.loop.create_future()
+        self.joined: asyncio.Future[None] = engine.loop.create_future()
+        try:
+            self.state = StateFolder(network.state) if network.state is not None else None
+            self.address = str(self.address_of(self.transport.listen(bind), bind))
+            engine.traffic.lease_until = LONG_AGO
+            self.take_identity()
+            await self.join_or_create()
+        except BaseException:
+            self.close()
+            await self.transport.close()
+            raise
+
+    def take_identity(self) -> None:
+        me, pid, uid = self.transport.me, os.getpid(), os.geteuid()
+        proved = f"unix:{uid}:{pid}" if self.direct else ""  # others find out for themselves what we prove
+        self.identity = PeerRecord(
+            me, self.address, proved, pid, uid, socket.gethostname(), int(time.time()), self.standing
+        )
+        links = DirectLinks if self.direct else ReliableLinks
+        self.links = links(self.transport, self.engine.lock, self.engine.on_frame)
+        self.engine.becomes(self.identity, self.transport, self.links)
+
+    def address_of(self, bound: Address, asked: Address) -> Address:
+        """At which others can reach this peer."""
+        at = self.told or bound
+        if self.told is None and isinstance(asked, TcpAddress) and isinstance(bound, TcpAddress):
+            at = TcpAddress(asked.host, bound.port)
+            if at.host in ANY:
+                raise BadInput(f"no host can dial {asked}: also give an address to advertise, such as HOST:{at.port}")
+        return at
+
+    def check_secure(self, address: Address) -> None:
+        network = self.network
+        check_secure(address, network.tls is not None, network.insecure, network.secret is not None)
+
+    async def join_or_create(self) -> None:
+        """A peer that has been in a cluster before never creates another one."""
+        saved = None if self.state is None else self.state.load()
+        if saved is None and not self.addresses:
+            self.create(Members(secrets.token_hex(8), *self.times))
+        elif saved is None:
+            await self.join(self.addresses)
+        elif saved.alone:
+            if saved.wait():
+                log.warning("waiting %g s for leases of the time before the restart to end", saved.wait() / SECOND)
+                await asyncio.sleep(saved.wait() / SECOND)
+            self.create(Members(saved.cluster, saved.lease, saved.drift, saved.epoch + 1))
+        else:
+            self.cluster = saved.cluster
+            log.info("joining cluster %s again", saved.cluster)
+            known = [parse_address(address) for address in saved.addresses]
+            await self.join(list(dict.fromkeys([*self.addresses, *known])))
+
+    def create(self, first: Members) -> None:
+        self.run_views(replace(first, peers=(self.identity,)), founder=True)
+        self.step(self.driver.views.timer_due, "watch")  # there is nobody whose lead it could wait for
+        self.step(self.driver.views.timer_due, "beat")
+        self.step(self.adopted, self.driver.views.at, self.driver.views.value)
+
+    def run_views(self, members: Members, founder: bool = False) -> None:
+        me = self.identity.id
+        self.cluster = members.cluster
+        self.lease = members.lease
+        self.until = 0
+        self.reach.reset()
+        setup = setup_of(me if founder else None, members.lease, members.drift)
+        self.driver = ViewsDriver(self, me, setup, RosterBook(members), self)
+        self.views_run = True
+        self.step(self.driver.views.on_start)
+
+    async def join(self, addresses: list[Address]) -> None:
+        network = self.network
+        dials = [self.transport.dial(address) for address in addresses]
+        try:
+            async with asyncio.timeout(network.join_timeout):
+                self.ask_to_join(*await self.found)
+                await self.joined
+        except TimeoutError:
+            hint = "" if self.state is None or self.state.last is None else MAYBE_LOST
+            raise BadInput(f"could not join within {network.join_timeout:g} s: {why_not(dials)}{hint}") from None
+        for dial in dials:
+            if dial in self.transport.dials:
+                self.transport.forget(dial)
+
+    def ask_to_join(self, contact: int, members: Members) -> None:
+        for peer in members.peers:
+            self.check_secure(parse_address(peer.address))
+        self.run_views(members)
+        views = self.driver.views
+        views.about_me = as_key(Newcomer(self.identity))
+        views.standing = self.standing
+        self.step(views.on_join, contact)
+
+    async def join_again(self, why: str) -> None:
+        """This peer was excluded. Anyone who might still know its id must not take it for the member that it was."""
+        log.warning("%s; joining again", why)
+        members = self.engine.members
+        known = [parse_address(peer.address) for peer in members.peers if peer.address != self.address]
+        while True:
+            self.found, self.joined = self.engine.loop.create_future(), self.engine.loop.create_future()
+            self.rename(fresh_id())
+            with self.engine.step():
+                self.take_identity()
+                self.engine.start_again(why)
+            try:
+                await self.join(list(dict.fromkeys([*self.addresses, *known])))
+            except BadInput as wrong:
+                log.error("%s; trying again", wrong)
+                self.driver.end()
+                await asyncio.sleep(REJOIN_SECONDS)
+            else:
+                log.warning("this peer has joined again")
+                return
+
+    def rename(self, me: int) -> None:
+        transport = self.transport
+        for dial in list(transport.dials):
+            transport.forget(dial)
+        transport.me = me
+        for connection in list(transport.connections):
+            connection.drop("this peer has another id now")
+
+    def close(self) -> None:
+        self.reach.close()
+        if self.views_run:
+            self.driver.end()
+        if self.state is not None:
+            self.state.close()
+            self.state = None
+
+    # The rest of the membership.
+
+    def step(self, call: Callable[..., Any], *arguments: Any) -> None:
+        """Calls it in a step of the engine, and looks at what has changed afterwards."""
+        raise NotImplementedError
+
+    def adopted(self, at: int, value: Value) -> None:
+        raise NotImplementedError
+
+    def applied(self, number: int) -> None:
+        raise NotImplementedError
+
+    def denied(self, number: int, why: str) -> None:
+        raise NotImplementedError
+
+    def excluded(self, why: str) -> None:
+        raise NotImplementedError
+
+    # Frames.
+
+    def on_look(self, peer: int) -> None:
+        if self.member.is_set():  # otherwise we have not joined yet either
+            self.transport.send(peer, self.roster_frame())
+
+    def roster_frame(self) -> Frame:
+        views = self.driver.views
+        _, voters, _, lingering, content = views.value
+        return (ROSTER, views.at, voters, tuple([peer for peer, _ in lingering]), content, views.leader)
+
+    def on_roster(self, peer: int, frame: Frame) -> None:
+        _, _, _, _, content, _ = frame
+        members = members_of(content)
+        ours = self.cluster or members.cluster
+        if self.found.done() and members.cluster == ours:
+            self.found_elsewhere(members)
+        elif self.found.done() or members.cluster != ours:
+            self.wrong_cluster(peer, members.cluster)
+        else:
+            self.cluster = ours
+            self.found.set_result((peer, members))
+
+    def search(self) -> None:
+        """No majority answers. The cluster may have gone on without this peer, at addresses that it knows."""
+        known = [parse_address(peer.address) for peer in self.engine.members.peers if peer.id != self.identity.id]
+        for address in list(dict.fromkeys([*self.addresses, *known]))[:MOST_SEARCHED]:
+            if address not in [dial.address for dial in self.searches]:
+                self.searches.append(self.transport.dial(address, quiet=True))
+        for peer, connection in list(self.transport.up.items()):
+            if connection.dial in self.searches:
+                self.transport.send(peer, (LOOK,))
+
+    def end_search(self) -> None:
+        searches, self.searches = self.searches, []
+        for dial in searches:
+            if dial in self.transport.dials:
+                self.transport.forget(dial)
+
+    def found_elsewhere(self, members: Members) -> None:
+        """Another peer's roster. If it is later than ours and without us, the cluster was made again, or has excluded
+        this peer, and could not tell it."""
+        later = self.member.is_set() and members.epoch > self.engine.members.epoch
+        if later and members.peer(self.identity.id) is None:
+            self.step(self.excluded, "the cluster went on without this peer")
+
+    def wrong_cluster(self, peer: int, found: str) -> None:
+        where = self.transport.up[peer].where
+        wrong = f"{where} is in another cluster with the name {self.network.cluster}, {found} and not {self.cluster}"
+        if self.joined.done():
+            log.error("%s", wrong)
+            return
+        for future in (self.found, self.joined):
+            if not future.done():
+                future.set_exception(BadInput(f"{wrong}: give them different names, or leave out its address"))
+                return
+
+
+def fresh_id() -> int:
+    return 1 + secrets.randbelow(PEERS - 1)
+
+
+def why_not(dials: list[Dial]) -> str:
+    """Why each of these addresses could not be reached, for an error message."""
+    return "; ".join(sorted({f"{dial.address}: {dial.why or 'no answer'}" for dial in dials}))

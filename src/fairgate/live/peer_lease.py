@@ -1,0 +1,88 @@
+"""The lease of a peer: until when its users may be inside.
+
+The membership raises it (`raised`), again and again, while a majority of the voters answers. When it is over, all
+permits of this peer are lost, and nobody is let in until there is a lease again (gate.py withholds grants meanwhile).
+Every use of a permit asks the clock, so a process that was stopped finds its permits lost even before this module runs.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from fairgate.arguments import SECOND
+from fairgate.live.gate import LiveGate
+from fairgate.live.uplink import Uplink
+from fairgate.net.system import clock
+
+LONG_AGO = 1  # ns: the end of a lease that is over
+LAPSED = "this peer cannot reach a majority of the voters of its cluster, and its lease is over"
+
+
+class LeaseOwner(Protocol):
+    """What this module needs of the engine."""
+
+    loop: asyncio.AbstractEventLoop
+    gates: dict[str, LiveGate]
+
+    @property
+    def traffic(self) -> Uplink: ...
+
+    def step(self) -> AbstractContextManager[None]: ...
+
+
+class PeerLease:
+    def __init__(self, owner: LeaseOwner) -> None:
+        self.owner = owner
+        self.listeners: list[Callable[[], None]] = []
+        self.timer: asyncio.TimerHandle | None = None
+        self.end = 0  # ns on CLOCK_BOOTTIME
+
+    def is_valid(self) -> bool:
+        until = self.owner.traffic.lease_until
+        return until == 0 or clock() < until
+
+    def revoked(self, why: str) -> None:
+        """This peer was excluded. Call it in a step."""
+        self.owner.traffic.lease_until = LONG_AGO
+        self.lose_all(why)
+        self.tell()
+
+    def raised(self, until: int, end: int) -> None:
+        """Users may be inside until `until`, and others count them as inside until `end`. Call it in a step.
+
+        A lease that lapsed before has taken all permits with it, even if no timer noticed."""
+        uplink = self.owner.traffic
+        if not uplink.has_lease():
+            self.lose_all(LAPSED)
+        uplink.lease_until = until
+        self.end = end
+        if self.timer is None:
+            self.watch()
+        if uplink.has_lease():
+            for gate in self.gates():
+                gate.let_in_withheld()
+        self.tell()
+
+    def watch(self) -> None:
+        """Sets the timer. The lease may be raised before it is due."""
+        left = self.owner.traffic.lease_until - clock()
+        self.timer = self.owner.loop.call_later(left / SECOND, self.may_be_over) if left > 0 else None
+
+    def may_be_over(self) -> None:
+        with self.owner.step():
+            if not self.owner.traffic.has_lease():
+                self.lose_all(LAPSED)
+                self.tell()
+            self.watch()
+
+    def lose_all(self, why: str) -> None:
+        for gate in self.gates():
+            gate.lose_all(why)
+
+    def tell(self) -> None:
+        for listener in self.listeners:
+            listener()
+
+    def gates(self) -> Iterable[LiveGate]:
+        return list(self.owner.gates.values())

@@ -1,0 +1,175 @@
+"""Mutation tests of clusters: each mutant breaks one rule of rosters, leases or saved state, and a test must notice."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mutants.copies import HANGS, PASSES, Mutant, end_of
+
+LEASES, ROSTER = "test_leases.py", "recovery/test_roster.py"
+
+MUTANTS = {
+    # Leases.
+    "a lease never ends": Mutant(
+        "live/uplink.py",
+        "        return self.lease_until == 0 or self.now < self.lease_until\n",
+        "        return True\n",
+        f"{LEASES}::test_a_lapsed_lease_cancels_the_body",
+        HANGS,
+    ),
+    "a lapse is forgotten when the lease is raised": Mutant(
+        "live/peer_lease.py",
+        "        if not uplink.has_lease():\n            self.lose_all(LAPSED)\n",
+        "",
+        f"{LEASES}::test_no_lease_is_raised_before_its_lapse_was_dealt_with",
+    ),
+    "nobody is told of a lapse": Mutant(
+        "live/peer_lease.py",
+        "                self.lose_all(LAPSED)\n                self.tell()\n",
+        "                self.tell()\n",
+        f"{LEASES}::test_a_lapsed_lease_cancels_the_body",
+        HANGS,
+    ),
+    "grants need no lease": Mutant(
+        "live/gate.py",
+        "        if self.uplink.has_lease():\n            self.let_in(ticket)\n",
+        "        if True:\n            self.let_in(ticket)\n",
+        f"{LEASES}::test_a_grant_without_a_lease_is_withheld",
+        HANGS,
+    ),
+    "withheld grants are forgotten": Mutant(
+        "live/peer_lease.py",
+        "                gate.let_in_withheld()\n",
+        "                pass\n",
+        f"{LEASES}::test_a_grant_without_a_lease_is_withheld",
+        HANGS,
+    ),
+    "retaking needs no lease": Mutant(
+        "live/gate.py",
+        " or not self.uplink.has_lease():\n            return None",
+        ":\n            return None",
+        f"{LEASES}::test_a_kept_seat_is_not_retaken_without_a_lease",
+    ),
+    "a leader that did not run excludes everyone": Mutant(
+        "live/views_driver.py",
+        "        if 2 * late > views.patience:",
+        "        if False:",
+        f"{LEASES}::test_a_lapsed_lease_loses_permits_and_comes_back",
+    ),
+    # Exclusions.
+    "requests of an excluded peer are lost": Mutant(
+        "live/gate.py",
+        "                self.ask_again(ticket)\n",
+        "                pass\n",
+        f"{LEASES}::test_an_excluded_peer_joins_again_under_another_id",
+        HANGS,
+    ),
+    "an excluded peer does not join again": Mutant(
+        "live/in_cluster.py",
+        "            self.engine.loop.call_soon(self.engine.spawn, self.join_again(why))\n",
+        "            pass\n",
+        f"{LEASES}::test_an_excluded_peer_joins_again_under_another_id",
+        HANGS,
+    ),
+    "the end of a census is not told": Mutant(
+        "live/gate.py",
+        "            self.owner.census_is_over()\n",
+        "",
+        "test_gate.py::test_two_peers_take_turns",
+        HANGS,
+    ),
+    "seats are asked for one by one": Mutant(
+        "live/gate.py",
+        "        return 1 << (self.seats - 1).bit_length()\n",
+        "        return self.seats\n",
+        f"{LEASES}::test_seats_are_asked_for_by_doubling",
+    ),
+    # The roster.
+    "view numbers follow the clock": Mutant(
+        "recovery/roster.py",
+        "max(seconds - EPOCH_ZERO, members.epoch + 1)",
+        "seconds - EPOCH_ZERO",
+        f"{ROSTER}::test_views_rise_whatever_the_clock_does",
+    ),
+    "the seats of peers that left stay": Mutant(
+        "recovery/roster.py",
+        "replace(gate, hosts=without(gate.hosts, peer), ghosts=ghosts)",
+        "replace(gate, ghosts=ghosts)",
+        f"{ROSTER}::test_the_seats_of_a_peer_that_leaves_go_with_it",
+    ),
+    "excluded peers leave no ghosts": Mutant(
+        "recovery/roster.py",
+        " if excluded else gate.ghosts\n",
+        " if False else gate.ghosts\n",
+        f"{ROSTER}::test_the_seats_of_an_excluded_peer_are_ghosts_until_it_is_forgotten",
+    ),
+    "a gate ends although a ghost may be inside": Mutant(
+        "recovery/roster.py",
+        "    if not gate.hosts and not gate.ghosts:\n",
+        "    if not gate.hosts:\n",
+        f"{ROSTER}::test_a_gate_of_ghosts_lives_on",
+    ),
+    "any k is accepted": Mutant(
+        "recovery/roster.py",
+        "    if gate.k != change.k:\n",
+        "    if False:\n",
+        f"{ROSTER}::test_what_is_refused",
+    ),
+    "anyone may change a gate": Mutant(
+        "recovery/roster.py",
+        "    if gate is None or not gate.seats(peer):\n",
+        "    if gate is None:\n",
+        f"{ROSTER}::test_what_is_refused",
+    ),
+    "a roster may be larger than a frame": Mutant(
+        "recovery/roster.py",
+        "    if size > MOST_BYTES:\n",
+        "    if False:\n",
+        f"{ROSTER}::test_the_book_refuses_a_roster_that_fits_no_frame",
+    ),
+    "a new view waits for a census that may never end": Mutant(
+        "recovery/roster.py",
+        "            return () if isinstance(what, Renew) else (what.gate,)\n",
+        "            return (what.gate,)\n",
+        f"{ROSTER}::test_the_book_tells_which_gates_a_change_concerns",
+    ),
+    # Saved state.
+    "a cluster that is made again starts with old epochs": Mutant(
+        "live/entrance.py",
+        "saved.epoch + 1))",
+        "0))",
+        f"{LEASES}::test_a_cluster_goes_on_above_the_saved_epoch",
+    ),
+    "a restart does not wait for leases of the time before": Mutant(
+        "live/saved.py",
+        "        return 0 if self.left else ",
+        "        return 0 if True else ",
+        f"{LEASES}::test_how_long_old_leases_are_waited_for",
+    ),
+    "a peer that left still has leases": Mutant(
+        "live/in_cluster.py",
+        "            self.state.save(replace(self.state.last, left=True))\n",
+        "            pass\n",
+        f"{LEASES}::test_a_cluster_goes_on_above_the_saved_epoch",
+    ),
+    "two standing peers share a state directory": Mutant(
+        "live/saved.py",
+        "            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
+        "            pass\n",
+        f"{LEASES}::test_saved_state",
+    ),
+}
+NODES = sorted({mutant.test for mutant in MUTANTS.values()})
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("rule", MUTANTS)
+def test_each_mutant_is_noticed(rule: str) -> None:
+    mutant = MUTANTS[rule]
+    assert end_of(mutant.test, mutant) == mutant.end
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("node", NODES)
+def test_each_test_passes_without_a_mutant(node: str) -> None:
+    assert end_of(node) == PASSES
