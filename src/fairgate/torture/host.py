@@ -52,7 +52,7 @@ class Host:
         folder.mkdir(mode=0o700)
 
     def start_peer(self) -> None:
-        """The same command at every start. The first host creates the cluster, and joins it when it is started again."""
+        """The same command at every start. The first host creates the cluster, and joins it when started again."""
         state = ["--state", str(self.folder / "state")]
         where = ["--listen", self.address, "--cluster", CLUSTER, *state]
         command = ["-m", "fairgate", "peer", *self.options, *where]
