@@ -38,6 +38,10 @@ def joined(creator: sync.Peer, **more: Any) -> sync.Peer:
     return sync.join(creator.engine.identity.address, **more)
 
 
+def until_tickets(gate: sync.Semaphore, count: int) -> None:
+    until(lambda: len(live(gate).tickets) == count)
+
+
 # Lapses.
 
 
@@ -146,7 +150,7 @@ def test_an_excluded_peer_joins_again_under_another_id(creator: sync.Peer, caplo
         for number in range(3):
             waiters.append(threading.Thread(target=wait, args=(number,)))
             waiters[-1].start()
-            until(lambda count=number + 1: len(live(second).tickets) == count)
+            until_tickets(second, number + 1)
         with busy(peer):
             until(lambda: creator.engine.members.peer(me) is None)
         until(lambda: peer.engine.me != me and creator.engine.members.peer(peer.engine.me) is not None)
@@ -177,7 +181,7 @@ def test_seats_are_asked_for_by_doubling(creator: sync.Peer) -> None:
         waiting = []
         for count in range(1, 200):
             waiting.append(pool.submit(lambda: gate.hold(2 * SOON).release()))
-            until(lambda count=count: len(live(gate).tickets) == count + 1)
+            until_tickets(gate, count + 1)
         first.release()
         for one in waiting:
             one.result(2 * SOON)
