@@ -43,7 +43,7 @@ class Ballots(Node):
     lease: Option[int] = 10_000_000_000
     drift: Option[int] = 10_000  # of one clock against another, in parts per million
     period: Option[int] = 0  # between two beats; 0: only when the driver says so
-    patience: Option[int] = 0  # how long a silent peer is waited for; 0: for ever
+    patience: Option[int] = 0  # how long a silent peer is waited for; 0: forever
     wait: Fixed[int] = 0  # a lease on the slowest clock, measured by the fastest
     oldest: Fixed[int] = 0  # times that are further in the past make no difference
     own: Fixed[list[Message]] = []  # messages of this node to itself, taken before the step ends

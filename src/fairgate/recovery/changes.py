@@ -1,6 +1,6 @@
 """What the next roster is: exclusions, departures, newcomers, changes and voters, all that is wanted by then in one.
 
-Theory of operation. Whoever leads keeps what it was asked for in memory only. The askers repeat their requests until
+Theory of operation. The leader keeps what it was asked for in memory only. The askers repeat their requests until
 they see the outcome in a roster. Changes are numbered by their askers. The roster has the number of each member's last
 change that was decided, and which of the latest were refused. So every change is made or refused once, whoever leads,
 and a late copy of a request does nothing. A refused change refuses itself alone.

@@ -12,7 +12,7 @@ the member, and only then may others have what it held. So a wait survives a cha
 
 To let a newcomer in gives it a lease, too: from when it first asked, which is before any voter heard of it.
 
-A beat also says which peers its sender cannot reach. Whoever leads judges that anew every time (`unreachable`).
+A beat also says which peers its sender cannot reach. The leader judges that anew every time (`unreachable`).
 """
 
 from fairgate.core.declare import node, record
