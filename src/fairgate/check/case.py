@@ -31,6 +31,7 @@ class Case:
     resets: int = 0  # times that a node loses its memory and restarts at once
     census: bool = False  # run every node above recovery/regenerate.py, with a new view after every crash
     backups: int | None = None  # run every node above recovery/homes.py, with copies at this many others
+    exclusions: int = 0  # members that are excluded while they live
     joins: int = 0  # nodes that only become members when they first request
     ticks: int = 0  # timed protocols: how many ticks every clock advances
     tick: int = 1_000_000_000  # ns
@@ -52,7 +53,20 @@ class Case:
             raise BadInput(f"crashes must be below nodes ({self.nodes}): at least one node must survive")
         if self.joins and not self.census:
             raise BadInput("joins needs census: without it the membership never changes")
-        for name in ("requests", "losses", "dups", "cancels", "crashes", "resets", "joins", "ticks", "skew"):
+        if self.exclusions and not self.census:
+            raise BadInput("exclusions needs census: without it the membership never changes")
+        for name in (
+            "requests",
+            "losses",
+            "dups",
+            "cancels",
+            "crashes",
+            "resets",
+            "joins",
+            "exclusions",
+            "ticks",
+            "skew",
+        ):
             if getattr(self, name) < 0:
                 raise BadInput(f"--{name} must be 0 or more, not {getattr(self, name)}")
         if protocol.timed and self.ticks < 1:

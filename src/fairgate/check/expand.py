@@ -9,7 +9,7 @@ from array import array
 from fairgate.check.model import Model, Successor
 
 # Actions that must happen eventually. All others may happen or not.
-MUST = frozenset(["message", "release", "suspect", "dead", "timer", "tick", "view", "join"])
+MUST = frozenset(["message", "release", "suspect", "dead", "timer", "tick", "view", "join", "expire"])
 MUST_HAPPEN, BREAKS = 1, 2  # flags of a step
 REMEMBERED = 1 << 16  # fingerprints in the cache of states that were packed already
 

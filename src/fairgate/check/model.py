@@ -29,6 +29,7 @@ MASK = (1 << 63) - 1
 
 
 class Model:
+    opened: tuple[Action, ...] = ()  # what a subclass has done before the first state
     starts_quiet = False  # are all messages that nodes send when they start delivered before the first state?
 
     def __init__(self, case: Case, protocol: type[Mutex] | None = None, symmetry: bool = False) -> None:

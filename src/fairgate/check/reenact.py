@@ -41,6 +41,8 @@ class Reenactment(RecordedNetwork):
             self.initialise()
         elif model.starts_quiet:
             self.deliver_all()
+        for action in model.opened:
+            self.take(action)
         self.opening = len(self.kept.steps)  # the number of steps before the first state
         for action in path[:-1]:
             self.take(action)
@@ -97,8 +99,10 @@ class Reenactment(RecordedNetwork):
         elif what == "dead":
             self.unsaid = "a scenario does not tell nodes of crashes"
             self.step(me, "on_crash", argument)
-        elif what == "join":
-            pass  # the node becomes a member in the next view, which nodes learn of later
+        elif what in {"join", "exclude"}:
+            pass  # the next view is with the node, or without it; nodes learn of it later
+        elif what == "expire":
+            self.crash(me)  # it may be down already
         elif what == "tick":
             self.tick([me] if me in self.nodes else list(self.nodes), said)
         else:

@@ -182,3 +182,15 @@ def in_order(front: Ids, members: Ids) -> Ids:
     """All members of an epoch, in the order of its setup."""
     first = set(front)
     return (*front, *[member for member in members if member not in first])
+
+
+LAST_SET: list[tuple[Ids, frozenset[int]]] = [((), frozenset())]
+
+
+def set_of(members: Ids) -> frozenset[int]:
+    """The members as a set. The last one is kept, for all seats of a peer to share; threads must not mix theirs up."""
+    last = LAST_SET[0]
+    if last[0] is not members:
+        last = (members, frozenset(members))
+        LAST_SET[0] = last
+    return last[1]

@@ -45,6 +45,7 @@ from fairgate.recovery.census import (
     in_order,
     is_common,
     places_of_tokens,
+    set_of,
 )
 from fairgate.recovery.rebuild import Game, epoch_setup
 
@@ -271,7 +272,7 @@ class Regenerate(Layer):
         if m.view < self.view or (known is not None and known.view > m.view):
             self.out.note("an answer came too late")
         elif m.view > self.view:
-            if len(self.answers) >= MOST_EARLY:
+            if known is None and len(self.answers) >= MOST_EARLY:
                 raise ValueError(f"more than {MOST_EARLY} answers came for views that have not begun")
             self.answers[src] = m  # this view will never be complete
         elif src not in self.member_set or self.leader() != self.me:
@@ -374,8 +375,8 @@ class Regenerate(Layer):
         """The node of an Install. Raises ValueError if its key is not one of this protocol."""
         members = in_order(m.front, self.view_members)
         node = self.make(self.me, epoch_setup(self.setup, m.view, members, len(m.epoch_slots)), self.door())
-        if len(m.node) != len(node.key()):
-            raise ValueError(f"epoch {m.view} begins with a node of {len(m.node)} parts, not {len(node.key())}")
+        if [type(part) for part in m.node] != [type(part) for part in node.key()]:
+            raise ValueError(f"epoch {m.view} begins with a node that is not one of this protocol")
         try:
             node.load(m.node)
         except (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError) as wrong:
@@ -443,15 +444,3 @@ class Followed(Down):
     def lost(self, request: int, why: str) -> None:
         self.regenerate.ended(request)
         self.regenerate.out.lost(request, why)
-
-
-LAST_SET: list[tuple[Ids, frozenset[int]]] = [((), frozenset())]
-
-
-def set_of(members: Ids) -> frozenset[int]:
-    """The members as a set. The last one is kept, for all seats of a peer to share; threads must not mix theirs up."""
-    last = LAST_SET[0]
-    if last[0] is not members:
-        last = (members, frozenset(members))
-        LAST_SET[0] = last
-    return last[1]

@@ -36,6 +36,7 @@ def check_command(
     census: args.Census = DEFAULT.census,
     backups: args.Backups = DEFAULT.backups,
     joins: args.Joins = DEFAULT.joins,
+    exclusions: args.Exclusions = DEFAULT.exclusions,
     ticks: args.Ticks = DEFAULT.ticks,
     skew: args.Skew = DEFAULT.skew,
     depth: args.Depth = None,
@@ -77,6 +78,8 @@ def check_command(
         fairgate check naimi_trehel --nodes 3 --census --crashes 1
 
         fairgate check naimi_trehel --nodes 3 --census --joins 1
+
+        fairgate check naimi_trehel --nodes 2 --census --exclusions 1
 
     [bold]Backups[/bold]: the next node of a ring takes over after a crash; unsafe if
     messages leave before the copies have arrived
@@ -125,6 +128,7 @@ def check_command(
         census=census,
         backups=backups,
         joins=joins,
+        exclusions=exclusions,
         ticks=ticks,
         skew=skew,
         options=read_options(options or (), found, () if backups is None else ("homes",)),

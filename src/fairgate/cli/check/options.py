@@ -67,6 +67,15 @@ Backups = Annotated[
 Joins = Annotated[
     int, option(NETWORK, "With --census: N nodes become members only when they make a request.", metavar="N")
 ]
+Exclusions = Annotated[
+    int,
+    option(
+        NETWORK,
+        "With --census: up to N members are excluded although they live. They go on until they learn of it, or until"
+        " their lease is over.",
+        metavar="N",
+    ),
+]
 Ticks = Annotated[
     int,
     option(
