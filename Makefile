@@ -11,7 +11,7 @@ HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(
 	$(shell grep -rl --include='*.py' 'from fairgate.core.declare import' src) src/fairgate/core/derive.py \
 	src/fairgate/core/kinds.py $(wildcard src/fairgate/room/*.py) tools/c_types.py tools/expand.py tools/stage.py tools/tables.py
 
-.PHONY: demo test quick lint bench bench-dht bench-one-line bench-net bench-live bench-commands bench-growth bench-instructions stress mutants spin docs install build wheel try-wheel clean help
+.PHONY: demo test quick lint bench bench-dht bench-one-line bench-net bench-live bench-hosts bench-commands bench-growth bench-instructions stress mutants spin docs install build wheel try-wheel clean help
 
 help:
 	@echo "make demo         watch eight processes share a gate of k=3"
@@ -26,6 +26,7 @@ help:
 	@echo "make bench-net    frames and connections of live peers, relative to a bare echo server"
 	@echo "make bench-live   gates next to flock, GNU sem, filelock, posix_ipc, Redis, ZooKeeper and etcd, as far as they are"
 	@echo "                  installed; ARGS='--only fairgate --seconds 2' measures less, ARGS=--help lists the options"
+	@echo "make bench-hosts  gates between hosts next to Redis, ZooKeeper and etcd, in network namespaces (needs root)"
 	@echo "make bench-commands  fairgate run next to flock, GNU sem and filelock, as far as they are installed"
 	@echo "make bench-growth how a gate on one host grows with the number of processes"
 	@echo "make bench-instructions  machine instructions per event (needs valgrind); AGAINST=PYTHON compares two checkouts"
@@ -72,6 +73,9 @@ bench-net: build
 
 bench-live: build
 	$(BIN)/python -m bench.live $(ARGS)
+
+bench-hosts: build
+	$(BIN)/python -m bench.hosts $(ARGS)
 
 bench-commands: build
 	$(BIN)/python -m bench.commands

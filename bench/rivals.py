@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-HERE = "127.0.0.1"
+HERE = os.environ.get("BENCH_SERVER", "127.0.0.1")  # where the server is, and listens
 LEASE_SECONDS = 60
 READY_SECONDS = 60.0
 
@@ -71,6 +71,16 @@ def folder() -> Path:
 
 def seed_of(folder: Path) -> str:
     return f"unix:{folder}/0"
+
+
+class HostGate(Fairgate):
+    """A gate of a cluster between hosts, entered as a guest of this host's standing peer (bench/hosts.py)."""
+
+    def __init__(self, k: int, protocol: str) -> None:
+        from fairgate import sync  # noqa: PLC0415
+
+        self.peer = sync.join(os.environ["BENCH_PEER"], cluster=os.environ["BENCH_CLUSTER"])
+        self.gate = self.peer.semaphore("bench", k, protocol)
 
 
 class Flock(Gate):
@@ -209,11 +219,14 @@ class Etcd(Gate):
 
 
 CLUSTER = " cluster"  # after the name of a protocol
+HOSTS = " hosts"  # the same, between hosts
 
 
 def open_gate(kind: str, k: int, port: int) -> Gate:
     if kind.endswith(CLUSTER):
         return Fairgate(k, kind.removesuffix(CLUSTER))
+    if kind.endswith(HOSTS):
+        return HostGate(k, kind.removesuffix(HOSTS))
     return GATES[kind](k, port)
 
 
@@ -267,7 +280,7 @@ def server(kind: str, folder: Path) -> Iterator[int]:
     if kind in SERVERS:
         port = free_port()
         quiet = subprocess.DEVNULL
-        with subprocess.Popen(command(kind, folder, port), cwd=folder, stdout=quiet, stderr=quiet) as process:
+        with subprocess.Popen(server_command(kind, folder, port), cwd=folder, stdout=quiet, stderr=quiet) as process:
             try:
                 wait_for(port, process)
                 yield port
@@ -286,9 +299,9 @@ def server(kind: str, folder: Path) -> Iterator[int]:
         posix_ipc.unlink_semaphore(semaphore_name(folder))
 
 
-def command(kind: str, folder: Path, port: int) -> list[str]:
+def server_command(kind: str, folder: Path, port: int, here: str = HERE) -> list[str]:
     if kind == "etcd":
-        client, peer = f"http://{HERE}:{port}", f"http://{HERE}:{free_port()}"
+        client, peer = f"http://{here}:{port}", f"http://{here}:{port + 1}"
         return [
             "etcd", "--data-dir", str(folder), "--listen-client-urls", client, "--advertise-client-urls", client,
             "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}",
@@ -296,11 +309,23 @@ def command(kind: str, folder: Path, port: int) -> list[str]:
     if kind == "kazoo":
         config = folder / "zoo.cfg"
         config.write_text(
-            f"dataDir={folder}\nclientPort={port}\nclientPortAddress={HERE}\nadmin.enableServer=false\ntickTime=2000\n"
+            f"dataDir={folder}\nclientPort={port}\nclientPortAddress={here}\nadmin.enableServer=false\ntickTime=2000\n"
         )
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
         return ["java", "-cp", ZOOKEEPER_JARS, main, str(config)]
-    return ["redis-server", "--port", str(port), "--bind", HERE, "--save", "", "--dir", str(folder)]
+    return [
+        "redis-server",
+        "--port",
+        str(port),
+        "--bind",
+        here,
+        "--protected-mode",
+        "no",
+        "--save",
+        "",
+        "--dir",
+        str(folder),
+    ]
 
 
 def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:

@@ -26,6 +26,7 @@ from weakref import WeakKeyDictionary
 from fairgate.arguments import check_request, lease_time
 from fairgate.errors import AcquireTimeout, BadInput, PermitLost
 from fairgate.interface import BasePermit, BaseSemaphore, LatestPermits, Request, TaskGate, TaskHeld
+from fairgate.room.clusters import standing_peer
 
 if TYPE_CHECKING:
     from fairgate.live.engine import LiveEngine
@@ -392,10 +393,11 @@ class Joining:
 
 
 def join(*seeds: str, journal: str | None = None, **network: Any) -> Joining:
-    """Make this process a user of the gates of this host, or a peer of a cluster of several hosts.
+    """Make this process a user of the gates of this host, or of a cluster of several hosts.
 
     Without arguments these are the gates of this host. With `seeds` it joins a cluster; with `listen` but without
-    `seeds` it creates one.
+    `seeds` it creates one. If this host has a standing peer in that cluster (`fairgate peer`), this process becomes its
+    guest, and needs neither keys nor an address; otherwise it becomes a peer.
 
     Args:
         *seeds: Addresses ("host:port") of peers of the cluster. The first one that answers is used.
@@ -422,6 +424,10 @@ def join(*seeds: str, journal: str | None = None, **network: Any) -> Joining:
             ...
         ```
     """
+    if seeds and (standing := standing_peer(seeds, journal, network)) is not None:
+        from fairgate.room.guest_tasks import TaskGuestPeer  # noqa: PLC0415
+
+        return Joining(TaskGuestPeer(standing))
     if seeds or network:
         from fairgate.live.tasks import ClusterPeer  # noqa: PLC0415 (most programs need no cluster)
 

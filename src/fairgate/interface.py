@@ -108,7 +108,7 @@ class BasePermit:
 
         A resource that remembers the highest fence per slot can reject holders whose permit was lost.
         """
-        return self.held.fence
+        return self.held.fence or None
 
     @property
     def deadline(self) -> float | None:

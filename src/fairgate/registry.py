@@ -85,6 +85,7 @@ OVERLAYS: ClassTable["Overlay"] = ClassTable(
         "watched": "fairgate.overlay.full:Watched",
         "chord": "fairgate.overlay.chord:Chord",
         "pastry": "fairgate.overlay.pastry:Pastry",
+        "outside": "fairgate.overlay.outside:Outside",
         "settled_chord": "fairgate.overlay.settled:SettledChord",
         "settled_pastry": "fairgate.overlay.settled:SettledPastry",
     }

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 from fairgate.arguments import check_request, lease_time
 from fairgate.errors import AcquireTimeout, PermitLost
 from fairgate.interface import BasePermit, BaseSemaphore, LatestPermits, Request, ThreadGate
+from fairgate.room.clusters import standing_peer
 
 if TYPE_CHECKING:
     from fairgate.live.engine import LiveEngine
@@ -338,7 +339,8 @@ class Peer:
 def join(*seeds: str, journal: str | None = None, **network: Any) -> Peer:
     """Make this process a user of the gates of this host, or of a cluster of several hosts.
 
-    Takes the arguments of `fairgate.join`. In a cluster it blocks until this process is a peer.
+    Takes the arguments of `fairgate.join`. In a cluster it blocks until this process is a peer, or finds that it can be
+    a guest.
 
     Returns:
         The peer: close it, or use it with `with`.
@@ -353,6 +355,10 @@ def join(*seeds: str, journal: str | None = None, **network: Any) -> Peer:
             ...
         ```
     """
+    if seeds and (standing := standing_peer(seeds, journal, network)) is not None:
+        from fairgate.room.guest_threads import ThreadGuestPeer  # noqa: PLC0415
+
+        return Peer(ThreadGuestPeer(standing))
     if seeds or network:
         from fairgate.live.threads import ClusterPeer  # noqa: PLC0415 (most programs need no cluster)
 

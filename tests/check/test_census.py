@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from fairgate.arguments import MANY, ONE
 from fairgate.check.case import Case
 from fairgate.check.census import CensusModel
 from fairgate.check.counterexample import Counterexample
 from fairgate.check.explore import Explorer
 from fairgate.errors import BadInput
-from fairgate.live.live_protocols import MANY, ONE, live_protocols, options_of
+from fairgate.live.live_protocols import live_protocols, options_of
 from fairgate.registry import LAYERS
 from tests.mutants.test_regenerate import MUTANTS, DoesNotFreeze
 

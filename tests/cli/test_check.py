@@ -126,7 +126,7 @@ def test_ctrl_c_reports_what_was_explored_so_far(fairgate: Run, monkeypatch: pyt
 REFUSED = {
     "unheard_of": "there is no protocol",
     "leased": "depends on time: set how far the clocks advance",
-    "fair_k --ticks 5": "--ticks and --skew are only for protocols that use the clock",
+    "fair_k --ticks 5": "--ticks, --skew and --rates are only for protocols that use the clock",
     "fair_k --k 4": "k must be 1..3",
     "maekawa --k 2": "use k=1",
     "fair_k --nodes 0": "nodes must be at least 1",

@@ -10,7 +10,7 @@ from fairgate.protocols.sigma.votes import Replica, Resp, Waiter
 
 
 def changed() -> Resp:
-    r = Resp(3, 7)
+    r = Resp(3, 7, NIL)
     r.key, r.weight = 99, 5
     r.owner, r.grant, r.until, r.wanted = 4, 6, 1_500, True
     return r
@@ -19,7 +19,7 @@ def changed() -> Resp:
 def test_clear_resets_every_field_that_has_a_default() -> None:
     r = changed()
     r.clear()
-    assert r.key_at(0) == Resp(3, 7).key_at(0)
+    assert r.key_at(0) == Resp(3, 7, NIL).key_at(0)
     assert (r.owner, r.grant, r.until, r.wanted) == (NIL, 0, NEVER, False)
 
 
@@ -40,7 +40,7 @@ def test_a_key_contains_the_time_left_and_is_valid_on_another_clock() -> None:
 def test_derived_fields_are_complete_after_loading(form: type) -> None:
     rep = Replica(2)
     for client in (5, 4):
-        rep.insert(Waiter(1, client, 0, 0))
+        rep.insert(Waiter(1, client, 0, 0, NEVER))
     loaded = Replica.from_key(form(rep.key_at(0)), 0)
     assert [w.client for w in loaded.Queue] == [4, 5]
     assert all(loaded.waiting[w.client] is w for w in loaded.Queue)

@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from fairgate.protocols.sigma.replica import DRIFT
 from tests.support.dht_walk import MS, SECOND, Outcome, Spec, make_stack, run
 
 PROTOCOLS = ("sigma", "strawman")
@@ -36,6 +37,7 @@ def random_spec(rng: random.Random) -> Spec:
         dup=rng.choice([0.0, 0.1, 0.3]),
         resets=rng.choice([0, 0, 1, 4]),
         crashes=rng.choice([0, 0, 1]),
+        drift=rng.choice([0, DRIFT]),
         options=options,
     )
 

@@ -4,10 +4,12 @@ At most one node is inside (with leases, not counting lost permits), and every l
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from fairgate.protocols.sigma.replica import DRIFT
 from fairgate.registry import PROTOCOLS
 from fairgate.scenario.manual import Violation
 from fairgate.walks.dht import SECOND, Conditions
@@ -27,12 +29,15 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "non_e2e_faults": LENT,
 }
 SURVIVE = ("sigma", "strawman", "e2e_ft", "non_e2e_faults")
+DRIFTING = ("sigma", "strawman")  # those that also run with a clock per node
 SHORT, LONG = 20, 200
 WEATHERS = {"calm": CALM, "crashes": CRASHES, "worse": WORSE}
 
 
 def all_is_well(overlay: str, protocol: str, conditions: Conditions, seeds: Iterable[int]) -> set[str]:
     marks: set[str] = set()
+    if protocol in DRIFTING:
+        conditions = replace(conditions, drift=DRIFT)
     for seed in seeds:
         told = one_run(LIVING[overlay], PROTOCOLS[protocol], seed, conditions, OPTIONS[protocol])
         assert told.kinds["ov.estate"]

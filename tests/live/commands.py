@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import select
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,11 +28,21 @@ WAITS = "echo in; read line"  # a shell command that stays inside until its stdi
 
 def start(*words: str, command: Sequence[str] = FAIRGATE, **more: Any) -> subprocess.Popen[bytes]:
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    return subprocess.Popen([*command, *words], bufsize=0, **pipes | more)
+    return subprocess.Popen([*command, *words], bufsize=0, **pipes | ({} if "env" in more else at_home(words)) | more)
 
 
 def run(*words: str, command: Sequence[str] = FAIRGATE, **more: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*command, *words], capture_output=True, text=True, timeout=SOON, check=False, **more)
+    given = more if "env" in more else at_home(words) | more
+    return subprocess.run([*command, *words], capture_output=True, text=True, timeout=SOON, check=False, **given)
+
+
+def at_home(words: Sequence[str]) -> dict[str, Any]:
+    """A peer of a cluster gets a directory of its own, as if it were on another host: it has no guests here."""
+    if words[:1] != ("peer",) or not {"--create", "--join"} & set(words):
+        return {}
+    folder = tempfile.mkdtemp(prefix="fairgate-host")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return {"env": os.environ | {"FAIRGATE_DIR": folder}}
 
 
 def line(process: subprocess.Popen[bytes]) -> str:

@@ -204,9 +204,11 @@ class World:
         assert len(slots) == len(set(slots)), f"two are in one slot: {slots}"
 
     def calm_down(self) -> None:
-        """After the attack: a new view, and then everybody gets in once."""
-        self.wants_view = True
-        self.settle()
+        """After the attack: new views, and then everybody gets in once. One view is not enough, as messages for it may
+        have been forged before."""
+        for _ in range(2):
+            self.wants_view = True
+            self.settle()
         for _ in range(2):
             for host in self.hosts.values():
                 for ticket in [one for one in host.tickets if one.state in (INSIDE, WAITING)]:

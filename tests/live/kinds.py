@@ -2,6 +2,7 @@
 
     room        the waiting room of this host: join() without arguments
     cluster     a cluster over Unix sockets, with the default protocol
+    guests      the same, by way of the standing peer of this host
     fair_k ...  the same with this protocol, for every protocol that can run live
 
 The fixture `kind` (conftest.py) opens one: mark a test with `each_kind` for the room and every protocol, or with
@@ -19,13 +20,14 @@ import pytest
 
 import fairgate
 from fairgate import sync
+from fairgate.live.guests import Guests
 from fairgate.live.live_protocols import live_protocols
 from fairgate.recovery.roster import GateRecord
 from fairgate.registry import find_protocol
 
-ROOM, CLUSTER = "room", "cluster"
+ROOM, CLUSTER, GUESTS = "room", "cluster", "guests"
 PROTOCOLS = live_protocols()
-KINDS = (ROOM, *PROTOCOLS)
+KINDS = (ROOM, GUESTS, *PROTOCOLS)
 # In these protocols a request waits for the token that it was assigned to, even while others are idle, so one long stay
 # delays every k-th request. With k > 1 they do not grant every free slot to the next request.
 ASSIGNED = ("bv95", "fair_k", "fair_k_bounded")
@@ -36,7 +38,7 @@ def of_kinds(*names: str) -> pytest.MarkDecorator:
 
 
 each_kind = of_kinds(*KINDS)
-each_place = of_kinds(ROOM, CLUSTER)
+each_place = of_kinds(ROOM, GUESTS, CLUSTER)
 
 
 def is_many(name: str) -> bool:
@@ -75,7 +77,7 @@ class Kind:
     def lose(self, gate: fairgate.Semaphore) -> None:
         """Revokes all permits of the gate, which this process holds."""
         backend: Any = gate.gate
-        if self.name == ROOM:
+        if self.name in (ROOM, GUESTS):
             for slot in range(gate.k):
                 backend.room.revoke(slot)
             return
@@ -95,9 +97,9 @@ class Kind:
 
     def is_unused(self, name: str, k: int) -> bool:
         """Whether nobody waits or is inside; in a cluster, whether the gate is closed."""
-        if self.keeper is not None:
+        if self.keeper is not None and self.name != GUESTS:
             return self.gate(name) is None
-        with sync.join() as peer:
+        with self.sync_join() as peer:
             return not peer.semaphore(name, k).requests()
 
     def state(self, name: str) -> str:
@@ -115,4 +117,8 @@ def opened(name: str, folder: Path) -> Iterator[Kind]:
         return
     folder.chmod(0o700)
     with sync.join(listen=f"unix:{folder}/0") as keeper:
-        yield Kind(name, keeper)
+        if name == GUESTS:
+            with Guests(keeper.engine, "fairgate"):
+                yield Kind(name, keeper)
+        else:
+            yield Kind(name, keeper)

@@ -124,12 +124,16 @@ def test_an_index_beyond_all_bounds_is_found_by_a_later_message() -> None:
     world.calm_down()
 
 
-def test_a_request_of_a_node_by_itself_does_not_loop_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_of_a_node_by_itself_does_not_loop_for_ever(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The node becomes its own parent, and passes every further request on to itself."""
     monkeypatch.setattr(local_messages, "MOST", 100)
-    world = started("bv95")
-    own = identity(2, 0)
+    world = started("naimi_trehel")
     for _ in range(3):
-        sent(world, 2, 3, dated(world, "bv.request", 0, own, 1))
+        sent(world, 1, 3, dated(world, "nt.request", identity(1, 0)))
+    assert world.spoiled == 1
+    assert "messages between its seats here do not end" in caplog.text
     world.calm_down()
 
 

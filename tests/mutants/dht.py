@@ -23,6 +23,17 @@ DOUBLED = Spec(
 )
 CROWDED = Spec(nodes=24, only_clients_ask=True, requests=2, stay=0, options={**UNTIMED, "replicas": 8, "quorum": 6})
 LEASED = Spec(nodes=6, stay=1500 * MS, loss=0.2, late=0.1, options={"replicas": 3, "lease": SECOND, "prime": False})
+APART = 300_000  # parts per million: clocks that drift apart far enough to matter in a short run
+DRIFTING = Spec(
+    nodes=9,
+    requests=3,
+    think=0,
+    stay=3 * SECOND,
+    loss=0.3,
+    faults_until=60 * SECOND,
+    drift=APART,
+    options={"replicas": 3, "lease": 2 * SECOND, "drift": APART, "prime": False},
+)
 SILENT = replace(LEASED, loss=0.4, stay=6 * SECOND, faults_until=30 * SECOND)  # several renewals in a row are lost
 
 

@@ -11,7 +11,7 @@ from fairgate.core.declare import node
 from fairgate.protocols.sigma.protocol import Sigma
 from fairgate.protocols.sigma.votes import Release, Replica, Request, Resp, Response, Yield
 from fairgate.scenario.manual import ManualNetwork
-from tests.mutants.dht import CROWDED, DOUBLED, LEASED, REORDER, first_broken, messages
+from tests.mutants.dht import CROWDED, DOUBLED, DRIFTING, LEASED, REORDER, first_broken, messages
 from tests.mutants.mutate import mutant
 from tests.support.dht_walk import Spec
 from tests.support.sigma_manual import network_of, reach
@@ -61,6 +61,13 @@ class DeadVotesCount(Sigma):
         return self.whole
 
 
+class DriftCountsAsWait(Sigma):
+    """The replica says how long a question waited on its own clock, which may run faster than the client's."""
+
+    def less_drift(self, waited: int) -> int:
+        return waited
+
+
 class QueuesTwice(Sigma):
     """OnRequest as in figure 6: a client that asks again is queued again."""
 
@@ -80,6 +87,7 @@ WITHOUT: dict[type[Sigma], tuple[Spec, set[str]]] = {
     GhostsKeepTheirVotes: (DOUBLED, {"hang"}),
     NeverInquires: (REORDER, {"hang"}),
     DeadVotesCount: (LEASED, {"k"}),
+    DriftCountsAsWait: (DRIFTING, {"k"}),
 }
 
 
@@ -163,6 +171,12 @@ MUTANTS = {
         {"k"},
     ),
 }
+
+
+def test_a_wait_is_counted_from_the_question_that_the_answer_names() -> None:
+    """Without this, the wait of an earlier question is added to the age of a later one, and a lease is too long."""
+    old, new = "            w.age = age\n            w.asked = self.arrival()\n", "            w.age = age\n"
+    assert first_broken(mutant("protocols.sigma.protocol", old, new).Sigma, DRIFTING, SEEDS)[0] == "k"
 
 
 @pytest.mark.parametrize("name", MUTANTS)

@@ -13,7 +13,7 @@ MUTANTS = {
         {"k", "hang"},
     ),
     "votes for finished rounds are not returned": (
-        "            if m.grant:\n                self.refuse(m)\n",
+        "            if m.grant and not self.is_released(m):\n                self.refuse(m)\n",
         "",
         DOUBLED,
         {"hang"},
@@ -26,7 +26,7 @@ MUTANTS = {
         {"k"},
     ),
     "the lease is counted from the answer": (
-        "self.started + r.age + self.lease",
+        "self.started + m.age + m.late + self.lease",
         "self.now + self.lease",
         LEASED,
         {"k"},

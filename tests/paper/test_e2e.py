@@ -152,7 +152,7 @@ def test_figure_1() -> None:
 def test_step_5_the_owner_keeps_its_queue_sorted_by_timestamps() -> None:
     network = drawn(straight=(0, 1, 2))
     inside(network, REQ1)
-    node(network, REQ2).clock = 7
+    node(network, REQ2).ahead = 7
     network.acquire(REQ2)
     network.deliver_all()
     network.acquire(REQ3)
@@ -181,7 +181,7 @@ def test_step_7_the_token_goes_to_the_head_of_the_queue_with_the_rest_of_it() ->
     inside(network, REQ1)
     network.acquire(REQ2)
     network.deliver_all()
-    node(network, REQ3).clock = 9
+    node(network, REQ3).ahead = 9
     network.acquire(REQ3)
     network.deliver_all()
     network.release(REQ1)

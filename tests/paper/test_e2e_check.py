@@ -1,6 +1,7 @@
 """End-to-End (EE section IV.A): every state of small cases, on a circle in which a node knows only the next one.
 
 So routes have several hops. Messages may overtake each other, and every node asks once unless a case says otherwise.
+Time, by which requests are stamped, advances once, at any moment.
 The larger cases are explored up to a number of states. papers/e2e.md has the table.
 """
 
@@ -37,7 +38,7 @@ def explored(
     clients: Collection[int] = range(MOST_NODES),
     **bounds: Any,
 ) -> CheckReport:
-    case = Case("e2e", options={"replicas": replicas}, **bounds)
+    case = Case("e2e", ticks=1, options={"replicas": replicas}, **bounds)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(LAYERS, "circle", Circle)
         return Explorer(case, SomeAsk(case, protocol, clients)).run(most_states=most_states)
@@ -47,17 +48,18 @@ def test_two_nodes_and_one_replica() -> None:
     report = explored(Circled, nodes=2, requests=2)
     assert report.complete
     assert not report.violations
-    assert (report.states, report.cyclic) == (6_751, 0)
+    assert (report.states, report.cyclic) == (46_290, 0)
 
 
+@pytest.mark.skipif(not COMPILED, reason="too slow interpreted")
 def test_three_nodes_and_one_replica() -> None:
     report = explored(Circled, nodes=3)
     assert report.complete
     assert not report.violations
-    assert (report.states, report.cyclic) == (35_382, 0)
+    assert (report.states, report.cyclic) == (259_969, 0)
 
 
-PAIRS = {(0, 1): 3_607, (0, 2): 2_288, (0, 3): 60, (1, 2): 5_981, (1, 3): 142, (2, 3): 97}  # clients -> states
+PAIRS = {(0, 1): 27_256, (0, 2): 14_769, (0, 3): 278, (1, 2): 49_293, (1, 3): 966, (2, 3): 557}  # clients -> states
 
 
 @pytest.mark.parametrize("clients", PAIRS)
@@ -67,7 +69,7 @@ def test_four_nodes_of_which_any_two_ask(clients: tuple[int, int]) -> None:
 
 
 @pytest.mark.skipif(not COMPILED, reason="too slow interpreted")
-@pytest.mark.parametrize(("clients", "states"), [((0, 3), 44_196), ((2, 3), 129_136)])
+@pytest.mark.parametrize(("clients", "states"), [((0, 3), 265_106), ((2, 3), 889_770)])
 def test_four_nodes_and_two_replicas(clients: tuple[int, int], states: int) -> None:
     """The circle is 3, 1, 2, 0. Nodes 3 and 1 play the replicas. One client is itself a replica's node."""
     report = explored(Circled, nodes=4, replicas=2, clients=clients)

@@ -51,7 +51,7 @@ def drawn(straight: tuple[int, ...] = (0, 1, 2), copies: int = 2) -> ManualNetwo
 
 def waiting(network: ManualNetwork, *nodes: int) -> None:
     for me in nodes:
-        node(network, me).clock = 10 * me
+        node(network, me).ahead = 10 * me
         network.acquire(me)
         network.deliver_all()
 

@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import TypeVar
 
 from fairgate.room.layout import DIRTY, FENCE, FREE, LAST_FENCE, NEXT_TICKET, SLOT, STATE, TICKET, WAITING
 from tests.room.model import SEAT_WORDS, Broken, Budget, Case, Model, Process, State
@@ -19,6 +20,8 @@ from tests.room.properties import judge_calm, judge_change
 
 # Words that an earlier request has left in a seat, by its state. They have any value, so nothing may depend on them.
 LEFT_OVER = {FREE: SEAT_WORDS[1:], WAITING: (SLOT, FENCE)}
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -55,7 +58,7 @@ def explore(case: Case, most: int = 10**8) -> Found:
     return found
 
 
-def path_to(key: bytes, parents: dict[bytes, bytes | None]) -> list[bytes]:
+def path_to(key: T, parents: dict[T, T | None]) -> list[T]:
     path = [key]
     while (before := parents[path[-1]]) is not None:
         path.append(before)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fairgate.room import layout
 from fairgate.room.layout import (
@@ -43,7 +43,7 @@ SEAT_LINKS = (layout.NEXT, layout.PREVIOUS)
 class Broken(Exception):
     """A property does not hold. `path` has the states that lead there."""
 
-    path: list[State] = []
+    path: list[Any] = []
 
 
 class Process(NamedTuple):

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from fairgate import room
 
-__all__ = ["NAMES", "keeping", "links", "plain", "rules", "run", "source_of", "table"]
-NAMES = ("words", "links", "table", "rules", "keeping")  # each imports from those before it
+__all__ = ["NAMES", "guestbook", "keeping", "links", "plain", "rules", "run", "source_of", "table"]
+NAMES = ("words", "links", "table", "rules", "keeping", "guestbook")  # each imports from those before it
 
 
 def source_of(name: str) -> str:
@@ -52,6 +52,6 @@ for each in NAMES:
     run(plain[each], source_of(each))
 
 if TYPE_CHECKING:
-    from fairgate.room import keeping, links, rules, table
+    from fairgate.room import guestbook, keeping, links, rules, table
 else:
-    _, links, table, rules, keeping = plain.values()
+    _, links, table, rules, keeping, guestbook = plain.values()

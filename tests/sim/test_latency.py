@@ -12,7 +12,7 @@ import pytest
 from fairgate.errors import BadInput
 from fairgate.sim.build import make_latency
 from fairgate.sim.config import Config
-from fairgate.sim.latency import Latency, Matrix, Uniform, WideArea
+from fairgate.sim.latency import Latency, Matrix, Pairs, Uniform, WideArea
 from fairgate.sim.latency_files import read_matrix
 from fairgate.sim.stream import Stream
 
@@ -38,6 +38,21 @@ def test_uniform_stays_within_its_bounds_and_reaches_them() -> None:
 def test_uniform_of_one_value_is_that_value() -> None:
     latency = Uniform(5, 5, Stream("a"))
     assert {latency.delay(0, 1) for _ in range(20)} == {5}
+
+
+def test_pairs_have_one_delay_for_all_messages_and_both_ways() -> None:
+    latency = Pairs(3, 1_000, Stream("a"))
+    found = {pair: latency.delay(*pair) for pair in combinations(range(60), 2)}
+    assert all(latency.delay(j, i) == latency.delay(i, j) == delay for (i, j), delay in found.items())
+    assert min(found.values()) < 20
+    assert max(found.values()) > 980
+    assert fmean(found.values()) == pytest.approx(501, rel=0.05)
+    assert Pairs(3, 1_000, Stream("b")).delay(0, 1) != latency.delay(0, 1)
+
+
+def test_pairs_are_the_same_compiled_and_interpreted() -> None:
+    latency = Pairs(0, 200 * MS, Stream("1:latency"))
+    assert [latency.delay(0, j) for j in (1, 2, 77_777)] == [146434186, 27486214, 47058754]
 
 
 def test_matrix_gives_the_delay_of_an_ordered_pair() -> None:
@@ -69,7 +84,8 @@ def test_the_wide_area_of_a_seed_is_always_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("1", Latency), ("0", Latency), ("uniform:0.02,0.18", Uniform), ("wan", WideArea)]
+    ("text", "expected"),
+    [("1", Latency), ("0", Latency), ("uniform:0.02,0.18", Uniform), ("pairs:uniform:0,0.2", Pairs), ("wan", WideArea)],
 )
 def test_each_model_has_its_notation(text: str, expected: type) -> None:
     assert type(make_latency(Config(latency=text))) is expected

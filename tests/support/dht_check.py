@@ -1,6 +1,6 @@
 """The checker on the strawman and Sigma: replica i is at node i, and the first nodes are also clients.
 
-Bounds: no leases and no retries (`retry` and `resend` are 0), so nothing depends on time and the clocks stand still.
+Bounds: no retries (`retry` and `resend` are 0). Without leases nothing depends on time, and the clocks stand still.
 With resets, a node draws its `life` at random. Here it always draws the number of resets so far, because two equal
 lives are not what these tests are about.
 """
@@ -67,11 +67,14 @@ class Placement(Lives):
         return self.merged(with_clients(self, super().first(), range(self.clients)))
 
     def successors(self, state: State) -> list[Successor]:
-        """Leaves out ticks, resets of nodes that must keep their memory, and lives other than the resets so far."""
+        """Leaves out resets of nodes that must keep their memory, and lives other than the resets so far.
+
+        Without leases it leaves out ticks as well.
+        """
         return [
             (action, self.merged(after), broken)
             for action, after, broken in super().successors(state)
-            if action[0] != "tick"
+            if (action[0] != "tick" or self.case.options["lease"])
             and (action[0] != "reset" or action[1] in self.forgetful)
             and all(choice == self.life(state, action[1]) for choice in action[3])
         ]
@@ -100,7 +103,7 @@ def placement(
     case = Case(
         protocol.about.name,
         nodes=nodes,
-        ticks=1,
+        ticks=bounds.pop("ticks", 1),
         options={**untimed, "replicas": replicas, "quorum": quorum, **(options or {})},
         **bounds,
     )

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairgate.core.choose import from_floats
+from fairgate.core.clock import FURTHEST, TRUE, Clocks, drawn_clock
 from fairgate.core.kbr import Routed, replica_keys
 from fairgate.core.layers import MakeNode, over
 from fairgate.core.message import Message
@@ -50,6 +51,7 @@ class Spec:
     dup: float = 0.0
     resets: int = 0
     crashes: int = 0
+    drift: int = 0  # how much faster a clock may run than the slowest one, in parts per million; 0: one clock for all
     faults_until: int = 3 * SECOND
     most_events: int = 60_000  # more count as a message storm
     most_time: int = 600 * SECOND
@@ -103,6 +105,9 @@ class World:
         self.left = {me: spec.requests for me in range(spec.nodes) if me not in players}
         self.down: set[int] = set()
         self.memories_lost: list[int] = []  # times, one entry per replica that was lost
+        self.clocks: Clocks = {}
+        if spec.drift:
+            self.clocks = {me: drawn_clock(spec.drift, FURTHEST, rng.randrange) for me in range(spec.nodes)}
         self.outboxes: dict[int, Collected] = {}
         self.nodes: dict[int, Node] = {}
         for me in range(spec.nodes):
@@ -151,7 +156,7 @@ class World:
     def step(self, me: int, call: str, *arguments: Any) -> None:
         if me in self.down:
             return
-        self.nodes[me].now = self.now
+        self.nodes[me].now = self.clocks.get(me, TRUE).reading(self.now)
         getattr(self.nodes[me], call)(*arguments)
         for effect in self.outboxes[me].drain():
             getattr(self, f"do_{effect[0]}")(me, *effect[1:])
@@ -217,7 +222,8 @@ class World:
             self.later(at - self.now, self.step, dst, "on_message", me, msg)
 
     def do_timer(self, me: int, name: str, delay: int) -> None:
-        self.timers[me, name] = self.later(delay, self.fire, me, name)
+        due = self.clocks.get(me, TRUE).time(self.nodes[me].now + delay)
+        self.timers[me, name] = self.later(due - self.now, self.fire, me, name)
 
     def do_untimer(self, me: int, name: str) -> None:
         self.timers.pop((me, name), None)

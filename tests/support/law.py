@@ -13,13 +13,14 @@ import random
 from typing import Any
 
 from fairgate.core.choose import Chooser, from_floats, scripted
+from fairgate.core.clock import Clocks
 from fairgate.core.layers import MakeNode
 from fairgate.core.message import Key, Message, decode
 from fairgate.core.node import Node
 from fairgate.core.outbox import Collected
 from fairgate.core.setup import Setup
 from fairgate.scenario.manual import Violation
-from fairgate.walks.lossy import Clocks, LossyNetwork, one_move, random_system
+from fairgate.walks.lossy import LossyNetwork, one_move, random_system
 from fairgate.walks.stacks import Stack
 
 OTHER_CLOCK = 7_000_000_007  # how far a clone's clock is ahead: a key must not depend on the clock

@@ -39,7 +39,7 @@ from fairgate.protocols.sigma.votes import Release
 
 REQUEST, RELEASE, YIELD, RESPONSE = "sg.request", "sg.release", "sg.yield", "sg.response"
 # Indexes of fields in keys (replica.py, strawman.py) and in messages (votes.py).
-INSIDE, LIFE, CLOCK, REPLICAS, TS, STARTED, RESP = 3, 4, 5, 7, 8, 9, 10  # in the key of a node
+INSIDE, LIFE, CLOCK, REPLICAS, TS, RESP = 3, 4, 5, 7, 11, 14  # in the key of a node
 AT, CLIENT, M_TS = 3, 4, 6  # in every message: the replica's number, the client, the timestamp
 Y_INC, Y_GRANT = 7, 8
 R_NODE, R_INC, R_SEQ, R_GRANT, R_OWNER, R_OWNER_TS, R_CLOCK = 8, 9, 10, 11, 12, 13, 14
@@ -178,7 +178,7 @@ def is_late(gates: list[Key], m: Key, left: list[Key]) -> bool:
     if gate[TS] != m[M_TS]:
         return not m[R_GRANT] or is_useless(gates, m, left)
     r = gate[RESP][m[AT]]
-    return (gate[INSIDE] or (r[2] == m[R_INC] and m[R_SEQ] <= r[3])) and not is_asked(m, left)
+    return (gate[INSIDE] or (r[3] == m[R_INC] and m[R_SEQ] <= r[4])) and not is_asked(m, left)
 
 
 def is_useless(gates: list[Key], m: Key, left: list[Key]) -> bool:
@@ -202,7 +202,7 @@ def same(other: Key, m: Key) -> bool:
 
 def has(gate: Key, m: Key) -> bool:
     """Would such a RELEASE end a request at this replica?"""
-    _, owner, owner_ts, _, _, _, _, queue, *_ = replica_of(gate, m[AT])
+    _, owner, owner_ts, _, _, _, _, _, queue, *_ = replica_of(gate, m[AT])
     if owner == m[CLIENT]:
         return bool(owner_ts <= m[M_TS])
     return any(client == m[CLIENT] and ts <= m[M_TS] for ts, client, *_ in queue)
@@ -210,7 +210,7 @@ def has(gate: Key, m: Key) -> bool:
 
 def is_current(gate: Key, m: Key) -> bool:
     """Does this YIELD name the vote that the replica has currently given?"""
-    _, owner, _, _, _, grant, *_ = replica_of(gate, m[AT])
+    _, owner, _, _, _, _, grant, *_ = replica_of(gate, m[AT])
     return bool(owner == m[CLIENT] and gate[LIFE] == m[Y_INC] and grant == m[Y_GRANT])
 
 
@@ -219,7 +219,7 @@ def replica_of(gate: Key, i: int) -> Key:
         if rep[0] == i:
             found: Key = rep
             return found
-    return (i, NIL, NIL, NIL, NIL, 0, 0, ())
+    return (i, NIL, NIL, NIL, NIL, NEVER, 0, 0, ())
 
 
 def gate_of(key: Key) -> Key:
@@ -239,10 +239,10 @@ def with_gate(key: Key, gate: Key) -> Key:
 def numbers_of_node(me: int, gate: Key, used: Used) -> None:
     used.stamp(gate[TS], me)
     if gate[TS] != NIL and not gate[INSIDE]:
-        for i, _, inc, seq, _, owner, owner_ts, grant, _, _, _, yielded, *_ in gate[RESP]:
+        for i, _, _, inc, seq, _, owner, owner_ts, grant, _, _, _, _, yielded, *_ in gate[RESP]:
             used.add((i, inc, me), seq, grant, yielded)
             used.stamp(owner_ts, owner)
-    for _, owner, owner_ts, _, _, grant, _, queue, *_ in gate[REPLICAS]:
+    for _, owner, owner_ts, _, _, _, grant, _, queue, *_ in gate[REPLICAS]:
         used.add((me, gate[LIFE], owner), grant)
         used.stamp(owner_ts, owner)
         for w in queue:
@@ -256,6 +256,11 @@ def numbers_of_message(m: Key, used: Used) -> None:
     elif m[0] == RESPONSE:
         used.add((m[R_NODE], m[R_INC], m[CLIENT]), m[R_SEQ], m[R_GRANT])
         used.stamp(m[R_OWNER_TS], m[R_OWNER])
+
+
+def all_votes(me: int, i: int) -> Key:
+    """The record of replica i at a client that has its vote and knows nothing else."""
+    return (i, NIL, NIL, NIL, 0, NIL, me, NIL, 1, NEVER, NEVER, NIL, False, 0, False, NEVER, 0)
 
 
 class Renumber:
@@ -276,8 +281,9 @@ class Renumber:
             self.clock(gate[CLOCK]),
             TOP,
             tuple([self.replica(me, gate[LIFE], rep) for rep in gate[REPLICAS]]),
+            *gate[REPLICAS + 1 : TS],
             self.ts(gate[TS], me),
-            gate[STARTED],
+            *gate[TS + 1 : RESP],
             self.resps(me, gate),
             *gate[RESP + 1 :],
         )
@@ -286,22 +292,21 @@ class Renumber:
         if gate[TS] == NIL:
             return ()
         if gate[INSIDE]:  # pretend that it has all votes: the actual number makes no difference
-            return tuple(
-                [(i, NIL, NIL, 0, NIL, me, NIL, 1, NEVER, NEVER, False, 0, False, NEVER, 0) for i, *_ in gate[RESP]]
-            )
+            return tuple([all_votes(me, i) for i, *_ in gate[RESP]])
         return tuple([self.resp(me, r) for r in gate[RESP]])
 
     def resp(self, me: int, r: Key) -> Key:
-        i, _, inc, seq, age, owner, owner_ts, grant, until, due, _, yielded, *rest = r
+        i, _, over_ts, inc, seq, age, owner, owner_ts, grant, until, due, sent, _, yielded, *rest = r
         ranks = self.seqs[i, inc, me]
         owner_ts = self.ts(owner_ts, owner)
-        return (i, NIL, inc, ranks[seq], age, owner, owner_ts, ranks[grant], until, due, False, ranks[yielded], *rest)
+        known = (inc, ranks[seq], age, owner, owner_ts, ranks[grant], until, due)
+        return (i, NIL, over_ts, *known, sent, False, ranks[yielded], *rest)
 
     def replica(self, me: int, inc: int, rep: Key) -> Key:
-        i, owner, owner_ts, life, age, grant, until, queue, *rest = rep
+        i, owner, owner_ts, life, age, asked, grant, until, queue, *rest = rep
         waiting = tuple([(self.ts(ts, client), client, *more) for ts, client, *more in queue])
         grant = self.seqs[me, inc, owner][grant]
-        return (i, owner, self.ts(owner_ts, owner), life, age, grant, until, waiting, *rest)
+        return (i, owner, self.ts(owner_ts, owner), life, age, asked, grant, until, waiting, *rest)
 
     def message(self, m: Key) -> Key:
         fields = list(m)

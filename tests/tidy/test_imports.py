@@ -49,11 +49,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "room": {"arguments", "core", "errors", "interface", "prometheus"},
     "net": {"arguments", "core", "errors"},
     "command": {"arguments", "room"},
-    "live": {"arguments", "core", "errors", "interface", "net", "prometheus", "recovery", "registry", "trace"},
+    "live": {"arguments", "core", "errors", "interface", "net", "prometheus", "recovery", "registry", "room", "trace"},
     "api": {"arguments", "errors", "interface", "live", "room"},
     "sync": {"arguments", "errors", "interface", "live", "room"},
+    "lab": {"core", "errors", "processes", "registry", "sim", "__init__"},
+    "torture": {"errors", "net", "sync"},
     "cli": {
-        "arguments",
+        "arguments", "lab", "torture",
         "check", "command", "core", "errors", "live", "mutation", "net", "overlay", "processes", "recovery", "registry",
         "prometheus", "room", "scenario", "sim", "swarm", "sync", "trace",
     },
@@ -71,7 +73,7 @@ def late():
 """
 
 EDGES = edges()
-PURE_PARTS = {PACKAGE / "room" / f"{name}.py" for name in ("layout", "links", "rules", "table")}
+PURE_PARTS = {PACKAGE / "room" / f"{name}.py" for name in ("guestbook", "layout", "links", "notes", "rules", "table")}
 PURE_FILES = [path for path in SOURCES if package_of(path) in PURE or path in PURE_PARTS]
 
 

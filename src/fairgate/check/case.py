@@ -12,6 +12,7 @@ from fairgate.errors import BadInput
 from fairgate.registry import check_size, find_protocol
 
 NETWORKS = ("any", "fifo", "lossy", "dup")
+MOST_AHEAD = 10_000_000  # parts per million
 MOST_NODES = 30  # the waiting nodes are bits of an integer; in practice the number of states sets a lower limit
 
 
@@ -36,6 +37,7 @@ class Case:
     ticks: int = 0  # timed protocols: how many ticks every clock advances
     tick: int = 1_000_000_000  # ns
     skew: int = 0  # how many ticks a clock may be ahead of the slowest one; 0: all clocks advance together
+    rates: tuple[int, ...] = ()  # by how many parts per million each clock is fast; (): all run at the same rate
     options: dict[str, Any] = field(default_factory=dict)
 
     def describe(self) -> dict[str, Any]:
@@ -53,6 +55,11 @@ class Case:
             raise BadInput(f"crashes must be below nodes ({self.nodes}): at least one node must survive")
         if self.joins and not self.census:
             raise BadInput("joins needs census: without it the membership never changes")
+        if self.rates and len(self.rates) != self.nodes:
+            raise BadInput(f"rates must have one value per node ({self.nodes}), not {len(self.rates)}")
+        if any(not 0 <= rate <= MOST_AHEAD for rate in self.rates):
+            given = ", ".join([f"{rate / 10_000:g}" for rate in self.rates])
+            raise BadInput(f"rates must be 0 to {MOST_AHEAD // 10_000} percent each, not {given}")
         if self.exclusions and not self.census:
             raise BadInput("exclusions needs census: without it the membership never changes")
         for name in (

@@ -11,7 +11,7 @@ cdef class Model:
     cdef public Steps steps
     cdef public long long n, k, at_budgets, at_history, at_clock, at_flight
     cdef public bint slots, listens, fifo, timed
-    cdef public list mortal, fresh, things
+    cdef public list mortal, fresh, things, ticks
     cdef public Interned table
     @cython.locals(found=list)
     cpdef list successors(self, tuple state)

@@ -53,6 +53,7 @@ class Model:
         self.steps = self.make_steps(protocol)
         self.fresh = [self.steps.first_key(me) for me in range(self.n)]  # keys of newly made nodes
         self.timed = self.steps.timed
+        self.ticks = [case.tick + case.tick * rate // 1_000_000 for rate in case.rates or (0,) * self.n]  # ns, by node
         self.at_budgets = 2 * self.n
         self.at_history = self.at_budgets + 1
         self.at_clock = self.at_history + 1
@@ -234,14 +235,14 @@ class Model:
         return [(me, name) for me in self.up(state) for name, left in self.steps.armed(state[me]) if left <= 0]
 
     def tick(self, found: list[Successor], state: State) -> None:
-        """A clock advances by a tick, to at most `skew` ahead of the slowest; without skew, all clocks together."""
+        """A clock advances by its tick, to at most `skew` ahead of the slowest; without skew, all clocks together."""
         clock, up = self.things[state[self.at_clock]], self.up(state)
         slowest = min([clock[me] for me in up])
         for movers in [[me] for me in up] if self.case.skew else [up]:
             if max([clock[me] for me in movers]) < min(self.case.ticks, slowest + max(1, self.case.skew)):
                 later = list(state)
                 for me in movers:
-                    later[me] = self.steps.later(state[me], self.case.tick)
+                    later[me] = self.steps.later(state[me], self.ticks[me])
                 clocks = tuple([c + (me in movers) for me, c in enumerate(clock)])
                 later[self.at_clock] = self.table.number("clock", clocks)
                 found.append((("tick", movers[0] if self.case.skew else NIL, None, ()), tuple(later), ""))

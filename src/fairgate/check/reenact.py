@@ -35,7 +35,7 @@ class Reenactment(RecordedNetwork):
         self.faults: list[str] = []  # lost and duplicated messages: a journal records nodes, so it does not show them
         self.refused: Step | None = None  # the last step, if the node raised an error in it: it cannot be replayed
         self.unsaid = ""  # why no scenario can express the path, or ""
-        self.clocks = dict.fromkeys(model.setup.members, 0)  # per node
+        self.readings = dict.fromkeys(model.setup.members, 0)  # per node
         super().__init__(self.kept, model.steps.make, model.setup, model.slots, self.choose, census=False)
         if model.listens:
             self.initialise()
@@ -68,7 +68,7 @@ class Reenactment(RecordedNetwork):
         return self.choices[-1][1]
 
     def step(self, me: int, call: str, *arguments: Any) -> None:
-        self.now = self.clocks[me]
+        self.now = self.readings[me]
         try:
             super().step(me, call, *arguments)
         except Violation:
@@ -137,9 +137,9 @@ class Reenactment(RecordedNetwork):
     def tick(self, movers: list[int], said: list[str]) -> None:
         """Advance clocks. A timer that is due then fires next in the path; its `fire` advances a scenario's clock."""
         for me in movers:
-            self.clocks[me] += self.model.case.tick
-        late = [self.clocks[me] - due for (me, _), due in self.timers.items() if due <= self.clocks[me]]
-        if self.model.case.skew:
+            self.readings[me] += self.model.ticks[me]
+        late = [self.readings[me] - due for (me, _), due in self.timers.items() if due <= self.readings[me]]
+        if self.model.case.skew or self.model.case.rates:
             self.unsaid = "a scenario has only one clock"
         elif any(late):
             self.unsaid = "a timer expires between two ticks"
@@ -171,7 +171,7 @@ class Reenactment(RecordedNetwork):
         self.unsaid = "a scenario has no resets"
         self.recorders[me] = RecordingOutbox(self.outboxes[me])
         self.nodes[me] = self.model.steps.make(me, self.setup, self.recorders[me])
-        self.now = self.nodes[me].now = self.clocks[me]
+        self.now = self.nodes[me].now = self.readings[me]
         self.journal.step(Step(self.now, me, "reset", key=self.nodes[me].key()))
         self.step(me, "on_start")
 

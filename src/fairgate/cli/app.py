@@ -31,9 +31,12 @@ from fairgate.cli.keys import COMMANDS as KEYS_COMMANDS
 from fairgate.cli.peer import peer_command
 from fairgate.cli.protocols import protocols_command
 from fairgate.cli.replay import replay_command
+from fairgate.cli.risk import risk_command
 from fairgate.cli.run.command import run_arguments
 from fairgate.cli.sim.command import sim_command
 from fairgate.cli.swarm.command import swarm_command
+from fairgate.cli.sweep import sweep_command
+from fairgate.cli.torture import torture_command
 from fairgate.cli.where import setup_command, where_command
 from fairgate.errors import BadInput, FairgateError
 from fairgate.scenario.run import ScenarioError
@@ -59,6 +62,7 @@ COMMANDS: dict[str, Callable[..., int | None]] = {
     "swarm": swarm_command,
     "replay": replay_command,
     "protocols": protocols_command,
+    "risk": risk_command,
     "who": who_command,
     "top": top_command,
     "peer": peer_command,
@@ -67,6 +71,7 @@ COMMANDS: dict[str, Callable[..., int | None]] = {
     "abandon-majority": abandon_command,
     "where": where_command,
     "setup": setup_command,
+    "torture": torture_command,
 }
 
 
@@ -103,6 +108,7 @@ def silence_stdout() -> None:
 PASSED_ON = {  # `run` parses its arguments itself
     "ignore_unknown_options": True, "allow_extra_args": True, "allow_interspersed_args": False, "help_option_names": [],
 }  # fmt: skip
+UNKNOWN_KEPT = {"ignore_unknown_options": True}  # `sweep` takes most options of `sim`
 GROUPS = {  # `fairgate NAME COMMAND`
     "keys": ("Create the TLS certificates for a cluster of several hosts.", KEYS_COMMANDS),
 }
@@ -128,6 +134,7 @@ def help_if_alone(ctx: typer.Context) -> None:
 
 add_commands(app, COMMANDS)
 app.command("run", context_settings=PASSED_ON)(careful_with_stdout(run_command))
+app.command("sweep", context_settings=UNKNOWN_KEPT)(careful_with_stdout(sweep_command))
 for group, (about, commands) in GROUPS.items():
     inner = typer.Typer(help=about)
     inner.callback(invoke_without_command=True)(help_if_alone)

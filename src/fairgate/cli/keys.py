@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from fairgate.errors import BadInput
+
 HostName = Annotated[
     str, typer.Argument(metavar="HOST", help="Name or IP address of the host, as other peers dial it.")
 ]
@@ -61,6 +63,54 @@ def add_command(host: HostName, also: Also = None, folder: Folder = None, days: 
     return 0
 
 
+def deny_command(
+    host: Annotated[
+        str, typer.Argument(metavar="HOST", help="Host whose key was stolen, or the key's fingerprint (64 digits).")
+    ],
+    folder: Folder = None,
+) -> int:
+    """Refuse the key of a host: the answer to a stolen key.
+
+    Copy the file `denied` into the directory of keys of every host. Peers that
+    run notice it within seconds, close connections of that key, and accept no
+    further ones. Then create another key for the host: remove HOST.crt and
+    HOST.key, and run `fairgate keys add HOST`.
+    """
+    from fairgate.net import keys  # noqa: PLC0415 (see above)
+
+    typer.echo(f"added {host} to {keys.deny(folder_of(folder), host)}: copy it to every host")
+    return 0
+
+
+def rotate_command(
+    step: Annotated[str, typer.Argument(metavar="STEP", help="begin, hosts or end, in this order.")],
+    folder: Folder = None,
+) -> int:
+    """Replace the authority of a cluster while its peers run, in three steps.
+
+    begin creates the next authority. From then on, ca.crt contains both. Copy
+    it to every host. hosts signs the certificates of all hosts anew, for the
+    keys that they have. Copy each to its host. end removes the old authority
+    from ca.crt. Copy it to every host. Peers that run notice new files within
+    seconds.
+    """
+    from fairgate.net import key_rotation  # noqa: PLC0415 (see above)
+
+    where = folder_of(folder)
+    if step == "begin":
+        typer.echo(f"{key_rotation.begin(where)} contains the old and the next authority: copy it to every host")
+        typer.echo("then run: fairgate keys rotate hosts")
+    elif step == "hosts":
+        for path in key_rotation.hosts(where):
+            typer.echo(f"signed {path}: copy it to {path.stem}")
+        typer.echo("then run: fairgate keys rotate end")
+    elif step == "end":
+        typer.echo(f"{key_rotation.end(where)} contains the new authority only: copy it to every host")
+    else:
+        raise BadInput(f"{step!r} is not a step of a rotation: use begin, hosts or end")
+    return 0
+
+
 def secret_command(file: Annotated[str, typer.Argument(metavar="FILE", help="File to create.")]) -> int:
     """Create a secret for a cluster on one host that uses TCP: a random one, in a file that only you can read.
 
@@ -74,4 +124,10 @@ def secret_command(file: Annotated[str, typer.Argument(metavar="FILE", help="Fil
     return 0
 
 
-COMMANDS: dict[str, Callable[..., int | None]] = {"init": init_command, "add": add_command, "secret": secret_command}
+COMMANDS: dict[str, Callable[..., int | None]] = {
+    "init": init_command,
+    "add": add_command,
+    "deny": deny_command,
+    "rotate": rotate_command,
+    "secret": secret_command,
+}

@@ -1,23 +1,26 @@
 """`fairgate peer`: keeps gates open or a cluster running without using a gate itself, and serves metrics."""
 
+import grp
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
-from fairgate.arguments import MOST_K, check_k
+from fairgate.arguments import MANY, MOST_K, ONE, check_k
 from fairgate.cli.exits import complain, log_as_complaints
 from fairgate.cli.network.options import CREATE_OPTIONS, OBSERVE_OPTIONS
 from fairgate.cli.network.settings import NetworkSettings
 from fairgate.cli.network.typer_options import network_options
+from fairgate.cli.screen import counted
 from fairgate.command.signals import Interrupted, Signals
 from fairgate.errors import BadInput
-from fairgate.live.live_protocols import MANY, ONE, default_protocol
+from fairgate.live.live_protocols import default_protocol
 from fairgate.room import place
+from fairgate.room.folder import NOBODY
 from fairgate.room.peer import refuse_journal
 from fairgate.room.pin import pin
 from fairgate.room.room import Room
@@ -50,6 +53,24 @@ def peer_command(
         bool, typer.Option("--print-unit", help="Print a systemd unit that runs this command, and exit.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With `status`: print one JSON object.")] = False,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "--group",
+            metavar="NAME",
+            show_default=False,
+            help="Users of this group can be guests of this peer in the cluster. Default: only its own user.",
+        ),
+    ] = None,
+    drain: Annotated[
+        float,
+        typer.Option(
+            "--drain",
+            metavar="SECONDS",
+            help="When a signal ends this peer of a cluster, let no guest in any more, and wait this long for those"
+            " inside before it leaves.",
+        ),
+    ] = 0.0,
 ) -> int:
     """Keep gates open, on this host or in a cluster, until a signal ends it.
 
@@ -96,7 +117,10 @@ def peer_command(
     signals = Signals()
     try:
         if network.between_hosts:
-            return in_cluster(network, gates or [], k, protocol or default_protocol(k), signals)
+            welcome = Welcome(group_id(group), drain)
+            return in_cluster(network, gates or [], k, protocol or default_protocol(k), signals, welcome)
+        if group is not None or drain:
+            raise BadInput("--group and --drain are for peers of a cluster: add --join HOST:PORT, or --create")
         return on_host(network, gates or [], k, protocol, signals)
     except Interrupted as by:
         say(f"{signal.Signals(by.signum).name}: leaving")
@@ -125,9 +149,31 @@ def on_host(network: NetworkSettings, gates: Sequence[str], k: int, protocol: st
     return 1
 
 
-def in_cluster(network: NetworkSettings, gates: Sequence[str], k: int, protocol: str, signals: Signals) -> int:
-    from fairgate.live.keep_open import keep_open  # noqa: PLC0415 (asyncio is only needed in a cluster)
+class Welcome(NamedTuple):
+    """How a peer of a cluster treats its guests."""
 
+    group: int
+    drain: float  # seconds
+
+
+def group_id(name: str | None) -> int:
+    """Raises BadInput if there is no such group. A number needs no name on this host."""
+    if name is None:
+        return NOBODY
+    try:
+        return int(name) if name.isdecimal() else grp.getgrnam(name).gr_gid
+    except KeyError:
+        raise BadInput(f"there is no group {name!r:.60}") from None
+
+
+def in_cluster(
+    network: NetworkSettings, gates: Sequence[str], k: int, protocol: str, signals: Signals, welcome: Welcome
+) -> int:
+    from fairgate.live.guests import Guests  # noqa: PLC0415 (asyncio is only needed in a cluster)
+    from fairgate.live.keep_open import keep_open  # noqa: PLC0415
+    from fairgate.room.clusters import make_folder  # noqa: PLC0415
+
+    make_folder(network.name, welcome.group)  # fails now, not after joining
     signals.catch_stops()  # the others would wait for a stopped peer
     with signals.raised():
         peer = network.peer(standing=True)
@@ -137,10 +183,16 @@ def in_cluster(network: NetworkSettings, gates: Sequence[str], k: int, protocol:
             keep_open(engine, gate, k, protocol)
         kept = f"keeps {', '.join(gates)} open (k={k}, {protocol})" if gates else NO_GATE
         where = f"of cluster {network.name} at {engine.identity.address} (guarantee: {engine.membership.guarantee})"
-        say(f"pid {engine.pid} is a peer {where} and {kept} until a signal ends it")
-        with signals.raised():
-            while not engine.closed:
-                signals.wait(LOOK_SECONDS)
+        with Guests(engine, network.name, welcome.group) as guests:
+            say(f"pid {engine.pid} is a peer {where} and {kept} until a signal ends it")
+            try:
+                with signals.raised():
+                    while not engine.closed:
+                        signals.wait(LOOK_SECONDS)
+            except Interrupted:
+                if welcome.drain and not guests.drain(welcome.drain):
+                    complain(f"{counted(guests.count_inside(), 'guest')} did not leave within {welcome.drain:g} s")
+                raise
     return 1
 
 

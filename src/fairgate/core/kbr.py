@@ -119,6 +119,10 @@ class Routed(Mutex):
     def on_range(self, start: int, end: int) -> None:
         pass
 
+    def linked(self) -> list[int]:
+        """The neighbours of this node on the paths of requests. They exchange pings with it, and notice if it fails."""
+        return []
+
     def played(self) -> list[tuple[int, int]]:
         """The replicas that this node serves, each as (number, key)."""
         raise NotImplementedError
@@ -140,6 +144,11 @@ def replica_keys(setup: Setup) -> tuple[int, ...]:
         keys = tuple([key_of(f"gate{gate}:{i}") for i in range(replica_count(setup))])
         setup.shared["replica_keys"] = keys
     return keys
+
+
+def members_of(setup: Setup) -> tuple[int, ...]:
+    """The members of the DHT: all nodes except the last `outsiders`, which are only clients (overlay/outside.py)."""
+    return tuple(setup.members[: len(setup.members) - setup.options.get("outsiders", 0)])
 
 
 def replica_count(setup: Setup) -> int:

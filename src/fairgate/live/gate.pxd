@@ -17,7 +17,7 @@ cdef class LiveGate:
     cdef public object record
     cdef readonly long long k
     cdef readonly dict options
-    cdef public long long seats, requests, retakes
+    cdef public long long seats, fewest, requests, retakes
     cdef public dict nodes, tickets, early
     cdef public list free, withheld
     cdef public set idents, unseated

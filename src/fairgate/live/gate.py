@@ -53,6 +53,7 @@ class LiveGate:
         self.idents: set[int] = set()  # all seats of the view
         self.nodes: dict[int, Regenerate] = {}  # of all seats that are or were hosted here
         self.seats = 0  # created here so far: their identities are (peer, 0), (peer, 1), ...
+        self.fewest = 1  # to ask for
         self.free: list[int] = []  # the seat released last is last: it may still have a token
         self.tickets: dict[int, Ticket] = {}  # by seat
         self.withheld: list[Ticket] = []  # granted while this peer had no lease
@@ -114,7 +115,7 @@ class LiveGate:
 
     def seats_to_ask_for(self) -> int:
         """At least as many as there are. Each time twice as many as before, as every change costs a census."""
-        return 1 << (self.seats - 1).bit_length()
+        return max(self.fewest, 1 << (self.seats - 1).bit_length())
 
     def release(self, ticket: Ticket) -> None:
         """Withdraws a waiting request or releases a held permit. A no-op in any other state."""

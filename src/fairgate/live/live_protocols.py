@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from fairgate.arguments import MANY, ONE
 from fairgate.core.kbr import Routed
 from fairgate.core.layers import MakeNode
 from fairgate.core.mutex import Mutex
@@ -9,7 +10,6 @@ from fairgate.core.setup import Options
 from fairgate.errors import BadInput
 from fairgate.registry import PROTOCOLS, find_protocol
 
-ONE, MANY = "bv95", "centralised"
 DEFAULTS = [PROTOCOLS[name] for name in (ONE, MANY)]  # imported now, before any user has to wait
 OPTIONS: dict[str, Options] = {"bv95": {"cache": "sorted"}}  # where a protocol's own default does not suit live gates
 

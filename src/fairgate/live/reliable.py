@@ -20,7 +20,7 @@ from fairgate.net.address import parse_address
 from fairgate.net.codec import Frame
 from fairgate.net.system import clock
 from fairgate.net.transport import Transport
-from fairgate.recovery.channel import TIMER, Ack, Channel, Data
+from fairgate.recovery.channel import MOST, TIMER, Ack, Channel, Data
 from fairgate.recovery.roster import Members
 
 MISSED_SECONDS = 1.0
@@ -69,6 +69,7 @@ class ReliableLinks(Links):
         self.deliver = deliver
         self.channel = Channel(transport.me, Setup((transport.me,)), ChannelOutbox(self), Desk)
         self.timers: dict[str, asyncio.TimerHandle] = {}
+        self.full: set[int] = set()  # peers that have acknowledged too little to be sent anything more
         self.missed: set[int] = set()  # peers that are down and may have to be reported
 
     def send(self, peer: int, frame: Frame) -> None:
@@ -76,8 +77,19 @@ class ReliableLinks(Links):
         if peer not in self.addresses:
             self.send_bare(peer, frame)
             return
+        if peer in self.full:
+            return
         self.channel.now = clock()
         self.channel.send_down(peer, Letter(frame))
+        if self.channel.is_full(peer):
+            self.give_up(peer)
+
+    def give_up(self, peer: int) -> None:
+        """The peer acknowledges nothing. It gets nothing any more until the others have removed it."""
+        log.error("peer %d has not acknowledged %d messages: closing its connection", peer, MOST)
+        self.full.add(peer)
+        self.channel.on_crash(peer)
+        self.loop.call_soon_threadsafe(self.transport.hang_up, peer, "it acknowledges nothing")
 
     def send_bare(self, peer: int, frame: Frame) -> None:
         """Sends without the channel: for the frames of the channel itself, which it repeats if they are lost."""
@@ -89,6 +101,7 @@ class ReliableLinks(Links):
     def known(self, members: Members) -> None:
         gone = self.addresses.keys() - {peer.id for peer in members.peers}
         super().known(members)
+        self.full &= self.addresses.keys()
         for peer in gone:
             self.channel.now = clock()
             self.channel.on_crash(peer)

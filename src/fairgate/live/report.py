@@ -7,7 +7,7 @@ import msgspec
 
 from fairgate.core.ids import NIL
 from fairgate.live.gate import LiveGate
-from fairgate.live.ticket import INSIDE, NO_DEADLINE, WAITING, Ticket
+from fairgate.live.ticket import INSIDE, NO_DEADLINE, NO_GUEST, WAITING, Ticket
 from fairgate.net.system import clock
 from fairgate.recovery.roster import Members
 
@@ -26,7 +26,7 @@ class Person(msgspec.Struct, frozen=True):
     Attributes:
         ident: The seat of the request.
         peer: The id of the peer; -1 for processes whose peer is gone.
-        pid: The process of the peer; 0 if it is unknown.
+        pid: The process of the peer, or of its guest; 0 if it is unknown.
         host: The name of the peer's host.
         inside: True for a holder, False for a waiter.
         since: When it entered, or when it began to wait.
@@ -34,6 +34,7 @@ class Person(msgspec.Struct, frozen=True):
         fence: The fence of a holder; -1 if there is none.
         deadline: When the lease expires; 0 if there is none.
         note: The remark given to acquire().
+        user: The user id of the process; -1 if it is unknown.
     """
 
     ident: int
@@ -46,6 +47,7 @@ class Person(msgspec.Struct, frozen=True):
     fence: int
     deadline: int
     note: str
+    user: int = -1
 
 
 class GateReport(msgspec.Struct, frozen=True):
@@ -92,9 +94,10 @@ def person(engine: "LiveEngine", ticket: Ticket) -> Person:
     inside = ticket.state == INSIDE
     since = ticket.entered if inside else ticket.asked
     slot, fence = (ticket.slot, ticket.fence) if inside else (NIL, NIL)  # a grant may be withheld: see gate.py
+    pid, user = (engine.pid, engine.identity.uid) if ticket.guest == NO_GUEST else ticket.guest
     return Person(
-        ticket.ident, engine.me, engine.pid, engine.identity.host, inside, since, slot, fence, ticket.deadline,
-        ticket.note,
+        ticket.ident, engine.me, pid, engine.identity.host, inside, since, slot, fence, ticket.deadline, ticket.note,
+        user,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from fairgate.errors import FairgateError
 
 NEW, WAITING, INSIDE, LOST, OVER = "new", "waiting", "inside", "lost", "over"
 NO_DEADLINE = 0
+NO_GUEST = (0, 0)
 
 
 def nobody() -> bool:
@@ -19,8 +20,8 @@ def nobody() -> bool:
 class Ticket:
     # fmt: off
     __slots__ = (
-        "asked", "deadline", "entered", "error", "fence", "ident", "lease", "note", "number", "retakes", "slot",
-        "state", "wake", "why"
+        "asked", "deadline", "entered", "error", "fence", "guest", "ident", "lease", "note", "number", "retakes",
+        "slot", "state", "wake", "why"
     )
     # fmt: on
 
@@ -28,6 +29,7 @@ class Ticket:
         self.wake = wake
         self.lease = lease  # ns; 0 means no lease
         self.note = note  # shown by `fairgate who`
+        self.guest = NO_GUEST  # the process that it is for, and its user, if that is not this one
         self.state = NEW
         self.ident = NIL  # its seat
         self.number = NIL
@@ -59,6 +61,7 @@ class Ticket:
         ticket.wake = nobody
         ticket.lease = 0
         ticket.note = note
+        ticket.guest = NO_GUEST
         ticket.deadline = NO_DEADLINE
         ticket.why = ""
         ticket.error = None

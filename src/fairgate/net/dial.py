@@ -69,6 +69,8 @@ class Dial:
             done, _ = await asyncio.wait([self.connecting], timeout=CONNECT_SECONDS)
             if not done:
                 self.failed("it does not answer")
+            elif made.why and self.connection is not made and not self.yielded:  # refused as soon as it was open
+                self.failed(made.why)
             elif not self.connecting.cancelled() and (error := self.connecting.exception()) is not None:
                 self.failed(explain(error))
             elif self.connection is made:

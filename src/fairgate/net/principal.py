@@ -11,7 +11,7 @@ import socket
 
 from fairgate.net.access import credentials
 
-NOTHING, SECRET = "", "secret"
+NOTHING, SECRET, CERTIFICATE = "", "secret", "cert:"
 
 
 def principal_of(link: asyncio.BaseTransport) -> str:
@@ -20,9 +20,14 @@ def principal_of(link: asyncio.BaseTransport) -> str:
     if encrypted is not None:
         from fairgate.net.fingerprint import of_der  # noqa: PLC0415 (cryptography is slow to import)
 
-        return f"cert:{of_der(encrypted.getpeercert(binary_form=True))}"
+        return f"{CERTIFICATE}{of_der(encrypted.getpeercert(binary_form=True))}"
     sock = link.get_extra_info("socket")
     if sock.family != socket.AF_UNIX:
         return NOTHING
     who = credentials(sock)
     return f"unix:{who.uid}:{who.pid}"
+
+
+def fingerprint_of(principal: str) -> str:
+    """The fingerprint in the principal of a certificate; empty for any other."""
+    return principal.removeprefix(CERTIFICATE).partition(" ")[0] if principal.startswith(CERTIFICATE) else ""

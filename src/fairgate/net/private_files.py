@@ -1,4 +1,4 @@
-"""Checks who owns the files of keys and secrets, and who else can read or change them."""
+"""Files of keys and secrets: who owns them, who else can read or change them, and how they are replaced."""
 
 import os
 import stat
@@ -36,6 +36,17 @@ def check_folder(folder: Path) -> None:
     check_owner(folder, found)
     if found.st_mode & WRITABLE and not found.st_mode & stat.S_ISVTX:
         raise BadInput(f"{folder} can be changed by other users (mode {mode_of(found)}): set mode 0700 or 0755")
+
+
+def write_over(path: Path, data: bytes) -> None:
+    """Replaces a file in one step, so that nobody ever reads half of it."""
+    fresh = path.with_name(f"{path.name}.new")
+    try:
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(data)
+        fresh.replace(path)
+    except OSError as wrong:
+        raise BadInput(f"cannot write {path}: {wrong.strerror}") from wrong
 
 
 def check_owner(path: Path, found: os.stat_result) -> None:

@@ -1,23 +1,40 @@
 """Mutual TLS between the hosts of a cluster. `keys.py` creates and loads the files.
 
 Both sides present a certificate signed by the cluster's own authority. No other authority is accepted, not even those
-that the system trusts. The dialling side also checks that the certificate is for the host that it dialled.
+that the system trusts. The dialling side also checks that the certificate is for the host that it dialled. A
+certificate whose key is on the deny list is refused right after the handshake.
+
+The files can be replaced while peers run: new connections use the new ones (`Tls.refresh`).
 """
 
 import os
 import re
 import socket
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 
-@dataclass(frozen=True)
+@dataclass
 class Tls:
     """The TLS contexts of one host, for accepting and for dialling."""
 
     server: ssl.SSLContext
     client: ssl.SSLContext
+    denied: frozenset[str] = frozenset()  # fingerprints of keys that are refused, see fingerprint.py
+    reload: Callable[[], "Tls | None"] | None = None  # the contexts of changed files; None if they are unchanged
+
+    def refresh(self) -> bool:
+        """Uses the files as they are now. False if they have not changed since they were last looked at.
+
+        BadInput if the changed files cannot be used. The old contexts stay in force then.
+        """
+        new = None if self.reload is None else self.reload()
+        if new is None:
+            return False
+        self.server, self.client, self.denied = new.server, new.client, new.denied
+        return True
 
 
 def mutual(authority: Path, certificate: Path, key: Path) -> Tls:

@@ -41,7 +41,7 @@ from fairgate.net.codec import CodecError, Frame, encode
 from fairgate.net.connection import HELLO, PROTOCOL, READY, REFUSED, Connection
 from fairgate.net.dial import Dial
 from fairgate.net.listening import Listening, checked_name
-from fairgate.net.principal import NOTHING, SECRET, principal_of
+from fairgate.net.principal import NOTHING, SECRET, fingerprint_of, principal_of
 from fairgate.net.rationed_log import RationedLog
 from fairgate.net.reader import Reader
 from fairgate.net.secret import ACCEPTS, CHALLENGE, DIALS, Proving, Secret, Unproved
@@ -49,10 +49,12 @@ from fairgate.net.tls import Tls
 
 GREETING_SECONDS = 5.0
 CLOSING_SECONDS = 2.0
+KEYS_SECONDS = 2.0  # between two looks at the files of keys
 FRAME_SECONDS = 15.0  # a frame that has begun to arrive takes at most twice as long
 PEERS = ID_LIMIT >> SEAT_BITS
 YOURSELF = "this is yourself"
 TIE = "both dialled at once"
+DENIED = "its key is on the deny list"
 NO_SECRET = "this peer was given no secret"
 
 log = logging.getLogger("fairgate.net")
@@ -114,6 +116,7 @@ class Transport:
         self.listening = Listening(self)
         self.half_frames: dict[Connection, bytearray] = {}  # begun and not complete at the last look
         self.timer = self.loop.call_later(frame_seconds, self.drop_half_frames)
+        self.keys_timer = self.loop.call_later(KEYS_SECONDS, self.look_at_keys)
 
     def listen(self, address: Address) -> Address:
         """Listens, and returns the actual address: for port 0 the system chooses one. `close` removes a socket's file.
@@ -159,6 +162,8 @@ class Transport:
         if sock.family != socket.AF_UNIX:
             keep_alive(sock)
         dial: Dial | None = connection.dial
+        if dial is not None:
+            dial.connection = connection
         try:
             if dial is not None and isinstance(dial.address, UnixAddress):
                 checked_name(sock, access(Path(dial.address.path).parent))
@@ -166,10 +171,12 @@ class Transport:
         except (OSError, BadInput) as wrong:
             connection.drop(str(wrong))
             return
+        if self.is_denied(connection):
+            self.turn_away(connection, DENIED)
+            return
         if self.secret is not None and connection.principal == NOTHING:
             connection.proving = self.proving(self.secret, connection)
         if dial is not None:
-            dial.connection = connection
             if connection.proving is not None:
                 connection.post(encode(connection.proving.begin()))
             else:
@@ -202,10 +209,7 @@ class Transport:
         try:
             answer = proving.answer(frame)
         except Unproved as wrong:
-            if connection.dial is None:
-                self.refuse(connection, str(wrong))
-            else:
-                connection.drop(str(wrong))
+            self.turn_away(connection, str(wrong))
             return
         if answer:
             connection.post(encode(answer))
@@ -214,6 +218,12 @@ class Transport:
             connection.principal = SECRET
             if connection.dial is not None:
                 self.say_hello(connection, connection.dial.wanted)
+
+    def turn_away(self, connection: Connection, why: str) -> None:
+        if connection.dial is None:
+            self.refuse(connection, why)
+        else:
+            connection.drop(why)
 
     def refuse(self, connection: Connection, why: str) -> None:
         if why in (TIE, YOURSELF):
@@ -363,12 +373,31 @@ class Transport:
                 why = f"it sent only part of a frame within {self.frame_seconds:g} s"
                 connection.drop(why, logging.WARNING)
 
+    # Keys that change while we run.
+
+    def look_at_keys(self) -> None:
+        """Uses changed files for new connections, and closes those of keys that are denied now."""
+        if self.tls is None:
+            return
+        self.keys_timer = self.loop.call_later(KEYS_SECONDS, self.look_at_keys)
+        try:
+            if self.tls.refresh():
+                log.info("the files of keys have changed: new connections use them")
+        except BadInput as wrong:
+            log.warning("the files of keys have changed, but the old ones stay in use: %s", wrong)
+        for connection in [each for each in self.connections if self.is_denied(each)]:
+            connection.drop(DENIED, logging.WARNING)
+
+    def is_denied(self, connection: Connection) -> bool:
+        return self.tls is not None and fingerprint_of(connection.principal) in self.tls.denied
+
     # The end.
 
     async def close(self) -> None:
         """Closes all connections after delivering what was sent, if the others read. No handler is called any more."""
         self.closing = True
         self.timer.cancel()
+        self.keys_timer.cancel()
         tasks = [*self.listening.stop(), *[dial.task for dial in self.dials]]
         for dial in list(self.dials):
             self.forget(dial)

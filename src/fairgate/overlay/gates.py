@@ -125,6 +125,10 @@ class Gates(Rider):
         for gate in self.made():
             self.at(gate).on_leave()
 
+    def linked(self) -> list[int]:
+        """The neighbours of this node on the paths of all gates, which notice if it fails."""
+        return sorted({peer for gate in self.made() for peer in self.at(gate).linked()} - {self.me})
+
     def key(self) -> Key:
         gates = tuple([(gate, self.at(gate).key()) for gate in self.made()])
         return (self.version, gates, tuple(sorted(self.crashed or ())))
@@ -178,12 +182,12 @@ class GateDoor(Door):
         return self.overlay.serves(key)
 
 
-def gate_acting(node: Node) -> int:
-    """The gate whose step is running at a node that has gates at the top of its layers."""
+def gates_of(node: Node) -> Gates:
+    """The gates at the top of a node's layers."""
     while isinstance(node, Layer):
         node = node.upper
     assert isinstance(node, Gates), "this node has no gates"
-    return node.acting
+    return node
 
 
 def gate_setups(setup: Setup, resources: int) -> list[Setup]:

@@ -24,6 +24,7 @@ from fairgate.overlay.table import Table
 from fairgate.overlay.titles import TITLE, Titled
 
 TICK = "upkeep"
+UPKEEP_PINGS = "upkeep"  # the name under which riders learn of peers that fell silent
 
 
 class Living(Titled):
@@ -208,6 +209,7 @@ class Living(Titled):
             self.out.note("a peer fell silent")
             del self.awaited[peer]
             self.forget(peer)
+            self.rider.on_suspect(peer, UPKEEP_PINGS)
         if self.joined:
             self.upkeep()
         elif self.seeking:

@@ -186,6 +186,7 @@ class Maekawa(Mutex):
     # The arbiter.
 
     def on_request(self, src: int, m: Request) -> None:
+        assert m.ts < 1 << 62, "no clock gets there, and one beyond it would overflow"
         self.clock = max(self.clock, m.ts)
         if not self.holder:
             self.lock(m.ts, src)

@@ -89,6 +89,7 @@ class Raymond(Mutex):
                 self.defer_count[j] = 0  # RF:20
 
     def on_request(self, j: int, m: Request) -> None:
+        assert m.last < 1 << 62, "no clock gets there, and one beyond it would overflow"
         self.H = max(self.H, m.last)  # RF:22
         if self.state == CS or (self.state == REQUESTING and self.goes_first(j, m.last)):  # RF:24
             self.defer_count[j] += 1  # RF:26

@@ -68,6 +68,7 @@ class RicartAgrawala(Mutex):
         self.reply_deferred = set()
 
     def on_request(self, j: int, m: Request) -> None:
+        assert m.sequence_number < 1 << 62, "no clock gets there, and one beyond it would overflow"
         self.highest_sequence_number = max(self.highest_sequence_number, m.sequence_number)
         if self.requesting_cs and self.goes_first(j, m.sequence_number):
             self.reply_deferred.add(j)

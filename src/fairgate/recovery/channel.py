@@ -6,6 +6,9 @@ time, up to a cap, and is reset when an acknowledgement makes progress. The rece
 their numbers and stores those that arrive early. It answers every message, old or new, with the number of the last one
 delivered. An `Ack` is cumulative, so a later one makes up for one that was lost.
 
+Memory is bounded. Only the first `WINDOW` unacknowledged messages are on their way at any time, and a receiver stores
+none beyond that. How many wait behind them is limited by the driver, which stops sending to a peer that `is_full`.
+
 An acknowledgement is an effect of the step that delivered the message. A driver that withholds a step's effects until
 the step is backed up withholds the acknowledgement with them; until then the sender keeps the message.
 
@@ -20,6 +23,8 @@ from fairgate.core.message import Message
 RESEND = 200_000_000  # default of the option `channel_resend`: ns until the first resend
 CAP = 16  # the longest delay, as a multiple of the first
 TIMER = "resend:"
+WINDOW = 1024  # messages on their way to one peer
+MOST = 1 << 16  # unacknowledged messages to one peer
 
 
 @message("ch.data")
@@ -74,16 +79,17 @@ class Channel(Layer):
         link = self.link(dst)
         link.sent += 1
         link.unacknowledged[link.sent] = msg
-        self.out.send(dst, Data(link.sent, msg))
+        if len(link.unacknowledged) <= WINDOW:
+            self.out.send(dst, Data(link.sent, msg))
         if len(link.unacknowledged) == 1:
             self.set_timer(f"{TIMER}{dst}", link.delay)
 
     def on_data(self, src: int, m: Data) -> None:
         link = self.link(src)
-        if m.number > link.taken:
-            link.early[m.number] = m.inner
-        else:
+        if m.number <= link.taken:
             self.out.note("a message came again")
+        elif m.number <= link.taken + WINDOW:  # correct senders send none beyond it
+            link.early[m.number] = m.inner
         while link.taken + 1 in link.early:
             link.taken += 1
             self.lift().on_message(src, link.early.pop(link.taken))
@@ -96,17 +102,32 @@ class Channel(Layer):
             return
         for number in news:
             del link.unacknowledged[number]
+        self.send_from(src, link, len(news))
         link.delay = self.channel_resend
         if link.unacknowledged:
             self.set_timer(f"{TIMER}{src}", link.delay)
         else:
             self.cancel_timer(f"{TIMER}{src}")
 
+    def send_from(self, peer: int, link: Link, count: int) -> None:
+        """The window has moved on by so many messages: send those that have come into it."""
+        first: int = link.sent - len(link.unacknowledged) + 1
+        number: int
+        for number in range(max(first, first + WINDOW - count), min(first + WINDOW, link.sent + 1)):
+            self.out.send(peer, Data(number, link.unacknowledged[number]))
+
+    def is_full(self, peer: int) -> bool:
+        """Has the peer left so many messages unacknowledged that it must be taken for dead?"""
+        link = self.links.get(peer)
+        return link is not None and len(link.unacknowledged) >= MOST
+
     def on_layer_timer(self, name: str) -> None:
         peer = int(name.removeprefix(TIMER))
         link = self.link(peer)
-        for number, msg in link.unacknowledged.items():
-            self.out.send(peer, Data(number, msg))
+        first: int = link.sent - len(link.unacknowledged) + 1
+        number: int
+        for number in range(first, min(first + WINDOW, link.sent + 1)):
+            self.out.send(peer, Data(number, link.unacknowledged[number]))
         link.delay = min(2 * link.delay, CAP * self.channel_resend)
         self.set_timer(name, link.delay)
 

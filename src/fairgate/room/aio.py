@@ -16,12 +16,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from fairgate.errors import FairgateError, GateClosed
-from fairgate.room import calls, rules, table
+from fairgate.room import calls, links, rules, table
 from fairgate.room.backlog import Backlog
 from fairgate.room.bell import Bell, path_of
 from fairgate.room.calls import clock
 from fairgate.room.desk import GHOST_TICK, Visit
-from fairgate.room.layout import DEADLINE, TICK
+from fairgate.room.layout import TICK
 from fairgate.room.permit import Permit
 from fairgate.room.room import Room
 
@@ -44,7 +44,7 @@ class AsyncPermit(Permit):
 
     def watch_lease(self) -> None:
         """Look again when the lease should be over; it may have been extended by then."""
-        deadline = self.desk.file.m[self.seat + DEADLINE]
+        deadline = links.end_of(self.desk.file.m, self.seat)
         if not self.is_valid():
             self.lose()
         elif deadline:

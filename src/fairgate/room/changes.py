@@ -10,7 +10,22 @@ from fairgate.room import calls, links, rules, table
 from fairgate.room.bell import path_of
 from fairgate.room.calls import UNSEEN, Exclusive, clock
 from fairgate.room.file import RoomFile
-from fairgate.room.layout import CAPACITY, DIRTY, FREE, INSIDE, KEPT, LOST, OWNER, SEATS, STATE, STOP, TICKET, WAITING
+from fairgate.room.layout import (
+    CAPACITY,
+    DIRTY,
+    FREE,
+    INSIDE,
+    KEPT,
+    LOST,
+    OWNER,
+    PEER_BELL,
+    REFUSED,
+    SEATS,
+    STATE,
+    STOP,
+    TICKET,
+    WAITING,
+)
 from fairgate.room.links import DAMAGE
 from fairgate.room.senses import LiveSenses
 from fairgate.room.table import Change, Step
@@ -43,6 +58,8 @@ class Changes(Exclusive):
         self.senses = LiveSenses(folder)
         self.lines: dict[int, int] = {}  # by owner: the writing end of its bell; only under the mutex
         self.current = Change(0, self.is_stopped)
+        self.doorbell = 0  # of the peer of a cluster, for a gate that it has not seen yet
+        self.is_peer = False  # this process lets others in
 
     def check_open(self) -> None:
         if self.file.fd < 0:
@@ -82,7 +99,7 @@ class Changes(Exclusive):
                     result: Any = known.run(change)
                 else:
                     result = step(change)
-                told = self.to_ring(change) if change.woken else NOBODY
+                told = self.to_ring(change) if change.woken or change.called else NOBODY
             except DAMAGE as wrong:
                 result = self.repeated(change, step, wrong)
                 told = self.to_ring(change)
@@ -197,10 +214,12 @@ class Changes(Exclusive):
         told = []
         for seat in seats:
             state = m[seat + STATE]
-            if state == WAITING:
+            if state in (WAITING, REFUSED):
                 told.append((m[seat + OWNER], -m[seat + TICKET]))
             elif state in (INSIDE, LOST):
                 told.append((m[seat + OWNER], m[seat + TICKET]))
+        if change.called and not self.is_peer:
+            told += [(m[PEER_BELL] or self.doorbell, ticket) for ticket in change.called]
         return told
 
     def ring(self, owner: int, ticket: int) -> None:

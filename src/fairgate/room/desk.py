@@ -10,8 +10,21 @@ from fairgate.room.bell import Bell
 from fairgate.room.calls import FOREVER, clock
 from fairgate.room.changes import Changes
 from fairgate.room.file import RoomFile
-from fairgate.room.layout import ASKED_K, FREE, STATE, TICKET, WAITING, K
-from fairgate.room.notes import write_note
+from fairgate.room.layout import (
+    ASKED_K,
+    CLUSTER,
+    EXPECTED_K,
+    FREE,
+    NOTE,
+    PROTOCOL,
+    REFUSED,
+    SLOT,
+    STATE,
+    TICKET,
+    WAITING,
+    K,
+)
+from fairgate.room.notes import read_note, write_note, write_text
 from fairgate.room.rules import Duties, Request
 from fairgate.room.table import Change
 
@@ -30,6 +43,7 @@ class Desk(Changes):
         self.linked = 0  # when the file was there last
         self.bells: list[Bell] = []
         self.spare: list[Visit] = []  # those that no request uses
+        self.protocol = ""  # that its requests expect of a cluster, if any
 
     def agree(self, change: Change) -> None:
         """Raises KMismatch if the gate is in use with another k. An unused gate takes this one."""
@@ -152,7 +166,7 @@ class Visit(Request):
         m = desk.file.m
         if desk.closed:
             raise GateClosed(desk.closed)
-        if desk.k and desk.k != m[K]:
+        if desk.k and desk.k != m[K] and not m[CLUSTER]:  # there its peer makes sure of k
             desk.agree(change)
         if self.permits < 1 or self.permits > m[K]:
             raise BadInput(f"cannot acquire {self.permits} slots of gate {desk.gate}: its k is {m[K]}")
@@ -163,6 +177,9 @@ class Visit(Request):
             desk.file.grow()
             m = desk.file.m
             seat = rules.ask(m, change, desk, self)
+        if m[CLUSTER]:
+            m[seat + EXPECTED_K] = desk.k
+            write_text(m, seat + PROTOCOL, seat + NOTE, desk.protocol)
         if self.note:
             write_note(m, seat, self.note)
         self.seat = seat
@@ -185,12 +202,21 @@ class Visit(Request):
         m = self.desk.file.m
         if m[self.seat + TICKET] != self.ticket or m[self.seat + STATE] == FREE:
             raise GateClosed(f"gate {self.desk.gate} was closed while this request waited, or its file was damaged")
+        if m[self.seat + STATE] == REFUSED:
+            self.end_refused(change)
         if self.tick:
             self.desk.check_linked(change)
         rules.look(m, change, self.desk, self.seat, self.suspects, self.tick)
         if not self.is_inside(change) and self.late:
             table.leave(m, change, self.seat)
         return self.inside or self.late
+
+    def end_refused(self, change: Change) -> None:
+        """The peer of the cluster has refused this request. Raises KMismatch or BadInput, with its reason."""
+        m = self.desk.file.m
+        found, why = m[self.seat + SLOT], read_note(m, self.seat)
+        table.leave(m, change, self.seat)
+        raise KMismatch(self.desk.gate, self.desk.k, found) if found else BadInput(why)
 
     def leave(self, change: Change) -> None:
         """The step that ends the request, if it was made."""

@@ -20,6 +20,7 @@ from fairgate.room.folder import PRIVATE, group_of, share
 from fairgate.room.layout import (
     BOOT,
     CAPACITY,
+    CLUSTER,
     DIRTY,
     FREE,
     IS_A_ROOM,
@@ -62,11 +63,15 @@ class RoomFile:
 
     m: Table
 
-    def __init__(self, path: str, k: int, create: bool = True) -> None:
-        """Open the file, or create it with this k (1 if it is 0). Raises BadInput if it cannot be used."""
+    def __init__(self, path: str, k: int, create: bool = True, cluster: bool = False) -> None:
+        """Open the file, or create it with this k (1 if it is 0). Raises BadInput if it cannot be used.
+
+        `cluster`: it is a room of a cluster.
+        """
         if not 0 <= k <= MOST_SLOTS:
             raise BadInput(f"k must be 1..{MOST_SLOTS}, not {k}")
         self.path = path
+        self.cluster = cluster
         self.pid = os.getpid()
         self.fd = -1
         self.seats = 0
@@ -80,7 +85,7 @@ class RoomFile:
     def opened(self, k: int, create: bool) -> bool:
         """False if the file was swept between opening and locking it."""
         with forking:
-            self.fd = open_file(self.path, k, create)
+            self.fd = open_file(self.path, k, create, self.cluster)
             files.add(self)
         try:
             self.take_lock()
@@ -102,13 +107,13 @@ class RoomFile:
         if is_blank(self.fd, found.st_size):
             self.allocate(FIRST_SIZE)
             self.map()
-            start(self.m, MOST_SLOTS, FIRST_SEATS, k or 1)
+            start(self.m, MOST_SLOTS, FIRST_SEATS, k or 1, self.cluster)
         elif found.st_size < HEADER:
             raise BadInput(f"cannot use {self.path}: it is too short for a gate file ({found.st_size} bytes)")
         else:
             self.map()
         if self.m[MAGIC] == IS_BEING_MADE and found.st_size >= FIRST_SIZE:
-            start(self.m, MOST_SLOTS, FIRST_SEATS, k or 1)
+            start(self.m, MOST_SLOTS, FIRST_SEATS, k or 1, self.cluster)
         self.check()
         if found.st_blocks * BLOCK < found.st_size:  # a copy may have holes
             self.allocate(found.st_size)
@@ -127,7 +132,7 @@ class RoomFile:
                 f"cannot use {self.path}: processes with another boot id are using it, as in a container with a /proc"
                 " of its own; use another directory"
             )
-        start(self.m, self.capacity, self.seats, k or self.m[K])
+        start(self.m, self.capacity, self.seats, k or self.m[K], self.cluster)
 
     def touch(self) -> None:
         """Files that were not used for a day are swept."""
@@ -201,6 +206,9 @@ class RoomFile:
         wrong = table.why_unusable(self.m)
         if wrong:
             raise BadInput(f"cannot use {self.path}: {wrong}; remove it if nobody uses the gate")
+        if (self.m[CLUSTER] != 0) != self.cluster:
+            whose = "a gate of a cluster: join that" if not self.cluster else "not a gate of a cluster: remove it"
+            raise BadInput(f"cannot use {self.path}: it is {whose}")
         self.seats = self.m[SEATS]
         self.capacity = self.m[CAPACITY]
 

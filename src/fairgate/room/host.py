@@ -16,6 +16,7 @@ from fairgate.room import calls, keeping, links, place, system, table
 from fairgate.room.layout import (
     BOOT,
     BUCKETS,
+    GRANTED_BY,
     GRANTS,
     HISTOGRAM,
     INSIDE,
@@ -196,7 +197,10 @@ def living(m: Table, senses: LiveSenses) -> tuple[dict[int, tuple[int, ...]], li
             elif len(slots.get(seat, ())) == m[seat + PERMITS]:  # else half of a grant, which is no grant
                 inside.add(seat)
     waiters.sort(key=lambda seat: m[seat + TICKET])
-    return {seat: slots[seat] for seat in slots if seat in inside}, waiters, pins
+    holders = {
+        seat: links.shown_slots(m, seat) if m[seat + GRANTED_BY] else slots[seat] for seat in slots if seat in inside
+    }
+    return holders, waiters, pins
 
 
 def is_there(m: Table, seat: int, senses: LiveSenses, this_boot: bool) -> bool:

@@ -16,6 +16,7 @@ Plain Python has no atomic exchange: it ends the keeping of others, but keeps no
 
 from fairgate.room import links, table
 from fairgate.room.layout import (
+    CLUSTER,
     DEADLINE,
     ENDINGS,
     FENCE,
@@ -44,9 +45,13 @@ IS_INSIDE = 1
 
 
 def is_alone(m: Table, seat: int, ticket: int) -> bool:
-    """With the lock: may the holder of this seat keep its slot? Not if it has a lease, or there is anybody else."""
+    """With the lock: may the holder of this seat keep its slot?
+
+    Not if it has a lease, there is anybody else, or the slot is a cluster's.
+    """
     return (
         m[HEAD] == 0
+        and m[CLUSTER] == 0
         and m[USED] == 1
         and m[seat + TICKET] == ticket
         and m[seat + STATE] == INSIDE

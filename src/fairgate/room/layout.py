@@ -38,8 +38,14 @@ KEPT: Final = 24  # does a process keep its slot (keeping.py)? Twice the fence o
 KEPT_SEAT: Final = 25  # its seat
 KEPT_FROM: Final = 26  # its fence when it began to keep the slot
 ENDINGS: Final = 27  # how often a process has lost a slot that it kept
+CLUSTER: Final = (
+    28  # 1 if it is a room of a cluster: only the cluster's peer on this host lets anybody in (guestbook.py)
+)
+PEER: Final = 29  # the id of that peer, or 0
+PEER_BELL: Final = 30  # the name of the bell that guests ring for it
 HISTOGRAM: Final = 32  # grants by how long they had waited: see BUCKETS
 BUCKETS: Final = 24  # 1 us or less, 2 us, 4 us ... 4.2 s, and longer
+GATE_PROTOCOL: Final = 56  # the protocol of a cluster's gate, as its peer has opened it: text, up to the slots
 SLOTS: Final = 64  # the first slot: the seat that holds it, or 0
 
 # A seat.
@@ -62,18 +68,24 @@ GROUP: Final = 15  # the process group of its command, or 0
 USER: Final = 16  # the user id of its process
 HEARD: Final = 17  # its owner knows that it was let in; the owner stores this without the lock
 LOOKS: Final = 18  # when the owner of a waiting seat looks again on its own; if it is SKIPPED, when others looked at it
-NOTE: Final = 19  # text for people, UTF-8, to the end of the seat
-SEAT: Final = 48  # words
+GRANTED_BY: Final = 19  # in a cluster's room: the id of the peer that let it in
+PROMISED: Final = 20  # until when that peer has promised the slot, or 0: for good
+CLUSTER_SLOT: Final = 21  # its slot in the cluster, plus 1; 0 if the protocol has none
+EXPECTED_K: Final = 22  # the k that a guest expects of the cluster's gate
+PROTOCOL: Final = 23  # the protocol that it expects, or nothing: text, up to the note
+NOTE: Final = 27  # text for people, UTF-8, to the end of the seat
+SEAT: Final = 56  # words
 
 FREE: Final = 0
 WAITING: Final = 1
 INSIDE: Final = 2
 LOST: Final = 3  # its permit was revoked, and its owner has not seen that yet
 PINNED: Final = 4  # it never asks for a permit; it keeps the gate in use, so that k stays as it is
+REFUSED: Final = 5  # the cluster does not have such a gate: its note says why, and its owner has not seen that yet
 
 IS_A_ROOM: Final = 0x6D6F6F7265746167
 IS_BEING_MADE: Final = 0x77656E65746167  # its creator has not finished, or died
-THIS_VERSION: Final = 2
+THIS_VERSION: Final = 3
 MOST_SLOTS: Final = 1024
 MOST_SEATS: Final = 1 << 20
 LIMIT: Final = 1 << 62  # tickets stay below

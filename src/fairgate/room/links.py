@@ -8,12 +8,15 @@ from collections.abc import Iterator, MutableSequence
 
 from fairgate.room.layout import (
     CAPACITY,
+    CLUSTER_SLOT,
     DEADLINE,
+    GRANTED_BY,
     HEAD,
     NEXT,
     PERMITS,
     PINNED,
     PREVIOUS,
+    PROMISED,
     SEAT,
     SEATS,
     SKIPPED,
@@ -130,10 +133,23 @@ def next_deadline(m: Table) -> int:
     """The earliest end of a lease, or 0."""
     earliest = 0
     for seat in holders(m) if m[USED] else ():
-        deadline = m[seat + DEADLINE]
+        deadline = end_of(m, seat)
         if deadline > 0 and (not earliest or deadline < earliest):
             earliest = deadline
     return earliest
+
+
+def end_of(m: Table, seat: int) -> int:
+    """When a permit ends at the latest, by its own lease or by that of the peer that granted it; 0: never."""
+    deadline, promised = m[seat + DEADLINE], m[seat + PROMISED]
+    return min(deadline, promised) if deadline and promised else deadline + promised
+
+
+def shown_slots(m: Table, seat: int) -> tuple[int, ...]:
+    """The slots of a seat that is inside, as its user knows them: in a room of a cluster that of the cluster."""
+    if m[seat + GRANTED_BY]:
+        return (m[seat + CLUSTER_SLOT] - 1,) if m[seat + CLUSTER_SLOT] else ()
+    return slots_of(m, seat)
 
 
 def slots_of(m: Table, seat: int) -> tuple[int, ...]:

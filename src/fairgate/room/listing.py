@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 from fairgate.room.layout import (
     ASKED,
-    DEADLINE,
     FENCE,
     GROUP,
     INSIDE,
@@ -17,7 +16,7 @@ from fairgate.room.layout import (
     TICKET,
     USER,
 )
-from fairgate.room.links import Table
+from fairgate.room.links import Table, end_of
 from fairgate.room.notes import read_note
 
 
@@ -53,7 +52,7 @@ def listed(m: Table, seat: int, slots: tuple[int, ...]) -> Listed:
         user=m[seat + USER],
         asked=m[seat + ASKED],
         since=m[seat + SINCE] if inside else 0,
-        deadline=m[seat + DEADLINE] if inside else 0,
+        deadline=end_of(m, seat) if inside else 0,
         group=m[seat + GROUP],
         stopped=m[seat + SKIPPED] != 0,
         note=read_note(m, seat),

@@ -3,17 +3,25 @@
 from fairgate.room.layout import NOTE, SEAT
 from fairgate.room.links import Table
 
-NOTE_BYTES = 8 * (SEAT - NOTE)
-
 
 def write_note(m: Table, seat: int, note: str) -> None:
     """As much of the text as there is room for. Only people read it, so it may be cut off by a death as well."""
-    text = note.encode("utf-8", "replace")[:NOTE_BYTES]
-    text += bytes(min(8 - len(text) % 8, NOTE_BYTES - len(text)))  # whole words, with a zero at the end
-    for at in range(len(text) // 8):
-        m[seat + NOTE + at] = int.from_bytes(text[8 * at : 8 * at + 8], "little", signed=True)
+    write_text(m, seat + NOTE, seat + SEAT, note)
 
 
 def read_note(m: Table, seat: int) -> str:
-    text = b"".join([m[at].to_bytes(8, "little", signed=True) for at in range(seat + NOTE, seat + SEAT)])
+    return read_text(m, seat + NOTE, seat + SEAT)
+
+
+def write_text(m: Table, begin: int, end: int, text: str) -> None:
+    """As much of the text as these words can hold."""
+    room = 8 * (end - begin)
+    data = text.encode("utf-8", "replace")[:room]
+    data += bytes(min(8 - len(data) % 8, room - len(data)))  # whole words, with a zero at the end
+    for at in range(len(data) // 8):
+        m[begin + at] = int.from_bytes(data[8 * at : 8 * at + 8], "little", signed=True)
+
+
+def read_text(m: Table, begin: int, end: int) -> str:
+    text = b"".join([m[at].to_bytes(8, "little", signed=True) for at in range(begin, end)])
     return text.partition(b"\0")[0].decode("utf-8", "replace")

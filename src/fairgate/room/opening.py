@@ -16,7 +16,7 @@ from fairgate.errors import BadInput
 from fairgate.room import links, system, table
 from fairgate.room.calls import clock
 from fairgate.room.folder import NOBODY, PRIVATE, Folder, share
-from fairgate.room.layout import MACHINE, MOST_SEATS, MOST_SLOTS, SWEPT
+from fairgate.room.layout import CLUSTER, MACHINE, MOST_SEATS, MOST_SLOTS, SWEPT
 from fairgate.room.links import Table
 from fairgate.room.words import mapped
 
@@ -33,7 +33,7 @@ KINDS = {
 }
 
 
-def open_file(path: str, k: int, create: bool) -> int:
+def open_file(path: str, k: int, create: bool, cluster: bool = False) -> int:
     """A descriptor of the gate's file, which is created with this k if necessary. Raises BadInput."""
     parent, name = os.path.split(path)
     with Folder(parent) as folder:
@@ -46,7 +46,7 @@ def open_file(path: str, k: int, create: bool) -> int:
             except OSError as wrong:
                 raise BadInput(f"cannot open {path}: {wrong.strerror}") from wrong
             try:
-                create_file(folder, name, k)
+                create_file(folder, name, k, cluster)
             except OSError as wrong:
                 raise BadInput(f"cannot create {path}: {wrong.strerror}") from wrong
 
@@ -83,7 +83,7 @@ def why_unsafe(found: os.stat_result, group: int) -> str:
     return ""
 
 
-def create_file(folder: Folder, name: str, k: int) -> None:
+def create_file(folder: Folder, name: str, k: int, cluster: bool = False) -> None:
     """Create the gate's file, unless another process is faster. Raises OSError."""
     unfinished = f"{os.urandom(8).hex()}{UNFINISHED}"
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -91,7 +91,7 @@ def create_file(folder: Folder, name: str, k: int) -> None:
     try:
         share(fd, folder.group)
         allocate(fd, FIRST_SIZE)
-        start(mapped(fd, FIRST_SIZE), MOST_SLOTS, FIRST_SEATS, k or 1)
+        start(mapped(fd, FIRST_SIZE), MOST_SLOTS, FIRST_SEATS, k or 1, cluster)
         with suppress(FileExistsError, FileNotFoundError):  # not found: this process was stopped, and it was swept
             os.link(unfinished, name, src_dir_fd=folder.fd, dst_dir_fd=folder.fd, follow_symlinks=False)
     finally:
@@ -110,8 +110,9 @@ def allocate(fd: int, size: int) -> None:
         raise
 
 
-def start(m: Table, capacity: int, seats: int, k: int) -> None:
-    """A new table, or an old one of which no process can be alive."""
+def start(m: Table, capacity: int, seats: int, k: int, cluster: bool) -> None:
+    """A new table, or an old one of which no process can be alive. `cluster`: only its peer lets anybody in."""
+    m[CLUSTER] = int(cluster)
     table.create(m, capacity, seats, k, first_fence(), system.boot_id())
     m[MACHINE], m[SWEPT] = machine_number(), clock()
 

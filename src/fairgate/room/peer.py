@@ -4,6 +4,7 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Callable
 
 from fairgate.arguments import SECOND, check_k
 from fairgate.errors import BadInput, ForkedPeer, GateClosed, KMismatch
@@ -12,6 +13,7 @@ from fairgate.room import place
 from fairgate.room.calls import clock
 from fairgate.room.layout import ASKED_K, GRANTS, LONGEST, LOSSES, WAITED, K
 from fairgate.room.listing import Listed
+from fairgate.room.permit import Permit
 from fairgate.room.room import Room
 from fairgate.room.table import Change
 
@@ -24,26 +26,38 @@ class HostPeer:
         self.pid = os.getpid()
         self.mutex = threading.Lock()
         self.closed = False
-        self.rooms: dict[str, Room] = {}
+        self.rooms: dict[object, Room] = {}
 
     def room(self, name: str, k: int, protocol: str | None) -> Room:
         """The room of a gate, which is opened if necessary."""
         self.check_process()
         check_k(k)
+        folder, gate = self.locate(name, protocol)
+        with self.mutex:
+            if self.closed:
+                raise GateClosed(LEFT)
+            key = self.key(gate, k, protocol)
+            room = self.rooms.get(key)
+            if room is None or room.is_closed() or not room.file.is_linked():
+                room = self.rooms[key] = self.open(folder, gate, k, protocol)
+            elif k not in (room.k, room.file.m[ASKED_K], room.file.m[K]):
+                raise KMismatch(name, k, room.k)
+            return room
+
+    def key(self, gate: str, k: int, protocol: str | None) -> object:
+        """What tells rooms apart that this peer has open."""
+        return gate
+
+    def locate(self, name: str, protocol: str | None) -> tuple[str, str]:
+        """Where the room is. Raises BadInput if there can be no such gate."""
         if protocol is not None:
             raise BadInput(
                 f"gate {name}: protocol {protocol!r:.60} is for clusters; a gate of one host has a waiting room instead"
             )
-        folder, gate = place.locate(name)
-        with self.mutex:
-            if self.closed:
-                raise GateClosed(LEFT)
-            room = self.rooms.get(gate)
-            if room is None or room.is_closed() or not room.file.is_linked():
-                room = self.rooms[gate] = Room(folder, gate, k)
-            elif k not in (room.k, room.file.m[ASKED_K], room.file.m[K]):
-                raise KMismatch(name, k, room.k)
-            return room
+        return place.locate(name)
+
+    def open(self, folder: str, gate: str, k: int, protocol: str | None) -> Room:
+        return Room(folder, gate, k)
 
     def check_process(self) -> None:
         if self.pid != os.getpid():
@@ -86,15 +100,15 @@ def requests(listed: list[Listed]) -> list[Request]:
     ]
 
 
-def statistics(room: Room) -> Statistics:
+def statistics(room: Room, protocol: str = "room", guarantee: str = "host") -> Statistics:
     def step(change: Change) -> Statistics:
         m, listed = room.file.m, room.listed(change)
         inside = sum([one.permits for one in listed if one.inside])
         return Statistics(
             gate=room.gate,
             k=m[K],
-            protocol="room",
-            guarantee="host",
+            protocol=protocol,
+            guarantee=guarantee,
             entries=m[GRANTS],
             inside=inside,
             waiting=len([one for one in listed if not one.inside]),
@@ -127,7 +141,7 @@ class RoomGate(BaseRoomGate):
 
     def __init__(self, room: Room) -> None:
         super().__init__(room)
-        self.acquire = room.acquire
+        self.acquire: Callable[[float | None, int, float | None, str], Permit | None] = room.acquire
 
     def requests(self) -> list[Request]:
         return requests(self.room.requests())

@@ -9,7 +9,7 @@ from fairgate.room import bell as bells
 from fairgate.room import keeping, links, rules, table
 from fairgate.room.calls import clock, read_tickets
 from fairgate.room.desk import Desk, Visit
-from fairgate.room.layout import DEADLINE, FENCE, GROUP, INSIDE, STATE, TICKET
+from fairgate.room.layout import DEADLINE, FENCE, GROUP, INSIDE, PROMISED, STATE, TICKET
 from fairgate.room.table import Change, Step
 from fairgate.room.words import ATOMIC
 
@@ -27,7 +27,7 @@ class Permit(Step):
         self.seat: int = seat
         self.ticket: int = m[seat + TICKET]
         self.fence: int = m[seat + FENCE]
-        self.slots: tuple[int, ...] = links.slots_of(m, seat)
+        self.slots: tuple[int, ...] = links.shown_slots(m, seat)
         self.follows: bool = self.fence == visit.fence + 1  # nobody else has entered in between
         visit.fence = self.fence
         self.released = False
@@ -37,14 +37,18 @@ class Permit(Step):
     def is_valid(self) -> bool:
         """False once it was released or revoked, or its lease is over."""
         m = self.desk.file.m
-        deadline = m[self.seat + DEADLINE]
         mine = m[self.seat + TICKET] == self.ticket and m[self.seat + STATE] == INSIDE
-        return mine and not self.released and not 0 < deadline <= clock()
+        return mine and not self.released and not 0 < links.end_of(m, self.seat) <= clock()
 
     def deadline(self) -> int:
         """When the lease ends, in ns on CLOCK_BOOTTIME; 0 if there is none."""
         m = self.desk.file.m
         return m[self.seat + DEADLINE] if m[self.seat + TICKET] == self.ticket else 0
+
+    def promised(self) -> int:
+        """Until when the peer of its cluster has promised the slot. It raises that again and again; 0: for good."""
+        m = self.desk.file.m
+        return m[self.seat + PROMISED] if m[self.seat + TICKET] == self.ticket else 0
 
     def why_lost(self) -> str:
         """Why it ended before it was released; empty if it did not."""
@@ -52,6 +56,8 @@ class Permit(Step):
         if not self.why and not self.released and not self.is_valid():
             if 0 < self.deadline() <= clock():
                 self.why = "its lease has expired"
+            elif 0 < self.promised() <= clock():
+                self.why = "the peer of this host has not renewed its lease in the cluster"
             elif self.desk.is_closed():
                 self.why = self.desk.closed
             else:

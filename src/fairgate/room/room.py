@@ -35,15 +35,15 @@ open_rooms: set[Room] = set()
 
 
 class Room:
-    def __init__(self, folder: str, gate: str, k: int = 0, create: bool = True) -> None:
+    def __init__(self, folder: str, gate: str, k: int = 0, create: bool = True, cluster: bool = False) -> None:
         """Open the gate, or create it; `k` is 0 if any will do. Raises BadInput, or KMismatch if it is in use.
 
-        Without `create`, the gate must exist.
+        Without `create`, the gate must exist. `cluster`: it is a room of a cluster (guestbook.py).
         """
         self.folder = folder
         self.gate = gate
         self.k = k
-        self.file = RoomFile(path_of_gate(folder, gate), k, create)
+        self.file = RoomFile(path_of_gate(folder, gate), k, create, cluster)
         self.desk = Desk(folder, gate, k, self.file)
         self.some_visit = self.desk.some_visit
         self.new_bell = self.desk.new_bell
@@ -55,7 +55,9 @@ class Room:
         self.spare = self.desk.spare
         open_rooms.add(self)
         try:
-            if k and k != self.file.m[K]:  # else it need not be locked: a request makes sure of k anyway
+            if (
+                k and k != self.file.m[K] and not cluster
+            ):  # else it need not be locked: a request makes sure of k anyway
                 self.change(self.desk.agree)
             if self.file.claim_sweep("/" in gate):
                 from fairgate.room.sweep import sweep  # noqa: PLC0415 (once in an hour)
@@ -118,7 +120,7 @@ class Room:
         holders, waiters = links.holders(m), list(links.waiters(m))
         by_owner = {m[seat + OWNER]: seat for seat in holders + waiters}  # a process may have thousands
         dead = {owner for owner, seat in by_owner.items() if self.desk.is_gone(seat)}
-        found = [listed(m, seat, links.slots_of(m, seat)) for seat in holders if m[seat + OWNER] not in dead]
+        found = [listed(m, seat, links.shown_slots(m, seat)) for seat in holders if m[seat + OWNER] not in dead]
         return found + [listed(m, seat, ()) for seat in waiters if m[seat + OWNER] not in dead]
 
     def revoke(self, slot: int, fence: int = 0) -> bool:

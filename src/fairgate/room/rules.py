@@ -9,6 +9,7 @@ from collections.abc import Collection
 
 from fairgate.room import links, table
 from fairgate.room.layout import (
+    CLUSTER,
     DEADLINE,
     FAR,
     FENCE,
@@ -70,10 +71,11 @@ class Duties:
 
 def ask(m: Table, change: Change, senses: Senses, request: Request) -> int:
     """A seat for the request, or 0 if there is none even without those of dead processes: the room must grow."""
-    if m[HEAD]:
-        bury_passed_over(m, change, senses)
-    if not m[HEAD]:  # else it is up to the first waiter: the processes that it lets in are watched by it
-        expire(m, change)
+    if not m[CLUSTER]:  # else it is up to the peer
+        if m[HEAD]:
+            bury_passed_over(m, change, senses)
+        if not m[HEAD]:  # else it is up to the first waiter: the processes that it lets in are watched by it
+            expire(m, change)
     if not m[SPARE]:
         bury_all(m, change, senses)
     seat = table.enter(
@@ -92,16 +94,22 @@ def look(m: Table, change: Change, senses: Senses, seat: int, suspects: Collecti
     if m[seat + STATE] == WAITING:
         if links.is_skipped(m, seat):
             table.resume(m, change, seat)
-        bury_passed_over(m, change, senses)
-        bury_watched(m, change, senses, seat, suspects)
-        if links.first_waiter(m) == seat:
-            expire(m, change)
-        if tick and m[seat + STATE] == WAITING:
-            look_at_the_head(m, change, senses, seat)
-            remind(m, change)
+        if not m[CLUSTER]:
+            look_at_others(m, change, senses, seat, suspects, tick)
     if m[seat + STATE] != WAITING:
         hear(m, seat)
         change.woken += table.perhaps_not_woken(m, seat)
+
+
+def look_at_others(m: Table, change: Change, senses: Senses, seat: int, suspects: Collection[int], tick: bool) -> None:
+    """In a room of a cluster its peer does that."""
+    bury_passed_over(m, change, senses)
+    bury_watched(m, change, senses, seat, suspects)
+    if links.first_waiter(m) == seat:
+        expire(m, change)
+    if tick and m[seat + STATE] == WAITING:
+        look_at_the_head(m, change, senses, seat)
+        remind(m, change)
 
 
 def hear(m: Table, seat: int) -> None:
@@ -136,9 +144,11 @@ def remind(m: Table, change: Change) -> None:
 
 def duties(m: Table, seat: int, now: int) -> Duties:
     """What a waiter watches, and when it looks again on its own; its seat says so, for others to see."""
-    watched = links.watched(m, seat)
+    watched = links.watched(m, seat) if not m[CLUSTER] else []
     when = now + TICK * (1 + places_from_an_end(m, seat))
-    if not watched or m[watched[0] + STATE] == INSIDE:  # it is the first waiter, which expires leases
+    if not m[CLUSTER] and (
+        not watched or m[watched[0] + STATE] == INSIDE
+    ):  # it is the first waiter, which expires leases
         deadline = links.next_deadline(m)
         if deadline:
             when = min(when, deadline)

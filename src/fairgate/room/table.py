@@ -20,11 +20,13 @@ from fairgate.room.layout import (
     BOOT,
     BUCKETS,
     CAPACITY,
+    CLUSTER,
     DEADLINE,
     DEEP,
     DIRTY,
     FENCE,
     FREE,
+    GRANTED_BY,
     GRANTS,
     GROUP,
     HEAD,
@@ -52,9 +54,13 @@ from fairgate.room.layout import (
     NUDGED,
     OWNER,
     PATIENT,
+    PEER,
+    PEER_BELL,
     PERMITS,
     PID,
     PINNED,
+    PROMISED,
+    REFUSED,
     SEAT,
     SEATS,
     SINCE,
@@ -95,12 +101,14 @@ from fairgate.room.links import (
 class Change:
     """One change of a table: when it happens, which seats to wake afterwards, and which processes are stopped.
 
-    `seat` and `ticket` are those of the request that it has made, if any.
+    `seat` and `ticket` are those of the request that it has made, if any. In a room of a cluster, `called` are the
+    tickets that its peer has to look at; 0 stands for all.
     """
 
     def __init__(self, now: int, is_stopped: Callable[[int], bool]) -> None:
         self.is_stopped = is_stopped
         self.woken: list[int] = []
+        self.called: list[int] = []
         self.begin(now)
 
     def begin(self, now: int) -> None:
@@ -108,6 +116,8 @@ class Change:
         self.now: int = now
         if self.woken:
             self.woken = []
+        if self.called:
+            self.called = []
         self.seat = 0
         self.ticket = 0
 
@@ -132,7 +142,7 @@ def create(m: Table, capacity: int, seats: int, k: int, fence: int, boot: int) -
     m[K] = m[ASKED_K] = k
     m[NEXT_TICKET] = max(1, m[NEXT_TICKET])
     m[LAST_FENCE] = max(fence, m[LAST_FENCE])
-    m[NUDGED], m[STOP], m[KEPT] = 0, 0, 0
+    m[NUDGED], m[STOP], m[KEPT], m[PEER], m[PEER_BELL] = 0, 0, 0, 0, 0
     for seat in all_seats(m):
         m[seat + STATE] = FREE
     for at in range(SLOTS, first_seat(m)):
@@ -194,12 +204,15 @@ def rebuild(m: Table, change: Change) -> None:
             m[LAST_FENCE] = max(m[LAST_FENCE], m[seat + FENCE])
             if state == LOST or not m[seat + HEARD]:
                 change.woken.append(seat)
+        elif state == REFUSED:
+            change.woken.append(seat)
         elif state != PINNED:
             m[seat + STATE] = FREE
             put_spare(m, seat)
             continue
         m[NEXT_TICKET] = max(m[NEXT_TICKET], m[seat + TICKET] + 1)
     rebuild_slots(m)
+    call_peer(m, change, 0)
     for _, seat in sorted(queue):
         append(m, seat)
     let_in_all_that_fit(m, change)
@@ -230,6 +243,7 @@ def enter(m: Table, change: Change, owner: int, pid: int, namespace: int, user: 
         take_spare(m, change, owner, pid, namespace, user, permits, lease)
         m[seat + STATE] = WAITING
         append(m, seat)
+        call_peer(m, change, m[seat + TICKET])
         let_in_all_that_fit(m, change)
         m[DIRTY] = 0
     return seat
@@ -260,6 +274,7 @@ def take_spare(
     m[seat + OWNER], m[seat + PID], m[seat + NAMESPACE], m[seat + USER] = owner, pid, namespace, user
     m[seat + ASKED], m[seat + SKIPPED], m[seat + GROUP], m[seat + NOTE] = change.now, 0, 0, 0
     m[seat + HEARD], m[seat + LOOKS] = 0, 0
+    m[seat + GRANTED_BY], m[seat + PROMISED] = 0, 0
     m[SPARE] = m[seat + NEXT]
 
 
@@ -274,6 +289,7 @@ def leave(m: Table, change: Change, seat: int) -> None:
     elif state == INSIDE:
         empty_slots(m, seat)
     put_spare(m, seat)
+    call_peer(m, change, m[seat + TICKET])
     let_in_all_that_fit(m, change)
     m[DIRTY] = 0
 
@@ -285,6 +301,7 @@ def lose(m: Table, change: Change, seat: int) -> None:
     change.woken.append(seat)
     m[LOSSES] = m[LOSSES] + 1
     empty_slots(m, seat)
+    call_peer(m, change, m[seat + TICKET])
     let_in_all_that_fit(m, change)
     m[DIRTY] = 0
 
@@ -312,6 +329,7 @@ def resume(m: Table, change: Change, seat: int) -> None:
     m[DIRTY] = 1
     m[seat + SKIPPED] = 0
     wake_next(m, change, seat)
+    call_peer(m, change, m[seat + TICKET])
     let_in_all_that_fit(m, change)
     m[DIRTY] = 0
 
@@ -333,7 +351,12 @@ def extend(m: Table, seat: int, deadline: int) -> None:
 
 
 def let_in_all_that_fit(m: Table, change: Change) -> None:
-    """Let waiters in, by ticket. The first one that does not fit keeps all others waiting, so that none starves."""
+    """Let waiters in, by ticket. The first one that does not fit keeps all others waiting, so that none starves.
+
+    In a room of a cluster only its peer lets anybody in.
+    """
+    if m[CLUSTER]:
+        return
     granted = 0
     after = m[HEAD]
     for _ in range(m[SEATS]):
@@ -356,6 +379,12 @@ def let_in_all_that_fit(m: Table, change: Change) -> None:
             raise CorruptTable  # a loop
     if granted and m[HEAD] and change.now - m[NUDGED] >= NUDGE:
         nudge(m, change, granted)
+
+
+def call_peer(m: Table, change: Change, ticket: int) -> None:
+    """Something has happened to this request, or, if it is 0, perhaps to any."""
+    if m[CLUSTER]:
+        change.called.append(ticket)
 
 
 def let_in(m: Table, change: Change, seat: int) -> None:
@@ -416,7 +445,7 @@ def in_order(m: Table, woken: list[int]) -> list[int]:
     comes last: it watches the process that lets it in, and so notices if that one dies before it has woken everybody.
     """
     each = list(dict.fromkeys(woken))
-    looking = [seat for seat in each if m[seat + STATE] == WAITING]
+    looking = [seat for seat in each if m[seat + STATE] in (WAITING, REFUSED)]
     return looking + [seat for seat in reversed(each) if m[seat + STATE] in (INSIDE, LOST)]
 
 

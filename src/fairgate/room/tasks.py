@@ -69,8 +69,11 @@ class TaskHostPeer(HostPeer):
         room = self.room(name, k, protocol)
         found = self.gates.get(room)
         if found is None:
-            found = self.gates[room] = RoomTaskGate(room)
+            found = self.gates[room] = self.new_gate(room)
         return found
+
+    def new_gate(self, room: Room) -> RoomTaskGate:
+        return RoomTaskGate(room)
 
     async def leave(self) -> None:
         if self.pid == os.getpid():

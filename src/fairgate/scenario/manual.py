@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairgate.core.choose import Chooser
+from fairgate.core.clock import TRUE, Clock, Clocks
 from fairgate.core.layers import MakeNode
 from fairgate.core.message import Message
 from fairgate.core.node import Node
@@ -45,14 +46,19 @@ class ManualNetwork:
         chooser: Chooser | None = None,
         census: bool = True,
         start: bool = True,
+        clocks: Clocks | None = None,
     ) -> None:
-        """`slots`: do grants carry slot and fence? `census`: check the number of tokens and coordinators as well?"""
+        """`slots`: do grants carry slot and fence? `census`: check the number of tokens and coordinators as well?
+
+        `clocks`: those that do not show true time.
+        """
         self.setup = setup
         self.outboxes = {me: Collected(chooser) for me in setup.members}
         self.nodes = {me: make(me, setup, self.outboxes[me]) for me in setup.members}
         self.flight: list[Flight] = []
         self.timers: dict[tuple[int, str], int] = {}
         self.now = 0
+        self.clocks = clocks or {}
         self.waiting: dict[int, int] = {}  # node -> request
         self.inside: dict[int, HeldPermit] = {}
         self.lost: list[tuple[int, int, str]] = []
@@ -68,12 +74,15 @@ class ManualNetwork:
             for me in setup.members:
                 self.step(me, "on_start")
 
+    def clock(self, me: int) -> Clock:
+        return self.clocks.get(me, TRUE)
+
     def step(self, me: int, call: str, *arguments: Any) -> None:
         """Let a node take one atomic step, and carry out its effects. A no-op if the node has crashed."""
         if me in self.crashed:
             return
         node = self.nodes[me]
-        node.now = self.now
+        node.now = self.clock(me).reading(self.now)
         getattr(node, call)(*arguments)
         for effect in self.outboxes[me].drain():
             getattr(self, f"do_{effect[0]}")(me, *effect[1:])
@@ -157,7 +166,7 @@ class ManualNetwork:
         self.flight.append(Flight(me, dst, msg))
 
     def do_timer(self, me: int, name: str, delay: int) -> None:
-        self.timers[me, name] = self.now + delay
+        self.timers[me, name] = self.clock(me).time(self.nodes[me].now + delay)
 
     def do_untimer(self, me: int, name: str) -> None:
         self.timers.pop((me, name), None)

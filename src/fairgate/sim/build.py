@@ -8,13 +8,15 @@ from typing import Any
 
 from fairgate.core.choose import Chooser, from_floats
 from fairgate.core.ids import NIL
+from fairgate.core.layers import MakeNode
 from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
 from fairgate.core.units import SECOND, seconds_to_ns
 from fairgate.errors import BadInput
 from fairgate.overlay.chord_table import SUCCESSORS
-from fairgate.overlay.gates import gate_acting
+from fairgate.overlay.gates import gates_of
 from fairgate.overlay.living import Living
+from fairgate.overlay.outside import inside_or_outside
 from fairgate.overlay.titles import PERIODS, UPKEEP
 from fairgate.recovery.channel import RESEND
 from fairgate.recovery.homes import BACKUPS
@@ -24,7 +26,7 @@ from fairgate.sim.config import Config, check
 from fairgate.sim.engine import Engine
 from fairgate.sim.faults import Faults, install, parse_faults
 from fairgate.sim.joins import Joins
-from fairgate.sim.latency import Latency, Matrix, Uniform, WideArea
+from fairgate.sim.latency import Latency, Matrix, Pairs, Uniform, WideArea
 from fairgate.sim.latency_files import read_matrix
 from fairgate.sim.pool import ClientPool
 from fairgate.sim.rounds import Pace, PacedRounds
@@ -74,9 +76,11 @@ def build(config: Config) -> Engine:
             raise BadInput("a node that comes back must join the ring again: with resets, use --overlay living-chord")
     if dynamic:
         options = {**ring_options(protocol, options, latency), **options}
+    if config.outsiders:
+        options = {"base": config.nodes - config.outsiders, **options, "outsiders": config.outsiders}
     setup = Setup(range(config.nodes), config.k, options=options)
     engine = Engine(
-        make_node(config.protocol, config.stack),
+        make_stack(config),
         setup,
         latency,
         make_workload(config, latency),
@@ -91,7 +95,8 @@ def build(config: Config) -> Engine:
     plan = partial(plan_work, config=config, faults=faults, listens=bool(protocol.about.detectors))
     if dynamic:
         engine.mortal = True
-        engine.joins = Joins(options["overlay_upkeep"], Stream(f"{config.seed}:joins"), plan)
+        members = config.nodes - config.outsiders
+        engine.joins = Joins(members, options["overlay_upkeep"], Stream(f"{config.seed}:joins"), plan)
     else:
         plan(engine)
     if config.check and not config.stack:  # in a stack, a channel may hold several copies of one token
@@ -107,12 +112,21 @@ def build(config: Config) -> Engine:
     return engine
 
 
+def make_stack(config: Config) -> MakeNode:
+    """A function that makes the nodes of this run."""
+    make = make_node(config.protocol, config.stack)
+    if not config.outsiders:
+        return make
+    stack = ("outside" if layer in OVERLAYS else layer for layer in config.stack or ("full",))
+    return inside_or_outside(make, make_node(config.protocol, tuple(stack)))
+
+
 def chooser_of_gates(engine: Engine, seed: int) -> Chooser:
     """A chooser with one stream per gate, so that the choices at one gate do not affect the others."""
     choosers = [from_floats(Stream(f"{seed}:choices:{gate}").unit) for gate in range(engine.resources)]
 
     def choose(n: int) -> int:
-        return choosers[gate_acting(engine.nodes[engine.acting])](n)
+        return choosers[gates_of(engine.nodes[engine.acting]).acting](n)
 
     return choose
 
@@ -158,11 +172,17 @@ def plan_measures(config: Config, engine: Engine) -> None:
 
 
 def make_latency(config: Config) -> Latency:
-    """The latency model that `config.latency` describes: `1`, `uniform:0.02,0.18`, `wan` or a file."""
+    """The latency model that `config.latency` describes.
+
+    It is written as `1`, `uniform:0.02,0.18`, `pairs:uniform:0,0.2`, `wan` or the name of a file.
+    """
     text = config.latency
     stream = Stream(f"{config.seed}:latency")
     if text == "wan":
         return WideArea(config.nodes, stream)
+    if text.startswith("pairs:"):
+        low, high = uniform_bounds(text.removeprefix("pairs:"))
+        return Pairs(seconds_to_ns(low), seconds_to_ns(high), stream)
     if text.startswith("uniform:"):
         low, high = uniform_bounds(text)
         return Uniform(seconds_to_ns(low), seconds_to_ns(high), stream)
@@ -211,6 +231,14 @@ def make_workload(config: Config, latency: Latency) -> Workload:
 def pace(config: Config, latency: Latency) -> Pace:
     """The pace of EE's rounds. By default a round is long enough for HOPS_A_ROUND hops in sequence."""
     length = seconds_to_ns(config.round_seconds) or HOPS_A_ROUND * max(latency.longest, 1)
+    detect = parse_faults(config.faults, config.nodes).detect[1]
     return Pace(
-        config.rounds, config.requests, config.per_resource, length, config.leave, config.churn, config.requesters
+        config.rounds,
+        config.requests,
+        config.per_resource,
+        length,
+        config.leave,
+        config.churn,
+        detect,
+        config.requesters,
     )

@@ -5,24 +5,26 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import replica_keys
+from fairgate.core.kbr import members_of, replica_keys
 from fairgate.core.keyspace import place_of
 from fairgate.core.layers import Layer
 from fairgate.core.node import Node
 from fairgate.overlay.gates import gate_setups
 from fairgate.overlay.overlay import Overlay
 from fairgate.overlay.ring import Ring
+from fairgate.sim.ring_repair import expect_to_notice, tell_ring
 from fairgate.sim.stream import Stream
 
 if TYPE_CHECKING:
     from fairgate.sim.engine import Engine
 
 
-def replace_nodes(engine: "Engine", number: int, gone: Sequence[int], come: Sequence[int]) -> None:
+def replace_nodes(engine: "Engine", number: int, gone: Sequence[int], come: Sequence[int], detect: int) -> None:
     """Replace the nodes `gone` by the nodes `come`; `number` is the number of the resulting view.
 
     On a settled ring the nodes in `gone` fail. The ring knows at once, and the neighbours, whose keys change, get the
-    new view. On a dynamic ring they leave in an orderly way.
+    new view; nodes that were next to them on a path notice after `detect`. On a dynamic ring they leave in an orderly
+    way.
     """
     if engine.joins is not None:
         for node in gone:
@@ -31,16 +33,14 @@ def replace_nodes(engine: "Engine", number: int, gone: Sequence[int], come: Sequ
             come_back(engine, node)
         return
     ring: Ring = engine.setup.shared["ring"]
+    expect_to_notice(engine, gone, detect)
     for node in gone:
         engine.crash(node)
         ring.remove(node)
     for node in come:
         ring.add(node)
         engine.reset(node)
-    members = tuple([ring.ident(rank) for rank in range(ring.size)])
-    near = {neighbour for node in [*gone, *come] for neighbour in around(ring, node)}
-    for neighbour in sorted(near):
-        engine.call(neighbour, "view", number, members)
+    tell_ring(engine, number, [*gone, *come])
 
 
 def come_back(engine: "Engine", node: int) -> None:
@@ -50,17 +50,15 @@ def come_back(engine: "Engine", node: int) -> None:
         engine.joins.join(engine, node)
 
 
-def around(ring: Ring, node: int) -> list[int]:
-    """The neighbours of the node's place, and the node itself if it is on the ring."""
-    rank = ring.rank(place_of(node))
-    return [ring.ident(rank - 1), ring.ident(rank), ring.ident(rank + 1)]
-
-
 def plan_lifetimes(engine: "Engine", mean: float, stream: Stream) -> None:
-    """SG section V: every replica loses its memory repeatedly, after exponentially distributed lifetimes."""
+    """SG section V: every replica loses its memory repeatedly, after exponentially distributed lifetimes.
+
+    Where all members vote with their zones, every member is a replica.
+    """
     engine.mortal = True
     for setup in gate_setups(engine.setup, engine.resources):
-        for key in replica_keys(setup):
+        zones = setup.options.get("voting") == "zones"
+        for key in map(place_of, members_of(setup)) if zones else replica_keys(setup):
             engine.plan(engine.now + stream.exponential(mean), partial(lose_memory, key=key, mean=mean, stream=stream))
 
 

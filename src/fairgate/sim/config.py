@@ -46,6 +46,7 @@ class Config:
     leave: float = 0.5  # chance per round that a node inside leaves
     churn: int = 0  # nodes that join or leave in each round
     requesters: int = 0  # nodes that make requests in rounds; 0: all
+    outsiders: int = 0  # nodes that are not members of the DHT, and make requests through a member
     replica_life: float = 0.0  # mean seconds until a replica loses its memory; 0: never
 
     @property
@@ -59,6 +60,15 @@ class Config:
 
     def describe(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def default_k(protocol: type[Mutex], nodes: int) -> int:
+    """k if it is not given: 3 (or fewer nodes), and 1 on a DHT as in the papers.
+
+    On a DHT a larger k means a smaller quorum, so it has to be asked for.
+    """
+    one = issubclass(protocol, Routed) or not protocol.about.many
+    return 1 if one else max(1, min(Config.k, nodes))
 
 
 def backup_stack(overlay: str = "full", census: bool = True) -> tuple[str, ...]:
@@ -81,10 +91,26 @@ def check(config: Config, protocol: type[Mutex]) -> None:
     if not 0.0 <= config.give_up <= 1.0 or not config.give_up_after > 0:
         raise BadInput("give_up is SHARE:SECONDS with a share between 0 and 1 and more than 0 seconds")
     check_times(config)
+    if config.outsiders:
+        check_outsiders(config, protocol)
     if "homes" in config.stack:
         check_backups(config, protocol)
     if config.workload == "rounds" and not config.rounds and not 1 <= config.askers <= config.nodes:
         raise BadInput(f"askers must be 1..{config.nodes} (the number of nodes), not {config.askers}")
+
+
+def check_outsiders(config: Config, protocol: type[Mutex]) -> None:
+    members = config.nodes - config.outsiders
+    if "responses" not in protocol.about.options:
+        raise BadInput(f"outsiders are for sigma and strawman: in {protocol.about.name} every client is a member")
+    if not 0 <= config.outsiders < config.nodes:
+        raise BadInput(f"outsiders must be 0..{config.nodes - 1} (below the number of nodes), not {config.outsiders}")
+    if config.options.get("replicas", 2 * config.k + 1) > members:
+        raise BadInput(f"{members} members are too few for that many replicas: use fewer outsiders")
+    if config.options.get("responses") == "routed" or config.churn:
+        raise BadInput(
+            "answers cannot be routed to outsiders, and outsiders do not churn: leave out one of these options"
+        )
 
 
 def check_backups(config: Config, protocol: type[Mutex]) -> None:

@@ -17,6 +17,7 @@ cdef class Engine(Invariants):
     cdef readonly Latency latency
     cdef public object joins, network, recorder, timeline
     cdef readonly list plans
+    cdef public list clocks
     cdef readonly dict timer_numbers, timer_names, marks
     cdef readonly long long timers_set, inside_time
     cdef public bint noting, mortal
@@ -41,6 +42,7 @@ cdef class Engine(Invariants):
     @cython.locals(seat=Seat)
     cdef int cancel(self, long long number, long long request) except -1
     cdef int timer(self, long long me, long long number) except -1
+    cdef long long reading(self, long long me) except? -1
     @cython.locals(occupancy=Occupancy)
     cdef int vacate(self, Seat seat) except -1
     cdef bint over(self, long long number) except -1

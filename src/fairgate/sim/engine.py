@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fairgate.core.choose import Chooser
+from fairgate.core.clock import Clock
 from fairgate.core.ids import NIL
 from fairgate.core.inputs import CALLS
 from fairgate.core.layers import MakeNode
@@ -34,8 +35,8 @@ Plan = Callable[["Engine"], None]
 class Engine(Invariants):
     # fmt: off
     __slots__ = (
-        "chooser", "hold", "impatient", "inside_time", "joins", "latency", "make", "marks", "mortal", "network",
-        "noting", "plans", "recorder", "timeline", "timer_names", "timer_numbers", "timers_set", "warm_at",
+        "chooser", "clocks", "hold", "impatient", "inside_time", "joins", "latency", "make", "marks", "mortal",
+        "network", "noting", "plans", "recorder", "timeline", "timer_names", "timer_numbers", "timers_set", "warm_at",
         "warm_entries", "warm_sent"
     )
     # fmt: on
@@ -59,6 +60,7 @@ class Engine(Invariants):
         self.network: NetworkModel | None = None
         self.joins: Newcomers | None = None  # brings nodes onto a dynamic ring, if there is one
         self.recorder: Recorder | None = None
+        self.clocks: list[Clock] | None = None  # by node; None: all nodes share one clock
         self.mortal = False  # can nodes go down?
         self.warm_at = 0  # when the warm-up ended
         self.warm_entries = 0  # entries until then
@@ -94,7 +96,7 @@ class Engine(Invariants):
 
     def tune(self) -> None:
         """Choose the shortest path that events may take through this run."""
-        self.plain = self.recorder is None and self.network is None and not self.mortal
+        self.plain = self.recorder is None and self.network is None and self.clocks is None and not self.mortal
         if self.timed and not COMPILED:
             self.plain = False  # the plain loop sets no clocks
         self.fixed = self.latency.fixed if self.network is None else NIL
@@ -141,7 +143,7 @@ class Engine(Invariants):
             node = self.nodes[dst]
             self.count_arrival(dst)
             self.acting = dst
-            node.now = self.now
+            node.now = self.now if self.clocks is None else self.reading(dst)
             node.on_message(src, msg)
 
     def acquire(self, number: int, asked: int) -> None:
@@ -230,11 +232,18 @@ class Engine(Invariants):
         """Run one step of a node. In a plain run most steps bypass this method (see `Loop.plain`)."""
         node = self.nodes[me]
         self.acting = me
-        node.now = self.now
+        node.now = self.now if self.clocks is None else self.reading(me)
         if self.recorder is not None:
-            self.recorder.step(self.now, node, event, *arguments)
+            self.recorder.step(node.now, node, event, *arguments)
         else:
             getattr(node, CALLS[event])(*arguments)
+
+    def reading(self, me: int) -> int:
+        """What this node's clock shows now."""
+        if self.clocks is None:
+            return self.now
+        clock = self.clocks[me]
+        return clock.reading(self.now)
 
     # Exits.
 
@@ -309,7 +318,10 @@ class Engine(Invariants):
         self.timers_set += 1
         self.timer_numbers[self.acting, name] = self.timers_set
         self.timer_names[self.timers_set] = name
-        self.push(self.now + delay, TIMER, self.acting, self.timers_set, None)
+        due = self.now + delay
+        if self.clocks is not None:
+            due = self.clocks[self.acting].time(self.reading(self.acting) + delay)
+        self.push(due, TIMER, self.acting, self.timers_set, None)
 
     def cancel_timer(self, name: str) -> None:
         self.timer_numbers.pop((self.acting, name), None)
@@ -344,7 +356,7 @@ class Engine(Invariants):
         for timer in [timer for timer in self.timer_numbers if timer[0] == me]:
             del self.timer_numbers[timer]
         if self.recorder is not None:
-            self.recorder.step(self.now, self.nodes[me], "crash")
+            self.recorder.step(self.reading(me), self.nodes[me], "crash")
 
     def reset(self, me: int) -> None:
         """Bring the node back with empty memory."""
@@ -358,8 +370,8 @@ class Engine(Invariants):
         self.tokens += self.nodes[me].tokens()
         self.coordinators += self.nodes[me].coordinators()
         if self.recorder is not None:
-            self.nodes[me].now = self.now
-            self.recorder.step(self.now, self.nodes[me], "reset")
+            self.nodes[me].now = self.reading(me)
+            self.recorder.step(self.nodes[me].now, self.nodes[me], "reset")
         self.call(me, "start")
         for number in self.seat_numbers(me):
             self.workload.back(number, self.now)

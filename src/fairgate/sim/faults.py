@@ -9,6 +9,7 @@
     loss:0.05              this share of messages is lost
     dup:0.01               this share arrives twice
     reorder:0.2            this share takes up to ten times as long
+    drift:0.01             every node has its own clock; the fastest runs this much faster than the slowest
     partition:0-4/5-9@60+30   no message passes between the groups from 60 s on, for 30 s
     detect:2  detect:1-5  trust:1  doubt:0.1  distrust:0.7   settings of the failure detectors (sim/detectors.py)
 """
@@ -19,12 +20,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from fairgate.core.clock import MILLION, Clock, drawn_clock
 from fairgate.core.message import Message
 from fairgate.core.units import seconds_to_ns
 from fairgate.errors import BadInput
 from fairgate.sim.churn import come_back
 from fairgate.sim.detectors import Detectors
 from fairgate.sim.events import DELIVER
+from fairgate.sim.ring_repair import RingRepair
 from fairgate.sim.sampling import sample
 from fairgate.sim.stream import Stream
 from fairgate.sim.takeovers import Takeovers
@@ -53,6 +56,7 @@ class Faults:
     loss: float = 0.0
     dup: float = 0.0
     reorder: float = 0.0
+    drift: float = 0.0
     detect: tuple[int, int] = (2_000_000_000, 2_000_000_000)  # shortest and longest delay
     trust: int = 1_000_000_000
     doubt: float = 0.0
@@ -140,7 +144,7 @@ def parse_detect(faults: Faults, text: str, nodes: int) -> None:
 
 
 PARSERS = {"crash": parse_crash, "reset": parse_reset, "partition": parse_partition, "detect": parse_detect}
-SHARES = ("loss", "dup", "reorder", "doubt", "distrust")
+SHARES = ("loss", "dup", "reorder", "drift", "doubt", "distrust")
 DURATIONS = ("trust",)
 
 
@@ -230,6 +234,8 @@ def install(
     how many peers keep copies of each identity; None if the nodes do not stand above `homes`.
     """
     stream = Stream(f"{seed}:faults")
+    if faults.drift:
+        engine.clocks = drift_apart(faults.drift, engine, Stream(f"{seed}:clocks"))
     if faults.of_network():
         engine.network = FaultyNetwork(faults, stream, engine.now)
     crashes = [*faults.crashes, *draw_crashes(faults, len(engine.nodes), stream)]
@@ -243,12 +249,22 @@ def install(
         listeners.append(takeovers)
     elif viewed:
         listeners.append(Views(faults.detect[1], stream))
+    repair = RingRepair(faults.detect[1]) if backups is None and engine.joins is None and has_ring(engine) else None
+    if repair is not None:
+        listeners.append(repair)
     engine.mortal = engine.mortal or bool(crashes or faults.resets)
     for node, at in crashes:
         engine.plan(engine.now + at, partial(crash_for_good, node=node, listeners=listeners))
     for node, at, down in faults.resets:
-        engine.plan(engine.now + at, partial(crash, node=node, takeovers=takeovers))
+        engine.plan(engine.now + at, partial(crash, node=node, takeovers=takeovers, repair=repair))
         engine.plan(engine.now + at + down, partial(come_back, node=node))
+
+
+def drift_apart(share: float, engine: "Engine", stream: Stream) -> list[Clock]:
+    """A clock per node. They agree now, and drift apart from here on."""
+    drift = round(share * MILLION)
+    rates = [drawn_clock(drift, 0, stream.below).ahead for _ in range(engine.n)]
+    return [Clock(-(engine.now * ahead // MILLION), ahead) for ahead in rates]
 
 
 def draw_crashes(faults: Faults, nodes: int, stream: Stream) -> list[tuple[int, int]]:
@@ -262,8 +278,15 @@ def draw_crashes(faults: Faults, nodes: int, stream: Stream) -> list[tuple[int, 
     return drawn
 
 
-def crash(engine: "Engine", node: int, takeovers: Takeovers | None) -> None:
+def has_ring(engine: "Engine") -> bool:
+    return "ring" in engine.setup.shared
+
+
+def crash(engine: "Engine", node: int, takeovers: Takeovers | None, repair: RingRepair | None) -> None:
+    """Stop the node for a while. It stays on the ring, but its neighbours on paths notice that it has failed."""
     engine.crash(node)
+    if repair is not None:
+        repair.expect(engine, node)
     if takeovers is not None:
         takeovers.crashed(engine, node)
 

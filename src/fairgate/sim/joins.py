@@ -22,7 +22,8 @@ MOST_PERIODS = 1_000  # the ring must be complete by then
 
 
 class Joins:
-    def __init__(self, period: int, stream: Stream, work: "Plan") -> None:
+    def __init__(self, members: int, period: int, stream: Stream, work: "Plan") -> None:
+        self.members = members  # nodes that join; those after them, up to the number of nodes, are clients only
         self.period = period  # of the overlay's upkeep
         self.stream = stream
         self.work = work  # called when the ring is complete
@@ -32,13 +33,13 @@ class Joins:
 
     def begin(self, engine: "Engine") -> None:
         """Plan the joins: the first node starts the ring, and the others follow one by one within a few periods."""
-        gap = max(1, 4 * self.period // engine.members)
-        for me in range(engine.members):
+        gap = max(1, 4 * self.period // self.members)
+        for me in range(self.members):
             engine.plan(engine.now + me * gap, partial(self.join, me=me))
-        engine.plan(engine.now + engine.members * gap, self.look)
+        engine.plan(engine.now + self.members * gap, self.look)
 
     def join(self, engine: "Engine", me: int) -> None:
-        if engine.is_down(me) or me in self.parted or living(engine, me).joined:
+        if self.is_outside(engine, me) or engine.is_down(me) or me in self.parted or living(engine, me).joined:
             return
         there = self.there(engine)
         contact = there[self.stream.below(len(there))] if there else me
@@ -46,7 +47,11 @@ class Joins:
         engine.plan(engine.now + AGAIN * self.period, partial(self.join, me=me))
 
     def there(self, engine: "Engine") -> list[int]:
-        return [me for me in range(len(engine.nodes)) if not engine.is_down(me) and living(engine, me).joined]
+        up = [me for me in range(len(engine.nodes)) if not engine.is_down(me) and not self.is_outside(engine, me)]
+        return [me for me in up if living(engine, me).joined]
+
+    def is_outside(self, engine: "Engine", me: int) -> bool:
+        return self.members <= me < engine.members
 
     def look(self, engine: "Engine") -> None:
         self.looks += 1
@@ -67,7 +72,7 @@ class Joins:
         there = self.there(engine)
         nodes = [living(engine, me) for me in there]
         owned = sum([past - first for node in nodes for first, past in node.owned()])
-        return len(there) == engine.members and owned == CIRCLE and all(node.titles == node.owned() for node in nodes)
+        return len(there) == self.members and owned == CIRCLE and all(node.titles == node.owned() for node in nodes)
 
     def leave(self, engine: "Engine", me: int) -> None:
         self.parted.add(me)

@@ -7,6 +7,8 @@ from fairgate.sim.sampling import lognormal
 from fairgate.sim.stream import Stream
 
 MS = 1_000_000
+WORD = (1 << 64) - 1
+GOLDEN, MIX_1, MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB  # the constants of splitmix64
 
 
 class Latency:
@@ -29,6 +31,27 @@ class Uniform(Latency):
 
     def delay(self, src: int, dst: int) -> int:
         return self.low + self.stream.below(self.width)
+
+
+class Pairs(Latency):
+    """A random delay per pair of nodes, uniform in [low, high], which is the same for all messages and both ways.
+
+    It is computed from the pair each time, by a hash (splitmix64), because a table of all pairs would be too large.
+    """
+
+    def __init__(self, low: int, high: int, stream: Stream) -> None:
+        Latency.__init__(self, longest=high)
+        self.low = low
+        self.width = high - low + 1
+        self.salt = stream.below(1 << 40)
+
+    def delay(self, src: int, dst: int) -> int:
+        first, second = (src, dst) if src < dst else (dst, src)
+        x = (self.salt * GOLDEN + (first << 32) + second) & WORD
+        x = ((x ^ (x >> 30)) * MIX_1) & WORD
+        x = ((x ^ (x >> 27)) * MIX_2) & WORD
+        x ^= x >> 31
+        return self.low + x % self.width
 
 
 class Matrix(Latency):

@@ -31,6 +31,7 @@ class Pace:
     length: int  # ns
     leave: float  # chance that a node that is inside at least one gate leaves one of them
     churn: int  # nodes that join or leave, half of them each
+    detect: int  # ns until the neighbours of a failed node notice
     requesters: int  # this many nodes, drawn once, make requests and are never churned; 0: all make requests
 
 
@@ -115,4 +116,4 @@ class PacedRounds(Workload):
             come = list(range(self.next_spare, self.next_spare + count))
             self.next_spare += count
             self.passers_by = [node for node in self.passers_by if node not in leaving] + come
-            replace_nodes(engine, self.round_number, gone, come)
+            replace_nodes(engine, self.round_number, gone, come, self.pace.detect)

@@ -5,6 +5,7 @@ configurations within these bounds, and shrinking stays within them. Otherwise e
 that the protocol never promised to survive.
 """
 
+from fairgate.core.clock import MILLION
 from fairgate.core.kbr import Routed, replica_keys
 from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
@@ -22,10 +23,12 @@ SHORTEST = 0.3  # seconds; if messages take no time, a shorter lease would cause
 
 
 def claims(protocol: type[Mutex]) -> frozenset[str]:
-    """The faults it must survive. A literal version with holes is a subclass, and held to its base's promise."""
-    return frozenset(
-        kind for base in protocol.__mro__ if issubclass(base, Mutex) for kind in base.about.survives if base.about.name
-    )
+    """The faults it must survive. A literal version with holes is a subclass, and held to its base's promise.
+
+    A reset that is survived by enough replicas is a reset here: `keeps_quorums` counts them.
+    """
+    bases = [base for base in protocol.__mro__ if issubclass(base, Mutex) and base.about.name]
+    return frozenset(kind.partition(" of up to")[0] for base in bases for kind in base.about.survives)
 
 
 def with_leases(known: frozenset[str]) -> frozenset[str]:
@@ -45,6 +48,7 @@ def longest_time(config: Config) -> int:
 
 def bounds(latency: str) -> tuple[float, float]:
     """The minimum and maximum latency of a message, in seconds."""
+    latency = latency.removeprefix("pairs:")
     return uniform_bounds(latency) if latency.startswith("uniform:") else (float(latency), float(latency))
 
 
@@ -72,8 +76,15 @@ def promised(config: Config) -> bool:
         and resets_promised(config, faults, known)
         and (not protocol.about.detectors or detectors_promised(config, faults))
         and times_promised(config, faults, protocol)
+        and faults.drift * MILLION <= allowed_drift(config)
         and (not issubclass(protocol, Routed) or keeps_quorums(config, faults))
     )
+
+
+def allowed_drift(config: Config) -> int:
+    """By how much clocks may differ, in parts per million; 0 if the protocol says nothing about it."""
+    drift: int = config.options.get("drift", find_protocol(config.protocol).about.options.get("drift", 0))
+    return drift
 
 
 def network_promised(config: Config, faults: Faults, known: frozenset[str]) -> bool:

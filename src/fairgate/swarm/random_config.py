@@ -7,15 +7,17 @@ its turn comes) are common in some.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
+from fairgate.core.clock import MILLION
 from fairgate.core.mutex import Mutex
 from fairgate.core.units import SECOND
 from fairgate.sim.config import Config
 from fairgate.sim.faults import parse_faults
 from fairgate.sim.sampling import sample
 from fairgate.sim.stream import Stream
-from fairgate.swarm.promise import bounds, claims, initialised_by, is_time, shortest_time
+from fairgate.swarm.promise import allowed_drift, bounds, claims, initialised_by, is_time, shortest_time
 
 NODES = (2, 8)
 REQUESTS = (1, 6)
@@ -58,7 +60,7 @@ class RandomConfig:
         span = requests * (cs + 1.0 / rate)  # about as long as the run lasts
         network = self.network(nodes, span, "channel" in stack) if self.chance(0.6) else []
         lossy = any(fault.startswith("loss") for fault in network)
-        return Config(
+        config = Config(
             protocol=self.protocol.about.name,
             nodes=nodes,
             k=self.k(nodes),
@@ -78,6 +80,12 @@ class RandomConfig:
             marks=True,
             census_every=1,
         )
+        return self.with_drift(config) if allowed_drift(config) and self.chance(0.5) else config
+
+    def with_drift(self, config: Config) -> Config:
+        """Let clocks drift apart as far as the protocol allows for."""
+        drift = f"drift:{allowed_drift(config) / MILLION:g}"
+        return replace(config, faults=",".join(filter(None, [config.faults, drift])))
 
     def stack(self) -> tuple[str, ...]:
         return ("channel",) if self.chance(0.3) else ()

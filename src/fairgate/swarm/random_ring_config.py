@@ -51,7 +51,7 @@ class RandomRingConfig(RandomConfig):
         shortest = LONGER * shortest_time(self.latency, False)
         options = {name: value for name, value in super().options(shortest).items() if name not in BY_HAND}
         if self.protocol.about.paper.startswith("SG") and "retry" in options:
-            # A client that asks again only after its turn has come has already lost it.
+            # A client that asks again only after its turn has come loses it where replicas lose their memory.
             options["retry"] = min(options["retry"], RETRY)
         if "lease" in self.protocol.about.options:
             options["lease"] = self.option(SECOND, shortest)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairgate.core.choose import from_floats
+from fairgate.core.clock import FURTHEST, drawn_clock
 from fairgate.core.ids import NIL
 from fairgate.core.keyspace import place_of
 from fairgate.core.layers import MakeNode, over
@@ -78,6 +79,7 @@ class Conditions:
     detect: int = NIL  # the other nodes learn of a crash within this time; NIL: never
     joins: int = 0  # nodes that join the ring later; they make no requests
     leaves: int = 0  # nodes that leave the ring and stop two seconds later; they make no requests
+    drift: int = 0  # how much faster a clock may run than the slowest one, in parts per million; 0: one clock for all
     until: int = 20 * SECOND  # all faults happen before this time
     patience: int = 2_000 * SECOND  # the run ends at this time
 
@@ -101,7 +103,9 @@ class DhtRun(ManualNetwork):
         self.sequence = 0
         self.summary = RunSummary()
         self.left = dict.fromkeys(setup.members, conditions.requests)
-        super().__init__(make, setup, slots=False, chooser=from_floats(rng.random), census=False)
+        drift, members = conditions.drift, setup.members
+        clocks = {me: drawn_clock(drift, FURTHEST, rng.randrange) for me in members} if drift else None
+        super().__init__(make, setup, slots=False, chooser=from_floats(rng.random), census=False, clocks=clocks)
         churned = setup.members[: conditions.joins + conditions.leaves]
         self.joiners, self.leavers = churned[: conditions.joins], churned[conditions.joins :]
         self.left.update(dict.fromkeys(churned, 0))
@@ -126,7 +130,8 @@ class DhtRun(ManualNetwork):
 
     def do_timer(self, me: int, name: str, delay: int) -> None:
         super().do_timer(me, name, delay)
-        self.at(delay, "ring", me, name, self.now + delay)
+        due = self.timers[me, name]
+        self.at(due - self.now, "ring", me, name, due)
 
     def do_granted(self, me: int, request: int, slot: int, fence: int) -> None:
         super().do_granted(me, request, slot, fence)

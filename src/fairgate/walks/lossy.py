@@ -12,43 +12,21 @@ from collections.abc import Callable
 from typing import Any
 
 from fairgate.core.choose import from_floats
+from fairgate.core.clock import FURTHEST, Clocks, drawn_clock
 from fairgate.core.message import Message
 from fairgate.core.setup import Setup
 from fairgate.scenario.manual import ManualNetwork, Violation
 from fairgate.walks.stacks import Stack
 
 MS = 1_000_000
-MILLION = 1_000_000
 CANCELS = 0.1  # share of waiting and inside nodes for which a cancel is among the possible moves
 
-Clocks = dict[int, tuple[int, int]]  # node -> offset in ns, rate in parts per million of true time
 Move = tuple[Callable[..., Any], int]
 Faults = tuple[Callable[[int], None], ...]
 
 
 class LossyNetwork(ManualNetwork):
-    """A ManualNetwork whose nodes have clocks of their own, and whose census counts tokens inside channels.
-
-    `self.now` is true time, except within a step: there it is the node's clock.
-    """
-
-    def __init__(self, *arguments: Any, clocks: Clocks | None = None, **named: Any) -> None:
-        self.clocks = clocks or {}
-        super().__init__(*arguments, **named)
-
-    def step(self, me: int, call: str, *arguments: Any) -> None:
-        true = self.now
-        offset, rate = self.clocks.get(me, (0, MILLION))
-        self.now = offset + true * rate // MILLION  # within the step, time is the node's clock
-        try:
-            super().step(me, call, *arguments)
-        finally:
-            self.now = true
-
-    def do_timer(self, me: int, name: str, delay: int) -> None:
-        offset, rate = self.clocks.get(me, (0, MILLION))
-        due = self.now + delay - offset  # within a step `now` is the node's clock
-        self.timers[me, name] = -(-due * MILLION // rate)  # rounded up: never early
+    """A ManualNetwork whose census counts tokens inside channels."""
 
     def fire_next(self, _: int = 0) -> None:
         """Fire the earliest timer of all nodes."""
@@ -88,7 +66,7 @@ def random_system(stack: Stack, rng: random.Random) -> tuple[Setup, Clocks]:
     drift = 10_000
     options = {"lease": rng.choice([300, 1000]) * MS, "drift": drift, "channel_resend": 50 * MS, "reentry": 1}
     setup = Setup(tuple(range(n)), k, epoch=rng.randint(0, 1), options=options)
-    return setup, {me: (rng.randint(0, 10**15), MILLION + rng.choice([0, drift])) for me in setup.members}
+    return setup, {me: drawn_clock(drift, FURTHEST, rng.randrange) for me in setup.members}
 
 
 def lossy_walk(

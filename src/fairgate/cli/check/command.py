@@ -21,6 +21,14 @@ from fairgate.registry import find_protocol
 DEFAULT = Case("")
 
 
+def read_rates(text: str | None) -> tuple[int, ...]:
+    """Percentages as parts per million."""
+    try:
+        return tuple([round(float(word) * 10_000) for word in text.split(",")]) if text else ()
+    except ValueError as wrong:
+        raise BadInput(f"--rates must be a percentage per node, such as 0,0,50, not {text!r}") from wrong
+
+
 def check_command(
     protocol: shared.Protocol,
     nodes: args.Nodes = DEFAULT.nodes,
@@ -39,6 +47,7 @@ def check_command(
     exclusions: args.Exclusions = DEFAULT.exclusions,
     ticks: args.Ticks = DEFAULT.ticks,
     skew: args.Skew = DEFAULT.skew,
+    rates: args.Rates = None,
     depth: args.Depth = None,
     workers: args.Workers = 1,
     symmetry: args.Symmetry = False,
@@ -97,6 +106,8 @@ def check_command(
 
         fairgate check leased --nodes 2 --option lease=3s --ticks 5 --skew 1
 
+        fairgate check leased --nodes 2 --option lease=3s --ticks 5 --rates 50,0
+
     [bold]Mutation testing[/bold]: which statements could be deleted unnoticed?
 
         fairgate check naimi_trehel --mutants
@@ -112,8 +123,10 @@ def check_command(
         from fairgate.cli.check.mutants import mutants_command  # noqa: PLC0415 (imports most of the checker)
 
         return mutants_command(found, as_json)
-    if (ticks or skew) and not found.timed and backups is None:
-        raise BadInput(f"--ticks and --skew are only for protocols that use the clock; {found.about.name} does not")
+    if (ticks or skew or rates) and not found.timed and backups is None:
+        raise BadInput(
+            f"--ticks, --skew and --rates are only for protocols that use the clock; {found.about.name} does not"
+        )
     case = Case(
         protocol=found.about.name,
         nodes=nodes,
@@ -131,6 +144,7 @@ def check_command(
         exclusions=exclusions,
         ticks=ticks,
         skew=skew,
+        rates=read_rates(rates),
         options=read_options(options or (), found, () if backups is None else ("homes",)),
     )
     if depth is not None and depth < 1:

@@ -90,6 +90,15 @@ Skew = Annotated[
         metavar="N",
     ),
 ]
+Rates = Annotated[
+    str | None,
+    option(
+        GATE,
+        "By how many percent the clock of each node is fast, such as 0,0,50. Default: all run at the same rate.",
+        metavar="P,P,...",
+        shown=False,
+    ),
+]
 Depth = Annotated[
     int | None, option(RUN, "Explore only the first N steps of every run. Default: no limit.", metavar="N", shown=False)
 ]

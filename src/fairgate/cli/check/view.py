@@ -65,6 +65,8 @@ def circumstances(case: Case) -> str:
         said.append(f"up to {counted(case.dups, 'message')} duplicated")
     if case.ticks:
         said.append(f"{case.ticks} ticks" + (f", skew {case.skew}" if case.skew else ""))
+    if any(case.rates):
+        said.append("clocks fast by " + ", ".join([f"{rate / 10_000:g} %" for rate in case.rates]))
     for name, count in (("cancel", case.cancels), ("crash", case.crashes), ("reset", case.resets)):
         ending = "" if count == 1 else "es" if name == "crash" else "s"
         said.append(f"{count} {name}{ending}" if count else "")

@@ -1,7 +1,5 @@
 """Network options that `run`, `peer`, `who`, `top` and `break` share, declared once."""
 
-import msgspec
-
 PANEL = "Several hosts"
 BETWEEN_HOSTS = """\
 several hosts:
@@ -21,12 +19,13 @@ several hosts:
 """
 
 
-class NetworkOption(msgspec.Struct, frozen=True):
+class NetworkOption:
     """One option. `kind` is bool, str, int, float, or list for an option that may be repeated."""
 
-    kind: type
-    metavar: str
-    help: str
+    def __init__(self, kind: type, metavar: str, help: str) -> None:
+        self.kind = kind
+        self.metavar = metavar
+        self.help = help
 
 
 OPTIONS = {

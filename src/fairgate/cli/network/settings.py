@@ -95,13 +95,15 @@ class NetworkSettings(msgspec.Struct, frozen=True):
     # What commands make of the settings.
 
     def peer(self, standing: bool = False) -> sync.Peer:
-        """Join, and return the peer. Raises BadInput if that is not possible."""
+        """Become a member, even if this host has a standing peer. Raises BadInput if that is not possible."""
+        from fairgate.live.threads import ClusterPeer  # noqa: PLC0415
+
         if self.metrics is not None:
             import fairgate.live.metrics  # noqa: F401, PLC0415 (fails now, not after the wait for the gate)
         seeds, network = self.network()
         if standing and (state := self.state_folder(seeds)) is not None:
             network["state"] = state
-        return sync.join(*seeds, journal=self.journal, standing=standing, **network)
+        return sync.Peer(ClusterPeer(seeds, self.journal, {**network, "standing": standing}))
 
     def state_path(self) -> str:
         """Where a standing peer of this cluster on this host has saved its state, if it has."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
+from fairgate.arguments import MANY, ONE
 from fairgate.cli.network.options import JOIN_OPTIONS, OBSERVE_OPTIONS, OPTIONS, flag
 from fairgate.cli.run.options import Option, whole
-from fairgate.live.live_protocols import MANY, ONE
 
 
 def number(word: str) -> float:

@@ -1,6 +1,7 @@
 """`fairgate run`: run a command inside a gate.
 
-1. Wait for a permit: of a gate of this host (on_host.py), or of a cluster (in_cluster.py). A signal ends the wait.
+1. Wait for a permit: of a gate of this host (on_host.py), or of a cluster, as a guest (as_guest.py) or as a peer of
+   its own (in_cluster.py). A signal ends the wait.
 2. Start the command, with a descriptor that shows whether processes that it started are still running (inside.py).
 3. Supervise it (fairgate.command) until it ends: forward signals, hand over the terminal, enforce the lease.
 4. Release the slot, unless processes that the command started are still running.
@@ -47,6 +48,11 @@ def run(options: Options) -> int:
     except OSError as wrong:
         return cannot_run(options, wrong)
     if options.network:
+        from fairgate.cli.run.as_guest import run_as_guest, standing_for  # noqa: PLC0415
+
+        standing = standing_for(options)
+        if standing is not None:
+            return run_as_guest(options, program, standing)
         from fairgate.cli.run.in_cluster import run_in_cluster  # noqa: PLC0415
 
         return run_in_cluster(options, program)

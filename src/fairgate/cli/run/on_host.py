@@ -64,17 +64,19 @@ def note(words: list[str]) -> str:
 class HostPermit:
     """See `CommandPermit`."""
 
-    look_seconds = None
-
     def __init__(self, room: Room, permit: Permit, shared: bool) -> None:
         self.permit = permit
         self.gate = room.gate
         self.slots = permit.slots
-        self.fence = permit.fence
+        self.fence: int | None = permit.fence
         self.deadline = permit.deadline()
         self.held = held_after(room, permit.fence)
         self.shared = shared
         self.wakes = permit.share() if shared else permit.fileno()
+
+    @property
+    def look_seconds(self) -> float | None:
+        return None
 
     def hand_to(self, group: int) -> None:
         if self.shared:
@@ -88,8 +90,11 @@ class HostPermit:
         self.permit.rung()
         why = self.permit.why_lost()
         if why:
-            complain(f"gate {self.gate}: the permit for slot {', '.join(map(str, self.slots))} was lost: {why}")
+            self.tell(f"the permit for slot {', '.join(map(str, self.slots))} was lost: {why}")
         return bool(why)
+
+    def tell(self, what: str) -> None:
+        complain(f"gate {self.gate}: {what}")
 
     def before_stop(self) -> None:
         """Nothing: a stopped holder keeps its slots, and the gate goes on."""

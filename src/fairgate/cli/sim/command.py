@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 from fairgate.cli import options as shared
+from fairgate.cli.risk import weak_votes
 from fairgate.cli.screen import progress_bar, stdout, warn
 from fairgate.cli.sim import options as args
 from fairgate.cli.sim.view import result_table, trials_table, verdict
@@ -18,7 +19,7 @@ from fairgate.core.setup import Setup
 from fairgate.errors import BadInput, FairgateError
 from fairgate.processes import processors
 from fairgate.registry import find_protocol, make_node
-from fairgate.sim.config import Config, backup_stack, check
+from fairgate.sim.config import Config, backup_stack, check, default_k
 from fairgate.sim.faults import parse_faults
 from fairgate.sim.run import simulate
 from fairgate.sim.step_errors import add_place, place_noted
@@ -67,6 +68,7 @@ def sim_command(
     quorum: args.Quorum = None,
     responses: args.Responses = None,
     overlay: args.OverlayName = None,
+    outsiders: args.Outsiders = DEFAULT.outsiders,
     replica_life: args.ReplicaLife = DEFAULT.replica_life,
     latency: args.Latency = DEFAULT.latency,
     faults: args.Faults = "",
@@ -178,6 +180,7 @@ def sim_command(
         requesters=requesters,
         churn=churn,
         resources=resources,
+        outsiders=outsiders,
         replica_life=finite("--replica-life", replica_life),
     )
     check_trials(trials, workers, journal)
@@ -223,15 +226,6 @@ def check_dht(protocol: type[Mutex], asked_for: dict[str, Any]) -> None:
         raise BadInput(f"--responses must be {' or '.join(kinds)}, not {asked_for['responses']!r}")
 
 
-def default_k(protocol: type[Mutex], nodes: int) -> int:
-    """k if --k is not given: 3 (or fewer nodes), and 1 on a DHT as in the papers.
-
-    On a DHT a larger k means a smaller quorum, so it has to be asked for.
-    """
-    one = issubclass(protocol, Routed) or not protocol.about.many
-    return 1 if one else max(1, min(DEFAULT.k, nodes))
-
-
 def check_trials(trials: int, workers: int | None, journal: str | None) -> None:
     if trials < 1:
         raise BadInput(f"--trials must be at least 1, not {trials}")
@@ -263,7 +257,7 @@ def check_config(config: Config, protocol: type[Mutex]) -> None:
 def longest_hop(latency: str) -> float:
     """Seconds, for a constant or uniform latency; 0 for the others, which are never long."""
     try:
-        return float(latency.removeprefix("uniform:").rpartition(",")[2])
+        return float(latency.removeprefix("pairs:").removeprefix("uniform:").rpartition(",")[2])
     except ValueError:
         return 0.0
 
@@ -275,11 +269,14 @@ def fault_notes(config: Config, protocol: type[Mutex]) -> list[str]:
     if "homes" in config.stack:  # copies and their acknowledgements travel below the channel
         carried = ("crash", "reset")
     leased = bool(config.options.get("lease"))
+    kinds = parse_faults(config.faults, config.nodes).kinds()
     notes = []
-    for kind in parse_faults(config.faults, config.nodes).kinds():
+    for kind in kinds:
         limited = [words for words in survives if words.startswith(f"{kind} of")]
         if kind in survives or kind in carried or (leased and f"{kind} with leases" in survives):
             continue
+        if limited and issubclass(protocol, Routed):
+            continue  # how many replicas that is depends on the votes: see below
         if f"{kind} with leases" in survives:
             notes.append(
                 f"{name} survives {kind} faults only with leases: add --option lease=10s, or expect the run to stop"
@@ -291,6 +288,8 @@ def fault_notes(config: Config, protocol: type[Mutex]) -> list[str]:
             notes.append(f"{name} does not survive {kind} faults: add --channel, or expect the run to {outcome}")
         else:
             notes.append(f"{name} does not survive {kind} faults: expect the run to stop")
+    if "responses" in protocol.about.options and ("reset" in kinds or config.replica_life):
+        notes += weak_votes(config)
     return notes
 
 

@@ -159,6 +159,15 @@ OverlayName = Annotated[
         shown=False,
     ),
 ]
+Outsiders = Annotated[
+    int,
+    option(
+        DHT,
+        "The last N nodes are not members of the DHT: they make requests through a random member. Only for sigma and"
+        " strawman.",
+        metavar="N",
+    ),
+]
 ReplicaLife = Annotated[
     float,
     option(DHT, "Mean time after which a replica loses its memory; 0: never.", metavar="SECONDS"),
@@ -188,6 +197,7 @@ Latency = Annotated[
         "One-way delay of a message:\n\n"
         "0.1: always 0.1 seconds.\n\n"
         "uniform:0.02,0.18: random, between 0.02 and 0.18 seconds.\n\n"
+        "pairs:uniform:0,0.2: random for each pair of nodes, and then the same for all their messages.\n\n"
         "wan: a synthetic wide area network; the delay depends on the distance between the nodes.\n\n"
         "FILE: a matrix of measured round-trip times.",
         metavar="MODEL",
@@ -204,6 +214,7 @@ Faults = Annotated[
         "reset:3@100+10: node 3 loses its memory at 100 s and restarts 10 s later.\n\n"
         "loss:0.05, dup:0.01: this share of the messages is lost, or arrives twice.\n\n"
         "reorder:0.2: this share takes up to ten times as long.\n\n"
+        "drift:0.01: every node has its own clock, and the fastest runs 1 % faster than the slowest.\n\n"
         "partition:0-4/5-9@60+30: the two groups cannot reach each other from 60 s on, for 30 s.\n\n"
         "detect:2, trust:1, doubt:0.1: failure detectors notice a crash after 2 s, trust each peer within 1 s of the"
         " start, and wrongly suspect this share of the peers at first.\n\n"

@@ -29,7 +29,7 @@ class E2ELiteral(E2E):
 
     def on_response(self, m: Response) -> None:
         """EE:A4: if nobody has enough votes in a round, YIELD goes to every replica that voted for this node."""
-        self.clock = max(self.clock, m.owner_stamp)
+        self.see_stamp(m.owner_stamp)
         if not self.requesting_cs or self.holding or m.stamp != self.stamp:
             return
         self.owners[m.replica] = m.owner

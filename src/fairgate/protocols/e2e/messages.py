@@ -91,11 +91,15 @@ class Release(Keyed):
 
 @message("e2e.token")
 class Token(Gated):
-    """TOKEN: the receiver is the owner of this generation, with these requests queued behind it."""
+    """TOKEN: the receiver is the owner of this generation, with these requests queued behind it.
+
+    `clock` is the sender's, so that the clocks of all that enter stay close together.
+    """
 
     generation: int
     lineage: int
     requests: Queue
+    clock: int
 
 
 @message("e2e.recall")

@@ -25,8 +25,6 @@ PROMISE = "promise:"
 
 @node
 class Promising(E2E):
-    timed = True
-
     lease: Option[int] = LEASE
     drift: Option[int] = DRIFT
     promise_time: Fixed[int]

@@ -16,10 +16,10 @@ The paper leaves holes. Each correction is a method that can be disabled (papers
   (7) `stops`: only a first REQUEST is intercepted. `put`: a request is queued only once. `decline`: a token that is no
       longer wanted is passed on.
 
-There are no timers and no random numbers. When an earlier request arrives at a replica whose vote is out, the replica
-recalls the vote; a client yields recalled votes once all replicas have answered and it has not won. So the earliest
-request eventually gets all votes. Channels must be reliable, but may reorder. fault_tolerant.py has the version that
-survives crashes, resets and loss.
+There are no timers and no random numbers; time only serves to stamp requests fairly (stamps.py). When an earlier
+request arrives at a replica whose vote is out, the replica recalls the vote; a client yields recalled votes once all
+replicas have answered and it has not won. So the earliest request eventually gets all votes. Channels must be reliable,
+but may reorder. fault_tolerant.py has the version that survives crashes, resets and loss.
 
 This file contains the client and the owner; replica.py has the replicas and the nodes on the path to them.
 """
@@ -65,11 +65,10 @@ class E2E(Voter):
         options={"replicas": REPLICAS},
     )
 
-    version = 2
+    version = 3
 
     quorum: Option[int] = 0  # 0: a majority
     # Client.
-    clock: int = 0  # Lamport clock
     stamp: int = 0  # of the last request
     rounds: list[int] = []  # by replica, like `known`; used only while a request is waiting
     known: list[int] = []
@@ -94,8 +93,7 @@ class E2E(Voter):
     # The client.
 
     def request_cs(self) -> None:
-        self.clock += 1
-        self.stamp = self.clock
+        self.stamp = self.next_stamp()
         self.forget_answers()
         for i, key in enumerate(self.keys):  # EE:A1
             self.door.route(Request(self.gate, key, i, self.me, self.stamp, 0, 0, 0))
@@ -111,7 +109,7 @@ class E2E(Voter):
         self.best = 0
 
     def on_response(self, m: Response) -> None:
-        self.clock = max(self.clock, m.owner_stamp)
+        self.see_stamp(m.owner_stamp)
         if not self.requesting_cs or m.stamp != self.stamp:
             if m.vote:
                 self.return_vote(m)
@@ -227,8 +225,7 @@ class E2E(Voter):
         stamp: int
         node: int
         stamp, node = asked
-        if stamp > self.clock:
-            self.clock = stamp
+        self.see_stamp(stamp)
         if node != self.me:
             put(self.queue, asked)
 
@@ -267,10 +264,13 @@ class E2E(Voter):
         self.heir_stamp = 0
         if self.queue:
             self.heir_stamp, self.heir = self.queue.pop(0)
-            self.out.send(self.heir, Token(self.gate, self.generation + 1, self.lineage, tuple(self.queue)))  # EE:A7
+            self.out.send(self.heir, self.next_token())  # EE:A7
             self.queue = []
         for i in range(len(self.keys)):
             self.route_release(i, self.stamp)  # EE:A6
+
+    def next_token(self) -> Token:
+        return Token(self.gate, self.generation + 1, self.lineage, tuple(self.queue), self.clock())
 
     def route_release(self, i: int, stamp: int) -> None:
         """Tell replica i that the last tenure, and the request with this stamp, are over."""
@@ -283,6 +283,7 @@ class E2E(Voter):
         return self.heir
 
     def on_token(self, m: Token) -> None:
+        self.see_stamp(m.clock)
         self.generation = m.generation
         self.lineage = m.lineage
         if self.requesting_cs:

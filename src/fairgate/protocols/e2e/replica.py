@@ -8,11 +8,11 @@ winner has seen the earlier generation, and takes a higher one.
 
 from fairgate.core.declare import Id, Option, node, record
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import Routed
 from fairgate.core.keyed import Keyed
 from fairgate.core.message import Key
 from fairgate.core.queues import put
 from fairgate.protocols.e2e.messages import Enqueue, IAmWinner, Recall, Release, Request, Response, Stale, Yield
+from fairgate.protocols.stamps import Stamped
 
 
 @record
@@ -49,7 +49,7 @@ class Entry:
 
 
 @node
-class Voter(Routed):
+class Voter(Stamped):
     passes = Request  # a node without an entry does not intercept it
 
     tells: Option[bool] = False  # send RESPONSE even if the request was handed to the replica's owner (papers/e2e.md)
@@ -245,6 +245,10 @@ class Voter(Routed):
             entry: Entry = self.entries[i]
             if entry.owner != NIL and entry.previous not in (NIL, self.me):
                 self.out.send(entry.previous, Stale(self.gate, i, entry.generation))
+
+    def linked(self) -> list[int]:
+        owned = [entry for entry in self.entries.values() if entry.owner != NIL]
+        return [peer for entry in owned for peer in (entry.previous, entry.next)]
 
     def give_replica(self, i: int) -> Key:
         state: Key = self.replicas.pop(i).key()  # type: ignore[attr-defined]  # derived

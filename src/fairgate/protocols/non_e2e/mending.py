@@ -1,19 +1,20 @@
 """Non End-to-End with crashes (EE, section V.B): paths are repaired, and gathered queues are not lost.
 
-Nodes are notified when a peer has crashed (`on_crash`). On each path through the crashed peer, the node before it
-routes the request again, which makes a new path. The node behind it sends a CLEANUP along the old path, which deletes
-the entries and brings their queues to the replica.
+Nodes that are next to each other on a path exchange pings, which are the overlay's: `on_suspect` says that a neighbour
+is silent. On each path through it, the node before it routes the request again to that one replica, which makes a new
+path. The node behind it sends a CLEANUP along the old path, which deletes the entries and brings their queues to the
+replica. If the neighbour is alive after all, this does no harm.
 
 A node that has added requests to the queue of a RELEASE keeps a copy until the replica has acknowledged it. If that
 takes too long, or the next node has crashed, the keeper routes the copy to the node that owns the key by then. The
 paper calls this node the temporary token holder.
 
-A vote is freed only when its owner is reported to have crashed. So only those reports must be true; other false reports
-do no harm.
+Without leases, nodes must also be notified of every crash (`on_crash`), because that frees the votes of the crashed
+peer. So these reports must be true.
 
-A RELEASE may be lost with the node that it was sent to. So a requester that has heard of a crash asks again, bypassing
-the entries. The replica then notifies the owner of its vote again, and an owner whose request is over answers with
-RELEASE.
+A RELEASE may be lost with the node that it was sent to. So a requester that has heard of a crash asks again, a few
+times, bypassing the entries. The replica then notifies the owner of its vote again, and an owner whose request is over
+answers with RELEASE.
 """
 
 from fairgate.core.declare import Id, Option, node
@@ -24,6 +25,7 @@ from fairgate.protocols.non_e2e.protocol import NonE2E
 from fairgate.protocols.non_e2e.state import Entry, Kept, Replica, holder_of, in_order
 
 TRIES = 5  # how often a keeper sends its copy; after that, it relies on requesters, which ask again themselves
+ROUNDS = 5  # how often a requester asks all replicas again after a crash
 
 
 @node
@@ -32,6 +34,7 @@ class Mending(NonE2E):
 
     lease: Option[int] = 0  # a copy is sent again after a third of it; without leases no copies are kept
     crashed: set[int] = set()  # peers that this node was told have crashed
+    rounds_left: int = 0  # how often to ask all replicas again, if there are no leases
     kept: dict[tuple[int, int, int, int], Kept] = {}  # by (replica, ts, node, attempt)
 
     def on_timer(self, name: str) -> None:
@@ -48,6 +51,7 @@ class Mending(NonE2E):
 
     def ask_again(self) -> None:
         NonE2E.ask_again(self)
+        self.rounds_left = max(0, self.rounds_left - 1)
         self.wait_for_votes()
 
     def wait_for_votes(self) -> None:
@@ -55,7 +59,7 @@ class Mending(NonE2E):
             self.ask_later()
 
     def may_be_lost(self) -> bool:
-        return self.lease > 0 or bool(self.crashed)
+        return self.lease > 0 or self.rounds_left > 0
 
     # The replica.
 
@@ -123,6 +127,7 @@ class Mending(NonE2E):
 
     def on_crash(self, peer: Id) -> None:
         self.crashed.add(peer)
+        self.rounds_left = ROUNDS
         if self.requesting_cs and not self.inside:
             self.wait_for_votes()
         for number in sorted(self.replicas):
@@ -131,6 +136,15 @@ class Mending(NonE2E):
                 self.out.note("the owner crashed")
                 replica.owner = ()
                 self.vote(number, replica)
+        for entry in in_order(self.first):
+            entry.queue = self.of_the_living(entry.queue or [])
+        self.mend_paths(peer)
+
+    def on_suspect(self, peer: Id, detector: str) -> None:
+        """A neighbour on a path, or in the overlay's tables, no longer answers pings."""
+        self.mend_paths(peer)
+
+    def mend_paths(self, peer: Id) -> None:
         for entry in in_order(self.first):
             self.mend(entry, peer)
         self.pass_kept_again(peer)
@@ -143,7 +157,6 @@ class Mending(NonE2E):
         return [asked for asked in queue if asked[1] not in self.crashed]
 
     def mend(self, entry: Entry, peer: Id) -> None:
-        entry.queue = self.of_the_living(entry.queue or [])
         number: int = entry.replica
         if entry.node == peer:
             self.dissolve(entry, False)

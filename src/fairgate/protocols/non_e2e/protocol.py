@@ -55,7 +55,6 @@ NO_ASKS: list[Ask] = []  # shared by all nodes without a request, to save memory
 
 @node
 class NonE2E(ReplicaSide):
-    timed = True
     prefetcher = "fairgate.protocols.non_e2e.prefetch"
     about = About(
         name="non_e2e",
@@ -93,8 +92,7 @@ class NonE2E(ReplicaSide):
     # The requester.
 
     def request_cs(self) -> None:  # EE:B1
-        self.clock += 1
-        self.ts = self.clock
+        self.ts = self.next_stamp()
         self.delay = self.terms.retry
         asked: Asked = (self.ts, self.me, self.life << LIFE)
         self.asks = [Ask(self.life << LIFE) for _ in self.keys]
@@ -126,7 +124,7 @@ class NonE2E(ReplicaSide):
         self.door.route(Release(self.gate, self.keys[replica], replica, ts, self.me, attempt, (), NIL))
 
     def on_grantreq(self, src: Id, m: GrantReq) -> None:  # EE:B5
-        self.clock = max(self.clock, m.clock)
+        self.see_stamp(m.clock)
         ask: Ask | None = self.asks[m.replica] if m.ts == self.ts else None
         if ask is None or m.attempt != ask.attempt:
             self.out.note("a GRANTREQ came for a request that is over")
@@ -238,8 +236,7 @@ class NonE2E(ReplicaSide):
     def pass_request(self, src: Id, m: Request, next_hop: Id) -> Keyed | None:  # EE:B2
         if m.past:
             return m
-        if m.ts > self.clock:
-            self.clock = m.ts
+        self.see_stamp(m.ts)
         entry: Entry | None = find(self.first, m.replica)
         if entry is None:
             self.make_entry(Entry(m.replica, m.node, m.ts, m.attempt, src, next_hop))
@@ -296,6 +293,9 @@ class NonE2E(ReplicaSide):
                 self.out.send(peer, news)
             self.dissolve(entry, True)  # bypassing entries, or this node would make one again
 
+    def linked(self) -> list[int]:
+        return [peer for entry in in_order(self.first) for peer in (entry.previous, entry.next)]
+
     def on_skip(self, src: Id, m: Skip) -> None:
         entry = find(self.first, m.replica)
         if entry is not None and holder_of(entry) == (m.ts, m.node, m.attempt):
@@ -324,7 +324,7 @@ class NonE2E(ReplicaSide):
 
     def show(self) -> dict[str, Any]:
         return {
-            "clock": self.clock,
+            "clock": self.clock(),
             "ts": self.ts,
             "inside": self.inside,
             "votes": [i for i, ask in enumerate(self.asks) if ask.vote],

@@ -1,20 +1,21 @@
 """The replica's side of Non End-to-End: its vote, its queue, and how it moves (EE:B3, and the end of B4)."""
 
 from fairgate.core.declare import Fixed, Id, node
-from fairgate.core.kbr import Routed
 from fairgate.core.message import Key
 from fairgate.core.queues import is_same, put
 from fairgate.core.setup import Setup
 from fairgate.protocols.non_e2e.messages import LIFE, Asked, Gathering, GrantReq, Owner, Request
 from fairgate.protocols.non_e2e.state import Replica, Terms, is_earlier, merged, terms_of
+from fairgate.protocols.stamps import Stamped
 
 NO_REPLICAS: dict[int, Replica] = {}  # shared by all nodes that serve no replica, to save memory; never modified
 
 
 @node
-class ReplicaSide(Routed):
+class ReplicaSide(Stamped):
+    """What a node does for the replicas that it serves; protocol.py has the rest."""
+
     terms: Fixed[Terms]
-    clock: int = 0
     replicas: dict[int, Replica]
 
     def initialize(self, setup: Setup) -> None:
@@ -31,8 +32,7 @@ class ReplicaSide(Routed):
         return replica
 
     def on_request(self, src: Id, m: Request) -> None:  # EE:B3
-        if m.ts > self.clock:
-            self.clock = m.ts
+        self.see_stamp(m.ts)
         replica: Replica = self.replica(m.replica)
         asked: Asked = m.asked
         if is_same(replica.owner, asked):
@@ -63,7 +63,7 @@ class ReplicaSide(Routed):
         node: Id
         attempt: int
         ts, node, attempt = replica.owner
-        self.out.send(node, GrantReq(self.gate, number, ts, attempt, node, False, True, replica.wanted, self.clock))
+        self.out.send(node, GrantReq(self.gate, number, ts, attempt, node, False, True, replica.wanted, self.clock()))
 
     def on_gathering(self, src: Id, m: Gathering) -> None:  # EE:B4, at the replica
         replica: Replica = self.replica(m.replica)
@@ -75,7 +75,7 @@ class ReplicaSide(Routed):
         self.vote(m.replica, replica)
 
     def inform(self, m: Request, holder: Id, way: bool) -> None:
-        news = GrantReq(self.gate, m.replica, m.ts, m.attempt, holder, way, False, False, self.clock)
+        news = GrantReq(self.gate, m.replica, m.ts, m.attempt, holder, way, False, False, self.clock())
         self.out.send(m.node, news)
 
     def is_own(self, m: Gathering, asked: Owner) -> bool:

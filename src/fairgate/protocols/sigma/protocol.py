@@ -15,8 +15,9 @@ with what happens without each:
   - a vote that came straight back after a yield is kept for a while (`may_yield`);
   - a replica tells its owner that an earlier request is waiting (`inquire`).
 
-Informed backoff: a RESPONSE says when to ask again, Tw = Tcs (P + 1/2), and the client does so after `retry` percent of
-that time (0: never). This restores the queue of a replica that has lost its memory, and makes up for lost messages.
+Informed backoff: a RESPONSE says when to ask again, Tw = Tcs (P + 1/2), and the client does so after that time, or
+after `retry` percent of a long wait (0: never). This restores the queue of a replica that has lost its memory, and
+makes up for lost messages.
 """
 
 from typing import Any
@@ -30,7 +31,9 @@ from fairgate.protocols.sigma.replica import RESEND
 from fairgate.protocols.sigma.strawman import BALLOT, Strawman
 from fairgate.protocols.sigma.votes import Release, Replica, Request, Resp, Response, Waiter, Yield
 
-RETRY = 100  # percent of Tw
+RETRY = 80  # percent of Tw
+LONG = 10  # multiples of the timeout: an answer that says to wait for longer is a reason to ask again early
+RECENT = 2  # the same if replicas lose their memory; a replica that was asked within this time still knows us
 
 
 @node
@@ -40,7 +43,7 @@ class Sigma(Strawman):
         paper="SG",
         kind="quorum",
         cost="4n at most loads, and 2n per retry",
-        survives=("crash", "reset", "loss", "duplication"),
+        survives=("crash", "reset of up to (k+1)m-n-1 replicas", "loss", "duplication"),
         open_membership=True,
         options={**BALLOT},
     )
@@ -75,14 +78,18 @@ class Sigma(Strawman):
         else:
             Strawman.ask_all(self)
 
+    def is_probe(self) -> bool:
+        return self.probing
+
     def probed(self, r: Resp, m: Response) -> None:
         """The first replica has answered: ask the others too. If our clock was behind, start again with a new one."""
         other: Resp
         self.probing = False
         if m.clock > self.ts:
             self.out.note("a clock was behind")
-            r.node = m.node
+            self.learn(r, m)
             r.clear()
+            self.answered = 0
             self.begin()
             return
         for other in self.resp:
@@ -101,20 +108,45 @@ class Sigma(Strawman):
             self.send_yield(r, m.grant)
             self.retry_later(r, m.wait)
             return
-        self.count(r, m.owner, m.owner_ts, m.grant)
+        self.count(r, m, m.grant)
         if not m.grant:
             self.retry_later(r, m.wait)
             return
         r.wanted = m.wanted
         if promoted:
+            if self.votes == 1:
+                self.expect_votes()
             self.forget_served()
             if r.yielded:
                 self.keep_a_while(r)
 
     def retry_later(self, r: Resp, wait: int) -> None:
-        """Informed backoff: ask again after `retry` percent of Tw."""
-        if self.resend:
-            self.look_later(r, max(wait * self.retry // 100, self.resend // 100))
+        """Informed backoff: ask again if no vote has arrived soon after Tw.
+
+        That would be too late for a replica that has lost its memory: it must know us before our turn comes. So ask
+        after `retry` percent of a long wait. Each answer then covers the rest of the wait only. How short that may get
+        depends on whether this request has met a replica that lost its memory.
+        """
+        if not self.resend:
+            return
+        timeout: int = self.timeout()
+        early: int = wait * self.retry // 100
+        long: int = RECENT if self.forgetful else LONG
+        self.look_later(r, early if early > long * timeout else wait + timeout)
+
+    def expect_votes(self) -> None:
+        """Our turn has come at one replica. The others' votes must be on their way, so put off asking them again.
+
+        But if replicas lose their memory, ask those at once that may have forgotten us.
+        """
+        r: Resp
+        timeout: int = self.timeout()
+        for r in self.resp:
+            if r.grant == 0 and not r.silent:
+                if self.forgetful and self.now - self.started - r.sent > RECENT * timeout:
+                    self.look_later(r, 0)
+                elif r.due < self.now + timeout:
+                    r.due = self.now + timeout
 
     def forget_served(self) -> None:
         """Forget owners with earlier requests than ours: replicas vote by timestamp, so those owners have left by now.
@@ -131,7 +163,7 @@ class Sigma(Strawman):
             ):
                 self.uncount(r)
                 if self.resend:
-                    self.look_later(r, self.resend)
+                    self.look_later(r, self.timeout())
 
     def keep_a_while(self, r: Resp) -> None:
         """Keep a vote that came back after a yield, for twice as long each time. Else it would go back and forth."""
@@ -178,7 +210,7 @@ class Sigma(Strawman):
         self.send_yield(r, r.yielded)
         r.due = NEVER
         if self.resend:
-            self.look_later(r, self.resend)
+            self.look_later(r, self.timeout())
 
     def send_yield(self, r: Resp, grant: int) -> None:
         self.reach(r, Yield(self.gate, r.key, r.i, self.me, self.life, self.ts, r.inc, grant))
@@ -211,10 +243,13 @@ class Sigma(Strawman):
         rep: Replica = self.replica(m.i)
         if self.is_known(rep, m):
             return
-        if rep.Cowner == NIL:
-            self.vote(rep, m.client, m.life, m.ts, m.age)
+        if m.probe and self.clock > m.ts:  # the client will ask again, with a later timestamp
+            self.respond(rep, m.client, m.life, m.ts, m.age, 0, False)
             return
-        w: Waiter = Waiter(m.ts, m.client, m.life, m.age)
+        if rep.Cowner == NIL:
+            self.vote(rep, m.client, m.life, m.ts, m.age, self.arrival())
+            return
+        w: Waiter = Waiter(m.ts, m.client, m.life, m.age, self.arrival())
         rep.insert(w)
         self.tell_waiter(rep, w)
         if self.is_ahead(rep, w):
@@ -245,6 +280,7 @@ class Sigma(Strawman):
     def again(self, rep: Replica, w: Waiter, age: int) -> None:
         if age > w.age:
             w.age = age
+            w.asked = self.arrival()
         self.tell_waiter(rep, w)
         if self.is_ahead(rep, w) or self.is_overdue(rep):
             self.inquire(rep)
@@ -295,23 +331,23 @@ class Sigma(Strawman):
         if rep.Queue:
             self.resp_queue(rep)
 
-    def vote(self, rep: Replica, client: Id, life: int, ts: int, age: int) -> None:
+    def vote(self, rep: Replica, client: Id, life: int, ts: int, age: int, asked: Moment) -> None:
         if rep.busy_since == NEVER and self.resend:
             rep.busy_since = self.now
-        Strawman.vote(self, rep, client, life, ts, age)
+        Strawman.vote(self, rep, client, life, ts, age, asked)
 
     def resp_queue(self, rep: Replica) -> None:
         """RespQueue(): vote for the first request in the queue."""
         w: Waiter = rep.Queue[0]
         rep.remove(w)
-        self.vote(rep, w.client, w.life, w.ts, w.age)
+        self.vote(rep, w.client, w.life, w.ts, w.age, w.asked)
 
     def on_yield(self, m: Yield) -> None:
         rep: Replica = self.replica(m.i)
         if not self.is_current(rep, m):
             self.out.note("a yield of a vote that is no more")
             return
-        w: Waiter = Waiter(rep.Towner, rep.Cowner, rep.life, rep.age)
+        w: Waiter = Waiter(rep.Towner, rep.Cowner, rep.life, rep.age, rep.asked)
         rep.insert(w)
         self.resp_queue(rep)
         if rep.Cowner != w.client:
@@ -351,7 +387,7 @@ class SigmaLiteral(Sigma):
             return  # the paper does not say what to do with a response that nobody waits for
         r: Resp = self.resp[m.i]
         self.learn(r, m)
-        self.count(r, m.owner, m.owner_ts, int(m.owner == self.me))
+        self.count(r, m, int(m.owner == self.me))
         self.judge()
 
     def may_yield(self, r: Resp) -> bool:
@@ -362,9 +398,9 @@ class SigmaLiteral(Sigma):
         self.hear(m.ts)
         rep: Replica = self.replica(m.i)
         if rep.Cowner == NIL:
-            self.vote(rep, m.client, m.life, m.ts, m.age)
+            self.vote(rep, m.client, m.life, m.ts, m.age, self.arrival())
         else:
-            w: Waiter = Waiter(m.ts, m.client, m.life, m.age)
+            w: Waiter = Waiter(m.ts, m.client, m.life, m.age, self.arrival())
             rep.insert(w)
             self.tell_waiter(rep, w)
 

@@ -17,7 +17,7 @@ from fairgate.protocols.sigma.votes import Ballot, Replica, Response, ballot_of
 
 LEASE = 10_000_000_000  # ns
 DRIFT = 10_000  # parts per million
-RESEND = 1_000_000_000  # ns until an unanswered question is repeated; 0: never
+RESEND = 1_000_000_000  # ns until the first unanswered question is repeated; 0: never
 LIVES = 1 << 62
 MILLION = 1_000_000
 
@@ -65,11 +65,12 @@ class Voters(Routed):
             found = self.replicas[i] = Replica(i)
         return found
 
-    def vote(self, rep: Replica, client: Id, life: int, ts: int, age: int) -> None:
+    def vote(self, rep: Replica, client: Id, life: int, ts: int, age: int, asked: Moment) -> None:
         rep.Cowner = client
         rep.Towner = ts
         rep.life = life
         rep.age = age
+        rep.asked = asked
         rep.grant = self.seq + 1  # the number of the RESPONSE that announces it
         self.lend(rep)
         self.tell_owner(rep)
@@ -78,6 +79,7 @@ class Voters(Routed):
         """The owner has asked again: extend its lease."""
         if age > rep.age:
             rep.age = age
+            rep.asked = self.arrival()
         self.lend(rep)
         self.tell_owner(rep)
 
@@ -91,10 +93,24 @@ class Voters(Routed):
                 self.lease_at = rep.until
                 self.set_timer("lease", self.hold_time)
 
+    def arrival(self) -> int:
+        """The time at which the current message has arrived, for a question that may have to wait."""
+        return self.now if self.lease else NEVER
+
+    def late(self, rep: Replica) -> int:
+        """How long the owner's question had waited when the vote was lent, at least, on any clock within `drift`."""
+        if not self.lease:
+            return 0
+        return self.less_drift(rep.until - self.hold_time - rep.asked)
+
+    def less_drift(self, waited: int) -> int:
+        shortest: int = waited - (waited // MILLION + 1) * self.drift
+        return shortest if shortest > 0 else 0
+
     def free(self, rep: Replica) -> None:
         rep.Cowner = rep.Towner = rep.life = rep.age = NIL
         rep.grant = 0
-        rep.until = NEVER
+        rep.asked = rep.until = NEVER
 
     def respond(self, rep: Replica, client: Id, life: int, ts: int, age: int, wait: int, wanted: bool) -> None:
         """SendResponse(C, Cowner, Towner)."""
@@ -103,6 +119,7 @@ class Voters(Routed):
         msg: Response = Response(
             self.gate, place_of(client), rep.i, client, life, ts, age,
             self.me, self.life, self.seq, grant, rep.Cowner, rep.Towner, self.clock, wait, wanted,
+            self.late(rep) if grant else 0,
         )  # fmt: skip
         if self.direct:
             self.out.send(client, msg)

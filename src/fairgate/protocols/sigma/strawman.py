@@ -12,7 +12,7 @@ here; lending votes and answering are in replica.py.
 from typing import Any
 
 from fairgate.core.about import About
-from fairgate.core.declare import Fixed, Id, Moment, Option, node
+from fairgate.core.declare import Fixed, Moment, Option, node
 from fairgate.core.ids import NIL
 from fairgate.core.keyed import Keyed
 from fairgate.core.setup import Setup
@@ -20,7 +20,7 @@ from fairgate.core.units import NEVER
 from fairgate.protocols.sigma.replica import Voters
 from fairgate.protocols.sigma.votes import Release, Replica, Request, Resp, Response
 
-PATIENCE = 8  # multiple of `resend` after which a silent replica makes the client give up the round
+PATIENCE = 8  # multiple of the timeout after which a silent replica makes the client give up the round
 BACKOFF = 2_000_000_000  # ns: SG gives no distribution, so it is uniform up to this
 
 BALLOT = {"replicas": "2k+1", "quorum": "m = n // (k+1) + 1", "voting": ("replicas", "zones")}  # options of votes.py
@@ -34,7 +34,7 @@ class Strawman(Voters):
         paper="SG",
         kind="quorum",
         cost="3n, and 3n per lost round",
-        survives=("crash", "reset", "loss", "duplication"),
+        survives=("crash", "reset of up to (k+1)m-n-1 replicas", "loss", "duplication"),
         open_membership=True,
         options={**BALLOT},
     )
@@ -44,8 +44,13 @@ class Strawman(Voters):
     whole: Fixed[int]
     needed: Fixed[int]
     k: Fixed[int]
+    shortest_timeout: Fixed[int]
+    trip: int = 0  # how long an answer takes on average
+    spread: int = 0  # mean deviation from that
+    over_at: Moment = NEVER  # when the last request ended
     ts: int = NIL  # timestamp of the current request
     started: Moment = NEVER  # when it began
+    forgetful: bool = False  # has a replica lost its memory since then?
     resp: list[Resp] = []  # created with the first request
     # Totals over `resp`.
     mine: Fixed[int] = 0  # weight of our votes
@@ -63,6 +68,9 @@ class Strawman(Voters):
         self.whole = self.ballot.whole
         self.needed = self.ballot.needed
         self.k = setup.k
+        self.shortest_timeout = self.resend // 20
+        self.trip = self.resend // 2  # as good as any guess, and makes the first timeout equal to `resend`
+        self.spread = self.resend // 8
 
     # Asking.
 
@@ -76,7 +84,7 @@ class Strawman(Voters):
         self.started = self.now
         self.my_life()
         if not self.resp:
-            self.resp = [Resp(i, NIL) for i in range(len(self.voters))]
+            self.resp = [Resp(i, NIL, NIL) for i in range(len(self.voters))]
             self.weigh()
         self.ask_all()
 
@@ -92,11 +100,26 @@ class Strawman(Voters):
         for r in self.resp:
             self.ask(r)
             if self.resend:
-                self.look_later(r, self.resend)
+                self.look_later(r, self.timeout())
 
     def ask(self, r: Resp) -> None:
         r.silent = True
-        self.reach(r, Request(self.gate, r.key, r.i, self.me, self.life, self.ts, self.now - self.started))
+        r.sent = self.now - self.started
+        self.reach(r, Request(self.gate, r.key, r.i, self.me, self.life, self.ts, r.sent, self.is_probe()))
+
+    def is_probe(self) -> bool:
+        return False
+
+    # How long an answer takes.
+
+    def timeout(self) -> int:
+        """How long to wait for an answer, given how long answers took so far. TCP computes it similarly."""
+        margin: int = max(4 * self.spread, self.trip)
+        return max(self.trip + margin, self.shortest_timeout)
+
+    def measure(self, took: int) -> None:
+        self.spread += (abs(took - self.trip) - self.spread) // 4
+        self.trip += (took - self.trip) // 8
 
     def reach(self, r: Resp, msg: Keyed) -> None:
         """Send directly to the node that last served the replica, if known; otherwise route by key."""
@@ -112,7 +135,7 @@ class Strawman(Voters):
             return  # it was routed by the client's place, and that client has left
         self.hear(m.clock)
         if m.ts != self.ts or m.life != self.life:
-            if m.grant:
+            if m.grant and not self.is_released(m):
                 self.refuse(m)
             return
         r: Resp = self.resp[m.i]
@@ -125,7 +148,7 @@ class Strawman(Voters):
 
     def take(self, r: Resp, m: Response) -> None:
         self.learn(r, m)
-        self.count(r, m.owner, m.owner_ts, m.grant)
+        self.count(r, m, m.grant)
 
     def can_spare(self, r: Resp) -> bool:
         """Are the other votes enough? Only those with a long enough lease count: another lease may have ended, and that
@@ -146,6 +169,16 @@ class Strawman(Voters):
         self.out.note("a vote for a request that is over")
         self.out.send(m.node, Release(self.gate, self.voters[m.i], m.i, self.me, m.life, m.ts))
 
+    def is_released(self, m: Response) -> bool:
+        """Is a RELEASE of this vote on its way, which the RESPONSE has crossed?
+
+        If it is lost, the replica tells its owner again later, and is refused then.
+        """
+        if not self.resend or m.life != self.life or not self.resp:
+            return False
+        r: Resp = self.resp[m.i]
+        return r.over_ts == m.ts and self.now - self.over_at < self.timeout()
+
     def is_old(self, r: Resp, m: Response) -> bool:
         """Is this RESPONSE late or duplicated? Incarnations have no order: the answer to a later question is newer."""
         if r.inc in (NIL, m.inc):
@@ -153,19 +186,22 @@ class Strawman(Voters):
         if m.age > r.age:
             self.out.note("a replica has lost its memory")
             r.yielded = 0
+            self.forgetful = True
             return False
         if m.age == r.age:
             self.out.note("two incarnations answer one question")
             self.uncount(r)  # it is not clear which of them has the vote, so treat the question as unanswered
             r.silent = True
             if self.resend:
-                self.look_later(r, self.resend)
+                self.look_later(r, self.timeout())
         return True
 
     def learn(self, r: Resp, m: Response) -> None:
         """Record what every RESPONSE contains, whoever the owner is."""
         if r.seq == 0:
             self.answered += 1
+        if self.resend and m.age > r.age:  # the first answer to this question
+            self.measure(self.now - self.started - m.age - m.late)
         r.node = m.node
         r.inc = m.inc
         r.seq = m.seq
@@ -173,20 +209,20 @@ class Strawman(Voters):
         r.silent = False
         r.due = NEVER
 
-    def count(self, r: Resp, owner: Id, owner_ts: int, grant: int) -> None:
+    def count(self, r: Resp, m: Response, grant: int) -> None:
         """resp[i] := owner, timestamp."""
         self.uncount(r)
-        r.owner = owner
-        r.owner_ts = owner_ts
+        r.owner = m.owner
+        r.owner_ts = m.owner_ts
         if grant:
             r.grant = grant
             self.mine += r.weight
             self.votes += 1
             if self.lease:
-                r.until = self.started + r.age + self.lease  # counted from when the question was sent
+                r.until = self.started + m.age + m.late + self.lease  # counted from before the replica lent it
                 self.look_later(r, r.until - self.now - self.lease * 2 // 3)
         else:
-            self.tally[owner] = self.tally.get(owner, 0) + r.weight
+            self.tally[m.owner] = self.tally.get(m.owner, 0) + r.weight
             self.heard += r.weight
 
     def uncount(self, r: Resp) -> None:
@@ -274,7 +310,12 @@ class Strawman(Voters):
 
     def end_request(self) -> None:
         r: Resp
+        if self.resend:
+            self.over_at = self.now
+            for r in self.resp:
+                r.over_ts = self.ts if not r.silent and r.age == r.sent else NIL
         self.ts = NIL
+        self.forgetful = False
         self.started = NEVER
         self.mine = self.votes = self.heard = self.answered = 0
         self.tally.clear()
@@ -296,7 +337,7 @@ class Strawman(Voters):
             self.out.note("a request overtook the release of the one before it")
             self.free(rep)
         if rep.Cowner == NIL:
-            self.vote(rep, m.client, m.life, m.ts, m.age)
+            self.vote(rep, m.client, m.life, m.ts, m.age, self.arrival())
         else:
             self.respond(rep, m.client, m.life, m.ts, m.age, 0, False)
 
@@ -345,9 +386,9 @@ class Strawman(Voters):
         """Ask the replica again, or give up the round if it has been silent for too long.
 
         A client must not wait forever for a silent replica: others that refused may be free by now, and are asked in
-        the next round. But giving up after one `resend` would lose every round if messages take longer than that.
+        the next round. But giving up after one timeout would lose every round if messages take longer than that.
         """
-        if r.grant or (r.silent and self.now - self.started < PATIENCE * self.resend):
+        if r.grant or (r.silent and self.now - self.started < PATIENCE * self.timeout()):
             self.ask_again(r)
         elif r.silent and not self.inside:
             self.out.note("a round is lost to a silent replica")
@@ -360,7 +401,7 @@ class Strawman(Voters):
             r.node = NIL
         self.ask(r)
         if self.resend:
-            self.look_later(r, min(self.resend, self.renewal) if r.grant else self.resend)
+            self.look_later(r, min(self.timeout(), self.renewal) if r.grant else self.timeout())
 
     def keep_permit(self) -> None:
         if self.valid(0) < self.needed:

@@ -13,9 +13,10 @@ This must hold while messages are lost, duplicated and reordered, so everything 
   late ones are recognised and dropped. `grant` is the number of the vote: the `seq` of the RESPONSE that first
   announced it, or 0 if the vote is not the receiver's.
 - A vote is lent for the time `lease` (0: without limit). The replica counts it from the moment it votes, plus a margin
-  for clock drift (`drift`); the client counts it from the moment it asked. Clock readings are never compared: a REQUEST
-  contains its `age`, the time from the start of the request until it was sent, and the RESPONSE repeats it. Asking
-  again renews the lease.
+  for clock drift (`drift`). Clock readings are never compared: a REQUEST contains its `age`, the time from the start of
+  the request until it was sent. The RESPONSE repeats the age, and says how long the question had waited at the replica
+  when it voted (`late`, less the drift). The client counts the lease from the end of that wait. Asking again renews the
+  lease.
 
 A client's record of a replica (`Resp`) contains the node that serves it. Later messages are sent directly to that node,
 which routes them on if it no longer owns the key. If no answer arrives, the replica is looked up again by routing.
@@ -26,7 +27,7 @@ circle wins.
 
 from fairgate.core.declare import Fixed, Id, Moment, Place, message, record
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import replica_count, replica_keys
+from fairgate.core.kbr import members_of, replica_count, replica_keys
 from fairgate.core.keyed import Keyed
 from fairgate.core.keyspace import clockwise, place_of
 from fairgate.core.node import Record
@@ -45,6 +46,7 @@ class Request(Keyed):
     life: int
     ts: int
     age: int
+    probe: bool  # may this question be answered without queueing it, because a later one follows? (Sigma)
 
 
 @message("sg.release")
@@ -87,14 +89,16 @@ class Response(Keyed):
     clock: int  # the replica's clock: the latest timestamp it has seen
     wait: int  # Tw: ask again after this time
     wanted: bool  # is an earlier request waiting for this vote?
+    late: int  # how long at least, on the client's clock, the question had waited when the vote was lent
 
 
 @record
 class Resp(Record):
-    """resp[i]: what a client knows about replica i. Only the node outlives a request; `clear` resets the rest."""
+    """resp[i]: what a client knows about replica i. `clear` resets what belongs to one request."""
 
     i: int
     node: Id  # the node that last served the replica; NIL: not known
+    over_ts: int  # timestamp of the last request, if this replica had answered its last question; otherwise NIL
     key: Fixed[Place] = 0  # from the ballot
     weight: Fixed[int] = 0
     inc: int = NIL
@@ -105,7 +109,8 @@ class Resp(Record):
     grant: int = 0  # the number of our vote; 0: none
     until: Moment = NEVER  # when its lease ends
     due: Moment = NEVER  # when to look at this replica again
-    silent: bool = False  # is our last question still unanswered?
+    sent: int = NIL  # age of our last question
+    silent: bool = False  # is it still unanswered?
     yielded: int = 0  # number of the last vote that we gave back (Sigma)
     wanted: bool = False  # is an earlier request waiting for our vote? (Sigma)
     hold: Moment = NEVER  # keep a vote that came straight back until then (Sigma)
@@ -120,6 +125,7 @@ class Waiter:
     client: Id
     life: int
     age: int
+    asked: Moment  # when that question arrived, on the replica's clock; NEVER: nothing here depends on time
 
     def is_before(self, ts: int, client: Id) -> bool:
         return self.ts < ts or (self.ts == ts and self.client < client)
@@ -137,6 +143,7 @@ class Replica(Record):
     Towner: int = NIL
     life: int = NIL
     age: int = NIL
+    asked: Moment = NEVER  # when the owner's last question arrived
     grant: int = 0
     until: Moment = NEVER  # when the owner's lease ends
     Queue: list[Waiter] = []  # by timestamp and client
@@ -203,7 +210,7 @@ def make_ballot(setup: Setup) -> Ballot:
     n = replica_count(setup)
     m: int = setup.options.get("quorum", n // (setup.k + 1) + 1)
     if setup.options.get("voting", "replicas") == "zones":
-        keys, weights = zones(setup.members)
+        keys, weights = zones(members_of(setup))
     else:
         keys, weights = replica_keys(setup), (1,) * n
     whole = sum(weights)

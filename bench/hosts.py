@@ -1,0 +1,188 @@
+"""Gates between hosts compared with lock servers, all in one run: `make bench-hosts` (as root).
+
+1. one lock, nothing done inside      2. one lock, 2 ms inside      3. k = 3, 2 ms inside      4. hand-over
+
+Every host is a network namespace. Eight processes on five hosts contend for five seconds. With fairgate they are guests
+of the standing peers of their hosts, which speak TLS; the names are those of protocols. Each lock server has a host of
+its own, and speaks plain TCP.
+
+For the hand-over, every connection between hosts goes through a relay that holds the bytes back for 1 ms in each
+direction. The unit is what one byte takes through such a relay, one way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.live import Load, Outcome, conduct, installed, outcome, read, show
+from bench.relay import one_way
+from bench.rivals import HOSTS, SEMAPHORES, SERVERS, server_command
+from fairgate.torture.host import CLUSTER, Host
+from fairgate.torture.network import Namespaces
+from fairgate.torture.run import make_keys
+
+COUNT, PROCESSES, SECONDS = 5, 8, 5.0
+PROTOCOLS = ("one_line", "bv95", "centralised")
+SERVER_PORT = 7500
+RELAY_PORT = 7401
+READY_SECONDS = 60.0
+
+
+class Bench:
+    """Hosts 0 to 4 are for the contenders, host 5 for a server."""
+
+    def __init__(self, folder: Path, network: Namespaces) -> None:
+        self.folder = folder
+        self.network = network
+        self.keys = make_keys(folder, network, COUNT)
+        self.runs = 0
+
+    def run(self, kind: str, load: Load, delay: float = 0.0, leases: bool = True) -> Outcome:
+        self.runs += 1
+        folder = self.folder / f"run{self.runs}"
+        folder.mkdir(mode=0o700)
+        with self.served(kind, folder, delay, leases) as hosts:
+            return self.contend(kind, load, folder, hosts)
+
+    @contextmanager
+    def served(self, kind: str, folder: Path, delay: float, leases: bool) -> Iterator[list[Host]]:
+        """Starts what this kind needs; yields the hosts with their peers, none for a server."""
+        with ExitStack() as stack:
+            if kind in SERVERS:
+                here = self.network.ip_of(COUNT)
+                command = [*self.network.entered(COUNT), *server_command(kind, folder, SERVER_PORT, here)]
+                quiet = subprocess.DEVNULL
+                process = stack.enter_context(subprocess.Popen(command, cwd=folder, stdout=quiet, stderr=quiet))
+                stack.callback(process.terminate)
+                self.wait_for(0, f"{here}:{SERVER_PORT}")
+                yield []
+                return
+            create, join = ["--create", "--lease", "10" if leases else "0"], ["--join", self.network.address(0)]
+            hosts = [
+                Host(i, self.network, folder / f"host{i}", self.keys[i], join if i else create) for i in range(COUNT)
+            ]
+            for host in hosts:
+                stack.callback(host.end)
+                if delay:
+                    stack.enter_context(self.relayed(host, delay))
+                host.start_peer()
+                self.wait_for(host.number, host.address)
+            yield hosts
+
+    @contextmanager
+    def relayed(self, host: Host, delay: float) -> Iterator[None]:
+        """Others reach the peer of this host through a relay."""
+        there = f"{self.network.ip_of(host.number)}:{RELAY_PORT}"
+        command = [sys.executable, "-m", "bench.relay", there, host.address, str(delay)]
+        with subprocess.Popen([*self.network.entered(host.number), *command]) as relay:
+            self.wait_for(host.number, there)
+            host.options += ["--advertise", there]
+            try:
+                yield
+            finally:
+                relay.terminate()
+
+    def wait_for(self, host: int, address: str) -> None:
+        """Waits until somebody listens."""
+        name, port = address.split(":")
+        probe = f"import socket; socket.create_connection(('{name}', {port}), 1)"
+        until = time.monotonic() + READY_SECONDS
+        command = [*self.network.entered(host), sys.executable, "-c", probe]
+        while subprocess.run(command, check=False, capture_output=True).returncode:
+            if time.monotonic() > until:
+                raise RuntimeError(f"nobody listens at {address}: see {self.folder}")
+
+    def contend(self, kind: str, load: Load, folder: Path, hosts: list[Host]) -> Outcome:
+        files = [folder / f"times{i}" for i in range(load.processes)]
+        workers = [self.start(kind, load, folder, number, file, hosts) for number, file in enumerate(files)]
+        try:
+            messages, cpu = conduct(workers)
+        finally:
+            for worker in workers:
+                worker.kill()
+        return outcome([read(file, who) for who, file in enumerate(files)], messages, cpu, load.seconds)
+
+    def start(
+        self, kind: str, load: Load, folder: Path, number: int, file: Path, hosts: list[Host]
+    ) -> subprocess.Popen[str]:
+        host = number % COUNT
+        environment = os.environ | {"BENCH_SERVER": self.network.ip_of(COUNT), "BENCH_CLUSTER": CLUSTER}
+        if hosts:
+            environment |= {"BENCH_PEER": hosts[host].address, **hosts[host].environment()}
+        words = [kind, str(load.k), str(SERVER_PORT), str(load.inside), str(load.seconds), str(file)]
+        command = [*self.network.entered(host), sys.executable, "-m", "bench.contender", *words]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment)
+
+
+def show_hand_over(console: Console, bench: Bench, delay: float) -> None:
+    trip = one_way(bench.network.entered(1), bench.network.entered(0), bench.network.ip_of(1), delay)
+    table = Table("4. hand-over between hosts, 1 ms between them", "median", "one-way trips")
+    for protocol in PROTOCOLS:
+        taken = bench.run(protocol + HOSTS, Load(1, 0.02, processes=5, seconds=5.0), delay).hand_over
+        table.add_row(protocol, f"{taken * 1e3:.2f} ms", f"{taken / trip:.2f}")
+    table.add_row("a byte through the relay, one way", f"{trip * 1e3:.2f} ms", "1")
+    console.print(table)
+
+
+def show_cost(console: Console, bench: Bench, protocol: str, pairs: int, seconds: float) -> None:
+    """What crash safety costs: the same load with and without leases, in turns."""
+    load = Load(1, 0.0, PROCESSES, seconds)
+    ratios = []
+    for _ in range(pairs):
+        without = bench.run(protocol + HOSTS, load, leases=False).rate
+        ratios.append(bench.run(protocol + HOSTS, load).rate / without)
+    console.print(f"5. grants/s with leases / without, {protocol}, median of {pairs} pairs: {median(ratios):.3f}"
+                  f" ({min(ratios):.3f} to {max(ratios):.3f})")  # fmt: skip
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="python -m bench.hosts", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    made.add_argument("--seconds", type=float, default=SECONDS, help="how long they contend (default: 5)")
+    which = "which of the tables; 5 is the cost of leases. May be repeated (default: 1 to 4)"
+    made.add_argument("--table", type=int, metavar="N", action="append", choices=range(1, 6), help=which)
+    made.add_argument("--pairs", type=int, default=10, help="for table 5 (default: 10)")
+    return made
+
+
+def main() -> None:
+    given = parser().parse_args()
+    tables = given.table or range(1, 5)
+    console = Console(width=170)
+    with TemporaryDirectory(prefix="fgbench") as name, ExitStack() as stack:
+        network = Namespaces(COUNT + 1)
+        stack.callback(network.close)
+        bench = Bench(Path(name), network)
+        ours = [protocol + HOSTS for protocol in PROTOCOLS]
+        kinds = [*ours, *installed(console, SERVERS)]
+        cases = [
+            ("one lock, nothing inside", kinds, Load(1, 0.0, PROCESSES, given.seconds)),
+            ("one lock, 2 ms inside", kinds, Load(1, 0.002, PROCESSES, given.seconds)),
+            ("k = 3, 2 ms inside", [kind for kind in kinds if kind in (*ours[::2], *SEMAPHORES)],
+             Load(3, 0.002, PROCESSES, given.seconds)),
+        ]  # fmt: skip
+        for number, (title, some, load) in enumerate(cases, 1):
+            if number in tables:
+                show(console, f"{number}. {title}", {kind: bench.run(kind, load) for kind in some})
+        if 4 in tables:
+            show_hand_over(console, bench, 0.001)
+        if 5 in tables:
+            show_cost(console, bench, PROTOCOLS[0], given.pairs, given.seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""`fairgate sweep`: the same simulation at every point of a grid of parameters, written as a table."""
+
+import json
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fairgate.cli import options as args
+from fairgate.cli.exits import INTERRUPTED, complain
+from fairgate.cli.screen import counted, progress_bar
+from fairgate.cli.sim.command import check_config, overlay_layer
+from fairgate.cli.values import known_options, read_option
+from fairgate.errors import BadInput
+from fairgate.lab.grid import OPTION, TYPES, read_values
+from fairgate.lab.plot import check_matplotlib, draw, series_by
+from fairgate.lab.sweep import plan, run_all
+from fairgate.lab.tables import check_name, write_rows
+from fairgate.processes import processors
+from fairgate.registry import find_protocol
+
+IN_OPTIONS = ("replicas", "quorum", "responses", "backups")  # parameters of `sim` that are options of protocols
+NOT_SWEPT = ("protocol", "options", "stack", "seed", "check", "usage", "waits", "marks", "census_every")
+
+Words = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PROTOCOL... [--PARAMETER VALUES]...",
+        help="Protocols, and options of `fairgate sim` with several values each.",
+    ),
+]
+Out = Annotated[
+    str | None,
+    args.option(args.OUTPUT, "Write the table to FILE: .csv, .parquet or .jsonl.", name="--out", metavar="FILE"),
+]
+Plot = Annotated[
+    str | None,
+    args.option(
+        args.OUTPUT,
+        "Draw Y against X, such as rate:wait_max, one line per protocol, with 95 % intervals. The file is called like"
+        " --out, with the ending .svg.",
+        name="--plot",
+        metavar="X:Y",
+    ),
+]
+
+
+def sweep_command(
+    words: Words,
+    trials: Annotated[int, args.option(args.RUN, "Runs of each point, with successive seeds.", metavar="N")] = 1,
+    seed: Annotated[int, args.option(args.RUN, "The first seed.", metavar="N")] = 1,
+    workers: Annotated[
+        int | None, args.option(args.RUN, "Worker processes. Default: one per processor.", metavar="N", shown=False)
+    ] = None,
+    out: Out = None,
+    plot: Plot = None,
+    fresh: Annotated[bool, args.option(args.RUN, "Run everything again.", name="--fresh")] = False,
+    as_json: args.Json = False,
+) -> int:
+    r"""Simulate at every point of a grid of parameters, and write a table with one row per run.
+
+    Every option of `fairgate sim` that has a value can have several:
+
+        50,100,200      these values
+
+        1:10:lin4       four values at equal distances: 1, 4, 7, 10
+
+        0.01:1:log8     eight values at equal ratios
+
+    [bold]Waits of two protocols[/bold], with a plot
+
+        fairgate sweep fair_k bv95 --nodes 50,100,200 --rate 0.01:1:log8 \
+            --trials 20 --out waits.csv --plot rate:wait_max
+
+    Results are kept in FILE.cache beside the table. A sweep that was
+    interrupted goes on where it stopped, and a larger one runs only what is
+    new.
+    """
+    protocols, given = split(words)
+    check(trials, workers, plot, out, as_json)
+    grid = {**grid_of(given, protocols), "seed": [seed]}
+    configs = plan(protocols, grid, trials)
+    for config in configs[::trials]:
+        check_config(config, find_protocol(config.protocol))
+    path = Path(out) if out is not None else None
+    cache = path.with_name(f"{path.name}.cache") if path is not None else None
+    if cache is not None and fresh:
+        cache.unlink(missing_ok=True)
+    try:
+        with progress_bar("runs", len(configs)) as done:
+            rows = run_all(configs, workers or processors(), None, cache, lambda count, _: done(count))
+    except KeyboardInterrupt:
+        if cache is not None:
+            complain(f"interrupted: the same command goes on from here (results so far are in {cache})")
+        return INTERRUPTED
+    return finish(rows, path, plot, as_json)
+
+
+def finish(rows: list[dict[str, Any]], path: Path | None, plot: str | None, as_json: bool) -> int:
+    if path is not None:
+        write_rows(path, rows)
+        if plot is not None:
+            draw_plot(rows, path, plot)
+    if as_json:
+        print(json.dumps(rows))
+    elif path is not None:
+        print(f"wrote {counted(len(rows), 'row')} to {path}")
+    broken = sum(row["violations"] for row in rows)
+    if broken:
+        complain(f"the runs had {counted(broken, 'violation')}: see the column violations")
+    return int(bool(broken))
+
+
+def draw_plot(rows: list[dict[str, Any]], path: Path, plot: str) -> None:
+    x, y = plot.split(":")
+    picture = path.with_suffix(".svg")
+    values = sorted({row[x] for row in rows if x in row and isinstance(row[x], int | float)})
+    wide = len(values) > 2 and values[0] > 0 and values[-1] / values[0] > 50
+    draw(picture, series_by(rows, x, y), x, y, log_x=wide)
+    print(f"drew {picture}")
+
+
+def check(trials: int, workers: int | None, plot: str | None, out: str | None, as_json: bool) -> None:
+    if out is None and not as_json:
+        raise BadInput("where to? Use --out FILE (.csv, .parquet or .jsonl), or --json")
+    if workers is not None and workers < 1:
+        raise BadInput(f"--workers must be at least 1, not {workers}")
+    if out is not None:
+        check_name(Path(out))
+    if plot is not None:
+        if out is None:
+            raise BadInput("--plot needs --out: the picture is written beside the table")
+        if plot.count(":") != 1:
+            raise BadInput(f"cannot read --plot {plot}: write it as X:Y, such as rate:wait_max")
+        check_matplotlib()
+
+
+def split(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
+    """The protocols, and the parameters with their values."""
+    protocols: list[str] = []
+    given: list[tuple[str, str]] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--"):
+            protocols.append(word)
+            continue
+        name, equals, value = word[2:].partition("=")
+        if not equals:
+            if not rest:
+                raise BadInput(f"--{name} needs a value")
+            value = rest.pop(0)
+        given.append((name.replace("-", "_"), value))
+    return protocols, given
+
+
+def grid_of(given: Sequence[tuple[str, str]], protocols: Sequence[str]) -> dict[str, list[Any]]:
+    grid: dict[str, list[Any]] = {}
+    for name, text in given:
+        if name == "option":
+            option, _, values = text.partition("=")
+            grid[OPTION + option] = [read_for_all(option, value, protocols) for value in values.split(",")]
+        elif name in IN_OPTIONS:
+            grid[OPTION + name] = read_values("nodes" if name != "responses" else name, text)
+        elif name == "overlay":
+            grid["stack"] = [overlay_layer(value) for value in text.split(",")]
+        elif name in TYPES and name not in NOT_SWEPT:
+            grid[name] = read_values(name, text)
+        else:
+            raise BadInput(no_parameter(name.replace("_", "-")))
+    return grid
+
+
+def no_parameter(name: str) -> str:
+    known = [one.replace("_", "-") for one in (*TYPES, *IN_OPTIONS, "overlay") if one not in NOT_SWEPT]
+    near = get_close_matches(name, known, 3)
+    advice = f"did you mean --{' or --'.join(near)}?" if near else f"choose from {', '.join(known)}"
+    return f"there is no parameter --{name}: {advice}"
+
+
+def read_for_all(option: str, word: str, protocols: Sequence[str]) -> Any:
+    """A value of an option, which all protocols must have."""
+    for name in protocols:
+        known = known_options(find_protocol(name), ())
+        if option not in known:
+            raise BadInput(f"{name} has no option {option}: `fairgate protocols` lists the options")
+    return read_option(option, word, known_options(find_protocol(protocols[0]), ())[option])

@@ -1,0 +1,1 @@
+"""The lab: sweeps over the parameters of simulations, and the papers' figures made by them."""

@@ -1,0 +1,67 @@
+"""Results of earlier runs, by their parameters and the version of the code: an SQLite file.
+
+An interrupted sweep goes on where it stopped, and a repeated one does nothing twice. Changed code makes other results,
+so it never finds those of the code before.
+"""
+
+import hashlib
+import json
+import sqlite3
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import fairgate
+from fairgate.core.numbers import COMPILED
+from fairgate.errors import BadInput
+from fairgate.sim.config import Config
+
+PACKAGES = ("core", "protocols", "overlay", "recovery", "sim")  # what a result depends on
+SOURCES = (".py", ".pyx", ".pxd")
+
+
+@cache
+def code_version() -> str:
+    """Of the code that results depend on. Where there are no sources, the version of the package."""
+    root = Path(fairgate.__file__).parent
+    digest = hashlib.sha256(f"{fairgate.__version__} {COMPILED}".encode())
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*")):
+            if path.suffix in SOURCES:
+                digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+class Cache:
+    """Use it with `with`. Every result is on disk as soon as it is put in."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self.connection = sqlite3.connect(path)
+            self.connection.execute(
+                "CREATE TABLE IF NOT EXISTS results (code TEXT, config TEXT, result TEXT, PRIMARY KEY (code, config))"
+            )
+        except sqlite3.Error as wrong:
+            raise BadInput(f"cannot use the cache {path}: {wrong}; remove the file, or name another") from wrong
+
+    def __enter__(self) -> "Cache":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+
+    def get(self, config: Config) -> dict[str, Any] | None:
+        found = self.connection.execute(
+            "SELECT result FROM results WHERE code = ? AND config = ?", (code_version(), described(config))
+        ).fetchone()
+        return None if found is None else dict(json.loads(found[0]))
+
+    def put(self, config: Config, row: dict[str, Any]) -> None:
+        with self.connection:
+            self.connection.execute(
+                "INSERT OR REPLACE INTO results VALUES (?, ?, ?)", (code_version(), described(config), json.dumps(row))
+            )
+
+
+def described(config: Config) -> str:
+    return json.dumps(config.describe(), sort_keys=True)

@@ -1,0 +1,146 @@
+"""Sweeps: the same simulation at every point of a grid of parameters, as a table with one row per run.
+
+    from fairgate.lab.sweep import sweep
+    rows = sweep("fair_k", "bv95", nodes=[50, 100], rate=logarithmic(0.01, 1, 8), trials=20)
+
+Rows are dicts: the parameters that vary, and every number of the result. Their order and their numbers do not depend on
+where the runs happen. `executor` is any `concurrent.futures.Executor`, such as that of a Dask cluster; without one,
+`workers` processes share the runs.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, as_completed
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fairgate.errors import BadInput
+from fairgate.lab.cache import Cache
+from fairgate.lab.grid import as_values, points
+from fairgate.processes import in_processes, processors
+from fairgate.registry import find_protocol
+from fairgate.sim.config import Config, default_k
+from fairgate.sim.config import check as check_config
+from fairgate.sim.run import simulate
+
+Row = dict[str, Any]
+Progress = Callable[[int, int], None]  # runs that are done, and all
+
+LEFT_OUT = ("interrupted", "seconds")  # of a result: what differs from run to run
+
+
+def sweep(
+    *protocols: str,
+    trials: int = 1,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    cache: str | Path | None = None,
+    progress: Progress | None = None,
+    series: bool = False,
+    **grid: Any,
+) -> list[Row]:
+    """Simulate at every point of the grid and return one row per run, in the order of the grid.
+
+    Args:
+        protocols: Names of protocols.
+        trials: Runs of each point, with successive seeds.
+        workers: Processes that share the runs. Default: one per processor.
+        executor: Where to run instead.
+        cache: A file of earlier results: what is in it is not run again.
+        progress: Called with the number of runs that are done and of all runs.
+        series: Also keep the longest wait of each node, as `node_maxima`.
+        grid: Parameters of `fairgate.sim.config.Config`, each with one value or several. For an option of the
+            protocol, use `**{"option.NAME": values}`.
+
+    Raises:
+        BadInput: A protocol, a parameter or a value does not exist or makes no sense.
+    """
+    configs = plan(protocols, {name: as_values(values) for name, values in grid.items()}, trials)
+    return run_all(configs, workers or processors(), executor, cache, progress, series)
+
+
+def plan(protocols: Sequence[str], grid: Mapping[str, Sequence[Any]], trials: int) -> list[Config]:
+    """The configurations of all runs, each checked."""
+    if not protocols:
+        raise BadInput("name at least one protocol")
+    if trials < 1:
+        raise BadInput(f"trials must be at least 1, not {trials}")
+    found = [find_protocol(name) for name in protocols]
+    whole = {"protocol": [protocol.about.name for protocol in found], **grid}
+    configs = list(points(Config(), whole, trials))
+    if "k" not in grid:
+        configs = [replace(config, k=default_k(find_protocol(config.protocol), config.nodes)) for config in configs]
+    for config in configs[::trials]:
+        check_config(config, find_protocol(config.protocol))
+    return configs
+
+
+def run_all(
+    configs: Sequence[Config],
+    workers: int = 1,
+    executor: Executor | None = None,
+    cache: str | Path | None = None,
+    progress: Progress | None = None,
+    series: bool = False,
+) -> list[Row]:
+    """Run these configurations, as far as the cache does not have them, and return a row for each."""
+    rows: dict[int, Row] = {}
+    with Cache(Path(cache)) if cache is not None else nullcontext() as known:
+        for place, config in enumerate(configs):
+            row = known.get(config) if known is not None else None
+            if row is not None and (not series or "node_maxima" in row):
+                rows[place] = row
+        todo = [(place, config, series) for place, config in enumerate(configs) if place not in rows]
+        told(progress, rows, configs)
+        for place, row in results(todo, workers, executor):
+            rows[place] = row
+            if known is not None:
+                known.put(configs[place], row)
+            told(progress, rows, configs)
+    return [rows[place] for place in range(len(configs))]
+
+
+def told(progress: Progress | None, rows: Mapping[int, Row], configs: Sequence[Config]) -> None:
+    if progress is not None:
+        progress(len(rows), len(configs))
+
+
+Task = tuple[int, Config, bool]  # its place in the table, what to run, and whether to keep series
+
+
+def results(todo: Sequence[Task], workers: int, executor: Executor | None) -> Iterator[tuple[int, Row]]:
+    """The rows in the order in which they are done."""
+    if executor is not None:
+        futures = [executor.submit(run_one, task) for task in todo]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        finally:  # after Ctrl-C nothing new begins
+            for future in futures:
+                future.cancel()
+    elif workers == 1 or len(todo) < 2:
+        yield from map(run_one, todo)
+    else:
+        yield from in_processes(run_one, todo, workers)
+
+
+def run_one(task: Task) -> tuple[int, Row]:
+    place, config, series = task
+    return place, row_of(config, series)
+
+
+def row_of(config: Config, series: bool) -> Row:
+    result = simulate(config)
+    row = {name: value for name, value in config.describe().items() if is_plain(value)}
+    row |= {f"option.{name}": value for name, value in config.options.items()}
+    found = result.as_json()
+    row |= {name: value for name, value in found.items() if is_plain(value) and name not in LEFT_OUT}
+    row |= {f"load.{name}": value for name, value in found["load"].items()}
+    if series:
+        row["node_maxima"] = list(result.node_maxima)
+    return row
+
+
+def is_plain(value: Any) -> bool:
+    return isinstance(value, bool | int | float | str)

@@ -1,0 +1,366 @@
+"""One room of a cluster, as the standing peer of this host serves it, on the loop of its engine.
+
+Whatever happens is noted first: a guest has rung, died, or the cluster has answered. Then one change of the room does
+all that follows (room/guestbook.py), and after it the cluster is asked, or gets its slots back. The cluster may grant
+some of them at once, so this goes on until nothing is left to do.
+"""
+
+import asyncio
+import logging
+import os
+import threading
+from collections import deque
+from functools import partial
+from typing import Protocol
+
+from fairgate.core.ids import NIL
+from fairgate.errors import FairgateError, GateClosed, KMismatch
+from fairgate.live.engine import LiveEngine
+from fairgate.live.gate import LiveGate
+from fairgate.live.live_protocols import default_protocol
+from fairgate.live.ticket import INSIDE, LOST, Ticket
+from fairgate.room import calls, guestbook
+from fairgate.room.bell import Bell, path_of
+from fairgate.room.changes import Changes
+from fairgate.room.clusters import name_of
+from fairgate.room.file import PATIENCE, RoomFile
+from fairgate.room.guestbook import ALL, Guestbook, News
+from fairgate.room.layout import (
+    DIRTY,
+    EXPECTED_K,
+    GATE_PROTOCOL,
+    HEAD,
+    NOTE,
+    PID,
+    PROTOCOL,
+    SLOTS,
+    USER,
+    K,
+)
+from fairgate.room.notes import read_note, read_text, write_text
+from fairgate.room.room import path_of_gate
+from fairgate.room.table import Change
+
+GLIMPSE = 50_000  # ns: the loop may be held up this long for the lock
+FULL = 512  # rings: this many are read at once, so some may have been lost
+LEFT_INSIDE_SECONDS = 0.05  # how often to look for processes that a dead guest has left inside
+FEWEST_SEATS = 4  # from then on they are doubled
+SECOND = 1e9
+
+log = logging.getLogger("fairgate.live")
+
+
+class Host(Protocol):
+    """All rooms of the cluster on this host, as one room sees them."""
+
+    engine: LiveEngine
+    draining: bool
+
+
+class Asked:
+    """A request to the cluster, for the guest with this number (its ticket in the room)."""
+
+    __slots__ = ("gate", "number", "room", "ticket")
+
+    def __init__(self, room: "GuestRoom", number: int, gate: LiveGate) -> None:
+        self.room = room
+        self.number = number
+        self.gate = gate
+        self.ticket = Ticket(self.wake)
+
+    def wake(self) -> bool:
+        self.room.answered(self)
+        return True
+
+
+class Outcome:
+    """What one change has led to."""
+
+    def __init__(self) -> None:
+        self.news = News()
+        self.granted: Asked | None = None
+        self.let_in = 0  # the guest that has the grant; 0: it is to be passed on
+        self.wants: dict[int, tuple[int, str]] = {}  # by guest that asks: k and protocol
+        self.about: dict[int, tuple[tuple[int, int], str]] = {}  # by guest: its process and user, and its note
+        self.end = 0  # when to look again at the latest
+
+
+class GuestRoom:
+    def __init__(self, host: Host, folder: str, file: str) -> None:
+        """Take over the room in this file of the cluster's directory. Raises BadInput if it cannot be used."""
+        self.host = host
+        self.engine = host.engine
+        self.loop = host.engine.loop
+        self.name = name_of(file)
+        self.folder = folder
+        self.desk = Changes(folder, self.name, RoomFile(path_of_gate(folder, file), 0, create=False, cluster=True))
+        self.desk.is_peer = True
+        try:
+            self.bell = Bell(folder)
+        except BaseException:
+            self.desk.file.close()
+            raise
+        self.thread = threading.get_ident()
+        self.book = Guestbook(NIL)  # of no peer: the first change takes over
+        self.requests: dict[int, Asked] = {}  # by guest
+        self.answers: deque[Asked] = deque()
+        self.called: set[int] = {ALL}
+        self.suspects: set[int] = set()
+        self.looked_at: set[int] = set()  # the suspects of the latest change
+        self.left_inside: set[int] = set()  # owners that are dead and have left processes inside
+        self.refusals: dict[int, FairgateError] = {}  # by guest: those that this peer refuses itself
+        self.renewed = False  # the lease of this peer has changed
+        self.lines: dict[int, int] = {}  # by owner: the writing end of its bell
+        self.running = False
+        self.waiting_since = 0  # for the lock
+        self.timer: asyncio.TimerHandle | None = None
+        self.closed = False
+        self.loop.add_reader(self.bell.fd, self.rung)
+        self.run()
+
+    # What happens.
+
+    def rung(self) -> None:
+        tickets = calls.read_tickets(self.bell.fd)
+        self.called.update(tickets)
+        if len(tickets) >= FULL:
+            self.called.add(ALL)
+        self.run()
+
+    def died(self, owner: int) -> None:
+        """The kernel says that nobody has the other end of this bell any more."""
+        self.stop_watching(owner)
+        self.suspects.add(owner)
+        self.run()
+
+    def answered(self, asked: Asked) -> None:
+        """By the cluster: under the engine's lock, and perhaps in another thread."""
+        self.answers.append(asked)
+        if self.running:
+            return
+        if threading.get_ident() == self.thread:
+            self.loop.call_soon(self.run)
+        else:
+            self.loop.call_soon_threadsafe(self.run)
+
+    def lease_changed(self) -> None:
+        self.renewed = True
+        self.run()
+
+    def tick(self) -> None:
+        """Now and then: a guest may have died before it rang."""
+        m = self.desk.file.m
+        if self.requests or self.book.owners or m[HEAD] or m[DIRTY]:
+            self.called.add(ALL)
+            self.suspects |= self.left_inside
+            self.run()
+
+    # What follows.
+
+    def run(self) -> None:
+        """Do what there is to do. If another process has the lock, go on in a moment."""
+        if self.running or self.closed:
+            return
+        self.running = True
+        try:
+            while self.called or self.suspects or self.answers or self.renewed or self.refusals:
+                answer = self.answers[0] if self.answers else None  # one at a time: two requests may swap their guests
+                try:
+                    outcome = self.desk.try_change(partial(self.step, answer), GLIMPSE)
+                except BlockingIOError:
+                    self.try_again()
+                    return
+                if answer is not None:
+                    self.answers.popleft()
+                self.waiting_since = 0
+                self.called, self.looked_at, self.suspects, self.renewed = set(), self.suspects, set(), False
+                self.refusals.clear()
+                self.tell_cluster(outcome)
+                self.watch()
+                self.look_later(outcome.end)
+        except FairgateError as wrong:  # the file is damaged, or was removed
+            log.error("gate %s: %s", self.name, wrong)
+            self.close()
+        finally:
+            self.running = False
+
+    def try_again(self) -> None:
+        now = calls.clock()
+        self.waiting_since = self.waiting_since or now
+        if now - self.waiting_since > PATIENCE:
+            self.desk.file.continue_owner()
+        self.loop.call_later(calls.pause_after(now - self.waiting_since) / SECOND, self.run)
+
+    def step(self, asked: Asked | None, change: Change) -> Outcome:
+        m, desk = self.desk.file.m, self.desk
+        if self.book.peer != self.engine.me:
+            self.book = guestbook.take_over(m, change, desk, self.engine.me, self.bell.owner)
+        outcome = Outcome()
+        if self.renewed:
+            guestbook.promise(m, change, self.book, self.engine.lease_until)
+        called = self.called if asked is None else {*self.called, asked.number}
+        outcome.news = guestbook.look(m, change, desk, self.book, called, self.suspects)
+        for number in outcome.news.ask:
+            seat = self.book.asked[number]
+            outcome.wants[number] = (m[seat + EXPECTED_K], read_text(m, seat + PROTOCOL, seat + NOTE))
+            outcome.about[number] = ((m[seat + PID], m[seat + USER]), read_note(m, seat))
+        if asked is not None:
+            self.answer(change, asked, outcome)
+        for number, wrong in self.refusals.items():
+            self.refuse(change, number, wrong)
+        outcome.end = guestbook.next_end(m, self.book)
+        return outcome
+
+    def answer(self, change: Change, asked: Asked, outcome: Outcome) -> None:
+        """Pass the answer of the cluster on to a guest."""
+        m, ticket = self.desk.file.m, asked.ticket
+        if ticket.state == INSIDE and self.host.draining:
+            outcome.granted = asked
+        elif ticket.state == INSIDE:
+            until = self.engine.lease_until
+            outcome.granted = asked
+            outcome.let_in = guestbook.admit(m, change, self.book, asked.number, ticket.slot, ticket.fence, until)
+            m[K] = asked.gate.k
+            write_text(m, GATE_PROTOCOL, SLOTS, asked.gate.protocol)
+        else:
+            self.requests.pop(asked.number, None)
+            if ticket.state == LOST:
+                guestbook.revoke(m, change, self.book, asked.number)
+            elif ticket.error is not None and not isinstance(ticket.error, GateClosed):  # else this peer is leaving
+                self.refuse(change, asked.number, ticket.error)
+
+    def refuse(self, change: Change, number: int, wrong: FairgateError) -> None:
+        k = wrong.found if isinstance(wrong, KMismatch) else 0
+        guestbook.refuse(self.desk.file.m, change, self.book, number, k, str(wrong))
+
+    # The cluster.
+
+    def tell_cluster(self, outcome: Outcome) -> None:
+        """Ask for new guests, return the slots of those that have left, and pass on what nobody is there for."""
+        news = outcome.news
+        new = [asked for number in news.ask if (asked := self.opened(number, outcome)) is not None]
+        over = [self.requests.pop(number) for number in (*news.release, *news.withdraw) if number in self.requests]
+        granted = outcome.granted
+        if granted is not None and not outcome.let_in:
+            self.requests.pop(granted.number, None)
+            over.append(granted)
+        elif granted is not None and outcome.let_in != granted.number:
+            self.swap(granted, outcome.let_in)
+        if new or over:
+            with self.engine.step():
+                for asked in over:
+                    asked.gate.release(asked.ticket)
+                if not self.host.draining:
+                    for asked in new:
+                        self.ask(asked)
+
+    def opened(self, number: int, outcome: Outcome) -> Asked | None:
+        """The request for a new guest, of the gate as it expects it. None if it is refused."""
+        k, protocol = outcome.wants[number]
+        try:
+            gate = self.engine.gate(self.name, k, protocol or default_protocol(k))
+        except FairgateError as wrong:
+            old = self.engine.gates.get(self.name)
+            if isinstance(wrong, KMismatch) and old is not None and not old.tickets:
+                self.engine.spawn(self.reopen(old, number, outcome))
+            elif not isinstance(wrong, GateClosed):  # else this peer is leaving
+                self.refusals[number] = wrong
+            return None
+        asked = self.requests[number] = Asked(self, number, gate)
+        asked.ticket.guest, asked.ticket.note = outcome.about[number]
+        return asked
+
+    async def reopen(self, old: LiveGate, number: int, outcome: Outcome) -> None:
+        """Nobody here uses the gate any more: give up its seats, so that it can have another k."""
+        await self.engine.close_gate(old)
+        if number in self.book.asked and (asked := self.opened(number, outcome)) is not None:
+            with self.engine.step():
+                self.ask(asked)
+        self.run()
+
+    def ask(self, asked: Asked) -> None:
+        """The gate doubles its seats when there are too few of them, and keeps them: most guests change no roster."""
+        asked.gate.fewest = FEWEST_SEATS
+        try:
+            asked.gate.acquire(asked.ticket)
+        except FairgateError as wrong:
+            asked.ticket.refuse(wrong)
+
+    def swap(self, asked: Asked, number: int) -> None:
+        """The grant is for another guest, whose request is for the first one from now on."""
+        other = self.requests[number]
+        other.number, asked.number = asked.number, number
+        self.requests[other.number], self.requests[number] = other, asked
+        mine, its = asked.ticket, other.ticket
+        mine.guest, its.guest = its.guest, mine.guest
+        mine.note, its.note = its.note, mine.note
+
+    # Watching.
+
+    def watch(self) -> None:
+        """Watch the bells of all guests that wait or are inside."""
+        owners = set(self.book.owners.values())
+        for owner in [each for each in self.lines if each not in owners]:
+            self.stop_watching(owner)
+        self.left_inside &= owners
+        for owner in owners - self.lines.keys() - self.left_inside:
+            fd = calls.open_to_ring(path_of(self.folder, owner))
+            if fd >= 0:
+                self.lines[owner] = fd
+                self.loop.add_reader(fd, self.died, owner)  # epoll always reports errors
+            elif owner in self.looked_at:  # it is dead, or cannot be seen, and its processes are still there
+                self.left_inside.add(owner)
+                self.loop.call_later(LEFT_INSIDE_SECONDS, self.look_at_those_left)
+            else:
+                self.suspects.add(owner)
+
+    def look_at_those_left(self) -> None:
+        self.suspects |= self.left_inside
+        self.left_inside.clear()
+        self.run()
+
+    def stop_watching(self, owner: int) -> None:
+        fd = self.lines.pop(owner, None)
+        if fd is not None:
+            self.loop.remove_reader(fd)
+            os.close(fd)
+
+    def look_later(self, when: int) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        if when:
+            self.timer = self.loop.call_later(max(0, when - calls.clock()) / SECOND, self.look_at_all)
+
+    def look_at_all(self) -> None:
+        self.called.add(ALL)
+        self.run()
+
+    # The end.
+
+    def withdraw_all(self) -> None:
+        """Before this peer leaves: the cluster should not grant anything any more."""
+        waiting = [self.requests.pop(number) for number in list(self.book.asked) if number in self.requests]
+        with self.engine.step():
+            for asked in waiting:
+                asked.gate.release(asked.ticket)
+
+    def is_removed(self) -> bool:
+        return not self.desk.file.is_linked()
+
+    def leave(self) -> None:
+        """This peer leaves the cluster, which gets all slots back: the guests inside lose their permits."""
+        if not self.closed:
+            self.desk.finish(lambda change: guestbook.leave(self.desk.file.m, change, self.book))
+            self.close()
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            for owner in list(self.lines):
+                self.stop_watching(owner)
+            self.look_later(0)
+            self.loop.remove_reader(self.bell.fd)
+            self.bell.close()
+            self.desk.close_lines()
+            self.desk.file.close()

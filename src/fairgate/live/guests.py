@@ -1,0 +1,146 @@
+"""The guests of a standing peer: processes of this host that wait in the rooms of the cluster (room/guestbook.py).
+
+    with Guests(engine, "fairgate") as guests:      # in any thread but the engine's
+        ...
+        guests.drain(30)                            # lets nobody in, and waits for those inside
+
+The peer serves every room in the cluster's directory on this host (room/clusters.py), on the loop of its engine. A
+guest that opens a new one rings the doorbell, which the description in that directory names.
+"""
+
+import asyncio
+import logging
+import os
+import resource
+import time
+from typing import Self
+
+from fairgate.errors import BadInput
+from fairgate.live.engine import LiveEngine
+from fairgate.live.guest_room import GuestRoom
+from fairgate.room import calls
+from fairgate.room.bell import Bell
+from fairgate.room.clusters import StandingPeer, describe, make_folder, remove_description
+from fairgate.room.folder import NOBODY
+from fairgate.room.room import SUFFIX
+
+TICK_SECONDS = 1.0  # how often to make up for lost rings, and to look for rooms
+POLL_SECONDS = 0.02
+
+log = logging.getLogger("fairgate.live")
+
+
+class Guests:
+    def __init__(self, engine: LiveEngine, cluster: str, group: int = NOBODY) -> None:
+        """Raises BadInput if the directory cannot be used, or this host has another standing peer in the cluster."""
+        self.engine = engine
+        self.cluster = cluster
+        self.folder = make_folder(cluster, group)
+        self.rooms: dict[str, GuestRoom] = {}  # by file
+        self.unusable: set[str] = set()  # files that were complained about
+        self.draining = False
+        self.closed = False
+        self.told: tuple[object, ...] = ()  # what the description says
+        self.ticker: asyncio.TimerHandle | None = None
+        raise_file_limit()
+
+    def __enter__(self) -> Self:
+        asyncio.run_coroutine_threadsafe(self.begin(), self.engine.loop).result()
+        return self
+
+    def __exit__(self, *how: object) -> None:
+        if not self.engine.closed:
+            asyncio.run_coroutine_threadsafe(self.end(), self.engine.loop).result()
+
+    def drain(self, seconds: float) -> bool:
+        """Let nobody else in, and wait for the guests inside. False if some of them stayed longer than that."""
+        until = time.monotonic() + seconds
+        self.engine.loop.call_soon_threadsafe(self.begin_drain)
+        while (left := until - time.monotonic()) > 0:
+            if self.draining and not self.count_inside():
+                return True
+            time.sleep(min(POLL_SECONDS, left))
+        return False
+
+    def count_inside(self) -> int:
+        return sum([len(room.book.inside) for room in list(self.rooms.values())])
+
+    # On the loop.
+
+    async def begin(self) -> None:
+        self.doorbell = Bell(self.folder)
+        self.engine.loop.add_reader(self.doorbell.fd, self.rung)
+        self.describe()
+        self.engine.on_lease.append(self.lease_changed)
+        self.tick()
+
+    def rung(self) -> None:
+        calls.read_tickets(self.doorbell.fd)
+        self.find_rooms()
+
+    def tick(self) -> None:
+        self.ticker = self.engine.loop.call_later(TICK_SECONDS, self.tick)
+        self.find_rooms()
+        for room in self.rooms.values():
+            room.tick()
+        self.describe()
+
+    def find_rooms(self) -> None:
+        for file in [file for file, room in self.rooms.items() if room.closed or room.is_removed()]:
+            self.rooms.pop(file).close()
+        for entry in os.listdir(self.folder):
+            file = entry.removesuffix(SUFFIX)
+            if file != entry and file not in self.rooms:
+                self.open(file)
+
+    def open(self, file: str) -> None:
+        try:
+            self.rooms[file] = GuestRoom(self, self.folder, file)
+            self.unusable.discard(file)
+        except BadInput as wrong:
+            if file not in self.unusable:
+                self.unusable.add(file)
+                log.error("gate %s: %s", file, wrong)
+
+    def describe(self) -> None:
+        """Write down who lets guests in here, and the addresses of the members, as far as they have changed."""
+        engine = self.engine
+        addresses = tuple([peer.address for peer in engine.members.peers])
+        told = (engine.me, addresses)
+        if told != self.told:
+            self.told = told
+            guarantee = engine.membership.guarantee
+            self.standing = StandingPeer(
+                self.folder, self.cluster, engine.me, engine.pid, self.doorbell.owner, guarantee, addresses
+            )
+            describe(self.standing)
+
+    def lease_changed(self) -> None:
+        self.engine.loop.call_soon_threadsafe(self.renew)
+
+    def renew(self) -> None:
+        for room in self.rooms.values():
+            room.lease_changed()
+
+    def begin_drain(self) -> None:
+        self.draining = True
+        for room in self.rooms.values():
+            room.withdraw_all()
+
+    async def end(self) -> None:
+        self.closed = True
+        if self.ticker is not None:
+            self.ticker.cancel()
+        if self.lease_changed in self.engine.on_lease:
+            self.engine.on_lease.remove(self.lease_changed)
+        remove_description(self.standing)
+        for room in self.rooms.values():
+            room.leave()
+        self.engine.loop.remove_reader(self.doorbell.fd)
+        self.doorbell.close()
+
+
+def raise_file_limit() -> None:
+    """A peer has a bell of every guest open."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -1,0 +1,249 @@
+"""The rooms of clusters on this host: where they are, and which standing peer lets guests in there.
+
+A cluster has one directory on a host, which its standing peer owns:
+
+    $FAIRGATE_DIR/clusters/NAME           if it is set, else
+    /run/fairgate/clusters/NAME           if an administrator created /run/fairgate/clusters, else
+    the user's own directory (place.py)/clusters/NAME
+
+With mode 2770 the members of its group are the guests. A file in it describes the peer: a process that can read it,
+and finds there the address that it was told to join, becomes a guest. The peer's bell shows whether it is alive.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+
+from fairgate.arguments import LONGEST_NAME, check_name
+from fairgate.errors import BadInput
+from fairgate.room.bell import path_of
+from fairgate.room.calls import open_to_ring
+from fairgate.room.folder import NOBODY, Folder, current_folder, group_of, share
+from fairgate.room.place import RUN, Places, make_private
+
+CLUSTERS = "clusters"
+DESCRIPTION = "peer"
+FIRST_LINE = "fairgate peer 1"
+DEFAULT_NAME = "fairgate"
+GROUP_MODE = 0o2770
+LONGEST_FILE = 200  # bytes
+ESCAPED = {"%": "%25", "/": "%2F", ".": "%2E"}  # in the name of a file
+
+
+class StandingPeer:
+    """What the description of a standing peer says."""
+
+    def __init__(
+        self, folder: str, cluster: str, peer: int, pid: int, bell: int, guarantee: str, addresses: tuple[str, ...]
+    ) -> None:
+        self.folder = folder
+        self.cluster = cluster  # its name
+        self.peer = peer  # its id
+        self.pid = pid
+        self.bell = bell
+        self.guarantee = guarantee
+        self.addresses = addresses  # of all members
+
+    def is_alive(self) -> bool:
+        fd = open_to_ring(path_of(self.folder, self.bell))
+        if fd >= 0:
+            os.close(fd)
+        return fd >= 0
+
+
+# Where the directories are.
+
+
+def parents() -> list[str]:
+    """The directories in which those of clusters may be, the first choice of a peer first."""
+    given = os.environ.get("FAIRGATE_DIR")
+    if given:
+        own = given if given.startswith("/") else f"{current_folder()}/{given}"
+        return [f"{own}/{CLUSTERS}"]
+    found = [f"{RUN}/{CLUSTERS}"] if is_of_administrator(f"{RUN}/{CLUSTERS}") else []
+    return [*found, f"{Places(os.geteuid()).first()[0]}/{CLUSTERS}"]
+
+
+def is_of_administrator(path: str) -> bool:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == 0 and not found.st_mode & 0o022
+
+
+def make_folder(cluster: str, group: int = NOBODY) -> str:
+    """The directory of this cluster, for its standing peer; created if necessary, for this group or for the user alone.
+
+    Raises BadInput if it cannot be used, or if there is another standing peer.
+    """
+    path = f"{parents()[0]}/{file_name(cluster)}"
+    if not os.path.isdir(path):
+        make_private(path)
+        if group != NOBODY:
+            try:
+                os.chown(path, -1, group)
+                os.chmod(path, GROUP_MODE)
+            except OSError as wrong:
+                os.rmdir(path)
+                raise BadInput(f"cannot give {path} to group {group}: {wrong.strerror}") from wrong
+    with Folder(path) as folder:
+        if folder.group != group:
+            whose = "for another group or for none" if group != NOBODY else "for a group: name it with --group"
+            raise BadInput(f"cannot use {path}: it is {whose}, or remove it if nobody uses it")
+    other = described(path)
+    if other is not None and other.is_alive():
+        raise BadInput(f"pid {other.pid} is already the standing peer of cluster {other.cluster} on this host ({path})")
+    return path
+
+
+def file_name(name: str) -> str:
+    """The name of a gate or a cluster as that of a file. Raises BadInput if it is too long."""
+    check_name(name, LONGEST_NAME)
+    first = ESCAPED.get(name[0], name[0])
+    rest = name[1:].replace("%", ESCAPED["%"]).replace("/", ESCAPED["/"])
+    if len((first + rest).encode("utf-8", "surrogateescape")) > LONGEST_FILE:
+        raise BadInput(f"{name!r:.60} is too long for a guest of a cluster: use at most {LONGEST_FILE} bytes")
+    return first + rest
+
+
+def name_of(file: str) -> str:
+    for character, escaped in reversed(ESCAPED.items()):
+        file = file.replace(escaped, character)
+    return file
+
+
+# The description of a peer.
+
+
+def describe(standing: StandingPeer) -> None:
+    """Write the description, in one go. Raises OSError."""
+    lines = [
+        FIRST_LINE,
+        f"cluster {standing.cluster}",
+        f"peer {standing.peer}",
+        f"pid {standing.pid}",
+        f"bell {standing.bell}",
+        f"guarantee {standing.guarantee}",
+        *[f"address {address}" for address in standing.addresses],
+    ]
+    path = f"{standing.folder}/{DESCRIPTION}"
+    new = f"{path}.{os.getpid()}.new"
+    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.write(fd, "\n".join([*lines, ""]).encode())
+        share(fd, group_of(os.stat(standing.folder)))
+    finally:
+        os.close(fd)
+    os.rename(new, path)
+
+
+def described(folder: str) -> StandingPeer | None:
+    """The peer that the description in this directory names, or None if there is none that can be read."""
+    try:
+        fd = os.open(f"{folder}/{DESCRIPTION}", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        lines = os.read(fd, 1 << 20).decode("utf-8", "replace").split("\n")
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    words = [line.partition(" ") for line in lines[1:] if line]
+    said = {key: value for key, _, value in words}
+    try:
+        if lines[0] != FIRST_LINE:
+            return None
+        addresses = tuple([value for key, _, value in words if key == "address"])
+        numbers = int(said["peer"]), int(said["pid"]), int(said["bell"])
+        return StandingPeer(folder, said["cluster"], *numbers, said.get("guarantee", ""), addresses)
+    except (KeyError, ValueError):
+        return None
+
+
+def remove_description(standing: StandingPeer) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(f"{standing.folder}/{DESCRIPTION}")
+
+
+# Finding the peer whose guest to be.
+
+
+def find_standing(addresses: tuple[str, ...], cluster: str | None = None) -> StandingPeer | None:
+    """The standing peer on this host of the cluster that has a member at one of these addresses, if there is one.
+
+    Without addresses, the one of the cluster with this name. Raises BadInput if the cluster has another name.
+    """
+    name = cluster or DEFAULT_NAME
+    for standing in all_standing():
+        if addresses and any(is_listed(address, standing.addresses) for address in addresses):
+            if standing.cluster != name:
+                raise BadInput(
+                    f"{addresses[0]} is in cluster {standing.cluster}, not in {name}: name it with --cluster"
+                )
+            return standing
+        if not addresses and standing.cluster == name:
+            return standing
+    return None
+
+
+def standing_peer(seeds: tuple[str, ...], journal: str | None, network: dict[str, object]) -> StandingPeer | None:
+    """Whose guest a process becomes that joins with these arguments; None if it has to become a peer itself."""
+    standing = find_standing(seeds, str(network.get("cluster") or DEFAULT_NAME))
+    if standing is not None:
+        refuse_options([name for name, value in (*network.items(), ("journal", journal)) if value], standing)
+    return standing
+
+
+def all_standing() -> list[StandingPeer]:
+    """Those of this host whose guest this process may be."""
+    found = []
+    try:
+        folders = parents()
+    except BadInput:  # this user has no place for gates; that is no problem for a member of a cluster
+        return []
+    for parent in folders:
+        try:
+            names = sorted(os.listdir(parent))
+        except OSError:
+            continue
+        standing = [described(f"{parent}/{name}") for name in names]
+        found += [one for one in standing if one is not None and one.is_alive()]
+    return found
+
+
+def is_listed(address: str, members: tuple[str, ...]) -> bool:
+    """Is it the address of one of these members? Names of hosts are looked up if a port is the same."""
+    if address in members:
+        return True
+    host, _, port = address.rpartition(":")
+    same = [other.rpartition(":")[0] for other in members if other.rpartition(":")[2] == port]
+    if not same or address.startswith("unix:"):
+        return False
+    here = numbers_of(host)
+    return any(here & numbers_of(other) for other in same)
+
+
+def numbers_of(host: str) -> set[str]:
+    import socket  # noqa: PLC0415 (slow to import, and most addresses are found as they are)
+
+    try:
+        return {str(found[4][0]) for found in socket.getaddrinfo(host.strip("[]"), None)}
+    except OSError:
+        return set()
+
+
+OF_PEER = ("listen", "advertise", "keys", "tls", "journal", "metrics")
+
+
+def refuse_options(given: list[str], standing: StandingPeer, shown: str = "") -> None:
+    """Raises BadInput if a guest was given what is its peer's to decide. `shown` is put before the name."""
+    for name in OF_PEER:
+        if name in given:
+            raise BadInput(
+                f"{shown}{name} is for peers: this process is a guest of the standing peer of cluster"
+                f" {standing.cluster} on this host (pid {standing.pid}), which has its own"
+            )

@@ -1,0 +1,52 @@
+"""This process as a guest of the standing peer of a cluster: the rooms of that cluster on this host (guestbook.py)."""
+
+from __future__ import annotations
+
+from fairgate.errors import BadInput
+from fairgate.room import links
+from fairgate.room.clusters import StandingPeer
+from fairgate.room.layout import GATE_PROTOCOL, HEAD, SLOTS, K
+from fairgate.room.notes import read_text
+from fairgate.room.permit import Permit
+from fairgate.room.room import Room
+from fairgate.room.table import Change
+
+TRY_SECONDS = 1.0  # for a request that should not wait: the peer has to ask the cluster
+
+
+def guest_room(standing: StandingPeer, file: str, k: int, protocol: str | None) -> Room:
+    """The room of a gate of the cluster, by the name of its file (clusters.py). Raises BadInput."""
+    room = Room(standing.folder, file, k, cluster=True)
+    room.desk.protocol = protocol or ""
+    room.desk.doorbell = standing.bell
+    return room
+
+
+def patience(room: Room, timeout: float | None, permits: int) -> float | None:
+    """How long a request waits. 0: it is hopeless, as far as this host knows. Raises BadInput if it wants several."""
+    if permits != 1:
+        raise BadInput(f"gate {room.gate} is in a cluster, which grants one slot at a time, not {permits}")
+    if timeout is None or timeout > 0:
+        return timeout
+    return 0 if room.change(lambda change: is_taken(room, change)) else TRY_SECONDS
+
+
+def is_taken(room: Room, change: Change) -> bool:
+    m = room.file.m
+    valid = [seat for seat in links.holders(m) if not 0 < links.end_of(m, seat) <= change.now]
+    return m[HEAD] != 0 or len(valid) >= m[K]
+
+
+def acquire(room: Room, timeout: float | None, permits: int, lease: float | None, note: str) -> Permit | None:
+    """As Room.acquire; a timeout of 0 gives the peer a moment to ask the cluster."""
+    seconds = patience(room, timeout, permits)
+    return None if seconds == 0 else room.acquire(seconds, permits, lease, note)
+
+
+def refuse_resize(room: Room) -> None:
+    raise BadInput(f"gate {room.gate} is in a cluster, where k cannot be changed while it is in use")
+
+
+def protocol_of(room: Room) -> str:
+    """The protocol of the gate, if the peer has opened it."""
+    return read_text(room.file.m, GATE_PROTOCOL, SLOTS) or room.desk.protocol
