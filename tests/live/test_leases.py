@@ -212,6 +212,16 @@ def test_only_the_creator_chooses_the_times(creator: sync.Peer) -> None:
         assert peer.engine.members.lease == int(LEASE * 1e9)
 
 
+def test_a_lease_that_is_too_short_for_the_network_is_reported(
+    creator: sync.Peer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with joined(creator):
+        assert "a round trip to" not in caplog.text
+    monkeypatch.setattr("fairgate.live.entrance.ROUND_TRIPS", 1_000_000)  # as if it had taken that much longer
+    with joined(creator):
+        assert "s: the lease of this cluster, 0.8 s, is too short for that" in caplog.text
+
+
 # Saved state.
 
 SAVED = SavedCluster("c0ffee", 10_000_000_000, 10_000, 7, "127.0.0.1:1", ("127.0.0.1:2",))
