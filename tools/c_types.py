@@ -71,7 +71,13 @@ def names_in_pxd(text: str) -> Iterator[str]:
 def can_be_c(function: ast.FunctionDef) -> bool:
     arguments = function.args
     special = arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults
-    return not (special or has_closure(function) or function.decorator_list or function.name.startswith("__"))
+    decorated = bool(function.decorator_list) and not is_final(function)
+    return not (special or has_closure(function) or decorated or function.name.startswith("__"))
+
+
+def is_final(function: ast.FunctionDef) -> bool:
+    """Is `typing.final` its only decorator? Then it becomes a C function, which only its own module can call."""
+    return [ast.unparse(each) for each in function.decorator_list] == ["final"]
 
 
 def has_closure(function: ast.FunctionDef) -> bool:

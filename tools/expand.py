@@ -37,7 +37,7 @@ from fairgate.core.derive import MISSING, Field, Function, assignments, decoder,
 from fairgate.core.kinds import kind_of
 from fairgate.core.message import Message
 from fairgate.core.node import Node
-from tools.c_types import Project, c_locals, c_signature, can_be_c, with_results
+from tools.c_types import Project, c_locals, c_signature, can_be_c, is_final, with_results
 
 DECLARE = "fairgate.core.declare"
 LITERALS = 1 << 31  # integers below are C literals to Cython, larger ones would be Python objects
@@ -92,7 +92,9 @@ class Expanded:
 
     def type_locals(self, function: ast.FunctionDef) -> None:
         typed = c_locals(self.project, function, self.module)
-        if typed:
+        if is_final(function):
+            self.lines[function.lineno - 2] = b" " * function.col_offset + typed.encode()
+        elif typed:
             before = self.lines[function.lineno - 2]
             assert not before.strip() or before.strip().startswith(b"#"), f"no blank line before {function.name}"
             self.lines[function.lineno - 2] = b" " * function.col_offset + typed.encode()
@@ -252,7 +254,8 @@ class Expanded:
     def method_pxd(self, cls: type, function: ast.FunctionDef) -> list[str]:
         if any(function.name in vars(base) for base in cls.__mro__[1:]):
             return []
-        return [c_signature(self.project, function, vars(cls)[function.name])]
+        signature = c_signature(self.project, function, vars(cls)[function.name])
+        return ["@cython.final", signature.replace("cpdef", "cdef", 1)] if is_final(function) else [signature]
 
     def declare_functions(self) -> None:
         for function in self.tree.body:

@@ -12,7 +12,7 @@ from tests.support.dht_walk import MS, SECOND, Outcome, Spec, make_stack, run
 
 PROTOCOLS = ("sigma", "strawman")
 GROUPS = ({"replicas": 3}, {"replicas": 4, "quorum": 3}, {"replicas": 5}, {"replicas": 5, "voting": "zones"})
-SHORT, LONG = 40, 1_200
+SHORT, LONG = 80, 1_200
 REORDERED = {"lease": 0, "retry": 0, "prime": False}  # only the messages of the paper
 
 

@@ -22,6 +22,7 @@ from fairgate.core.kinds import Kind, kind_of
 from fairgate.core.message import KINDS, Message, decode
 from fairgate.live.traffic import MESSAGE
 from fairgate.net.codec import CodecError, Frame, encode
+from fairgate.recovery.census import Dated
 from fairgate.registry import find_protocol
 from tests.live.fuzz_world import GATE, World
 
@@ -30,7 +31,7 @@ PEERS = 4
 ATTACKER = PEERS  # of a member; it also behaves as it should in between
 FOREIGN = 999  # the id of a stranger
 ODD = (NIL, 0, 1, 2, 3, 7, 63, 64, 255, 65536, 10**6, 10**15, -(10**15), 2**62, 2**63 - 1, -(2**63), True, False)
-LEAVES = (*ODD, 2**64 - 1, "", "x", "rg.dated", (), ((),), (0,), (1, 2, 3), b"", b"\0")
+LEAVES = (*ODD, 2**64 - 1, "", "x", Dated.tag, (), ((),), (0,), (1, 2, 3), b"", b"\0")
 
 
 class Forger:
@@ -56,8 +57,8 @@ class Forger:
 
     def now(self, key: Any) -> Any:
         """A message of the protocol is moved to the current view, or it would be refused as an old one."""
-        if len(key) == 3 and key[0] == "rg.dated" and self.random.random() < 0.8:
-            return (key[0], self.world.view, key[2])
+        if len(key) > 1 and key[0] == Dated.tag and self.random.random() < 0.8:
+            return (key[0], self.world.view, *key[2:])
         return key
 
     def own_seat(self) -> int:
@@ -69,7 +70,8 @@ class Forger:
         dst = self.world.seats.get(receiver, dst)
         key: Any = self.made_up_key(self.random.choice(self.tags))
         if not key[0].startswith("rg."):
-            key = ("rg.dated", self.world.view, key)
+            hops = tuple([1 for _ in range(self.random.choice((0, 0, 1, 1, 2)))])
+            key = (Dated.tag, self.world.view, hops, key)
         return (dst if dst != self.me else 1), (MESSAGE, GATE, receiver, self.own_seat(), key)
 
     def made_up_key(self, tag: str) -> Any:
@@ -114,7 +116,7 @@ class Forger:
         except (ValueError, IndexError, TypeError):
             return True
         inner: Message | None = getattr(msg, "inner", None)
-        return msg.tag == "rg.dated" and inner is not None and self.is_harmless(inner)
+        return msg.tag == Dated.tag and inner is not None and self.is_harmless(inner)
 
     def is_harmless(self, msg: Message) -> bool:
         if find_protocol(self.world.protocol).about.kind == "permission" and not msg.tag.endswith(".request"):
@@ -126,7 +128,7 @@ def tags_of(world: World) -> list[str]:
     """A tag of the protocol's messages, and one of the census."""
     module = find_protocol(world.protocol).__module__.rpartition(".")[0]
     own = [tag for tag, kind in KINDS.items() if kind.__module__.startswith(module) and is_of(kind, world.protocol)]
-    return ["rg.dated", *own]
+    return [Dated.tag, *own]
 
 
 def is_of(kind: type[Message], protocol: str) -> bool:

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from fairgate.core.ids import identity
+from fairgate.core.message import decode
 from fairgate.live import gate, local_messages
 from fairgate.live.ticket import INSIDE, WAITING
 from fairgate.live.traffic import MESSAGE
 from fairgate.net.codec import encode
+from fairgate.recovery.census import Dated, Install
 from tests.live.fuzz_world import GATE, World
 
 STRANGER = 999
@@ -39,7 +41,8 @@ def sent(world: World, dst: int, src: int, key: Any, name: Any = GATE, seat: int
 
 
 def dated(world: World, *key: Any) -> tuple[Any, ...]:
-    return ("rg.dated", world.view, key)
+    """A message of the protocol in the current view. Messages with a token say how often it was sent."""
+    return (Dated.tag, world.view, (1,) * decode(key).tokens(), key)
 
 
 def test_nobody_speaks_for_the_seats_of_others(world: World) -> None:
@@ -70,11 +73,11 @@ def test_frames_for_gates_and_seats_that_are_not_here_are_ignored(world: World) 
     [
         (),
         ("nothing",),
-        ("rg.dated",),
+        (Dated.tag,),
         ("ch.ack", 1),
         ("bv.request", 0, 1, 1),
-        ("rg.dated", 2**64 - 1, ("bv.request", 0, 1, 1)),
-        ("rg.install", 2, (), (), False, -1, -1),
+        (Dated.tag, 2**64 - 1, (), ("bv.request", 0, 1, 1)),
+        (Install.tag, 2, (), (), (), -1, False, -1, -1),
     ],
 )
 def test_keys_that_are_no_message_between_seats_are_refused_or_ignored(world: World, key: Any) -> None:
@@ -139,7 +142,7 @@ def test_a_request_of_a_node_by_itself_does_not_loop_for_ever(
 
 def test_messages_for_unknown_views_are_kept_and_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "MOST_EARLY", 5)
-    future = ("rg.answer", world.view + 1000, -1, False, -1, 0)
+    future = (Dated.tag, world.view + 1000, (), ("bv.request", 0, identity(3, 0), 1))
     said = [sent(world, 2, 3, future) for _ in range(7)]
     assert said[:5] == [""] * 5
     assert "for a view that nobody else knows" in said[5]
@@ -150,7 +153,7 @@ def test_messages_for_unknown_views_are_kept_and_bounded(world: World, monkeypat
 
 def test_a_message_from_a_later_view_waits_for_it(world: World) -> None:
     host = world.hosts[2]
-    assert sent(world, 2, 3, ("rg.dated", world.view + 1, ("bv.request", 0, identity(3, 0), 5))) == ""
+    assert sent(world, 2, 3, (Dated.tag, world.view + 1, (), ("bv.request", 0, identity(3, 0), 5))) == ""
     assert sum(map(len, host.gate.early.values())) == 1
     world.wants_view = True
     world.settle()

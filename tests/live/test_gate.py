@@ -14,7 +14,7 @@ import fairgate
 from fairgate import sync
 from fairgate.core.fences import FENCE_COUNT_BITS
 from fairgate.errors import PermitLost
-from fairgate.live.gate import LATE
+from fairgate.live.gate_checks import LATE
 from fairgate.live.live_protocols import live_protocols
 from fairgate.net.transport import Transport
 from tests.live.gates import busy, live

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +34,12 @@ def creator(tmp_path: Path) -> Iterator[sync.Peer]:
         yield peer
 
 
-def has_requests(gate: Any, count: int) -> bool:
-    return len(live(gate).tickets) == count
-
-
 def joined(creator: sync.Peer, **more: Any) -> sync.Peer:
     return sync.join(creator.engine.identity.address, **more)
+
+
+def until_tickets(gate: sync.Semaphore, count: int) -> None:
+    until(lambda: len(live(gate).tickets) == count)
 
 
 # Lapses.
@@ -151,7 +150,7 @@ def test_an_excluded_peer_joins_again_under_another_id(creator: sync.Peer, caplo
         for number in range(3):
             waiters.append(threading.Thread(target=wait, args=(number,)))
             waiters[-1].start()
-            until(partial(has_requests, second, number + 1))
+            until_tickets(second, number + 1)
         with busy(peer):
             until(lambda: creator.engine.members.peer(me) is None)
         until(lambda: peer.engine.me != me and creator.engine.members.peer(peer.engine.me) is not None)
@@ -182,7 +181,7 @@ def test_seats_are_asked_for_by_doubling(creator: sync.Peer) -> None:
         waiting = []
         for count in range(1, 200):
             waiting.append(pool.submit(lambda: gate.hold(2 * SOON).release()))
-            until(partial(has_requests, gate, count + 1))
+            until_tickets(gate, count + 1)
         first.release()
         for one in waiting:
             one.result(2 * SOON)
@@ -211,6 +210,16 @@ def test_only_the_creator_chooses_the_times(creator: sync.Peer) -> None:
         joined(creator, lease=5)
     with joined(creator) as peer:
         assert peer.engine.members.lease == int(LEASE * 1e9)
+
+
+def test_a_lease_that_is_too_short_for_the_network_is_reported(
+    creator: sync.Peer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with joined(creator):
+        assert "a round trip to" not in caplog.text
+    monkeypatch.setattr("fairgate.live.entrance.ROUND_TRIPS", 1_000_000)  # as if it had taken that much longer
+    with joined(creator):
+        assert "s: the lease of this cluster, 0.8 s, is too short for that" in caplog.text
 
 
 # Saved state.

@@ -44,6 +44,7 @@ def come_and_go(colony: Colony, seconds: float, seed: int) -> None:
 
     for _ in range(PEERS):
         newcomer()
+    until(lambda: any(visit.entered for visit in colony.visits()), colony.state)  # a busy machine takes its time
     deadline = time.monotonic() + seconds
     leaving: set[int] = set()
     while time.monotonic() < deadline:
@@ -72,7 +73,7 @@ def come_and_go(colony: Colony, seconds: float, seed: int) -> None:
 
 @of_kinds(ROOM, "fair_k_bounded", "fair_k", "centralised")
 def test_come_and_go(colony: Colony) -> None:
-    come_and_go(colony, 4.0, seed=1)
+    come_and_go(colony, 4.0 if colony.kind.name in (ROOM, "fair_k_bounded") else 1.5, seed=1)
 
 
 @pytest.mark.stress

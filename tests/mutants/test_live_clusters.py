@@ -75,7 +75,7 @@ MUTANTS = {
         "live/gate.py",
         "            self.owner.census_is_over()\n",
         "",
-        "test_gate.py::test_two_peers_take_turns",
+        "test_hosts.py::test_three_hosts_share_a_gate",
         HANGS,
     ),
     "seats are asked for one by one": Mutant(

@@ -53,10 +53,10 @@ MUTANTS = {
     ),
     "a promise that is void still counts as one": (
         COORDINATOR,
-        "                if not loan.promise:\n                    self.forget(line, slot)\n",
-        "",
+        "            if loan.next == NIL:\n                line.told.remove(loan.slot)\n\n",
+        "\n",
         {},
-        {"IndexError"},
+        {"KeyError"},
     ),
     "a request that is in line is appended again": (
         COORDINATOR,
@@ -67,7 +67,7 @@ MUTANTS = {
     ),
     "an old Gone changes the fence": (
         CLIENT,
-        "            if m.fence > line.loans[m.slot].fence:",
+        "            if m.fence > loan.fence:",
         "            if True:",
         {"patience": 0, **LONG},
         {"fence", "tokens", "liveness"},

@@ -13,8 +13,10 @@ from typing import cast
 import pytest
 
 from fairgate.core.ids import NIL
+from fairgate.core.outbox import Collected
 from fairgate.core.setup import Setup
 from fairgate.protocols.fair_k import FairK
+from fairgate.protocols.fair_k_bounded import FairKBounded
 from fairgate.scenario.manual import ManualNetwork
 
 
@@ -186,3 +188,10 @@ def test_after_figure_1_every_node_enters_in_queue_order(figure: Figure) -> None
     figure.releases(4, 5, 6)
     assert figure.tokens() == {0: 7, 1: 8, 2: 2}
     assert figure.network.grants == [1, 2, 3, 4, 5, 6, 7, 8, 2]
+
+
+@pytest.mark.parametrize("protocol", [FairK, FairKBounded])
+def test_a_root_without_a_token_is_refused(protocol: type[FairK]) -> None:
+    """It would break property 1 of the proof: a root that does not wait has a token."""
+    with pytest.raises(ValueError, match="the root 3 must have a token: it has to be one of the first 2 members"):
+        protocol(1, Setup((1, 2, 3), k=2, root=3), Collected())

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from fairgate.core.ids import NIL
 from fairgate.core.numbers import COMPILED
 from fairgate.core.outbox import Collected
 from fairgate.core.setup import Setup
@@ -68,10 +69,10 @@ def test_the_holder_that_was_lent_its_token_first_is_told_who_comes_next() -> No
     fill(network, 1, 2)
     network.acquire(3)
     network.deliver()
-    assert network.flight == [Flight(0, 1, Head(1, 0, 0, 2, ((3, 1),)))]
+    assert network.flight == [Flight(0, 1, Head(1, 0, 0, 2, 3, 1, ()))]
     network.deliver()
     network.release(1)
-    assert network.flight == [Flight(1, 3, Token(0, 1, 1, 0, 0, 2, ())), Flight(1, 0, Gone(0, 0, 1, 3, 1, 2))]
+    assert network.flight == [Flight(1, 3, Token(0, 1, 1, 0, 0, 2, NIL, 0, ())), Flight(1, 0, Gone(0, 0, 1, 3, 1, 2))]
     network.deliver()
     assert network.grants == [1, 2, 3]  # one hop after the exit
 
@@ -167,7 +168,7 @@ def test_a_message_waits_at_a_node_that_knows_that_the_line_is_on_its_way() -> N
     out = Collected()
     node = OneLine(1, Setup((0, 1), 1), out)
     node.on_acquire(1)
-    node.on_message(0, Token(0, 5, 1, 3, 1, 0, ()))
+    node.on_message(0, Token(0, 5, 1, 3, 1, 0, NIL, 0, ()))
     out.drain()
     node.on_release(1)
     assert out.drain() == []

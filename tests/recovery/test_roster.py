@@ -8,6 +8,7 @@ import pytest
 
 from fairgate.core.ids import SEATS, identity
 from fairgate.errors import BadInput, KMismatch
+from fairgate.net.codec import LIMIT
 from fairgate.recovery.roster import (
     MOST_BYTES,
     MOST_REQUESTS,
@@ -178,9 +179,11 @@ def test_the_book_refuses_nonsense(change: Any) -> None:
         book().changed(book().first(), change, ME)
 
 
-def test_the_book_refuses_a_roster_that_fits_no_frame() -> None:
-    with pytest.raises(BadInput, match=f"more than {MOST_BYTES}"):
-        open_many_gates(MOST_BYTES // 200)
+def test_the_book_refuses_a_roster_that_fits_no_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MOST_BYTES < LIMIT // 3
+    monkeypatch.setattr("fairgate.recovery.roster.MOST_BYTES", 4000)
+    with pytest.raises(BadInput, match="more than 4000"):
+        open_many_gates(20)
 
 
 def open_many_gates(count: int) -> None:

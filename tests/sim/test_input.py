@@ -37,8 +37,8 @@ DETECT = "detect must be a time in seconds, or a shorter and a longer one such a
     [
         (
             "fire:1",
-            "unknown fault 'fire': choose from crash, reset, partition, detect, loss, dup, reorder, doubt, distrust,"
-            " trust",
+            "unknown fault 'fire': choose from crash, reset, partition, detect, loss, dup, reorder, drift, doubt,"
+            " distrust, trust",
         ),
         ("crash:1", "cannot read crash:1: write it as crash:3@100, crash:*5@100+50 or crash:20%@600"),
         ("crash:9@1", "there is no node 9: nodes are 0..4"),

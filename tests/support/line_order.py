@@ -27,9 +27,13 @@ def lines_in(step: Step) -> Iterator[Any]:
 
 def known_to(line: Any) -> Iterator[Request]:
     """The requests that this Line has lent a token to, has promised one, or keeps waiting."""
-    loans, _, _, _, _, waiting, again, *_ = line
-    yield from ((holder, n) for _, holder, n, *_ in loans if holder != NIL)
-    yield from (tuple(request) for loan in loans for request in loan[3])
+    loans, _, _, _, _, waiting, _, _, again, *_ = line
+    for _, _, holder, n, first, first_n, rest, *_ in loans:
+        if holder != NIL:
+            yield holder, n
+        if first != NIL:
+            yield first, first_n
+        yield from (tuple(request) for request in rest)
     yield from (tuple(request) for request in (*again, *waiting))
 
 
@@ -41,7 +45,7 @@ def served_in(step: Step) -> Iterator[Request]:
         elif effect[0] == "send" and effect[2][0] == "ol.token":
             yield effect[1], effect[2][3]
         elif effect[0] == "send" and effect[2][0] == "ol.moved" and effect[2][2] != NIL:
-            _, holder, n, *_ = effect[2][1][0][effect[2][2]]
+            _, _, holder, n, *_ = effect[2][1][0][effect[2][2]]
             yield holder, n
 
 

@@ -43,7 +43,7 @@ from fairgate.core.derive import (
     set_fields,
     show,
 )
-from fairgate.core.kinds import Fixed, Id, Ids, Kind, Moment, Option, Place, Small, Spread, kind_of
+from fairgate.core.kinds import SHAPES, Fixed, Id, Ids, Kind, Moment, Option, Place, Small, Spread, kind_of
 from fairgate.core.message import Message, as_tuples, decode_as, register_decoder
 from fairgate.core.units import left, moment
 
@@ -252,6 +252,7 @@ def record(cls: Class) -> Class:
     made = remade(cls, record_parts(cls))
     kinds = own_kinds(made)
     FIELDS[made] = [replace(field, kind=kinds[field.name]) for field in FIELDS[made]]
+    SHAPES[made] = tuple(field.kind.shape for field in FIELDS[made] if field.is_state)
     return made  # type: ignore[no-any-return]
 
 

@@ -47,7 +47,7 @@ class Field:
 
     @property
     def first_value(self) -> str:
-        """The expression for the default. An empty container is created anew for every object."""
+        """The expression for the default. An empty container or record is created anew for every object."""
         if isinstance(self.default, list | dict | set) and self.default:
             raise TypeError(f"{self.name}: a default container must be empty, fill it in `initialize`")
         return repr(self.default)

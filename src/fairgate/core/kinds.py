@@ -26,6 +26,7 @@ Fixed = Annotated[T, "fixed"]  # computed from the setup or other fields; not pa
 Spread = Annotated[T, "spread"]  # a tuple in a message whose items appear in the key one by one, not nested
 
 ROLES = ("option", "fixed")
+SHAPES: dict[type, Any] = {}  # record -> the shape of its key, for those that travel in messages
 C_INTEGERS = {"object": "object", "place": "unsigned long long", "small": "int"}  # mark -> C type; first match wins
 
 
@@ -78,10 +79,14 @@ class Kind:
     @property
     def shape(self) -> Any:
         """The shape to pass to `checked_shape` (core/outside.py)."""
+        if self.any_length or self.base in (list, set):
+            return [self.parts[0].shape]
         if self.base is tuple and self.parts:
-            return [self.parts[0].shape] if self.any_length else tuple(part.shape for part in self.parts)
+            return tuple(part.shape for part in self.parts)
         if self.base is int:
             return "p" if "place" in self.marks else "i"
+        if self.is_record:
+            return self.base.shape if hasattr(self.base, "shape") else SHAPES[self.base]
         return {bool: "b", str: "s"}.get(self.base, "k")
 
     def key(self, value: str, now: str = "self.now") -> str:
@@ -142,6 +147,8 @@ class Kind:
             return f"checked_{'place' if 'place' in self.marks else 'int'}({value})"
         if self.base in (bool, str):
             return f"checked_{self.base.__name__}({value})"
+        if self.is_record:
+            return f"{self.base.__name__}.from_key(checked_shape({value}, {self.shape!r}))"
         if self.is_declared:
             return f"decode_as({self.base.__name__}, {value})"
         return f"checked_shape({value}, {self.shape!r})"

@@ -26,6 +26,7 @@ from fairgate.arguments import SECOND, check_gate
 from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed, KMismatch
 from fairgate.live.background import BackgroundTasks, unforeseen
 from fairgate.live.engine_lock import EngineLock
+from fairgate.live.forks import FORKED, process
 from fairgate.live.gate import NO_JOURNALS, RETAKES, LiveGate, NoJournals
 from fairgate.live.live_protocols import make_of, options_of
 from fairgate.live.local_messages import LocalMessages, deliver
@@ -47,20 +48,11 @@ ASK, TELL, BREAK = "ask", "tell", "break"
 LEFT = "this peer has left"
 EXPIRED = "its lease has expired"
 ENDED = "this peer's thread has ended"
-FORKED = "this peer belongs to the parent process: join again in the child, after the fork"
 CLOSE_SECONDS = 10.0
 
 T = TypeVar("T")
 
 log = logging.getLogger("fairgate.live")
-process = [os.getpid()]  # our pid, cached: a getpid() per call would cost more than entering does
-
-
-def forked() -> None:
-    process[0] = os.getpid()
-
-
-os.register_at_fork(after_in_child=forked)
 
 
 class LiveEngine(BackgroundTasks):

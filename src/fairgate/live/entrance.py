@@ -29,6 +29,7 @@ from fairgate.live.views_driver import ViewsDriver, setup_of
 from fairgate.net.address import Address, TcpAddress, UnixAddress, check_one_kind, check_secure, parse_address
 from fairgate.net.codec import Frame
 from fairgate.net.dial import Dial
+from fairgate.net.system import clock
 from fairgate.net.transport import Transport
 from fairgate.recovery.agreed import Value
 from fairgate.recovery.roster import PEERS, Change, Members, Newcomer, PeerRecord, RosterBook, as_key, members_of
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 LOOK, ROSTER = "look", "roster"
 ANY = ("0.0.0.0", "::")
+ROUND_TRIPS = 4  # that must fit a lease
 MOST_SEARCHED = 16  # addresses
 REJOIN_SECONDS = 0.5  # between attempts
 MAYBE_LOST = "; if most standing peers of this cluster are lost for good, see `fairgate abandon-majority --help`"
@@ -76,6 +78,7 @@ class Entrance:
         self.broken: set[int] = set()  # peers to which the connection broke: messages of gates may be lost
         self.until = 0  # of the lease that the engine knows
         self.searches: list[Dial] = []  # for the cluster, if this peer has lost it
+        self.looked: dict[int, int] = {}  # peer -> when it was asked for the roster
         self.voted = False  # when it left, this peer was a voter, whom others may need for a moment
 
     async def begin(self) -> None:
@@ -257,6 +260,20 @@ class Entrance:
         else:
             self.cluster = ours
             self.found.set_result((peer, members))
+            self.check_round_trip(peer, members.lease)
+
+    def look_at(self, peer: int) -> None:
+        self.looked[peer] = clock()
+        self.transport.send(peer, (LOOK,))
+
+    def check_round_trip(self, peer: int, lease: int) -> None:
+        took = clock() - self.looked.get(peer, clock())
+        if ROUND_TRIPS * took > lease:
+            where = self.transport.up[peer].where
+            log.warning(
+                "a round trip to %s took %.1f s: the lease of this cluster, %g s, is too short for that, and permits"
+                " may be lost", where, took / SECOND, lease / SECOND,
+            )  # fmt: skip
 
     def search(self) -> None:
         """No majority answers. The cluster may have gone on without this peer, at addresses that it knows."""
@@ -266,7 +283,7 @@ class Entrance:
                 self.searches.append(self.transport.dial(address, quiet=True))
         for peer, connection in list(self.transport.up.items()):
             if connection.dial in self.searches:
-                self.transport.send(peer, (LOOK,))
+                self.look_at(peer)
 
     def end_search(self) -> None:
         searches, self.searches = self.searches, []

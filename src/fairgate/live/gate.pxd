@@ -3,7 +3,8 @@ from fairgate.core.message cimport Message
 from fairgate.core.outbox cimport Outbox
 from fairgate.live.ticket cimport Ticket
 from fairgate.live.uplink cimport Uplink
-from fairgate.recovery.regenerate cimport Dated, Regenerate
+from fairgate.recovery.census cimport Dated
+from fairgate.recovery.regenerate cimport Regenerate
 
 cdef long long NIL
 

@@ -18,49 +18,25 @@ permits are lost (`lose_all`). If it finds itself excluded, it starts again unde
 import logging
 from collections.abc import Callable
 from random import SystemRandom
-from typing import Protocol
 
-from fairgate.core.fences import FENCE_COUNT_BITS
-from fairgate.core.ids import NIL, identity, peer_of
+from fairgate.core.ids import identity, peer_of
 from fairgate.core.layers import MakeNode
 from fairgate.core.message import Message
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Options, Setup
 from fairgate.errors import BadInput, FairgateError, GateClosed
+from fairgate.live.gate_checks import described, is_late
+from fairgate.live.gate_owner import GateOwner
 from fairgate.live.ticket import INSIDE, NO_DEADLINE, OVER, WAITING, Ticket
-from fairgate.live.uplink import Uplink
 from fairgate.recovery.census import Answer, Dated, Install
 from fairgate.recovery.regenerate import Regenerate
 from fairgate.recovery.roster import MOST_REQUESTS, GateRecord
 
 RETAKES = 64
 MOST_EARLY = 1024  # messages of one peer for views that we do not know yet
-LATE = 1 << 31  # a view has 2^32 fences: ask for a new view when half of them are used
 chance = SystemRandom()
 
 log = logging.getLogger("fairgate.live")
-
-
-class GateOwner(Protocol):
-    """The engine, as a gate sees it."""
-
-    journals: "NoJournals"
-
-    @property
-    def traffic(self) -> Uplink: ...
-
-    def sit(self, gate: "LiveGate") -> None:
-        """The gate has new seats that must be added to the roster."""
-
-    def renew(self, gate: "LiveGate") -> None: ...
-
-    def spoiled(self, gate: "LiveGate") -> None:
-        """The gate has to be repaired soon, but not within this step."""
-
-    def lease_begins(self, gate: "LiveGate", ticket: Ticket) -> None: ...
-
-    def census_is_over(self) -> None:
-        """A seat of this peer led it."""
 
 
 class LiveGate:
@@ -422,15 +398,6 @@ def view_of(msg: Message) -> int:
     if isinstance(msg, Answer | Install):
         return msg.view
     raise ValueError(f"{msg.tag} is not a message between seats")
-
-
-def described(wrong: Exception) -> str:
-    return f"{type(wrong).__name__}: {wrong!s:.200}"
-
-
-def is_late(fence: int) -> bool:
-    """Whether the fences of this view are running out. An overflow would yield a fence of the next view."""
-    return fence != NIL and fence & (1 << FENCE_COUNT_BITS) - 1 > LATE
 
 
 class NoJournals:

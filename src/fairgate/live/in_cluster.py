@@ -188,7 +188,7 @@ class ClusterMembership(Entrance):
     def on_up(self, peer: int) -> None:
         dial = self.transport.up[peer].dial
         if dial is not None and (not self.joined.done() or dial in self.searches):
-            self.transport.send(peer, (LOOK,))
+            self.look_at(peer)
         self.reach.on_up(peer)
         if self.views_run:
             self.driver.on_up(peer)

@@ -67,6 +67,10 @@ class FairK(Mutex):
     counter_number: int = NIL
 
     def initialize(self, setup: Setup) -> None:
+        if setup.root not in setup.holders:
+            raise ValueError(
+                f"the root {setup.root} must have a token: it has to be one of the first {setup.k} members"
+            )
         self.parent = setup.root  # FK:I1
         self.slot = setup.holders.get(self.me, NIL)
         self.token_present = self.slot != NIL  # FK:I2

@@ -102,7 +102,8 @@ class Home:
         self.identity = identity
         self.place = place_of(identity)
         self.term = term
-        self.count = 0  # of the latest state that was copied
+        self.count = 0  # of states after which something is held back, and of changes of the backups
+        self.copied = NIL  # the count of the latest state that was copied to all backups
         self.request = NIL  # of the client, waiting or inside
         self.acknowledged: dict[int, int] = {}  # backup -> the latest count that it has acknowledged
         self.held: list[Held] = []
@@ -114,7 +115,8 @@ class Home:
         self.node.now = now  # the node's key contains times as time left
         held = tuple([held.key() for held in self.held])
         acknowledged = tuple(sorted(self.acknowledged.items()))
-        return (self.identity, self.term, self.count, self.request, acknowledged, held, self.node.key())
+        node = self.node.key()
+        return (self.identity, self.term, self.count, self.copied, self.request, acknowledged, held, node)
 
 
 class HomeDoor(Through):

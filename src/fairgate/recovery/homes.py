@@ -45,6 +45,7 @@ from fairgate.core.setup import Setup
 from fairgate.recovery.home import Copied, Copy, Discard, Fetch, Fetched, Grant, Held, Home, HomeDoor, Kept, Mail, Stamp
 
 BACKUPS = 4  # default of the option `backups`
+WINDOW = 16  # a home that is this many states ahead of its backups waits for them before it copies again
 
 
 class Homes(Rider):
@@ -143,10 +144,10 @@ class Homes(Rider):
         if mails or grant is not None or not self.hold:
             home.count += 1
             home.held.append(Held(home.count, mails, grant))
-            self.copy(home)
             self.let_out(home)
 
     def copy(self, home: Home) -> None:
+        home.copied = home.count
         self.copy_to(home, self.backups)
 
     def copy_first(self, home: Home) -> None:
@@ -165,8 +166,14 @@ class Homes(Rider):
         return home.term, clockwise(home.place, place_of(self.me)), home.count
 
     def let_out(self, home: Home) -> None:
-        """Send what was held back until now, as far as all backups have acknowledged the states after it."""
+        """Send what was held back until now, as far as all backups have acknowledged the states after it.
+
+        Copy the latest state first, if something waits for that. A busy home, such as the root's when all nodes ask it
+        at once, copies once per round trip: otherwise as many copies as messages would be on their way.
+        """
         safe = min([home.acknowledged.get(peer, NIL) for peer in self.backups], default=home.count)
+        if home.held and home.held[-1].count > home.copied and (home.copied - safe < WINDOW or not self.hold):
+            self.copy(home)
         while home.held and (home.held[0].count <= safe or not self.hold):
             held = home.held.pop(0)
             for mail in held.mails:
@@ -259,6 +266,7 @@ class Homes(Rider):
                 self.take_over(identity)
 
     def change_backups(self, home: Home, before: tuple[int, ...]) -> None:
+        is_copied = home.copied == home.count
         home.count += 1  # above the copies that a peer is told to discard
         for peer in before:
             if peer not in self.backups:
@@ -266,6 +274,7 @@ class Homes(Rider):
                 if self.is_pushed_out(peer):
                     self.out.send(peer, Discard(home.identity, *self.stamp(home)))
         home.count += 1  # a copy that a peer is sent after that is newer
+        home.copied = home.count if is_copied else home.copied
         self.copy_to(home, tuple([peer for peer in self.backups if peer not in before]))
         self.let_out(home)
 
@@ -364,10 +373,11 @@ class Homes(Rider):
     def on_view(self, number: int, members: tuple[int, ...], ghosts: tuple[int, ...]) -> None:
         if number <= self.view:
             return
-        gone = self.members - frozenset(members)
+        before = self.members
         self.view = number
         self.view_members = tuple(members)
-        self.members = frozenset(members)
+        self.members = identities_in(self.setup, self.view_members)
+        gone = before - self.members
         for identity in gone:
             self.homes.pop(identity, None)
             self.copies.pop(identity, None)
@@ -403,14 +413,14 @@ class Homes(Rider):
         _, homes, copies, backups, lost, self.view, members, self.postponed, self.newcomer, asked = key
         self.asked = {identity: set(peers) for identity, peers in asked}
         self.view_members = tuple(members)
-        self.members = frozenset(members) if self.view else self.setup.shared["identities"]
+        self.members = identities_in(self.setup, tuple(members)) if self.view else self.setup.shared["identities"]
         self.backups = tuple(backups)
         self.lost = set(lost)
         self.homes = {}
         self.copies = {i: (as_tuples(stamp), request, as_tuples(state)) for i, stamp, request, state in copies}
-        for identity, term, count, request, acknowledged, held, state in homes:
+        for identity, term, count, copied, request, acknowledged, held, state in homes:
             home = self.open(identity, term)
-            home.count, home.request = count, request
+            home.count, home.copied, home.request = count, copied, request
             home.acknowledged = dict(acknowledged)
             home.held = [Held.from_key(as_tuples(one)) for one in held]
             self.at(home).load(tuple(state))
@@ -420,6 +430,12 @@ class Homes(Rider):
 
     def coordinators(self) -> int:
         return sum([home.node.coordinators() for home in self.homes.values()])
+
+
+def identities_in(setup: Setup, members: tuple[int, ...]) -> frozenset[int]:
+    """The members of a view as a set, which all peers share: sets of their own would take memory with N^2."""
+    found: frozenset[int] = setup.shared.setdefault(("identities", members), frozenset(members))
+    return found
 
 
 def identity_places(setup: Setup) -> list[tuple[int, int]]:

@@ -18,13 +18,14 @@ itself when it next becomes the coordinator; otherwise the request might run aft
 Labels (OL:SV1), the reasons why it is safe and live, and the bound on overtakes: papers/one_line.md.
 """
 
-from typing import Any
+from typing import Any, final
 
 from fairgate.core.about import About
-from fairgate.core.declare import Option, node
+from fairgate.core.declare import Id, Option, node
 from fairgate.core.ids import NIL
 from fairgate.core.message import Key, Message
 from fairgate.core.setup import Setup
+from fairgate.core.slots import Slots
 from fairgate.protocols.one_line.coordinator import Coordinator
 from fairgate.protocols.one_line.line import Ask, Free, Gone, Head, Line, Loan, Moved, Requests, Token
 
@@ -35,7 +36,9 @@ class OneLine(Coordinator):
 
     chase: Option[int] = 8
     n: int = 0  # number of its last request
-    then: Requests = ()  # who gets its token next
+    next: Id = NIL  # who gets its token next: the promise is (next, next_n), and after that `rest`
+    next_n: int = 0
+    rest: Requests = ()
     stamp: int = 0  # of that promise
     chased: Requests = ()  # requests that run after the Line
     early: list[Message] = []  # messages to the coordinator that came here before the Line
@@ -45,8 +48,9 @@ class OneLine(Coordinator):
         self.limit = self.patience * setup.k
         self.door = setup.root  # OL:I1
         if self.me == setup.root:  # OL:I2
-            loans = [Loan(setup.first_fence) for _ in range(setup.k)]
-            self.line = Line(loans, list(range(setup.k)), self.reign)
+            loans = [Loan(slot, setup.first_fence) for slot in range(setup.k)]
+            idle = Slots.from_key(tuple(range(setup.k)))
+            self.line = Line(loans, idle, self.reign)
 
     # The client.
 
@@ -64,21 +68,22 @@ class OneLine(Coordinator):
     def release_cs(self) -> None:
         slot: int = self.slot
         fence: int = self.fence
-        then: Requests = self.then
-        while then and then[0][0] == self.me:
-            then = then[1:]  # the coordinator did not know that this request had been served
+        while self.next == self.me:
+            self.keep(self.rest)  # the coordinator did not know that this request had been served
+        r: int = self.next
+        n: int = self.next_n
         self.slot = NIL
         self.fence = NIL
-        self.then = ()
         line: Line | None = self.line
         if line is not None:
             self.take_back(line, slot, fence)  # OL:RL1
             self.serve(line, NIL)
-        elif then:
-            r: int = then[0][0]
-            n: int = then[0][1]
-            self.out.send(r, Token(slot, fence, n, self.latest, self.door, self.stamp, then[1:]))  # OL:RL2
+        elif r != NIL:
+            self.keep(self.rest)
+            token = Token(slot, fence, n, self.latest, self.door, self.stamp, self.next, self.next_n, self.rest)
+            self.out.send(r, token)  # OL:RL2
             self.to_door(Gone(self.latest, slot, fence, r, n, self.stamp))  # OL:RL3
+            self.keep(())
         else:
             self.to_door(Free(self.latest, slot, fence, self.me, self.n))  # OL:RL4
 
@@ -86,7 +91,7 @@ class OneLine(Coordinator):
         self.learn(m.reign, m.door)
         line: Line | None = self.line
         if self.waits_for(m.n):
-            self.hear(m.stamp, m.then)  # OL:TK1
+            self.hear(m.stamp, m.next, m.next_n, m.rest)  # OL:TK1
             self.slot = m.slot
             self.fence = m.fence + 1
             self.enter_cs(self.slot, self.fence)  # OL:TK2
@@ -102,22 +107,39 @@ class OneLine(Coordinator):
         if self.requesting_cs and m.n == self.n:
             if self.slot == NIL:
                 self.out.note("a promise came before its token")
-            self.hear(m.stamp, m.then)  # OL:HD1
+            self.hear(m.stamp, m.next, m.next_n, m.rest)  # OL:HD1
 
-    def hear(self, stamp: int, then: Requests) -> None:
+    @final
+    def hear(self, stamp: int, r: Id, n: int, rest: Requests) -> None:
         """A promise for this stay. The coordinator itself needs none."""
         if stamp > self.stamp and self.line is None:
             self.stamp = stamp
-            self.then = then
+            self.next = r
+            self.next_n = n
+            self.rest = rest
+
+    @final
+    def keep(self, rest: Requests) -> None:
+        """Of its promise, only these requests remain."""
+        if rest:
+            self.next = rest[0][0]
+            self.next_n = rest[0][1]
+            self.rest = rest[1:]
+        else:
+            self.next = NIL
+            self.next_n = 0
+            self.rest = ()
 
     def waits_for(self, n: int) -> bool:
         return self.requesting_cs and self.slot == NIL and n == self.n
 
+    @final
     def learn(self, reign: int, door: int) -> None:
         if reign > self.latest:
             self.latest = reign
             self.door = door
 
+    @final
     def to_door(self, m: Message) -> None:
         if self.door == self.me:
             self.early.append(m)  # OL:DR1: the Line is on its way
@@ -156,8 +178,9 @@ class OneLine(Coordinator):
     def on_gone(self, m: Gone) -> None:
         line: Line | None = self.line
         if line is not None:
-            if m.fence > line.loans[m.slot].fence:  # otherwise the token has come back already
-                self.pass_loan(line, m)  # OL:GN1
+            loan: Loan = line.loans[m.slot]
+            if m.fence > loan.fence:  # otherwise the token has come back already
+                self.pass_loan(line, loan, m)  # OL:GN1
             self.served(line, m.r, m.n)  # OL:GN2
             self.serve(line, m.r)
         elif m.reign >= self.latest:
@@ -166,17 +189,17 @@ class OneLine(Coordinator):
             self.to_door(Gone(self.latest, m.slot, m.fence, m.r, m.n, m.stamp))
 
     def on_moved(self, m: Moved) -> None:
-        line: Line = Line.from_key(m.line)  # type: ignore[attr-defined]  # derived
+        line: Line = m.line.copy()
         self.line = line  # OL:MV1
         self.latest = line.reign
         self.door = self.me
-        line.left = max(self.reign, self.k, len(line.asks) // 2)
-        self.then = ()
-        for slot, loan in enumerate(line.loans):
+        line.left = max(self.reign, self.k, line.waiting.known // 2)
+        self.keep(())
+        for loan in line.loans:
             if loan.holder == self.me:
                 self.stamp = max(self.stamp, loan.stamp)  # OL:MV2: promises that are still on their way are void
-                self.withdraw(line, slot)  # OL:MV3
-                self.sate(line, slot)
+                self.withdraw(line, loan)  # OL:MV3
+                line.hungry.remove(loan.slot)
         for r, n in self.chased:
             self.join(line, r, n)  # OL:MV4
         self.chased = ()
@@ -212,15 +235,19 @@ class OneLine(Coordinator):
         if self.slot != NIL:
             found.append(self.slot)
         if self.line is not None:
-            found += self.line.idle
+            found += self.line.idle.key()
         return tuple(found)
+
+    def tokens(self) -> int:
+        held: int = int(self.slot != NIL) + sum([m.tokens() for m in self.early])
+        return held if self.line is None else held + self.line.idle.count
 
     def coordinators(self) -> int:
         return int(self.line is not None)
 
     def alone(self) -> bool:
         line: Line | None = self.line
-        return line is not None and self.slot != NIL and len(line.idle) == self.k - 1 and not line.asks
+        return line is not None and self.slot != NIL and line.idle.count == self.k - 1 and line.waiting.known == 0
 
     def retaken(self, times: int) -> None:
         self.fence += times
@@ -231,6 +258,6 @@ class OneLine(Coordinator):
             "door": self.door,
             "token": self.slot if self.slot != NIL else None,
             "inside": self.inside,
-            "then": tuple([r for r, _ in self.then]),
-            "line": () if line is None else tuple([r for r, _ in line.waiting[line.front :]]),
+            "then": (self.next, *[r for r, _ in self.rest]) if self.next != NIL else (),
+            "line": () if line is None else line.waiting.nodes(),
         }

@@ -1,0 +1,15 @@
+"""Small questions about fences and errors of a gate."""
+
+from fairgate.core.fences import FENCE_COUNT_BITS
+from fairgate.core.ids import NIL
+
+LATE = 1 << 31  # a view has 2^32 fences: ask for a new view when half of them are used
+
+
+def described(wrong: Exception) -> str:
+    return f"{type(wrong).__name__}: {wrong!s:.200}"
+
+
+def is_late(fence: int) -> bool:
+    """Whether the fences of this view are running out. An overflow would yield a fence of the next view."""
+    return fence != NIL and fence & (1 << FENCE_COUNT_BITS) - 1 > LATE
