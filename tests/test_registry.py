@@ -30,7 +30,7 @@ def test_importing_the_registry_loads_no_protocol() -> None:
         ("fair_k", {"fair_k"}),
         ("fair_k_bounded", {"fair_k", "fair_k_bounded"}),
         ("one_line", {"one_line", "one_line.coordinator", "one_line.line", "one_line.protocol"}),
-        ("e2e", {"e2e", "e2e.messages", "e2e.protocol", "e2e.replica"}),
+        ("e2e", {"e2e", "e2e.messages", "e2e.protocol", "e2e.replica", "stamps"}),
     ],
 )
 def test_asking_for_a_protocol_loads_that_one_alone(name: str, modules: set[str]) -> None:

@@ -158,7 +158,8 @@ def marks_in(source: ast.ClassDef) -> Iterator[str]:
 
 # Reached in tests/support/dht_walk.py.
 MEMORY_LOST = {"a replica has lost its memory", "two incarnations answer one question"}
-OTHER_WAYS = {"a RELEASE went both ways"}  # only if the ring has changed in the meantime
+MOVED = {"a replica moved"}  # only if the ring has changed in the meantime, as also the next one
+OTHER_WAYS = {"a RELEASE went both ways", *MOVED}
 UNREACHED = {
     "e2e": OTHER_WAYS,
     "e2e_ft": {
@@ -171,7 +172,8 @@ UNREACHED = {
     "maekawa": {"locked for a request that is over"},  # needs a duplicated REQUEST
     "strawman": MEMORY_LOST,
     "sigma": {*MEMORY_LOST, "a round is lost", "a round is lost to a silent replica"},  # only the strawman has rounds
-    "non_e2e_faults": set(notes(NonE2EFaults)) - set(notes(NonE2E)) - {"an attempt followed another without a YIELD"},
+    "non_e2e": MOVED,
+    "non_e2e_faults": {*notes(NonE2EFaults)} - {*notes(NonE2E), "an attempt followed another without a YIELD"} | MOVED,
     "leased over a channel": {"an offer nobody asked for"},  # needs a duplicated Request
 }
 

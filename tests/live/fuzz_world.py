@@ -13,10 +13,11 @@ from typing import Any
 
 from fairgate.core.ids import identity
 from fairgate.live.engine_lock import EngineLock
-from fairgate.live.gate import NO_JOURNALS, LiveGate, NoJournals
+from fairgate.live.gate import LiveGate
 from fairgate.live.links import Links
 from fairgate.live.live_protocols import make_of, options_of
 from fairgate.live.local_messages import LocalMessages, deliver
+from fairgate.live.no_journals import NO_JOURNALS, NoJournals
 from fairgate.live.ticket import INSIDE, WAITING, Ticket
 from fairgate.live.traffic import Traffic
 from fairgate.net.codec import CodecError, Decoder, Frame, encode

@@ -18,7 +18,6 @@ from tests.support.e2e_walk import PLAIN, QUICK, one_run
 
 TWO = {"k", "grant"}  # two are inside, or one is granted twice
 STUCK = {"hang", "storm"}
-LOST_MEMORY = 694  # the seed of a run in which a node loses its memory and asks again
 
 CLIENTS = {
     "an answer that the vote overtook cancels the vote": (
@@ -136,28 +135,6 @@ def test_mutant_of_a_promise_is_caught(name: str) -> None:
     assert {broken(protocol, faults, range(60)) for faults in ("all", "long stays")} & expected
 
 
-def test_keeping_the_latest_stamp_hangs_a_node_that_lost_its_memory() -> None:
-    """The node's stamps restarted, and its requests no longer get the votes that another node holds.
-
-    With the clocks of a simulation they never restart, so here each node counts its own requests.
-    """
-    kept = on_promises(mutant("protocols.e2e.promises", "    def keep(", "    def unused("))
-    assert broken(restarting(kept), "resets", [LOST_MEMORY]) == "hang"
-
-
-def restarting(protocol: Any) -> Any:
-    """The protocol with stamps that are 1, 2, 3 ... at each node, also after it has lost its memory."""
-
-    class Restarting(protocol):  # type: ignore[misc]
-        def next_stamp(self) -> int:
-            stamp: int = self.stamp + 1
-            return stamp
-
-    return Restarting
-
-
 def test_the_originals_pass_on_the_same_seeds() -> None:
     assert broken(E2E) == ""
     assert {broken(E2EFT, faults, range(60)) for faults in ("all", "long stays")} == {""}
-    same = on_promises(mutant("protocols.e2e.promises", "    def keep(", "    def keep("))
-    assert broken(restarting(same), "resets", [LOST_MEMORY]) == ""

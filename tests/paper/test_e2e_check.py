@@ -48,7 +48,7 @@ def test_two_nodes_and_one_replica() -> None:
     report = explored(Circled, nodes=2, requests=2)
     assert report.complete
     assert not report.violations
-    assert (report.states, report.cyclic) == (46_290, 0)
+    assert (report.states, report.cyclic) == (39_384, 0)
 
 
 @pytest.mark.skipif(not COMPILED, reason="too slow interpreted")
@@ -56,10 +56,10 @@ def test_three_nodes_and_one_replica() -> None:
     report = explored(Circled, nodes=3)
     assert report.complete
     assert not report.violations
-    assert (report.states, report.cyclic) == (259_969, 0)
+    assert (report.states, report.cyclic) == (198_388, 0)
 
 
-PAIRS = {(0, 1): 27_256, (0, 2): 14_769, (0, 3): 278, (1, 2): 49_293, (1, 3): 966, (2, 3): 557}  # clients -> states
+PAIRS = {(0, 1): 16_613, (0, 2): 10_678, (0, 3): 251, (1, 2): 30_544, (1, 3): 599, (2, 3): 408}  # clients -> states
 
 
 @pytest.mark.parametrize("clients", PAIRS)
@@ -69,7 +69,7 @@ def test_four_nodes_of_which_any_two_ask(clients: tuple[int, int]) -> None:
 
 
 @pytest.mark.skipif(not COMPILED, reason="too slow interpreted")
-@pytest.mark.parametrize(("clients", "states"), [((0, 3), 265_106), ((2, 3), 889_770)])
+@pytest.mark.parametrize(("clients", "states"), [((0, 3), 223_121), ((2, 3), 695_096)])
 def test_four_nodes_and_two_replicas(clients: tuple[int, int], states: int) -> None:
     """The circle is 3, 1, 2, 0. Nodes 3 and 1 play the replicas. One client is itself a replica's node."""
     report = explored(Circled, nodes=4, replicas=2, clients=clients)

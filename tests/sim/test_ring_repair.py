@@ -51,7 +51,7 @@ def test_without_repair_requests_that_failed_nodes_kept_are_lost(monkeypatch: py
     config = replace(ROUNDS, churn=60, rounds=30, requests=3)
     unmended, mended = (simulate(replace(config, protocol=name)) for name in ("unmended", "non_e2e_faults"))
     assert NEW_PATH not in unmended.marks
-    assert unmended.entries < 0.8 * mended.entries
+    assert unmended.entries < 0.9 * mended.entries
 
 
 CLOSED = Config(

@@ -8,6 +8,7 @@ import pytest
 
 from fairgate.errors import BadInput
 from fairgate.overlay.ring import Ring
+from fairgate.sim.as_paper import as_paper
 from fairgate.sim.build import build
 from fairgate.sim.churn import overlay_of, owner_of
 from fairgate.sim.config import Config
@@ -40,7 +41,22 @@ def test_each_gate_has_its_own_holder_and_its_own_queue() -> None:
 def test_requests_in_total_are_fewer_than_requests_per_resource() -> None:
     whole, each = simulate(replace(SMALL, per_resource=False)), simulate(SMALL)
     assert whole.entries + whole.backlog <= 10 * 5
-    assert 4 * 10 * 3 < each.entries + each.backlog <= 4 * 10 * 5  # a node that already waits makes no second request
+    assert each.requests == 4 * 10 * 5
+
+
+def test_only_nodes_that_neither_wait_nor_are_inside_make_requests() -> None:
+    """In the end all 60 nodes wait at each gate, and those that have left are drawn again."""
+    result = simulate(replace(SMALL, rounds=30))
+    assert result.requests == result.entries + result.backlog
+    assert 4 * 60 - 4 <= result.backlog + 4 <= 4 * 60
+    assert result.requests < 4 * 30 * 5
+
+
+def test_the_load_of_each_node_is_known() -> None:
+    result = simulate(SMALL)
+    assert len(result.loads) == 60
+    assert sum(result.loads) == pytest.approx(60 * result.load_mean)
+    assert max(result.loads) == result.load_max
 
 
 def test_nobody_leaves_with_chance_zero_and_all_leave_with_chance_one() -> None:
@@ -50,7 +66,7 @@ def test_nobody_leaves_with_chance_zero_and_all_leave_with_chance_one() -> None:
 
 
 def test_churn_never_replaces_requesters() -> None:
-    config = replace(SMALL, requesters=20, churn=8)
+    config = replace(SMALL, requesters=20, churn=8, options={"replicas": 7, "quorum": 6})
     engine = build(config)
     run(engine, None)
     assert engine.violations == []
@@ -128,3 +144,18 @@ def test_crashes_and_resets_on_a_dynamic_ring() -> None:
         assert result.broken == ()
         assert result.entries >= 10 * 4
         assert result.marks["a title was made anew"]
+
+
+@pytest.mark.parametrize("protocol", ["sigma", "e2e", "non_e2e", "non_e2e_faults"])
+def test_the_papers_experiment_is_one_setting(protocol: str) -> None:
+    config = as_paper(Config(protocol, nodes=200, k=1, churn=4, rounds=3, options={"replicas": 7}))
+    assert (config.workload, config.requests, config.per_resource, config.resources) == ("rounds", 20, True, 2)
+    assert (config.rounds, config.options["replicas"], config.requesters) == (3, 7, 200)  # 3 and 7 were given
+    assert config.options.get("lease", 0) == 0
+    result = simulate(config)
+    assert result.requests == 2 * 3 * 20
+
+
+def test_the_papers_experiment_is_not_for_other_protocols() -> None:
+    with pytest.raises(BadInput, match="--as-paper is for sigma, e2e, non_e2e, non_e2e_faults, not fair_k"):
+        as_paper(Config("fair_k"))

@@ -91,6 +91,9 @@ class Routed(Mutex):
     A class may have an attribute `passes`: a type of message that a node without any state for the gate forwards
     unchanged, and without acquiring state. `Gates` creates no instance for such a message.
 
+    It may have an attribute `stamped`: its Lamport clock advances with time, so a node's key must contain that clock,
+    even for gates that are made later.
+
     It may also have an attribute `prefetcher`: the name of a module that tells the simulator which memory the messages
     will need (core/prefetch.pyx).
     """
@@ -118,6 +121,9 @@ class Routed(Mutex):
 
     def on_range(self, start: int, end: int) -> None:
         pass
+
+    def start_clock(self, clock: int) -> None:
+        """Called when the node is made: what its Lamport clock shows, if it is one that advances with time."""
 
     def linked(self) -> list[int]:
         """The neighbours of this node on the paths of requests. They exchange pings with it, and notice if it fails."""

@@ -10,9 +10,10 @@ from fairgate.errors import BadInput
 from fairgate.interface import Request, Statistics
 from fairgate.live.cluster_options import ClusterOptions
 from fairgate.live.engine import EXPIRED, LiveEngine
-from fairgate.live.gate import NO_JOURNALS, LiveGate, NoJournals
+from fairgate.live.gate import LiveGate
 from fairgate.live.in_cluster import ClusterMembership
 from fairgate.live.live_protocols import default_protocol
+from fairgate.live.no_journals import NO_JOURNALS, NoJournals
 from fairgate.live.peer_lease import LAPSED
 from fairgate.live.report import Person
 from fairgate.live.ticket import INSIDE, LOST, NO_DEADLINE, Ticket

@@ -27,10 +27,11 @@ from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed, KMi
 from fairgate.live.background import BackgroundTasks, unforeseen
 from fairgate.live.engine_lock import EngineLock
 from fairgate.live.forks import FORKED, process
-from fairgate.live.gate import NO_JOURNALS, RETAKES, LiveGate, NoJournals
+from fairgate.live.gate import RETAKES, LiveGate
 from fairgate.live.live_protocols import make_of, options_of
 from fairgate.live.local_messages import LocalMessages, deliver
 from fairgate.live.membership import Membership
+from fairgate.live.no_journals import NO_JOURNALS, NoJournals
 from fairgate.live.peer_lease import PeerLease
 from fairgate.live.reliable import ReliableLinks
 from fairgate.live.report import PeerReport, Person, Questions, on_our_clock, report

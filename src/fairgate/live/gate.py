@@ -16,7 +16,6 @@ permits are lost (`lose_all`). If it finds itself excluded, it starts again unde
 """
 
 import logging
-from collections.abc import Callable
 from random import SystemRandom
 
 from fairgate.core.ids import identity, peer_of
@@ -398,20 +397,6 @@ def view_of(msg: Message) -> int:
     if isinstance(msg, Answer | Install):
         return msg.view
     raise ValueError(f"{msg.tag} is not a message between seats")
-
-
-class NoJournals:
-    """Writes no journals; journals.py has the subclass that does."""
-
-    def opened(self, gate: LiveGate) -> Callable[[int, Setup, Outbox, MakeNode], Regenerate]:
-        """The factory for the gate's nodes."""
-        return Regenerate
-
-    def close(self) -> None:
-        pass
-
-
-NO_JOURNALS = NoJournals()
 
 
 class Counts:

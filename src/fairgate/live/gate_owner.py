@@ -6,7 +6,8 @@ from fairgate.live.ticket import Ticket
 from fairgate.live.uplink import Uplink
 
 if TYPE_CHECKING:
-    from fairgate.live.gate import LiveGate, NoJournals
+    from fairgate.live.gate import LiveGate
+    from fairgate.live.no_journals import NoJournals
 
 
 class GateOwner(Protocol):

@@ -26,8 +26,9 @@ from fairgate.core.message import Key, Message
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.errors import BadInput
-from fairgate.live.gate import LiveGate, NoJournals
+from fairgate.live.gate import LiveGate
 from fairgate.live.live_protocols import options_of
+from fairgate.live.no_journals import NoJournals
 from fairgate.recovery.regenerate import Regenerate
 from fairgate.trace.journal import JournalWriter, RecordingOutbox, Step
 

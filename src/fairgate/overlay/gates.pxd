@@ -7,8 +7,8 @@ cdef class GateDoor(Door)
 
 cdef class Gates(Rider):
     cdef public object make, passes
-    cdef readonly bint intercepts
-    cdef readonly long long resources, acting
+    cdef readonly bint intercepts, stamped
+    cdef readonly long long resources, acting, ahead
     cdef readonly GateDoor door
     cdef readonly list setups
     cdef public list gates

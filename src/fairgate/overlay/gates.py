@@ -29,6 +29,8 @@ class Gates(Rider):
         self.resources: int = setup.options.get("resources", 1)
         self.setups = gate_setups(setup, self.resources)
         self.gates: list[Routed | None] = [None] * self.resources
+        self.stamped: bool = getattr(upper, "stamped", False)
+        self.ahead = 0  # how far the clocks of new gates are ahead of this node's own: not 0 after a load only
         self.acting = 0  # the gate whose step is running
         self.door: GateDoor | None = None  # the outbox of all gates, made with the first gate
         self.crashed: set[int] | None = None  # known crashes, also reported to gates that are made later
@@ -48,6 +50,8 @@ class Gates(Rider):
             self.door = GateDoor(self)
         node = self.gates[gate] = self.make(self.me, self.setups[gate], self.door)
         node.now = self.now
+        if self.ahead:
+            node.start_clock(self.now + self.ahead)
         if self.crashed is not None:
             for peer in sorted(self.crashed):
                 node.on_crash(peer)
@@ -131,13 +135,16 @@ class Gates(Rider):
 
     def key(self) -> Key:
         gates = tuple([(gate, self.at(gate).key()) for gate in self.made()])
-        return (self.version, gates, tuple(sorted(self.crashed or ())))
+        clock = (self.now + self.ahead,) if self.stamped else ()
+        return (self.version, gates, tuple(sorted(self.crashed or ())), *clock)
 
     def load(self, key: Key) -> None:
         self.check_version(key)
         for gate, state in key[1]:
             self.at(gate).load(tuple(state))
         self.crashed = set(key[2]) or None
+        if self.stamped:
+            self.ahead = key[3] - self.now
 
     def tokens(self) -> int:
         return sum([node.tokens() for node in self.gates if node is not None])

@@ -16,8 +16,12 @@ from fairgate.core.kbr import Routed
 @node
 class Stamped(Routed):
     timed = True
+    stamped = True  # see Routed
 
     ahead: int = 0  # how far this node's Lamport clock is ahead of the time
+
+    def start_clock(self, clock: int) -> None:
+        self.ahead = clock - self.now
 
     def clock(self) -> int:
         return self.now + self.ahead

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from fairgate.sim.engine import Engine
 
 
+DRAWS = 4  # how many draws per request to try before looking at all nodes
+
+
 @dataclass(frozen=True)
 class Pace:
     """What happens in a round."""
@@ -45,7 +48,8 @@ class PacedRounds(Workload):
         self.keep_to(Share())
         self.round_number = 0
         self.staying: set[int] = set()  # seats that have entered; some may have left since
-        self.asking_now: set[int] = set()  # seats whose request of this round is planned
+        self.salt = stream.below(1 << 53)
+        self.streams: dict[int, Stream] = {}  # by gate: draws who asks, alike in all shares that run the gate
         everyone = list(range(nodes))
         self.requesters = sample(stream, everyone, pace.requesters) if pace.requesters else everyone
         asks = set(self.requesters)
@@ -92,21 +96,33 @@ class PacedRounds(Workload):
                 engine.release(one, engine.inside_at(one))  # a no-op if another share runs that gate
 
     def some_ask(self, engine: "Engine") -> None:
-        self.asking_now.clear()
-        if self.pace.per_resource:
-            for gate in range(self.resources):
-                for node in sample(self.stream, self.requesters, self.pace.requests):
-                    self.ask(engine, node * self.resources + gate)
-        else:
+        counts = [self.pace.requests] * self.resources
+        if not self.pace.per_resource:
+            counts = [0] * self.resources
             for _ in range(self.pace.requests):
-                node = self.requesters[self.stream.below(len(self.requesters))]
-                self.ask(engine, node * self.resources + self.stream.below(self.resources))
+                counts[self.stream.below(self.resources)] += 1
+        for gate in range(self.first, self.resources, self.every):
+            at = engine.now
+            for node in self.draw(engine, gate, counts[gate]):
+                self.ask_at(node * self.resources + gate, at)
+                at += 1  # one after the other: those at the same instant would enter in the order of their ids
 
-    def ask(self, engine: "Engine", seat: int) -> None:
-        """Plan a request now, unless the seat already waits or is inside, or another share runs its gate."""
-        if seat % self.resources % self.every == self.first and seat not in self.asking_now and engine.is_idle(seat):
-            self.asking_now.add(seat)
-            self.ask_at(seat, engine.now)
+    def draw(self, engine: "Engine", gate: int, count: int) -> list[int]:
+        """Draw `count` of the nodes that may ask for this gate, because they neither wait nor are inside; or all."""
+        stream = self.streams.get(gate)
+        if stream is None:
+            stream = self.streams[gate] = Stream(f"{self.salt}:{gate}")
+        drawn: list[int] = []
+        taken: set[int] = set()
+        for _ in range(DRAWS * count):  # mostly a few draws are enough, and nobody has to look at all nodes
+            if len(drawn) == count:
+                return drawn
+            node = self.requesters[stream.below(len(self.requesters))]
+            if node not in taken and engine.is_idle(node * self.resources + gate):
+                taken.add(node)
+                drawn.append(node)
+        free = [n for n in self.requesters if n not in taken and engine.is_idle(n * self.resources + gate)]
+        return drawn + sample(stream, free, min(count - len(drawn), len(free)))
 
     def churn(self, engine: "Engine") -> None:
         if self.round_number > 1 and self.pace.churn:

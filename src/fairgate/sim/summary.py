@@ -21,6 +21,7 @@ SUMS = (
     "inside_time",
     "lost",
     "overtakes",
+    "requests",
     "violations",
     "wait_total",
     "waiting",
@@ -30,7 +31,7 @@ SUMS = (
 MOSTS = ("max_displacement", "max_inside", "max_overtaken", "now", "wait_max", "warm_at")
 
 
-SERIES = ("node_maxima", "usage", "waits")
+SERIES = ("loads", "node_maxima", "usage", "waits")
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Result:
     k: int
     resources: int  # gates
     seed: int
+    requests: int  # made
     entries: int
     events: int
     measured: int  # entries whose waits count: those after the warm-up
@@ -77,6 +79,7 @@ class Result:
     seconds: float  # real seconds that it took
     interrupted: bool
     # Raw series, which are not part of the JSON object: `fairgate sim` writes them to files.
+    loads: Sequence[int] = ()  # messages received by each node
     node_maxima: Sequence[float] = ()  # the longest wait of each node (with several gates: seat) that has one
     usage: tuple[tuple[float, int], ...] = ()  # if recorded: (time, number inside) at every change
     waits: Columns = field(default_factory=dict)  # if recorded: see sim/timeline.py
@@ -98,6 +101,7 @@ class Measures:
     warm_entries: int
     warm_sent: int
     events: int
+    requests: int
     entries: int
     waits: Sequence[int]
     wait_total: int
@@ -140,6 +144,7 @@ def measure(engine: Engine, first: bool = True) -> Measures:
         warm_entries=engine.warm_entries,
         warm_sent=engine.warm_sent,
         events=engine.events - (0 if first else engine.common),
+        requests=engine.requests,
         entries=metrics.entries,
         waits=metrics.kept_waits(),
         wait_total=metrics.wait_total,
@@ -213,6 +218,7 @@ def conclude(found: Measures, protocol: str, seed: int, seconds: float, interrup
         k=found.k,
         resources=found.resources,
         seed=seed,
+        requests=found.requests,
         entries=found.entries,
         events=found.events,
         measured=len(found.waits),
@@ -247,6 +253,7 @@ def conclude(found: Measures, protocol: str, seed: int, seconds: float, interrup
         simulated=found.now / SECOND,
         seconds=seconds,
         interrupted=interrupted,
+        loads=array("q", found.loads),
         node_maxima=array("d", (longest / SECOND for longest in found.maxima)),
     )
 

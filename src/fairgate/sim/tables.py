@@ -1,4 +1,4 @@
-"""Writes the series of one or more runs to a file, as CSV or as Parquet: one row per entry, or per change of usage."""
+"""Writes the series of one or more runs to a file, as CSV or as Parquet: one row per entry, node or change of usage."""
 
 import csv
 from array import array
@@ -37,6 +37,11 @@ def usage_of(results: Sequence[Result]) -> Columns:
     """Every change of the number inside, of all runs."""
     split = [zip(*result.usage, strict=True) for result in results]
     return joined(results, [dict(zip(("time", "inside"), columns, strict=True)) for columns in split])
+
+
+def loads_of(results: Sequence[Result]) -> Columns:
+    """The number of messages that each node received, of all runs."""
+    return joined(results, [{"node": range(len(result.loads)), "messages": result.loads} for result in results])
 
 
 def joined(results: Sequence[Result], tables: Sequence[Columns]) -> Columns:

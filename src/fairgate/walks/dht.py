@@ -21,7 +21,7 @@ from fairgate.core.message import Message
 from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
 from fairgate.overlay.full import Full
-from fairgate.overlay.gates import Gates
+from fairgate.overlay.gates import Gates, gates_of
 from fairgate.overlay.overlay import Overlay
 from fairgate.overlay.ring import ring_of
 from fairgate.overlay.settled import SettledChord, SettledPastry
@@ -29,6 +29,7 @@ from fairgate.scenario.manual import ManualNetwork, Violation
 
 MS = 1_000_000
 SECOND = 1_000 * MS
+NOTICED = 2 * SECOND  # how long it may take until a node misses the pings of a neighbour on a path
 MOST_EVENTS = 60_000  # per run; a limit on virtual time is not enough, since time may stand still
 
 
@@ -170,6 +171,8 @@ class DhtRun(ManualNetwork):
         self.at(self.some(self.conditions.think), "want", me)
 
     def die(self, me: int) -> None:
+        for peer in gates_of(self.nodes[me]).linked():  # they miss its pings
+            self.at(self.some(NOTICED), "step", peer, "on_suspect", me, "pings")
         self.crash(me)
         self.left[me] = 0
         ring_of(self.setup).remove(me)

@@ -19,12 +19,13 @@ from fairgate.core.setup import Setup
 from fairgate.errors import BadInput, FairgateError
 from fairgate.processes import processors
 from fairgate.registry import find_protocol, make_node
+from fairgate.sim.as_paper import as_paper
 from fairgate.sim.config import Config, backup_stack, check, default_k
 from fairgate.sim.faults import parse_faults
 from fairgate.sim.run import simulate
 from fairgate.sim.step_errors import add_place, place_noted
 from fairgate.sim.summary import Result
-from fairgate.sim.tables import check_file, usage_of, waits_of, write_table
+from fairgate.sim.tables import check_file, loads_of, usage_of, waits_of, write_table
 from fairgate.sim.trials import combine, run_trials
 
 LONGEST = 1e9  # simulated seconds, a ninth of what the clock (63 bits of nanoseconds) can count
@@ -63,6 +64,7 @@ def sim_command(
     per_resource: args.PerResource = False,
     requesters: args.Requesters = DEFAULT.requesters,
     churn: args.Churn = DEFAULT.churn,
+    paper: args.AsPaper = False,
     resources: args.Resources = DEFAULT.resources,
     replicas: args.Replicas = None,
     quorum: args.Quorum = None,
@@ -79,6 +81,7 @@ def sim_command(
     marks: args.Marks = False,
     waits: args.Waits = None,
     usage: args.Usage = None,
+    loads: args.Loads = None,
     journal: args.Journal = None,
     as_json: shared.Json = False,
 ) -> int:
@@ -183,9 +186,12 @@ def sim_command(
         outsiders=outsiders,
         replica_life=finite("--replica-life", replica_life),
     )
+    if paper:
+        config = as_paper(config)
     check_trials(trials, workers, journal)
     check_config(config, found)
-    files = [(path, table) for path, table in ((waits, waits_of), (usage, usage_of)) if path is not None]
+    tables = ((waits, waits_of), (usage, usage_of), (loads, loads_of))
+    files = [(path, table) for path, table in tables if path is not None]
     for path, _ in files:
         check_file(path)
     for note in fault_notes(config, found):

@@ -105,6 +105,16 @@ PerResource = Annotated[
         name="--per-resource",
     ),
 ]
+AsPaper = Annotated[
+    bool,
+    option(
+        LOAD,
+        "For sigma, e2e, non_e2e and non_e2e_faults: the experiment of section VI of the End-to-End paper, without"
+        " leases and second questions. A resource per 100 nodes, 10 replicas each, Pastry, 20 rounds of 20 requests per"
+        " resource, and with --churn 400 requesters. Other options take precedence.",
+        name="--as-paper",
+    ),
+]
 Requesters = Annotated[
     int,
     option(
@@ -255,6 +265,14 @@ Waits = Annotated[
         OUTPUT,
         "Write every wait after the warm-up to FILE: a table of seed, node, gate, asked and wait, as .csv, or as"
         " .parquet if pyarrow is installed.",
+        metavar="FILE",
+    ),
+]
+Loads = Annotated[
+    str | None,
+    option(
+        OUTPUT,
+        "Write how many messages each node received to FILE: a table of seed, node and messages, as .csv or .parquet.",
         metavar="FILE",
     ),
 ]

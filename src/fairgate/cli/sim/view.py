@@ -55,6 +55,7 @@ def overtaking(result: Result) -> str:
 
 
 def gate(result: Result) -> Iterable[Row]:
+    yield "requests", number(result.requests), "made"
     yield "entries", number(result.entries), f"in {seconds(result.simulated)} of simulated time"
     yield "entries per second", number(result.throughput), "after the warm-up"
     yield "contention", number(result.contention), "nodes that wait or are inside, on average (Little's law)"

@@ -46,12 +46,13 @@ from fairgate.protocols.e2e.messages import (
     SentBack,
     Token,
 )
-from fairgate.protocols.e2e.promises import PROMISE, Promising
+from fairgate.protocols.e2e.promises import PROMISE, WAIT, Promising
 from fairgate.protocols.e2e.protocol import E2E
 
 PING = 10_000_000_000  # ns; EE suggests, for example, one in 10 minutes
 MISSES = 2  # unanswered pings after which a waiter acts
 SLOWEST = 8  # the longest delay between a waiting client's repetitions, as a multiple of the first
+REPLY = 4  # an answer to a ping is awaited for this fraction of the interval between repetitions
 SEQUENCES = 1 << 20
 LINEAGES = 1 << 53
 
@@ -66,7 +67,6 @@ class E2EFT(Promising):
         options=dict(E2E.about.options),
     )
 
-    tells: Option[bool] = True
     ping: Option[int] = PING
     copies: Option[int] = 2
     every: Fixed[int]  # interval between repetitions
@@ -74,6 +74,7 @@ class E2EFT(Promising):
     asked: list[Moment] = []  # when it was last sent a message
     ends: list[Moment] = []  # when its promise expires
     delay: int
+    probed: int = 0  # the replica that was asked again last
     sequence: int = 0
     passed: list[tuple[int, Id]] = []  # requests that were passed on to the heir
     passed_until: Moment = 0  # when they may be passed on again
@@ -99,7 +100,7 @@ class E2EFT(Promising):
     def request_cs(self) -> None:
         self.forget_copy()
         E2E.request_cs(self)
-        self.ask_later(self.every)
+        self.ask_later(self.lease)
 
     def ask_later(self, delay: int) -> None:
         self.delay = delay
@@ -148,6 +149,16 @@ class E2EFT(Promising):
                 self.yield_vote(i)
             else:
                 self.ask_again(i, 0)
+
+    def probe(self) -> None:
+        """Ask one replica again, each time another one.
+
+        A request that waits needs no more than one replica that knows it. If that replica has a holder, the request
+        goes to the holder's queue. Otherwise the replica votes for it sooner or later; and a client with a vote asks
+        all replicas.
+        """
+        self.probed = (self.probed + 1) % len(self.keys)
+        self.ask_again(self.probed, 0)
 
     # The owner.
 
@@ -263,15 +274,25 @@ class E2EFT(Promising):
             self.copy_generation = m.generation
             self.copy_sequence = m.sequence
             self.unanswered = 0
-            self.set_timer("ping", self.ping)
+            self.set_timer("ping", self.first_ping(m.requests))
+
+    def first_ping(self, requests: Queue) -> int:
+        """When to send the first ping: the waiters with a copy take turns, so that the owner gets `copies` per period.
+
+        So its failure is noticed within a period divided by their number.
+        """
+        waiters = [waiter for _, waiter in requests[: self.copies]]
+        place = waiters.index(self.me) if self.me in waiters else 0
+        return self.ping * (place + 1) // max(1, len(waiters))
 
     def on_ping(self, src: int, m: Ping) -> None:
         if self.holding and m.generation == self.generation:
             self.out.send(src, Pong(self.gate, m.generation))
 
     def on_pong(self, m: Pong) -> None:
-        if m.generation == self.copy_generation:
+        if m.generation == self.copy_generation and self.unanswered:
             self.unanswered = 0
+            self.set_timer("ping", self.ping)
 
     def forget_copy(self) -> None:
         self.copy = ()
@@ -287,21 +308,26 @@ class E2EFT(Promising):
         if self.unanswered < MISSES:
             self.unanswered += 1
             self.out.send(self.copy_of, Ping(self.gate, self.copy_generation))
-            self.set_timer("ping", self.ping)
+            self.set_timer("ping", min(self.ping, max(1, self.every // REPLY)))
         else:
             self.out.note("the owner was silent")
             self.ask_all_again()
 
     def on_timer(self, name: str) -> None:
-        if name == "ask":
+        if name == "ask" and self.votes:
             self.ask_all_again()
-            self.ask_later(self.every if self.votes else min(2 * self.delay, SLOWEST * self.every))
+            self.ask_later(self.every)
+        elif name == "ask":
+            self.probe()
+            self.ask_later(min(2 * self.delay, SLOWEST * self.every))
         elif name == "ping":
             self.send_ping()
         elif name == "renew":
             self.route_winner()
         elif name == "lease":
             self.lease_over()
+        elif name.startswith(WAIT):
+            self.wait_over(int(name.removeprefix(WAIT)))
         else:
             self.promise_over(int(name.removeprefix(PROMISE)))
 

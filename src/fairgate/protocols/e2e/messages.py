@@ -1,14 +1,15 @@
 """Messages of the End-to-End protocol.
 
-The names are EE's; RECALL, SENT_BACK, STALE and CONFIRM are ours. `replica` is a replica's number. `node` and `stamp`,
-a Lamport timestamp, identify a request. `round` numbers the messages of one client to one replica about one request:
-only the answer to the last of them counts.
+The names are EE's; RECALL, SENT_BACK, STALE, HANDOVER and CONFIRM are ours. `replica` is a replica's number. `node` and
+`stamp`, a Lamport timestamp, identify a request. `round` numbers the messages of one client to one replica about one
+request: only the answer to the last of them counts.
 """
 
 from fairgate.core.declare import Id, message
 from fairgate.core.keyed import Gated, Keyed
 
 Queue = tuple[tuple[int, Id], ...]  # requests as (stamp, node), the earliest first
+Waiting = tuple[tuple[int, int, Id, int], ...]  # requests as (-known, stamp, node, round), the best first
 
 
 @message("e2e.request")
@@ -127,6 +128,23 @@ class Stale(Gated):
 
     replica: int
     generation: int
+
+
+@message("e2e.handover")
+class HandOver(Keyed):
+    """The state of a replica (`Replica` in replica.py), for the node that owns its key now."""
+
+    replica: int
+    vote: Id
+    vote_stamp: int
+    vote_round: int
+    vote_known: int
+    recalled: bool
+    holder: Id
+    holder_stamp: int
+    generation: int
+    lineage: int
+    waiting: Waiting
 
 
 @message("e2e.confirm")

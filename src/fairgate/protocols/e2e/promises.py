@@ -13,20 +13,21 @@ from fairgate.core.ids import NIL
 from fairgate.core.message import Key
 from fairgate.core.queues import put
 from fairgate.core.setup import Setup
-from fairgate.protocols.e2e.messages import Confirm, IAmWinner, Release, Request
+from fairgate.protocols.e2e.messages import Confirm, HandOver, IAmWinner, Release, Request
 from fairgate.protocols.e2e.protocol import E2E
 from fairgate.protocols.e2e.replica import Entry, Replica
 
 LEASE = 30_000_000_000  # ns
 DRIFT = 10_000  # parts per million
 MILLION = 1_000_000
-PROMISE = "promise:"
+PROMISE, WAIT = "promise:", "wait:"
 
 
 @node
 class Promising(E2E):
     lease: Option[int] = LEASE
     drift: Option[int] = DRIFT
+    wait: Option[bool] = False  # does a replica without state wait for one lease before it votes or confirms?
     promise_time: Fixed[int]
     handed: dict[int, list[tuple[int, int, Id, int]]] = {}  # by replica: requests that were handed to the holder
     trusted: dict[int, Moment] = {}  # by replica: until when its entry in the replica list is trusted
@@ -36,6 +37,18 @@ class Promising(E2E):
         self.promise_time = self.lease + (self.lease // MILLION + 1) * self.drift  # lease * (1 + drift), rounded up
 
     # The replica.
+
+    def replica(self, i: int) -> Replica:
+        if self.wait and i not in self.replicas:
+            self.set_timer(f"{WAIT}{i}", self.promise_time)
+        return E2E.replica(self, i)
+
+    def is_waiting(self, i: int) -> bool:
+        """May the replica have made promises that it has forgotten?"""
+        return self.is_armed(f"{WAIT}{i}")
+
+    def wait_over(self, i: int) -> None:
+        self.serve_waiting(i, self.replica(i))
 
     def promise(self, i: int) -> None:
         self.set_timer(f"{PROMISE}{i}", self.promise_time)
@@ -59,7 +72,8 @@ class Promising(E2E):
     def serve_waiting(self, i: int, r: Replica) -> None:
         if r.waiting and r.holder != NIL and not self.is_promised(i):
             r.holder = NIL
-        E2E.serve_waiting(self, i, r)
+        if r.holder != NIL or not self.is_waiting(i):
+            E2E.serve_waiting(self, i, r)
 
     def hand_over(self, i: int, r: Replica) -> None:
         nodes = [request[2] for request in r.waiting]
@@ -84,8 +98,8 @@ class Promising(E2E):
         self.promise(i)
 
     def is_bound(self, i: int, r: Replica, lineage: int) -> bool:
-        """Is the replica bound by a promise that excludes an owner of this lineage?"""
-        return r.vote != NIL or (r.holder != NIL and r.lineage != lineage and self.is_promised(i))
+        """Is the replica bound by a promise that excludes an owner of this lineage? While it waits, it may well be."""
+        return self.is_waiting(i) or r.vote != NIL or (r.holder != NIL and r.lineage != lineage and self.is_promised(i))
 
     def on_winner(self, m: IAmWinner) -> None:
         i: int = m.replica
@@ -127,16 +141,32 @@ class Promising(E2E):
         self.promise(i)
 
     def give_replica(self, i: int) -> Key:
-        promised = self.is_promised(i)
+        promised, waits = self.is_promised(i), self.is_waiting(i)
         self.cancel_timer(f"{PROMISE}{i}")
-        return (E2E.give_replica(self, i), promised, tuple(self.handed.pop(i, [])))
+        self.cancel_timer(f"{WAIT}{i}")
+        return (E2E.give_replica(self, i), promised, waits, tuple(self.handed.pop(i, [])))
 
     def take_replica(self, i: int, state: Key) -> None:
-        replica, promised, handed = state
+        replica, promised, waits, handed = state
         E2E.take_replica(self, i, replica)
         self.handed[i] = list(handed)
         if promised:
             self.promise(i)  # the full time again, which is longer than before, and safe
+        if waits:
+            self.set_timer(f"{WAIT}{i}", self.promise_time)
+
+    def forget_replica(self, i: int) -> None:
+        E2E.forget_replica(self, i)
+        self.handed.pop(i, None)  # those requesters will ask again
+        self.cancel_timer(f"{PROMISE}{i}")
+        self.cancel_timer(f"{WAIT}{i}")
+
+    def on_handover(self, m: HandOver) -> None:
+        """Take over the replica's promises as well. If it had waited, the node that had it did not know of all."""
+        E2E.on_handover(self, m)
+        r: Replica = self.replica(m.replica)
+        if r.vote != NIL or r.holder != NIL:
+            self.promise(m.replica)
 
     # Nodes on the path.
 

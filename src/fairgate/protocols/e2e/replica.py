@@ -6,12 +6,23 @@ majorities share a replica; its vote for the earlier winner was used before it v
 winner has seen the earlier generation, and takes a higher one.
 """
 
-from fairgate.core.declare import Id, Option, node, record
+from fairgate.core.declare import Id, Option, Place, node, record
 from fairgate.core.ids import NIL
 from fairgate.core.keyed import Keyed
+from fairgate.core.keyspace import is_between
 from fairgate.core.message import Key
 from fairgate.core.queues import put
-from fairgate.protocols.e2e.messages import Enqueue, IAmWinner, Recall, Release, Request, Response, Stale, Yield
+from fairgate.protocols.e2e.messages import (
+    Enqueue,
+    HandOver,
+    IAmWinner,
+    Recall,
+    Release,
+    Request,
+    Response,
+    Stale,
+    Yield,
+)
 from fairgate.protocols.stamps import Stamped
 
 
@@ -235,6 +246,31 @@ class Voter(Stamped):
 
     def dispossess(self, i: int, r: Replica) -> None:
         self.recall(i, r, True)
+
+    # Keys change owners.
+
+    def on_range(self, start: Place, end: Place) -> None:
+        """Hand over replicas whose keys have another owner now. On a dynamic ring, titles have moved them already."""
+        for i in sorted(self.replicas):
+            if not is_between(self.keys[i], start, end):
+                self.out.note("a replica moved")
+                self.door.route(HandOver(self.gate, self.keys[i], i, *self.replicas[i].key()))  # type: ignore[attr-defined]
+                self.forget_replica(i)
+
+    def forget_replica(self, i: int) -> None:
+        del self.replicas[i]
+
+    def on_handover(self, m: HandOver) -> None:
+        """Take over a replica, unless this node has already decided otherwise: then only its waiting requests."""
+        r: Replica = self.replica(m.replica)
+        if r.vote == NIL and m.generation >= r.generation and r.holder == NIL:
+            r.vote, r.vote_stamp, r.vote_round, r.vote_known = m.vote, m.vote_stamp, m.vote_round, m.vote_known
+            r.recalled = m.recalled
+            r.holder, r.holder_stamp = m.holder, m.holder_stamp
+            r.generation, r.lineage = m.generation, m.lineage
+        for rank, stamp, requester, round in m.waiting:
+            self.keep(r, requester, stamp, round, -rank)
+        self.serve_waiting(m.replica, r)
 
     def played(self) -> list[tuple[int, int]]:
         return [(i, self.keys[i]) for i in sorted(self.replicas)]

@@ -3,8 +3,9 @@
 With leases (`lease` > 0), no crash notifications are needed. Messages may be lost or duplicated, and nodes may lose
 their memory or leave. A requester has a vote for one lease, counted from when it sent a question (Ping) that the
 replica has answered (Ack). The replica counts from a later time, and longer, to allow for `drift`. A holder asks every
-third of a lease, and loses its permit when it has less than a quorum of valid votes. An entry lasts as long as a vote;
-then the requests in its queue are routed on. All requesters ask again, bypassing the entries.
+third of a lease, and loses its permit when it has less than a quorum of valid votes. All requesters ask again,
+bypassing the entries: those with votes ask all replicas, the others one after the other. An entry whose request has not
+come by again in the meantime expires; then the requests in its queue are routed on.
 
 A replica without state, because its node is new to the key or has lost its memory, does not vote until one lease has
 passed. So no vote is ever given twice at once. Without the option `wait`, such a replica votes at once, as in SG, and
@@ -17,15 +18,15 @@ must be reliable, and every node must be notified of every crash.
 from typing import Any
 
 from fairgate.core.about import About
-from fairgate.core.declare import Fixed, Id, Option, Place, node
+from fairgate.core.declare import Fixed, Id, Option, node
 from fairgate.core.ids import NIL
-from fairgate.core.keyspace import is_between
+from fairgate.core.keyed import Keyed
 from fairgate.core.message import Key
 from fairgate.core.setup import Setup
 from fairgate.protocols.non_e2e.mending import Mending
-from fairgate.protocols.non_e2e.messages import Ack, HandOver, Ping
+from fairgate.protocols.non_e2e.messages import Ack, Ping, Request
 from fairgate.protocols.non_e2e.protocol import NonE2E
-from fairgate.protocols.non_e2e.state import Ask, Entry, Lease, Replica, find, merged
+from fairgate.protocols.non_e2e.state import Ask, Entry, Lease, Replica, find, is_of
 
 DRIFT = 10_000  # parts per million by which two clock rates may differ
 MILLION = 1_000_000
@@ -50,6 +51,7 @@ class NonE2EFaults(Mending):
     hold: Fixed[int]  # how long a vote lasts at the replica
     leases: dict[int, Lease] = {}  # the requester's, by replica
     pings: int = 0  # number of the last question
+    probed: int = 0  # the replica that was asked again last, if it was one only
 
     def initialize(self, setup: Setup) -> None:
         Mending.initialize(self, setup)
@@ -95,6 +97,19 @@ class NonE2EFaults(Mending):
             if self.leases[replica].until <= self.now and self.asks[replica].vote:
                 self.lose_vote(replica)
         Mending.ask_again(self)
+
+    def ask_replicas(self) -> None:
+        """A node without votes asks one replica again, each time another one.
+
+        A request that waits needs no more than one replica that knows it: sooner or later that replica votes for it,
+        and a node with votes asks all replicas.
+        """
+        unasked = [ask for ask in self.asks if not ask.asked]
+        if not self.lease or self.leases or unasked:
+            Mending.ask_replicas(self)
+            return
+        self.probed = (self.probed + 1) % len(self.keys)
+        self.ask(self.probed, (self.ts, self.me, self.asks[self.probed].attempt), True)
 
     def take_vote(self, src: Id, replica: int, ask: Ask) -> None:
         if not self.lease:
@@ -215,12 +230,6 @@ class NonE2EFaults(Mending):
             self.set_timer(f"{VOTE}{m.replica}", self.hold)
         self.out.send(m.node, Ack(self.gate, m.replica, m.ts, m.attempt, m.n, held))
 
-    def on_range(self, start: Place, end: Place) -> None:
-        for number in sorted(self.replicas):
-            if not is_between(self.keys[number], start, end):
-                self.hand_over(number)
-        Mending.on_range(self, start, end)
-
     def give_replica(self, i: int) -> Key:
         waits = self.is_waiting(i)
         self.cancel_timer(f"{VOTE}{i}")
@@ -236,34 +245,29 @@ class NonE2EFaults(Mending):
         if self.replicas[i].owner and self.lease:
             self.set_timer(f"{VOTE}{i}", self.hold)
 
-    def hand_over(self, number: int) -> None:
-        replica = self.replicas.pop(number)
-        self.cancel_timer(f"{VOTE}{number}")
-        self.cancel_timer(f"{WAIT}{number}")
-        if replica.owner or replica.queue:
-            self.out.note("a replica moved")
-            self.door.route(HandOver(self.gate, self.keys[number], number, replica.owner, tuple(replica.queue)))
+    def knows_nothing(self, number: int) -> bool:
+        return Mending.knows_nothing(self, number) or self.is_waiting(number)
 
-    def on_handover(self, m: HandOver) -> None:
-        """Take over a replica's vote and queue, unless this node has already decided otherwise.
-
-        A RELEASE that overtook the HandOver counts as such a decision.
-        """
-        is_new = m.replica not in self.replicas
-        replica = self.replica(m.replica)
-        if m.owner and not replica.owner and (is_new or self.is_waiting(m.replica)):
-            replica.owner = m.owner
-            if self.lease:
-                self.set_timer(f"{VOTE}{m.replica}", self.hold)  # the full time again, which is safe
-        replica.queue = merged(replica.queue, m.queue)
-        self.vote(m.replica, replica)
+    def took_owner(self, number: int) -> None:
+        if self.lease:
+            self.set_timer(f"{VOTE}{number}", self.hold)  # the full time again, which is safe
 
     # Nodes on the path.
 
     def make_entry(self, entry: Entry) -> None:
         Mending.make_entry(self, entry)
         if self.lease:
-            self.set_timer(f"{ENTRY}{entry.replica}", self.hold)
+            self.keep_entry(entry.replica)
+
+    def keep_entry(self, replica: int) -> None:
+        """Keep an entry until its request must have come by again: it asks one replica at a time."""
+        self.set_timer(f"{ENTRY}{replica}", (len(self.keys) + 1) * self.hold)
+
+    def pass_request(self, src: Id, m: Request, next_hop: Id) -> Keyed | None:
+        entry = find(self.first, m.replica)
+        if self.lease and entry is not None and is_of(entry, m):
+            self.keep_entry(m.replica)
+        return Mending.pass_request(self, src, m, next_hop)
 
     def drop_entry(self, replica: int) -> None:
         Mending.drop_entry(self, replica)

@@ -210,6 +210,9 @@ class NonE2E(ReplicaSide):
         """EE:B6 Ask for the votes that were given back. If it has other votes, ask for all missing ones, bypassing the
         entries."""
         self.delay = min(2 * self.delay, self.terms.longest)
+        self.ask_replicas()
+
+    def ask_replicas(self) -> None:
         all_once_more: bool = self.may_be_lost()
         past: bool = self.terms.asks_again and (all_once_more or self.votes() > 0)
         for replica in range(len(self.asks)):
@@ -278,7 +281,11 @@ class NonE2E(ReplicaSide):
     # Keys change owners.
 
     def on_range(self, start: Place, end: Place) -> None:
-        """Drop entries of replicas that this node serves now: it is no longer on the path to them."""
+        """Hand over replicas that this node no longer serves, and drop entries of those that it serves now.
+
+        It is no longer on the path to those.
+        """
+        self.hand_over(start, end)
         entry: Entry
         for entry in in_order(self.first):
             if is_between(self.keys[entry.replica], start, end):

@@ -1,10 +1,11 @@
 """The replica's side of Non End-to-End: its vote, its queue, and how it moves (EE:B3, and the end of B4)."""
 
-from fairgate.core.declare import Fixed, Id, node
+from fairgate.core.declare import Fixed, Id, Place, node
+from fairgate.core.keyspace import is_between
 from fairgate.core.message import Key
 from fairgate.core.queues import is_same, put
 from fairgate.core.setup import Setup
-from fairgate.protocols.non_e2e.messages import LIFE, Asked, Gathering, GrantReq, Owner, Request
+from fairgate.protocols.non_e2e.messages import LIFE, Asked, Gathering, GrantReq, HandOver, Owner, Request
 from fairgate.protocols.non_e2e.state import Replica, Terms, is_earlier, merged, terms_of
 from fairgate.protocols.stamps import Stamped
 
@@ -94,6 +95,35 @@ class ReplicaSide(Stamped):
                 del queue[at]
 
     # Keys change owners.
+
+    def hand_over(self, start: Place, end: Place) -> None:
+        """Hand over replicas whose keys have another owner now. On a dynamic ring, titles have moved them already."""
+        for number in sorted(self.replicas):
+            if not is_between(self.keys[number], start, end):
+                r: Replica = self.replicas[number]
+                if r.owner or r.queue:
+                    self.out.note("a replica moved")
+                    self.door.route(HandOver(self.gate, self.keys[number], number, r.owner, tuple(r.queue)))
+                self.give_replica(number)
+
+    def on_handover(self, m: HandOver) -> None:
+        """Take over a replica's vote and queue, unless this node has already decided otherwise.
+
+        A RELEASE that overtook the HandOver counts as such a decision.
+        """
+        is_new = self.knows_nothing(m.replica)
+        replica: Replica = self.replica(m.replica)
+        if m.owner and not replica.owner and is_new:
+            replica.owner = m.owner
+            self.took_owner(m.replica)
+        replica.queue = merged(replica.queue, m.queue)
+        self.vote(m.replica, replica)
+
+    def knows_nothing(self, number: int) -> bool:
+        return number not in self.replicas
+
+    def took_owner(self, number: int) -> None:
+        """A hook for a subclass whose votes expire."""
 
     def played(self) -> list[tuple[int, int]]:
         return [(number, self.keys[number]) for number in sorted(self.replicas)]
