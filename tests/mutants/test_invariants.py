@@ -63,7 +63,7 @@ MUTANTS = {
         "fair_k",
         "FairK",
         "        self.enter_cs(self.slot, self.fence)\n",
-        "        self.enter_cs(self.slot, self.fence)\n        self.enter_cs(self.slot, self.fence)\n",
+        "        self.enter_cs(self.slot, self.fence)\n        self.out.granted(self.request, self.slot, self.fence)\n",
     ),
     "assertion": ("fair_k", "FairK", "            self.child = NIL  # FK:RL2", "            pass"),
     "send": ("naimi_trehel", "NaimiTrehel", "        self.parent = m.r  # NT:PR4\n", ""),
