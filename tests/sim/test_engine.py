@@ -245,7 +245,8 @@ def test_usage_is_every_change_of_the_number_inside() -> None:
 
 
 def test_at_most_a_hundred_violations_are_described() -> None:
-    result = simulate(Config(nodes=10, k=2, requests=20, cs=1, latency="0.1", faults="dup:0.02", census_every=1))
+    config = Config("srimani_reddy", nodes=10, k=2, requests=20, cs=1, latency="0.1", faults="dup:0.02", census_every=1)
+    result = simulate(config)
     assert result.violations > 100
     assert len(result.broken) == 100
 
