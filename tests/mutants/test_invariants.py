@@ -81,6 +81,13 @@ def test_every_invariant_is_broken_by_a_mutant(invariant: str) -> None:
     assert invariant in broken
 
 
+def test_a_run_whose_messages_circulate_ends() -> None:
+    """The root returns a request to the node that made it, and that node then sends it to itself again and again."""
+    changed = mutant("protocols.naimi_trehel", "self.next = m.r  # NT:PR2", "self.out.send(m.r, m)")
+    (broken,) = simulated(changed.NaimiTrehel, True, 1, k=1).broken
+    assert broken.startswith("liveness: no entry for 1000 s while ")
+
+
 @pytest.mark.parametrize("protocol", sorted({module for module, *_ in MUTANTS.values()}))
 def test_the_originals_break_none(protocol: str) -> None:
     make = find_protocol(protocol)
