@@ -32,7 +32,7 @@ MUTANTS = {
     "forgets the queue of the token": ("        return self.queue + kept\n", "        return kept\n", {}, {"liveness"}),
     "prepend drops the queue": ("return kept + self.queue", "return kept or self.queue", PREPEND, {"liveness"}),
     "sorted drops the kept": ("sorted(self.queue + kept,", "sorted(self.queue or kept,", SORTED, {"liveness"}),
-    "the head stays in the queue": ("waiting[1:])", "waiting)", {}, {"grant", "liveness"}),
+    "the head stays in the queue": ("waiting[1:])", "waiting)", {}, {"assertion"}),
     "keeps requests that it has sent on": ("        self.kept = []\n", "", {}, {"assertion"}),
     "keeps only the last request": (
         "        self.kept.append((m.stamp, m.r))\n",

@@ -13,10 +13,10 @@ from tests.mutants.mutate import mutant
 from tests.support.witness import witnessed
 
 MUTANTS = {
-    "keeps messages that it has delivered": ("if m.number > link.taken:", "if True:", {"memory"}),
+    "keeps messages that it has delivered": ("if m.number <= link.taken:", "if False:", {"memory"}),
     "delivers duplicates again": (
-        "            link.early[m.number] = m.inner\n        else:\n",
-        "            link.early[m.number] = m.inner\n        else:\n            self.lift().on_message(src, m.inner)\n",
+        '            self.out.note("a message came again")\n',
+        "            self.lift().on_message(src, m.inner)\n",
         {"order"},
     ),
     "delivers in order of arrival": (
@@ -35,8 +35,8 @@ MUTANTS = {
         {"silence"},
     ),
     "never resends": (
-        "            self.out.send(peer, Data(number, msg))\n",
-        "            pass\n",
+        "in range(first, min(first + WINDOW, link.sent + 1)):",
+        "in range(0):",
         {"liveness", "silence"},
     ),
     "resends only once": ("        self.set_timer(name, link.delay)\n", "", {"liveness", "memory"}),

@@ -43,6 +43,20 @@ MUTANTS: dict[str, tuple[str, str, str, dict[str, Any], str]] = {
         "liveness",
     ),
     "fair_k: the fence does not rise": (FAIR_K, "        self.fence += 1\n", "", {}, "fence"),
+    "fair_k: grants each request twice": (
+        FAIR_K,
+        "        self.enter_cs(self.slot, self.fence)\n",
+        "        self.enter_cs(self.slot, self.fence)\n        self.out.granted(self.request, self.slot, self.fence)\n",
+        {},
+        "grant",
+    ),
+    "naimi_trehel: is granted its request again when another node asks": (
+        NAIMI,
+        "            self.next = m.r  # NT:PR2\n",
+        "            self.next = m.r\n            self.out.granted(self.request, SLOT, self.fence)\n",
+        {},
+        "grant",
+    ),
     "naimi_trehel: forgets to clear next": (
         NAIMI,
         "            self.next = NIL  # NT:RL2\n",
@@ -100,7 +114,7 @@ MUTANTS: dict[str, tuple[str, str, str, dict[str, Any], str]] = {
         "                self.locked.discard(arbiter)\n",
         "",
         {},
-        "grant",
+        "assertion",
     ),
     "maekawa: the arbiter never serves its queue": (
         MAEKAWA,

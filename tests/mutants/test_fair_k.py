@@ -36,10 +36,15 @@ MUTANTS = {
     ),
     "the fence does not rise": ("        self.fence += 1\n", "", {"fence"}),
     "tokens lose their number": ("Token(self.slot, self.fence)", "Token(0, self.fence)", {"slot", "fence"}),
+    "grants each request twice": (
+        "        self.enter_cs(self.slot, self.fence)\n",
+        "        self.enter_cs(self.slot, self.fence)\n        self.out.granted(self.request, self.slot, self.fence)\n",
+        {"grant"},
+    ),
     "next is never cleared (TL2)": (
         "            self.parent = self.next\n            self.next = NIL\n",
         "            self.parent = self.next\n",
-        {"liveness", "tokens", "slot", "k", "coordinator"},
+        {"assertion"},
     ),
 }
 

@@ -63,7 +63,7 @@ MUTANTS = {
         "fair_k",
         "FairK",
         "        self.enter_cs(self.slot, self.fence)\n",
-        "        self.enter_cs(self.slot, self.fence)\n        self.enter_cs(self.slot, self.fence)\n",
+        "        self.enter_cs(self.slot, self.fence)\n        self.out.granted(self.request, self.slot, self.fence)\n",
     ),
     "assertion": ("fair_k", "FairK", "            self.child = NIL  # FK:RL2", "            pass"),
     "send": ("naimi_trehel", "NaimiTrehel", "        self.parent = m.r  # NT:PR4\n", ""),
@@ -79,6 +79,13 @@ def test_every_invariant_is_broken_by_a_mutant(invariant: str) -> None:
         line.partition(":")[0] for seed in range(10) for line in simulated(make, make.about.slots, seed, k=k).broken
     }
     assert invariant in broken
+
+
+def test_a_run_whose_messages_circulate_ends() -> None:
+    """The root returns a request to the node that made it, and that node then sends it to itself again and again."""
+    changed = mutant("protocols.naimi_trehel", "self.next = m.r  # NT:PR2", "self.out.send(m.r, m)")
+    (broken,) = simulated(changed.NaimiTrehel, True, 1, k=1).broken
+    assert broken.startswith("liveness: no entry for 1000 s while ")
 
 
 @pytest.mark.parametrize("protocol", sorted({module for module, *_ in MUTANTS.values()}))

@@ -33,7 +33,7 @@ MUTANTS = {
     "a relinquished lock still counts": (
         "                self.locked.discard(arbiter)\n",
         "",
-        {"k", "grant"},
+        {"k", "assertion"},
     ),
     "a FAILED does not make it relinquish": (
         "        self.failed.add(arbiter)\n        self.give_back()",

@@ -7,11 +7,11 @@ from tests.mutants.mutate import caught, mutant
 MUTANTS = {
     "no path reversal": ("        self.parent = m.r  # NT:PR4\n", "", {"send", "tokens"}),
     "keeps its parent when it asks": ("            self.parent = NIL  # NT:RQ2\n", "", {"liveness"}),
-    "forgets to clear next": ("            self.next = NIL  # NT:RL2\n", "", {"tokens"}),
+    "forgets to clear next": ("            self.next = NIL  # NT:RL2\n", "", {"assertion"}),
     "a waiting root sends a token that it does not have": (
         "        elif self.requesting_cs:",
         "        elif False:",
-        {"tokens"},
+        {"assertion"},
     ),
     "an idle root keeps its token": (
         "            self.send_token(m.r)  # NT:PR3\n",

@@ -65,8 +65,8 @@ OF_THE_REPLICA = {
         {"liveness"},
     ),
     "a replica does not merge the gathered queue": (
-        "        replica.queue = merged(replica.queue, m.queue)\n",
-        "",
+        "        replica.queue = merged(replica.queue, m.queue)\n        if m.over:\n",
+        "        if m.over:\n",
         {"liveness"},
     ),
     "a replica votes for two": (

@@ -25,7 +25,7 @@ MUTANTS = {
     "enters one reply early": (
         "        if self.outstanding_reply_count == 0:",
         "        if self.outstanding_reply_count <= 1:",
-        {"k", "grant"},
+        {"k", "assertion"},
     ),
     "replies again to requests it has answered": (
         "        self.reply_deferred = set()\n",

@@ -20,7 +20,7 @@ MUTANTS = {
     "enters again with a surplus token (PT2)": (
         "if self.requesting_cs and self.slot == NIL:",
         "if self.requesting_cs:",
-        {"grant", "tokens"},
+        {"assertion"},
     ),
     "does not record that it was served (PO1)": (
         "        self.LN[self.me] = self.RN[self.me]  # SR:PO1\n",

@@ -245,7 +245,8 @@ def test_usage_is_every_change_of_the_number_inside() -> None:
 
 
 def test_at_most_a_hundred_violations_are_described() -> None:
-    result = simulate(Config(nodes=10, k=2, requests=20, cs=1, latency="0.1", faults="dup:0.02", census_every=1))
+    config = Config("srimani_reddy", nodes=10, k=2, requests=20, cs=1, latency="0.1", faults="dup:0.02", census_every=1)
+    result = simulate(config)
     assert result.violations > 100
     assert len(result.broken) == 100
 
@@ -271,12 +272,6 @@ def test_a_run_whose_clock_stands_still_ends() -> None:
     """Messages circulate and take no time: only the number of events shows that the run is stuck."""
     result = simulate(Config("fair_k", nodes=6, k=2, requests=10, latency="0", faults="dup:0.1"))
     assert [broken.split(" while")[0] for broken in result.broken] == ["liveness: no entry for 2,000,000 events"]
-
-
-def test_a_run_whose_messages_circulate_ends() -> None:
-    config = Config(nodes=10, k=2, requests=20, cs=1, latency="0.1", faults="dup:0.02", check=False)
-    broken = [simulate(replace(config, seed=seed)).broken for seed in (1, 3)]
-    assert ["liveness: no entry" in lines[-1] for lines in broken] == [True, True]
 
 
 def test_a_failed_assertion_of_a_protocol_is_a_violation() -> None:

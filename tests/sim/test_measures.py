@@ -29,9 +29,9 @@ def test_what_is_in_flight_when_a_run_is_cut_is_no_violation(protocol: str) -> N
 
 def test_a_token_doubled_before_a_run_is_cut_is_a_violation() -> None:
     """Without a periodic census, only the one at the end can notice it."""
-    config = replace(SATURATED, latency="0.1", faults="dup:0.02", seconds=100, census_every=1_000_000)
-    found = [broken.split(":")[0] for seed in range(5) for broken in simulate(replace(config, seed=seed)).broken]
-    assert {"tokens", "coordinator"} & set(found)
+    config = replace(SATURATED, protocol="srimani_reddy", latency="0.1", faults="dup:0.02", seconds=100)
+    *_, last = simulate(replace(config, census_every=1_000_000)).broken
+    assert last.startswith("tokens: ")
 
 
 # The longest wait of each node.

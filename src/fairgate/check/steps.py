@@ -171,6 +171,8 @@ class Steps:
                 else:
                     sent.append(self.table.number("message", (me, effect[1], effect[2].key())))
             elif effect[0] == "granted":
+                if granted is not None:
+                    broken = broken or f"grant: node {me} was granted request {effect[1]}, which does not wait"
                 granted = (effect[1], effect[2], effect[3])
             elif effect[0] == "lost":
                 lost = True
