@@ -197,9 +197,9 @@ MUTANTS = {
     ),
     # Access.
     "any user is accepted": Mutant(
-        "net/transport.py",
-        "        if not rule.admits(who):\n",
-        "        if False:\n",
+        "net/listening.py",
+        "    if not rule.admits(who):\n",
+        "    if False:\n",
         "test_strangers.py::test_another_user_is_refused_by_credentials",
     ),
     "any group is accepted": Mutant(
@@ -218,7 +218,7 @@ MUTANTS = {
         "net/transport.py",
         "        if cluster != self.cluster:\n",
         "        if False:\n",
-        "test_hosts.py::test_another_cluster_is_refused",
+        "test_strangers.py::test_bad_input_costs_the_connection[another cluster-asyncio]",
     ),
     "a client needs no certificate": Mutant(
         "net/tls.py",
@@ -236,10 +236,9 @@ MUTANTS = {
     ),
     "long frames are accepted before the greeting": Mutant(
         "net/connection.py",
-        "LIMIT if dial else HELLO_LIMIT",
-        "LIMIT",
-        "test_strangers.py::test_bad_input_costs_the_connection[a stranger's frame over its small limit-asyncio]",
-        HANGS,
+        "        super().__init__(owner, HELLO_LIMIT)\n",
+        "        super().__init__(owner, LIMIT)\n",
+        "test_crowds.py::test_frames_are_small_before_the_greeting_is_over",
     ),
     "a silent connection never times out": Mutant(
         "net/connection.py",
@@ -249,10 +248,10 @@ MUTANTS = {
         HANGS,
     ),
     "the number of unfinished greetings is not limited": Mutant(
-        "net/transport.py",
-        "        if len(self.strangers) >= MOST_STRANGERS:\n",
-        "        if False:\n",
-        "test_strangers.py::test_many_silent_connections_do_not_exhaust_the_peer",
+        "net/listening.py",
+        "        elif len(self.strangers) >= MOST_STRANGERS:\n",
+        "        elif False:\n",
+        "test_crowds.py::test_the_limit_for_all_addresses",
         HANGS,
     ),
     # Broken connections.
@@ -308,7 +307,7 @@ MUTANTS = {
         "test_unix_clusters.py::test_a_lock_that_is_never_released_is_reported",
     ),
     "the file of a socket stays": Mutant(
-        "net/transport.py",
+        "net/listening.py",
         "            file.remove()\n",
         "            pass\n",
         "test_unix_clusters.py::test_peers_share_gates_and_leave_no_files",
@@ -327,8 +326,8 @@ MUTANTS = {
         "test_unix_clusters.py::test_peers_that_others_could_not_reach_are_refused",
     ),
     "closing waits for a connection that uvloop does not report": Mutant(
-        "net/transport.py",
-        "            self.connections.discard(made)  # nobody",
+        "net/listening.py",
+        "            self.owner.connections.discard(made)  # nobody",
         "            pass  # nobody",
         "test_transport.py::test_closing_in_the_middle_of_a_greeting_ends_at_once_and_leaks_nothing[uvloop]",
         HANGS,

@@ -80,8 +80,8 @@ MUTANTS = {
     ),
     "seats are asked for one by one": Mutant(
         "live/gate.py",
-        "        return 1 << (self.seats - 1).bit_length()\n",
-        "        return self.seats\n",
+        "1 << (self.seats - 1).bit_length())\n",
+        "self.seats)\n",
         f"{LEASES}::test_seats_are_asked_for_by_doubling",
     ),
     # The roster.

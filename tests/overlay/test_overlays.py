@@ -80,7 +80,7 @@ def test_the_same_seed_gives_the_same_run(name: str) -> None:
     assert run() == run()
 
 
-@pytest.mark.parametrize("name", OVERLAYS)
+@pytest.mark.parametrize("name", [name for name in OVERLAYS if name != "outside"])  # that one needs members
 def test_every_overlay_routes_and_looks_up(name: str) -> None:
     """Scripted: a parcel and a lookup from each of six nodes to the key of the seventh."""
     setup = Setup(tuple(range(7)), options={**OPTIONS, "overlay_upkeep": 10**12})

@@ -3,7 +3,7 @@ cimport cython
 cdef long long NIL
 
 cdef class Ticket:
-    cdef public object wake, error
+    cdef public object wake, error, guest
     cdef public str note, state, why
     cdef public long long lease, ident, number, retakes, asked, entered, slot, fence, deadline
 
