@@ -1,0 +1,282 @@
+"""One peer of a simulated cluster: a real gate above real views, put together as a live peer does it.
+
+The gate is the one of live peers (live/gate.py), with all its seats. What sockets, threads and the event loop do for a
+live peer (live/in_cluster.py, live/peer_lease.py, live/entrance.py), the walk does here (walks/clusters.py).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fairgate.core.layers import MakeNode
+from fairgate.core.message import Message
+from fairgate.core.outbox import Outbox
+from fairgate.core.setup import Setup
+from fairgate.live.gate import LiveGate
+from fairgate.live.in_cluster import GRACE
+from fairgate.live.live_protocols import make_of, options_of
+from fairgate.live.local_messages import LocalMessages, deliver
+from fairgate.live.no_journals import NoJournals
+from fairgate.live.peer_lease import LAPSED, LONG_AGO
+from fairgate.live.ticket import INSIDE, Ticket
+from fairgate.live.uplink import Uplink
+from fairgate.recovery.agreed import Value, ids
+from fairgate.recovery.regenerate import Regenerate
+from fairgate.recovery.roster import GateRecord, Members, PeerRecord, Renew, RosterBook, Sit, as_key
+from fairgate.recovery.views import Views
+
+if TYPE_CHECKING:
+    from fairgate.walks.clusters import ClusterWalk
+
+GATE = "gate"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The classes that a cluster is made of; a mutant replaces one."""
+
+    views: type[Views] = Views
+    gate: type[LiveGate] = LiveGate
+    regenerate: type[Regenerate] = Regenerate
+    book: type[RosterBook] = RosterBook
+
+
+REAL = Parts()
+
+
+class SimulatedUplink(Uplink):
+    def __init__(self, peer: SimulatedPeer) -> None:
+        super().__init__()
+        self.peer = peer
+        self.lease_until = LONG_AGO
+
+    def send(self, host: int, gate: str, dst: int, src: int, msg: Message) -> None:
+        if host == self.me:
+            self.peer.local.append((gate, dst, src, msg))
+        else:
+            self.peer.walk.links.send(self.me, host, (dst, src, msg))
+
+    def tell(self, gate: Any, ticket: Any) -> None:
+        self.peer.walk.entered(self.peer, ticket)
+
+
+class SeededNodes(NoJournals):
+    """Makes the nodes of seats, whose choices the walk's seed decides."""
+
+    def __init__(self, walk: ClusterWalk) -> None:
+        self.walk = walk
+
+    def opened(self, gate: LiveGate) -> Any:
+        return self.node
+
+    def node(self, ident: int, setup: Setup, out: Outbox, make: MakeNode) -> Regenerate:
+        return self.walk.parts.regenerate(ident, setup, Seeded(out, self.walk), make)
+
+
+class Seeded(Outbox):
+    def __init__(self, out: Outbox, walk: ClusterWalk) -> None:
+        self.out = out
+        self.walk = walk
+
+    def send(self, dst: int, msg: Message) -> None:
+        self.out.send(dst, msg)
+
+    def granted(self, request: int, slot: int, fence: int) -> None:
+        self.out.granted(request, slot, fence)
+
+    def lost(self, request: int, why: str) -> None:
+        self.out.lost(request, why)
+
+    def note(self, mark: str) -> None:
+        self.walk.seen[mark] += 1
+
+    def choose(self, n: int) -> int:
+        return self.walk.rng.randrange(n)
+
+
+class User:
+    """Asks for a permit, holds it for a while, releases it, and asks again."""
+
+    def __init__(self) -> None:
+        self.ticket = Ticket()
+        self.done = False  # was let in and has left after the faults had stopped
+
+
+class SimulatedPeer:
+    """The owner of its gate, and told by its views what happens."""
+
+    views: Views
+
+    def __init__(self, walk: ClusterWalk, users: int, standing: bool) -> None:
+        self.walk = walk
+        self.standing = standing
+        self.users = [User() for _ in range(users)]
+        self.journals: NoJournals = SeededNodes(walk)
+        self.local: LocalMessages = deque()
+        self.traffic = SimulatedUplink(self)
+        protocol, k = walk.protocol, walk.k
+        self.gate = walk.parts.gate(self, GATE, k, protocol, make_of(protocol, k), options_of(protocol))
+        self.gates = {GATE: self.gate}
+        self.skew = walk.rng.randrange(1000)  # of its wall clock, in seconds
+        self.is_leaving = False
+        self.has_crashed = False
+
+    @property
+    def me(self) -> int:
+        return self.traffic.me
+
+    def becomes(self, me: int) -> None:
+        """Take this id, as long as the cluster lets it."""
+        self.traffic.me = me
+        self.book = self.walk.parts.book(self.walk.first)
+        self.member = False
+        self.ended = False  # excluded: it needs another id
+        self.until = 0  # of the lease that the gate knows
+        self.regained = 0  # since when it has had a lease without a gap
+        self.is_watched = False  # there will be an event when the lease is over
+        self.asked_to_join = self.walk.now
+
+    def record(self) -> PeerRecord:
+        return PeerRecord(self.me, f"host{self.me}:7400", standing=self.standing)
+
+    # Steps.
+
+    def begin_step(self, now: int, seconds: int) -> None:
+        """As live/views_driver.py: after a pause, timers come first, and the others are given time."""
+        views = self.views
+        late = now - views.now
+        views.now = self.traffic.now = now
+        self.book.seconds = seconds + self.skew
+        if self.ended:
+            return
+        if 2 * late > views.patience:
+            views.led = now
+            views.watch()
+        while due := self.due_timer():
+            views.timer_due(due)
+
+    def due_timer(self) -> str | None:
+        timers = self.views.timers or {}
+        return min([name for name, at in timers.items() if at <= self.views.now], key=timers.__getitem__, default=None)
+
+    def end_step(self) -> None:
+        if not self.ended and not self.views.gone and self.views.until != self.until:
+            self.raise_lease(self.views.until)
+        deliver(self.local, self.gates)
+
+    def may_stop(self) -> bool:
+        views = self.views
+        out = views.gone and self.me not in ids(views.value)
+        return self.is_leaving and (views.may_stop() or (out and not self.voted))
+
+    # The lease, as in live/peer_lease.py.
+
+    def raise_lease(self, until: int) -> None:
+        if not self.traffic.has_lease():
+            self.gate.lose_all(LAPSED)
+            self.regained = self.traffic.now
+        self.until = until
+        self.traffic.lease_until = until - self.views.lease // GRACE
+        if not self.is_watched:
+            self.watch_lease()
+        if self.traffic.has_lease():
+            self.gate.let_in_withheld()
+
+    def watch_lease(self) -> None:
+        left = self.traffic.lease_until - self.traffic.now
+        self.is_watched = left > 0
+        if left > 0:
+            self.walk.push_local(left, self.me, "lease", ())
+
+    def lease_may_be_over(self) -> None:
+        if not self.traffic.has_lease():
+            self.gate.lose_all(LAPSED)
+        self.watch_lease()
+
+    def inside(self) -> list[Ticket]:
+        return [ticket for ticket in self.gate.tickets.values() if ticket.state == INSIDE]
+
+    # Called by the views.
+
+    def adopted(self, at: int, value: Value) -> None:
+        members = self.walk.learned(at, value)
+        if members.peer(self.me) is None or not self.views.joined:
+            return
+        self.adopt(members)
+        if not self.member:
+            self.member = True
+            self.sit(self.gate)
+        record = members.gate(GATE)
+        if self.views.censuses or (record is not None and record.warden() == self.me):
+            self.views.busy(self.busy())
+
+    def adopt(self, members: Members) -> None:
+        self.walk.links.only(self.me, {peer.id for peer in members.peers})
+        record: GateRecord | None = members.gate(GATE)
+        if record is not None:
+            self.gate.adopt(record)
+
+    def busy(self) -> tuple[str, ...]:
+        return (GATE,) if self.gate.has_census_under_way() else ()
+
+    def applied(self, number: int) -> None:
+        self.walk.seen["changes"] += 1
+
+    def denied(self, number: int, why: str) -> None:
+        if number:
+            self.walk.break_off(f"refused: a change of peer {self.me}: {why}")
+        else:  # the contact has left
+            self.excluded(why)
+
+    def excluded(self, why: str) -> None:
+        self.walk.seen["excluded"] += self.member
+        self.ended = True
+        self.traffic.lease_until = LONG_AGO
+        self.gate.lose_all(why)
+        self.walk.push(self.walk.moment(), self.me, "again", (why,))
+
+    # Called by the gate.
+
+    def sit(self, gate: LiveGate) -> None:
+        self.walk.push(self.walk.moment(), self.me, "sit", ())
+
+    def sit_now(self) -> None:
+        if self.member and self.gate.standing and not self.is_leaving:
+            self.gate.standing = False
+            self.views.change(as_key(Sit(GATE, self.gate.k, self.gate.protocol, self.gate.seats_to_ask_for())))
+
+    def renew(self, gate: LiveGate) -> None:
+        self.views.change(as_key(Renew(GATE)))
+
+    def spoiled(self, gate: LiveGate) -> None:
+        self.walk.break_off(f"spoiled: a seat of peer {self.me} failed")
+
+    def lease_begins(self, gate: LiveGate, ticket: Ticket) -> None: ...
+
+    def census_is_over(self) -> None:
+        self.walk.push(self.walk.moment(), self.me, "census", ())
+
+    def tell_census(self) -> None:
+        if self.member:
+            self.views.busy(self.busy())
+
+    # Users.
+
+    def leave(self) -> None:
+        """Close the gate, then leave the cluster."""
+        self.is_leaving = True
+        self.voted = self.views.is_voter
+        self.gate.close("this peer leaves")
+        self.views.on_leave()
+
+    def ask(self, user: User) -> None:
+        ticket = self.gate.retake("")
+        if ticket is not None:
+            self.walk.seen["retakes"] += 1
+            user.ticket = ticket
+            self.walk.entered(self, ticket)
+        else:
+            user.ticket = Ticket()
+            self.gate.acquire(user.ticket)
