@@ -42,7 +42,7 @@ demo: $(if $(wildcard $(VENV)/built),build,install)
 test: build lint
 	$(BIN)/python -m pytest -n $(JOBS)
 	FAIRGATE_PURE=1 $(BIN)/python -m pytest -n $(JOBS) tests/core tests/generic tests/paper tests/scenarios tests/tools \
-		tests/room tests/mutants/test_expand.py
+		tests/room tests/mutants/test_expand.py tests/mutants/test_clusters.py
 
 quick:
 	$(BIN)/python -m pytest -n $(JOBS)
