@@ -58,8 +58,8 @@ def test_a_mutant_without_a_deletion_passes_every_judge(name: str) -> None:
 
 
 def test_classes_in_other_files_of_a_protocol_are_mutated_too() -> None:
-    """End-to-End has its replicas in a separate class and file."""
-    assert [cls.__name__ for cls in own_classes(E2E)] == ["E2E", "Voter"]
+    """End-to-End has its replicas and its timestamps in separate classes and files."""
+    assert [cls.__name__ for cls in own_classes(E2E)] == ["E2E", "Voter", "Stamped"]
     numbers = {mutant_at(E2E, number)[0].handler: number for number in range(count_places(E2E))}
     assert judged_at(E2E, numbers["use_vote"]).caught == "liveness"
 
