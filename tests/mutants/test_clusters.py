@@ -128,7 +128,7 @@ def test_forgetting_an_excluded_peer_at_once_is_caught() -> None:
         assert broken(Parts(views=views), 18) == "exclusion"
 
 
-@pytest.mark.skipif(COMPILED, reason="`make test` runs it with FAIRGATE_PURE=1: compiled gates take compiled nodes only")
+@pytest.mark.skipif(COMPILED, reason="`make test` runs it with FAIRGATE_PURE=1: compiled gates take compiled nodes")
 def test_fences_that_do_not_rise_with_the_view_are_caught() -> None:
     module = mutant("recovery.regenerate", "self.view, in_order(front", "1, in_order(front")
     assert broken(Parts(regenerate=module.Regenerate), 0) == "fences"
