@@ -82,6 +82,22 @@ def test_a_kept_seat_is_not_retaken_without_a_lease(creator: sync.Peer) -> None:
             assert gate.acquire(timeout=0.05) is None
 
 
+def test_others_wait_until_a_user_that_lost_its_lease_has_had_time_to_stop(creator: sync.Peer) -> None:
+    """The peers reach each other, but not the voter. The slot passes on when the lease ends, not when it is lost."""
+    with joined(creator) as one, joined(creator) as two, ThreadPoolExecutor() as pool:
+        here, there = one.lock("report"), two.lock("report")
+        permit = here.hold(SOON)
+        waiting = pool.submit(there.hold, SOON)
+        until_tickets(there, 1)
+        with busy(creator):
+            until(lambda: not permit.valid)
+            end = one.engine.lease.end
+            assert clock() < end
+            until(lambda: live(there).withheld)
+            assert clock() >= end
+        waiting.result(SOON).release()
+
+
 def test_a_grant_without_a_lease_is_withheld(creator: sync.Peer) -> None:
     """Both peers have lost their leases. The token still goes from one to the other, but nobody is let in."""
     with joined(creator) as one, joined(creator) as two, ThreadPoolExecutor() as pool:

@@ -50,7 +50,17 @@ class DoesNotCatchUp(Regenerate):
 
 
 class KeepsPermits(LiveGate):
-    def lose_all(self, why: str) -> None: ...
+    def lose_all(self, why: str) -> bool:
+        return False
+
+
+class FreesSlotsAtOnce(LiveGate):
+    """When users are told to stop, not when they have had the time to do so."""
+
+    def lose_all(self, why: str) -> bool:
+        LiveGate.lose_all(self, why)
+        self.lease_ended()
+        return False
 
 
 class NeedsNoLease(LiveGate):
@@ -100,8 +110,9 @@ MUTANTS = {
     "what users did during a census is lost": (Parts(regenerate=DoesNotCatchUp), 0, "spoiled"),
     "an excluded peer leaves no ghosts": (Parts(book=ForgetsGhosts), 2, "exclusion"),
     "permits outlive a lease": (Parts(gate=KeepsPermits), 8, "lease"),
+    "slots are free before their users have stopped": (Parts(gate=FreesSlotsAtOnce), 8, "exclusion"),
     "grants need no lease": (Parts(gate=NeedsNoLease), 0, "lease"),
-    "withheld grants are forgotten": (Parts(gate=ForgetsWithheldGrants), 8, "slots"),
+    "withheld grants are forgotten": (Parts(gate=ForgetsWithheldGrants), 80, "slots"),
     "a census is never over": (Parts(gate=IsAlwaysBusy), 0, "slots"),
     "waiting requests of an excluded peer are lost": (Parts(gate=AsksNoMore), 0, "liveness"),
     "messages for a later view are lost": (Parts(gate=ForgetsEarlyMessages), 1, "slots"),

@@ -511,6 +511,17 @@ def test_a_peer_that_hears_no_voter_believes_other_members() -> None:
     assert peers.nodes[3].at == 9
 
 
+def test_a_voter_that_hears_no_majority_believes_other_members() -> None:
+    """Else voters that are left behind, and answer each other, could never learn of the others' successors."""
+    peers = Peers(6, 5)
+    peers.run(0.3)
+    for dead in (0, 1, 2):
+        peers.kill(dead)
+    peers.run(PATIENCE + 0.2)
+    peers.do(3, "on_message", 5, Chosen(9, EVIL))
+    assert peers.nodes[3].at == 9
+
+
 def test_a_newcomer_believes_its_contact_only() -> None:
     peers = Peers()
     node = peers.new(1)

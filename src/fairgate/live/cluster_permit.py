@@ -16,7 +16,7 @@ from fairgate.live.live_protocols import default_protocol
 from fairgate.live.no_journals import NO_JOURNALS, NoJournals
 from fairgate.live.peer_lease import LAPSED
 from fairgate.live.report import Person
-from fairgate.live.ticket import INSIDE, LOST, NO_DEADLINE, Ticket
+from fairgate.live.ticket import INSIDE, LOST, NO_DEADLINE, WAITING, Ticket
 from fairgate.net.system import clock
 
 TRY_SECONDS = 1.0  # how long `acquire(timeout=0)` waits for a slot that is free as far as the peers know
@@ -107,15 +107,15 @@ class BaseClusterGate:
         gate, counts = self.gate, self.gate.counts
         self.engine.check_process()
         with self.engine.user_lock:
-            inside = sum(ticket.state == INSIDE for ticket in gate.tickets.values())
+            states = [ticket.state for ticket in gate.tickets.values()]
             return Statistics(
                 gate=gate.name,
                 k=gate.k,
                 protocol=gate.protocol,
                 guarantee=self.engine.membership.guarantee,
                 entries=counts.entries,
-                inside=inside,
-                waiting=len(gate.tickets) - inside,
+                inside=states.count(INSIDE),
+                waiting=states.count(WAITING),
                 wait_mean=counts.waited / counts.entries / SECOND if counts.entries else 0.0,
                 wait_max=counts.longest / SECOND,
                 permits_lost=counts.lost,

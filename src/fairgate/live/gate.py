@@ -11,8 +11,9 @@ that was read is ever overtaken. A message that has arrived but was not read yet
 arrived is read after every `RETAKES` such entries.
 
 **Leases.** A peer may only let users in while it has a lease (recovery/views.py). A grant that comes while it has none
-is *withheld*: the node is inside, but its user waits until there is a lease again. If the peer loses its lease, all its
-permits are lost (`lose_all`). If it finds itself excluded, it starts again under another id (`start_again`).
+is *withheld*: the node is inside, but its user waits until there is a lease again. Shortly before a lease is over, all
+permits are lost (`lose_all`); when it is over, their slots are free (`lease_ended`). A peer that finds itself excluded
+starts again under another id (`start_again`).
 """
 
 import logging
@@ -26,7 +27,7 @@ from fairgate.core.setup import Options, Setup
 from fairgate.errors import BadInput, FairgateError, GateClosed
 from fairgate.live.gate_checks import described, is_late
 from fairgate.live.gate_owner import GateOwner
-from fairgate.live.ticket import INSIDE, NO_DEADLINE, OVER, WAITING, Ticket
+from fairgate.live.ticket import INSIDE, LOST, NO_DEADLINE, OVER, WAITING, Ticket
 from fairgate.recovery.census import Answer, Dated, Install
 from fairgate.recovery.regenerate import Regenerate
 from fairgate.recovery.roster import MOST_REQUESTS, GateRecord
@@ -54,7 +55,7 @@ class LiveGate:
         self.seats = 0  # created here so far: their identities are (peer, 0), (peer, 1), ...
         self.fewest = 1  # to ask for
         self.free: list[int] = []  # the seat released last is last: it may still have a token
-        self.tickets: dict[int, Ticket] = {}  # by seat
+        self.tickets: dict[int, Ticket] = {}  # by seat: waiting, inside, or lost with the lease and still stopping
         self.withheld: list[Ticket] = []  # granted while this peer had no lease
         self.standing = False  # there are new seats that have not been sent to the roster yet
         self.unseated: set[int] = set()  # new seats that are in no view yet
@@ -123,6 +124,9 @@ class LiveGate:
         if ticket.state in (WAITING, INSIDE):
             self.end(ticket)
             ticket.state = OVER
+        elif self.tickets.get(ticket.ident) is ticket:  # lost with the lease, and its user has stopped
+            del self.tickets[ticket.ident]
+            self.leave(ticket)
 
     def lose(self, ticket: Ticket, why: str) -> None:
         """Ends a held permit: its user is notified and the slot passes on."""
@@ -238,12 +242,20 @@ class LiveGate:
             if ticket.state == WAITING and self.tickets.get(ticket.ident) is ticket:
                 self.let_in(ticket)
 
-    def lose_all(self, why: str) -> None:
-        """The lease of this peer is over: nobody here may be inside any more."""
+    def lose_all(self, why: str) -> bool:
+        """The lease of this peer is ending. Users are told to stop, and their slots stay taken until `lease_ended`.
+        Returns whether there are any."""
         self.release_kept()
-        for ticket in list(self.tickets.values()):
-            self.lose(ticket, why)
-        self.release_kept()
+        lost = [ticket for ticket in self.tickets.values() if ticket.state == INSIDE]
+        for ticket in lost:
+            self.tell_lost(ticket, why)
+        return bool(lost)
+
+    def lease_ended(self) -> None:
+        """All users that were told to stop have done so."""
+        for ticket in [ticket for ticket in self.tickets.values() if ticket.state == LOST]:
+            del self.tickets[ticket.ident]
+            self.leave(ticket)
 
     def start_again(self, why: str) -> None:
         """This peer was excluded and has another id now. Held permits are lost; waiting requests ask again, in the
@@ -367,6 +379,7 @@ class LiveGate:
     def close(self, why: str) -> None:
         """Refuses waiting requests and ends held permits; their slots pass on."""
         self.closed = self.closed or why
+        self.lease_ended()
         for ticket in list(self.tickets.values()):
             was = ticket.state
             self.end(ticket)

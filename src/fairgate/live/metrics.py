@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from fairgate.live.engine import LiveEngine
 from fairgate.live.gate import LiveGate
-from fairgate.live.ticket import INSIDE
+from fairgate.live.ticket import INSIDE, WAITING
 from fairgate.prometheus import (
     LOOPBACK,
     Collector,
@@ -32,10 +32,14 @@ def inside(gate: LiveGate) -> int:
     return sum([ticket.state == INSIDE for ticket in gate.tickets.values()])
 
 
+def waiting(gate: LiveGate) -> int:
+    return sum([ticket.state == WAITING for ticket in gate.tickets.values()])
+
+
 MEASURES: Sequence[Measure[LiveGate]] = (
     (GaugeMetricFamily, "k", "Permits that the gate grants at a time", lambda gate: gate.k),
     (GaugeMetricFamily, "inside", "Permits that this peer holds", inside),
-    (GaugeMetricFamily, "waiting", "Waiting requests of this peer", lambda gate: len(gate.tickets) - inside(gate)),
+    (GaugeMetricFamily, "waiting", "Waiting requests of this peer", waiting),
     (CounterMetricFamily, "entries", "Permits granted to this peer", lambda gate: gate.counts.entries),
     (CounterMetricFamily, "wait_seconds", "Total wait of all entries", lambda gate: gate.counts.waited / SECOND),
     (GaugeMetricFamily, "wait_seconds_max", "The longest wait", lambda gate: gate.counts.longest / SECOND),

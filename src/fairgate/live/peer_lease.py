@@ -1,7 +1,8 @@
 """The lease of a peer: until when its users may be inside.
 
-The membership raises it (`raised`), again and again, while a majority of the voters answers. When it is over, all
-permits of this peer are lost, and nobody is let in until there is a lease again (gate.py withholds grants meanwhile).
+The membership raises it (`raised`), again and again, while a majority of the voters answers. Otherwise, shortly before
+its end, all permits of this peer are lost, and nobody is let in until there is a lease again (gate.py withholds grants
+meanwhile). The users have until the end to stop: only then may others have their slots, even if they could be told now.
 Every use of a permit asks the clock, so a process that was stopped finds its permits lost even before this module runs.
 """
 
@@ -37,6 +38,7 @@ class PeerLease:
         self.listeners: list[Callable[[], None]] = []
         self.timer: asyncio.TimerHandle | None = None
         self.end = 0  # ns on CLOCK_BOOTTIME
+        self.stopped_at = 0  # ns: when the users that were told to stop have done so; 0 if there are none
 
     def is_valid(self) -> bool:
         until = self.owner.traffic.lease_until
@@ -54,7 +56,7 @@ class PeerLease:
         A lease that lapsed before has taken all permits with it, even if no timer noticed."""
         uplink = self.owner.traffic
         if not uplink.has_lease():
-            self.lose_all(LAPSED)
+            self.lapse()
         uplink.lease_until = until
         self.end = end
         if self.timer is None:
@@ -66,19 +68,33 @@ class PeerLease:
 
     def watch(self) -> None:
         """Sets the timer. The lease may be raised before it is due."""
-        left = self.owner.traffic.lease_until - clock()
-        self.timer = self.owner.loop.call_later(left / SECOND, self.may_be_over) if left > 0 else None
+        uplink = self.owner.traffic
+        left = [at - uplink.now for at in (uplink.lease_until, self.stopped_at) if at > uplink.now]
+        self.timer = self.owner.loop.call_later(min(left) / SECOND, self.may_be_over) if left else None
 
     def may_be_over(self) -> None:
         with self.owner.step():
             if not self.owner.traffic.has_lease():
-                self.lose_all(LAPSED)
+                self.lapse()
                 self.tell()
+            self.free_slots()
             self.watch()
 
-    def lose_all(self, why: str) -> None:
-        for gate in self.gates():
-            gate.lose_all(why)
+    def lapse(self) -> None:
+        if self.lose_all(LAPSED):
+            self.stopped_at = self.end
+        self.free_slots()
+
+    def free_slots(self) -> None:
+        """Those of users that were told to stop, if the time they had is over."""
+        if 0 < self.stopped_at <= self.owner.traffic.now:
+            self.stopped_at = 0
+            for gate in self.gates():
+                gate.lease_ended()
+
+    def lose_all(self, why: str) -> bool:
+        lost = [gate.lose_all(why) for gate in self.gates()]
+        return any(lost)
 
     def tell(self) -> None:
         for listener in self.listeners:

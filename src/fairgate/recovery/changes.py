@@ -12,7 +12,7 @@ The voters are standing members that were heard lately, an odd number of them an
 not allow one more failure than three, and of two voters neither may fail.
 
 Who is believed: voters of the last known roster; while joining, the peer that was asked for admission; and any member
-if no voter has answered for longer than the patience.
+if no majority of the voters has answered for longer than the patience.
 """
 
 from typing import Any

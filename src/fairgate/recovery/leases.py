@@ -51,7 +51,7 @@ class Leases(Ballots):
     told: int = 0  # the version that the last beat named
     sent: dict[int, int] = {}  # beat of this gen -> when
     acked: dict[int, int] = {}  # voter of this gen -> when the last beat that it acknowledged was sent
-    answered: int = 0  # when any voter was last heard
+    answered: int = 0  # when the last beat was sent that a majority has acknowledged
     until: int = 0
     leader_seen: int = NIL  # who leads, by the last Ack
     witnesses: set[int] = set()  # voters that know as much as this node, which has left
@@ -91,13 +91,14 @@ class Leases(Ballots):
             self.witnesses.add(src)
         if src not in self.value[1]:
             return
-        self.answered = self.now
         self.leader_seen = m.leader
         if m.ok and m.number in self.sent:
             self.acked[src] = max(self.acked.get(src, self.sent[m.number]), self.sent[m.number])
             times = sorted(self.acked.values(), reverse=True)
             if len(times) >= majority(self.value[1]):
-                self.until = max(self.until, times[majority(self.value[1]) - 1] + self.lease)
+                sent = times[majority(self.value[1]) - 1]
+                self.answered = max(self.answered, sent)
+                self.until = max(self.until, sent + self.lease)
 
     # The voter's part.
 

@@ -7,9 +7,12 @@ live peer (live/in_cluster.py, live/peer_lease.py, live/entrance.py), the walk d
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fairgate.arguments import SECOND
 from fairgate.core.layers import MakeNode
 from fairgate.core.message import Message
 from fairgate.core.outbox import Outbox
@@ -19,12 +22,12 @@ from fairgate.live.in_cluster import GRACE
 from fairgate.live.live_protocols import make_of, options_of
 from fairgate.live.local_messages import LocalMessages, deliver
 from fairgate.live.no_journals import NoJournals
-from fairgate.live.peer_lease import LAPSED, LONG_AGO
-from fairgate.live.ticket import INSIDE, Ticket
+from fairgate.live.peer_lease import LONG_AGO, PeerLease
+from fairgate.live.ticket import INSIDE, LOST, Ticket
 from fairgate.live.uplink import Uplink
 from fairgate.recovery.agreed import Value, ids
 from fairgate.recovery.regenerate import Regenerate
-from fairgate.recovery.roster import GateRecord, Members, PeerRecord, Renew, RosterBook, Sit, as_key
+from fairgate.recovery.roster import EPOCH_ZERO, GateRecord, Members, PeerRecord, Renew, RosterBook, Sit, as_key
 from fairgate.recovery.views import Views
 
 if TYPE_CHECKING:
@@ -119,7 +122,10 @@ class SimulatedPeer:
         protocol, k = walk.protocol, walk.k
         self.gate = walk.parts.gate(self, GATE, k, protocol, make_of(protocol, k), options_of(protocol))
         self.gates = {GATE: self.gate}
+        self.loop: Any = self
         self.skew = walk.rng.randrange(1000)  # of its wall clock, in seconds
+        self.stopping: list[tuple[Ticket, int]] = []  # lost permits, and by when their users have surely stopped
+        self.until = 0  # the end of the lease that the gate knows
         self.is_leaving = False
         self.has_crashed = False
 
@@ -133,15 +139,31 @@ class SimulatedPeer:
         self.book = self.walk.parts.book(self.walk.first)
         self.member = False
         self.ended = False  # excluded: it needs another id
-        self.until = 0  # of the lease that the gate knows
+        self.until = 0
         self.regained = 0  # since when it has had a lease without a gap
-        self.is_watched = False  # there will be an event when the lease is over
+        self.lease = PeerLease(self)
         self.asked_to_join = self.walk.now
 
     def record(self) -> PeerRecord:
         return PeerRecord(self.me, f"host{self.me}:7400", standing=self.standing)
 
     # Steps.
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        before, end = self.inside(), self.until
+        self.begin_step(self.walk.local(self.me), EPOCH_ZERO + self.walk.now // SECOND)
+        yield
+        self.end_step()
+        if not self.is_leaving:
+            self.stopping += [(ticket, end) for ticket in before if ticket.state == LOST]
+        self.walk.collect(self.me)
+        self.walk.stepped(self.me)
+
+    def call_later(self, seconds: float, call: Callable[[], None]) -> Callable[[], None]:
+        """For the lease, whose event loop this peer is."""
+        self.walk.push_local(int(seconds * SECOND), self.me, "call", (call,))
+        return call
 
     def begin_step(self, now: int, seconds: int) -> None:
         """As live/views_driver.py: after a pause, timers come first, and the others are given time."""
@@ -162,8 +184,13 @@ class SimulatedPeer:
         return min([name for name, at in timers.items() if at <= self.views.now], key=timers.__getitem__, default=None)
 
     def end_step(self) -> None:
-        if not self.ended and not self.views.gone and self.views.until != self.until:
-            self.raise_lease(self.views.until)
+        """As live/in_cluster.py."""
+        until = self.views.until
+        if not self.ended and not self.views.gone and until != self.until:
+            self.until = until
+            if not self.traffic.has_lease():
+                self.regained = self.traffic.now
+            self.lease.raised(until - self.views.lease // GRACE, until)
         deliver(self.local, self.gates)
 
     def may_stop(self) -> bool:
@@ -171,32 +198,14 @@ class SimulatedPeer:
         out = views.gone and self.me not in ids(views.value)
         return self.is_leaving and (views.may_stop() or (out and not self.voted))
 
-    # The lease, as in live/peer_lease.py.
-
-    def raise_lease(self, until: int) -> None:
-        if not self.traffic.has_lease():
-            self.gate.lose_all(LAPSED)
-            self.regained = self.traffic.now
-        self.until = until
-        self.traffic.lease_until = until - self.views.lease // GRACE
-        if not self.is_watched:
-            self.watch_lease()
-        if self.traffic.has_lease():
-            self.gate.let_in_withheld()
-
-    def watch_lease(self) -> None:
-        left = self.traffic.lease_until - self.traffic.now
-        self.is_watched = left > 0
-        if left > 0:
-            self.walk.push_local(left, self.me, "lease", ())
-
-    def lease_may_be_over(self) -> None:
-        if not self.traffic.has_lease():
-            self.gate.lose_all(LAPSED)
-        self.watch_lease()
-
     def inside(self) -> list[Ticket]:
         return [ticket for ticket in self.gate.tickets.values() if ticket.state == INSIDE]
+
+    def may_be_inside(self) -> list[Ticket]:
+        """Those inside while there is a lease, and users that were told to stop, until the end of that lease."""
+        now = self.walk.local(self.me)
+        self.stopping = [(ticket, end) for ticket, end in self.stopping if now < end]
+        return [ticket for ticket, _ in self.stopping] + (self.inside() if now < self.until else [])
 
     # Called by the views.
 
@@ -233,8 +242,7 @@ class SimulatedPeer:
     def excluded(self, why: str) -> None:
         self.walk.seen["excluded"] += self.member
         self.ended = True
-        self.traffic.lease_until = LONG_AGO
-        self.gate.lose_all(why)
+        self.lease.revoked(why)
         self.walk.push(self.walk.moment(), self.me, "again", (why,))
 
     # Called by the gate.

@@ -3,12 +3,13 @@
 First everything fails that can: peers crash, pause, join and leave, the network loses, doubles and delays messages and
 is cut in all ways, and clocks drift. Throughout:
 
-- never more than k users are inside, counting those of paused and crashed peers until their leases are over;
+- never more than k users are inside. Those of paused and crashed peers count until their leases are over, and so do
+  users that were told to stop because their peer is about to lose its lease, or was excluded;
 - the fences of each slot rise, and nobody is inside without a lease, or with a permit from before a gap in the lease;
 - there is one sequence of rosters, and no honest message makes a seat fail.
 
-Then nothing fails any more. If a majority of the voters has survived, k users must get in at the same time, and every
-user once. A breach raises Violation.
+Then nothing fails any more. If a majority of the voters has survived, k users must get in at the same time (if the
+protocol lets a request have any free slot), and every user once. A breach raises Violation.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from fairgate.core.message import Message
 from fairgate.core.setup import Setup
 from fairgate.live.ticket import INSIDE, WAITING, Ticket
 from fairgate.recovery.agreed import Value
-from fairgate.recovery.roster import EPOCH_ZERO, Members, Newcomer, PeerRecord, Sit, as_key, members_of
+from fairgate.recovery.roster import Members, Newcomer, PeerRecord, Sit, as_key, members_of
 from fairgate.registry import PROTOCOLS
 from fairgate.scenario.manual import Violation
 from fairgate.walks.cluster_peer import GATE, REAL, Parts, SimulatedPeer, User
@@ -30,6 +31,7 @@ from fairgate.walks.rosters import DRIFT, LEASE, OPTIONS, History
 from fairgate.walks.unreliable import FAST, MILLION, SLOW, Unreliable
 
 RUNNING = ("one_line", "bv95", "centralised", "fair_k", "naimi_trehel", "raymond")
+K_QUEUES = ("bv95", "fair_k")  # a request waits for one slot, even if others are free
 TIMES = {**OPTIONS, "period": LEASE // 5}
 STORM = 4 * LEASE
 LONGEST_CALM = 16 * LEASE
@@ -191,12 +193,8 @@ class ClusterWalk(Unreliable):
             self.step(peer, getattr(peer.views, call), *arguments)
 
     def step(self, peer: SimulatedPeer, call: Callable[..., Any], *arguments: Any) -> None:
-        me = peer.me
-        peer.begin_step(self.local(me), EPOCH_ZERO + self.now // LEASE)
-        call(*arguments)
-        peer.end_step()
-        self.collect(me)
-        self.stepped(me)
+        with peer.step():
+            call(*arguments)
 
     def happen(self, me: int, event: str, arguments: Any) -> None:
         if me == FAULT_CLOCK:
@@ -211,8 +209,8 @@ class ClusterWalk(Unreliable):
             self.search(peer)
         elif event == "again":
             self.again(peer, *arguments)
-        elif event == "lease":
-            self.step(peer, peer.lease_may_be_over)
+        elif event == "call":
+            arguments[0]()
         elif event == "sit":
             self.step(peer, peer.sit_now)
         elif event == "census":
@@ -264,11 +262,8 @@ class ClusterWalk(Unreliable):
             self.seen["left"] += 1
             self.stop(me)
 
-    def has_lease(self, peer: SimulatedPeer) -> bool:
-        return self.local(peer.me) < peer.until
-
     def holders(self) -> list[tuple[SimulatedPeer, Ticket]]:
-        return [(peer, ticket) for peer in self.processes() if self.has_lease(peer) for ticket in peer.inside()]
+        return [(peer, ticket) for peer in self.processes() for ticket in peer.may_be_inside()]
 
     def entered(self, peer: SimulatedPeer, ticket: Ticket) -> None:
         self.seen["grants"] += 1
@@ -335,6 +330,7 @@ class ClusterWalk(Unreliable):
     def whole(self) -> None:
         self.run(STORM)
         self.storm = False
+        self.was_full = self.protocol in K_QUEUES
         self.calm_down()
         while self.now < STORM + LONGEST_CALM:
             if not self.has_majority():
