@@ -59,7 +59,7 @@ def tell_ring(engine: "Engine", number: int, changed: Sequence[int]) -> None:
     near = {neighbour for node in changed for neighbour in around(ring, node)}
     for neighbour in sorted(near):
         if not engine.is_down(neighbour):
-            engine.call(neighbour, "view", number, members)
+            engine.call(neighbour, "view", number, members, ())
 
 
 def around(ring: Ring, node: int) -> list[int]:
