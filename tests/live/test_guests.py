@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import signal
 import subprocess
@@ -12,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+import fairgate
+from fairgate import sync
+from fairgate.live.guests import Guests
 from fairgate.room.clusters import described
 from fairgate.room.system import is_stopped
 from tests.live.commands import SOON, line, run, until
@@ -280,3 +284,28 @@ def test_a_room_of_a_cluster_is_no_gate_of_this_host(host: GuestHost, processes:
     done = run("run", path, "--", "true", env=host.env)
     assert done.returncode == 2
     assert done.stderr == f"fairgate: cannot use {path}: it is a gate of a cluster: join that\n"
+
+
+def test_many_guests_change_the_roster_a_few_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """200 requests at once, and again: seats are doubled, and kept."""
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "host"))
+
+    async def all_enter(seed: str) -> None:
+        async with fairgate.join(seed) as peer:
+            gate = peer.semaphore("gpu", 3)
+
+            async def enter() -> None:
+                async with gate:
+                    pass
+
+            await asyncio.gather(*[enter() for _ in range(200)])
+
+    with sync.join(listen=f"unix:{tmp_path}/0") as keeper, Guests(keeper.engine, "fairgate"):
+        views = []
+        for _ in range(2):
+            asyncio.run(all_enter(keeper.engine.identity.address))
+            views.append(keeper.engine.gates["gpu"].counts.views)
+        print(f"views: {views}")
+        assert views[0] <= 8
+        assert views[1] == views[0]

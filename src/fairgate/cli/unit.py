@@ -31,5 +31,7 @@ def unit(arguments: list[str], cluster: str, state: str | None) -> str:
     words = [word for word in arguments if word != "--print-unit"]
     if state is not None and "--state" not in words:
         words += ["--state", os.path.abspath(state)]
-    command = shlex.join([os.path.abspath(sys.argv[0]), *words]).replace("%", "%%")
+    called = os.path.abspath(sys.argv[0])
+    program = [sys.executable, "-m", "fairgate"] if called.endswith("__main__.py") else [called]
+    command = shlex.join([*program, *words]).replace("%", "%%")
     return UNIT.format(cluster=cluster, user=getpass.getuser(), command=command)

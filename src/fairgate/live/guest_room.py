@@ -163,6 +163,8 @@ class GuestRoom:
             return
         self.running = True
         try:
+            if self.requests and self.book.peer != self.engine.me:
+                self.drop_requests()
             while self.called or self.suspects or self.answers or self.renewed or self.refusals:
                 answer = self.answers[0] if self.answers else None  # one at a time: two requests may swap their guests
                 try:
@@ -340,9 +342,18 @@ class GuestRoom:
 
     def withdraw_all(self) -> None:
         """Before this peer leaves: the cluster should not grant anything any more."""
-        waiting = [self.requests.pop(number) for number in list(self.book.asked) if number in self.requests]
+        self.return_all([self.requests.pop(number) for number in list(self.book.asked) if number in self.requests])
+
+    def drop_requests(self) -> None:
+        """This peer has another id since it was excluded: it asks again for all that wait."""
+        self.called.add(ALL)
+        self.answers.clear()
+        self.return_all(list(self.requests.values()))
+        self.requests.clear()
+
+    def return_all(self, requests: list[Asked]) -> None:
         with self.engine.step():
-            for asked in waiting:
+            for asked in requests:
                 asked.gate.release(asked.ticket)
 
     def is_removed(self) -> bool:

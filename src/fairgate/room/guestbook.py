@@ -235,7 +235,7 @@ def let_in(m: Table, change: Change, book: Guestbook, seat: int, slot: int, fenc
     m[seat + STATE] = INSIDE
     m[USED] = m[USED] + 1
     links.unlink(m, seat, None)
-    table.count(m, change.now - m[seat + ASKED])
+    links.count(m, change.now - m[seat + ASKED])
     m[DIRTY] = 0
     change.woken.append(seat)
     book.inside[m[seat + TICKET]] = seat

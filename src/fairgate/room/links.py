@@ -7,11 +7,15 @@ time; table.py calls them between the two stores of DIRTY.
 from collections.abc import Iterator, MutableSequence
 
 from fairgate.room.layout import (
+    BUCKETS,
     CAPACITY,
     CLUSTER_SLOT,
     DEADLINE,
     GRANTED_BY,
+    GRANTS,
     HEAD,
+    HISTOGRAM,
+    LONGEST,
     NEXT,
     PERMITS,
     PINNED,
@@ -26,6 +30,7 @@ from fairgate.room.layout import (
     STATE,
     TAIL,
     USED,
+    WAITED,
 )
 
 Table = MutableSequence[int]
@@ -237,3 +242,13 @@ def empty_slots(m: Table, seat: int) -> None:
 def put_spare(m: Table, seat: int) -> None:
     m[seat + NEXT] = m[SPARE]
     m[SPARE] = seat
+
+
+def count(m: Table, waited: int) -> None:
+    """Counters for metrics."""
+    m[GRANTS] = m[GRANTS] + 1
+    m[WAITED] = m[WAITED] + waited
+    if waited > m[LONGEST]:
+        m[LONGEST] = waited
+    bucket = HISTOGRAM + (min((waited // 1000).bit_length(), BUCKETS - 1) if waited > 1000 else 0)
+    m[bucket] = m[bucket] + 1

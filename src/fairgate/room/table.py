@@ -86,6 +86,7 @@ from fairgate.room.links import (
     Table,
     all_seats,
     append,
+    count,
     empty_slots,
     first_seat,
     first_waiter,
@@ -398,16 +399,6 @@ def let_in(m: Table, change: Change, seat: int) -> None:
     m[USED] = m[USED] + m[seat + PERMITS]
     unlink(m, seat, None)
     count(m, change.now - m[seat + ASKED])
-
-
-def count(m: Table, waited: int) -> None:
-    """Counters for metrics."""
-    m[GRANTS] = m[GRANTS] + 1
-    m[WAITED] = m[WAITED] + waited
-    if waited > m[LONGEST]:
-        m[LONGEST] = waited
-    bucket = HISTOGRAM + (min((waited // 1000).bit_length(), BUCKETS - 1) if waited > 1000 else 0)
-    m[bucket] = m[bucket] + 1
 
 
 def nudge(m: Table, change: Change, granted: int) -> None:

@@ -41,6 +41,7 @@ class Faults:
     done: Counter[str] = field(default_factory=Counter)
     pending: list[Pending] = field(default_factory=list)
     absences: list[Absence] = field(default_factory=list)
+    moments: list[int] = field(default_factory=list)  # when faults began or ended
     log: Callable[[str], None] = print
 
     def one(self) -> None:
@@ -59,6 +60,7 @@ class Faults:
         for one in due:
             one.undo()
             one.absence.end = now() + RETURN
+            self.moments.append(now())
 
     def spare_host(self) -> Host | None:
         """A host that can be lost: together with those that are disturbed now, it is a minority."""
@@ -122,6 +124,7 @@ class Faults:
 
     def said(self, what: str, who: str) -> None:
         self.done[what] += 1
+        self.moments.append(now())
         self.log(f"{what}: {who}")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from fairgate.errors import BadInput
 from fairgate.torture.faults import Faults
 from fairgate.torture.guest import GuestPlan, now
-from fairgate.torture.history import NEVER, SECOND, History, gaps, overtakes, violations
+from fairgate.torture.history import NEVER, SECOND, History, gaps, overtakes, since_last, violations
 from fairgate.torture.host import CLUSTER, GATE, Host
 from fairgate.torture.network import Network, make_network
 
@@ -142,7 +142,7 @@ class Torture:
         settings = self.settings
         history = read(self.results, [kill for host in hosts for kill in host.kills])
         wrong = violations(history, settings.k)
-        found = gaps(history, settings.k, self.began, over, faults.absences)
+        found = since_last(gaps(history, settings.k, self.began, over, faults.absences), faults.moments)
         longest = max([gap.seconds for gap in found], default=0.0)
         allowed = settings.lease * 1.01 + 1
         wrong += [

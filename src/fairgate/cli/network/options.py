@@ -14,6 +14,9 @@ several hosts:
   Connections to other hosts use TLS: `fairgate keys init` and `fairgate keys add HOST` create the files
   that --keys names. If a peer is killed, its slots are free once its lease is over (guarantee: lease).
 
+  On a host with a standing peer (`fairgate peer --create` or `--join`), `fairgate run --join` is its guest: it
+  waits in a room of that peer, and needs no keys and no port.
+
   A cluster can also run on one host, over Unix sockets, to try a protocol: unix:PATH takes the place of
   HOST:PORT, and needs no keys. PATH is absolute, in a directory that only you can write to.
 """

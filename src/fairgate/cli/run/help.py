@@ -59,7 +59,7 @@ signals and terminal:
 nested use:
   If COMMAND itself runs `fairgate run` with the same gate of this host, that one does not wait, which
   could take forever: it prints a note and runs at once, in the slot that COMMAND has. With --no-nested
-  it fails. In a cluster it waits for a slot of its own.
+  it fails. In a cluster this holds for guests; others wait for a slot of their own.
 
 background processes:
   As with flock, the slot stays taken until the last process that COMMAND started has ended, even if

@@ -118,8 +118,9 @@ class Strawman(Voters):
         return max(self.trip + margin, self.shortest_timeout)
 
     def measure(self, took: int) -> None:
-        self.spread += (abs(took - self.trip) - self.spread) // 4
-        self.trip += (took - self.trip) // 8
+        off: int = took - self.trip if took > self.trip else self.trip - took
+        self.spread = (3 * self.spread + off) // 4  # of positive numbers only: compiled, `//` rounds others differently
+        self.trip = (7 * self.trip + max(took, 0)) // 8
 
     def reach(self, r: Resp, msg: Keyed) -> None:
         """Send directly to the node that last served the replica, if known; otherwise route by key."""
