@@ -32,7 +32,7 @@ def chosen(ids: Sequence[str]) -> list[Experiment]:
     return list(dict.fromkeys(find(id) for id in ids))
 
 
-def run(id: str, size: str = "quick", seed: int = 1, workers: int = 1) -> Outcome:
+def run(id: str, size: str = "quick", seed: int = 1, workers: int = 1, wide_area: str = "wan") -> Outcome:
     """Run one experiment and return its rows, pictures and claims.
 
     Args:
@@ -40,8 +40,9 @@ def run(id: str, size: str = "quick", seed: int = 1, workers: int = 1) -> Outcom
         size: "quick", or "paper" for the size of the paper.
         seed: The first seed.
         workers: Processes that share the runs.
+        wide_area: A file of round-trip times for Fair-k's wide area, instead of the synthetic one.
 
     Raises:
         BadInput: There is no such experiment or size.
     """
-    return find(id).run(Bench(size=size, seed=seed, workers=workers))
+    return find(id).run(Bench(size=size, seed=seed, workers=workers, wide_area=wide_area))

@@ -52,7 +52,7 @@ def ratio(rows: list[Row], name: str, base: str = ROUTED) -> list[float]:
     return [most / few for most, few in zip(theirs, ours, strict=True)]
 
 
-@experiment("EE.3a", "Messages against the number of nodes", "EE section VI.A, figure 3a")
+@experiment("EE.3a", "Messages against the number of nodes", "EE section VI.A, figure 3a", quick=7)
 def growth(bench: Bench) -> Outcome:
     sizes = bench.pick([200, 400], [500, 1_000, 2_000], [1_000, 2_000, 3_000, 4_000, 5_000, 6_500])
     trials = bench.pick(1, 2, 10)
@@ -95,7 +95,7 @@ def growth(bench: Bench) -> Outcome:
     return Outcome(rows, [picture], claims)
 
 
-@experiment("EE.3b", "Messages against the number of requests per round", "EE section VI.A, figure 3b")
+@experiment("EE.3b", "Messages against the number of requests per round", "EE section VI.A, figure 3b", quick=3)
 def contention(bench: Bench) -> Outcome:
     asked = bench.pick([10, 40], [10, 40, 100], [10, 20, 40, 60, 80, 100])
     nodes, trials = bench.pick(200, 1_000, 6_500), bench.pick(1, 1, 3)
@@ -155,12 +155,17 @@ def by_replicas(rows: list[Row]) -> tuple[list[Row], list[Row]]:
     return select(rows, **{"option.replicas": few}), select(rows, **{"option.replicas": many})
 
 
+def loads_of(rows: list[Row]) -> str:
+    half, most, busiest = (estimate(column(rows, name), "", 0) for name in ("load.p50", "load.p90", "load_max"))
+    return f"half of the nodes: up to {half}; 90 %: up to {most}; the busiest: {busiest}"
+
+
 def raised(rows: list[Row]) -> str:
     fewer, more = (estimate(column(each, "load_mean"), "", 0) for each in by_replicas(rows))
     return f"mean load {fewer}, with four times the replicas {more}"
 
 
-@experiment("EE.4a", "Load of the nodes with End-to-End", "EE section VI.B, figure 4a")
+@experiment("EE.4a", "Load of the nodes with End-to-End", "EE section VI.B, figure 4a", quick=1, paper=9)
 def load_e2e(bench: Bench) -> Outcome:
     rows = load_runs(bench, E2E)
     few, many = by_replicas(rows)
@@ -169,8 +174,7 @@ def load_e2e(bench: Bench) -> Outcome:
             "The load of most nodes is 200 messages or less, except for a few outliers.",
             "VI.B, figure 4a",
             "200 per round",
-            f"90 % of the nodes: {estimate(column(few, 'load.p90'), '', 0)} or less; the busiest:"
-            f" {estimate(column(few, 'load_max'), '', 0)}",
+            loads_of(few),
             PARTLY if mean(few, "load.p50") <= 200 and mean(few, "load_max") > 2 * mean(few, "load.p90") else FAILS,
             "In the whole run of 20 rounds, not per round. The outliers are owners, which hold the"
             " whole queue of a gate.",
@@ -189,7 +193,7 @@ def load_e2e(bench: Bench) -> Outcome:
     return Outcome(rows, [load_picture(rows)], claims)
 
 
-@experiment("EE.4b", "Load of the nodes with Non-End-to-End", "EE section VI.B, figure 4b")
+@experiment("EE.4b", "Load of the nodes with Non-End-to-End", "EE section VI.B, figure 4b", quick=2, paper=15)
 def load_non_e2e(bench: Bench) -> Outcome:
     rows = load_runs(bench, NON_E2E)
     others = load_runs(bench, E2E)
@@ -199,8 +203,7 @@ def load_non_e2e(bench: Bench) -> Outcome:
             "The load of most nodes is below 180 messages, and it is the most even one.",
             "VI.B, figure 4b",
             "180 per round",
-            f"90 % of the nodes: {estimate(column(few, 'load.p90'), '', 0)} or less; the busiest:"
-            f" {estimate(column(few, 'load_max'), '', 0)}",
+            loads_of(few),
             PARTLY
             if mean(few, "load.p50") < 180 and mean(few, "load_max") < mean(by_replicas(others)[0], "load_max")
             else FAILS,
@@ -220,7 +223,7 @@ def load_non_e2e(bench: Bench) -> Outcome:
     return Outcome(rows + others, [load_picture(rows)], claims)
 
 
-@experiment("EE.4c", "Load of the nodes with Sigma", "EE section VI.B, figure 4c")
+@experiment("EE.4c", "Load of the nodes with Sigma", "EE section VI.B, figure 4c", quick=2, paper=15)
 def load_sigma(bench: Bench) -> Outcome:
     rows = load_runs(bench, ROUTED)
     few, many = by_replicas(rows)
@@ -229,8 +232,7 @@ def load_sigma(bench: Bench) -> Outcome:
             "The load of most nodes is 700 messages or less.",
             "VI.B, figure 4c",
             "700 per round",
-            f"90 % of the nodes: {estimate(column(few, 'load.p90'), '', 0)} or less; the busiest:"
-            f" {estimate(column(few, 'load_max'), '', 0)}",
+            loads_of(few),
             PARTLY if mean(few, "load.p50") <= 700 else FAILS,
             "In the whole run of 20 rounds, not per round, with routed responses.",
             LEDGER,
@@ -255,7 +257,7 @@ CHURNING: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@experiment("EE.5", "Messages under churn", "EE section VI.C, figure 5")
+@experiment("EE.5", "Messages under churn", "EE section VI.C, figure 5", quick=5)
 def churn(bench: Bench) -> Outcome:
     nodes, trials = bench.pick(200, 1_500, 6_500), bench.pick(1, 1, 3)
     rates = bench.pick([0, 10], [0, 24, 48], [0, 50, 100, 150, 200])

@@ -115,6 +115,8 @@ class Experiment:
     title: str
     section: str
     measure: Callable[[Bench], Outcome]
+    quick_seconds: float | None  # how long it takes on two cores, compiled; None: not measured
+    paper_seconds: float | None
 
     def run(self, bench: Bench) -> Outcome:
         if bench.size not in SIZES:
@@ -127,12 +129,17 @@ class Experiment:
 EXPERIMENTS: dict[str, Experiment] = {}  # lab/catalogue.py fills it, by importing all modules of experiments
 
 
-def experiment(id: str, title: str, section: str) -> Callable[[Callable[[Bench], Outcome]], Callable[[Bench], Outcome]]:
-    """Registers the function that it decorates."""
+Measure = Callable[[Bench], Outcome]
 
-    def register(measure: Callable[[Bench], Outcome]) -> Callable[[Bench], Outcome]:
+
+def experiment(
+    id: str, title: str, section: str, quick: float | None = None, paper: float | None = None
+) -> Callable[[Measure], Measure]:
+    """Registers the function that it decorates. `quick` and `paper` say how many seconds it takes."""
+
+    def register(measure: Measure) -> Measure:
         assert id not in EXPERIMENTS, id
-        EXPERIMENTS[id] = Experiment(id, title, section, measure)
+        EXPERIMENTS[id] = Experiment(id, title, section, measure, quick, paper)
         return measure
 
     return register

@@ -43,8 +43,8 @@ def runs(bench: Bench, *protocols: str, latency: str = "1", warmup: int = WARM) 
         rate=bench.pick(
             [0.1, RATE], [0.001, 0.003, 0.01, 0.1, RATE, 1.0], [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, RATE, 1.0]
         ),
-        requests=bench.pick(12, 60, 2_000),
-        trials=bench.pick(2, 3, 100),
+        requests=bench.pick(12, 200, 2_000),
+        trials=bench.pick(2, 5, 100),
         series=["node_maxima"],
     )
 
@@ -58,8 +58,8 @@ def at_rate(bench: Bench, *protocols: str, warmup: int = WARM) -> list[Row]:
         latency="1",
         warmup=warmup,
         rate=RATE,
-        requests=bench.pick(12, 60, 2_000),
-        trials=bench.pick(2, 3, 100),
+        requests=bench.pick(12, 200, 2_000),
+        trials=bench.pick(2, 5, 100),
         series=["node_maxima"],
     )
 
@@ -69,7 +69,7 @@ def law(rate: float, latency: float = LAN) -> float:
     return N * (CS + latency) / K - CS - 1 / rate
 
 
-@experiment("FK.2", "Mean wait against the request rate, LAN and WAN", "FK section 4, figure 2")
+@experiment("FK.2", "Mean wait against the request rate, LAN and WAN", "FK section 4, figure 2", quick=6)
 def mean_waits(bench: Bench) -> Outcome:
     lan = [row | {"network": "LAN"} for row in runs(bench, "fair_k", "bv95")]
     wide = "WAN, synthetic" if bench.wide_area == "wan" else "WAN, from the file"
@@ -128,7 +128,7 @@ def mean_waits(bench: Bench) -> Outcome:
     return Outcome(lan + wan, [picture], claims)
 
 
-@experiment("FK.3", "Longest wait against the request rate", "FK section 4, figure 3")
+@experiment("FK.3", "Longest wait against the request rate", "FK section 4, figure 3", quick=1)
 def longest_waits(bench: Bench) -> Outcome:
     rows = runs(bench, "fair_k", "bv95")
     picture = Picture(
@@ -180,7 +180,7 @@ def longest_waits(bench: Bench) -> Outcome:
     return Outcome(rows + cold, [picture], claims)
 
 
-@experiment("FK.4", "Distribution of the nodes' longest waits", "FK section 4, figure 4")
+@experiment("FK.4", "Distribution of the nodes' longest waits", "FK section 4, figure 4", quick=1, paper=77)
 def distribution(bench: Bench) -> Outcome:
     rows = at_rate(bench, "fair_k", "bv95")
     maxima = {
@@ -236,7 +236,7 @@ def thinned(points: Series, most: int = 400) -> Series:
     return [*points[:-1:step], points[-1]]
 
 
-@experiment("FK.5", "Messages per entry against the request rate", "FK section 4, figure 5")
+@experiment("FK.5", "Messages per entry against the request rate", "FK section 4, figure 5", quick=1)
 def messages(bench: Bench) -> Outcome:
     rows = runs(bench, "fair_k", "bv95")
     picture = Picture(
@@ -262,7 +262,10 @@ def messages(bench: Bench) -> Outcome:
 
 
 @experiment(
-    "FK.6", "Chance to survive when many nodes crash at once, by the number of backups", "FK section 5, figure 6"
+    "FK.6",
+    "Chance to survive when many nodes crash at once, by the number of backups",
+    "FK section 5, figure 6",
+    quick=35,
 )
 def survival(bench: Bench) -> Outcome:
     backups = bench.pick([4, 6], [2, 4, 6, 8], list(BACKUPS))
@@ -270,15 +273,20 @@ def survival(bench: Bench) -> Outcome:
     for share, enough, least in ((0.2, 4, 0.95), (0.5, 6, 0.8)):
         drawn, found = survivals(bench, share, backups)
         rows += found
-        pictures.append(Picture(f"{share:.0%} of {N} nodes crash", "backups of each node", "chance to survive", drawn))
-        at = {label: next(y for x, y, _ in points if x == enough) for label, points in drawn.items()}
-        kept = [label for label, chance in at.items() if chance > least]
+        pictures.append(
+            Picture(f"{100 * share:.0f} % of {N} nodes crash", "backups of each node", "chance to survive", drawn)
+        )
+        at = {label: next((y, margin) for x, y, margin in points if x == enough) for label, points in drawn.items()}
+        kept = [label for label, (chance, _) in at.items() if chance > least]
         claims.append(
             Claim(
-                f"If {share:.0%} of the nodes fail, {enough} backups succeed with more than {least}.",
+                f"If {100 * share:.0f} % of the nodes fail, {enough} backups succeed with more than {least}.",
                 "5, figure 6",
                 f"above {least}",
-                ", ".join(f"{label}: {chance:.3f}" for label, chance in at.items()),
+                ", ".join(
+                    f"{label}: {chance:.3f}{f' ± {margin:.3f}' if margin else ''}"
+                    for label, (chance, margin) in at.items()
+                ),
                 HOLDS if len(kept) == len(at) else PARTLY if kept else FAILS,
                 f"FK does not define success. Holds for: {', '.join(kept) or 'none'}. No more than"
                 f" {N} nodes: with 10,000"
@@ -292,7 +300,7 @@ def survival(bench: Bench) -> Outcome:
 def survivals(bench: Bench, share: float, backups: list[int]) -> tuple[dict[str, Series], list[Row]]:
     """The chance by the exact law, by each definition of success, and of runs with real backups."""
     seeds = range(bench.seed, bench.seed + bench.pick(2, 8, 40))
-    trials = bench.pick(2, 10, 150)
+    trials = bench.pick(2, 20, 150)
     moments = bench.map(by_definition, [(seed, share) for seed in seeds])
     configs = [catastrophe(bench.seed + trial, share, p) for p in backups for trial in range(trials)]
     found = [row | {"share": share, "continued": int(row["violations"] == 0)} for row in bench.run(configs)]

@@ -14,7 +14,7 @@ K_PROTOCOLS = ("one_line", "fair_k", "fair_k_bounded", "bv95", "srimani_reddy", 
 LEDGER = "one_line.md"
 
 
-@experiment("X.cost", "Messages per entry against the number of nodes, all protocols", "ours")
+@experiment("X.cost", "Messages per entry against the number of nodes, all protocols", "Our own experiment", quick=2)
 def cost(bench: Bench) -> Outcome:
     setting: dict[str, Any] = {"k": 1, "rate": 0.5, "cs": 10.0, "latency": "0.001"}
     small = bench.pick([9, 25], [9, 25, 100], [9, 25, 100, 400])
@@ -35,7 +35,7 @@ def cost(bench: Bench) -> Outcome:
     claims = [
         Claim(
             "one_line and a server need a number of messages that does not grow with N.",
-            "ours",
+            "",
             "",
             ", ".join(f"{name} {first[name]:.1f} to {most[name]:.1f}" for name in bounded),
             verdict(all(most[name] < 1.3 * first[name] + 1 for name in bounded)),
@@ -44,7 +44,7 @@ def cost(bench: Bench) -> Outcome:
         ),
         Claim(
             "fair_k needs O(log N) messages.",
-            "ours",
+            "",
             "",
             f"{first['fair_k']:.1f} to {most['fair_k']:.1f}",
             verdict(most["fair_k"] < 2 * first["fair_k"] + large[-1].bit_length()),
@@ -60,7 +60,7 @@ def jain(values: list[float]) -> float:
     return sum(values) ** 2 / (len(values) * sum(value * value for value in values))
 
 
-@experiment("X.fair", "Distribution of waits with k = 3, all protocols", "ours")
+@experiment("X.fair", "Distribution of waits with k = 3, all protocols", "Our own experiment", quick=2, paper=27)
 def fairness(bench: Bench) -> Outcome:
     nodes = bench.pick(30, 100, 100)
     rows, pictures = [], []
@@ -105,7 +105,7 @@ def fairness_claims(rows: list[Row]) -> list[Claim]:
     return [
         Claim(
             "one_line stays even if stays vary, and fair_k does not.",
-            "ours",
+            "",
             "",
             f"spread {value('one_line', varying, 'spread'):.0f} s and {value('fair_k', varying, 'spread'):.0f} s",
             verdict(value("one_line", varying, "spread") < value("fair_k", varying, "spread")),
@@ -114,7 +114,7 @@ def fairness_claims(rows: list[Row]) -> list[Claim]:
         ),
         Claim(
             "bv95 is the least fair.",
-            "ours",
+            "",
             "",
             f"{value('bv95', equal, 'overtakes_per_entry'):.1f} overtakes per entry, fair_k"
             f" {value('fair_k', equal, 'overtakes_per_entry'):.1f}; Jain index of the nodes' longest waits"
@@ -135,7 +135,7 @@ CRASHING: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-@experiment("X.crash", "Units in use while nodes crash", "ours")
+@experiment("X.crash", "Units in use while nodes crash", "Our own experiment", quick=1, paper=4)
 def crashes(bench: Bench) -> Outcome:
     nodes, k, every = bench.pick((8, 2, 200), (15, 3, 300), (15, 3, 300))
     times = [every * number for number in range(1, nodes - 1)]
@@ -168,7 +168,7 @@ def crashes(bench: Bench) -> Outcome:
     surviving = [line for line in CRASHING if line not in ("fair_k", "raymond")]
     claim = Claim(
         "With backups or failure detectors a gate goes on until few nodes are left.",
-        "ours",
+        "",
         "",
         ", ".join(f"{line}: {value:.1f}" for line, value in last.items()),
         verdict(all(last[line] > 0.5 for line in surviving) and last["raymond"] < 0.1),

@@ -99,21 +99,36 @@ def figure_of(picture: Picture) -> Any:
         "axes.spines.right": False,
     }
     with mpl.rc_context(style):
-        figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+        figure = Figure(figsize=(5.8, 3.8), layout="constrained")
         axes = figure.add_subplot()
         for place, (label, points) in enumerate(picture.series.items()):
             add_line(axes, place, label, points, picture.steps)
         for label, level in (picture.levels or {}).items():
             axes.axhline(level, color=INK, linestyle=":", linewidth=1, label=label)
         axes.set(xlabel=picture.x, ylabel=picture.y, title=picture.title)
-        if picture.log_x:
-            axes.set_xscale("log")
-        if picture.log_y:
-            axes.set_yscale("log")
+        for axis, logarithmic in ((axes.xaxis, picture.log_x), (axes.yaxis, picture.log_y)):
+            write_plainly(axis, logarithmic)
         axes.grid(alpha=0.25)
         if len(picture.series) + len(picture.levels or {}) > 1:
             axes.legend(frameon=False, fontsize="small")
     return figure
+
+
+def write_plainly(axis: Any, logarithmic: bool) -> None:
+    """Ticks as 0.01 or 10,000. A logarithmic axis has some between the powers of ten if there are few of them."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415
+
+    plain = FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+    if logarithmic:
+        axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    low, high = axis.get_view_interval()
+    if logarithmic or high >= 1_000:
+        axis.set_major_formatter(plain)
+    if logarithmic:
+        few = high < 50 * low
+        if few:
+            axis.set_minor_locator(LogLocator(subs=(2, 5)))
+        axis.set_minor_formatter(plain if few else NullFormatter())
 
 
 def add_line(axes: Any, place: int, label: str, points: Series, steps: bool) -> None:

@@ -70,7 +70,7 @@ def load(bench: Bench, protocol: str, latency: str, rates: list[float], **more: 
     return [row | {"latencies": latency, "per_replica": row["messages_per_entry"] / n} for row in rows]
 
 
-@experiment("SG.2", "Chance that lost memories break mutual exclusion", "SG section III, figure 2")
+@experiment("SG.2", "Chance that lost memories break mutual exclusion", "SG section III, figure 2", quick=0, paper=0)
 def break_chance(bench: Bench) -> Outcome:
     """No simulation: the tail of a binomial distribution."""
     ratios = {"m/n = 0.625": (5, 8), "m/n = 0.75": (3, 4), "m/n = 0.875": (7, 8)}
@@ -96,7 +96,7 @@ def break_chance(bench: Bench) -> Outcome:
     return Outcome(rows, [picture], [claim])
 
 
-@experiment("SG.3", "Throughput of the strawman", "SG section III, figure 3")
+@experiment("SG.3", "Throughput of the strawman", "SG section III, figure 3", quick=5)
 def strawman(bench: Bench) -> Outcome:
     rates = bench.pick([0.5, 4.0], [0.3, 0.6, 1.0, 2.0, 4.0], [0.3, 0.6, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
     widths = bench.pick([WIDEST, "100 ms"], list(WIDTHS), list(WIDTHS))
@@ -142,7 +142,9 @@ def loads(bench: Bench) -> list[Row]:
     return rows
 
 
-@experiment("SG.7", "Throughput of Sigma against contention and variance of the latency", "SG section V, figure 7")
+@experiment(
+    "SG.7", "Throughput of Sigma against contention and variance of the latency", "SG section V, figure 7", quick=7
+)
 def throughput(bench: Bench) -> Outcome:
     rows = loads(bench)
     rates = sorted({row["rate"] for row in rows})
@@ -187,7 +189,7 @@ def throughput(bench: Bench) -> Outcome:
     return Outcome(rows + collapsing, [picture], claims)
 
 
-@experiment("SG.8", "Throughput of Sigma while replicas lose their memory", "SG section V, figure 8")
+@experiment("SG.8", "Throughput of Sigma while replicas lose their memory", "SG section V, figure 8", quick=3)
 def lost_memories(bench: Bench) -> Outcome:
     most = law(*votes(bench), *WIDTHS[WIDEST])
     lives = bench.pick([30.0, 10_000.0], [30.0, 100.0, 10_000.0], [30.0, 100.0, 300.0, 1_000.0, 10_000.0])
@@ -229,7 +231,7 @@ def lost_memories(bench: Bench) -> Outcome:
     return Outcome(rows, [picture], claims)
 
 
-@experiment("SG.4n", "Messages per entry of Sigma, in multiples of n", "SG section V")
+@experiment("SG.4n", "Messages per entry of Sigma, in multiples of n", "SG section V", quick=1)
 def message_cost(bench: Bench) -> Outcome:
     rows = loads(bench)
     picture = Picture(
