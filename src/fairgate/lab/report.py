@@ -28,7 +28,8 @@ PAPERS = {
     "SG": "Sigma: S. Lin, Q. Lian, M. Chen, Z. Zhang, A Practical Distributed Mutual Exclusion Protocol in Dynamic"
     " Peer-to-Peer Systems",
     "EE": "End-to-End: M. Muhammad, A. S. Cheema, I. Gupta, Efficient Mutual Exclusion in Peer-to-Peer Systems",
-    "RF": "Raymond with failure detectors: Fault Tolerant K-Mutual Exclusion Algorithm Using Failure Detector",
+    "RF": "Raymond with failure detectors: Bouillaguet, Arantes, Sens, Fault Tolerant K-Mutual Exclusion"
+    " Algorithm Using Failure Detector",
     "X": "Ours: all protocols side by side",
 }
 STYLE = """
