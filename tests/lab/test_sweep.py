@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from fairgate.errors import BadInput
 from fairgate.lab import sweep as module
 from fairgate.lab.sweep import sweep
 from fairgate.sim.config import Config
+from fairgate.sim.run import simulate
 
 GRID: dict[str, Any] = {"nodes": [4, 6], "k": 2, "requests": 5, "rate": [0.5, 5.0]}
 
@@ -40,7 +43,7 @@ def test_what_was_run_is_not_run_again(tmp_path: Path, monkeypatch: pytest.Monke
     ran: list[Config] = []
     real = module.row_of
 
-    def counted(config: Config, series: bool) -> dict[str, Any]:
+    def counted(config: Config, series: Sequence[str]) -> dict[str, Any]:
         ran.append(config)
         return real(config, series)
 
@@ -60,7 +63,7 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(tmp_path: Path, monkeypat
     ran: list[Config] = []
     real = module.row_of
 
-    def interrupted(config: Config, series: bool) -> dict[str, Any]:
+    def interrupted(config: Config, series: Sequence[str]) -> dict[str, Any]:
         ran.append(config)
         if len(ran) == 3:
             raise KeyboardInterrupt
@@ -73,10 +76,19 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(tmp_path: Path, monkeypat
     assert len(ran) == 3 + 2  # the third one was not finished
 
 
+def test_a_run_that_was_interrupted_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "simulate", lambda config: replace(simulate(config), interrupted=True))
+    with pytest.raises(KeyboardInterrupt):
+        sweep("fair_k", workers=1, cache=tmp_path / "cache", nodes=4, k=2, requests=5)
+    monkeypatch.undo()
+    rows = sweep("fair_k", workers=1, cache=tmp_path / "cache", nodes=4, k=2, requests=5)
+    assert rows == sweep("fair_k", workers=1, nodes=4, k=2, requests=5)
+
+
 def test_series_are_kept_if_they_are_asked_for(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     assert "node_maxima" not in sweep("fair_k", cache=cache, workers=1, nodes=4, k=2, requests=5)[0]
-    row = sweep("fair_k", cache=cache, workers=1, series=True, nodes=4, k=2, requests=5)[0]
+    row = sweep("fair_k", cache=cache, workers=1, series=["node_maxima"], nodes=4, k=2, requests=5)[0]
     assert max(row["node_maxima"]) == row["wait_max"]
 
 

@@ -28,6 +28,7 @@ from fairgate.cli.demo.command import demo_command
 from fairgate.cli.exits import BAD_INPUT, CLOSED_PIPE, GOOD, INTERRUPTED, WRONG, complain
 from fairgate.cli.inspect.command import break_command, resize_command, top_command, who_command
 from fairgate.cli.keys import COMMANDS as KEYS_COMMANDS
+from fairgate.cli.lab import COMMANDS as LAB_COMMANDS
 from fairgate.cli.peer import peer_command
 from fairgate.cli.protocols import protocols_command
 from fairgate.cli.replay import replay_command
@@ -109,8 +110,9 @@ PASSED_ON = {  # `run` parses its arguments itself
     "ignore_unknown_options": True, "allow_extra_args": True, "allow_interspersed_args": False, "help_option_names": [],
 }  # fmt: skip
 UNKNOWN_KEPT = {"ignore_unknown_options": True}  # `sweep` takes most options of `sim`
-GROUPS = {  # `fairgate NAME COMMAND`
+GROUPS: dict[str, tuple[str, Mapping[str, Callable[..., int | None]]]] = {  # `fairgate NAME COMMAND`
     "keys": ("Create the TLS certificates for a cluster of several hosts.", KEYS_COMMANDS),
+    "lab": ("Make the figures and tables of the papers, with a verdict on each claim.", LAB_COMMANDS),
 }
 
 

@@ -4,12 +4,13 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -48,24 +49,29 @@ def warn(what: str) -> None:
     stderr().print(f"note: {what}", style="yellow", markup=False)
 
 
+class Report(Protocol):
+    def __call__(self, amount: int, of: int | None = None) -> None: ...
+
+
 @contextmanager
-def progress_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Yields a function that sets how much is done. The bar is drawn only on a terminal.
+def progress_bar(title: str, total: int) -> Iterator[Report]:
+    """Yields a function that sets how much is done, and of how much if that changes. It draws only on a terminal.
 
     It is redrawn by that function and not by a thread: trials fork, and a lock that a thread holds at that moment would
     stay locked in the child.
     """
     console = stderr()
     hidden = not sys.stderr.isatty() or console.is_dumb_terminal
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *times)
     with Progress(*columns, console=console, transient=True, auto_refresh=False, disable=hidden) as progress:
         task = progress.add_task(title, total=total)
         progress.refresh()
         drawn = time.monotonic()
 
-        def done(amount: int) -> None:
+        def done(amount: int, of: int | None = None) -> None:
             nonlocal drawn
-            progress.update(task, completed=amount)
+            progress.update(task, completed=amount, total=of)
             if time.monotonic() - drawn >= REDRAW:
                 progress.refresh()
                 drawn = time.monotonic()

@@ -15,7 +15,7 @@ from fairgate.cli.sim.command import check_config, overlay_layer
 from fairgate.cli.values import known_options, read_option
 from fairgate.errors import BadInput
 from fairgate.lab.grid import OPTION, TYPES, read_values
-from fairgate.lab.plot import check_matplotlib, draw, series_by
+from fairgate.lab.plot import Picture, check_matplotlib, draw, series_by
 from fairgate.lab.sweep import plan, run_all
 from fairgate.lab.tables import check_name, write_rows
 from fairgate.processes import processors
@@ -118,7 +118,7 @@ def draw_plot(rows: list[dict[str, Any]], path: Path, plot: str) -> None:
     picture = path.with_suffix(".svg")
     values = sorted({row[x] for row in rows if x in row and isinstance(row[x], int | float)})
     wide = len(values) > 2 and values[0] > 0 and values[-1] / values[0] > 50
-    draw(picture, series_by(rows, x, y), x, y, log_x=wide)
+    draw(picture, Picture("", x.replace("_", " "), y.replace("_", " "), series_by(rows, x, y), log_x=wide))
     print(f"drew {picture}")
 
 

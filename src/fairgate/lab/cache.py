@@ -64,4 +64,12 @@ class Cache:
 
 
 def described(config: Config) -> str:
-    return json.dumps(config.describe(), sort_keys=True)
+    """The parameters, with the contents of a latency file instead of its name only."""
+    path = Path(config.latency)
+    contents = {"latency_file": digest_of(path, path.stat().st_mtime_ns)} if path.is_file() else {}
+    return json.dumps(config.describe() | contents, sort_keys=True)
+
+
+@cache
+def digest_of(path: Path, _changed: int) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]

@@ -1,6 +1,8 @@
-"""Plots of sweeps: one line per protocol, the mean of the trials with its 95 % interval. Needs matplotlib."""
+"""Pictures of sweeps: one line per protocol, the mean of the trials with its 95 % interval. Needs matplotlib."""
 
+import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -9,10 +11,25 @@ from fairgate.errors import BadInput
 from fairgate.lab.statistics import mean_and_margin
 
 # Colours that people with any kind of colour vision can tell apart (Okabe and Ito), and a marker for each.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A7A7A", "#A6761D")
 MARKERS = "osD^vPX*"
+INK = "#010203"  # of axes and words; in a page it becomes the colour of its text, light or dark
+
+INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")  # of matplotlib's settings
 
 Series = list[tuple[float, float, float]]  # x, mean, margin
+
+
+@dataclass(frozen=True)
+class Picture:
+    title: str
+    x: str  # what the axis shows, with its unit
+    y: str
+    series: Mapping[str, Series]  # by the name of the line
+    log_x: bool = False
+    log_y: bool = False
+    steps: bool = False  # the value stays until the next point, as in distributions
+    levels: Mapping[str, float] | None = None  # horizontal lines, such as the value that a law predicts
 
 
 def check_matplotlib() -> None:
@@ -43,30 +60,86 @@ def number(name: str, value: Any) -> float:
     return float(value)
 
 
-def draw(
-    path: Path, series: Mapping[str, Series], x: str, y: str, title: str = "", log_x: bool = False, log_y: bool = False
-) -> None:
-    """Draws the lines into a file, whose name says the format: .svg, .png or .pdf."""
-    check_matplotlib()
-    from matplotlib.figure import Figure  # noqa: PLC0415 (slow to import, and only needed here)
+def shares(values: Sequence[float]) -> Series:
+    """The cumulative distribution: the share of the values up to each of them."""
+    ordered = sorted(values)
+    return [(value, (place + 1) / len(ordered), 0.0) for place, value in enumerate(ordered)]
 
-    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
-    axes = figure.add_subplot()
-    for place, (label, points) in enumerate(series.items()):
-        xs, means, margins = zip(*points, strict=True)
-        colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
-        bars = axes.errorbar(
-            xs, means, yerr=margins, color=colour, marker=marker, markersize=4, capsize=2, linewidth=1.3
-        )
-        bars.set_label(label)
-    axes.set(xlabel=x.replace("_", " "), ylabel=y.replace("_", " "), title=title)
-    if log_x:
-        axes.set_xscale("log")
-    if log_y:
-        axes.set_yscale("log")
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
+
+def draw(path: Path, picture: Picture) -> None:
+    """Draws the picture into a file, whose name says the format: .svg, .png or .pdf."""
     try:
-        figure.savefig(path)
+        figure_of(picture).savefig(path)
     except (OSError, ValueError) as wrong:  # ValueError: an unknown format
         raise BadInput(f"cannot draw {path}: {wrong}") from wrong
+
+
+def svg_of(picture: Picture, name: str) -> str:
+    """The picture as an SVG element for a page, in the page's own font and colours. `name` makes its ids unique."""
+    figure = figure_of(picture)
+    import matplotlib as mpl  # noqa: PLC0415
+
+    figure.patch.set_visible(False)
+    file = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        figure.savefig(file, format="svg", metadata={"Date": None})
+    text = file.getvalue()
+    return text[text.index("<svg") :].replace(INK, "currentColor").replace("<svg ", '<svg role="img" ', 1)
+
+
+def figure_of(picture: Picture) -> Any:
+    check_matplotlib()
+    import matplotlib as mpl  # noqa: PLC0415 (slow to import, and only needed here)
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    style: Any = {
+        **dict.fromkeys(INKED, INK),
+        "axes.facecolor": "none",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+    }
+    with mpl.rc_context(style):
+        figure = Figure(figsize=(5.8, 3.8), layout="constrained")
+        axes = figure.add_subplot()
+        for place, (label, points) in enumerate(picture.series.items()):
+            add_line(axes, place, label, points, picture.steps)
+        for label, level in (picture.levels or {}).items():
+            axes.axhline(level, color=INK, linestyle=":", linewidth=1, label=label)
+        axes.set(xlabel=picture.x, ylabel=picture.y, title=picture.title)
+        for axis, logarithmic in ((axes.xaxis, picture.log_x), (axes.yaxis, picture.log_y)):
+            write_plainly(axis, logarithmic)
+        axes.grid(alpha=0.25)
+        if len(picture.series) + len(picture.levels or {}) > 1:
+            axes.legend(frameon=False, fontsize="small")
+    return figure
+
+
+def write_plainly(axis: Any, logarithmic: bool) -> None:
+    """Ticks as 0.01 or 10,000. A logarithmic axis has some between the powers of ten if there are few of them."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415
+
+    plain = FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+    if logarithmic:
+        axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    low, high = axis.get_view_interval()
+    if logarithmic or high >= 1_000:
+        axis.set_major_formatter(plain)
+    if logarithmic:
+        few = high < 50 * low
+        if few:
+            axis.set_minor_locator(LogLocator(subs=(2, 5)))
+        axis.set_minor_formatter(plain if few else NullFormatter())
+
+
+def add_line(axes: Any, place: int, label: str, points: Series, steps: bool) -> None:
+    xs, means, margins = zip(*points, strict=True)
+    colour = COLOURS[place % len(COLOURS)]
+    style = ("-", "--", "-.")[place // len(COLOURS) % 3]
+    if steps:
+        axes.step(xs, means, where="post", color=colour, linestyle=style, linewidth=1.5, label=label)
+        return
+    marker = MARKERS[place % len(MARKERS)]
+    bars = axes.errorbar(
+        xs, means, yerr=margins, color=colour, linestyle=style, marker=marker, markersize=4, capsize=2, linewidth=1.3
+    )
+    bars.set_label(label)

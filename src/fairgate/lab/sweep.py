@@ -23,6 +23,7 @@ from fairgate.registry import find_protocol
 from fairgate.sim.config import Config, default_k
 from fairgate.sim.config import check as check_config
 from fairgate.sim.run import simulate
+from fairgate.sim.summary import Result
 
 Row = dict[str, Any]
 Progress = Callable[[int, int], None]  # runs that are done, and all
@@ -37,7 +38,7 @@ def sweep(
     executor: Executor | None = None,
     cache: str | Path | None = None,
     progress: Progress | None = None,
-    series: bool = False,
+    series: Sequence[str] = (),
     **grid: Any,
 ) -> list[Row]:
     """Simulate at every point of the grid and return one row per run, in the order of the grid.
@@ -49,7 +50,7 @@ def sweep(
         executor: Where to run instead.
         cache: A file of earlier results: what is in it is not run again.
         progress: Called with the number of runs that are done and of all runs.
-        series: Also keep the longest wait of each node, as `node_maxima`.
+        series: What to keep besides numbers, as lists or dicts: names of `SERIES`.
         grid: Parameters of `fairgate.sim.config.Config`, each with one value or several. For an option of the
             protocol, use `**{"option.NAME": values}`.
 
@@ -82,16 +83,16 @@ def run_all(
     executor: Executor | None = None,
     cache: str | Path | None = None,
     progress: Progress | None = None,
-    series: bool = False,
+    series: Sequence[str] = (),
 ) -> list[Row]:
     """Run these configurations, as far as the cache does not have them, and return a row for each."""
     rows: dict[int, Row] = {}
     with Cache(Path(cache)) if cache is not None else nullcontext() as known:
         for place, config in enumerate(configs):
             row = known.get(config) if known is not None else None
-            if row is not None and (not series or "node_maxima" in row):
+            if row is not None and all(name in row for name in series):
                 rows[place] = row
-        todo = [(place, config, series) for place, config in enumerate(configs) if place not in rows]
+        todo = [(place, config, tuple(series)) for place, config in enumerate(configs) if place not in rows]
         told(progress, rows, configs)
         for place, row in results(todo, workers, executor):
             rows[place] = row
@@ -106,7 +107,7 @@ def told(progress: Progress | None, rows: Mapping[int, Row], configs: Sequence[C
         progress(len(rows), len(configs))
 
 
-Task = tuple[int, Config, bool]  # its place in the table, what to run, and whether to keep series
+Task = tuple[int, Config, tuple[str, ...]]  # its place in the table, what to run, and which series to keep
 
 
 def results(todo: Sequence[Task], workers: int, executor: Executor | None) -> Iterator[tuple[int, Row]]:
@@ -130,16 +131,33 @@ def run_one(task: Task) -> tuple[int, Row]:
     return place, row_of(config, series)
 
 
-def row_of(config: Config, series: bool) -> Row:
+SHARES = 200  # steps between the shortest wait and the longest
+
+
+def wait_shares(result: Result) -> list[float]:
+    ordered = sorted(result.waits["wait"])
+    return [ordered[round(step * (len(ordered) - 1) / SHARES)] for step in range(SHARES + 1)] if ordered else []
+
+
+SERIES: dict[str, Callable[[Result], Any]] = {
+    "node_maxima": lambda result: list(result.node_maxima),  # the longest wait of each node
+    "loads": lambda result: list(result.loads),  # messages received by each node
+    "usage": lambda result: [list(change) for change in result.usage],  # (time, number inside); needs Config.usage
+    "messages": lambda result: dict(result.messages),  # by kind
+    "wait_shares": wait_shares,  # waits at equal shares from 0 to 1; needs Config.waits
+}
+
+
+def row_of(config: Config, series: Sequence[str]) -> Row:
     result = simulate(config)
+    if result.interrupted:  # a part of a run is no result, and must not get into the cache
+        raise KeyboardInterrupt
     row = {name: value for name, value in config.describe().items() if is_plain(value)}
     row |= {f"option.{name}": value for name, value in config.options.items()}
     found = result.as_json()
     row |= {name: value for name, value in found.items() if is_plain(value) and name not in LEFT_OUT}
     row |= {f"load.{name}": value for name, value in found["load"].items()}
-    if series:
-        row["node_maxima"] = list(result.node_maxima)
-    return row
+    return row | {name: SERIES[name](result) for name in series}
 
 
 def is_plain(value: Any) -> bool:

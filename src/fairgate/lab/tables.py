@@ -3,7 +3,7 @@
 import csv
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,10 +28,18 @@ def check_name(path: Path) -> None:
 
 
 def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    write_whole(path, lambda new: WRITERS[path.suffix](new, rows))
+
+
+def write_page(path: Path, text: str) -> None:
+    write_whole(path, lambda new: new.write_text(text, encoding="utf-8"))
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Writes a new file beside the old one first: an interrupt leaves one of the two, and whole."""
     new = path.with_name(f".{path.name}.new")
     try:
-        WRITERS[path.suffix](new, rows)
+        write(new)
         new.replace(path)
     except OSError as wrong:
         new.unlink(missing_ok=True)

@@ -1,14 +1,10 @@
-"""FK figure 6: the chance that a gate survives when many nodes crash at once, by its number of backups.
-
-    python -m bench.figure_6 --trials 300
-    python -m bench.figure_6 --law
+"""The chance that a gate of Fair-k survives when many nodes crash at once, by its number of backups: FK figure 6.
 
 FK does not say what success is. Each definition names the states that must not be lost; a state is lost if its node and
 all its backups crash. "Really continued" is no definition, but what happens: a run with real backups and no census is a
 success if no property is violated and all living nodes are served.
 """
 
-import argparse
 import random
 from collections import deque
 from math import comb
@@ -22,7 +18,7 @@ from fairgate.sim.build import build
 from fairgate.sim.config import Config, backup_stack
 from fairgate.sim.engine import Engine
 from fairgate.sim.events import DELIVER
-from fairgate.sim.run import run, simulate
+from fairgate.sim.run import run
 
 N, K = 100, 3
 SHARES = (0.2, 0.5)
@@ -121,28 +117,24 @@ def crash_time(seed: int) -> int:
     return FIRST + random.Random(seed).randrange(LAST - FIRST)
 
 
-def by_definition(seeds: range, share: float) -> dict[int, tuple[float, ...]]:
-    """Number of backups -> the share of successes by each definition."""
+def by_definition(task: tuple[int, float]) -> dict[int, tuple[float, ...]]:
+    """For one seed and share of crashed nodes: number of backups -> the share of successes by each definition."""
+    seed, share = task
     order = sorted(range(N), key=place_of)
     found = {backups: [0] * len(DEFINITIONS) for backups in BACKUPS}
-    for seed in seeds:
-        moment = Moment(seed)
-        draw = random.Random(seed)
-        for _ in range(DRAWS):
-            crashed = set(draw.sample(range(N), int(share * N)))
-            for backups, counts in found.items():
-                for i, success in enumerate(moment.survives(crashed, lost_states(order, crashed, backups))):
-                    counts[i] += success
-    return {backups: tuple(count / (len(seeds) * DRAWS) for count in counts) for backups, counts in found.items()}
+    moment = Moment(seed)
+    draw = random.Random(seed)
+    for _ in range(DRAWS):
+        crashed = set(draw.sample(range(N), int(share * N)))
+        for backups, counts in found.items():
+            for i, success in enumerate(moment.survives(crashed, lost_states(order, crashed, backups))):
+                counts[i] += success
+    return {backups: tuple(count / DRAWS for count in counts) for backups, counts in found.items()}
 
 
-def continued(seeds: range, share: float, backups: int) -> float:
-    """The share of runs with real backups, and without a census, that go on."""
-    return sum(goes_on(seed, share, backups) for seed in seeds) / len(seeds)
-
-
-def goes_on(seed: int, share: float, backups: int) -> bool:
-    config = Config(
+def catastrophe(seed: int, share: float, backups: int) -> Config:
+    """A run with real backups and no census: it goes on if it has no violation."""
+    return Config(
         "fair_k",
         nodes=N,
         k=K,
@@ -152,28 +144,3 @@ def goes_on(seed: int, share: float, backups: int) -> bool:
         stack=backup_stack(census=False),
         options={"backups": backups},
     )
-    return simulate(config).violations == 0
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Print the success probabilities of FK figure 6.")
-    parser.add_argument("--trials", type=int, default=100, help="runs per share and number of backups")
-    parser.add_argument("--law", action="store_true", help="only the exact law, for more nodes")
-    arguments = parser.parse_args()
-    if arguments.law:
-        for nodes in (100, 1_000, 10_000):
-            for share in SHARES:
-                chances = [f"{p}: {none_lost(nodes, int(share * nodes), p):.3f}" for p in range(0, 21, 2)]
-                print(f"{nodes} nodes, {share:.0%} crash:  {'  '.join(chances)}", flush=True)
-        return
-    for share in SHARES:
-        print(f"{share:.0%} crash: backups, exact law, {', '.join(DEFINITIONS)}, really continued")
-        measured = by_definition(range(arguments.trials // 3), share)
-        for backups in BACKUPS:
-            really = continued(range(arguments.trials), share, backups)
-            row = (none_lost(N, int(share * N), backups), *measured[backups], really)
-            print(f"{backups:2}  {'  '.join(f'{value:.3f}' for value in row)}", flush=True)
-
-
-if __name__ == "__main__":
-    main()

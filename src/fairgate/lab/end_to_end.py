@@ -1,0 +1,295 @@
+"""The figures of EE: *Efficient Mutual Exclusion in Peer-to-Peer Systems*, section VI.
+
+Rounds of requests on a settled Pastry ring, one resource per 100 nodes. A message counts once per hop. EE does not say
+how Sigma's responses travel. Its ratios come out only if they are routed hop by hop; sent directly they cost less, so
+both are shown. `fairgate sim PROTOCOL --as-paper` makes one such run.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from fairgate.lab.experiment import (
+    FAILS,
+    PARTLY,
+    Bench,
+    Claim,
+    Outcome,
+    column,
+    estimate,
+    experiment,
+    mean,
+    select,
+    verdict,
+)
+from fairgate.lab.plot import Picture, series_by, shares
+from fairgate.lab.sweep import Row
+from fairgate.protocols.sigma.protocol import RETRY
+from fairgate.protocols.sigma.replica import LEASE
+from fairgate.sim.as_paper import REQUESTERS, as_paper
+from fairgate.sim.config import Config
+
+ROUTED, DIRECT, E2E, NON_E2E = "Sigma, routed", "Sigma, direct", "End-to-End", "Non-End-to-End"
+PROTOCOLS: dict[str, tuple[str, dict[str, Any]]] = {
+    ROUTED: ("sigma", {}),
+    DIRECT: ("sigma", {"responses": "direct"}),
+    E2E: ("e2e", {}),
+    NON_E2E: ("non_e2e", {}),
+}
+LEDGER = "e2e.md#holes-and-corrections"
+RESULTS = "non_e2e.md#holes-and-corrections-section-ivb"
+
+
+def runs(bench: Bench, name: str, base: Config, trials: int, series: Sequence[str] = ()) -> list[Row]:
+    protocol, options = PROTOCOLS[name]
+    config = as_paper(replace(base, protocol=protocol, k=1, options={**options, **base.options}))
+    return [row | {"line": name} for row in bench.run(bench.seeds(config, trials), series)]
+
+
+def ratio(rows: list[Row], name: str, base: str = ROUTED) -> list[float]:
+    """By how much fewer hops than Sigma, run by run."""
+    theirs, ours = (column(select(rows, line=line), "hops") for line in (base, name))
+    return [most / few for most, few in zip(theirs, ours, strict=True)]
+
+
+@experiment("EE.3a", "Messages against the number of nodes", "EE section VI.A, figure 3a", quick=7)
+def growth(bench: Bench) -> Outcome:
+    sizes = bench.pick([200, 400], [500, 1_000, 2_000], [1_000, 2_000, 3_000, 4_000, 5_000, 6_500])
+    trials = bench.pick(1, 2, 10)
+    rows = [
+        row
+        for nodes in sizes
+        for name in PROTOCOLS
+        for row in runs(bench, name, Config(nodes=nodes, rounds=bench.pick(8, 20, 20), workload="rounds"), trials)
+    ]
+    picture = Picture("", "nodes", "hops of all messages", series_by(rows, "nodes", "hops", ("line",)))
+    last = select(rows, nodes=sizes[-1])
+    found = {name: ratio(last, name) for name in (E2E, NON_E2E)}
+    direct = {name: ratio(last, name, DIRECT) for name in (E2E, NON_E2E)}
+    growing = [
+        mean(select(last, line=name), "hops") / mean(select(rows, line=name, nodes=sizes[0]), "hops")
+        for name in PROTOCOLS
+    ]
+    linear = sizes[-1] / sizes[0]
+    claims = [
+        Claim(
+            "The two protocols require 1.5 to 2.5 times fewer messages than Sigma.",
+            "VI.A, figure 3a",
+            "1.5 to 2.5",
+            f"End-to-End {estimate(found[E2E], '', 2)}, Non-End-to-End {estimate(found[NON_E2E], '', 2)}",
+            PARTLY if all(1.4 <= value <= 2.6 for values in found.values() for value in values) else FAILS,
+            f"If Sigma's responses are routed, at {sizes[-1]:,} nodes. If they are sent directly:"
+            f" {estimate(direct[E2E], '', 2)} and {estimate(direct[NON_E2E], '', 2)}.",
+            LEDGER,
+        ),
+        Claim(
+            "Messages grow linearly with the number of nodes.",
+            "VI.A, figure 3a",
+            "linear",
+            f"{min(growing):.2f} to {max(growing):.2f} times for {linear:.2f} times as many nodes",
+            PARTLY if all(0.8 * linear < value < 1.6 * linear for value in growing) else FAILS,
+            "If there is one resource per 100 nodes, and requests are counted per resource. Paths grow with log N.",
+            LEDGER,
+        ),
+    ]
+    return Outcome(rows, [picture], claims)
+
+
+@experiment("EE.3b", "Messages against the number of requests per round", "EE section VI.A, figure 3b", quick=3)
+def contention(bench: Bench) -> Outcome:
+    asked = bench.pick([10, 40], [10, 40, 100], [10, 20, 40, 60, 80, 100])
+    nodes, trials = bench.pick(200, 1_000, 6_500), bench.pick(1, 1, 3)
+    rows = [
+        row | {"asked": requests}
+        for requests in asked
+        for name in PROTOCOLS
+        for row in runs(
+            bench, name, Config(nodes=nodes, requests=requests, rounds=bench.pick(8, 20, 20), workload="rounds"), trials
+        )
+    ]
+    picture = Picture(
+        "", "requests per round and resource", "hops of all messages", series_by(rows, "asked", "hops", ("line",))
+    )
+    last = select(rows, asked=asked[-1])
+    found = {name: ratio(last, name) for name in (E2E, NON_E2E)}
+    claim = Claim(
+        "Under heavier contention both protocols need fewer messages than Sigma.",
+        "VI.A, figure 3b",
+        "fewer",
+        f"End-to-End {estimate(found[E2E], '', 2)}, Non-End-to-End {estimate(found[NON_E2E], '', 2)} times fewer",
+        PARTLY if all(value > 1 for values in found.values() for value in values) else FAILS,
+        f"At {asked[-1]} requests per round and resource, with {nodes:,} nodes, if Sigma's responses are routed.",
+        LEDGER,
+    )
+    return Outcome(rows, [picture], [claim])
+
+
+def load_runs(bench: Bench, name: str) -> list[Row]:
+    """Both numbers of replicas of EE's table 2."""
+    nodes, few, many = bench.pick((200, 5, 20), (1_000, 10, 40), (1_000, 10, 40))
+    return [
+        row
+        for replicas in (few, many)
+        for row in runs(
+            bench,
+            name,
+            Config(nodes=nodes, options={"replicas": replicas}, rounds=bench.pick(8, 20, 20), workload="rounds"),
+            bench.pick(1, 2, 10),
+            ["loads"],
+        )
+    ]
+
+
+def load_picture(rows: list[Row]) -> Picture:
+    drawn = {}
+    for replicas in sorted({row["option.replicas"] for row in rows}):
+        loads = [float(load) for row in select(rows, **{"option.replicas": replicas}) for load in row["loads"]]
+        points = shares(loads)
+        step = max(1, len(points) // 400)
+        drawn[f"{replicas} replicas"] = [*points[:-1:step], points[-1]]
+    return Picture("", "messages that a node receives during the run", "share of the nodes", drawn, steps=True)
+
+
+def by_replicas(rows: list[Row]) -> tuple[list[Row], list[Row]]:
+    few, many = sorted({row["option.replicas"] for row in rows})
+    return select(rows, **{"option.replicas": few}), select(rows, **{"option.replicas": many})
+
+
+def loads_of(rows: list[Row]) -> str:
+    half, most, busiest = (estimate(column(rows, name), "", 0) for name in ("load.p50", "load.p90", "load_max"))
+    return f"half of the nodes: up to {half}; 90 %: up to {most}; the busiest: {busiest}"
+
+
+def raised(rows: list[Row]) -> str:
+    fewer, more = (estimate(column(each, "load_mean"), "", 0) for each in by_replicas(rows))
+    return f"mean load {fewer}, with four times the replicas {more}"
+
+
+@experiment("EE.4a", "Load of the nodes with End-to-End", "EE section VI.B, figure 4a", quick=1, paper=9)
+def load_e2e(bench: Bench) -> Outcome:
+    rows = load_runs(bench, E2E)
+    few, many = by_replicas(rows)
+    claims = [
+        Claim(
+            "The load of most nodes is 200 messages or less, except for a few outliers.",
+            "VI.B, figure 4a",
+            "200 per round",
+            loads_of(few),
+            PARTLY if mean(few, "load.p50") <= 200 and mean(few, "load_max") > 2 * mean(few, "load.p90") else FAILS,
+            "In the whole run of 20 rounds, not per round. The outliers are owners, which hold the"
+            " whole queue of a gate.",
+            LEDGER,
+        ),
+        Claim(
+            "More replicas raise the load of each node.",
+            "VI.B, figure 4a",
+            "higher",
+            raised(rows),
+            verdict(mean(many, "load_mean") > 1.5 * mean(few, "load_mean")),
+            "Messages received per node.",
+            LEDGER,
+        ),
+    ]
+    return Outcome(rows, [load_picture(rows)], claims)
+
+
+@experiment("EE.4b", "Load of the nodes with Non-End-to-End", "EE section VI.B, figure 4b", quick=2, paper=15)
+def load_non_e2e(bench: Bench) -> Outcome:
+    rows = load_runs(bench, NON_E2E)
+    others = load_runs(bench, E2E)
+    few, many = by_replicas(rows)
+    claims = [
+        Claim(
+            "The load of most nodes is below 180 messages, and it is the most even one.",
+            "VI.B, figure 4b",
+            "180 per round",
+            loads_of(few),
+            PARTLY
+            if mean(few, "load.p50") < 180 and mean(few, "load_max") < mean(by_replicas(others)[0], "load_max")
+            else FAILS,
+            "In the whole run of 20 rounds, not per round.",
+            RESULTS,
+        ),
+        Claim(
+            "More replicas do not have any effect on the load.",
+            "VI.B, figure 4b",
+            "no effect",
+            raised(rows),
+            verdict(mean(many, "load_mean") < 1.1 * mean(few, "load_mean")),
+            "Every replica has its own paths, along which requests, votes and releases travel.",
+            RESULTS,
+        ),
+    ]
+    return Outcome(rows + others, [load_picture(rows)], claims)
+
+
+@experiment("EE.4c", "Load of the nodes with Sigma", "EE section VI.B, figure 4c", quick=2, paper=15)
+def load_sigma(bench: Bench) -> Outcome:
+    rows = load_runs(bench, ROUTED)
+    few, many = by_replicas(rows)
+    claims = [
+        Claim(
+            "The load of most nodes is 700 messages or less.",
+            "VI.B, figure 4c",
+            "700 per round",
+            loads_of(few),
+            PARTLY if mean(few, "load.p50") <= 700 else FAILS,
+            "In the whole run of 20 rounds, not per round, with routed responses.",
+            LEDGER,
+        ),
+        Claim(
+            "More replicas raise the load of each node.",
+            "VI.B, figure 4c",
+            "higher",
+            raised(rows),
+            verdict(mean(many, "load_mean") > 1.5 * mean(few, "load_mean")),
+            "Messages received per node.",
+            LEDGER,
+        ),
+    ]
+    return Outcome(rows, [load_picture(rows)], claims)
+
+
+CHURNING: dict[str, tuple[str, dict[str, Any]]] = {
+    "Sigma with its leases, direct": ("sigma", {"responses": "direct", "lease": LEASE, "retry": RETRY}),
+    E2E: ("e2e", {}),
+    "Non-End-to-End with path repair": ("non_e2e_faults", {}),
+}
+
+
+@experiment("EE.5", "Messages under churn", "EE section VI.C, figure 5", quick=5)
+def churn(bench: Bench) -> Outcome:
+    nodes, trials = bench.pick(200, 1_500, 6_500), bench.pick(1, 1, 3)
+    rates = bench.pick([0, 10], [0, 24, 48], [0, 50, 100, 150, 200])
+    rows = []
+    for name, (protocol, options) in CHURNING.items():
+        for nodes_moved in rates:
+            base = Config(
+                protocol,
+                nodes=nodes,
+                k=1,
+                churn=nodes_moved,
+                requesters=min(REQUESTERS, nodes // 3),
+                workload="rounds",
+                rounds=bench.pick(8, 20, 20),
+                options=options,
+            )
+            rows += [row | {"line": name} for row in bench.run(bench.seeds(as_paper(base), trials))]
+    still = {name: mean(select(rows, line=name, churn=0), "hops") for name in CHURNING}
+    rows = [row | {"change": 100 * (row["hops"] / still[row["line"]] - 1)} for row in rows]
+    picture = Picture(
+        "", "nodes that join or leave per round", "change of all hops, %", series_by(rows, "churn", "change", ("line",))
+    )
+    last = {name: mean(select(rows, line=name, churn=rates[-1]), "change") for name in CHURNING}
+    claim = Claim(
+        "Churn raises the message overhead of both protocols only slightly.",
+        "VI.C, figure 5",
+        "slightly higher",
+        ", ".join(f"{name} {value:+.0f} %" for name, value in last.items()),
+        PARTLY if last[E2E] < 10 and list(last.values())[2] < 60 else FAILS,
+        f"At {rates[-1]} of {nodes:,} nodes per round, beside no churn. Requesters are not churned,"
+        " as in the paper, which does"
+        f" not say how many there are ({min(REQUESTERS, nodes // 3)} here). The upkeep of the ring is not counted.",
+        LEDGER,
+    )
+    return Outcome(rows, [picture], [claim])

@@ -1,0 +1,169 @@
+"""Experiments: a figure or a table of a paper, what is drawn, and what the measurement says about the paper's claims.
+
+    @experiment("FK.3", "Longest wait against the request rate", "FK section 4, figure 3")
+    def longest_wait(bench: Bench) -> Outcome:
+        rows = bench.sweep("fair_k", "bv95", rate=bench.pick(...), trials=bench.pick(...))
+        return Outcome(rows, [Picture(...)], [Claim(...)])
+
+An experiment is a function of a `Bench`, which runs simulations at a chosen size, with a chosen seed, on workers, and
+remembers the results of earlier runs. There are three sizes: `tiny` is for tests, `quick` shows the effect within
+seconds, and `paper` is that of the paper. The verdict of a claim is computed from the measurement of this run.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, as_completed
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fairgate.errors import BadInput
+from fairgate.lab.grid import as_values
+from fairgate.lab.plot import Picture
+from fairgate.lab.statistics import mean_and_margin
+from fairgate.lab.sweep import Progress, Row, plan, run_all
+from fairgate.processes import in_processes
+from fairgate.sim.config import Config
+
+T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+
+SIZES = ("tiny", "quick", "paper")
+HOLDS, PARTLY, FAILS = "holds", "holds with this definition", "does not hold"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of a paper beside the measurement."""
+
+    gist: str
+    section: str
+    paper: str  # the paper's value
+    ours: str  # with its 95 % interval, if it is a mean
+    verdict: str  # HOLDS, PARTLY or FAILS
+    why: str  # the definition that was used, or the reason
+    ledger: str  # the entry in papers/: FILE.md#HEADING
+
+
+@dataclass(frozen=True)
+class Outcome:
+    rows: list[Row]
+    pictures: list[Picture]
+    claims: list[Claim] = field(default_factory=list)
+    seconds: float = 0.0  # that it took, without what was known from earlier runs
+
+
+@dataclass
+class Bench:
+    """Where experiments run."""
+
+    size: str = "quick"
+    seed: int = 1
+    wide_area: str = "wan"  # latency of the wide area: the synthetic one, or a file
+    workers: int = 1
+    executor: Executor | None = None
+    cache: Path | None = None
+    progress: Progress | None = None
+
+    def pick(self, tiny: T, quick: T, paper: T) -> T:
+        """The value for the chosen size."""
+        return (tiny, quick, paper)[SIZES.index(self.size)]
+
+    def sweep(self, *protocols: str, trials: int = 1, series: Sequence[str] = (), **grid: Any) -> list[Row]:
+        """As `fairgate.lab.sweep.sweep`, with the seed of this bench."""
+        found = {name: as_values(values) for name, values in grid.items() if name != "stack"}
+        if "stack" in grid:
+            found["stack"] = [grid["stack"]]
+        return self.run(plan(protocols, {**found, "seed": [self.seed]}, trials), series)
+
+    def run(self, configs: Sequence[Config], series: Sequence[str] = ()) -> list[Row]:
+        return run_all(configs, self.workers, self.executor, self.cache, self.progress, series)
+
+    def seeds(self, config: Config, trials: int) -> list[Config]:
+        """The same configuration with successive seeds."""
+        return [replace(config, seed=self.seed + trial) for trial in range(trials)]
+
+    def map(self, work: Callable[[A], B], items: Sequence[A]) -> list[B]:
+        """The results of `work`, in order, for what is no simulation. It is not remembered."""
+        found: dict[int, B] = {}
+        for place, result in self.numbered(work, items):
+            found[place] = result
+            if self.progress is not None:
+                self.progress(len(found), len(items))
+        return [found[place] for place in range(len(items))]
+
+    def numbered(self, work: Callable[[A], B], items: Sequence[A]) -> Iterator[tuple[int, B]]:
+        tasks = [(work, place, item) for place, item in enumerate(items)]
+        if self.executor is not None:
+            for future in as_completed([self.executor.submit(do_numbered, task) for task in tasks]):
+                yield future.result()
+        elif self.workers > 1 and len(tasks) > 1:
+            yield from in_processes(do_numbered, tasks, self.workers)
+        else:
+            yield from map(do_numbered, tasks)
+
+
+def do_numbered(task: tuple[Callable[[A], B], int, A]) -> tuple[int, B]:
+    work, place, item = task
+    return place, work(item)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    id: str
+    title: str
+    section: str
+    measure: Callable[[Bench], Outcome]
+    quick_seconds: float | None  # how long it takes on two cores, compiled; None: not measured
+    paper_seconds: float | None
+
+    def run(self, bench: Bench) -> Outcome:
+        if bench.size not in SIZES:
+            raise BadInput(f"the size must be {', '.join(SIZES[:-1])} or {SIZES[-1]}, not {bench.size!r}")
+        started = time.monotonic()
+        outcome = self.measure(bench)
+        return replace(outcome, seconds=time.monotonic() - started)
+
+
+EXPERIMENTS: dict[str, Experiment] = {}  # lab/catalogue.py fills it, by importing all modules of experiments
+
+
+Measure = Callable[[Bench], Outcome]
+
+
+def experiment(
+    id: str, title: str, section: str, quick: float | None = None, paper: float | None = None
+) -> Callable[[Measure], Measure]:
+    """Registers the function that it decorates. `quick` and `paper` say how many seconds it takes."""
+
+    def register(measure: Measure) -> Measure:
+        assert id not in EXPERIMENTS, id
+        EXPERIMENTS[id] = Experiment(id, title, section, measure, quick, paper)
+        return measure
+
+    return register
+
+
+def select(rows: Sequence[Row], **wanted: Any) -> list[Row]:
+    """The rows with these values."""
+    return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
+
+
+def column(rows: Sequence[Row], name: str) -> list[float]:
+    return [float(row[name]) for row in rows]
+
+
+def mean(rows: Sequence[Row], name: str) -> float:
+    return mean_and_margin(column(rows, name))[0]
+
+
+def estimate(values: Sequence[float], unit: str = "", digits: int = 1) -> str:
+    """The mean with its 95 % interval, such as "354.6 ± 0.2 s"."""
+    found, margin = mean_and_margin(values)
+    spread = f" ± {margin:,.{digits}f}" if len(values) > 1 else ""
+    return f"{found:,.{digits}f}{spread}{' ' + unit if unit else ''}"
+
+
+def verdict(holds: bool, otherwise: str = FAILS) -> str:
+    return HOLDS if holds else otherwise
