@@ -19,6 +19,7 @@ CUT_OFF, CUT_ONE_WAY, CUT_PAIR = "hosts cut off", "one-way cuts", "pairs cut"
 LEAVE = "guests that left"
 NO_HOST = -1
 RETURN = 2 * SECOND  # how long a peer may take to be back
+VOTES_AGAIN = 3  # leases after which a peer that was away has surely become a voter again
 
 
 @dataclass
@@ -41,6 +42,7 @@ class Faults:
     done: Counter[str] = field(default_factory=Counter)
     pending: list[Pending] = field(default_factory=list)
     absences: list[Absence] = field(default_factory=list)
+    back: dict[int, int] = field(default_factory=dict)  # by host: when its peer votes again
     moments: list[int] = field(default_factory=list)  # when faults began or ended
     log: Callable[[str], None] = print
 
@@ -60,11 +62,13 @@ class Faults:
         for one in due:
             one.undo()
             one.absence.end = now() + RETURN
+            self.back[one.host] = now() + RETURN + int(VOTES_AGAIN * self.lease * SECOND)
             self.moments.append(now())
 
     def spare_host(self) -> Host | None:
-        """A host that can be lost: together with those that are disturbed now, it is a minority."""
-        disturbed = {one.host for one in self.pending} - {NO_HOST}
+        """A host that can be lost: together with those whose peers are no voters at the moment, it is a minority."""
+        returning = {host for host, until in self.back.items() if now() < until}
+        disturbed = ({one.host for one in self.pending} | returning) - {NO_HOST}
         if len(disturbed) + 1 > (len(self.hosts) - 1) // 2:
             return None
         return self.random.choice([host for host in self.hosts if host.number not in disturbed])
