@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "scenario": {"core", "errors", "trace"},
     "sim": {"core", "errors", "overlay", "processes", "recovery", "registry", "trace"},
     "check": {"core", "errors", "processes", "recovery", "registry", "scenario", "trace"},
-    "walks": {"core", "errors", "live", "overlay", "recovery", "registry", "scenario"},
+    "walks": {"arguments", "core", "errors", "live", "overlay", "recovery", "registry", "scenario"},
     "swarm": {"core", "errors", "overlay", "processes", "protocols", "recovery", "registry", "sim"},
     "mutation": {"check", "core", "errors", "processes", "protocols", "registry", "scenario", "sim", "swarm", "walks"},
     "arguments": {"errors"},
