@@ -19,13 +19,13 @@ MUTANTS = {
     ),
     "a lapse is forgotten when the lease is raised": Mutant(
         "live/peer_lease.py",
-        "        if not uplink.has_lease():\n            self.lose_all(LAPSED)\n",
+        "        if not uplink.has_lease():\n            self.lapse()\n",
         "",
         f"{LEASES}::test_no_lease_is_raised_before_its_lapse_was_dealt_with",
     ),
     "nobody is told of a lapse": Mutant(
         "live/peer_lease.py",
-        "                self.lose_all(LAPSED)\n                self.tell()\n",
+        "                self.lapse()\n                self.tell()\n",
         "                self.tell()\n",
         f"{LEASES}::test_a_lapsed_lease_cancels_the_body",
         HANGS,

@@ -511,6 +511,17 @@ def test_a_peer_that_hears_no_voter_believes_other_members() -> None:
     assert peers.nodes[3].at == 9
 
 
+def test_a_leader_that_was_told_of_a_version_takes_over_again() -> None:
+    """It leads no more, but the others still follow its beats. So must not it itself."""
+    peers = trio()
+    told = Chosen(2, peers.nodes[0].value)
+    for me in range(4):
+        peers.do(me, "on_message", (me + 1) % 3, told)
+    assert peers.nodes[0].phase != LEAD
+    peers.run(3 * PATIENCE)
+    assert peers.nodes[0].phase == LEAD
+
+
 def test_a_voter_that_hears_no_majority_believes_other_members() -> None:
     """Else voters that are left behind, and answer each other, could never learn of the others' successors."""
     peers = Peers(6, 5)
