@@ -34,6 +34,15 @@ def creator(tmp_path: Path) -> Iterator[sync.Peer]:
         yield peer
 
 
+def test_a_newcomer_asks_another_member_if_the_first_does_not_let_it_in(
+    creator: sync.Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with joined(creator) as second:
+        monkeypatch.setattr(second.engine.membership, "on_join", lambda peer, frame: None)
+        with sync.join(second.engine.identity.address) as third:
+            until(lambda: creator.engine.members.peer(third.engine.me) is not None)
+
+
 def joined(creator: sync.Peer, **more: Any) -> sync.Peer:
     return sync.join(creator.engine.identity.address, **more)
 

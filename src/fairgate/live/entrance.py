@@ -42,6 +42,7 @@ ANY = ("0.0.0.0", "::")
 ROUND_TRIPS = 4  # that must fit a lease
 MOST_SEARCHED = 16  # addresses
 REJOIN_SECONDS = 0.5  # between attempts
+CONTACT_SECONDS = 2.0  # until another member is asked
 MAYBE_LOST = "; if most standing peers of this cluster are lost for good, see `fairgate abandon-majority --help`"
 
 log = logging.getLogger("fairgate.live")
@@ -165,14 +166,28 @@ class Entrance:
         dials = [self.transport.dial(address) for address in addresses]
         try:
             async with asyncio.timeout(network.join_timeout):
-                self.ask_to_join(*await self.found)
-                await self.joined
+                contact, members = await self.found
+                self.ask_to_join(contact, members)
+                await self.let_in(contact, members, dials)
         except TimeoutError:
             hint = "" if self.state is None or self.state.last is None else MAYBE_LOST
             raise BadInput(f"could not join within {network.join_timeout:g} s: {why_not(dials)}{hint}") from None
         for dial in dials:
             if dial in self.transport.dials:
                 self.transport.forget(dial)
+
+    async def let_in(self, contact: int, members: Members, dials: list[Dial]) -> None:
+        """Ask one member after the other: the first one may be cut off from the voters, or end meanwhile."""
+        others = {peer.id: parse_address(peer.address) for peer in members.peers}
+        while not (await asyncio.wait([self.joined], timeout=CONTACT_SECONDS))[0]:
+            there = [peer for peer in others if peer in self.transport.up]
+            known = {dial.peer for dial in dials}
+            dials += [self.transport.dial(others[peer], peer, quiet=True) for peer in others if peer not in known]
+            later = [peer for peer in there if peer > contact]
+            if there:
+                contact = min(later or there)
+                self.step(self.driver.views.on_join, contact)
+        await self.joined
 
     def ask_to_join(self, contact: int, members: Members) -> None:
         for peer in members.peers:
