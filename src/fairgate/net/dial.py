@@ -72,12 +72,12 @@ class Dial:
             elif made.why and self.connection is not made and not self.yielded:  # refused as soon as it was open
                 self.failed(made.why)
             elif not self.connecting.cancelled() and (error := self.connecting.exception()) is not None:
-                self.failed(explain(error))
+                self.failed(self.guessed(explain(error)))
             elif self.connection is made:
                 if await made.settled:
                     return True
                 if not self.yielded:
-                    self.failed(made.why + (self.guess() if made.why == CLOSED else ""))
+                    self.failed(self.guessed(made.why))
         finally:
             if self.connection is not made:  # otherwise connecting is done
                 self.connecting.cancel()
@@ -95,6 +95,9 @@ class Dial:
             )
         else:
             await loop.create_unix_connection(lambda: made, self.address.path)
+
+    def guessed(self, why: str) -> str:
+        return why + (self.guess() if why == CLOSED else "")
 
     def guess(self) -> str:
         """Why the other side may have closed the connection without a word."""
