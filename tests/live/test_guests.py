@@ -17,6 +17,7 @@ import fairgate
 from fairgate import sync
 from fairgate.live.guests import Guests
 from fairgate.room.clusters import described
+from fairgate.room.layout import PATIENT
 from fairgate.room.system import is_stopped
 from tests.live.commands import SOON, line, run, until
 from tests.live.guests import GuestHost, end
@@ -167,6 +168,7 @@ def test_all_guests_are_stopped_when_their_turn_comes(host: GuestHost, processes
     processes.append(holder := host.inside("gpu"))
     processes.append(stopped := host.run("gpu", "--", "sh", "-c", NOTE))
     host.until_waiting("gpu", 1)
+    time.sleep(2 * PATIENT / 1e9)  # one that has waited for less is let in without a look
     stop(stopped)
     holder.communicate(timeout=SOON)
     until(lambda: host_view_stopped(host))
