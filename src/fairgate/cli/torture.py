@@ -38,9 +38,9 @@ def torture_command(
 
     The exit status is 1 if a slot was ever used by two guests, a fence did not
     rise, a slot or a guest was forgotten, or a slot stayed free for too long
-    although somebody was waiting: for more than a lease and a second after
-    something happened to a peer, and for more than half a second otherwise. The
-    logs are kept then.
+    although somebody was waiting. That is half a second, or a lease and a second
+    after something happened to a peer; a lease and a half and a second after
+    only some of the others could not reach it. The logs are kept then.
 
         fairgate torture --minutes 1
     """

@@ -10,7 +10,7 @@ from functools import partial
 from fairgate.torture.guest import GuestPlan, now
 from fairgate.torture.history import SECOND, Absence
 from fairgate.torture.host import Host, Running
-from fairgate.torture.judgement import DRIFT, MARGIN, SHORT, Fault
+from fairgate.torture.judgement import COMPLAINTS, DRIFT, MARGIN, SHORT, Fault
 from fairgate.torture.network import Network
 
 Undo = Callable[[], None]
@@ -145,9 +145,15 @@ class Faults:
 
     def said(self, what: str, who: str) -> None:
         self.done[what] += 1
-        seconds = SHORT if what in TO_GUESTS else self.lease * (1 + DRIFT) + MARGIN
-        self.all.append(Fault(what, who, now(), seconds))
+        self.all.append(Fault(what, who, now(), self.allowed(what)))
         self.log(f"{what}: {who}")
+
+    def allowed(self, what: str) -> float:
+        """Seconds after which all slots must be in use again."""
+        if what in TO_GUESTS:
+            return SHORT
+        leases = 1 + DRIFT + (COMPLAINTS if what in (CUT_PAIR, CUT_ONE_WAY) else 0)
+        return leases * self.lease + MARGIN
 
 
 def guests_of(host: int) -> str:

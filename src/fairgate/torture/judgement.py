@@ -1,9 +1,10 @@
 """Whether a tortured cluster has kept its promises, judged by what its guests saw (history.py).
 
 A slot may be free although somebody is waiting, but not for long. How long depends on what happened before. The slots
-of a peer that died, was stopped or was cut off are free when its lease is over. Everything else, such as the death of a
-guest, delays nobody by more than half a second. So every fault excuses free slots for a time of its own
-(`Fault.seconds`), and a free slot without an excuse is a broken promise.
+of a peer that died, was stopped or was cut off are free when its lease is over. If only some peers cannot reach it, the
+others go on renewing its lease until they have heard the complaints. Everything else, such as the death of a guest,
+delays nobody by more than half a second. So every fault excuses free slots for a time of its own (`Fault.seconds`), and
+a free slot without an excuse is a broken promise.
 """
 
 from collections import Counter
@@ -16,6 +17,7 @@ from fairgate.torture.history import NEVER, SECOND, Absence, Gap, History, Visit
 
 SHORT = 0.5  # seconds: how long a slot may be free if nothing happened to a peer
 MARGIN = 1.0  # seconds that an exclusion may take beyond the lease
+COMPLAINTS = 0.5  # leases: a peer that only some cannot reach is excluded later, and has its lease until then
 DRIFT = 0.01  # the stated drift of a cluster, unless it was created with another one
 
 
