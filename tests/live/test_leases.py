@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -306,6 +307,27 @@ def test_a_lease_that_is_too_short_for_the_network_is_reported(
     monkeypatch.setattr("fairgate.live.entrance.ROUND_TRIPS", 1_000_000)  # as if it had taken that much longer
     with joined(creator):
         assert "s: the lease of this cluster, 0.8 s, is too short for that" in caplog.text
+
+
+@pytest.mark.parametrize("years", [-30, 10, 100])
+def test_a_clock_that_jumps_is_reported_and_costs_nothing(
+    creator: sync.Peer, years: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with joined(creator) as peer, peer.lock("report").hold(SOON) as held:
+        wrong = time.time() + years * 365 * 86_400
+        monkeypatch.setattr("fairgate.live.views_driver.time", SimpleNamespace(time=lambda: wrong))
+        until(lambda: caplog.text.count("the system clock jumped by") == 2)  # each peer says so once
+        with joined(creator) as other:
+            gate = other.lock("report")
+            assert gate.acquire(timeout=0.05) is None
+            held.check()
+            held.release()
+            with gate.hold(SOON) as permit:
+                assert (permit.fence or 0) > (held.fence or 0)
+        monkeypatch.undo()
+        until(lambda: caplog.text.count("the system clock jumped by") == 4)
+        with peer.lock("report").hold(SOON) as last:
+            assert (last.fence or 0) > (permit.fence or 0)
 
 
 # Saved state.
