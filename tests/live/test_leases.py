@@ -102,6 +102,7 @@ def test_others_wait_until_a_user_that_lost_its_lease_has_had_time_to_stop(creat
     """The peers reach each other, but not the voter. The slot passes on when the lease ends, not when it is lost."""
     with joined(creator) as one, joined(creator) as two, ThreadPoolExecutor() as pool:
         here, there = one.lock("report"), two.lock("report")
+        there.hold(SOON).release()  # it has a seat before the voter is busy
         permit = here.hold(SOON)
         waiting = pool.submit(there.hold, SOON)
         until_tickets(there, 1)
