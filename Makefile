@@ -6,6 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS := $(shell nproc 2>/dev/null || echo 2)
+TESTERS := $(shell expr $(JOBS) + 1)  # some tests wait for others rather than compute
 MUTATED = $(BIN)/python -c 'from tests.mutants.test_deletions import EXPLAINED; print(*EXPLAINED)'
 HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd')) \
 	$(shell grep -rl --include='*.py' 'from fairgate.core.declare import' src) src/fairgate/core/derive.py \
@@ -40,12 +41,12 @@ demo: $(if $(wildcard $(VENV)/built),build,install)
 	@$(BIN)/fairgate demo
 
 test: build lint
-	$(BIN)/python -m pytest -n $(JOBS)
-	FAIRGATE_PURE=1 $(BIN)/python -m pytest -n $(JOBS) tests/core tests/generic tests/paper tests/scenarios tests/tools \
+	$(BIN)/python -m pytest -n $(TESTERS)
+	FAIRGATE_PURE=1 $(BIN)/python -m pytest -n $(TESTERS) tests/core tests/generic tests/scenarios tests/tools \
 		tests/room tests/mutants/test_expand.py tests/mutants/test_clusters.py
 
 quick:
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(TESTERS)
 
 lint: build
 	$(BIN)/ruff check .
@@ -54,6 +55,7 @@ lint: build
 
 stress: build
 	$(BIN)/python -m pytest -n $(JOBS) -m stress --timeout 1800 tests
+	FAIRGATE_PURE=1 $(BIN)/python -m pytest -n $(JOBS) tests/paper
 
 mutants: build
 	@failed=0; names=$$($(MUTATED)) || exit 1; for each in $$names; do $(BIN)/fairgate check $$each --mutants || failed=1; done; \

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairgate.torture.history import SECOND, Absence, Gap, History, gaps, overtakes, since_last, violations
+from fairgate.torture.history import SECOND, Absence, Gap, History, gaps, overtakes, violations
 
 GOOD = """
 a asks 0
@@ -75,10 +75,6 @@ def test_a_guest_that_was_killed_neither_waits_nor_is_inside() -> None:
     found.end("a", 4)
     found.end("b", 5)
     assert gaps(found, 1, 0, 10) == [Gap(0, 1), Gap(4, 10)]
-
-
-def test_a_gap_counts_from_the_last_fault_on() -> None:
-    assert since_last([Gap(1, 9), Gap(20, 25)], [0, 3, 5, 12]) == [Gap(5, 9), Gap(20, 25)]
 
 
 def test_overtakes_are_counted() -> None:

@@ -42,6 +42,7 @@ ANY = ("0.0.0.0", "::")
 ROUND_TRIPS = 4  # that must fit a lease
 MOST_SEARCHED = 16  # addresses
 REJOIN_SECONDS = 0.5  # between attempts
+LOOK_SECONDS = 0.2  # between two looks at the roster, of a peer that cannot reach all its members
 CONTACT_SECONDS = 2.0  # until another member is asked
 MAYBE_LOST = "; if most standing peers of this cluster are lost for good, see `fairgate abandon-majority --help`"
 
@@ -80,6 +81,7 @@ class Entrance:
         self.until = 0  # of the lease that the engine knows
         self.searches: list[Dial] = []  # for the cluster, if this peer has lost it
         self.looked: dict[int, int] = {}  # peer -> when it was asked for the roster
+        self.latest: Members | None = None  # the roster of another peer that was heard of last
         self.voted = False  # when it left, this peer was a voter, whom others may need for a moment
 
     async def begin(self) -> None:
@@ -161,12 +163,14 @@ class Entrance:
         self.views_run = True
         self.step(self.driver.views.on_start)
 
-    async def join(self, addresses: list[Address]) -> None:
+    async def join(self, addresses: list[Address], again: bool = False) -> None:
         network = self.network
         dials = [self.transport.dial(address) for address in addresses]
         try:
             async with asyncio.timeout(network.join_timeout):
                 contact, members = await self.found
+                if again:
+                    contact, members = await self.reach_all(contact, members, dials)
                 self.ask_to_join(contact, members)
                 await self.let_in(contact, members, dials)
         except TimeoutError:
@@ -175,6 +179,24 @@ class Entrance:
         for dial in dials:
             if dial in self.transport.dials:
                 self.transport.forget(dial)
+
+    async def reach_all(self, contact: int, members: Members, dials: list[Dial]) -> tuple[int, Members]:
+        """Returns the latest roster, once this peer can reach everyone in it.
+
+        A peer that was excluded and still cannot reach a member would be excluded again, and again. Each time it would
+        cost the gates a census, and perhaps a lease."""
+        while True:
+            others = {peer.id: parse_address(peer.address) for peer in members.peers if peer.address != self.address}
+            known = {dial.peer for dial in dials}
+            dials += [self.transport.dial(others[peer], peer, quiet=True) for peer in others if peer not in known]
+            there = sorted([peer for peer in others if peer in self.transport.up])
+            if len(there) == len(others):
+                return contact, members
+            for peer in [peer for peer in there if peer > contact][:1] or there[:1]:
+                contact = peer
+                self.look_at(peer)
+            await asyncio.sleep(LOOK_SECONDS)
+            members = self.latest or members
 
     async def let_in(self, contact: int, members: Members, dials: list[Dial]) -> None:
         """Ask one member after the other: the first one may be cut off from the voters, or end meanwhile."""
@@ -205,12 +227,13 @@ class Entrance:
         known = [parse_address(peer.address) for peer in members.peers if peer.address != self.address]
         while True:
             self.found, self.joined = self.engine.loop.create_future(), self.engine.loop.create_future()
+            self.latest = None
             self.rename(fresh_id())
             with self.engine.step():
                 self.take_identity()
                 self.engine.start_again(why)
             try:
-                await self.join(list(dict.fromkeys([*self.addresses, *known])))
+                await self.join(list(dict.fromkeys([*self.addresses, *known])), again=True)
             except BadInput as wrong:
                 log.error("%s; trying again", wrong)
                 self.driver.end()
@@ -221,6 +244,7 @@ class Entrance:
 
     def rename(self, me: int) -> None:
         transport = self.transport
+        self.links.end()
         for dial in list(transport.dials):
             transport.forget(dial)
         transport.me = me
@@ -309,6 +333,7 @@ class Entrance:
     def found_elsewhere(self, members: Members) -> None:
         """Another peer's roster. If it is later than ours and without us, the cluster was made again, or has excluded
         this peer, and could not tell it."""
+        self.latest = members
         later = self.member.is_set() and members.epoch > self.engine.members.epoch
         if later and members.peer(self.identity.id) is None:
             self.step(self.excluded, "the cluster went on without this peer")

@@ -147,6 +147,17 @@ class ReliableLinks(Links):
             self.deliver(src, letter)
         return True
 
+    def end(self) -> None:
+        """This peer takes another id. Whatever the channel would repeat was sent under the old one: the receivers would
+        take it for messages of the new one."""
+        with self.lock:
+            self.addresses = {}
+            self.outgoing.clear()
+            self.waiting.clear()
+            for peer in list(self.channel.links):
+                self.channel.now = clock()
+                self.channel.on_crash(peer)
+
     # Timers; they run on the loop.
 
     def set_timer(self, name: str, delay: int) -> None:

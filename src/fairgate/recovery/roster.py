@@ -29,6 +29,7 @@ from fairgate.errors import BadInput, KMismatch
 PEERS = ID_LIMIT >> SEAT_BITS  # ids of peers are random numbers below this; 0 is never used
 EPOCH_ZERO = 1_704_067_200  # 2024-01-01, in seconds since 1970
 EPOCHS = 1 << 31
+LATEST_CLOCK = EPOCHS // 16 * 15  # in 2087; a clock that shows more is wrong
 MOST_REQUESTS = SEATS // 2  # of one peer at a time; virtual seats are numbered from the other end
 MOST_BYTES = 1 << 18  # of a roster: several must fit a frame
 REMEMBERED = 8  # peers that were excluded lately, for people
@@ -206,10 +207,13 @@ def without(seats: Iterable[tuple[int, int]], peer: int) -> tuple[tuple[int, int
 
 
 def next_epoch(members: Members, seconds: int) -> int:
-    """Seconds since 2024, but always higher than any epoch before, whatever the clock does."""
-    epoch = max(seconds - EPOCH_ZERO, members.epoch + 1)
+    """Seconds since 2024, but always higher than any epoch before, whatever the clock does.
+
+    A clock that is far ahead is not believed: the epochs would run out, and the gates could not go on."""
+    by_clock = seconds - EPOCH_ZERO
+    epoch = max(by_clock if by_clock < LATEST_CLOCK else 0, members.epoch + 1)
     if epoch >= EPOCHS:
-        raise BadInput("fence epochs have run out: is the system clock right?")
+        raise BadInput("fence epochs have run out: create the cluster anew, under another name")
     return epoch
 
 

@@ -153,11 +153,6 @@ def gaps(history: History, k: int, begin: int, end: int, absences: Sequence["Abs
     return found
 
 
-def since_last(gaps: Iterable[Gap], moments: Sequence[int]) -> list[Gap]:
-    """Each gap from the last of these moments within it on: the tenth crash may come during the ninth."""
-    return [Gap(max([gap.begin, *[at for at in moments if gap.begin <= at <= gap.end]]), gap.end) for gap in gaps]
-
-
 @dataclass
 class Absence:
     """A time in which a guest, or every guest of a host, could not be served: it was stopped, or its peer was away."""
