@@ -111,7 +111,14 @@ class Guests:
             self.told = told
             guarantee = engine.membership.guarantee
             self.standing = StandingPeer(
-                self.folder, self.cluster, engine.me, engine.pid, self.doorbell.owner, guarantee, addresses
+                self.folder,
+                self.cluster,
+                engine.members.cluster,
+                engine.me,
+                engine.pid,
+                self.doorbell.owner,
+                guarantee,
+                addresses,
             )
             describe(self.standing)
 
