@@ -151,6 +151,9 @@ class ClusterMembership(Entrance):
 
     # The roster.
 
+    async def entered(self) -> None:
+        await self.member.wait()
+
     async def change(self, change: Change) -> None:
         await self.member.wait()
         done: asyncio.Future[None] = self.engine.loop.create_future()
