@@ -21,7 +21,8 @@ def use_own_folder() -> None:
     os.environ["PYTEST_DEBUG_TEMPROOT"] = tempfile.gettempdir()
     above = Path(tempfile.gettempdir())
     for old in above.glob(f"{PREFIX}*"):
-        if not Path(f"/proc/{old.name.removeprefix(PREFIX)}").exists():  # its run was killed
+        pid = old.name.removeprefix(PREFIX)
+        if pid == str(os.getpid()) or not Path(f"/proc/{pid}").exists():  # its run was killed
             shutil.rmtree(old, ignore_errors=True)
     folder = above / f"{PREFIX}{os.getpid()}"
     folder.mkdir()

@@ -15,6 +15,8 @@ from fairgate import sync
 from fairgate.cli.network.options import JOIN_OPTIONS, flag
 from fairgate.errors import BadInput
 
+LOOK_SECONDS = 10.0  # somebody waits for the answer
+
 if TYPE_CHECKING:
     from fairgate.live.directory import ClusterDirectory
     from fairgate.live.threads import FirstGate
@@ -134,7 +136,7 @@ class NetworkSettings(msgspec.Struct, frozen=True):
         from fairgate.live.cluster_options import ClusterOptions  # noqa: PLC0415
         from fairgate.live.directory import ClusterDirectory  # noqa: PLC0415
 
-        seeds, network = self.network()
+        seeds, network = self.within(LOOK_SECONDS).network()
         return ClusterDirectory(ClusterOptions(seeds, **network))
 
     def network(self) -> tuple[tuple[str, ...], dict[str, Any]]:
