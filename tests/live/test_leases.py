@@ -203,12 +203,18 @@ def test_a_peer_joins_again_only_if_it_can_reach_all_members(
     """Otherwise it would be excluded again and again, and the gates would wait for its lease each time."""
     with joined(creator) as peer:
         other = joined(creator)
-        looks, me, transport = [], peer.engine.me, peer.engine.transport
+        looks: list[int] = []
+        me, transport = peer.engine.me, peer.engine.transport
         membership, real = peer.engine.membership, transport.dial
         unreachable, nowhere = parse_address(other.engine.identity.address), UnixAddress(f"{tmp_path}/nowhere")
         assert isinstance(membership, ClusterMembership)
         look = membership.look_at
-        monkeypatch.setattr(membership, "look_at", lambda peer: looks.append(peer) or look(peer))
+
+        def look_at(member: int) -> None:
+            looks.append(member)
+            look(member)
+
+        monkeypatch.setattr(membership, "look_at", look_at)
         with busy(peer):
             until(lambda: creator.engine.members.peer(me) is None)
 
@@ -221,6 +227,15 @@ def test_a_peer_joins_again_only_if_it_can_reach_all_members(
         assert creator.engine.members.peer(peer.engine.me) is None
         other.close()
         until(lambda: creator.engine.members.peer(peer.engine.me) is not None)
+
+
+def test_peers_that_leave_at_once(creator: sync.Peer, caplog: pytest.LogCaptureFixture) -> None:
+    """The last one has nobody left to tell."""
+    peers = [creator, *[joined(creator, standing=True) for _ in range(4)]]
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(sync.Peer.close, peers))
+    assert "could not leave cleanly" not in caplog.text
+    assert "nobody is let in" not in caplog.text
 
 
 def test_what_was_sent_under_an_old_id_is_not_repeated() -> None:

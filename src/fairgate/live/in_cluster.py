@@ -56,10 +56,21 @@ class ClusterMembership(Entrance):
         if others and self.standing and not any(peer.standing for peer in others):
             log.warning("the last standing peer has left: the other peers of this cluster will lose their permits")
         elif others:
-            async with asyncio.timeout(LEAVE_SECONDS):
-                await self.stopped.wait()
+            await self.until_stopped()
         if self.state is not None and self.state.last is not None and not (others and self.state.last.alone):
             self.state.save(replace(self.state.last, left=True))
+
+    async def until_stopped(self) -> None:
+        """Voters that leave as well may not answer any more. That is no harm if the roster is without this peer."""
+        try:
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await self.stopped.wait()
+        except TimeoutError:
+            if self.is_listed():
+                raise
+
+    def is_listed(self) -> bool:
+        return self.identity.id in ids(self.driver.views.value)
 
     # Steps of the views.
 
@@ -81,7 +92,7 @@ class ClusterMembership(Entrance):
         if views.until != self.until and not views.gone:
             self.until = views.until
             self.engine.lease.raised(views.until - self.lease // GRACE, views.until)
-        if views.gone and (views.may_stop() or not self.voted) and self.identity.id not in ids(views.value):
+        if views.gone and (views.may_stop() or not (self.voted or self.is_listed())):
             self.stopped.set()
         self.reach.check_majority()
 

@@ -112,7 +112,7 @@ class Reach:
         self.looked = now
         views = self.owner.driver.views
         voters = views.value[1]
-        if not self.owner.member.is_set() or not voters:
+        if not self.owner.member.is_set() or not voters or views.gone:
             return
         for voter in voters:
             heard.setdefault(voter, now)

@@ -24,7 +24,7 @@ CUTS = (CUT_OFF, CUT_ONE_WAY, CUT_PAIR)
 UNDONE = "undone"
 GUESTS_FIRST = 0.3  # the share of faults that go to guests even if a host can be lost
 RETURN = 2 * SECOND  # how long a peer may take to be back
-VOTES_AGAIN = 3  # leases after which a peer that was away has surely become a voter again
+VOTES_AGAIN = 2  # leases after which a peer that was away has surely become a voter again
 
 
 @dataclass
@@ -58,7 +58,8 @@ class Faults:
         if host is None or self.random.random() < GUESTS_FIRST:
             self.to_guest(self.random.choice(TO_GUESTS))
         else:
-            self.to_host(self.random.choice([*TO_PEERS, *(CUTS if self.network.can_cut else ())]), host)
+            kinds = self.random.choice([TO_PEERS, CUTS]) if self.network.can_cut else TO_PEERS
+            self.to_host(self.random.choice(kinds), host)
 
     def mend(self, everything: bool = False) -> None:
         """Undoes what is due."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 ASKS, ENTERS, USES, LEAVES, LOSES, GIVES_UP = "asks", "enters", "uses", "leaves", "loses", "gives_up"
+END = " ."  # of a report in the file of results: without it, its guest was killed meanwhile
 SECOND = 1_000_000_000
 NEVER = 1 << 62
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from fairgate.errors import BadInput
 from fairgate.torture.faults import Faults
 from fairgate.torture.guest import GuestPlan, now
-from fairgate.torture.history import SECOND, History
+from fairgate.torture.history import END, SECOND, History
 from fairgate.torture.host import CLUSTER, GATE, Host
 from fairgate.torture.judgement import Calm, Judge, Verdict
 from fairgate.torture.network import Network, make_network
@@ -127,9 +127,9 @@ class Torture:
 def read(results: Path, kills: list[tuple[str, int]]) -> History:
     """The history, with the ends of guests that were killed."""
     history = History()
-    text = results.read_text()
-    for line in text[: text.rfind("\n") + 1].splitlines():
-        history.told(line)
+    for line in results.read_text().splitlines():
+        if line.endswith(END):
+            history.told(line.removesuffix(END))
     for name, when in kills:
         history.end(name, when)
     return history
