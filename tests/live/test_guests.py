@@ -298,7 +298,8 @@ def test_who_shows_guests_without_joining(host: GuestHost, processes: Processes)
     [gate] = cluster.pop("gates")
     standing = described(host.rooms)
     assert standing is not None
-    assert cluster == {"name": "fairgate", "id": standing.cluster_id, "folder": host.rooms, "peer": peer.pid}
+    assert cluster == {"name": "fairgate", "id": standing.cluster_id, "folder": host.rooms, "peer": peer.pid,
+                       "guarantee": "lease"}  # fmt: skip
     assert (gate["name"], gate["k"], len(gate["inside"]), len(gate["waiting"])) == ("team/gpu", 2, 2, 1)
     assert run("where", env=host.env).stdout.splitlines()[-1].endswith(host.rooms)
     peer.kill()

@@ -28,6 +28,7 @@ CLUSTERS = "clusters"
 DESCRIPTION = "peer"
 FIRST_LINE = "fairgate peer 1"
 DEFAULT_NAME = "fairgate"
+NO_MAJORITY = "no majority"  # a value of `guarantee`: the peer cannot let anybody in
 GROUP_MODE = 0o2770
 LONGEST_FILE = 200  # bytes
 ESCAPED = {"%": "%25", "/": "%2F", ".": "%2E"}  # in the name of a file
@@ -110,7 +111,10 @@ def make_folder(cluster: str, group: int = NOBODY) -> str:
             raise BadInput(f"cannot use {path}: it is {whose}, or remove it if nobody uses it")
     other = described(path)
     if other is not None and other.is_alive():
-        raise BadInput(f"pid {other.pid} is already the standing peer of cluster {other.cluster} on this host ({path})")
+        raise BadInput(
+            f"pid {other.pid} is already the standing peer of cluster {other.cluster} on this host ({path}): one is"
+            " enough, or name another cluster with --cluster"
+        )
     return path
 
 
@@ -140,7 +144,7 @@ def name_of(file: str) -> str:
 
 
 def describe(standing: StandingPeer) -> None:
-    """Write the description, in one go. Raises OSError."""
+    """Write the description, in one go. Raises BadInput."""
     lines = [
         FIRST_LINE,
         f"cluster {standing.cluster}",
@@ -153,13 +157,16 @@ def describe(standing: StandingPeer) -> None:
     ]
     path = f"{standing.folder}/{DESCRIPTION}"
     new = f"{path}.{os.getpid()}.new"
-    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        os.write(fd, "\n".join([*lines, ""]).encode())
-        share(fd, group_of(os.stat(standing.folder)))
-    finally:
-        os.close(fd)
-    os.rename(new, path)
+        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            os.write(fd, "\n".join([*lines, ""]).encode())
+            share(fd, group_of(os.stat(standing.folder)))
+        finally:
+            os.close(fd)
+        os.rename(new, path)
+    except OSError as wrong:
+        raise BadInput(f"cannot write {path}: {wrong.strerror}") from wrong
 
 
 def described(folder: str) -> StandingPeer | None:

@@ -96,6 +96,7 @@ class ClusterView(NamedTuple):
     name: str
     cluster_id: str
     pid: int  # of the standing peer that lets guests in, or 0: there is none
+    guarantee: str  # what that peer says
     rooms: HostView
 
 
@@ -122,7 +123,8 @@ def look_at_clusters() -> list[ClusterView]:
             gates = tuple([gate._replace(name=clusters.name_of(gate.name)) for gate in rooms.gates])
             name = peer.cluster if peer else clusters.name_of(os.path.basename(folder))
             pid = peer.pid if peer and peer.is_alive() else 0
-            found.append(ClusterView(name, peer.cluster_id if peer else "", pid, rooms._replace(gates=gates)))
+            cluster_id, guarantee = (peer.cluster_id, peer.guarantee) if peer else ("", "")
+            found.append(ClusterView(name, cluster_id, pid, guarantee, rooms._replace(gates=gates)))
     return found
 
 

@@ -17,6 +17,7 @@ from fairgate.cli.screen import counted, seconds, stdout
 from fairgate.errors import BadInput, FairgateError
 from fairgate.room import place
 from fairgate.room.calls import clock
+from fairgate.room.clusters import NO_MAJORITY
 from fairgate.room.host import ClusterView, GateView, HostView, Visitor, look, look_at, look_at_clusters
 from fairgate.room.room import Room
 
@@ -82,6 +83,7 @@ def cluster_for_programs(cluster: ClusterView) -> dict[str, Any]:
         "id": cluster.cluster_id or None,
         "folder": cluster.rooms.folder,
         "peer": cluster.pid or None,
+        "guarantee": cluster.guarantee if cluster.pid else None,
         "gates": [gate_for_programs(gate) for gate in cluster.rooms.gates],
     }
 
@@ -165,7 +167,9 @@ def title_of(gate: GateView) -> str:
 def title_in(cluster: ClusterView, gate: GateView) -> str:
     """Other hosts may have more of them inside and waiting."""
     title = f"{gate.name} of cluster {cluster.name}: {gate.taken} of this host inside, {len(gate.waiting)} waiting"
-    return title + ("" if cluster.pid else " (its peer is gone)")
+    if not cluster.pid:
+        return f"{title} (its peer is gone)"
+    return title + (f" ({NO_MAJORITY})" if cluster.guarantee == NO_MAJORITY else "")
 
 
 def gate_shown(gate: GateView, title: str) -> RenderableType:
