@@ -73,7 +73,7 @@ def hosts(tmp_path: Path, processes: Processes) -> list[TcpHost]:
     [
         ((), 128 + signal.SIGTERM),
         pytest.param(("--on-lost", "kill"), 128 + signal.SIGKILL, marks=pytest.mark.stress),
-        pytest.param(("--on-lost", "ignore"), 4, marks=pytest.mark.stress),
+        pytest.param(("--on-lost", "warn"), 4, marks=pytest.mark.stress),
     ],
 )
 def test_the_command_of_a_guest_whose_peer_was_stopped(
@@ -85,7 +85,7 @@ def test_the_command_of_a_guest_whose_peer_was_stopped(
     stop(hosts[1].standing)
     processes.append(other := hosts[2].run("gpu", "--", "sh", "-c", WAITS))
     assert line(other) == "in"
-    if "ignore" in words:
+    if "warn" in words:
         assert guest.poll() is None
         assert guest.stdin is not None
         guest.stdin.write(b"\n")

@@ -5,8 +5,7 @@ a user's call. A user's step runs in the user's own thread, so taking an idle to
 thread and no message, and a busy user never keeps the engine from reading. What a step sends leaves when it ends.
 
 If a step is interrupted half-way (Ctrl-C raises an exception wherever the main thread happens to be), the gate's state
-may be inconsistent. The gate then gets a new view, whose census rebuilds it from what is certain: who is inside and who
-waits.
+may be inconsistent. The gate then gets a new view, whose census rebuilds it from those who are inside and who wait.
 """
 
 import asyncio
