@@ -107,7 +107,7 @@ class LiveEngine(BackgroundTasks):
     async def main(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.stopping = asyncio.Event()
-        begin = self.loop.create_task(self.begin())
+        begin = self.loop.create_task(self.membership.begin())
         self.ready.add_done_callback(lambda _: self.loop.call_soon_threadsafe(begin.cancel))  # start() gave up
         try:
             await begin
@@ -119,9 +119,6 @@ class LiveEngine(BackgroundTasks):
             self.ready.set_result(None)
             await self.stopping.wait()
         await self.end()
-
-    async def begin(self) -> None:
-        await self.membership.begin()
 
     async def end(self) -> None:
         self.end_tasks()
@@ -301,11 +298,11 @@ class LiveEngine(BackgroundTasks):
         await self.membership.entered()
         with self.lock:
             wanted, gate.standing = gate.standing and gate.record.seats(self.me) < gate.seats, False
-            seats = gate.seats_to_ask_for()
+            sit = Sit(gate.name, gate.k, gate.protocol, gate.seats_to_ask_for())
         if not wanted or self.gates.get(gate.name) is not gate:
             return  # if the gate was reopened, `give_up_seats` calls this again
         try:
-            await self.change(Sit(gate.name, gate.k, gate.protocol, seats))
+            await self.change(sit)
         except Exception as wrong:
             with self.step():
                 gate.refuse(wrong if isinstance(wrong, FairgateError) else unforeseen(wrong))
