@@ -12,7 +12,7 @@ HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(
 	$(shell grep -rl --include='*.py' 'from fairgate.core.declare import' src) src/fairgate/core/derive.py \
 	src/fairgate/core/kinds.py $(wildcard src/fairgate/room/*.py) tools/c_types.py tools/expand.py tools/stage.py tools/tables.py
 
-.PHONY: demo test quick lint bench bench-dht bench-one-line bench-net bench-live bench-hosts bench-commands bench-growth bench-instructions stress mutants spin docs install build wheel try-wheel clean help
+.PHONY: demo test quick lint bench bench-dht bench-one-line bench-net bench-live bench-hosts bench-commands bench-growth bench-instructions stress mutants spin notebook results docs install build wheel try-wheel clean help
 
 help:
 	@echo "make demo         watch eight processes share a gate of k=3"
@@ -20,6 +20,8 @@ help:
 	@echo "make quick        the tests alone, without set-up"
 	@echo "make stress       the long random runs"
 	@echo "make mutants      mutation testing: delete every statement of every protocol, break every rule of live gates"
+	@echo "make notebook     run examples/papers.ipynb and store its outputs"
+	@echo "make results RUN=DIR  make the docs pages of figures and claims from 'fairgate lab run all --paper --out DIR'"
 	@echo "make docs         build the documentation site in build/site"
 	@echo "make bench        simulator speed, relative to SimPy"
 	@echo "make bench-dht    the DHT protocols on 6,500 nodes, and a ring of a million"
@@ -90,6 +92,12 @@ bench-instructions: build
 
 spin:
 	@papers/spin/run.sh
+
+notebook: build
+	$(BIN)/python -m tools.notebook examples/papers.ipynb
+
+results: build
+	$(BIN)/python -m tools.results $(RUN) docs/results
 
 docs: $(VENV)/documenting
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

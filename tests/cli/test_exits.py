@@ -248,6 +248,16 @@ def test_a_closed_pipe_ends_a_command_silently(tmp_path: Path) -> None:
     process.stderr.close()
 
 
+@pytest.mark.parametrize("words", [["--help"], ["who", "--help"], ["who"], ["run", "--help"], ["keys"]])
+def test_a_pipe_that_nobody_reads(words: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = start(*words, stdout=writer)
+    os.close(writer)
+    assert process.communicate(timeout=SOON)[1] == b""
+    assert process.returncode == 141
+
+
 @pytest.mark.parametrize("trials", ["1", "2"])
 def test_no_progress_bar_if_stderr_is_a_pipe(trials: str) -> None:
     process = start("sim", "fair_k", "--trials", trials, env={**os.environ, "FORCE_COLOR": "1"})

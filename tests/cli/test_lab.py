@@ -11,7 +11,7 @@ import pytest
 
 from fairgate.cli import lab
 from fairgate.cli.app import run
-from fairgate.lab import sweep as sweep_module
+from fairgate.lab import sweeps as sweep_module
 from fairgate.lab.experiment import EXPERIMENTS, Bench
 from fairgate.sim.config import Config
 

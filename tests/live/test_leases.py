@@ -392,7 +392,7 @@ def test_saved_state(tmp_path: Path) -> None:
     assert folder.load() is None
     folder.save(SAVED)
     assert read_saved(tmp_path / "a" / "b") == SAVED
-    with pytest.raises(BadInput, match=r"another standing peer of this host is in this cluster \(pid \d+, "):
+    with pytest.raises(BadInput, match=r"a standing peer of this host is in this cluster already \(pid \d+, "):
         StateFolder(str(tmp_path / "a" / "b"))
     folder.close()
     again = StateFolder(str(tmp_path / "a" / "b"))

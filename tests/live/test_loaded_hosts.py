@@ -90,7 +90,7 @@ def overtakes_by_one(visit: Visit, visits: list[Visit]) -> int:
 
 
 def test_overtakes_between_hosts_while_some_give_up(loaded: Callable[..., Hosts]) -> None:
-    """Three in ten requests give up soon. Whoever stays is hardly ever overtaken twice by the same guest.
+    """Three in ten requests give up soon. One that stays is hardly ever overtaken twice by the same guest.
 
     A request is in the queue when its peer has asked for it, which can take a while on a busy machine. So the worst
     tenth is left out."""

@@ -287,7 +287,7 @@ def test_a_creator_without_others_goes_on_after_the_leases(folder: Path) -> None
 def test_one_standing_peer_per_host(hosts: list[Host]) -> None:
     done = run(*hosts[0].words)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert f"another standing peer of this host is in this cluster (pid {hosts[0].process.pid}" in done.stderr
+    assert f"a standing peer of this host is in this cluster already (pid {hosts[0].process.pid}" in done.stderr
 
 
 def test_two_clusters_with_one_name_are_told_apart(hosts: list[Host], folder: Path) -> None:

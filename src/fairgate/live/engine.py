@@ -299,11 +299,12 @@ class LiveEngine(BackgroundTasks):
 
     async def sitting(self, gate: LiveGate) -> None:
         """Tells the roster how many seats the gate needs here."""
+        await self.membership.entered()
         with self.lock:
-            wanted, gate.standing = gate.standing, False
+            wanted, gate.standing = gate.standing and gate.record.seats(self.me) < gate.seats, False
             seats = gate.seats_to_ask_for()
         if not wanted or self.gates.get(gate.name) is not gate:
-            return  # if the gate was reopened, `risen` calls this again
+            return  # if the gate was reopened, `give_up_seats` calls this again
         try:
             await self.change(Sit(gate.name, gate.k, gate.protocol, seats))
         except Exception as wrong:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from fairgate.arguments import SECOND
-from fairgate.errors import BadInput
+from fairgate.errors import BadInput, KMismatch
 from fairgate.live.cluster_options import ClusterOptions, place_near
 from fairgate.live.peer_lease import LONG_AGO
 from fairgate.live.reach import Reach
@@ -32,7 +32,7 @@ from fairgate.net.dial import Dial
 from fairgate.net.system import clock
 from fairgate.net.transport import Transport
 from fairgate.recovery.agreed import Value
-from fairgate.recovery.roster import PEERS, Change, Members, Newcomer, PeerRecord, RosterBook, as_key, members_of
+from fairgate.recovery.roster import PEERS, Change, Members, Newcomer, PeerRecord, RosterBook, Sit, as_key, members_of
 
 if TYPE_CHECKING:
     from fairgate.live.engine import LiveEngine
@@ -172,7 +172,7 @@ class Entrance:
                 contact, members = await self.found
                 if again:
                     contact, members = await self.reach_all(contact, members, dials)
-                self.ask_to_join(contact, members)
+                self.ask_to_join(contact, members, () if again else self.first_seats())
                 await self.let_in(contact, members, dials)
         except TimeoutError:
             hint = "" if self.state is None or self.state.last is None else MAYBE_LOST
@@ -212,12 +212,20 @@ class Entrance:
                 self.step(self.driver.views.on_join, contact)
         await self.joined
 
-    def ask_to_join(self, contact: int, members: Members) -> None:
+    def first_seats(self) -> tuple[Sit, ...]:
+        """One for each gate that was opened before this process became a peer: joining and sitting are one change."""
+        return tuple([Sit(gate.name, gate.k, gate.protocol, 1) for gate in self.engine.gates.values()])
+
+    def ask_to_join(self, contact: int, members: Members, seats: tuple[Sit, ...]) -> None:
         for peer in members.peers:
             self.check_secure(parse_address(peer.address))
+        for sit in seats:
+            gate = members.gate(sit.gate)
+            if gate is not None and gate.k != sit.k:
+                raise KMismatch(sit.gate, sit.k, gate.k)
         self.run_views(members)
         views = self.driver.views
-        views.about_me = as_key(Newcomer(self.identity))
+        views.about_me = as_key(Newcomer(self.identity, seats))
         views.standing = self.standing
         self.step(views.on_join, contact)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from fairgate.arguments import LONGEST, MOST_K
 from fairgate.cli.exits import WRONG
-from fairgate.command.supervisor import WARN, KILL, TERM
+from fairgate.command.supervisor import KILL, TERM, WARN
 from fairgate.errors import BadInput
 
 GRACE = 5.0  # seconds
@@ -98,7 +98,7 @@ OPTIONS = [
            f" (default: {GRACE:g}, or half the lease if that is less)", seconds),
     Option("--on-lost", "on_lost", f"{TERM}|{KILL}|{WARN}",
            "what happens to COMMAND's process group when its lease is about to end, or its permit is lost (for example"
-           " by `fairgate break`). term: SIGTERM, and SIGKILL after --grace; kill: SIGKILL; warn: nothing but a message, so"
+           " by `fairgate break`). term: SIGTERM, and SIGKILL after --grace; kill: SIGKILL; warn: only a message, so"
            " that the resource has to refuse old fences (default: term)", action),
     Option("--no-nested", "no_nested", "",
            "fail if COMMAND would run inside another `fairgate run` of the same gate. By default it then runs at once,"
