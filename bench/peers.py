@@ -23,7 +23,7 @@ PEER = """
 import logging, sys, time
 from fairgate import sync
 
-logging.basicConfig(level=logging.WARNING, format="%(created).3f %(message)s")
+logging.basicConfig(level=logging.WARNING, format="%(message)s")
 seed, lease = sys.argv[1:]
 began = time.monotonic()
 how = {"lease": float(lease)} if not seed else {}

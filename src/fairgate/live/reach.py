@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 DETECTOR = "connections"
 LOOK_SECONDS = 0.1
 SUSPECT_AFTER = SECOND // 4  # a peer that others cannot dial may take that long to dial again
-UNANSWERED = SECOND // 2  # a peer whose connection broke may take that long to answer
 SILENT_AFTER = 3 * SECOND // 4  # beats come every 250 ms, or more often
 STALLED = SECOND // 2  # a step that comes this late: this process did not run, so the others are not to blame
 SEARCH_EVERY = SECOND
@@ -80,7 +79,7 @@ class Reach:
             return
         now = clock()
         for peer, since in sorted(self.down.items()):
-            patience = SUSPECT_AFTER if self.refuses(peer) else UNANSWERED
+            patience = SUSPECT_AFTER if self.refuses(peer) else self.owner.driver.views.patience
             if peer not in self.suspected and now - since >= patience:
                 self.suspect(peer)
         if self.down:
