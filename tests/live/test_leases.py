@@ -268,6 +268,42 @@ def test_what_was_sent_under_an_old_id_is_not_repeated() -> None:
     asyncio.run(main())
 
 
+def test_a_connection_that_delivers_nothing_is_made_anew() -> None:
+    class Connection:
+        drops = 0
+
+        def drop(self, why: str) -> None:
+            self.drops += 1
+
+    class Wire:
+        me = 1
+        up = {2: Connection()}
+
+        def send(self, peer: int, frame: Any) -> bool:
+            return True
+
+    async def main() -> None:
+        wire: Any = Wire()
+        links = ReliableLinks(wire, threading.RLock(), lambda peer, frame: None)
+        links.known(Members(peers=(PeerRecord(2, "127.0.0.1:1", "", 1, 1, "there", 0, True),)))
+        links.send(2, ("m", 7))
+        for _ in range(3):
+            links.due(f"{TIMER}2")
+        await asyncio.sleep(0)
+        assert wire.up[2].drops == 0
+        links.on_up(2)
+        links.patience = 500_000_000
+        links.due(f"{TIMER}2")  # as if 0.6 s had passed
+        await asyncio.sleep(0)
+        assert wire.up[2].drops == 1
+        links.on_up(2)  # the new connection has time of its own
+        await asyncio.sleep(0)
+        assert wire.up[2].drops == 1
+        links.end()
+
+    asyncio.run(main())
+
+
 def test_what_an_excluded_peer_held_is_free_after_its_lease(creator: sync.Peer) -> None:
     with joined(creator) as peer, joined(creator) as other:
         peer.lock("report").hold(SOON)

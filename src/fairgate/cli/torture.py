@@ -39,7 +39,7 @@ def torture_command(
     The exit status is 1 if a slot was ever used by two guests, a fence did not
     rise, a slot or a guest was forgotten, or a slot stayed free for too long
     although somebody was waiting. That is half a second, or a lease and a second
-    after something happened to a peer; a lease and a half and a second after
+    after something happened to a peer, and another three quarters of a lease if
     only some of the others could not reach it. The logs are kept then.
 
         fairgate torture --minutes 1

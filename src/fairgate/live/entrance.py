@@ -161,6 +161,7 @@ class Entrance:
         setup = setup_of(me if founder else None, members.lease, members.drift)
         self.driver = ViewsDriver(self, me, setup, RosterBook(members), self)
         self.views_run = True
+        self.links.patience = 0 if self.direct else self.driver.views.patience
         self.step(self.driver.views.on_start)
 
     async def join(self, addresses: list[Address], again: bool = False) -> None:

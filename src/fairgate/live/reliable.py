@@ -71,6 +71,7 @@ class ReliableLinks(Links):
         self.timers: dict[str, asyncio.TimerHandle] = {}
         self.full: set[int] = set()  # peers that have acknowledged too little to be sent anything more
         self.missed: set[int] = set()  # peers that are down and may have to be reported
+        self.patience = 0  # ns without an acknowledgement after which a connection is made anew; 0: never
 
     def send(self, peer: int, frame: Frame) -> None:
         """Sends over the channel, but only once to a non-member (an inspector): its end would never be reported."""
@@ -130,6 +131,8 @@ class ReliableLinks(Links):
 
     def on_up(self, peer: int) -> None:
         """Resends at once instead of when the timer is due."""
+        if peer in self.channel.links:
+            self.channel.links[peer].delay = self.channel.channel_resend
         self.due(f"{TIMER}{peer}")
 
     def take(self, peer: int, frame: Frame) -> bool:
@@ -180,6 +183,15 @@ class ReliableLinks(Links):
             self.channel.now = clock()
             if self.channel.is_armed(name):
                 self.channel.timer_due(name)
+                self.check_progress(int(name.removeprefix(TIMER)))
+
+    def check_progress(self, peer: int) -> None:
+        """Drops a connection that delivers nothing. TCP would wait longer and longer before it tries again, even if the
+        network is back. If the peer does not answer then, that is noticed (reach.py)."""
+        link, connection = self.channel.links[peer], self.transport.up.get(peer)
+        without_ack = link.delay - self.channel.channel_resend  # the delay doubles with every attempt
+        if 0 < self.patience <= without_ack and connection is not None:
+            self.loop.call_soon(connection.drop, "it acknowledges nothing")
 
 
 class DirectLinks(ReliableLinks):

@@ -17,7 +17,7 @@ from fairgate.torture.history import NEVER, SECOND, Absence, Gap, History, Visit
 
 SHORT = 0.5  # seconds: how long a slot may be free if nothing happened to a peer
 MARGIN = 1.0  # seconds that an exclusion may take beyond the lease
-COMPLAINTS = 0.5  # leases: a peer that only some cannot reach is excluded later, and has its lease until then
+COMPLAINTS = 0.75  # leases: a peer that only some cannot reach is excluded later, and has its lease until then
 DRIFT = 0.01  # the stated drift of a cluster, unless it was created with another one
 
 
