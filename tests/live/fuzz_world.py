@@ -205,7 +205,7 @@ class World:
         assert len(inside) <= self.k, f"{len(inside)} are inside"
         assert len(slots) == len(set(slots)), f"two are in one slot: {slots}"
 
-    def calm_down(self, forged: tuple[int, ...]) -> None:
+    def calm_down(self, forged: tuple[int, ...] = ()) -> None:
         """After the attack: new views, and then everybody gets in once.
 
         A gate keeps messages for views that it does not know yet. A member that forges those breaks these views, too,
