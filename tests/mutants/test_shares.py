@@ -13,7 +13,7 @@ MUTANTS = {
         "sim/loop.py",
         "first = self.queues[0].first()",
         "first = NEVER",
-        f"{SAME}[churn]",
+        f"{SAME}[non_e2e]",
     ),
     "events at the same time as one that concerns all gates come after it": Mutant(
         "sim/loop.py",
