@@ -427,6 +427,19 @@ MUTANTS = {
         HANGS,
     ),
     # Between hosts.
+    "acknowledgements wait however many messages there are": Mutant(
+        "live/reliable.py",
+        "        if number - self.acked.get(peer, 0) >= MOST_OWED:\n",
+        "        if False:\n",
+        "test_acknowledgements.py::test_many_messages_are_acknowledged_at_once",
+    ),
+    "the alarm is not set again": Mutant(
+        "live/reliable.py",
+        "            if timers:\n                self.set_alarm()\n",
+        "",
+        "test_acknowledgements.py::test_what_is_not_acknowledged_is_sent_again",
+        HANGS,
+    ),
     "links between hosts have no reliable channel": Mutant(
         "live/reliable.py",
         "        if peer not in self.addresses:\n",
