@@ -29,7 +29,7 @@ MUTANTS = {
     ),
     "all gates draw from one random stream": Mutant(
         "sim/build.py",
-        "return choosers[gate_acting(engine.nodes[engine.acting])](n)",
+        "return choosers[gates_of(engine.nodes[engine.acting]).acting](n)",
         "return choosers[0](n)",
         f"{SAME}[non_e2e]",
     ),
