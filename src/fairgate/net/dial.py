@@ -71,7 +71,7 @@ class Dial:
             if not done:
                 self.failed("it does not answer")
             elif made.why and self.connection is not made and not self.yielded:  # refused as soon as it was open
-                self.failed(made.why)
+                self.failed(self.guessed(made.why, NO_TLS))
             elif not self.connecting.cancelled() and (error := self.connecting.exception()) is not None:
                 self.failed(self.guessed(explain(error), NO_TLS))
             elif self.connection is made:
