@@ -30,7 +30,7 @@ def leaves_no_files() -> Iterator[None]:
     before = temporary.what_is_there()
     yield
     temporary.remove_hosts()
-    left = temporary.what_is_there() - before
+    left = temporary.left_since(before)
     assert not left, f"left in the temporary directory: {', '.join(sorted(left))}"
 
 

@@ -26,9 +26,11 @@ LARGE = {
     "a rival goes on": 113_495,
     "a rival and a beat": 130_016,
     "two beats": 136_859,
-    "two rivals": 183_851,
     "a rival wants another, one message doubled": 295_101,
     "suspected by a majority": 387_959,
+    "a newcomer is excluded, one message doubled": 664_803,
+    "a slow clock, two beats": 1_185_921,
+    "two rivals": 1_388_566,
 }
 
 

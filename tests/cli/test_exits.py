@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
+from fairgate.cli import main
 from fairgate.cli.app import run
 from fairgate.cli.demo import simulated
 from fairgate.cli.sim import command as sim
@@ -229,6 +230,24 @@ def test_ctrl_c_before_the_first_result(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(sim, "simulate", interrupted)
     assert run(["sim", "fair_k"]) == 130
+
+
+def test_ctrl_c_while_a_command_is_imported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupted:
+        @staticmethod
+        def find_spec(name: str, *_: object) -> None:
+            if name == "fairgate.cli.app":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "fairgate.cli.app")
+    monkeypatch.setattr(sys, "meta_path", [Interrupted, *sys.meta_path])
+    monkeypatch.setattr(sys, "argv", ["fairgate", "who"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == ""
 
 
 # Pipes and terminals.

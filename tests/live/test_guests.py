@@ -17,7 +17,7 @@ import pytest
 import fairgate
 from fairgate import sync
 from fairgate.live.guests import Guests
-from fairgate.room.clusters import described
+from fairgate.room.clusters import NO_MAJORITY, describe, described
 from fairgate.room.layout import PATIENT
 from fairgate.room.system import is_stopped
 from tests.live.commands import SOON, line, run, until
@@ -301,10 +301,29 @@ def test_who_shows_guests_without_joining(host: GuestHost, processes: Processes)
     assert cluster == {"name": "fairgate", "id": standing.cluster_id, "folder": host.rooms, "peer": peer.pid,
                        "guarantee": "lease"}  # fmt: skip
     assert (gate["name"], gate["k"], len(gate["inside"]), len(gate["waiting"])) == ("team/gpu", 2, 2, 1)
+    status = run("peer", "status", env=host.env)
+    assert (status.returncode, f"unix:{host.folder}/0" in status.stdout) == (0, True), status.stderr
     assert run("where", env=host.env).stdout.splitlines()[-1].endswith(host.rooms)
     peer.kill()
     peer.wait()
     assert "1 waiting (its peer is gone)" in run("who", env=host.env).stdout
+
+
+def test_guests_are_told_that_no_majority_answers(host: GuestHost, processes: Processes) -> None:
+    processes.append(host.peer())
+    processes.append(host.inside("gpu"))
+    standing = described(host.rooms)
+    assert standing is not None
+    standing.guarantee = NO_MAJORITY
+    describe(standing)
+    done = run("run", "cpu", "--join", host.seed, "--", "true", env=host.env)
+    told = "most voters of cluster fairgate do not answer: nobody is let in until they do"
+    assert (done.returncode, done.stderr) == (0, f"fairgate: {told}\n")
+    assert "1 of this host inside, 0 waiting (no majority)" in run("who", env=host.env | {"COLUMNS": "160"}).stdout
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FAIRGATE_DIR", host.env["FAIRGATE_DIR"])
+        with sync.join(host.seed) as peer:
+            assert peer.lock("gpu").statistics().guarantee == NO_MAJORITY
 
 
 def test_a_room_of_a_cluster_is_no_gate_of_this_host(host: GuestHost, processes: Processes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import threading
 import time
@@ -385,6 +386,15 @@ def test_a_clock_that_jumps_is_reported_and_costs_nothing(
 # Saved state.
 
 SAVED = SavedCluster("c0ffee", 10_000_000_000, 10_000, 7, "127.0.0.1:1", ("127.0.0.1:2",))
+
+
+def test_a_full_disk_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("fairgate.live.saved.os.pwrite", full)
+    with pytest.raises(BadInput, match=r"cannot use the state directory .*: No space left on device"):
+        StateFolder(str(tmp_path / "state"))
 
 
 def test_saved_state(tmp_path: Path) -> None:

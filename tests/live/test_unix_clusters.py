@@ -296,7 +296,7 @@ with sync.join(sys.argv[1]) as peer:
 """
 
 
-def test_a_killed_peer_is_excluded_and_the_others_go_on(keeper: sync.Peer) -> None:
+def test_a_killed_peer_is_excluded_and_the_others_go_on(keeper: sync.Peer, caplog: pytest.LogCaptureFixture) -> None:
     with sync.join(address(keeper)) as one, sync.join(address(keeper)) as two:
         gates = [peer.lock("gpu", "suzuki_kasami") for peer in (one, two)]
         other = start(address(keeper), command=[sys.executable, "-c", ENTERS_AND_STAYS])
@@ -308,6 +308,8 @@ def test_a_killed_peer_is_excluded_and_the_others_go_on(keeper: sync.Peer) -> No
         until(lambda: len(one.engine.members.peers) == 3)
         for gate in gates:
             gate.hold(SOON).release()
+    assert caplog.text.count(f"(pid {other.pid} on ") == 1  # only the standing peer says so
+    assert "was excluded: it could not be reached" in caplog.text
 
 
 # Commands.

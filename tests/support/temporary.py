@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 HOSTS = "hosts"  # directories that stand for other hosts; removed after every test
 PREFIX = "fgt"  # short: it is part of the paths of Unix sockets
 LIKE_TMP = 0o1777  # some tests run as other users
+PATIENCE = 10.0  # seconds
 
 _used: list[Path] = []
 
@@ -45,6 +47,14 @@ def host_folder() -> str:
 
 def what_is_there() -> set[str]:
     return set(os.listdir(tempfile.gettempdir()))
+
+
+def left_since(before: set[str]) -> set[str]:
+    """What is there now and was not before. Processes that are about to end may remove some of it."""
+    deadline = time.monotonic() + PATIENCE
+    while (left := what_is_there() - before) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return left
 
 
 def remove_hosts() -> None:

@@ -38,14 +38,18 @@ CASES = {
     "one leader excludes": RosterCase((EXCLUDE, SERVE, BEAT), ticks=2),
     "two beats": RosterCase((EXCLUDE, SERVE, BEAT, BEAT), ticks=2),
     "a slow clock": RosterCase((EXCLUDE, SERVE, BEAT), ticks=3, slow=1, wait=2),
+    "a slow clock, two beats": RosterCase((EXCLUDE, SERVE, BEAT, BEAT), ticks=3, slow=1, wait=2),
     "suspected by a majority": RosterCase(((1, "suspect 3"), (2, "suspect 3"), SERVE, BEAT), ticks=1),
     "a newcomer is excluded": RosterCase(((3, "join 0"), EXCLUDE, SERVE, BEAT), founders=3, ticks=2, before=()),
+    "a newcomer is excluded, one message doubled": RosterCase(
+        ((3, "join 0"), EXCLUDE, SERVE, BEAT), founders=3, ticks=2, before=(), dups=1
+    ),
     # Node 1 takes over from node 0, which need not know.
     "a rival takes over": RosterCase((EXCLUDE, RIVAL, (1, "exclude 3"))),
     "a rival takes over, one message doubled": RosterCase((EXCLUDE, RIVAL, (1, "exclude 3")), dups=1),
     "a rival wants another": RosterCase((EXCLUDE, RIVAL, ANOTHER)),
     "a rival wants another, one message doubled": RosterCase((EXCLUDE, RIVAL, ANOTHER), dups=1),
-    "two rivals": RosterCase((EXCLUDE, RIVAL, ANOTHER, (2, "take_over")), last=2),
+    "two rivals": RosterCase((EXCLUDE, RIVAL, ANOTHER, (2, "take_over")), last=3),
     "a rival and a beat": RosterCase((EXCLUDE, RIVAL, SERVE, (1, "serve"), BEAT), ticks=1),
     "a rival goes on": RosterCase(((0, "change"), RIVAL, ANOTHER, ANOTHER), nodes=3, last=3, before=()),
     "a rival and a newcomer": RosterCase(((3, "join 2"), RIVAL, (1, "exclude 3")), founders=3, before=()),

@@ -243,8 +243,6 @@ class ClusterMembership(Entrance):
     # Frames.
 
     def on_frame(self, peer: int, frame: Frame) -> None:
-        if self.links.take(peer, frame):
-            return
         kind = frame[0]
         if kind == LOOK:
             self.on_look(peer)

@@ -28,7 +28,8 @@ Invalid input from outside costs a log line and a connection, never the process.
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -356,6 +357,16 @@ class Transport:
         if not self.to_flush and not self.receiving:
             self.loop.call_soon(self.flush)
         self.to_flush.append(connection)
+
+    @contextmanager
+    def sending_at_once(self) -> Iterator[None]:
+        """What is sent in the body leaves at its end, and not at the end of this turn of the loop."""
+        before, self.receiving = self.receiving, True
+        try:
+            yield
+        finally:
+            self.receiving = before
+            self.flush()
 
     def flush(self) -> None:
         connections, self.to_flush = self.to_flush, []

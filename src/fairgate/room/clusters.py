@@ -30,6 +30,7 @@ FIRST_LINE = "fairgate peer 1"
 DEFAULT_NAME = "fairgate"
 NO_MAJORITY = "no majority"  # a value of `guarantee`: the peer cannot let anybody in
 GROUP_MODE = 0o2770
+LARGEST_WORD = 0x7FFF_FFFF_FFFF_FFFF
 LONGEST_FILE = 200  # bytes
 ESCAPED = {"%": "%25", "/": "%2F", ".": "%2E"}  # in the name of a file
 
@@ -66,7 +67,7 @@ class StandingPeer:
 
 def number_of(cluster_id: str) -> int:
     """The id of a cluster as a word of a room. 0 if it is not known."""
-    return int(cluster_id, 16) & (1 << 63) - 1 if cluster_id else 0
+    return int(cluster_id, 16) & LARGEST_WORD if cluster_id else 0
 
 
 # Where the directories are.
