@@ -33,8 +33,9 @@ cimport cython
 from fairgate.core.message cimport Message
 from fairgate.core.mutex cimport Mutex
 from fairgate.core.outside cimport checked_bool, checked_int, checked_place, checked_shape, checked_str
+from fairgate.core.pool cimport pooled
 from fairgate.core.setup cimport Setup
-from fairgate.core.tuples cimport replaced
+from fairgate.core.tuples cimport replaced, taken
 from fairgate.core.units cimport left, moment
 
 @cython.final
