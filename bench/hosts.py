@@ -26,9 +26,10 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 from rich.table import Table
 
-from bench.live import Load, Outcome, conduct, installed, outcome, read, show
+from bench.live import installed, show
 from bench.relay import one_way
-from bench.rivals import HOSTS, SEMAPHORES, SERVERS, server_command
+from fairgate.lab.contest import Load, Measured, conduct, measured, read
+from fairgate.lab.rivals import HOSTS, SEMAPHORES, SERVERS, server_command
 from fairgate.torture.host import CLUSTER, Host, Running
 from fairgate.torture.network import Namespaces
 from fairgate.torture.run import make_keys
@@ -57,7 +58,7 @@ class Bench:
         self.runs = 0
         self.serving: list[int] = []  # processes: the peers of the hosts, or the server
 
-    def run(self, kind: str, load: Load, delay: float = 0.0, leases: bool = True) -> Outcome:
+    def run(self, kind: str, load: Load, delay: float = 0.0, leases: bool = True) -> Measured:
         self.runs += 1
         folder = self.folder / f"run{self.runs}"
         folder.mkdir(mode=0o700)
@@ -122,7 +123,7 @@ class Bench:
             if time.monotonic() > until:
                 raise RuntimeError(f"nobody listens at {address}: see {self.folder}")
 
-    def contend(self, kind: str, load: Load, folder: Path, hosts: list[Host]) -> Outcome:
+    def contend(self, kind: str, load: Load, folder: Path, hosts: list[Host]) -> Measured:
         files = [folder / f"times{i}" for i in range(load.processes)]
         workers = [self.start(kind, load, folder, number, file, hosts) for number, file in enumerate(files)]
         before = sum([spent(pid) for pid in self.serving])
@@ -132,7 +133,7 @@ class Bench:
             for worker in workers:
                 worker.kill()
         cpu += sum([spent(pid) for pid in self.serving]) - before
-        return outcome([read(file, who) for who, file in enumerate(files)], messages, cpu, load.seconds)
+        return measured([read(file, who) for who, file in enumerate(files)], messages, cpu, load.seconds)
 
     def start(
         self, kind: str, load: Load, folder: Path, number: int, file: Path, hosts: list[Host]
@@ -142,7 +143,7 @@ class Bench:
         if hosts:
             environment |= {"BENCH_PEER": known_as(hosts[host]), **hosts[host].environment()}
         words = [kind, str(load.k), str(SERVER_PORT), str(load.inside), str(load.seconds), str(file)]
-        command = [*self.network.entered(host), sys.executable, "-m", "bench.contender", *words]
+        command = [*self.network.entered(host), sys.executable, "-m", "fairgate.lab.contender", *words]
         pipe = subprocess.PIPE
         return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment)
 

@@ -12,15 +12,7 @@ sockets that runs this protocol.
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
-import sys
-import time
-from array import array
-from bisect import bisect_left, insort
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -29,173 +21,28 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.net import bare_round_trip
-from bench.rivals import CLUSTER, INSTALL, SEMAPHORES, SERVERS, missing, server
+from fairgate.lab.contest import Interpreter, Load, Measured, contest
+from fairgate.lab.rivals import CLUSTER, INSTALL, SEMAPHORES, SERVERS, missing
 
 PROCESSES, SECONDS = 8, 5.0
 OTHER = "other checkout"
 OURS = ("fairgate", f"fair_k{CLUSTER}")
 LOCKS = (*OURS, *INSTALL)
-START_SECONDS = 0.5
 HAND_OVERS = 5
-
-
-@dataclass(frozen=True)
-class Entry:
-    asked: int
-    entered: int
-    left: int
-    who: int
-
-
-@dataclass(frozen=True)
-class Outcome:
-    entries: int
-    rate: float
-    wait_mean: float  # seconds
-    wait_p99: float
-    wait_max: float
-    jain: float
-    overtakes: float  # per entry
-    worst: int  # the most times that one request was overtaken
-    most_inside: int
-    messages: float  # per entry
-    cpu: float  # seconds per entry, of the contending processes only
-    fewest: int  # entries of the process that had the fewest
-    most: int
-    hand_over: float  # median seconds from a process leaving until the next waiting one enters
-
-
-@dataclass(frozen=True)
-class Load:
-    """What the contending processes do."""
-
-    k: int
-    inside: float  # seconds
-    processes: int
-    seconds: float
 
 
 class Bench:
     def __init__(self, other: str) -> None:
         self.other = other  # the interpreter of another checkout, for the row OTHER
 
-    def run(self, kind: str, load: Load) -> Outcome:
-        with TemporaryDirectory(prefix="fgbench") as name:
-            folder = Path(name)
-            (folder / "run").mkdir(mode=0o700)
-            with server(kind, folder / "run") as port:
-                return contend(kind, load, port, folder, self.other)
+    def run(self, kind: str, load: Load) -> Measured:
+        if kind != OTHER:
+            return contest(kind, [load])[0]
+        python = Interpreter(self.other, Path(self.other).absolute().parents[2], ("PYTHONPATH", "FAIRGATE_PURE"))
+        return contest("fairgate", [load], python)[0]
 
 
-def contend(kind: str, load: Load, port: int, folder: Path, other: str) -> Outcome:
-    environ = os.environ | {"FAIRGATE_DIR": str(folder / "run")}
-    python, place = sys.executable, None
-    if kind == OTHER:
-        kind, python, place = "fairgate", other, Path(other).absolute().parents[2]
-        environ = {name: value for name, value in environ.items() if name not in ("PYTHONPATH", "FAIRGATE_PURE")}
-    words = [python, "-m", "bench.contender", kind, str(load.k), str(port), str(load.inside), str(load.seconds)]
-    files = [folder / f"{i}" for i in range(load.processes)]
-    pipe = subprocess.PIPE
-    workers = [
-        subprocess.Popen([*words, str(file)], stdin=pipe, stdout=pipe, text=True, env=environ, cwd=place)
-        for file in files
-    ]
-    try:
-        messages, cpu = conduct(workers)
-    finally:
-        for worker in workers:
-            worker.kill()
-    return outcome([read(file, who) for who, file in enumerate(files)], messages, cpu, load.seconds)
-
-
-def conduct(workers: list[subprocess.Popen[str]]) -> tuple[int, int]:
-    """Run the workers; return their total messages and ns of CPU time."""
-    for worker in workers:
-        hear(worker)
-    begin = time.monotonic_ns() + int(START_SECONDS * 1e9)
-    for worker in workers:
-        say(worker, str(begin))
-    told = [hear(worker).split() for worker in workers]
-    for worker in workers:
-        say(worker, "end")
-    for worker in workers:
-        worker.wait()
-    return sum(int(one[0]) for one in told), sum(int(one[1]) for one in told)
-
-
-def hear(worker: subprocess.Popen[str]) -> str:
-    assert worker.stdout is not None
-    line = worker.stdout.readline()
-    if not line:
-        raise RuntimeError("a contender died")
-    return line
-
-
-def say(worker: subprocess.Popen[str], what: str) -> None:
-    assert worker.stdin is not None
-    worker.stdin.write(f"{what}\n")
-    worker.stdin.flush()
-
-
-def read(file: Path, who: int) -> list[Entry]:
-    times: array[int] = array("q")
-    times.frombytes(file.read_bytes())
-    return [Entry(times[i], times[i + 1], times[i + 2], who) for i in range(0, len(times), 3)]
-
-
-def outcome(by_process: list[list[Entry]], messages: int, cpu: int, seconds: float) -> Outcome:
-    entries = sorted([entry for one in by_process for entry in one], key=lambda entry: entry.entered)
-    waits = sorted([entry.entered - entry.asked for entry in entries])
-    counts = [len(one) for one in by_process]
-    overtaken = overtakes(entries)
-    return Outcome(
-        entries=len(entries),
-        rate=len(entries) / seconds,
-        wait_mean=sum(waits) / len(waits) / 1e9,
-        wait_p99=waits[len(waits) * 99 // 100] / 1e9,
-        wait_max=waits[-1] / 1e9,
-        jain=sum(counts) ** 2 / (len(counts) * sum([count**2 for count in counts])),
-        overtakes=sum(overtaken) / len(entries),
-        worst=max(overtaken),
-        most_inside=most_inside(entries),
-        messages=messages / len(entries),
-        cpu=cpu / 1e9 / len(entries),
-        fewest=min(counts),
-        most=max(counts),
-        hand_over=hand_over(entries) / 1e9,
-    )
-
-
-def overtakes(entries: list[Entry]) -> list[int]:
-    """For each entry, how many later requests entered before it; `entries` are in the order of entering."""
-    asked: list[int] = []
-    found = []
-    for entry in entries:
-        found.append(len(asked) - bisect_left(asked, entry.asked))
-        insort(asked, entry.asked)
-    return found
-
-
-def hand_over(entries: list[Entry]) -> float:
-    """Median ns from leaving to the next entry, of one lock.
-
-    Only entries of another process that was already waiting count as hand-overs.
-    """
-    taken = [new.entered - old.left for old, new in pairwise(entries) if new.who != old.who and new.asked < old.left]
-    return median(taken) if taken else 0.0
-
-
-def most_inside(entries: list[Entry]) -> int:
-    """The most entries at the same time; leaving and entering in the same nanosecond do not overlap."""
-    changes = sorted([(entry.entered, 1) for entry in entries] + [(entry.left, -1) for entry in entries])
-    now = most = 0
-    for _, change in changes:
-        now += change
-        most = max(most, now)
-    return most
-
-
-def show(console: Console, title: str, outcomes: dict[str, Outcome]) -> None:
+def show(console: Console, title: str, outcomes: dict[str, Measured]) -> None:
     table = Table(title=title, title_justify="left")
     columns = ("", "grants/s", "wait mean", "p99", "max", "p99/mean", "Jain", "fewest..most", "overtakes", "worst",
                "inside", "messages", "CPU")  # fmt: skip

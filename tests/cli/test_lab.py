@@ -11,7 +11,7 @@ import pytest
 
 from fairgate.cli import lab
 from fairgate.cli.app import run
-from fairgate.lab import sweep as sweep_module
+from fairgate.lab import sweeps as sweep_module
 from fairgate.lab.experiment import EXPERIMENTS, Bench
 from fairgate.sim.config import Config
 
@@ -100,15 +100,16 @@ def test_without_dask_the_option_says_what_to_install(
 @pytest.mark.usefixtures("tiny")
 def test_a_cluster_gives_the_same_numbers(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
-    with local_cluster(distributed) as address:
+    with local_cluster(distributed, tmp_path) as address:
         assert run(["lab", "run", "RF.8.2", "--dask", address, "--out", str(tmp_path / "cluster")]) == 0
     assert run(["lab", "run", "RF.8.2", "--workers", "1", "--out", str(tmp_path / "alone")]) == 0
     assert (tmp_path / "cluster" / "RF.8.2.csv").read_bytes() == (tmp_path / "alone" / "RF.8.2.csv").read_bytes()
 
 
 @contextmanager
-def local_cluster(distributed: object) -> Iterator[str]:
+def local_cluster(distributed: object, folder: Path) -> Iterator[str]:
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    options |= {"local_directory": str(folder / "dask")}
     with distributed.LocalCluster(**options) as cluster:  # type: ignore[attr-defined]
         yield cluster.scheduler_address
 

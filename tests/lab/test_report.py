@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import csv
+import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from fairgate.errors import BadInput
 from fairgate.lab.catalogue import find
 from fairgate.lab.experiment import FAILS, PARTLY, Bench, Claim, Outcome
+from fairgate.lab.outcomes import About, finished, save, saved
 from fairgate.lab.plot import Picture, shares, svg_of
-from fairgate.lab.report import About, Section, write_data, write_report
+from fairgate.lab.report import Section, ledger_link, write_report
+from tests.tidy.imports import PACKAGE
 
 pytest.importorskip("matplotlib")
 
+ROOT = PACKAGE.parents[1]
 ABOUT = About("quick", 7, None)
 LINES = {"fair_k": [(1.0, 2.0, 0.1), (10.0, 3.0, 0.2)], "a <b> & c": [(1.0, 4.0, 0.0), (10.0, 20_000.0, 0.0)]}
 PICTURE = Picture("title", "x, s", "y", LINES, log_x=True, levels={"law": 3.0})
 CLAIM = Claim("A is < B.", "4, figure 3", "370 s", "371 ± 2 s", PARTLY, "Because <it> is.", "fair_k.md#holes")
-OUTCOME = Outcome([{"protocol": "fair_k", "wait": 1.5, "usage": [[0, 1]]}], [PICTURE, PICTURE], [CLAIM])
+ROW = {"protocol": "fair_k", "wait": 1.5, "usage": [[0, 1]]}
+OUTCOME = Outcome([ROW], [PICTURE, PICTURE], [CLAIM], ["etcd was <not> measured"])
 
 
 def report(folder: Path, about: About = ABOUT) -> str:
-    return write_report(folder, about, [Section(find("FK.3"), OUTCOME, about)]).read_text()
+    return write_report(folder, [Section(finished(find("FK.3"), about, OUTCOME), folder)]).read_text()
 
 
 def test_no_request_leaves_the_page(tmp_path: Path) -> None:
@@ -41,9 +48,9 @@ def test_the_page_has_figures_claims_and_how_to_repeat_them(tmp_path: Path) -> N
     assert "A is &lt; B." in text
     assert "371 ± 2 s" in text
     assert PARTLY in text
-    assert "papers/fair_k.md" in text
     assert "fairgate lab run FK.3 --quick --seed 7" in text
-    assert "run(&quot;FK.3&quot;, size=&quot;quick&quot;, seed=7)" in text
+    assert "lab.run(&quot;FK.3&quot;, size=&quot;quick&quot;, seed=7)" in text
+    assert "etcd was &lt;not&gt; measured" in text
     assert "<b>" not in text
 
 
@@ -54,7 +61,7 @@ def test_a_latency_file_is_named(tmp_path: Path) -> None:
 
 
 def test_the_data_lies_beside_the_page(tmp_path: Path) -> None:
-    write_data(tmp_path, find("FK.3"), OUTCOME)
+    save(tmp_path, finished(find("FK.3"), ABOUT, OUTCOME))
     with (tmp_path / "FK.3.csv").open() as file:
         assert list(csv.DictReader(file)) == [{"protocol": "fair_k", "wait": "1.5"}]
     with (tmp_path / "FK.3.points.csv").open() as file:
@@ -77,5 +84,39 @@ def test_a_distribution_ends_at_the_whole() -> None:
 
 def test_a_claim_that_does_not_hold_is_shown_as_such(tmp_path: Path) -> None:
     outcome = find("FK.2").run(Bench("tiny"))
-    text = write_report(tmp_path, ABOUT, [Section(find("FK.2"), outcome, ABOUT)]).read_text()
+    text = write_report(tmp_path, [Section(finished(find("FK.2"), ABOUT, outcome), tmp_path)]).read_text()
     assert f"✗ {FAILS}" in text
+
+
+def test_each_claim_links_to_its_entry_in_the_ledger(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (link,) = re.findall(r'href="([^"]*fair_k.md#holes)"', report(tmp_path / "deep"))
+    assert (tmp_path / "deep" / link.partition("#")[0]).resolve() == ROOT / "papers" / "fair_k.md"
+
+
+def test_outside_of_a_checkout_the_entry_is_named() -> None:
+    assert ledger_link(CLAIM, None) == '<span class="soft">papers/fair_k.md</span>'
+
+
+def test_outcomes_are_read_as_they_were_saved(tmp_path: Path) -> None:
+    one, other = finished(find("FK.3"), ABOUT, OUTCOME), finished(find("SG.2"), About("paper", 7, None), OUTCOME)
+    save(tmp_path, one)
+    save(tmp_path, other)
+    (found,) = saved(tmp_path, ABOUT)
+    assert Section(found, tmp_path).html == Section(one, tmp_path).html
+    assert (found.about, found.made) == (one.about, one.made)
+    assert [each.experiment.id for each in saved(tmp_path)] == ["FK.3", "SG.2"]
+
+
+def test_an_outcome_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "FK.3.json").write_text("{}")
+    with pytest.raises(BadInput, match=r"run FK\.3 again"):
+        saved(tmp_path)
+
+
+def test_sections_that_were_made_differently_say_so(tmp_path: Path) -> None:
+    first = finished(find("FK.3"), ABOUT, OUTCOME)
+    later = replace(first, experiment=find("SG.2"), made=replace(first.made, day="1999-12-31"))
+    text = write_report(tmp_path, [Section(first, tmp_path), Section(later, tmp_path)]).read_text()
+    assert "SG.2: fairgate" in text
+    assert "1999-12-31" in text

@@ -249,7 +249,7 @@ MUTANTS = {
     ),
     "the number of unfinished greetings is not limited": Mutant(
         "net/listening.py",
-        "        elif len(self.strangers) >= MOST_STRANGERS:\n",
+        "        elif len(strangers) >= MOST_STRANGERS:\n",
         "        elif False:\n",
         "test_crowds.py::test_the_limit_for_all_addresses",
         HANGS,

@@ -52,7 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "live": {"arguments", "core", "errors", "interface", "net", "prometheus", "recovery", "registry", "room", "trace"},
     "api": {"arguments", "errors", "interface", "live", "room"},
     "sync": {"arguments", "errors", "interface", "live", "room"},
-    "lab": {"core", "errors", "processes", "protocols", "registry", "sim", "__init__"},
+    "lab": {"core", "errors", "processes", "protocols", "registry", "sim", "sync", "__init__"},
     "torture": {"errors", "net", "sync"},
     "cli": {
         "arguments", "lab", "torture",

@@ -131,6 +131,7 @@ def test_derived_methods_replace_the_declaration() -> None:
         "def __init__(self, slot, fence):",
         "def key(self):",
         "def tokens(self):",
+        "def slots(self):",
     ]
 
 

@@ -17,8 +17,9 @@ from fairgate.errors import BadInput
 from fairgate.lab.catalogue import all_experiments, chosen
 from fairgate.lab.cluster import dask_executor
 from fairgate.lab.experiment import Bench, Experiment, Outcome
+from fairgate.lab.outcomes import About, finished, save, saved
 from fairgate.lab.plot import check_matplotlib
-from fairgate.lab.report import About, Section, write_data, write_report
+from fairgate.lab.report import Section, write_report
 from fairgate.processes import processors
 from fairgate.sim.build import make_latency
 from fairgate.sim.config import Config
@@ -101,8 +102,10 @@ def run_command(
 
         fairgate lab run all --paper --out papers-report
 
-    DIR/report.html is written anew after each experiment. Every finished run is kept in DIR: after Ctrl-C the same
-    command goes on where it stopped.
+    DIR/report.html is written anew after each experiment. It also has the
+    experiments of earlier commands with the same size, seed and latency. Every
+    finished run is kept in DIR: after Ctrl-C the same command goes on where it
+    stopped.
     """
     experiments = chosen(ids)
     if workers is not None and workers < 1:
@@ -120,15 +123,18 @@ def run_command(
 
 
 def run_experiments(experiments: Sequence[Experiment], bench: Bench, about: About, folder: Path) -> int:
-    sections: list[Section] = []
+    sections = {each.experiment.id: Section(each, folder) for each in saved(folder, about)}
     for number, each in enumerate(experiments, 1):
         with progress_bar(f"{each.id} ({number} of {len(experiments)}), runs", 1) as done:
             bench.progress = done
             outcome = each.run(bench)
-        sections.append(Section(each, outcome, about))
-        write_data(folder, each, outcome)
-        path = write_report(folder, about, sections)
-        print(f"{each.id:7} {outcome.seconds:7.1f} s  {each.title} ({verdicts(outcome)})", flush=True)
+        whole = finished(each, about, outcome)
+        save(folder, whole)
+        sections[each.id] = Section(whole, folder)
+        path = write_report(folder, [sections[one.id] for one in all_experiments() if one.id in sections])
+        print(f"{each.id:9} {outcome.seconds:7.1f} s  {each.title} ({verdicts(outcome)})", flush=True)
+        for note in outcome.notes:
+            print(f"{'':9} {note}")
     print(f"wrote {path}")
     return 0
 

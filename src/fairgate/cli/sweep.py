@@ -16,7 +16,7 @@ from fairgate.cli.values import known_options, read_option
 from fairgate.errors import BadInput
 from fairgate.lab.grid import OPTION, TYPES, read_values
 from fairgate.lab.plot import Picture, check_matplotlib, draw, series_by
-from fairgate.lab.sweep import plan, run_all
+from fairgate.lab.sweeps import plan, run_all
 from fairgate.lab.tables import check_name, write_rows
 from fairgate.processes import processors
 from fairgate.registry import find_protocol

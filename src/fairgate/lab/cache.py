@@ -16,17 +16,17 @@ from fairgate.core.numbers import COMPILED
 from fairgate.errors import BadInput
 from fairgate.sim.config import Config
 
-PACKAGES = ("core", "protocols", "overlay", "recovery", "sim")  # what a result depends on
+SIMULATION = ("core", "protocols", "overlay", "recovery", "sim")  # packages that the result of a simulation depends on
 SOURCES = (".py", ".pyx", ".pxd")
 
 
 @cache
-def code_version() -> str:
-    """Of the code that results depend on. Where there are no sources, the version of the package."""
+def code_version(packages: tuple[str, ...] = SIMULATION) -> str:
+    """Of the code in these packages; of all code if there are none. Where there are no sources: of the package."""
     root = Path(fairgate.__file__).parent
     digest = hashlib.sha256(f"{fairgate.__version__} {COMPILED}".encode())
-    for package in PACKAGES:
-        for path in sorted((root / package).rglob("*")):
+    for folder in [root / package for package in packages] or [root]:
+        for path in sorted(folder.rglob("*")):
             if path.suffix in SOURCES:
                 digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()[:16]
@@ -35,7 +35,8 @@ def code_version() -> str:
 class Cache:
     """Use it with `with`. Every result is on disk as soon as it is put in."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, packages: tuple[str, ...] = SIMULATION) -> None:
+        self.code = code_version(packages)
         try:
             self.connection = sqlite3.connect(path)
             self.connection.execute(
@@ -50,21 +51,22 @@ class Cache:
     def __exit__(self, *_: object) -> None:
         self.connection.close()
 
-    def get(self, config: Config) -> dict[str, Any] | None:
+    def get(self, key: str) -> Any | None:
         found = self.connection.execute(
-            "SELECT result FROM results WHERE code = ? AND config = ?", (code_version(), described(config))
+            "SELECT result FROM results WHERE code = ? AND config = ?", (self.code, key)
         ).fetchone()
-        return None if found is None else dict(json.loads(found[0]))
+        return None if found is None else json.loads(found[0])
 
-    def put(self, config: Config, row: dict[str, Any]) -> None:
+    def put(self, key: str, result: Any) -> None:
+        """The result must be JSON: dicts with text as keys, lists, numbers and text."""
         with self.connection:
             self.connection.execute(
-                "INSERT OR REPLACE INTO results VALUES (?, ?, ?)", (code_version(), described(config), json.dumps(row))
+                "INSERT OR REPLACE INTO results VALUES (?, ?, ?)", (self.code, key, json.dumps(result))
             )
 
 
 def described(config: Config) -> str:
-    """The parameters, with the contents of a latency file instead of its name only."""
+    """The key of a simulation: its parameters, with the contents of a latency file besides its name."""
     path = Path(config.latency)
     contents = {"latency_file": digest_of(path, path.stat().st_mtime_ns)} if path.is_file() else {}
     return json.dumps(config.describe() | contents, sort_keys=True)

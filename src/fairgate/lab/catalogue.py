@@ -4,15 +4,27 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from fairgate.errors import BadInput
-from fairgate.lab import end_to_end, fair_k, ours, raymond, sigma  # noqa: F401 (they register their experiments)
+from fairgate.lab import (  # noqa: F401 (they register their experiments)
+    backups,
+    end_to_end,
+    fair_k,
+    live,
+    ours,
+    raymond,
+    sigma,
+)
 from fairgate.lab.experiment import EXPERIMENTS, Bench, Experiment, Outcome
 
-PAPERS = ("FK", "SG", "EE", "RF", "X")
+ORDER = ("FK", "SG", "EE", "RF", "X.cost", "X.fair", "X.crash", "X.backups", "X.live")  # ids begin with these
 ALL = "all"
 
 
 def all_experiments() -> list[Experiment]:
-    return sorted(EXPERIMENTS.values(), key=lambda each: PAPERS.index(each.id.partition(".")[0]))
+    return sorted(EXPERIMENTS.values(), key=place)
+
+
+def place(each: Experiment) -> int:
+    return next(number for number, start in enumerate(ORDER) if each.id.startswith(start))
 
 
 def find(id: str) -> Experiment:

@@ -10,19 +10,22 @@ remembers the results of earlier runs. There are three sizes: `tiny` is for test
 seconds, and `paper` is that of the paper. The verdict of a claim is computed from the measurement of this run.
 """
 
+import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, as_completed
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fairgate.errors import BadInput
+from fairgate.lab.cache import Cache
 from fairgate.lab.grid import as_values
 from fairgate.lab.plot import Picture
 from fairgate.lab.statistics import mean_and_margin
-from fairgate.lab.sweep import Progress, Row, plan, run_all
-from fairgate.processes import in_processes
+from fairgate.lab.sweeps import Progress, Row, plan, run_all
+from fairgate.lab.workers import spread
 from fairgate.sim.config import Config
 
 T = TypeVar("T")
@@ -51,6 +54,7 @@ class Outcome:
     rows: list[Row]
     pictures: list[Picture]
     claims: list[Claim] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what readers of the figure must know, such as what was left out
     seconds: float = 0.0  # that it took, without what was known from earlier runs
 
 
@@ -71,7 +75,7 @@ class Bench:
         return (tiny, quick, paper)[SIZES.index(self.size)]
 
     def sweep(self, *protocols: str, trials: int = 1, series: Sequence[str] = (), **grid: Any) -> list[Row]:
-        """As `fairgate.lab.sweep.sweep`, with the seed of this bench."""
+        """As `fairgate.lab.sweep`, with the seed of this bench."""
         found = {name: as_values(values) for name, values in grid.items() if name != "stack"}
         if "stack" in grid:
             found["stack"] = [grid["stack"]]
@@ -85,23 +89,30 @@ class Bench:
         return [replace(config, seed=self.seed + trial) for trial in range(trials)]
 
     def map(self, work: Callable[[A], B], items: Sequence[A]) -> list[B]:
-        """The results of `work`, in order, for what is no simulation. It is not remembered."""
+        """The results of `work`, in order, for what is no simulation. Items and results must be JSON."""
+        return self.collected(work, items, lambda todo: spread(do_numbered, todo, self.workers, self.executor))
+
+    def one_by_one(self, work: Callable[[A], B], items: Sequence[A]) -> list[B]:
+        """As `map`, but on this host and never two at once: for measurements of real time."""
+        return self.collected(work, items, lambda todo: map(do_numbered, todo))
+
+    def collected(self, work: Callable[[A], B], items: Sequence[A], do: "Doing[A, B]") -> list[B]:
+        """What the cache does not know is done by `do`."""
+        keys = [json.dumps([work.__module__, work.__qualname__, item]) for item in items]
         found: dict[int, B] = {}
-        for place, result in self.numbered(work, items):
-            found[place] = result
-            if self.progress is not None:
-                self.progress(len(found), len(items))
+        with Cache(self.cache, packages=()) if self.cache is not None else nullcontext() as known:
+            if known is not None:
+                found = {place: row for place, key in enumerate(keys) if (row := known.get(key)) is not None}
+            for place, result in do([(work, place, item) for place, item in enumerate(items) if place not in found]):
+                found[place] = result
+                if known is not None:
+                    known.put(keys[place], result)
+                if self.progress is not None:
+                    self.progress(len(found), len(items))
         return [found[place] for place in range(len(items))]
 
-    def numbered(self, work: Callable[[A], B], items: Sequence[A]) -> Iterator[tuple[int, B]]:
-        tasks = [(work, place, item) for place, item in enumerate(items)]
-        if self.executor is not None:
-            for future in as_completed([self.executor.submit(do_numbered, task) for task in tasks]):
-                yield future.result()
-        elif self.workers > 1 and len(tasks) > 1:
-            yield from in_processes(do_numbered, tasks, self.workers)
-        else:
-            yield from map(do_numbered, tasks)
+
+Doing = Callable[[list[tuple[Callable[[A], B], int, A]]], Iterable[tuple[int, B]]]
 
 
 def do_numbered(task: tuple[Callable[[A], B], int, A]) -> tuple[int, B]:

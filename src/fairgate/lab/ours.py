@@ -5,7 +5,7 @@ from typing import Any
 
 from fairgate.lab.experiment import Bench, Claim, Outcome, experiment, mean, select, verdict
 from fairgate.lab.plot import Picture, Series, series_by
-from fairgate.lab.sweep import SHARES, Row
+from fairgate.lab.sweeps import SHARES, Row
 from fairgate.sim.config import Config, backup_stack
 
 FEW = ("one_line", "fair_k", "bv95", "naimi_trehel", "raymond_tree", "centralised")  # messages: log N or fewer
@@ -18,9 +18,13 @@ LEDGER = "one_line.md"
 def cost(bench: Bench) -> Outcome:
     setting: dict[str, Any] = {"k": 1, "rate": 0.5, "cs": 10.0, "latency": "0.001"}
     small = bench.pick([9, 25], [9, 25, 100], [9, 25, 100, 400])
-    large = bench.pick([9, 25, 100], [9, 25, 100, 1_000, 10_000], [9, 25, 100, 1_000, 10_000, 100_000, 1_000_000])
+    large = bench.pick([9, 25, 100], [9, 25, 100, 1_000, 10_000], [9, 25, 100, 1_000, 10_000])
+    huge = bench.pick([], [], [100_000, 1_000_000])
     rows = bench.sweep(*MANY, nodes=small, requests=bench.pick(5, 20, 20), **setting)
     rows += bench.sweep(*FEW, nodes=large, requests=bench.pick(5, 10, 10), **setting)
+    if huge:
+        rows += bench.sweep(*FEW, nodes=huge, requests=3, **setting)
+        large += huge
     picture = Picture(
         "k = 1, every node asks again and again",
         "nodes",

@@ -31,6 +31,10 @@ class Picture:
     steps: bool = False  # the value stays until the next point, as in distributions
     levels: Mapping[str, float] | None = None  # horizontal lines, such as the value that a law predicts
 
+    def _repr_svg_(self) -> str:
+        """How notebooks show it."""
+        return svg_of(self, self.title)
+
 
 def check_matplotlib() -> None:
     if find_spec("matplotlib") is None:
@@ -68,8 +72,12 @@ def shares(values: Sequence[float]) -> Series:
 
 def draw(path: Path, picture: Picture) -> None:
     """Draws the picture into a file, whose name says the format: .svg, .png or .pdf."""
+    figure = figure_of(picture)
     try:
-        figure_of(picture).savefig(path)
+        if path.suffix == ".svg":
+            write_svg(figure, path, path.stem)
+        else:
+            figure.savefig(path)
     except (OSError, ValueError) as wrong:  # ValueError: an unknown format
         raise BadInput(f"cannot draw {path}: {wrong}") from wrong
 
@@ -77,14 +85,19 @@ def draw(path: Path, picture: Picture) -> None:
 def svg_of(picture: Picture, name: str) -> str:
     """The picture as an SVG element for a page, in the page's own font and colours. `name` makes its ids unique."""
     figure = figure_of(picture)
-    import matplotlib as mpl  # noqa: PLC0415
-
     figure.patch.set_visible(False)
     file = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
-        figure.savefig(file, format="svg", metadata={"Date": None})
+    write_svg(figure, file, name)
     text = file.getvalue()
     return text[text.index("<svg") :].replace(INK, "currentColor").replace("<svg ", '<svg role="img" ', 1)
+
+
+def write_svg(figure: Any, file: Path | io.StringIO, name: str) -> None:
+    """With words as text, and the same bytes for the same picture."""
+    import matplotlib as mpl  # noqa: PLC0415
+
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        figure.savefig(file, format="svg", metadata={"Date": None})
 
 
 def figure_of(picture: Picture) -> Any:
@@ -109,8 +122,9 @@ def figure_of(picture: Picture) -> Any:
         for axis, logarithmic in ((axes.xaxis, picture.log_x), (axes.yaxis, picture.log_y)):
             write_plainly(axis, logarithmic)
         axes.grid(alpha=0.25)
-        if len(picture.series) + len(picture.levels or {}) > 1:
-            axes.legend(frameon=False, fontsize="small")
+        lines = len(picture.series) + len(picture.levels or {})
+        if lines > 1:  # below the axes, where it hides nothing
+            figure.legend(loc="outside lower center", ncols=min(lines, 3), frameon=False, fontsize="small")
     return figure
 
 

@@ -21,7 +21,7 @@ from fairgate.lab.experiment import (
     verdict,
 )
 from fairgate.lab.plot import Picture, Series, series_by
-from fairgate.lab.sweep import Row
+from fairgate.lab.sweeps import Row
 
 N, K = 15, 5
 DETECT = 2  # seconds from a crash until every survivor has detected it

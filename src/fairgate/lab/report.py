@@ -1,23 +1,20 @@
 """The report of a run: one HTML file with figures, claims and how to repeat them, and the data beside it.
 
 The page needs nothing else: figures are inline SVG, there is no script, and no request leaves it. Its colours follow
-the reader's preference, light or dark.
+the reader's preference, light or dark. In a checkout of the project each claim links to the page of its paper.
 """
 
-import platform
+import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 
-from fairgate import __version__
-from fairgate.lab.experiment import FAILS, HOLDS, PARTLY, Claim, Experiment, Outcome
-from fairgate.lab.plot import Picture, svg_of
-from fairgate.lab.sweep import Row
-from fairgate.lab.tables import write_page, write_rows
-from fairgate.sim.run import kind_of_build
+import fairgate
+from fairgate.lab.experiment import FAILS, HOLDS, PARTLY, Claim, Experiment
+from fairgate.lab.outcomes import About, Finished
+from fairgate.lab.plot import svg_of
+from fairgate.lab.tables import write_page
 
 NAME = "report.html"
 CLASSES = {HOLDS: "good", PARTLY: "partly", FAILS: "bad"}
@@ -77,51 +74,31 @@ pre { background: var(--box); padding: .6rem .8rem; border-radius: .4rem; overfl
 """
 
 
-@dataclass(frozen=True)
-class About:
-    """How the run was made."""
-
-    size: str
-    seed: int
-    latency: str | None  # a file, if it was given
-
-
 class Section:
     """The part of the page about one experiment. It is drawn once, although the page grows with each experiment."""
 
-    def __init__(self, experiment: Experiment, outcome: Outcome, about: About) -> None:
-        self.id = experiment.id
-        self.verdicts = [claim.verdict for claim in outcome.claims]
-        self.html = section(about, experiment, outcome)
+    def __init__(self, each: Finished, folder: Path) -> None:
+        self.id = each.experiment.id
+        self.about = each.about
+        self.made = each.made
+        self.verdicts = [claim.verdict for claim in each.outcome.claims]
+        self.html = section(each, ledger_folder(folder))
 
 
-def write_report(folder: Path, about: About, sections: Sequence[Section]) -> Path:
-    """Write the page into the folder and return its path. The data of each experiment is written by `write_data`."""
+def ledger_folder(folder: Path) -> str | None:
+    """Where the pages of the papers are, seen from the report; None if this is not a checkout of the project."""
+    papers = Path(fairgate.__file__).parents[2] / "papers"
+    return Path(os.path.relpath(papers, folder)).as_posix() if papers.is_dir() else None
+
+
+def write_report(folder: Path, sections: Sequence[Section]) -> Path:
+    """Write the page into the folder and return its path. The data of each experiment is written by `save`."""
     path = folder / NAME
-    write_page(path, page(about, sections))
+    write_page(path, page(sections))
     return path
 
 
-def write_data(folder: Path, experiment: Experiment, outcome: Outcome) -> None:
-    """ID.csv has one row per run, ID.points.csv what is drawn."""
-    write_rows(folder / f"{experiment.id}.csv", [plain(row) for row in outcome.rows])
-    write_rows(folder / f"{experiment.id}.points.csv", drawn_points(outcome.pictures))
-
-
-def plain(row: Row) -> Row:
-    return {name: value for name, value in row.items() if not isinstance(value, list | dict)}
-
-
-def drawn_points(pictures: Sequence[Picture]) -> list[Row]:
-    return [
-        {"picture": number, "line": line, picture.x: x, picture.y: y, "margin": margin}
-        for number, picture in enumerate(pictures, 1)
-        for line, points in picture.series.items()
-        for x, y, margin in points
-    ]
-
-
-def page(about: About, sections: Sequence[Section]) -> str:
+def page(sections: Sequence[Section]) -> str:
     links = "".join(f'<a href="#{each.id}">{each.id}</a>' for each in sections)
     body, paper = [], ""
     for each in sections:
@@ -133,23 +110,34 @@ def page(about: About, sections: Sequence[Section]) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>fairgate lab</title><style>{STYLE}</style></head><body>\n"
-        f"<h1>The papers' figures, measured again</h1>\n{preface(about)}{counts(sections)}<nav>{links}</nav>\n"
+        f"<h1>The papers' figures, measured again</h1>\n{preface(sections)}{counts(sections)}<nav>{links}</nav>\n"
         + "\n".join(body)
         + "\n</body></html>\n"
     )
 
 
-def preface(about: About) -> str:
+def preface(sections: Sequence[Section]) -> str:
+    about = sections[0].about
     network = f"the wide area is read from {about.latency}" if about.latency else "the wide area is synthetic"
-    machine = f"Python {platform.python_version()} on {platform.machine()}"
     short = SHORT if about.size != "paper" else ""
     return (
-        "<p>Each figure of the papers, simulated again, and each claim beside our measurement. An interval (±) holds"
+        "<p>Each figure of the papers, made again, and each claim beside our measurement. An interval (±) holds"
         " the mean with 95 % confidence. “Holds with this definition” means that the claim holds, but the text leaves"
         f" open what exactly is measured; the reason says which definition was used.{short}</p>\n"
-        f'<p class="soft">{escape(about.size.capitalize())} size, seed {about.seed}, {escape(network)};'
-        f" fairgate {__version__} ({kind_of_build()}), {machine}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC</p>\n"
+        f'<p class="soft">{escape(about.size.capitalize())} size, seed {about.seed}, {escape(network)}.'
+        f" {escape(makers(sections))}</p>\n"
     )
+
+
+def makers(sections: Sequence[Section]) -> str:
+    """What made the sections: once, if it was the same for all."""
+    found: dict[str, list[str]] = {}
+    for each in sections:
+        made = each.made
+        found.setdefault(f"{made.version}, {made.python}, {made.machine}, {made.day}", []).append(each.id)
+    if len(found) == 1:
+        return f"Made by {next(iter(found))}."
+    return " ".join(f"{', '.join(ids)}: {made}." for made, ids in found.items())
 
 
 def counts(sections: Sequence[Section]) -> str:
@@ -158,15 +146,17 @@ def counts(sections: Sequence[Section]) -> str:
     return f'<p class="counts">{"".join(parts)}</p>\n'
 
 
-def section(about: About, each: Experiment, outcome: Outcome) -> str:
+def section(finished: Finished, ledger: str | None) -> str:
+    each, outcome = finished.experiment, finished.outcome
     figures = "".join(svg_of(picture, f"{each.id}-{number}") for number, picture in enumerate(outcome.pictures))
     data = f'<a href="{each.id}.csv">runs</a>, <a href="{each.id}.points.csv">points of the figure</a>'
+    notes = "".join(f'<p class="soft">{escape(note)}</p>\n' for note in outcome.notes)
     return (
         f'<section id="{each.id}"><h3>{each.id} {escape(each.title)}</h3>\n'
         f'<p class="soft">{escape(each.section)}. Data: {data}</p>\n'
-        f'<div class="figures">{figures}</div>\n{claims_table(outcome.claims)}'
-        f"<details><summary>How to make this figure</summary><pre>{escape(command(about, each))}</pre>"
-        f"<pre>{escape(call(about, each))}</pre></details></section>"
+        f'<div class="figures">{figures}</div>\n{notes}{claims_table(outcome.claims, ledger)}'
+        f"<details><summary>How to make this figure</summary><pre>{escape(command(finished.about, each))}</pre>"
+        f"<pre>{escape(call(finished.about, each))}</pre></details></section>"
     )
 
 
@@ -178,26 +168,34 @@ def command(about: About, each: Experiment) -> str:
 def call(about: About, each: Experiment) -> str:
     network = f", wide_area={about.latency!r}" if about.latency else ""
     return (
-        "from fairgate.lab.catalogue import run\n\n"
-        f'outcome = run("{each.id}", size="{about.size}", seed={about.seed}{network})\n'
+        "from fairgate import lab\n\n"
+        f'outcome = lab.run("{each.id}", size="{about.size}", seed={about.seed}{network})\n'
         "outcome.rows, outcome.claims"
     )
 
 
-def claims_table(claims: Sequence[Claim]) -> str:
+def claims_table(claims: Sequence[Claim], ledger: str | None = None) -> str:
     if not claims:
         return ""
     heads = "".join(f"<th>{name}</th>" for name in ("claim", "paper", "ours", "verdict", "why"))
-    rows = "".join(claim_row(claim) for claim in claims)
+    rows = "".join(claim_row(claim, ledger) for claim in claims)
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>\n"
 
 
-def claim_row(claim: Claim) -> str:
+def claim_row(claim: Claim, ledger: str | None) -> str:
     kind = CLASSES[claim.verdict]
     section = f' <span class="soft">({escape(claim.section)})</span>' if claim.section else ""
     paper = f'<td data-name="paper">{escape(claim.paper)}</td>' if claim.paper else "<td></td>"
     return (
         f'<tr><td>{escape(claim.gist)}{section}</td>{paper}<td data-name="ours">{escape(claim.ours)}</td>'
         f'<td class="verdict {kind}">{SYMBOLS[claim.verdict]} {escape(claim.verdict)}</td>'
-        f'<td>{escape(claim.why)} <span class="soft">papers/{escape(claim.ledger.partition("#")[0])}</span></td></tr>'
+        f"<td>{escape(claim.why)} {ledger_link(claim, ledger)}</td></tr>"
     )
+
+
+def ledger_link(claim: Claim, ledger: str | None) -> str:
+    """The entry in papers/. A reader without the checkout still sees its name."""
+    page = claim.ledger.partition("#")[0]
+    if ledger is None:
+        return f'<span class="soft">papers/{escape(page)}</span>'
+    return f'<a class="soft" href="{escape(ledger)}/{escape(claim.ledger)}">papers/{escape(page)}</a>'

@@ -117,19 +117,19 @@ def crash_time(seed: int) -> int:
     return FIRST + random.Random(seed).randrange(LAST - FIRST)
 
 
-def by_definition(task: tuple[int, float]) -> dict[int, tuple[float, ...]]:
-    """For one seed and share of crashed nodes: number of backups -> the share of successes by each definition."""
+def by_definition(task: tuple[int, float]) -> list[list[float]]:
+    """For one seed and share of crashed nodes, and each number of backups: the share of successes by definition."""
     seed, share = task
     order = sorted(range(N), key=place_of)
-    found = {backups: [0] * len(DEFINITIONS) for backups in BACKUPS}
+    found = [[0] * len(DEFINITIONS) for _ in BACKUPS]
     moment = Moment(seed)
     draw = random.Random(seed)
     for _ in range(DRAWS):
         crashed = set(draw.sample(range(N), int(share * N)))
-        for backups, counts in found.items():
+        for backups, counts in zip(BACKUPS, found, strict=True):
             for i, success in enumerate(moment.survives(crashed, lost_states(order, crashed, backups))):
                 counts[i] += success
-    return {backups: tuple(count / DRAWS for count in counts) for backups, counts in found.items()}
+    return [[count / DRAWS for count in counts] for counts in found]
 
 
 def catastrophe(seed: int, share: float, backups: int) -> Config:

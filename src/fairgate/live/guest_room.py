@@ -22,10 +22,11 @@ from fairgate.live.ticket import INSIDE, LOST, Ticket
 from fairgate.room import calls, guestbook
 from fairgate.room.bell import Bell, path_of
 from fairgate.room.changes import Changes
-from fairgate.room.clusters import name_of
+from fairgate.room.clusters import name_of, number_of
 from fairgate.room.file import PATIENCE, RoomFile
 from fairgate.room.guestbook import ALL, Guestbook, News
 from fairgate.room.layout import (
+    CLUSTER_ID,
     DIRTY,
     EXPECTED_K,
     GATE_PROTOCOL,
@@ -210,6 +211,7 @@ class GuestRoom:
             guestbook.promise(m, change, self.book, self.engine.lease_until)
         called = self.called if asked is None else {*self.called, asked.number}
         outcome.news = guestbook.look(m, change, desk, self.book, called, self.suspects)
+        self.check_cluster()
         for number in outcome.news.ask:
             seat = self.book.asked[number]
             outcome.wants[number] = (m[seat + EXPECTED_K], read_text(m, seat + PROTOCOL, seat + NOTE))
@@ -220,6 +222,14 @@ class GuestRoom:
             self.refuse(change, number, wrong)
         outcome.end = guestbook.next_end(m, self.book)
         return outcome
+
+    def check_cluster(self) -> None:
+        """If the cluster was made anew, its protocol does not know of those that the old one has let in."""
+        m, ours = self.desk.file.m, number_of(self.engine.members.cluster)
+        if m[CLUSTER_ID] not in (0, ours) and self.book.earlier:
+            some = ", ".join([str(m[seat + PID]) for seat in self.book.earlier.values()])
+            log.warning("gate %s: let in by an earlier cluster of this name and still inside: pid %s", self.name, some)
+        m[CLUSTER_ID] = ours
 
     def answer(self, change: Change, asked: Asked, outcome: Outcome) -> None:
         """Pass the answer of the cluster on to a guest."""

@@ -13,7 +13,7 @@ cdef class Desk(Node):
 cdef class ReliableLinks(Links):
     cdef public object deliver, alarm
     cdef public Channel channel
-    cdef public long long alarm_at
+    cdef public long long alarm_at, patience
     cdef public set full, missed
     cdef public dict owed, acked
 

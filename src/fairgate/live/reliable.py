@@ -83,6 +83,7 @@ class ReliableLinks(Links):
         self.acked: dict[int, int] = {}  # by peer: the number last acknowledged
         self.full: set[int] = set()  # peers that have acknowledged too little to be sent anything more
         self.missed: set[int] = set()  # peers that are down and may have to be reported
+        self.patience = 0  # ns without an acknowledgement after which a connection is made anew; 0: never
 
     def send(self, peer: int, frame: Frame) -> None:
         """Sends over the channel, but only once to a non-member (an inspector): its end would never be reported."""
@@ -146,6 +147,8 @@ class ReliableLinks(Links):
         name = f"{TIMER}{peer}"
         with self.lock:
             self.channel.now = clock()
+            if peer in self.channel.links:
+                self.channel.links[peer].delay = self.channel.channel_resend
             if self.channel.is_armed(name):
                 self.channel.timer_due(name)
 
@@ -163,6 +166,18 @@ class ReliableLinks(Links):
         for src, letter in arrived:
             self.deliver(src, letter)
         return True
+
+    def end(self) -> None:
+        """This peer takes another id. Whatever the channel would repeat was sent under the old one: the receivers would
+        take it for messages of the new one; and so with acknowledgements."""
+        with self.lock:
+            self.addresses = {}
+            self.outgoing.clear()
+            self.waiting.clear()
+            self.owed.clear()
+            for peer in list(self.channel.links):
+                self.channel.now = clock()
+                self.channel.on_crash(peer)
 
     # Acknowledgements.
 
@@ -205,9 +220,18 @@ class ReliableLinks(Links):
             self.alarm_at = 0  # so that none of them sets it
             for name in [name for name, at in timers.items() if at <= now]:
                 self.channel.timer_due(name)
+                self.check_progress(int(name.removeprefix(TIMER)))
             self.alarm_at = min(timers.values(), default=NEVER)
             if timers:
                 self.set_alarm()
+
+    def check_progress(self, peer: int) -> None:
+        """Drops a connection that delivers nothing. TCP would wait longer and longer before it tries again, even if the
+        network is back. If the peer does not answer then, that is noticed (reach.py)."""
+        link, connection = self.channel.links[peer], self.transport.up.get(peer)
+        without_ack = link.delay - self.channel.channel_resend  # the delay doubles with every attempt
+        if 0 < self.patience <= without_ack and connection is not None:
+            self.loop.call_soon(connection.drop, "it acknowledges nothing")
 
 
 class DirectLinks(ReliableLinks):

@@ -102,6 +102,7 @@ class Transport:
         self.greeting_seconds = greeting_seconds
         self.frame_seconds = frame_seconds
         self.strangers_log = RationedLog(log)
+        self.refused = ""  # why a connection was refused last, if that is likely to happen again
         self.loop = asyncio.get_running_loop()
         self.on_frame: Callable[[int, Frame], None] = handler.on_frame
         self.on_quiet: Callable[[], None] = handler.on_quiet
@@ -227,9 +228,10 @@ class Transport:
             connection.drop(why)
 
     def refuse(self, connection: Connection, why: str) -> None:
-        if why in (TIE, YOURSELF):
+        if why in (TIE, YOURSELF, self.refused):
             log.debug("refused %s: %s", connection.where, why)
         else:
+            self.refused = why if why.startswith("expected peer") else ""  # a member dials again and again
             self.strangers_log.warning("refused %s: %s", connection.where, why)
         connection.post(encode((REFUSED, why)))
         connection.close(why)
@@ -286,7 +288,7 @@ class Transport:
         if not 0 <= peer < PEERS:
             return peer, f"{peer} is not a valid peer id"
         if wants not in (NIL, self.me):
-            return peer, f"expected peer {wants}, found peer {self.me}"
+            return peer, f"expected peer {wants}, found peer {self.me}, perhaps after a restart"
         if wanted not in (NIL, peer):
             return peer, f"expected peer {wanted}, found peer {peer}"
         return peer, YOURSELF if peer == self.me else ""

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from fairgate.errors import BadInput
-from fairgate.lab import sweep as module
-from fairgate.lab.sweep import sweep
+from fairgate.lab import sweeps as module
+from fairgate.lab.sweeps import sweep
 from fairgate.sim.config import Config
 from fairgate.sim.run import simulate
 
@@ -53,7 +53,7 @@ def test_what_was_run_is_not_run_again(tmp_path: Path, monkeypatch: pytest.Monke
     more = sweep("fair_k", workers=1, cache=cache, **{**GRID, "nodes": [4, 6, 7]})
     assert [config.nodes for config in ran] == [7, 7]
     assert more[:4] == first
-    monkeypatch.setattr("fairgate.lab.cache.code_version", lambda: "other code")
+    monkeypatch.setattr("fairgate.lab.cache.code_version", lambda _: "other code")
     sweep("fair_k", workers=1, cache=cache, **GRID)
     assert len(ran) == 2 + 4
 

@@ -1,6 +1,6 @@
 """Sweeps: the same simulation at every point of a grid of parameters, as a table with one row per run.
 
-    from fairgate.lab.sweep import sweep
+    from fairgate.lab.sweeps import sweep
     rows = sweep("fair_k", "bv95", nodes=[50, 100], rate=logarithmic(0.01, 1, 8), trials=20)
 
 Rows are dicts: the parameters that vary, and every number of the result. Their order and their numbers do not depend on
@@ -8,17 +8,18 @@ where the runs happen. `executor` is any `concurrent.futures.Executor`, such as 
 `workers` processes share the runs.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, as_completed
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fairgate.errors import BadInput
-from fairgate.lab.cache import Cache
+from fairgate.lab.cache import Cache, described
 from fairgate.lab.grid import as_values, points
-from fairgate.processes import in_processes, processors
+from fairgate.lab.workers import spread
+from fairgate.processes import processors
 from fairgate.registry import find_protocol
 from fairgate.sim.config import Config, default_k
 from fairgate.sim.config import check as check_config
@@ -89,15 +90,15 @@ def run_all(
     rows: dict[int, Row] = {}
     with Cache(Path(cache)) if cache is not None else nullcontext() as known:
         for place, config in enumerate(configs):
-            row = known.get(config) if known is not None else None
+            row = known.get(described(config)) if known is not None else None
             if row is not None and all(name in row for name in series):
                 rows[place] = row
         todo = [(place, config, tuple(series)) for place, config in enumerate(configs) if place not in rows]
         told(progress, rows, configs)
-        for place, row in results(todo, workers, executor):
+        for place, row in spread(run_one, todo, workers, executor):
             rows[place] = row
             if known is not None:
-                known.put(configs[place], row)
+                known.put(described(configs[place]), row)
             told(progress, rows, configs)
     return [rows[place] for place in range(len(configs))]
 
@@ -107,26 +108,8 @@ def told(progress: Progress | None, rows: Mapping[int, Row], configs: Sequence[C
         progress(len(rows), len(configs))
 
 
-Task = tuple[int, Config, tuple[str, ...]]  # its place in the table, what to run, and which series to keep
-
-
-def results(todo: Sequence[Task], workers: int, executor: Executor | None) -> Iterator[tuple[int, Row]]:
-    """The rows in the order in which they are done."""
-    if executor is not None:
-        futures = [executor.submit(run_one, task) for task in todo]
-        try:
-            for future in as_completed(futures):
-                yield future.result()
-        finally:  # after Ctrl-C nothing new begins
-            for future in futures:
-                future.cancel()
-    elif workers == 1 or len(todo) < 2:
-        yield from map(run_one, todo)
-    else:
-        yield from in_processes(run_one, todo, workers)
-
-
-def run_one(task: Task) -> tuple[int, Row]:
+def run_one(task: tuple[int, Config, Sequence[str]]) -> tuple[int, Row]:
+    """The row's place in the table, and the row."""
     place, config, series = task
     return place, row_of(config, series)
 

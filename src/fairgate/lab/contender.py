@@ -1,20 +1,18 @@
-"""One process that repeatedly contends for a gate: `python -m bench.contender KIND K PORT INSIDE SECONDS FILE`.
+"""One process that repeatedly contends for a gate: `python -m fairgate.lab.contender KIND K PORT INSIDE SECONDS FILE`.
 
 It prints "ready" after it has been inside once, and then reads a line with the start time (monotonic ns). For each
 entry it writes (asked, entered, left) to FILE, as 64-bit integers.
 """
-
-from __future__ import annotations
 
 import sys
 import time
 from array import array
 from pathlib import Path
 
-from bench.rivals import open_gate
+from fairgate.lab.rivals import open_gate
 
 
-def contend(kind: str, k: int, port: int, inside: float, seconds: float) -> array[int]:
+def contend(kind: str, k: int, port: int, inside: float, seconds: float) -> "array[int]":
     gate = open_gate(kind, k, port)
     gate.acquire()
     gate.release()
@@ -28,7 +26,7 @@ def contend(kind: str, k: int, port: int, inside: float, seconds: float) -> arra
     now = time.monotonic_ns
     while True:
         asked = now()
-        if asked >= end:
+        if times and asked >= end:  # it enters at least once, even if it starts late
             break
         gate.acquire()
         entered = now()

@@ -1,7 +1,5 @@
 """fairgate's gates and alternatives behind one interface, and the servers that they need."""
 
-from __future__ import annotations
-
 import base64
 import fcntl
 import http.client

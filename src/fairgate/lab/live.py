@@ -1,0 +1,107 @@
+"""Live gates beside other locks: real processes of this host, real time.
+
+Each lock is used as its documentation says. A lock that is not installed is left out, and the report says so. The
+numbers belong to the machine that they were measured on, and to what else ran there.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from fairgate.lab.contest import Load, Measured, contest
+from fairgate.lab.experiment import Bench, Claim, Outcome, experiment, select, verdict
+from fairgate.lab.plot import Picture, Series, series_by
+from fairgate.lab.rivals import CLUSTER, GATES, missing
+from fairgate.lab.sweeps import SHARES, Row
+
+ROOM = "fairgate"
+OURS = (ROOM, f"fair_k{CLUSTER}")
+STAY = 0.002  # seconds inside, for the waits
+LEDGER = "one_line.md"
+
+
+def locks(bench: Bench) -> tuple[list[str], list[str]]:
+    """Those to measure, and for each missing one how to install it."""
+    others = bench.pick(["flock"], list(GATES)[1:], list(GATES)[1:])
+    wanted = [*bench.pick(OURS[:1], OURS, OURS), *others]
+    absent = [
+        f"{kind} was not measured, because it is not installed: {how}" for kind in wanted if (how := missing(kind))
+    ]
+    return [kind for kind in wanted if not missing(kind)], absent
+
+
+def measure(task: list[Any]) -> list[Row]:
+    """One lock under several loads, each given as (processes, seconds inside, seconds in all)."""
+    kind, *loads = task
+    found = contest(kind, [Load(1, inside, processes, seconds) for processes, inside, seconds in loads])
+    return [
+        {"lock": kind, "processes": processes, "inside": inside, **numbers(one)}
+        for (processes, inside, _), one in zip(loads, found, strict=True)
+    ]
+
+
+def numbers(one: Measured) -> Row:
+    last = len(one.waits) - 1
+    shares = [one.waits[round(step * last / SHARES)] for step in range(SHARES + 1)]
+    return {name: value for name, value in vars(one).items() if name != "waits"} | {"wait_shares": shares}
+
+
+@experiment("X.live", "Live gates beside Redis, ZooKeeper, etcd and file locks", "Our own experiment", quick=40)
+def live(bench: Bench) -> Outcome:
+    crowds = bench.pick([2], [1, 4], [1, 2, 4, 8])
+    seconds = bench.pick(0.2, 0.5, 3.0)
+    kinds, absent = locks(bench)
+    loads = [*([processes, 0.0, seconds] for processes in crowds), [crowds[-1], STAY, seconds]]
+    rows = [row for found in bench.one_by_one(measure, [[kind, *loads] for kind in kinds]) for row in found]
+    idle, busy = select(rows, inside=0.0), select(rows, inside=STAY)
+    pictures = [
+        Picture("one lock, nothing inside", "processes that contend", "grants per second",
+                series_by(idle, "processes", "rate", ("lock",)), log_y=True),
+        Picture(f"one lock, {1000 * STAY:g} ms inside, {crowds[-1]} processes", "wait, ms", "share of the waits",
+                {row["lock"]: distribution(row) for row in busy}, log_x=True, steps=True),
+    ]  # fmt: skip
+    return Outcome(rows, pictures, claims(rows, busy, len(kinds)), absent)
+
+
+def distribution(row: Row) -> Series:
+    return [(max(1000 * wait, 0.001), step / SHARES, 0.0) for step, wait in enumerate(row["wait_shares"])]
+
+
+def listed(rows: Sequence[Row], name: str, digits: int = 1) -> str:
+    return ", ".join(f"{row['lock']} {row[name]:,.{digits}f}" for row in rows)
+
+
+def claims(rows: list[Row], busy: list[Row], count: int) -> list[Claim]:
+    own = select(busy, lock=ROOM)[0]
+    others = [row for row in busy if row["lock"] not in OURS]
+    ratios = [row | {"evenness": row["wait_p99"] / row["wait_mean"]} for row in busy]
+    most = max(row["most_inside"] for row in rows)
+    grants = [row for row in rows if row["inside"] == 0.0 and row["processes"] == busy[0]["processes"]]
+    return [
+        Claim(
+            "No lock lets two processes in at once.",
+            "",
+            "",
+            f"at most {most} inside in {sum(row['entries'] for row in rows):,} entries",
+            verdict(most == 1),
+            f"All {count} locks, by the clock of the host.",
+            LEDGER,
+        ),
+        Claim(
+            "Requests enter a gate in the order in which they asked; most other locks let later ones pass.",
+            "",
+            "",
+            f"overtakes per entry: {listed(busy, 'overtakes', 2)}",
+            verdict(own["overtakes"] < 0.5 and own["overtakes"] <= min(row["overtakes"] for row in others) + 0.1),
+            f"With {1000 * STAY:g} ms inside. Grants per second with nothing inside: {listed(grants, 'rate', 0)}.",
+            LEDGER,
+        ),
+        Claim(
+            "The longest waits of a gate are close to its mean wait.",
+            "",
+            "",
+            f"99th percentile / mean: {listed(ratios, 'evenness')}",
+            verdict(ratios[0]["evenness"] < 2),
+            f"With {1000 * STAY:g} ms inside.",
+            LEDGER,
+        ),
+    ]
