@@ -216,7 +216,7 @@ def main() -> None:
         if 4 in tables:
             show_hand_over(console, bench, [each for each in PROTOCOLS if each in only], 0.001)
         if 5 in tables:
-            show_cost(console, bench, PROTOCOLS[0], given.pairs, given.seconds)
+            show_cost(console, bench, "bv95", given.pairs, given.seconds)
 
 
 if __name__ == "__main__":
