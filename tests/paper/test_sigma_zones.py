@@ -185,6 +185,12 @@ def test_a_client_forgets_a_member_that_is_gone() -> None:
     assert world.outcome.entries == 2
 
 
+def test_a_quorum_of_the_whole_circle_can_be_reached() -> None:
+    """Found by a swarm: shares are rounded down, so all of them together are a little less than the circle."""
+    outcome = run(make_stack(SigmaZones), Spec(nodes=3, options={"replicas": 1, "lease": LEASE}), 1)
+    assert (outcome.broken, outcome.entries) == ("", 6)
+
+
 def test_without_leases_nobody_can_wait_until_they_are_over() -> None:
     outcome = run(make_stack(SigmaZones), Spec(options={"lease": 0}), 1)
     assert (outcome.broken, outcome.why.partition(":")[0]) == ("ValueError", "sigma_zones needs leases")

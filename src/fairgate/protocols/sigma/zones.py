@@ -31,6 +31,7 @@ from fairgate.protocols.sigma.votes import Ballot, Replica, Resp, Response, quor
 
 ZONE_BITS = 24  # low bits dropped from shares of the circle, so that their sums stay below 2^63
 WHOLE = 1 << (64 - ZONE_BITS)  # the weight of the circle
+ROUNDING = 1 << 20  # each zone loses up to two units, so all zones together may have this much less
 
 
 @message("sg.zone_response")
@@ -57,7 +58,8 @@ def zone_ballot(setup: Setup) -> Ballot:
     ballot: Ballot | None = setup.shared.get("zone_ballot")
     if ballot is None:
         places = tuple(sorted([place_of(member) for member in members_of(setup)]))
-        ballot = setup.shared["zone_ballot"] = Ballot(places, (0,) * len(places), WHOLE, quorum_of(setup, WHOLE))
+        needed = min(quorum_of(setup, WHOLE), WHOLE - ROUNDING)
+        ballot = setup.shared["zone_ballot"] = Ballot(places, (0,) * len(places), WHOLE, needed)
     return ballot
 
 
