@@ -303,7 +303,8 @@ def fault_notes(config: Config, protocol: type[Mutex]) -> list[str]:
             notes.append(f"{name} does not survive {kind} faults: add --channel, or expect the run to {outcome}")
         else:
             notes.append(f"{name} does not survive {kind} faults: expect the run to stop")
-    if "responses" in protocol.about.options and ("reset" in kinds or config.replica_life):
+    counted = "responses" in protocol.about.options and not getattr(protocol, "zoned", False)
+    if counted and ("reset" in kinds or config.replica_life):
         notes += weak_votes(config)
     return notes
 
