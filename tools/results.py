@@ -62,9 +62,8 @@ def preface(chosen: Sequence[Finished]) -> list[str]:
 
 def section(folder: Path, each: Finished) -> list[str]:
     experiment, outcome = each.experiment, each.outcome
-    parts = [f"## {experiment.id} {experiment.title}", "", f"{experiment.section}. `{command(each.about, experiment)}`"]
-    parts[-1] += f" took {outcome.seconds:,.0f} s." if outcome.seconds >= 1 else "."
-    parts.append("")
+    parts = [f"## {experiment.id} {experiment.title}", ""]
+    parts += [f"{experiment.section}: `{command(each.about, experiment)}`", ""]
     for number, picture in enumerate(outcome.pictures, 1):
         name = f"{experiment.id.replace('.', '-')}-{number}.svg"
         draw(folder / name, picture)

@@ -1,6 +1,7 @@
 """Hooks of mkdocs.yml: the pages of papers/ are part of the site.
 
-In the repository, docs/ links to them as ../papers/NAME.md. On the site they are at papers/NAME.
+In the repository, docs/ links to them as ../papers/NAME.md, and docs/results/ as ../../papers/NAME.md. On the site they
+are at papers/NAME.
 """
 
 from pathlib import Path
@@ -19,4 +20,4 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    return markdown.replace("](../papers/", "](papers/")
+    return markdown.replace("](../papers/", "](papers/").replace("](../../papers/", "](../papers/")

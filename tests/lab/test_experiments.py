@@ -50,14 +50,11 @@ def outcome(id: str) -> Outcome:
 
 
 @pytest.mark.parametrize("id", IDS)
-def test_claims_have_the_verdicts_of_larger_runs(id: str) -> None:
+def test_an_experiment_has_figures_and_claims_with_the_verdicts_of_larger_runs(id: str) -> None:
     found = [claim.verdict for claim in outcome(id).claims]
     wanted = [verdict or seen for verdict, seen in zip(VERDICTS[id], found, strict=True)]
     assert found == wanted, [claim.ours for claim in outcome(id).claims]
-
-
-@pytest.mark.parametrize("id", IDS)
-def test_there_is_something_to_draw_and_every_claim_has_its_ledger_entry(id: str) -> None:
+    # There is something to draw, and every claim has its entry in the ledger.
     assert all(points for picture in outcome(id).pictures for points in picture.series.values())
     assert outcome(id).pictures
     assert outcome(id).rows

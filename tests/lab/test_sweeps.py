@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -113,3 +114,14 @@ def test_a_file_that_is_no_cache_is_refused(tmp_path: Path) -> None:
     (tmp_path / "cache").write_bytes(b"not a database, and long enough to be read as one" * 100)
     with pytest.raises(BadInput, match="remove the file"):
         sweep("fair_k", nodes=4, k=2, cache=tmp_path / "cache")
+
+
+def test_a_cache_that_another_run_has_locked_is_not_to_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairgate.lab.cache.LOCKED_SECONDS", 0.01)
+    sweep("fair_k", nodes=4, k=2, requests=5, workers=1, cache=tmp_path / "cache")
+    with sqlite3.connect(tmp_path / "cache") as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(BadInput, match="wait for the other run"):
+            sweep("fair_k", nodes=4, k=2, requests=5, workers=1, cache=tmp_path / "cache")

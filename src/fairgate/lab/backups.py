@@ -32,7 +32,7 @@ def cost_runs(bench: Bench, backups: list[int]) -> list[Row]:
         "rate": RATE,
         "latency": f"{LATENCY:g}",
         "warmup": bench.pick(2, 5, 5),
-        "requests": bench.pick(8, 20, 40),
+        "requests": bench.pick(8, 20, 20),
         "trials": bench.pick(1, 1, 3),
     }
     stack = backup_stack(census=False)
@@ -59,9 +59,9 @@ def survival_runs(bench: Bench, backups: list[int]) -> list[Row]:
     return rows
 
 
-@experiment("X.backups", "What backups cost, and what they save", "Our own experiment", quick=10)
+@experiment("X.backups", "What backups cost, and what they save", "Our own experiment", quick=5)
 def backups(bench: Bench) -> Outcome:
-    numbers = bench.pick([0, 2, 4], [0, 2, 4, 6], [0, 2, 4, 6, 8])
+    numbers = bench.pick([0, 2, 4], [0, 2, 4, 6], [0, 2, 4, 6])
     cost = cost_runs(bench, numbers)
     crashed = survival_runs(bench, bench.pick([0, 4], numbers, numbers))
     ruled = [row for row in cost if row["rule"] != NONE]

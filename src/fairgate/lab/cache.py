@@ -7,6 +7,8 @@ so it never finds those of the code before.
 import hashlib
 import json
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from fairgate.errors import BadInput
 from fairgate.sim.config import Config
 
 SIMULATION = ("core", "protocols", "overlay", "recovery", "sim")  # packages that the result of a simulation depends on
+LOCKED_SECONDS = 60.0  # to wait for another run that writes to the same file
 SOURCES = (".py", ".pyx", ".pxd")
 
 
@@ -37,13 +40,21 @@ class Cache:
 
     def __init__(self, path: Path, packages: tuple[str, ...] = SIMULATION) -> None:
         self.code = code_version(packages)
-        try:
-            self.connection = sqlite3.connect(path)
+        self.path = path
+        with self.complaining():
+            self.connection = sqlite3.connect(path, timeout=LOCKED_SECONDS)
             self.connection.execute(
                 "CREATE TABLE IF NOT EXISTS results (code TEXT, config TEXT, result TEXT, PRIMARY KEY (code, config))"
             )
-        except sqlite3.Error as wrong:
-            raise BadInput(f"cannot use the cache {path}: {wrong}; remove the file, or name another") from wrong
+
+    @contextmanager
+    def complaining(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as wrong:
+            locked = "locked" in str(wrong)
+            advice = "wait for the other run that uses it" if locked else "remove the file, or name another"
+            raise BadInput(f"cannot use the cache {self.path}: {wrong}; {advice}") from wrong
 
     def __enter__(self) -> "Cache":
         return self
@@ -59,7 +70,7 @@ class Cache:
 
     def put(self, key: str, result: Any) -> None:
         """The result must be JSON: dicts with text as keys, lists, numbers and text."""
-        with self.connection:
+        with self.complaining(), self.connection:
             self.connection.execute(
                 "INSERT OR REPLACE INTO results VALUES (?, ?, ?)", (self.code, key, json.dumps(result))
             )

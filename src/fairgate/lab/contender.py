@@ -4,6 +4,7 @@ It prints "ready" after it has been inside once, and then reads a line with the 
 entry it writes (asked, entered, left) to FILE, as 64-bit integers.
 """
 
+import signal
 import sys
 import time
 from array import array
@@ -42,6 +43,7 @@ def contend(kind: str, k: int, port: int, inside: float, seconds: float) -> "arr
 
 
 def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # after Ctrl-C the parent ends it
     kind, k, port, inside, seconds, file = sys.argv[1:]
     times = contend(kind, int(k), int(port), float(inside), float(seconds))
     Path(file).write_bytes(times.tobytes())

@@ -68,7 +68,7 @@ def law(rate: float, latency: float = LAN) -> float:
     return N * (CS + latency) / K - CS - 1 / rate
 
 
-@experiment("FK.2", "Mean wait against the request rate, LAN and WAN", "FK section 4, figure 2", quick=6)
+@experiment("FK.2", "Mean wait against the request rate, LAN and WAN", "FK section 4, figure 2", quick=2)
 def mean_waits(bench: Bench) -> Outcome:
     lan = [row | {"network": "LAN"} for row in runs(bench, "fair_k", "bv95")]
     wide = "WAN, synthetic" if bench.wide_area == "wan" else "WAN, from the file"
@@ -264,7 +264,7 @@ def messages(bench: Bench) -> Outcome:
     "FK.6",
     "Chance to survive when many nodes crash at once, by the number of backups",
     "FK section 5, figure 6",
-    quick=35,
+    quick=4,
 )
 def survival(bench: Bench) -> Outcome:
     backups = bench.pick([4, 6], [2, 4, 6], [0, 2, 4, 6, 8, 10])

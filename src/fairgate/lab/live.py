@@ -45,10 +45,10 @@ def numbers(one: Measured) -> Row:
     return {name: value for name, value in vars(one).items() if name != "waits"} | {"wait_shares": shares}
 
 
-@experiment("X.live", "Live gates beside Redis, ZooKeeper, etcd and file locks", "Our own experiment", quick=40)
+@experiment("X.live", "Live gates beside Redis, ZooKeeper, etcd and file locks", "Our own experiment", quick=50)
 def live(bench: Bench) -> Outcome:
-    crowds = bench.pick([2], [1, 4], [1, 2, 4, 8])
-    seconds = bench.pick(0.2, 0.5, 3.0)
+    crowds = bench.pick([2], [1, 4], [1, 2, 8])
+    seconds = bench.pick(0.2, 0.5, 1.0)
     kinds, absent = locks(bench)
     loads = [*([processes, 0.0, seconds] for processes in crowds), [crowds[-1], STAY, seconds]]
     rows = [row for found in bench.one_by_one(measure, [[kind, *loads] for kind in kinds]) for row in found]

@@ -14,7 +14,7 @@ K_PROTOCOLS = ("one_line", "fair_k", "fair_k_bounded", "bv95", "srimani_reddy", 
 LEDGER = "one_line.md"
 
 
-@experiment("X.cost", "Messages per entry against the number of nodes, all protocols", "Our own experiment", quick=2)
+@experiment("X.cost", "Messages per entry against the number of nodes, all protocols", "Our own experiment", quick=1)
 def cost(bench: Bench) -> Outcome:
     setting: dict[str, Any] = {"k": 1, "rate": 0.5, "cs": 10.0, "latency": "0.001"}
     small = bench.pick([9, 25], [9, 25, 100], [9, 25, 100, 400])
@@ -64,7 +64,7 @@ def jain(values: list[float]) -> float:
     return sum(values) ** 2 / (len(values) * sum(value * value for value in values))
 
 
-@experiment("X.fair", "Distribution of waits with k = 3, all protocols", "Our own experiment", quick=2, paper=27)
+@experiment("X.fair", "Distribution of waits with k = 3, all protocols", "Our own experiment", quick=1, paper=27)
 def fairness(bench: Bench) -> Outcome:
     nodes = bench.pick(30, 100, 100)
     rows, pictures = [], []

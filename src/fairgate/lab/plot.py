@@ -121,6 +121,8 @@ def figure_of(picture: Picture) -> Any:
         axes.set(xlabel=picture.x, ylabel=picture.y, title=picture.title)
         for axis, logarithmic in ((axes.xaxis, picture.log_x), (axes.yaxis, picture.log_y)):
             write_plainly(axis, logarithmic)
+        if not picture.log_x and all(x == int(x) for points in picture.series.values() for x, _, _ in points):
+            axes.xaxis.get_major_locator().set_params(integer=True)  # counts, such as nodes
         axes.grid(alpha=0.25)
         lines = len(picture.series) + len(picture.levels or {})
         if lines > 1:  # below the axes, where it hides nothing

@@ -69,7 +69,9 @@ pre { background: var(--box); padding: .6rem .8rem; border-radius: .4rem; overfl
   :root { color-scheme: light; --ink: #000; --soft: #444; --page: #fff; --box: #f4f4f4; --line: #bbb; --good: #00694d;
     --partly: #8a5a00; --bad: #b3261e; --link: #000; }
   body { max-width: none; padding: 0; font-size: 11pt; } nav { display: none; }
-  .figures, tr, h3 { break-inside: avoid; } h2, h3 { break-after: avoid; } .figures svg { max-width: 13cm; }
+  header, tr { break-inside: avoid; } h2 { break-after: avoid; } .figures svg { max-width: 13cm; }
+  .figures { grid-template-columns: repeat(auto-fit, minmax(8cm, 1fr)); }
+  details::details-content { content-visibility: visible; } pre { white-space: pre-wrap; }
 }
 """
 
@@ -152,9 +154,9 @@ def section(finished: Finished, ledger: str | None) -> str:
     data = f'<a href="{each.id}.csv">runs</a>, <a href="{each.id}.points.csv">points of the figure</a>'
     notes = "".join(f'<p class="soft">{escape(note)}</p>\n' for note in outcome.notes)
     return (
-        f'<section id="{each.id}"><h3>{each.id} {escape(each.title)}</h3>\n'
+        f'<section id="{each.id}"><header><h3>{each.id} {escape(each.title)}</h3>\n'
         f'<p class="soft">{escape(each.section)}. Data: {data}</p>\n'
-        f'<div class="figures">{figures}</div>\n{notes}{claims_table(outcome.claims, ledger)}'
+        f'<div class="figures">{figures}</div></header>\n{notes}{claims_table(outcome.claims, ledger)}'
         f"<details><summary>How to make this figure</summary><pre>{escape(command(finished.about, each))}</pre>"
         f"<pre>{escape(call(finished.about, each))}</pre></details></section>"
     )

@@ -104,7 +104,7 @@ def strawman_runs(bench: Bench, latency: str) -> list[Row]:
     return load(bench, "strawman", latency, rates, bench.pick(1.0, 1.0, 0.5))
 
 
-@experiment("SG.3", "Throughput of the strawman", "SG section III, figure 3", quick=5)
+@experiment("SG.3", "Throughput of the strawman", "SG section III, figure 3", quick=2)
 def strawman(bench: Bench) -> Outcome:
     widths = bench.pick([WIDEST, "100 ms"], list(WIDTHS), list(WIDTHS))
     rows = [row for latency in widths for row in strawman_runs(bench, latency)]
@@ -151,7 +151,7 @@ def loads(bench: Bench) -> list[Row]:
 
 
 @experiment(
-    "SG.7", "Throughput of Sigma against contention and variance of the latency", "SG section V, figure 7", quick=7
+    "SG.7", "Throughput of Sigma against contention and variance of the latency", "SG section V, figure 7", quick=1
 )
 def throughput(bench: Bench) -> Outcome:
     rows = loads(bench)
@@ -196,7 +196,7 @@ def throughput(bench: Bench) -> Outcome:
     return Outcome(rows + collapsing, [picture], claims)
 
 
-@experiment("SG.8", "Throughput of Sigma while replicas lose their memory", "SG section V, figure 8", quick=3)
+@experiment("SG.8", "Throughput of Sigma while replicas lose their memory", "SG section V, figure 8", quick=1)
 def lost_memories(bench: Bench) -> Outcome:
     most = law(*votes(bench), *WIDTHS[WIDEST])
     lives = bench.pick([30.0, 10_000.0], [30.0, 100.0, 10_000.0], [30.0, 100.0, 300.0, 1_000.0, 10_000.0])

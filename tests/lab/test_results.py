@@ -1,0 +1,47 @@
+"""The docs pages that `make results` makes from a run of the lab."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairgate.errors import BadInput
+from fairgate.lab.catalogue import find
+from fairgate.lab.outcomes import About, finished, save
+from tests.lab.test_report import OUTCOME
+from tests.tidy.imports import PACKAGE
+from tools.results import PAGES, write_pages
+
+pytest.importorskip("matplotlib")
+
+ROOT = PACKAGE.parents[1]
+
+
+def test_each_paper_gets_a_page_with_figures_and_claims(tmp_path: Path) -> None:
+    for id in ("FK.3", "X.live"):
+        save(tmp_path, finished(find(id), About("paper", 7, None), OUTCOME))
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "old.svg").write_text("a figure of an earlier run")
+    pages = write_pages(tmp_path, tmp_path / "docs")
+    assert [page.name for page in pages] == ["fair-k.md", "ours.md"]
+    text = pages[0].read_text()
+    assert "`fairgate lab run FK.3 --paper --seed 7`" in text
+    assert "| A is < B. (4, figure 3) | 370 s | 371 ± 2 s | ≈ holds with this definition |" in text
+    assert "(../../papers/fair_k.md#holes)" in text
+    assert "etcd was <not> measured" in text
+    assert sorted(path.name for path in (tmp_path / "docs").glob("*.svg")) == [
+        "FK-3-1.svg", "FK-3-2.svg", "X-live-1.svg", "X-live-2.svg",
+    ]  # fmt: skip
+    assert all(f"]({path.name})" in text for path in (tmp_path / "docs").glob("FK*.svg"))
+
+
+def test_a_directory_without_outcomes_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="there are no outcomes"):
+        write_pages(tmp_path, tmp_path / "docs")
+
+
+@pytest.mark.parametrize("name", PAGES.values())
+def test_the_page_is_in_the_navigation(name: str) -> None:
+    assert f"results/{name}.md" in (ROOT / "mkdocs.yml").read_text()
+    assert (ROOT / "docs" / "results" / f"{name}.md").is_file()
