@@ -1,7 +1,7 @@
 """`fairgate peer` without leases: `python -m bench.leaseless peer ...`, only to measure what leases cost.
 
-Users of such a peer may stay inside without limit, so a cluster of them is not safe. The beats by which the peers agree on the
-roster go on, at a quarter of their rate: joining waits for some of them.
+Users of such a peer may stay inside without limit, so a cluster of them is not safe. The beats by which the peers agree
+on the roster go on, at a quarter of their rate: joining waits for some of them.
 """
 
 from __future__ import annotations

@@ -108,8 +108,8 @@ def test_a_cluster_gives_the_same_numbers(tmp_path: Path) -> None:
 
 @contextmanager
 def local_cluster(distributed: object, folder: Path) -> Iterator[str]:
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
-    options |= {"local_directory": str(folder / "dask")}
+    options: dict[str, object] = {"n_workers": 2, "threads_per_worker": 1, "processes": True}
+    options |= {"dashboard_address": None, "local_directory": str(folder / "dask")}
     with distributed.LocalCluster(**options) as cluster:  # type: ignore[attr-defined]
         yield cluster.scheduler_address
 

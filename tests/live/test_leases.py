@@ -240,8 +240,9 @@ def test_peers_that_leave_at_once(creator: sync.Peer, caplog: pytest.LogCaptureF
 
 def ring(links: ReliableLinks) -> None:
     """As if every timer of the channel was due."""
-    for name in links.channel.timers or {}:
-        links.channel.timers[name] = 0
+    timers = links.channel.timers or {}
+    for name in timers:
+        timers[name] = 0
     links.ring()
 
 

@@ -122,7 +122,7 @@ def figure_of(picture: Picture) -> Any:
         for axis, logarithmic in ((axes.xaxis, picture.log_x), (axes.yaxis, picture.log_y)):
             write_plainly(axis, logarithmic)
         if not picture.log_x and all(x == int(x) for points in picture.series.values() for x, _, _ in points):
-            axes.xaxis.get_major_locator().set_params(integer=True)  # counts, such as nodes
+            axes.locator_params(axis="x", integer=True)  # counts, such as nodes
         axes.grid(alpha=0.25)
         lines = len(picture.series) + len(picture.levels or {})
         if lines > 1:  # below the axes, where it hides nothing
