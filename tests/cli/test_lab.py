@@ -98,7 +98,8 @@ def test_without_dask_the_option_says_what_to_install(
 
 
 @pytest.mark.usefixtures("tiny")
-def test_a_cluster_gives_the_same_numbers(tmp_path: Path) -> None:
+def test_a_cluster_gives_the_same_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DASK_TEMPORARY_DIRECTORY", str(tmp_path))  # of its workers
     distributed = pytest.importorskip("distributed")
     with local_cluster(distributed, tmp_path) as address:
         assert run(["lab", "run", "RF.8.2", "--dask", address, "--out", str(tmp_path / "cluster")]) == 0

@@ -31,7 +31,7 @@ ALONE = replace(SMALL, k=1)
 LEASED = replace(SMALL, protocol="leased", options={"lease": 500 * MS})
 CRASHES = replace(SMALL, protocol="raymond_fd", faults="crash:*2@3+2,detect:0.5,doubt:0.1,reorder:0.2")
 
-ON_A_DHT = ("strawman", "sigma", "e2e", "e2e_ft", "non_e2e", "non_e2e_faults")
+ON_A_DHT = ("strawman", "sigma", "sigma_zones", "e2e", "e2e_ft", "non_e2e", "non_e2e_faults")
 GATES = replace(
     ALONE, nodes=20, resources=3, workload="rounds", rounds=4, requests=4, per_resource=True, stack=("settled_pastry",)
 )

@@ -26,6 +26,10 @@ class Circle(Overlay):
         rank = self.ring.rank(place_of(self.me))
         return tuple([self.ring.ident(rank + step) for step in range(1, min(count, self.ring.size - 1) + 1)])
 
+    def own_range(self) -> tuple[int, int]:
+        here = place_of(self.me)
+        return self.ring.place(self.ring.rank(here) - 1), here
+
     def layer_key(self) -> Key:
         return ()
 
