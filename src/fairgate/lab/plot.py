@@ -104,6 +104,7 @@ def figure_of(picture: Picture) -> Any:
     check_matplotlib()
     import matplotlib as mpl  # noqa: PLC0415 (slow to import, and only needed here)
     from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
 
     style: Any = {
         **dict.fromkeys(INKED, INK),
@@ -122,7 +123,7 @@ def figure_of(picture: Picture) -> Any:
         for axis, logarithmic in ((axes.xaxis, picture.log_x), (axes.yaxis, picture.log_y)):
             write_plainly(axis, logarithmic)
         if not picture.log_x and all(x == int(x) for points in picture.series.values() for x, _, _ in points):
-            axes.xaxis.get_major_locator().set_params(integer=True)  # counts, such as nodes
+            axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))  # counts
         axes.grid(alpha=0.25)
         lines = len(picture.series) + len(picture.levels or {})
         if lines > 1:  # below the axes, where it hides nothing
