@@ -270,7 +270,7 @@ CHURNING: dict[str, tuple[str, dict[str, Any]]] = {
 
 @experiment("EE.5", "Messages under churn", "EE section VI.C, figure 5", quick=2)
 def churn(bench: Bench) -> Outcome:
-    nodes, trials = bench.pick(200, 1_500, 6_500), bench.pick(1, 1, 2)
+    nodes, trials = bench.pick(200, 1_500, 6_500), bench.pick(1, 1, 3)
     rates = bench.pick([0, 10], [0, 24, 48], [0, 50, 100, 150, 200])
     rows = []
     for name, (protocol, options) in CHURNING.items():
