@@ -6,12 +6,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS := $(shell nproc 2>/dev/null || echo 2)
+TESTERS := $(shell expr $(JOBS) + 1)  # some tests wait for others rather than compute
 MUTATED = $(BIN)/python -c 'from tests.mutants.test_deletions import EXPLAINED; print(*EXPLAINED)'
 HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd')) \
 	$(shell grep -rl --include='*.py' 'from fairgate.core.declare import' src) src/fairgate/core/derive.py \
 	src/fairgate/core/kinds.py $(wildcard src/fairgate/room/*.py) tools/c_types.py tools/expand.py tools/stage.py tools/tables.py
 
-.PHONY: demo test quick lint bench bench-dht bench-one-line bench-net bench-live bench-hosts bench-commands bench-growth bench-instructions stress mutants spin notebook results docs install build wheel try-wheel clean help
+.PHONY: demo test quick lint bench bench-dht bench-one-line bench-net bench-live bench-hosts bench-commands bench-growth bench-instructions bench-peers stress mutants spin notebook results docs install build wheel try-wheel clean help
 
 help:
 	@echo "make demo         watch eight processes share a gate of k=3"
@@ -32,6 +33,7 @@ help:
 	@echo "make bench-commands  fairgate run next to flock, GNU sem and filelock, as far as they are installed"
 	@echo "make bench-growth how a gate on one host grows with the number of processes"
 	@echo "make bench-instructions  machine instructions per event (needs valgrind); AGAINST=PYTHON compares two checkouts"
+	@echo "make bench-peers  join, leave, takeover and census with 64 peers in one cluster"
 	@echo "make spin         check Fair-k with Spin (needs Debian's package spin)"
 	@echo "make build        compile the hot modules"
 	@echo "make wheel        build a wheel, which installs without a compiler, and a source distribution, in dist/"
@@ -42,12 +44,12 @@ demo: $(if $(wildcard $(VENV)/built),build,install)
 	@$(BIN)/fairgate demo
 
 test: build lint
-	$(BIN)/python -m pytest -n $(JOBS)
-	FAIRGATE_PURE=1 $(BIN)/python -m pytest -n $(JOBS) tests/core tests/generic tests/paper tests/scenarios tests/tools \
+	$(BIN)/python -m pytest -n $(TESTERS)
+	FAIRGATE_PURE=1 $(BIN)/python -m pytest -n $(TESTERS) tests/core tests/generic tests/scenarios tests/tools \
 		tests/room tests/mutants/test_expand.py tests/mutants/test_clusters.py
 
 quick:
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(TESTERS)
 
 lint: build
 	$(BIN)/ruff check .
@@ -56,6 +58,7 @@ lint: build
 
 stress: build
 	$(BIN)/python -m pytest -n $(JOBS) -m stress --timeout 1800 tests
+	FAIRGATE_PURE=1 $(BIN)/python -m pytest -n $(JOBS) tests/paper
 
 mutants: build
 	@failed=0; names=$$($(MUTATED)) || exit 1; for each in $$names; do $(BIN)/fairgate check $$each --mutants || failed=1; done; \
@@ -87,6 +90,9 @@ bench-growth: build
 
 bench-instructions: build
 	$(BIN)/python -m bench.instructions $(if $(AGAINST),--against $(AGAINST))
+
+bench-peers: build
+	$(BIN)/python -m bench.peers $(ARGS)
 
 spin:
 	@papers/spin/run.sh

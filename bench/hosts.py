@@ -4,7 +4,7 @@
 
 Every host is a network namespace. Eight processes on five hosts contend for five seconds. With fairgate they are guests
 of the standing peers of their hosts, which speak TLS; the names are those of protocols. Each lock server has a host of
-its own, and speaks plain TCP.
+its own, and speaks plain TCP. "CPU" includes the peers and servers.
 
 For the hand-over, every connection between hosts goes through a relay that holds the bytes back for 1 ms in each
 direction. The unit is what one byte takes through such a relay, one way.
@@ -30,15 +30,22 @@ from bench.live import installed, show
 from bench.relay import one_way
 from fairgate.lab.contest import Load, Measured, conduct, measured, read
 from fairgate.lab.rivals import HOSTS, SEMAPHORES, SERVERS, server_command
-from fairgate.torture.host import CLUSTER, Host
+from fairgate.torture.host import CLUSTER, Host, Running
 from fairgate.torture.network import Namespaces
 from fairgate.torture.run import make_keys
 
 COUNT, PROCESSES, SECONDS = 5, 8, 5.0
 PROTOCOLS = ("one_line", "bv95", "centralised")
+ONE_ONLY = f"bv95{HOSTS}"  # between hosts it is for k = 1
 SERVER_PORT = 7500
 RELAY_PORT = 7401
+LEASE, NO_LEASE = "10", "3600"  # seconds; peers without leases only take their patience from it
 READY_SECONDS = 60.0
+
+
+class LeaselessHost(Host):
+    def start(self, name: str, arguments: list[str]) -> Running:
+        return super().start(name, ["-m", "bench.leaseless", *arguments[2:]])
 
 
 class Bench:
@@ -49,6 +56,7 @@ class Bench:
         self.network = network
         self.keys = make_keys(folder, network, COUNT)
         self.runs = 0
+        self.serving: list[int] = []  # processes: the peers of the hosts, or the server
 
     def run(self, kind: str, load: Load, delay: float = 0.0, leases: bool = True) -> Measured:
         self.runs += 1
@@ -60,6 +68,7 @@ class Bench:
     @contextmanager
     def served(self, kind: str, folder: Path, delay: float, leases: bool) -> Iterator[list[Host]]:
         """Starts what this kind needs; yields the hosts with their peers, none for a server."""
+        self.serving = []
         with ExitStack() as stack:
             if kind in SERVERS:
                 here = self.network.ip_of(COUNT)
@@ -67,12 +76,16 @@ class Bench:
                 quiet = subprocess.DEVNULL
                 process = stack.enter_context(subprocess.Popen(command, cwd=folder, stdout=quiet, stderr=quiet))
                 stack.callback(process.terminate)
+                self.serving.append(process.pid)
                 self.wait_for(0, f"{here}:{SERVER_PORT}")
                 yield []
                 return
-            create, join = ["--create", "--lease", "10" if leases else "0"], ["--join", self.network.address(0)]
+            make_host = Host if leases else LeaselessHost
+            create = ["--create", "--lease", LEASE if leases else NO_LEASE]
+            join = ["--join", self.relay_of(0) if delay else self.network.address(0)]
             hosts = [
-                Host(i, self.network, folder / f"host{i}", self.keys[i], join if i else create) for i in range(COUNT)
+                make_host(i, self.network, folder / f"host{i}", self.keys[i], join if i else create)
+                for i in range(COUNT)
             ]
             for host in hosts:
                 stack.callback(host.end)
@@ -80,12 +93,17 @@ class Bench:
                     stack.enter_context(self.relayed(host, delay))
                 host.start_peer()
                 self.wait_for(host.number, host.address)
+                assert host.peer is not None
+                self.serving.append(host.peer.process.pid)
             yield hosts
+
+    def relay_of(self, host: int) -> str:
+        return f"{self.network.ip_of(host)}:{RELAY_PORT}"
 
     @contextmanager
     def relayed(self, host: Host, delay: float) -> Iterator[None]:
         """Others reach the peer of this host through a relay."""
-        there = f"{self.network.ip_of(host.number)}:{RELAY_PORT}"
+        there = self.relay_of(host.number)
         command = [sys.executable, "-m", "bench.relay", there, host.address, str(delay)]
         with subprocess.Popen([*self.network.entered(host.number), *command]) as relay:
             self.wait_for(host.number, there)
@@ -108,11 +126,13 @@ class Bench:
     def contend(self, kind: str, load: Load, folder: Path, hosts: list[Host]) -> Measured:
         files = [folder / f"times{i}" for i in range(load.processes)]
         workers = [self.start(kind, load, folder, number, file, hosts) for number, file in enumerate(files)]
+        before = sum([spent(pid) for pid in self.serving])
         try:
             messages, cpu = conduct(workers)
         finally:
             for worker in workers:
                 worker.kill()
+        cpu += sum([spent(pid) for pid in self.serving]) - before
         return measured([read(file, who) for who, file in enumerate(files)], messages, cpu, load.seconds)
 
     def start(
@@ -121,17 +141,28 @@ class Bench:
         host = number % COUNT
         environment = os.environ | {"BENCH_SERVER": self.network.ip_of(COUNT), "BENCH_CLUSTER": CLUSTER}
         if hosts:
-            environment |= {"BENCH_PEER": hosts[host].address, **hosts[host].environment()}
+            environment |= {"BENCH_PEER": known_as(hosts[host]), **hosts[host].environment()}
         words = [kind, str(load.k), str(SERVER_PORT), str(load.inside), str(load.seconds), str(file)]
         command = [*self.network.entered(host), sys.executable, "-m", "fairgate.lab.contender", *words]
         pipe = subprocess.PIPE
         return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment)
 
 
-def show_hand_over(console: Console, bench: Bench, delay: float) -> None:
+def known_as(host: Host) -> str:
+    """The address of its peer in the roster."""
+    return host.options[-1] if "--advertise" in host.options else host.address
+
+
+def spent(pid: int) -> int:
+    """ns of CPU time of this process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
+def show_hand_over(console: Console, bench: Bench, protocols: list[str], delay: float) -> None:
     trip = one_way(bench.network.entered(1), bench.network.entered(0), bench.network.ip_of(1), delay)
     table = Table("4. hand-over between hosts, 1 ms between them", "median", "one-way trips")
-    for protocol in PROTOCOLS:
+    for protocol in protocols:
         taken = bench.run(protocol + HOSTS, Load(1, 0.02, processes=5, seconds=5.0), delay).hand_over
         table.add_row(protocol, f"{taken * 1e3:.2f} ms", f"{taken / trip:.2f}")
     table.add_row("a byte through the relay, one way", f"{trip * 1e3:.2f} ms", "1")
@@ -156,6 +187,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--seconds", type=float, default=SECONDS, help="how long they contend (default: 5)")
     which = "which of the tables; 5 is the cost of leases. May be repeated (default: 1 to 4)"
     made.add_argument("--table", type=int, metavar="N", action="append", choices=range(1, 6), help=which)
+    made.add_argument("--only", metavar="NAME", action="append", choices=[*PROTOCOLS, *SERVERS],
+                      help=f"one of: {', '.join([*PROTOCOLS, *SERVERS])}. May be repeated (default: all)")  # fmt: skip
     made.add_argument("--pairs", type=int, default=10, help="for table 5 (default: 10)")
     return made
 
@@ -168,21 +201,22 @@ def main() -> None:
         network = Namespaces(COUNT + 1)
         stack.callback(network.close)
         bench = Bench(Path(name), network)
-        ours = [protocol + HOSTS for protocol in PROTOCOLS]
-        kinds = [*ours, *installed(console, SERVERS)]
+        only = given.only or [*PROTOCOLS, *SERVERS]
+        ours = [protocol + HOSTS for protocol in PROTOCOLS if protocol in only]
+        kinds = [*ours, *installed(console, [server for server in SERVERS if server in only])]
         cases = [
             ("one lock, nothing inside", kinds, Load(1, 0.0, PROCESSES, given.seconds)),
             ("one lock, 2 ms inside", kinds, Load(1, 0.002, PROCESSES, given.seconds)),
-            ("k = 3, 2 ms inside", [kind for kind in kinds if kind in (*ours[::2], *SEMAPHORES)],
+            ("k = 3, 2 ms inside", [kind for kind in kinds if kind in (*ours, *SEMAPHORES) and kind != ONE_ONLY],
              Load(3, 0.002, PROCESSES, given.seconds)),
         ]  # fmt: skip
         for number, (title, some, load) in enumerate(cases, 1):
             if number in tables:
                 show(console, f"{number}. {title}", {kind: bench.run(kind, load) for kind in some})
         if 4 in tables:
-            show_hand_over(console, bench, 0.001)
+            show_hand_over(console, bench, [each for each in PROTOCOLS if each in only], 0.001)
         if 5 in tables:
-            show_cost(console, bench, PROTOCOLS[0], given.pairs, given.seconds)
+            show_cost(console, bench, "bv95", given.pairs, given.seconds)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,11 @@ def relay(listen: str, target: str, delay: float) -> None:
     print("ready", flush=True)
     while True:
         one, _ = listener.accept()
-        other = socket.create_connection(address(target))
+        try:
+            other = socket.create_connection(address(target))
+        except OSError:  # nobody listens there yet
+            one.close()
+            continue
         for sock in (one, other):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         pass_on(one, other, delay)

@@ -1,4 +1,7 @@
-"""Whoever starts the tests in the background may have signals ignored, and every process below would inherit that."""
+"""Signals as in a terminal, and a temporary directory that every test leaves as it was.
+
+Whoever starts the tests in the background may have signals ignored, and every process below would inherit that.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,28 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support import temporary
+
 for each in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
     if signal.getsignal(each) is signal.SIG_IGN:
         signal.signal(each, signal.default_int_handler if each == signal.SIGINT else signal.SIG_DFL)
+
+
+temporary.use_own_folder()
+
+
+def pytest_unconfigure() -> None:
+    temporary.remove_own_folder()
+
+
+@pytest.fixture(autouse=True)
+def leaves_no_files() -> Iterator[None]:
+    """Fails a test that leaves something in the temporary directory."""
+    before = temporary.what_is_there()
+    yield
+    temporary.remove_hosts()
+    left = temporary.left_since(before)
+    assert not left, f"left in the temporary directory: {', '.join(sorted(left))}"
 
 
 @pytest.fixture(autouse=True)

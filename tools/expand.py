@@ -40,6 +40,7 @@ from fairgate.core.node import Node
 from tools.c_types import Project, c_locals, c_signature, can_be_c, is_final, with_results
 
 DECLARE = "fairgate.core.declare"
+POOL = "fairgate.core.pool"
 LITERALS = 1 << 31  # integers below are C literals to Cython, larger ones would be Python objects
 CHECKS = ("checked_bool", "checked_int", "checked_place", "checked_shape", "checked_str")
 
@@ -170,7 +171,7 @@ class Expanded:
 
     def make_function(self, cls: type) -> None:
         fields = merged_fields(cls)
-        body = (f"m = {cls.__name__}.__new__({cls.__name__})", *assignments("m", fields))
+        body = (f"m = {self.new_object(cls)}", *assignments("m", fields))
         body += ("m.complete()",) * hasattr(cls, "complete") + ("return m",)
         names = ", ".join(field.name for field in required(fields))
         self.appended.append(Function(f"make_{cls.__name__}", names, body).text)
@@ -181,6 +182,13 @@ class Expanded:
         ]
         for needed in named_classes(cls).values():
             self.need(needed)
+
+    def new_object(self, cls: type) -> str:
+        if not issubclass(cls, Message):
+            return f"{cls.__name__}.__new__({cls.__name__})"
+        self.makers.setdefault(POOL, set()).add("pooled")
+        self.cimports.setdefault(POOL, set()).add("pooled")
+        return f"cython.cast({cls.__name__}, pooled({cls.__name__}))"
 
     def need(self, cls: type) -> None:
         """Import this class, because the appended text names it."""

@@ -24,7 +24,9 @@ from pathlib import Path
 from tools.c_types import can_be_c, has_closure, names_in_pxd, with_results
 
 PACKAGE = "fairgate.room"
-HOT = ("bell", "changes", "desk", "file", "keeping", "links", "permit", "rules", "senses", "table")
+HOT = (
+    "bell", "changes", "desk", "file", "guestbook", "keeping", "links", "notes", "permit", "rules", "senses", "table",
+)  # fmt: skip
 WORDS = f"{PACKAGE}.words"
 TABLE = "m"
 LITERALS = 1 << 31  # integers below are C literals to Cython; larger ones would be Python objects without a declaration

@@ -71,6 +71,8 @@ PROTOCOLS: ClassTable[Mutex] = ClassTable(
         "strawman": "fairgate.protocols.sigma.strawman:Strawman",
         "sigma": "fairgate.protocols.sigma.protocol:Sigma",
         "sigma_literal": "fairgate.protocols.sigma.protocol:SigmaLiteral",
+        "sigma_zones": "fairgate.protocols.sigma.zones:SigmaZones",
+        "sigma_zones_literal": "fairgate.protocols.sigma.zones:SigmaZonesLiteral",
         "e2e": "fairgate.protocols.e2e.protocol:E2E",
         "e2e_literal": "fairgate.protocols.e2e.literal:E2ELiteral",
         "non_e2e": "fairgate.protocols.non_e2e.protocol:NonE2E",

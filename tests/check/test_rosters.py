@@ -4,19 +4,38 @@ from __future__ import annotations
 
 import pytest
 
-from fairgate.check.rosters import CASES, RosterCase, explore_rosters
+from fairgate.check.roster_cases import CASES, RosterCase
+from fairgate.check.rosters import explore_rosters
 
 SMALL = {
-    "a rival takes over": 23_980,
-    "a short lease": 109_046,
+    "a rival and a newcomer": 1_784,
+    "a rival takes over": 3_442,
+    "a short lease": 4_616,
+    "one leader excludes": 8_890,
+    "a rival takes over, one message doubled": 15_995,
+    "a voter leaves": 25_803,
+    "five voters, and a leader that is told": 29_368,
 }
 LARGE = {
-    "one leader excludes": 274_412,
-    "the same, one message doubled": 157_106,
-    "a slow clock": 1_997_696,
-    "a rival wants another": 903_426,
-    "a voter was replaced": 1_392_278,
+    "a voter was replaced": 44_668,
+    "voters are added": 52_839,
+    "a slow clock": 55_027,
+    "a rival wants another": 59_579,
+    "one voter is left": 70_123,
+    "a newcomer is excluded": 87_294,
+    "a rival goes on": 113_495,
+    "a rival and a beat": 130_016,
+    "two beats": 136_859,
+    "a rival wants another, one message doubled": 295_101,
+    "suspected by a majority": 387_959,
+    "a newcomer is excluded, one message doubled": 664_803,
+    "a slow clock, two beats": 1_185_921,
+    "two rivals": 1_388_566,
 }
+
+
+def test_every_case_has_a_count() -> None:
+    assert {*SMALL, *LARGE} == CASES.keys()
 
 
 def complete(case: RosterCase, states: int) -> None:

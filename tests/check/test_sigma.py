@@ -127,6 +127,7 @@ def test_three_replicas_with_equivalent_states_merged() -> None:
     assert (report.states, report.transitions, report.depth) == (1_927, 6_011, 15)
 
 
+@pytest.mark.stress
 @pytest.mark.skipif(not COMPILED, reason="too long for plain Python")
 def test_four_replicas_with_a_quorum_of_three_completely() -> None:
     report = explored(Sigma, merged=True, **FOUR)

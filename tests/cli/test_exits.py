@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
+from fairgate.cli import main
 from fairgate.cli.app import run
 from fairgate.cli.demo import simulated
 from fairgate.cli.sim import command as sim
@@ -231,6 +232,24 @@ def test_ctrl_c_before_the_first_result(monkeypatch: pytest.MonkeyPatch) -> None
     assert run(["sim", "fair_k"]) == 130
 
 
+def test_ctrl_c_while_a_command_is_imported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupted:
+        @staticmethod
+        def find_spec(name: str, *_: object) -> None:
+            if name == "fairgate.cli.app":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "fairgate.cli.app")
+    monkeypatch.setattr(sys, "meta_path", [Interrupted, *sys.meta_path])
+    monkeypatch.setattr(sys, "argv", ["fairgate", "who"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == ""
+
+
 # Pipes and terminals.
 
 
@@ -246,6 +265,16 @@ def test_a_closed_pipe_ends_a_command_silently(tmp_path: Path) -> None:
     assert process.stderr.read() == b""
     assert process.wait(timeout=SOON) == 141
     process.stderr.close()
+
+
+@pytest.mark.parametrize("words", [["--help"], ["who", "--help"], ["who"], ["run", "--help"], ["keys"]])
+def test_a_pipe_that_nobody_reads(words: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = start(*words, stdout=writer)
+    os.close(writer)
+    assert process.communicate(timeout=SOON)[1] == b""
+    assert process.returncode == 141
 
 
 @pytest.mark.parametrize("trials", ["1", "2"])

@@ -100,15 +100,16 @@ def test_without_dask_the_option_says_what_to_install(
 @pytest.mark.usefixtures("tiny")
 def test_a_cluster_gives_the_same_numbers(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
-    with local_cluster(distributed) as address:
+    with local_cluster(distributed, tmp_path) as address:
         assert run(["lab", "run", "RF.8.2", "--dask", address, "--out", str(tmp_path / "cluster")]) == 0
     assert run(["lab", "run", "RF.8.2", "--workers", "1", "--out", str(tmp_path / "alone")]) == 0
     assert (tmp_path / "cluster" / "RF.8.2.csv").read_bytes() == (tmp_path / "alone" / "RF.8.2.csv").read_bytes()
 
 
 @contextmanager
-def local_cluster(distributed: object) -> Iterator[str]:
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+def local_cluster(distributed: object, folder: Path) -> Iterator[str]:
+    options: dict[str, object] = {"n_workers": 2, "threads_per_worker": 1, "processes": True}
+    options |= {"dashboard_address": None, "local_directory": str(folder / "dask")}
     with distributed.LocalCluster(**options) as cluster:  # type: ignore[attr-defined]
         yield cluster.scheduler_address
 

@@ -187,6 +187,17 @@ def test_a_warning_for_faults_the_protocol_does_not_survive(
     assert err.splitlines() == [f"note: {note}" for note in notes]
 
 
+def test_a_warning_for_a_living_ring_that_loses_many_messages(fairgate: Run) -> None:
+    ring = ("sim", "e2e_ft", "--nodes", "8", "--requests", "1", "--overlay", "living-pastry", "--latency", "0.05")
+    told = (
+        "note: nodes of a living ring that loses 20% of its messages take each other for dead, and two may serve one"
+        " key: e2e_ft may let two in above 5%; add --channel, or use a settled overlay\n"
+    )
+    assert fairgate(*ring, "--faults", "loss:0.2")[2] == told
+    assert fairgate(*ring, "--faults", "loss:0.05")[2] == ""
+    assert fairgate(*ring, "--faults", "loss:0.2", "--channel")[2] == ""
+
+
 def test_an_unchecked_run_says_so(fairgate: Run) -> None:
     assert "not checked" in fairgate("sim", "fair_k", *SMALL, "--no-check")[1]
 

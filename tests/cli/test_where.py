@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fairgate.cli.app import run
-from fairgate.room import place
+from fairgate.room import clusters, place
 from tests.room.others import mount, needs_root, with_own_mounts
 
 ME = os.geteuid()
@@ -25,14 +25,16 @@ def _no_given_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_directory_and_why(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["where"]) == 0
-    path, why, others = capsys.readouterr().out.splitlines()
+    path, why, others, *_ = capsys.readouterr().out.splitlines()
     choice = place.choose(create=False)
     assert path == choice.path
     assert f"(user {ME}) are here, because {choice.why}." in why
     assert "root is another user" in others
     assert run(["where", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
+    clusters = found.pop("clusters")
     assert found == {"directory": choice.path, "why": choice.why, "user": ME}
+    assert all("/clusters/" in folder for folder in clusters)
 
 
 def test_a_given_directory(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -85,6 +87,6 @@ def test_systemd_creates_the_directory(capsys: pytest.CaptureFixture[str], tmp_p
     def work() -> str:
         mount("tmpfs", "/run")
         subprocess.run(["systemd-tmpfiles", "--create", str(file)], check=True)
-        return place.gates_folder()
+        return f"{place.gates_folder()} {clusters.make_folder('lab')}"
 
-    assert with_own_mounts(work) == f"{place.RUN}/0"
+    assert with_own_mounts(work) == f"{place.RUN}/0 {place.RUN}/clusters/lab"

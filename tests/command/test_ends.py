@@ -233,8 +233,8 @@ def test_no_process_of_the_group_is_left_when_the_lease_expires(left: list[Watch
     process.communicate()
 
 
-def test_with_on_lost_ignore_the_command_outlives_its_lease() -> None:
-    words = ("--lease", "0.3", "--on-lost", "ignore", "--", "sh", "-c", "echo in; read x; exit 4")
+def test_with_on_lost_warn_the_command_outlives_its_lease() -> None:
+    words = ("--lease", "0.3", "--on-lost", "warn", "--", "sh", "-c", "echo in; read x; exit 4")
     holder = start("run", "report", *words)
     assert line(holder) == "in"
     assert run("run", "report", "--", "echo", "in").stdout == "in\n"

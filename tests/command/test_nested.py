@@ -75,7 +75,7 @@ def test_a_gate_is_recognised_by_its_file_not_by_its_name(folder: Path) -> None:
 
 def test_after_the_outer_permit_was_lost_it_waits() -> None:
     script = f"echo in; read x; {RUN} report -- echo again"
-    outer = start("run", "report", "--on-lost", "ignore", "--", "sh", "-c", script)
+    outer = start("run", "report", "--on-lost", "warn", "--", "sh", "-c", script)
     assert line(outer) == "in"
     revoke("report", 0)
     holder = inside("report")

@@ -11,7 +11,7 @@ from fairgate.protocols.sigma.replica import DRIFT
 from tests.support.dht_walk import MS, SECOND, Outcome, Spec, make_stack, run
 
 PROTOCOLS = ("sigma", "strawman")
-GROUPS = ({"replicas": 3}, {"replicas": 4, "quorum": 3}, {"replicas": 5}, {"replicas": 5, "voting": "zones"})
+GROUPS = ({"replicas": 3}, {"replicas": 4, "quorum": 3}, {"replicas": 5})
 SHORT, LONG = 80, 1_200
 REORDERED = {"lease": 0, "retry": 0, "prime": False}  # only the messages of the paper
 

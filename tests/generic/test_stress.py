@@ -29,6 +29,7 @@ from fairgate.protocols.one_line.protocol import OneLine
 from fairgate.protocols.raymond_fd import RaymondFDLiteral
 from fairgate.protocols.sigma.protocol import SigmaLiteral
 from fairgate.protocols.sigma.strawman import Strawman
+from fairgate.protocols.sigma.zones import SigmaZonesLiteral
 from fairgate.recovery.channel import Channel
 from fairgate.sim.config import Config
 from fairgate.sim.run import simulate
@@ -46,9 +47,10 @@ ROOT = Path(fairgate.__file__).parent
 
 UNSAFE = (
     SigmaLiteral,
+    SigmaZonesLiteral,
     NonE2ELiteral,
     E2ELiteral,
-)  # tests/generic/test_dht_walks.py and tests/paper/test_non_e2e.py show what goes wrong
+)  # test_dht_walks.py, tests/mutants/test_sigma_zones.py and tests/paper/test_non_e2e.py show what goes wrong
 
 STACKS: dict[str, tuple[type[Mutex], tuple[str, ...]]] = {
     **{protocol.about.name: (protocol, ()) for protocol in protocols() if protocol not in UNSAFE},
@@ -160,6 +162,7 @@ def marks_in(source: ast.ClassDef) -> Iterator[str]:
 MEMORY_LOST = {"a replica has lost its memory", "two incarnations answer one question"}
 MOVED = {"a replica moved"}  # only if the ring has changed in the meantime, as also the next one
 OTHER_WAYS = {"a RELEASE went both ways", *MOVED}
+NO_ROUNDS = {*MEMORY_LOST, "a round is lost", "a round is lost to a silent replica"}  # only the strawman has rounds
 UNREACHED = {
     "e2e": OTHER_WAYS,
     "e2e_ft": {
@@ -171,7 +174,8 @@ UNREACHED = {
     "fair_k_bounded": {"child arrived after release"},  # in `on_child` of fair_k, which fair_k_bounded does not use
     "maekawa": {"locked for a request that is over"},  # needs a duplicated REQUEST
     "strawman": MEMORY_LOST,
-    "sigma": {*MEMORY_LOST, "a round is lost", "a round is lost to a silent replica"},  # only the strawman has rounds
+    "sigma": NO_ROUNDS,
+    "sigma_zones": {*NO_ROUNDS, "a member is gone", "a member that joined is asked"},  # nobody joins or leaves here
     "non_e2e": MOVED,
     "non_e2e_faults": {*notes(NonE2EFaults)} - {*notes(NonE2E), "an attempt followed another without a YIELD"} | MOVED,
     "leased over a channel": {"an offer nobody asked for"},  # needs a duplicated Request

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import select
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +16,7 @@ from fairgate.live.directory import ClusterDirectory
 from fairgate.live.inspect import look
 from fairgate.room.host import look_at
 from fairgate.room.place import locate
+from tests.support.temporary import host_folder
 
 FAIRGATE = (sys.executable, "-m", "fairgate")
 SOON = 30  # seconds: a test that waits this long has failed
@@ -40,9 +38,7 @@ def at_home(words: Sequence[str]) -> dict[str, Any]:
     """A peer of a cluster gets a directory of its own, as if it were on another host: it has no guests here."""
     if words[:1] != ("peer",) or not {"--create", "--join"} & set(words):
         return {}
-    folder = tempfile.mkdtemp(prefix="fairgate-host")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return {"env": os.environ | {"FAIRGATE_DIR": folder}}
+    return {"env": os.environ | {"FAIRGATE_DIR": host_folder()}}
 
 
 def line(process: subprocess.Popen[bytes]) -> str:

@@ -162,7 +162,7 @@ def attack(protocol: str, role: str, count: int, seed: int) -> str:
         refused += bool(world.receive(dst, forger.me, data))
         if role == STRANGER:
             assert world.spoiled == before, f"a stranger spoilt the gate with {frame}"
-    world.calm_down()
+    world.calm_down(ODD)
     return f"{sent} frames, {refused} refused, {world.spoiled} new views, {world.entries} entries"
 
 

@@ -23,7 +23,7 @@ class GuestHost:
     def __init__(self, folder: Path) -> None:
         folder.chmod(0o700)
         self.folder = folder
-        self.env = os.environ | {"FAIRGATE_DIR": str(folder / "host")}
+        self.env = os.environ | {"FAIRGATE_DIR": str(folder / "host"), "COLUMNS": "160"}
         self.seed = f"unix:{folder}/0"
         self.rooms = f"{folder}/host/{CLUSTERS}/{NAME}"
 

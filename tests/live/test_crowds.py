@@ -118,6 +118,7 @@ def test_some_descriptors_stay_free(tmp_path: Path, fast: bool, caplog: pytest.L
         run(main(), fast)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert lines(caplog.records)[0].startswith("refused a connection from user")
     assert "nearly as many open files as it may have" in lines(caplog.records)[0]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import signal
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 import fairgate
 from fairgate import sync
 from fairgate.live.guests import Guests
-from fairgate.room.clusters import described
+from fairgate.room.clusters import NO_MAJORITY, describe, described
 from fairgate.room.layout import PATIENT
 from fairgate.room.system import is_stopped
 from tests.live.commands import SOON, line, run, until
@@ -198,7 +199,7 @@ def test_a_new_peer_serves_those_that_wait_in_order(host: GuestHost, processes: 
     else:  # their permits were lost, because the cluster has got the slots back
         assert [holder.wait(SOON) for holder in holders] == [128 + signal.SIGTERM] * 3
     assert not (host.folder / "order").exists()
-    processes.append(host.peer())  # a new cluster: with agreed rosters it would be the old one
+    processes.append(again := host.peer())  # a new cluster: over Unix sockets a peer does not save the old one
     for waiter in waiters:
         assert waiter.wait(SOON) == 0
     turns = [tuple(map(int, turn.split())) for turn in (host.folder / "order").read_text().splitlines()]
@@ -206,6 +207,9 @@ def test_a_new_peer_serves_those_that_wait_in_order(host: GuestHost, processes: 
     for slot in range(3):  # fences rise with every grant of a slot
         order = [number for place, _, number in sorted(turns) if place == slot]
         assert order == sorted(order)
+    again.kill()
+    told = again.communicate(timeout=SOON)[1].decode()
+    assert ("let in by an earlier cluster of this name and still inside: pid" in told) == (how == "killed")
 
 
 def note_turn(host: GuestHost, number: int) -> str:
@@ -278,6 +282,48 @@ def test_guests_are_shown_with_process_and_command(host: GuestHost, processes: P
     assert holder.wait(SOON) == 128 + signal.SIGTERM
     assert holder.stderr is not None
     assert b"gate gpu: the permit for slot 0 was lost: it was revoked" in holder.stderr.read()
+
+
+def test_who_shows_guests_without_joining(host: GuestHost, processes: Processes) -> None:
+    processes.append(peer := host.peer())
+    processes.append(holder := host.inside("team/gpu", "-k", "2"))
+    processes.append(host.inside("team/gpu", "-k", "2"))
+    processes.append(host.run("team/gpu", "-k", "2", "--", "true"))
+    host.until_waiting("team/gpu", 1)
+    done = run("who", env=host.env)
+    assert done.stdout.splitlines()[0].rstrip() == "team/gpu of cluster fairgate: 2 of this host inside, 1 waiting"
+    assert str(holder.pid) in done.stdout
+    assert "of cluster" not in run("who", "other", env=host.env).stdout
+    [cluster] = json.loads(run("who", "--json", env=host.env).stdout)["clusters"]
+    [gate] = cluster.pop("gates")
+    standing = described(host.rooms)
+    assert standing is not None
+    assert cluster == {"name": "fairgate", "id": standing.cluster_id, "folder": host.rooms, "peer": peer.pid,
+                       "guarantee": "lease"}  # fmt: skip
+    assert (gate["name"], gate["k"], len(gate["inside"]), len(gate["waiting"])) == ("team/gpu", 2, 2, 1)
+    status = run("peer", "status", env=host.env)
+    assert (status.returncode, f"unix:{host.folder}/0" in status.stdout) == (0, True), status.stderr
+    assert run("where", env=host.env).stdout.splitlines()[-1].endswith(host.rooms)
+    peer.kill()
+    peer.wait()
+    assert "1 waiting (its peer is gone)" in run("who", env=host.env).stdout
+
+
+def test_guests_are_told_that_no_majority_answers(host: GuestHost, processes: Processes) -> None:
+    processes.append(host.peer())
+    processes.append(host.inside("gpu"))
+    standing = described(host.rooms)
+    assert standing is not None
+    standing.guarantee = NO_MAJORITY
+    describe(standing)
+    done = run("run", "cpu", "--join", host.seed, "--", "true", env=host.env)
+    told = "most voters of cluster fairgate do not answer: nobody is let in until they do"
+    assert (done.returncode, done.stderr) == (0, f"fairgate: {told}\n")
+    assert "1 of this host inside, 0 waiting (no majority)" in run("who", env=host.env | {"COLUMNS": "160"}).stdout
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FAIRGATE_DIR", host.env["FAIRGATE_DIR"])
+        with sync.join(host.seed) as peer:
+            assert peer.lock("gpu").statistics().guarantee == NO_MAJORITY
 
 
 def test_a_room_of_a_cluster_is_no_gate_of_this_host(host: GuestHost, processes: Processes) -> None:

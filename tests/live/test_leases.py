@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,10 +18,15 @@ import pytest
 import fairgate
 from fairgate import sync
 from fairgate.errors import BadInput, PermitLost
+from fairgate.live.in_cluster import ClusterMembership
 from fairgate.live.peer_lease import PeerLease
+from fairgate.live.reliable import ReliableLinks
 from fairgate.live.saved import SavedCluster, StateFolder, abandoned, read_saved
 from fairgate.live.uplink import Uplink
+from fairgate.net.address import Address, UnixAddress, parse_address
+from fairgate.net.dial import Dial
 from fairgate.net.system import clock
+from fairgate.recovery.roster import Members, PeerRecord
 from tests.live.commands import until
 from tests.live.gates import SOON, busy, live
 
@@ -95,6 +102,7 @@ def test_others_wait_until_a_user_that_lost_its_lease_has_had_time_to_stop(creat
     """The peers reach each other, but not the voter. The slot passes on when the lease ends, not when it is lost."""
     with joined(creator) as one, joined(creator) as two, ThreadPoolExecutor() as pool:
         here, there = one.lock("report"), two.lock("report")
+        there.hold(SOON).release()  # it has a seat before the voter is busy
         permit = here.hold(SOON)
         waiting = pool.submit(there.hold, SOON)
         until_tickets(there, 1)
@@ -189,6 +197,122 @@ def test_an_excluded_peer_joins_again_under_another_id(creator: sync.Peer, caplo
         first.hold(SOON).release()
 
 
+def test_a_peer_joins_again_only_if_it_can_reach_all_members(
+    creator: sync.Peer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise it would be excluded again and again, and the gates would wait for its lease each time."""
+    with joined(creator) as peer:
+        other = joined(creator)
+        looks: list[int] = []
+        me, transport = peer.engine.me, peer.engine.transport
+        membership, real = peer.engine.membership, transport.dial
+        unreachable, nowhere = parse_address(other.engine.identity.address), UnixAddress(f"{tmp_path}/nowhere")
+        assert isinstance(membership, ClusterMembership)
+        look = membership.look_at
+
+        def look_at(member: int) -> None:
+            looks.append(member)
+            look(member)
+
+        monkeypatch.setattr(membership, "look_at", look_at)
+        with busy(peer):
+            until(lambda: creator.engine.members.peer(me) is None)
+
+            def dial(address: Address, *words: Any, **more: Any) -> Dial:
+                return real(nowhere if address == unreachable else address, *words, **more)
+
+            monkeypatch.setattr(transport, "dial", dial)
+        until(lambda: len(looks) >= 3)
+        assert peer.engine.me != me
+        assert creator.engine.members.peer(peer.engine.me) is None
+        other.close()
+        until(lambda: creator.engine.members.peer(peer.engine.me) is not None)
+
+
+def test_peers_that_leave_at_once(creator: sync.Peer, caplog: pytest.LogCaptureFixture) -> None:
+    """The last one has nobody left to tell."""
+    peers = [creator, *[joined(creator, standing=True) for _ in range(4)]]
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(sync.Peer.close, peers))
+    assert "could not leave cleanly" not in caplog.text
+    assert "nobody is let in" not in caplog.text
+
+
+def ring(links: ReliableLinks) -> None:
+    """As if every timer of the channel was due."""
+    timers = links.channel.timers or {}
+    for name in timers:
+        timers[name] = 0
+    links.ring()
+
+
+def test_what_was_sent_under_an_old_id_is_not_repeated() -> None:
+    """The receiver would take it for messages of the new id, which are numbered anew."""
+
+    class Wire:
+        me = 1
+        up: dict[int, Any] = {}
+        sent: list[Any] = []
+
+        def send(self, peer: int, frame: Any) -> bool:
+            self.sent.append(frame)
+            return True
+
+    async def main() -> None:
+        wire: Any = Wire()
+        links = ReliableLinks(wire, threading.RLock(), lambda peer, frame: None)
+        links.known(Members(peers=(PeerRecord(2, "127.0.0.1:1", "", 1, 1, "there", 0, True),)))
+        links.send(2, ("m", 7))
+        assert wire.sent == [("ch.data", 1, ("letter", "m", 7))]
+        ring(links)
+        assert len(wire.sent) == 2
+        links.take(2, ("ch.data", 1, ("letter", "m", 8)))  # to be acknowledged soon
+        assert links.owed == {2: 1}
+        links.end()
+        ring(links)
+        links.acknowledge()
+        assert len(wire.sent) == 2
+        assert not links.channel.timers
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_delivers_nothing_is_made_anew() -> None:
+    class Connection:
+        drops = 0
+
+        def drop(self, why: str) -> None:
+            self.drops += 1
+
+    class Wire:
+        me = 1
+        up = {2: Connection()}
+
+        def send(self, peer: int, frame: Any) -> bool:
+            return True
+
+    async def main() -> None:
+        wire: Any = Wire()
+        links = ReliableLinks(wire, threading.RLock(), lambda peer, frame: None)
+        links.known(Members(peers=(PeerRecord(2, "127.0.0.1:1", "", 1, 1, "there", 0, True),)))
+        links.send(2, ("m", 7))
+        for _ in range(3):
+            ring(links)
+        await asyncio.sleep(0)
+        assert wire.up[2].drops == 0
+        links.on_up(2)
+        links.patience = 500_000_000
+        ring(links)  # as if 0.6 s had passed
+        await asyncio.sleep(0)
+        assert wire.up[2].drops == 1
+        links.on_up(2)  # the new connection has time of its own
+        await asyncio.sleep(0)
+        assert wire.up[2].drops == 1
+        links.end()
+
+    asyncio.run(main())
+
+
 def test_what_an_excluded_peer_held_is_free_after_its_lease(creator: sync.Peer) -> None:
     with joined(creator) as peer, joined(creator) as other:
         peer.lock("report").hold(SOON)
@@ -247,9 +371,39 @@ def test_a_lease_that_is_too_short_for_the_network_is_reported(
         assert "s: the lease of this cluster, 0.8 s, is too short for that" in caplog.text
 
 
+@pytest.mark.parametrize("years", [-30, 10, 100])
+def test_a_clock_that_jumps_is_reported_and_costs_nothing(
+    creator: sync.Peer, years: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with joined(creator) as peer, peer.lock("report").hold(SOON) as held:
+        wrong = time.time() + years * 365 * 86_400
+        monkeypatch.setattr("fairgate.live.views_driver.time", SimpleNamespace(time=lambda: wrong))
+        until(lambda: caplog.text.count("the system clock jumped by") == 2)  # each peer says so once
+        with joined(creator) as other:
+            gate = other.lock("report")
+            assert gate.acquire(timeout=0.05) is None
+            held.check()
+            held.release()
+            with gate.hold(SOON) as permit:
+                assert (permit.fence or 0) > (held.fence or 0)
+        monkeypatch.undo()
+        until(lambda: caplog.text.count("the system clock jumped by") == 4)
+        with peer.lock("report").hold(SOON) as last:
+            assert (last.fence or 0) > (permit.fence or 0)
+
+
 # Saved state.
 
 SAVED = SavedCluster("c0ffee", 10_000_000_000, 10_000, 7, "127.0.0.1:1", ("127.0.0.1:2",))
+
+
+def test_a_full_disk_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("fairgate.live.saved.os.pwrite", full)
+    with pytest.raises(BadInput, match=r"cannot use the state directory .*: No space left on device"):
+        StateFolder(str(tmp_path / "state"))
 
 
 def test_saved_state(tmp_path: Path) -> None:
@@ -257,7 +411,7 @@ def test_saved_state(tmp_path: Path) -> None:
     assert folder.load() is None
     folder.save(SAVED)
     assert read_saved(tmp_path / "a" / "b") == SAVED
-    with pytest.raises(BadInput, match=r"another standing peer of this host is in this cluster \(pid \d+, "):
+    with pytest.raises(BadInput, match=r"a standing peer of this host is in this cluster already \(pid \d+, "):
         StateFolder(str(tmp_path / "a" / "b"))
     folder.close()
     again = StateFolder(str(tmp_path / "a" / "b"))

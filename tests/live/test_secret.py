@@ -213,7 +213,7 @@ def test_the_file_of_a_secret(tmp_path: Path, say: Say, monkeypatch: pytest.Monk
     assert file.stat().st_mode & 0o777 == 0o600
     assert secret.load(file).key != secret.load(made(tmp_path / "other")).key
     code, _, err = say("keys", "secret", str(file))
-    assert (code, err) == (2, f"fairgate: cannot create {file}: File exists\n")
+    assert (code, err) == (2, f"fairgate: cannot create {file}: File exists: remove it first, or use another name\n")
     monkeypatch.setenv(secret.VARIABLE, str(file))
     found = secret.from_environment()
     assert found is not None

@@ -94,6 +94,23 @@ def test_a_peer_that_sends_garbage_after_the_greeting_is_dropped(
     assert len(lines(caplog.records)) == 1
 
 
+def test_a_member_that_dials_the_peer_of_before_is_logged_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        one = Peer(1)
+        address = one.listen(tmp_path)
+        for _ in range(3):
+            stranger = await Stranger.at(address)
+            stranger.say(hello(7, wanted=8))
+            assert len(await stranger.answers()) == 1
+            await stranger.close()
+        await close_all(one)
+
+    run(main())
+    assert caplog.text.count("expected peer 8, found peer 1, perhaps after a restart") == 1
+
+
 def test_bare_tcp_noise(caplog: pytest.LogCaptureFixture) -> None:
     """Like a port scanner, which connects and disconnects."""
 

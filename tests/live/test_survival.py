@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -20,6 +22,7 @@ from fairgate.live.saved import SavedCluster, StateFolder
 from tests.live.commands import end, end_by, inside, line, run, start, until, until_waiting
 from tests.live.test_hosts import free_port
 
+FENCED = Path(__file__).parents[2] / "examples" / "fenced.py"
 HERE = "127.0.0.1"
 LEASE = 2.0
 SOON = 20.0
@@ -188,14 +191,17 @@ def test_abandoning_the_majority(hosts: list[Host], folder: Path) -> None:
 
 
 STOPPED = """
-import sys, time
+import runpy, sys
 from fairgate import PermitLost, sync
 
-with sync.join(sys.argv[1]) as peer:
+seed, example, file = sys.argv[1:]
+write = runpy.run_path(example)["write"]
+with sync.join(seed) as peer:
     gate = peer.lock("report")
     permit = gate.hold(20)
     print("in", flush=True)
     sys.stdin.readline()  # stopped and continued meanwhile
+    print("has written" if write(file, "late", permit.fence) else "was refused", flush=True)
     try:
         permit.check()
         print("valid", flush=True)
@@ -206,20 +212,27 @@ with sync.join(sys.argv[1]) as peer:
 """
 
 
-def test_a_member_that_was_stopped_finds_its_permit_lost(hosts: list[Host]) -> None:
-    seed = hosts[0].listen
-    stopped = start(seed, command=[sys.executable, "-c", STOPPED])
+def test_a_member_that_was_stopped_finds_its_permit_lost(hosts: list[Host], folder: Path) -> None:
+    """For three leases. Even if it does not look, its late write is refused, because somebody else has written."""
+    seed, file = hosts[0].listen, str(folder / "report.db")
+    with sqlite3.connect(file) as database:
+        database.execute("create table report (text, fence integer)")
+        database.execute("insert into report values ('nobody was here', 0)")
+    database.close()
+    stopped = start(seed, str(FENCED), file, command=[sys.executable, "-c", STOPPED])
     assert line(stopped) == "in"
     with sync.join(seed) as peer:
         stopped.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, stopped.pid, os.WSTOPPED | os.WNOWAIT)
         began = time.monotonic()
-        with peer.lock("report").hold(SOON):
+        with peer.lock("report").hold(SOON) as permit:
             assert 0.5 < time.monotonic() - began < LEASE + 1.5
+            assert runpy.run_path(str(FENCED))["write"](file, "in time", permit.fence)
             time.sleep(max(0.0, began + 3 * LEASE - time.monotonic()))
             assert stopped.stdin is not None
             stopped.stdin.write(b"\n")
             stopped.send_signal(signal.SIGCONT)
+            assert line(stopped) == "was refused"
             assert line(stopped).startswith("lost the permit for gate report")
         assert line(stopped) == "in again"  # under another id
     assert end(stopped) == 0
@@ -239,10 +252,11 @@ def test_a_stopped_command_is_ended_when_its_peer_has_lost_the_lease(hosts: list
 # Restarts.
 
 
-def test_a_restarted_creator_joins_its_cluster(hosts: list[Host]) -> None:
+@pytest.mark.parametrize("times", [5, pytest.param(50, marks=pytest.mark.stress)])
+def test_a_restarted_creator_joins_its_cluster(hosts: list[Host], times: int) -> None:
     """Always by the same command, with --create in it."""
     cluster = status(hosts[1].listen)["id"]
-    for _ in range(5):
+    for _ in range(times):
         hosts[0].kill()
         hosts[0].start()
         found = status(hosts[0].listen)
@@ -273,7 +287,7 @@ def test_a_creator_without_others_goes_on_after_the_leases(folder: Path) -> None
 def test_one_standing_peer_per_host(hosts: list[Host]) -> None:
     done = run(*hosts[0].words)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert f"another standing peer of this host is in this cluster (pid {hosts[0].process.pid}" in done.stderr
+    assert f"a standing peer of this host is in this cluster already (pid {hosts[0].process.pid}" in done.stderr
 
 
 def test_two_clusters_with_one_name_are_told_apart(hosts: list[Host], folder: Path) -> None:

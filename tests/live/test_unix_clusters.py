@@ -10,12 +10,15 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from fairgate import sync
-from fairgate.errors import BadInput
+from fairgate.errors import BadInput, KMismatch
+from fairgate.live.in_cluster import ClusterMembership
 from fairgate.live.reliable import DirectLinks
+from fairgate.live.threads import ClusterPeer
 from fairgate.net.address import parse_address
 from fairgate.net.unix_socket import LONGEST_PATH, listen_unix, locked, path_beside
 from fairgate.recovery.agreed import Join, TurnedAway
@@ -161,6 +164,20 @@ def test_peers_share_gates_and_leave_no_files(folder: Path) -> None:
     assert names(folder) == []
 
 
+def test_joining_and_sitting_are_one_change(keeper: sync.Peer) -> None:
+    views = cast(ClusterMembership, keeper.engine.membership).driver.views
+    before = views.at
+    with sync.Peer(ClusterPeer((address(keeper),), None, {}, ("gpu", 3, None))) as one:
+        assert views.at == before + 1
+        with one.semaphore("gpu", 3):
+            assert views.at == before + 1
+            record = keeper.engine.members.gate("gpu")
+            assert record is not None
+            assert record.hosts == ((one.engine.me, 1),)
+            with pytest.raises(KMismatch):
+                ClusterPeer((address(keeper),), None, {}, ("gpu", 2, None))
+
+
 def test_a_cluster_is_not_created_where_another_one_is(keeper: sync.Peer) -> None:
     with pytest.raises(BadInput, match="another process listens there"):
         sync.join(listen=address(keeper))
@@ -279,7 +296,7 @@ with sync.join(sys.argv[1]) as peer:
 """
 
 
-def test_a_killed_peer_is_excluded_and_the_others_go_on(keeper: sync.Peer) -> None:
+def test_a_killed_peer_is_excluded_and_the_others_go_on(keeper: sync.Peer, caplog: pytest.LogCaptureFixture) -> None:
     with sync.join(address(keeper)) as one, sync.join(address(keeper)) as two:
         gates = [peer.lock("gpu", "suzuki_kasami") for peer in (one, two)]
         other = start(address(keeper), command=[sys.executable, "-c", ENTERS_AND_STAYS])
@@ -291,6 +308,8 @@ def test_a_killed_peer_is_excluded_and_the_others_go_on(keeper: sync.Peer) -> No
         until(lambda: len(one.engine.members.peers) == 3)
         for gate in gates:
             gate.hold(SOON).release()
+    assert caplog.text.count(f"(pid {other.pid} on ") == 1  # only the standing peer says so
+    assert "was excluded: it could not be reached" in caplog.text
 
 
 # Commands.

@@ -66,7 +66,8 @@ def who(say: Say, *words: str) -> dict[str, Any]:
 def test_looking_creates_nothing(folder: Path, say: Say) -> None:
     assert say("who") == (0, f"no gate is in use here ({folder})\n", "")
     assert say("who", "gpu") == (0, f"there is no gate gpu here ({folder})\n", "")
-    assert who(say) == {"folder": str(folder), "guarantee": "host", "gates": [], "unused": [], "unusable": []}
+    nothing: dict[str, list[str]] = {"gates": [], "unused": [], "unusable": [], "clusters": []}
+    assert who(say) == {"folder": str(folder), "guarantee": "host", **nothing}
     assert not folder.exists()
 
 

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from types import ModuleType
 from unittest.mock import patch
 
-from fairgate.check.rosters import CASES, explore_rosters
+from fairgate.check.roster_cases import CASES
+from fairgate.check.rosters import explore_rosters
 from fairgate.core.message import KINDS
 from fairgate.recovery.views import Views
 from fairgate.scenario.manual import Violation

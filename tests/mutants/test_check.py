@@ -97,8 +97,8 @@ MUTANTS: dict[str, tuple[str, str, str, dict[str, Any], str]] = {
     "raymond: both win a tie (25)": (RAYMOND, "            return self.me < j", "            return False", {}, "k"),
     "maekawa: a quorum is only a row": (
         MAEKAWA,
-        "if i // side == place // side or i % side == place % side",
-        "if i // side == place // side",
+        "{*row, *range(place % side, len(members), side)}",
+        "row",
         {},
         "k",
     ),

@@ -5,7 +5,7 @@ import pytest
 from fairgate.overlay.chord import Chord
 from fairgate.overlay.chord_table import SettledChordTable
 from tests.mutants.mutate import mutant
-from tests.support.rings import caught, chord_owner, routes_wrong
+from tests.support.rings import caught, chord_owner, rests_after_isolation, rests_after_suspicion, routes_wrong
 
 OPTIONS = {"chord_successors": 3}
 UPKEEP = {
@@ -46,6 +46,16 @@ RULE = {
 def test_mutant_of_the_upkeep_is_caught(name: str) -> None:
     module = mutant("overlay.chord", *UPKEEP[name])
     assert caught(module.Chord, chord_owner, OPTIONS)
+
+
+def test_a_node_that_suspects_forever_is_caught() -> None:
+    module = mutant("overlay.chord", "        self.ask_suspects(m.successors)\n", "")
+    assert not rests_after_suspicion(module.Chord, OPTIONS)
+
+
+def test_a_node_that_accepts_to_be_alone_is_caught() -> None:
+    module = mutant("overlay.chord", "for peer in sorted(self.suspected):", "for peer in ():")
+    assert not rests_after_isolation(module.Chord, OPTIONS)
 
 
 @pytest.mark.parametrize("name", RULE)

@@ -9,6 +9,7 @@ from fairgate.check.explore import Explorer
 from fairgate.check.homes import HomesModel
 from fairgate.registry import LAYERS
 from tests.mutants.mutate import mutant
+from tests.recovery import test_homes as tests
 from tests.support.storms import (
     AT_ONCE,
     COMING_BACK,
@@ -107,6 +108,11 @@ RULES: dict[str, tuple[str, str, Storm | Case]] = {
         "            pass\n",
         COMING_BACK,
     ),
+    "a home copies again when its backups have caught up": (
+        "home.copied - safe < WINDOW",
+        "home.copied < WINDOW",
+        ONE_BY_ONE,
+    ),
     "identities move with their keys": ("if first <= home.place <= last:", "if False:", COMING_BACK),
 }
 
@@ -128,3 +134,10 @@ def test_a_mutant_is_caught(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new, judge = RULES[rule]
     monkeypatch.setitem(LAYERS, "homes", mutant("recovery.homes", old, new).Homes)
     assert is_caught(judge)
+
+
+def test_a_home_without_a_window_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = mutant("recovery.homes", "(home.copied - safe < WINDOW or not self.hold)", "True")
+    monkeypatch.setitem(LAYERS, "homes", changed.Homes)
+    with pytest.raises(AssertionError):
+        tests.test_a_busy_home_copies_once_per_round_trip()

@@ -249,7 +249,7 @@ MUTANTS = {
     ),
     "the number of unfinished greetings is not limited": Mutant(
         "net/listening.py",
-        "        elif len(self.strangers) >= MOST_STRANGERS:\n",
+        "        elif len(strangers) >= MOST_STRANGERS:\n",
         "        elif False:\n",
         "test_crowds.py::test_the_limit_for_all_addresses",
         HANGS,
@@ -427,6 +427,19 @@ MUTANTS = {
         HANGS,
     ),
     # Between hosts.
+    "acknowledgements wait however many messages there are": Mutant(
+        "live/reliable.py",
+        "        if number - self.acked.get(peer, 0) >= MOST_OWED:\n",
+        "        if False:\n",
+        "test_acknowledgements.py::test_many_messages_are_acknowledged_at_once",
+    ),
+    "the alarm is not set again": Mutant(
+        "live/reliable.py",
+        "            if timers:\n                self.set_alarm()\n",
+        "",
+        "test_acknowledgements.py::test_what_is_not_acknowledged_is_sent_again",
+        HANGS,
+    ),
     "links between hosts have no reliable channel": Mutant(
         "live/reliable.py",
         "        if peer not in self.addresses:\n",

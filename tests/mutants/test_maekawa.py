@@ -6,8 +6,8 @@ from tests.mutants.mutate import caught, mutant
 
 MUTANTS = {
     "a quorum is only a row": (
-        "if i // side == place // side or i % side == place % side",
-        "if i // side == place // side",
+        "{*row, *range(place % side, len(members), side)}",
+        "row",
         {"k"},
     ),
     "an overtaken best request is not told FAILED (Sanders' deadlock)": (

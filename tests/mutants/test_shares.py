@@ -13,7 +13,7 @@ MUTANTS = {
         "sim/loop.py",
         "first = self.queues[0].first()",
         "first = NEVER",
-        f"{SAME}[churn]",
+        f"{SAME}[non_e2e]",
     ),
     "events at the same time as one that concerns all gates come after it": Mutant(
         "sim/loop.py",
@@ -29,7 +29,7 @@ MUTANTS = {
     ),
     "all gates draw from one random stream": Mutant(
         "sim/build.py",
-        "return choosers[gate_acting(engine.nodes[engine.acting])](n)",
+        "return choosers[gates_of(engine.nodes[engine.acting]).acting](n)",
         "return choosers[0](n)",
         f"{SAME}[non_e2e]",
     ),

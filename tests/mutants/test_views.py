@@ -11,15 +11,16 @@ import pytest
 
 from fairgate.recovery.agreed import Nack
 from tests.mutants.rosters import Edit, Judge, mutated, verdict
-from tests.recovery import test_views as tests
+from tests.recovery import test_changes, test_exclusion, test_membership, test_valid_messages
+from tests.recovery.peers import trio
 
-one_of_two_goes = partial(tests.test_one_of_two_peers_that_cannot_reach_each_other_goes, 1, 3)
-member_is_not_believed = partial(tests.test_a_roster_is_taken_from_voters_only, 3)
+one_of_two_goes = partial(test_exclusion.test_one_of_two_peers_that_cannot_reach_each_other_goes, 1, 3)
+member_is_not_believed = partial(test_valid_messages.test_a_roster_is_taken_from_voters_only, 3)
 
 
 def forged_vote_is_refused() -> None:
     try:
-        tests.trio().do(0, "on_message", 3, Nack(1, (99, 3)))
+        trio().do(0, "on_message", 3, Nack(1, (99, 3)))
     except ValueError:
         return
     raise AssertionError("a vote of a member without a vote was taken")
@@ -33,7 +34,7 @@ RULES: dict[str, tuple[Judge, str, list[Edit]]] = {
         [("leases", "        latest = self.latest()\n", "        latest = self.value\n")],
     ),
     "knows members by id alone": (
-        tests.test_an_id_that_is_let_in_again_gives_its_first_member_no_lease,
+        test_exclusion.test_an_id_that_is_let_in_again_gives_its_first_member_no_lease,
         "test",
         [
             ("leases", "(src, m.joined) in names(latest)\n", "src in ids(latest)\n"),
@@ -146,12 +147,12 @@ RULES: dict[str, tuple[Judge, str, list[Edit]]] = {
         [("changes", "self.until = self.asked + self.lease", "self.until = self.now + self.lease")],
     ),
     "a leader need not vote": (
-        tests.test_only_a_leader_that_votes_keeps_others_from_taking_over,
+        test_membership.test_only_a_leader_that_votes_keeps_others_from_taking_over,
         "test",
         [("leases", "!= self.me and src in voters:", "!= self.me:")],
     ),
     "the leader watches itself": (
-        tests.test_a_leader_that_was_told_of_a_version_takes_over_again,
+        test_membership.test_a_leader_that_was_told_of_a_version_takes_over_again,
         "test",
         [("leases", "if src == self.promised[1] != self.me and", "if src == self.promised[1] and")],
     ),
@@ -201,7 +202,7 @@ RULES: dict[str, tuple[Judge, str, list[Edit]]] = {
         ],
     ),
     "a refusal is dropped before it is known": (
-        tests.test_a_refusal_stays_in_the_roster_until_the_asker_knows_it,
+        test_changes.test_a_refusal_stays_in_the_roster_until_the_asker_knows_it,
         "test",
         [("changes", "refusal[0] >= changes[0][0]", "refusal[0] > changes[0][0]")],
     ),
@@ -274,7 +275,7 @@ RULES: dict[str, tuple[Judge, str, list[Edit]]] = {
     ),
     "voters may be even": (0, "voters", [("changes", "len(best) - 1 + len(best) % 2", "len(best)")]),
     "any number of voters": (
-        tests.test_there_are_at_most_seven_voters,
+        test_membership.test_there_are_at_most_seven_voters,
         "refused",
         [("changes", "min(MOST_VOTERS, len(best) - 1 + len(best) % 2)", "len(best) - 1 + len(best) % 2")],
     ),
@@ -289,7 +290,7 @@ RULES: dict[str, tuple[Judge, str, list[Edit]]] = {
         [("changes", "self.heard[name].at >= name[1] and ", "")],
     ),
     "voters need not have been heard": (
-        tests.test_a_leader_that_hears_nobody_proposes_nothing,
+        test_membership.test_a_leader_that_hears_nobody_proposes_nothing,
         "test",
         [
             (
@@ -300,7 +301,7 @@ RULES: dict[str, tuple[Judge, str, list[Edit]]] = {
         ],
     ),
     "nobody may be excluded without voters": (
-        tests.test_a_leader_that_hears_nobody_proposes_nothing,
+        test_membership.test_a_leader_that_hears_nobody_proposes_nothing,
         "test",
         [("changes", "        if not self.next_voters(rest):\n            return value\n", "")],
     ),
@@ -323,7 +324,7 @@ RULES: dict[str, tuple[Judge, str, list[Edit]]] = {
         [("leases", "if not self.lately(name) or self.is_suspected(name[0])]", "if self.is_suspected(name[0])]")],
     ),
     "a leader has no patience": (
-        tests.test_a_new_leader_has_patience_anew,
+        test_membership.test_a_new_leader_has_patience_anew,
         "test",
         [
             (
@@ -334,7 +335,7 @@ RULES: dict[str, tuple[Judge, str, list[Edit]]] = {
         ],
     ),
     "a newcomer that is refused is asked for again": (
-        tests.test_a_refused_newcomer_is_told_why,
+        test_membership.test_a_refused_newcomer_is_told_why,
         "test",
         [("changes", "        self.newcomers.pop(newcomer, None)\n", "")],
     ),
@@ -344,7 +345,7 @@ RULES: dict[str, tuple[Judge, str, list[Edit]]] = {
         [("changes", "{name: self.waits.get(name, self.now + wait) for", "{name: self.now + wait for")],
     ),
     "one voter's suspicion is enough": (
-        tests.test_what_one_voter_suspects_is_not_enough,
+        test_exclusion.test_what_one_voter_suspects_is_not_enough,
         "test",
         [("leases", "and len(accusers) >= majority(self.value[1])", "and accusers != []")],
     ),
@@ -354,12 +355,12 @@ RULES: dict[str, tuple[Judge, str, list[Edit]]] = {
         [("leases", "        for accuser, accused in self.complaints():\n", "        for accuser, accused in ():\n")],
     ),
     "the accused goes, whoever accuses": (
-        tests.test_a_peer_that_accuses_everybody_goes_itself,
+        test_exclusion.test_a_peer_that_accuses_everybody_goes_itself,
         "test",
         [("leases", "max(accuser, accused, key=self.worth_excluding)", "accused")],
     ),
     "suspicions are stored": (
-        tests.test_what_one_voter_suspects_is_not_enough,
+        test_exclusion.test_what_one_voter_suspects_is_not_enough,
         "test",
         [("leases", "        heard.suspects = {peer: known", "        heard.suspects = known | {peer: known")],
     ),
@@ -375,7 +376,7 @@ RULES: dict[str, tuple[Judge, str, list[Edit]]] = {
         ],
     ),
     "a newcomer believes anybody": (
-        tests.test_a_newcomer_believes_its_contact_only,
+        test_valid_messages.test_a_newcomer_believes_its_contact_only,
         "test",
         [("changes", "            return src == self.contact\n", "            return True\n")],
     ),
@@ -385,17 +386,17 @@ RULES: dict[str, tuple[Judge, str, list[Edit]]] = {
         [("views", " and src not in self.value[1]:", " and src < 0:")],
     ),
     "an id that lingers is let in": (
-        tests.test_the_same_id_is_not_let_in_while_it_lingers,
+        test_membership.test_the_same_id_is_not_let_in_while_it_lingers,
         "test",
         [("changes", " or newcomer in [peer for peer, _ in lingering]:", ":")],
     ),
     "changes may be skipped": (
-        tests.test_a_change_out_of_order_waits,
+        test_changes.test_a_change_out_of_order_waits,
         "test",
         [("changes", "if number != last + 1 or self.must_wait", "if self.must_wait")],
     ),
     "a leader that leaves hands nothing over": (
-        tests.test_a_leader_that_leaves_hands_over_without_a_wait,
+        test_membership.test_a_leader_that_leaves_hands_over_without_a_wait,
         "test",
         [("changes", "            self.hand_over()\n", "")],
     ),

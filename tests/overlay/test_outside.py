@@ -63,7 +63,7 @@ def test_if_the_member_that_was_asked_is_gone_another_one_is_tried() -> None:
 
 
 def test_members_alone_vote_with_their_zones() -> None:
-    config = Config("sigma", **SMALL, stack=("full",), outsiders=9, options={"voting": "zones"})
+    config = Config("sigma_zones", **SMALL, stack=("full",), outsiders=9)
     engine = build(config)
     gates = cast("Any", engine.nodes[15]).upper
     assert len(gates.at(0).voters) == 7

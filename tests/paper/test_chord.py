@@ -13,7 +13,16 @@ from fairgate.core.numbers import COMPILED
 from fairgate.overlay.chord import Chord, ChordLiteral
 from fairgate.overlay.chord_table import ChordTable, KeptChordTable, SettledChordTable
 from fairgate.overlay.ring import Ring
-from tests.support.rings import PERIOD, World, chord_owner, settled_breaches, shuffled, wrong_parcels
+from tests.support.rings import (
+    PERIOD,
+    World,
+    chord_owner,
+    rests_after_isolation,
+    rests_after_suspicion,
+    settled_breaches,
+    shuffled,
+    wrong_parcels,
+)
 
 SMALL = {"chord_successors": 3}
 
@@ -186,6 +195,14 @@ def test_a_falsely_suspected_node_comes_back() -> None:
     for peer in order[1:4]:
         world.step(order[0], "on_trust", peer, "P")
     assert world.rest(20) < 20
+
+
+def test_a_suspected_node_that_others_name_is_asked_again() -> None:
+    assert rests_after_suspicion(Chord, SMALL)
+
+
+def test_a_node_that_takes_all_others_for_dead_keeps_asking_them() -> None:
+    assert rests_after_isolation(Chord, SMALL)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -40,13 +40,13 @@ LEASE = 30 * SECOND
 PING = 10 * SECOND
 
 
-def drawn(straight: tuple[int, ...] = (0, 1, 2), copies: int = 2) -> ManualNetwork:
+def drawn(straight: tuple[int, ...] = (0, 1, 2), copies: int = 2, protocol: Any = E2EFT) -> ManualNetwork:
     routes = [{me: 6 + i if me in straight else 3 + i for me in range(3)} | {3 + i: 6 + i} for i in range(3)]
     setup = Setup(
         tuple(range(9)), options={"routes": routes, "copies": copies, "lease": LEASE, "ping": PING, "drift": 0}
     )
     setup.options["keys"] = replica_keys(setup)
-    return ManualNetwork(over(Drawn, over(Gates, E2EFT)), setup, slots=False, chooser=from_floats(lambda: 0.5))
+    return ManualNetwork(over(Drawn, over(Gates, protocol)), setup, slots=False, chooser=from_floats(lambda: 0.5))
 
 
 def waiting(network: ManualNetwork, *nodes: int) -> None:
@@ -200,9 +200,9 @@ def test_a_replica_that_lost_its_memory_learns_the_owner_again() -> None:
     assert node(network, 6).replicas[0].holder == REQ1
 
 
-def split(first: int, second: int) -> ManualNetwork:
+def split(first: int, second: int, protocol: Any = E2EFT) -> ManualNetwork:
     """Node 6 has voted for the first client and node 7 for the second. Node 8 is dead, so neither has a majority."""
-    network = drawn()
+    network = drawn(protocol=protocol)
     network.crash(8)
     for me, replica in ((first, 6), (second, 7)):
         network.acquire(me)
@@ -238,13 +238,18 @@ def test_a_client_renews_a_vote_before_it_expires() -> None:
 # A reset node starts from stamp 1 and round 0, but replicas remember what it said before the reset.
 
 
-def test_a_request_from_before_a_reset_does_not_hide_the_current_one() -> None:
-    """Req1's stamps restarted. If the old one hid them, node 7 would never recall its vote from Req2 in favour of Req1,
-    and each client would keep one vote forever."""
-    network = split(REQ1, REQ2)
+def with_a_later_stamp_of_before(protocol: Any) -> ManualNetwork:
+    """Req1 has lost its memory, and its stamps restarted: node 7 knows a later one of it."""
+    network = split(REQ1, REQ2, protocol)
     node(network, 7).replicas[1].waiting = [(0, 99, REQ1, 0)]
     pass_time(network, 3 * LEASE // SECOND)
-    assert list(network.inside) == [REQ1]
+    return network
+
+
+def test_a_request_from_before_a_reset_does_not_hide_the_current_one() -> None:
+    """Otherwise node 7 would never recall its vote from Req2 in favour of Req1, and each client would keep one vote
+    forever (tests/mutants/test_e2e.py)."""
+    assert list(with_a_later_stamp_of_before(E2EFT).inside) == [REQ1]
 
 
 def test_a_rank_from_before_a_reset_does_not_keep_a_vote() -> None:

@@ -35,7 +35,7 @@ def hear(network: ManualNetwork, me: int, src: int, msg: Message) -> list[tuple[
 @pytest.mark.parametrize("n", range(1, 61))
 def test_any_two_quorums_intersect_and_each_contains_its_own_node(n: int) -> None:
     members = tuple(range(100, 100 + 3 * n, 3))
-    quorums = {me: set(quorum_of(me, members)) for me in members}
+    quorums = {me: set(quorum_of(place, members)) for place, me in enumerate(members)}
     assert all(me in quorum for me, quorum in quorums.items())
     assert all(one & other for one, other in combinations(quorums.values(), 2))
 

@@ -15,7 +15,7 @@ from fairgate.protocols.sigma.votes import Release, Request, Response, Yield, ba
 from fairgate.scenario.manual import ManualNetwork
 from fairgate.sim.config import Config
 from fairgate.sim.run import simulate
-from tests.support.dht_walk import MS, Spec, make_stack, run
+from tests.support.dht_walk import MS
 from tests.support.sigma_manual import ask, move, network_of, node, reach, replica, sent
 
 
@@ -248,7 +248,7 @@ def test_a_vote_about_to_expire_is_no_reason_to_give_back_a_lasting_one() -> Non
     """A run in which a client with three votes gave back a lasting one, and kept one that expired 20 ms later."""
     result = simulate(
         Config(
-            protocol="sigma",
+            protocol="sigma_zones",
             nodes=7,
             k=2,
             rate=100.0,
@@ -259,7 +259,6 @@ def test_a_vote_about_to_expire_is_no_reason_to_give_back_a_lasting_one() -> Non
             stack=("settled_chord",),
             options={
                 "replicas": 5,
-                "voting": "zones",
                 "lease": 19_801 * MS,
                 "resend": 99_005 * MS,
                 "retry": 10,
@@ -270,15 +269,6 @@ def test_a_vote_about_to_expire_is_no_reason_to_give_back_a_lasting_one() -> Non
     )
     assert not result.broken
     assert result.lost == 0
-
-
-def test_section_vii_each_member_votes_with_its_share_of_the_space() -> None:
-    ballot = ballot_of(Setup(tuple(range(10)), options={"voting": "zones", "replicas": 4, "quorum": 3}))
-    assert len(ballot.keys) == 10
-    assert abs(ballot.whole - 2**40) < 20
-    assert ballot.needed == -(-ballot.whole * 3 // 4)
-    outcome = run(make_stack("sigma"), Spec(nodes=10, options={"voting": "zones"}), seed=1)
-    assert (outcome.broken, outcome.entries) == ("", 20)
 
 
 def test_a_client_remembers_the_node_that_answered_for_a_replica() -> None:

@@ -8,12 +8,14 @@ from fairgate.core.message import Message, decode
 from fairgate.core.outbox import Collected
 from fairgate.core.setup import Setup
 from fairgate.recovery.agreed import Value
+from fairgate.recovery.ballots import LEAD
 from fairgate.recovery.views import Views
 from fairgate.walks.rosters import Ledger
 
 SECOND = 1_000_000_000
 OPTIONS = {"lease": SECOND, "drift": 10_000, "period": SECOND // 10, "patience": SECOND * 4 // 10}
 DELAY = SECOND // 1000  # of a message
+PATIENCE = OPTIONS["patience"] / SECOND
 
 
 class Told:
@@ -126,3 +128,12 @@ class Peers:
 
     def lingering(self, of: int = 0) -> list[int]:
         return [peer for peer, _ in self.nodes[of].value[3]]
+
+
+def trio(**options: Any) -> Peers:
+    """Three peers that all vote, and one more; peer 0 leads."""
+    peers = Peers(4, 3, **options)
+    peers.do(0, "on_timer", "watch")
+    peers.run(0.3)
+    assert peers.nodes[0].phase == LEAD
+    return peers

@@ -14,7 +14,7 @@ OUTCOMES = {
 
 
 def test_clusters_survive_everything_that_can_fail() -> None:
-    seen = cluster_walks(range(200))
+    seen = cluster_walks(range(100))
     assert {*FAULTS, *OUTCOMES, *RUNNING} <= seen.keys()
     assert seen["no majority"] < 10
 

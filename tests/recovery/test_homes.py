@@ -9,6 +9,7 @@ import pytest
 from fairgate.core.message import decode
 from fairgate.errors import BadInput
 from fairgate.recovery.home import Mail
+from fairgate.recovery.homes import WINDOW
 from fairgate.registry import find_protocol
 from fairgate.sim.config import Config, backup_stack
 from fairgate.sim.run import simulate
@@ -120,6 +121,12 @@ def test_what_copies_cost() -> None:
     costs = [run(backups, nodes=40).messages_per_entry for backups in (0, 1, 2)]
     assert costs[1] - costs[0] == pytest.approx(costs[2] - costs[1], rel=0.05)
     assert costs[1] - costs[0] > 15
+
+
+def test_a_busy_home_copies_once_per_round_trip() -> None:
+    """Each node copies its first state and its request. The root, which all ask at once, stops after the window."""
+    result = run(1, census=False, nodes=300, requests=1, rate=1000.0, seconds=4.0)
+    assert result.messages["hm.copy"] == 2 * 300 + WINDOW
 
 
 def test_a_mail_counts_what_it_carries() -> None:

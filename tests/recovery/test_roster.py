@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from fairgate.core.ids import SEATS, identity
 from fairgate.errors import BadInput, KMismatch
 from fairgate.net.codec import LIMIT
 from fairgate.recovery.roster import (
+    EPOCH_ZERO,
+    EPOCHS,
     MOST_BYTES,
     MOST_REQUESTS,
     REMEMBERED,
@@ -116,8 +119,17 @@ def test_views_rise_whatever_the_clock_does() -> None:
     views.append(gate(members, "c").view)
     assert views == sorted(set(views))
     assert views[-1] == members.epoch
-    with pytest.raises(BadInput, match="have run out"):
-        changed(members, Renew("gpu"), ME, 1 << 40)
+
+
+def test_a_clock_that_is_far_ahead_is_not_believed() -> None:
+    """Otherwise the epochs would run out, and not even a dead peer could be excluded."""
+    members = sat(sat(START, ME), OTHER)
+    for wrong in (1 << 32, EPOCH_ZERO + EPOCHS - 1, 1 << 60):
+        after = gone(members, OTHER, wrong, excluded=True)
+        assert after.epoch == members.epoch + 1
+    last = replace(members, epoch=EPOCHS - 1)
+    with pytest.raises(BadInput, match="fence epochs have run out"):
+        gone(last, OTHER, NOW, excluded=True)
 
 
 def test_what_is_refused() -> None:

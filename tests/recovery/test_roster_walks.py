@@ -24,4 +24,4 @@ def test_five_voters() -> None:
 @pytest.mark.parametrize("part", range(10))
 def test_many_walks(part: int) -> None:
     roster_walks(range(1000 * part, 1000 * (part + 1)))
-    roster_walks(range(FIVE + 500 * part, FIVE + 500 * (part + 1)))
+    roster_walks(range(FIVE + 1500 * part, FIVE + 1500 * (part + 1)))

@@ -8,61 +8,22 @@ from __future__ import annotations
 import argparse
 import sys
 from array import array
-from collections.abc import Iterable
-from dataclasses import dataclass
 from operator import itemgetter
-from typing import TypeVar
 
 from fairgate.room.layout import DIRTY, FENCE, FREE, LAST_FENCE, NEXT_TICKET, SLOT, STATE, TICKET, WAITING
 from tests.room.model import SEAT_WORDS, Broken, Budget, Case, Model, Process, State
 from tests.room.plain import links
 from tests.room.properties import judge_calm, judge_change
+from tests.room.search import Found, ranks, search
 
 # Words that an earlier request has left in a seat, by its state. They have any value, so nothing may depend on them.
 LEFT_OVER = {FREE: SEAT_WORDS[1:], WAITING: (SLOT, FENCE)}
 
-T = TypeVar("T")
-
-
-@dataclass
-class Found:
-    states: int = 0
-    calm: int = 0
-
 
 def explore(case: Case, most: int = 10**8) -> Found:
-    """All states that can be reached. Raises Broken, with the path, if a property does not hold in one of them."""
+    """See search.py."""
     model = Model(case, judge_change)
-    packer = Packer(model)
-    start = packer.pack(model.start)
-    parents: dict[bytes, bytes | None] = {start: None}
-    stack = [start]
-    found = Found()
-    while stack and len(parents) < most:
-        key = stack.pop()
-        state = packer.unpack(key)
-        try:
-            found.calm += judge_calm(model, state)
-            for own, after in model.steps(state):
-                reached = [packer.pack(each) for each in after]
-                if own and reached[0] == key:
-                    raise Broken("a process looks again and again, and nothing comes of it")
-                for new in reached:
-                    if new not in parents:
-                        parents[new] = key
-                        stack.append(new)
-        except Broken as broken:
-            broken.path = [packer.unpack(each) for each in path_to(key, parents)]
-            raise
-    found.states = len(parents)
-    return found
-
-
-def path_to(key: T, parents: dict[T, T | None]) -> list[T]:
-    path = [key]
-    while (before := parents[path[-1]]) is not None:
-        path.append(before)
-    return path[::-1]
+    return search(model, Packer(model), judge_calm, most)
 
 
 class Packer:
@@ -123,10 +84,6 @@ class Packer:
         numbers = array("I")
         numbers.frombytes(key[end:])
         return State(tuple(m), tuple([self.processes[number] for number in numbers]), budget, top)
-
-
-def ranks(values: Iterable[int], first: int) -> dict[int, int]:
-    return {value: rank for rank, value in enumerate(sorted(set(values)), first)}
 
 
 def main() -> int:

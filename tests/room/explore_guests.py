@@ -23,10 +23,10 @@ from fairgate.room.layout import (
     WAITING,
 )
 from tests.room import guests
-from tests.room.explore import Found, path_to, ranks
 from tests.room.guests import SEAT_WORDS, Case, Model, Peer, State
 from tests.room.guests_properties import judge_calm, judge_change
 from tests.room.model import Broken
+from tests.room.search import Found, ranks, search
 
 # Words that an earlier request has left in a seat, by its state.
 LEFT_OVER = {
@@ -37,31 +37,9 @@ Key = tuple[Any, ...]
 
 
 def explore(case: Case, most: int = 10**8) -> Found:
-    """All states that can be reached. Raises Broken, with the path, if a property does not hold in one of them."""
+    """See search.py."""
     model = Model(case, judge_change)
-    packer = Packer(model)
-    start = packer.pack(model.start)
-    parents: dict[Any, Any] = {start: None}
-    stack = [start]
-    found = Found()
-    while stack and len(parents) < most:
-        key = stack.pop()
-        state = packer.unpack(key)
-        try:
-            found.calm += judge_calm(model, state)
-            for own, after in model.steps(state):
-                reached = [packer.pack(each) for each in after]
-                if own and reached[0] == key:
-                    raise Broken("a process looks again and again, and nothing comes of it")
-                for new in reached:
-                    if new not in parents:
-                        parents[new] = key
-                        stack.append(new)
-        except Broken as broken:
-            broken.path = [packer.unpack(each) for each in path_to(key, parents)]
-            raise
-    found.states = len(parents)
-    return found
+    return search(model, Packer(model), judge_calm, most)
 
 
 class Packer:

@@ -1,11 +1,17 @@
-"""Every state of small rooms. The counts are pinned: a change of them must be explained."""
+"""Every state of small rooms, also with guests. The counts are pinned: a change of them must be explained."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from tests.room.explore import explore
+from tests.room.explore_guests import explore as explore_guests
+from tests.room.guests import Case as GuestCase
 from tests.room.model import Case
+from tests.room.search import Found
 
 SMALL = {
     "two processes, two deaths": (Case(2, 1, deaths=2), (4_043, 2_359)),
@@ -42,19 +48,50 @@ LARGE = {
     "four processes, a death, two slots": (Case(4, 2, deaths=1), (1_859_187, 86_379)),
     "four processes, a death, two slots, heads are not told": (Case(4, 2, deaths=1, throttled=True), (763_283, 78_479)),
 }
+SMALL_WITH_GUESTS = {
+    "two guests": (GuestCase(2, 1), (400, 36)),
+    "a death": (GuestCase(2, 1, deaths=1), (11_922, 536)),
+    "a guest gives up": (GuestCase(2, 1, entries=(2, 1), cancels=1), (8_494, 213)),
+    "a guest is stopped": (GuestCase(2, 1, stops=1), (2_221, 215)),
+    "the peer dies, is stopped, or leaves": (GuestCase(2, 1, starts=2, halts=1, lapses=1), (31_726, 2_807)),
+}
+LARGE_WITH_GUESTS = {
+    "three guests": (GuestCase(3, 2), (80_075, 1_178)),
+    "a death, two slots": (GuestCase(2, 2, deaths=1), (40_240, 1_054)),
+    "a guest gives up, three guests": (GuestCase(3, 1, cancels=1), (138_089, 1_050)),
+    "a guest is stopped, three guests": (GuestCase(3, 1, stops=1), (103_146, 2_842)),
+    "the peer ends twice, and two leases": (GuestCase(2, 1, starts=2, halts=2, lapses=2), (306_240, 32_899)),
+    "the peer ends, and a guest dies": (GuestCase(2, 1, starts=2, halts=1, lapses=1, deaths=1), (641_020, 49_331)),
+    "the peer ends, a guest gives up, two slots": (
+        GuestCase(2, 2, starts=2, halts=1, lapses=1, cancels=1),
+        (219_988, 12_431),
+    ),
+    "one gives up, one dies": (GuestCase(2, 1, entries=(2, 1), cancels=1, deaths=1), (218_978, 3_248)),
+    "one is stopped, one dies, one gives up": (GuestCase(2, 1, stops=1, deaths=1, cancels=1), (215_578, 6_492)),
+}
+
+Counts = tuple[int, int]  # all states, and the calm ones
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_nothing_breaks(name: str) -> None:
-    case, counts = SMALL[name]
+def cases(rooms: dict[str, tuple[Case, Counts]], with_guests: dict[str, tuple[GuestCase, Counts]]) -> list[Any]:
+    return [
+        *[pytest.param(explore, case, counts, id=name) for name, (case, counts) in rooms.items()],
+        *[pytest.param(explore_guests, *of, id=f"guests: {name}") for name, of in with_guests.items()],
+    ]
+
+
+def complete(explore: Callable[[Any], Found], case: Any, counts: Counts) -> None:
     found = explore(case)
     assert (found.states, found.calm) == counts
+
+
+@pytest.mark.parametrize(("explore", "case", "counts"), cases(SMALL, SMALL_WITH_GUESTS))
+def test_nothing_breaks(explore: Callable[[Any], Found], case: Any, counts: Counts) -> None:
+    complete(explore, case, counts)
 
 
 @pytest.mark.stress
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("name", LARGE)
-def test_nothing_breaks_in_larger_rooms(name: str) -> None:
-    case, counts = LARGE[name]
-    found = explore(case)
-    assert (found.states, found.calm) == counts
+@pytest.mark.parametrize(("explore", "case", "counts"), cases(LARGE, LARGE_WITH_GUESTS))
+def test_nothing_breaks_in_larger_rooms(explore: Callable[[Any], Found], case: Any, counts: Counts) -> None:
+    complete(explore, case, counts)

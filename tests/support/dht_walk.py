@@ -4,7 +4,8 @@
 
 Each node makes `requests` requests, stays inside for a while, and pauses in between. Messages are lost and duplicated.
 Nodes lose their memory (`resets`: their replicas and the request they had). Nodes stop forever (`crashes`: their keys
-go to the next node, which knows nothing about them). Then the faults end, and every node must enter.
+go to the next node, which knows nothing about them). Nodes join the ring (`joins`), or leave it and come back later
+with empty memory (`absences`). Then the faults end, and every node must enter.
 
 What must hold: at most k nodes are inside, not counting those whose permit was reported lost; only waiting nodes are
 granted; every live node is served in the end. `Outcome.broken` names the property that broke. A breach is `excused` if
@@ -24,6 +25,7 @@ from typing import Any
 from fairgate.core.choose import from_floats
 from fairgate.core.clock import FURTHEST, TRUE, Clocks, drawn_clock
 from fairgate.core.kbr import Routed, replica_keys
+from fairgate.core.keyspace import place_of
 from fairgate.core.layers import MakeNode, over
 from fairgate.core.message import Message
 from fairgate.core.node import Node
@@ -51,6 +53,8 @@ class Spec:
     dup: float = 0.0
     resets: int = 0
     crashes: int = 0
+    joins: int = 0  # so many nodes are not on the ring at the start
+    absences: int = 0
     drift: int = 0  # how much faster a clock may run than the slowest one, in parts per million; 0: one clock for all
     faults_until: int = 3 * SECOND
     most_events: int = 60_000  # more count as a message storm
@@ -110,7 +114,11 @@ class World:
             self.clocks = {me: drawn_clock(spec.drift, FURTHEST, rng.randrange) for me in range(spec.nodes)}
         self.outboxes: dict[int, Collected] = {}
         self.nodes: dict[int, Node] = {}
-        for me in range(spec.nodes):
+        for me in range(spec.nodes - spec.joins, spec.nodes):
+            self.down.add(me)
+            self.ring.remove(me)
+            self.later(rng.randrange(spec.faults_until), self.join, me)
+        for me in range(spec.nodes - spec.joins):
             self.start(me)
             if me in self.left:
                 self.later(rng.randrange(spec.think + 1), self.ask, me)
@@ -118,6 +126,8 @@ class World:
             self.later(rng.randrange(spec.faults_until), self.reset, rng.randrange(spec.nodes))
         for _ in range(spec.crashes):
             self.later(rng.randrange(spec.faults_until), self.crash, rng.randrange(spec.nodes))
+        for _ in range(spec.absences):
+            self.later(rng.randrange(spec.faults_until), self.go_away, rng.randrange(spec.nodes))
 
     def later(self, delay: int, what: Callable[..., None], *arguments: Any) -> int:
         number = next(self.number)
@@ -199,11 +209,36 @@ class World:
                 self.ask_later(me)
 
     def crash(self, me: int) -> None:
-        if me not in self.down and len(self.down) < self.spec.nodes - 1:
-            self.forget(me)
+        if self.stop(me):
             self.left.pop(me, None)
-            self.down.add(me)
-            self.ring.remove(me)
+
+    def go_away(self, me: int) -> None:
+        if self.stop(me):
+            self.later(self.rng.randrange(self.spec.faults_until), self.join, me)
+
+    def stop(self, me: int) -> bool:
+        """Take the node off the ring, unless it is the last one."""
+        if me in self.down or len(self.down) == self.spec.nodes - 1:
+            return False
+        self.forget(me)
+        self.down.add(me)
+        self.ring.remove(me)
+        self.tell_neighbours(me)
+        return True
+
+    def join(self, me: int) -> None:
+        self.down.remove(me)
+        self.ring.add(me)
+        self.start(me)
+        self.tell_neighbours(me)
+        if me in self.left:
+            self.ask_later(me)
+
+    def tell_neighbours(self, me: int) -> None:
+        """The nodes whose keys change learn of it at once; nobody else does."""
+        rank = self.ring.rank(place_of(me))
+        for neighbour in sorted({self.ring.ident(rank + step) for step in (-1, 0, 1)}):
+            self.step(neighbour, "on_view", 0, (), ())
 
     # Effects of nodes.
 

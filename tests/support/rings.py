@@ -319,6 +319,36 @@ def leaves(table: Any, side: int) -> list[int]:
     return [table.leaf(side * at) for at in range(1, table.count(side) + 1)]
 
 
+def rests_after_suspicion(layer: Any, options: Options) -> bool:
+    """Does a ring without fingers come to rest if a node takes its second successor, which is alive, for dead?"""
+    world = World(layer, 10, 7, {**options, "chord_fingers": 0})
+    order = sorted(world.members(), key=place_of)
+    world.step(order[0], "on_suspect", order[2], "P")
+    world.send_parcel(order[0], place_of(order[2]))  # sent in circles until the suspicion is over
+    return world.rest(20) < 20 and wrong_parcels(world, chord_owner) == []
+
+
+class Split(World):
+    """A world in which one node can be cut off from all others."""
+
+    isolated = NIL
+
+    def push(self, delay: int, me: int, call: str, arguments: tuple[Any, ...]) -> int:
+        if call == "on_message" and self.isolated in (me, arguments[0]):
+            return 0
+        return World.push(self, delay, me, call, arguments)
+
+
+def rests_after_isolation(layer: Any, options: Options) -> bool:
+    """Does a ring come to rest after a node was cut off from all others, until they took each other for dead?"""
+    world = Split(layer, 10, 7, options)
+    world.isolated = 0
+    world.periods(20)
+    assert world.nodes[0].table.count() == 0
+    world.isolated = NIL
+    return world.rest(20) < 20
+
+
 def caught(layer: Any, owner: Any, options: Options, seeds: int = 3) -> str:
     """What breaks in rings of this overlay, which must settle after churn and then deliver parcels, or ""."""
     for seed in range(seeds):

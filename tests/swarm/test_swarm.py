@@ -361,7 +361,7 @@ def test_on_a_dht_overlays_replicas_and_resets_are_drawn() -> None:
     [
         (Config("sigma", 8, 1, faults="reset:2@5+1", options={"replicas": 3}), True),  # owns no replica
         (Config("sigma", 8, 1, faults="reset:1@5+1", options={"replicas": 3}), False),  # 2m - n = 1
-        (Config("sigma", 8, 1, faults="reset:2@5+1", options={"replicas": 3, "voting": "zones"}), False),
+        (Config("sigma_zones", 8, 1, faults="reset:2@5+1", options={"replicas": 3}), True),
         (Config("sigma", 8, 1, faults="crash:1@5", stack=("settled_chord",)), False),  # no route around it
         (Config("non_e2e_faults", 8, 1, faults="loss:0.1", options={"lease": 60 * 10**9, "retry": 5 * 10**9}), True),
         (Config("sigma", 8, 1, faults="reset:2@5+1", stack=("full", "channel")), False),  # its numbers start again
@@ -376,7 +376,7 @@ def test_promises_on_a_dht(config: Config, fine: bool) -> None:
 def test_every_request_must_be_granted_except_in_zones_that_lose_messages() -> None:
     lossy = Config("sigma", 8, 1, faults="loss:0.4")
     assert everybody_comes_in(lossy)
-    assert not everybody_comes_in(replace(lossy, options={"voting": "zones"}))
+    assert not everybody_comes_in(replace(lossy, protocol="sigma_zones"))
 
 
 def test_patience_is_longer_than_a_protocol_waits() -> None:

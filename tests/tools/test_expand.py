@@ -33,8 +33,9 @@ cimport cython
 from fairgate.core.message cimport Message
 from fairgate.core.mutex cimport Mutex
 from fairgate.core.outside cimport checked_bool, checked_int, checked_place, checked_shape, checked_str
+from fairgate.core.pool cimport pooled
 from fairgate.core.setup cimport Setup
-from fairgate.core.tuples cimport replaced
+from fairgate.core.tuples cimport replaced, taken
 from fairgate.core.units cimport left, moment
 
 @cython.final
@@ -131,6 +132,7 @@ def test_derived_methods_replace_the_declaration() -> None:
         "def __init__(self, slot, fence):",
         "def key(self):",
         "def tokens(self):",
+        "def slots(self):",
     ]
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from fairgate.torture.history import SECOND, Absence, Gap, History, gaps, overtakes, since_last, violations
+from fairgate.torture.history import SECOND, Absence, Gap, History, gaps, overtakes, violations
+from fairgate.torture.run import read
 
 GOOD = """
 a asks 0
@@ -77,8 +80,12 @@ def test_a_guest_that_was_killed_neither_waits_nor_is_inside() -> None:
     assert gaps(found, 1, 0, 10) == [Gap(0, 1), Gap(4, 10)]
 
 
-def test_a_gap_counts_from_the_last_fault_on() -> None:
-    assert since_last([Gap(1, 9), Gap(20, 25)], [0, 3, 5, 12]) == [Gap(5, 9), Gap(20, 25)]
+def test_part_of_a_line_is_ignored(tmp_path: Path) -> None:
+    """Guests that are killed leave it behind, and the next one may write right after it."""
+    results = tmp_path / "results"
+    results.write_text("\na asks 0 .\n\nb as\na enters 1 0 10 .\n\na uses 1\na uses 3 .\n\na leaves 4")
+    found = read(results, [("a", 9)])
+    assert [(visit.asked, visit.entered, visit.used, visit.over) for visit in found.visits] == [(0, 1, 3, 9)]
 
 
 def test_overtakes_are_counted() -> None:

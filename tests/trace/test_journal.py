@@ -123,7 +123,7 @@ def test_header_and_steps_are_read_as_written(tmp_path: Path) -> None:
         for step in steps:
             journal.step(step)
     header, found = read(tmp_path / "j")
-    assert header == Header("fairgate-journal", 1, "fair_k", ("channel",), setup.describe(), 9, header.fairgate, "sim")
+    assert header == Header("fairgate-journal", 2, "fair_k", ("channel",), setup.describe(), 9, header.fairgate, "sim")
     assert Setup.of(header.setup).describe() == setup.describe()
     assert list(found) == steps
 
@@ -141,7 +141,7 @@ def test_the_bytes_are_pinned() -> None:
         journal.step(outbox.taken(13, node, "message", 1, Request(3)))
     header, first, second = file.getvalue().splitlines()
     assert header.startswith(
-        b'{"schema":"fairgate-journal","version":1,"protocol":"fair_k","stack":[],'
+        b'{"schema":"fairgate-journal","version":2,"protocol":"fair_k","stack":[],'
         b'"setup":{"epoch":0,"k":1,"members":"1..2","options":{"a":2,"b":1},"root":1},"seed":null,"fairgate":'
     )
     assert header.endswith(b'"driver":"check"}')
@@ -242,7 +242,11 @@ BROKEN: dict[str, tuple[Doctor, int, str]] = {
     "no header": (lambda lines: lines[1:], 1, "header is missing"),
     "header is not JSON": (line_replaced(1, b"hello\n"), 1, "header is missing"),
     "other schema": (swapped(1, b"fairgate-journal", b"cookbook"), 1, "schema 'cookbook'"),
-    "other version": (swapped(1, b'"version":1', b'"version":2'), 1, "version 2"),
+    "other version": (
+        swapped(1, b'"version":2', b'"version":1'),
+        1,
+        "version 1 is not supported, only 2: replay",
+    ),
     "header without a driver": (swapped(1, b',"driver":"hand"', b""), 1, "broken header.*driver"),
     "a line is not JSON": (line_replaced(3, b'{"t":0,"n":\n'), 3, "broken JSON"),
     "a blank line": (line_replaced(3, b"\n"), 3, "broken JSON"),

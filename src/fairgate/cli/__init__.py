@@ -14,9 +14,13 @@ def main() -> None:
         except KeyboardInterrupt:  # before `run` handles signals
             code = 130
         os._exit(code)  # `run` has cleaned up; the interpreter would take a tenth of its time for that once more
-    from fairgate.cli.app import run  # noqa: PLC0415
+    try:
+        from fairgate.cli.app import run  # noqa: PLC0415
 
-    sys.exit(run(sys.argv[1:]))
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:  # while it imports
+        code = 130
+    sys.exit(code)
 
 
 __all__ = ["main"]

@@ -166,6 +166,9 @@ def run(arguments: Sequence[str]) -> int:
     open_missing_streams()
     try:
         code = careful_with_stdout(app)(args=list(arguments), prog_name="fairgate", standalone_mode=False)
+    except SystemExit:  # Typer was printing help, and stdout was closed
+        silence_stdout()
+        return CLOSED_PIPE
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except ReplayError as different:

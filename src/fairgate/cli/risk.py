@@ -59,7 +59,7 @@ def weak_votes(config: Config) -> list[str]:
     """A warning for a simulation in which one lost memory may let too many in."""
     n: int = config.options.get("replicas") or 2 * config.k + 1
     m: int = config.options.get("quorum") or n // (config.k + 1) + 1
-    if resets_survived(n, m, config.k) or config.options.get("voting") == "zones":
+    if resets_survived(n, m, config.k):
         return []
     told = f"with {m} of {n} votes, one replica that loses its memory during a stay may let too many in"
     if config.replica_life:

@@ -16,6 +16,7 @@ from fairgate.cli.screen import counted, plain_table, seconds, stdout
 from fairgate.errors import BadInput
 from fairgate.live.inspect import ClusterPicture, MemberPicture, look
 from fairgate.live.saved import SavedCluster, read_saved
+from fairgate.room.clusters import find_standing
 
 
 def status(network: NetworkSettings, as_json: bool) -> int:
@@ -28,9 +29,12 @@ def status(network: NetworkSettings, as_json: bool) -> int:
 
 
 def directory_of(network: NetworkSettings) -> NetworkSettings:
-    """The settings with addresses to ask: those given, or else those that the standing peer of this host has saved."""
+    """The settings with addresses to ask: those given, or else those that the standing peer of this host knows."""
     if network.between_hosts:
         return network
+    standing = find_standing((), network.name)
+    if standing is not None:
+        return network.joining(standing.addresses)
     saved = saved_state(network)
     return network.joining((saved.address, *saved.addresses))
 
@@ -62,7 +66,7 @@ def shown(cluster: ClusterPicture, name: str) -> RenderableType:
     title = f"cluster {name} ({cluster.id}): {counted(len(cluster.members), 'peer')}, lease {seconds(cluster.lease)}"
     table = plain_table(Text(printable(title)))
     for column in ("address", "pid", "host", "role", "lease left", ""):
-        table.add_column(column, justify="right" if column == "pid" else "left", no_wrap=True)
+        table.add_column(column, justify="right" if column == "pid" else "left", no_wrap=bool(column))
     for one in sorted(cluster.members, key=lambda one: (not one.voter, not one.standing, one.address)):
         left = NONE if one.lease_left is None else seconds(round(one.lease_left, 1))
         cells = (one.address, str(one.pid), one.host, role(one), left, one.why)

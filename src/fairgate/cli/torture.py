@@ -11,7 +11,7 @@ from fairgate.cli.screen import counted, number, plain_table, progress_bar, stdo
 from fairgate.errors import BadInput
 
 if TYPE_CHECKING:
-    from fairgate.torture.run import Verdict
+    from fairgate.torture.judgement import Verdict
 
 MOST_HOSTS = 50
 FEWEST_HOSTS = 3  # with fewer, no host can be lost
@@ -23,7 +23,7 @@ def torture_command(
     k: Annotated[int, typer.Option("-k", "--k", metavar="K", help=f"Permits of the gate, 1 to {MOST_K}.")] = 3,
     minutes: Annotated[float, typer.Option("--minutes", metavar="M", help="How long faults happen.")] = 5.0,
     lease: Annotated[float, typer.Option("--lease", metavar="SECONDS", help="The lease of the cluster.")] = 2.0,
-    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="Mean time between two faults.")] = 1.5,
+    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="Mean time between two faults.")] = 1.0,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the random choices.")] = 1,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print every fault.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")] = False,
@@ -37,9 +37,10 @@ def torture_command(
     is always left alone. In the end there is peace, and everyone must be served.
 
     The exit status is 1 if a slot was ever used by two guests, a fence did not
-    rise, a slot stayed free for longer than a lease and a second although
-    somebody was waiting, or somebody was not served in the end. The logs are
-    kept then.
+    rise, a slot or a guest was forgotten, or a slot stayed free for too long
+    although somebody was waiting. That is half a second, or a lease and a second
+    after something happened to a peer, and another three quarters of a lease if
+    only some of the others could not reach it. The logs are kept then.
 
         fairgate torture --minutes 1
     """

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fairgate.errors import BadInput
+from fairgate.room.clusters import CLUSTERS, folders
 from fairgate.room.folder import Folder
 from fairgate.room.place import RUN, RUN_MODE, choose, locate
 from fairgate.room.room import path_of_gate
@@ -15,6 +16,10 @@ from fairgate.room.room import path_of_gate
 TMPFILES = f"""\
 # Creates the directory for the gates of all users of this host at every boot. Each user gets a private one in it.
 d {RUN} {RUN_MODE:o} root root -
+# For the standing peers of clusters. A peer that does not run as root needs a directory with the cluster's name here,
+# for its user and for the group whose members may be its guests. For example:
+# d {RUN}/{CLUSTERS}/fairgate 2770 PEER-USER GUEST-GROUP -
+d {RUN}/{CLUSTERS} 0755 root root -
 """
 OTHERS = (
     "Every user has other gates, and root is another user: sudo does not meet them. To share a gate, name it by a path"
@@ -42,8 +47,10 @@ def where_command(
     if gate is None:
         choice = choose(create=False)
         check(choice.path)
-        told = {"directory": choice.path, "why": choice.why, "user": os.geteuid()}
+        clusters = folders()
+        told = {"directory": choice.path, "why": choice.why, "user": os.geteuid(), "clusters": clusters}
         lines = [choice.path, f"The gates of {user()} are here, because {choice.why}.", OTHERS]
+        lines += [f"Guests of a standing peer of a cluster meet in {folder}" for folder in clusters]
     else:
         folder, name = locate(gate, create=False)
         check(folder)
@@ -68,7 +75,7 @@ def user() -> str:
 
 def setup_command(
     print_tmpfiles: Annotated[
-        bool, typer.Option("--print-tmpfiles", help=f"Print a line for systemd-tmpfiles that creates {RUN}.")
+        bool, typer.Option("--print-tmpfiles", help=f"Print lines for systemd-tmpfiles that create {RUN}.")
     ] = False,
 ) -> int:
     """Prepare a host for all its users, as an administrator.

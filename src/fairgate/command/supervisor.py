@@ -50,14 +50,14 @@ if TYPE_CHECKING:
             """Called before this process stops."""
 
 
-TERM, KILL, IGNORE = "term", "kill", "ignore"
+TERM, KILL, WARN = "term", "kill", "warn"
 EARLY = SECOND // 10  # ns: SIGKILL is sent this long before the lease expires, so that nobody overlaps the next holder
 LOOK_SECONDS = 0.02  # interval for polling a process group, whose end is not reported
 JOB_CONTROL = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 
 
 class LossPolicy:
-    """What happens to the command when its permit is lost: TERM, KILL or IGNORE, and the time between two signals."""
+    """What happens to the command when its permit is lost: TERM, KILL or WARN, and the time between two signals."""
 
     def __init__(self, on_lost: str, grace: float) -> None:
         self.on_lost = on_lost
@@ -67,13 +67,13 @@ class LossPolicy:
         end = deadline - EARLY
         first = min(deadline - self.grace, end)
         return {TERM: [(first, signal.SIGTERM), (end, signal.SIGKILL)], KILL: [(end, signal.SIGKILL)],
-                IGNORE: []}[self.on_lost]  # fmt: skip
+                WARN: []}[self.on_lost]  # fmt: skip
 
     def at_loss(self, freed_at: int) -> Plan:
         now = clock()
         end = min(now + self.grace, max(freed_at - EARLY, now)) if freed_at else now + self.grace
         return {TERM: [(now, signal.SIGTERM), (end, signal.SIGKILL)], KILL: [(now, signal.SIGKILL)],
-                IGNORE: []}[self.on_lost]  # fmt: skip
+                WARN: []}[self.on_lost]  # fmt: skip
 
 
 class Supervisor:

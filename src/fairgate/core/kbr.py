@@ -48,6 +48,10 @@ class Door(Through):
         """Does this node own the key, and may it serve it? On a dynamic ring, that takes its title as well."""
         raise NotImplementedError
 
+    def zone(self) -> tuple[int, ...]:
+        """The keys around its own place that this node serves: (start, end], as in `on_range`. Empty if none."""
+        raise NotImplementedError
+
 
 class Rider(Node):
     """A node that an overlay can carry."""
@@ -94,6 +98,9 @@ class Routed(Mutex):
     It may have an attribute `stamped`: its Lamport clock advances with time, so a node's key must contain that clock,
     even for gates that are made later.
 
+    It may have an attribute `zoned`: it depends on the keys that its node serves (`Door.zone`), not only on messages
+    for them, so it is told of every change.
+
     It may also have an attribute `prefetcher`: the name of a module that tells the simulator which memory the messages
     will need (core/prefetch.pyx).
     """
@@ -121,6 +128,9 @@ class Routed(Mutex):
 
     def on_range(self, start: int, end: int) -> None:
         pass
+
+    def on_tables(self) -> None:
+        """Called only if the class is `zoned`; see Rider."""
 
     def start_clock(self, clock: int) -> None:
         """Called when the node is made: what its Lamport clock shows, if it is one that advances with time."""

@@ -47,6 +47,13 @@ class Setup:
             self.listed = tuple(self.given)
         return self.listed
 
+    def place(self, member: int) -> int:
+        """The index of this member among all. They share a table: searching would take time for each of them."""
+        places: dict[int, int] | None = self.shared.get("places")
+        if places is None:
+            places = self.shared["places"] = {one: place for place, one in enumerate(self.members)}
+        return places[member]
+
     @property
     def first_fence(self) -> int:
         """The fence before the first. The epoch is in the high bits, so fences of a new epoch exceed all older ones."""

@@ -2,6 +2,8 @@
 
 from cpython.ref cimport PyObject
 
+from fairgate.core.pool cimport lose_field
+
 cdef extern from "Python.h":
     tuple PyTuple_New(Py_ssize_t n)
     PyObject* PyTuple_GET_ITEM(tuple a, Py_ssize_t at)
@@ -31,3 +33,9 @@ cpdef tuple replaced(tuple a, Py_ssize_t at, value):
         Py_INCREF(item)
         PyTuple_SET_ITEM(b, i, item)
     return b
+
+
+cpdef tuple taken(message, tuple a):
+    if <PyObject*>message == arriving:
+        lose_field(message, a)
+    return a

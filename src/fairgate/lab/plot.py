@@ -106,7 +106,6 @@ def figure_of(picture: Picture) -> Any:
     check_matplotlib()
     import matplotlib as mpl  # noqa: PLC0415 (slow to import, and only needed here)
     from matplotlib.figure import Figure  # noqa: PLC0415
-    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
 
     style: Any = {
         **dict.fromkeys(INKED, INK),
@@ -125,7 +124,7 @@ def figure_of(picture: Picture) -> Any:
         for axis, logarithmic in ((axes.xaxis, picture.log_x), (axes.yaxis, picture.log_y)):
             write_plainly(axis, logarithmic)
         if not picture.log_x and all(x == int(x) for points in picture.series.values() for x, _, _ in points):
-            axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))  # counts
+            axes.locator_params(axis="x", integer=True)  # counts, such as nodes
         axes.grid(alpha=0.25)
         labels = [*picture.series, *(picture.levels or {})]
         if len(labels) > 1:  # below the axes, where it hides nothing

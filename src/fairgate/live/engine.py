@@ -5,8 +5,7 @@ a user's call. A user's step runs in the user's own thread, so taking an idle to
 thread and no message, and a busy user never keeps the engine from reading. What a step sends leaves when it ends.
 
 If a step is interrupted half-way (Ctrl-C raises an exception wherever the main thread happens to be), the gate's state
-may be inconsistent. The gate then gets a new view, whose census rebuilds it from what is certain: who is inside and who
-waits.
+may be inconsistent. The gate then gets a new view, whose census rebuilds it from those who are inside and who wait.
 """
 
 import asyncio
@@ -108,7 +107,7 @@ class LiveEngine(BackgroundTasks):
     async def main(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.stopping = asyncio.Event()
-        begin = self.loop.create_task(self.begin())
+        begin = self.loop.create_task(self.membership.begin())
         self.ready.add_done_callback(lambda _: self.loop.call_soon_threadsafe(begin.cancel))  # start() gave up
         try:
             await begin
@@ -120,9 +119,6 @@ class LiveEngine(BackgroundTasks):
             self.ready.set_result(None)
             await self.stopping.wait()
         await self.end()
-
-    async def begin(self) -> None:
-        await self.membership.begin()
 
     async def end(self) -> None:
         self.end_tasks()
@@ -299,13 +295,14 @@ class LiveEngine(BackgroundTasks):
 
     async def sitting(self, gate: LiveGate) -> None:
         """Tells the roster how many seats the gate needs here."""
+        await self.membership.entered()
         with self.lock:
-            wanted, gate.standing = gate.standing, False
-            seats = gate.seats_to_ask_for()
+            wanted, gate.standing = gate.standing and gate.record.seats(self.me) < gate.seats, False
+            sit = Sit(gate.name, gate.k, gate.protocol, gate.seats_to_ask_for())
         if not wanted or self.gates.get(gate.name) is not gate:
-            return  # if the gate was reopened, `risen` calls this again
+            return  # if the gate was reopened, `give_up_seats` calls this again
         try:
-            await self.change(Sit(gate.name, gate.k, gate.protocol, seats))
+            await self.change(sit)
         except Exception as wrong:
             with self.step():
                 gate.refuse(wrong if isinstance(wrong, FairgateError) else unforeseen(wrong))

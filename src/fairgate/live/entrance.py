@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from fairgate.arguments import SECOND
-from fairgate.errors import BadInput
+from fairgate.errors import BadInput, KMismatch
 from fairgate.live.cluster_options import ClusterOptions, place_near
 from fairgate.live.peer_lease import LONG_AGO
 from fairgate.live.reach import Reach
@@ -32,7 +32,7 @@ from fairgate.net.dial import Dial
 from fairgate.net.system import clock
 from fairgate.net.transport import Transport
 from fairgate.recovery.agreed import Value
-from fairgate.recovery.roster import PEERS, Change, Members, Newcomer, PeerRecord, RosterBook, as_key, members_of
+from fairgate.recovery.roster import PEERS, Change, Members, Newcomer, PeerRecord, RosterBook, Sit, as_key, members_of
 
 if TYPE_CHECKING:
     from fairgate.live.engine import LiveEngine
@@ -42,6 +42,7 @@ ANY = ("0.0.0.0", "::")
 ROUND_TRIPS = 4  # that must fit a lease
 MOST_SEARCHED = 16  # addresses
 REJOIN_SECONDS = 0.5  # between attempts
+LOOK_SECONDS = 0.2  # between two looks at the roster, of a peer that cannot reach all its members
 CONTACT_SECONDS = 2.0  # until another member is asked
 MAYBE_LOST = "; if most standing peers of this cluster are lost for good, see `fairgate abandon-majority --help`"
 
@@ -80,6 +81,7 @@ class Entrance:
         self.until = 0  # of the lease that the engine knows
         self.searches: list[Dial] = []  # for the cluster, if this peer has lost it
         self.looked: dict[int, int] = {}  # peer -> when it was asked for the roster
+        self.latest: Members | None = None  # the roster of another peer that was heard of last
         self.voted = False  # when it left, this peer was a voter, whom others may need for a moment
 
     async def begin(self) -> None:
@@ -159,15 +161,18 @@ class Entrance:
         setup = setup_of(me if founder else None, members.lease, members.drift)
         self.driver = ViewsDriver(self, me, setup, RosterBook(members), self)
         self.views_run = True
+        self.links.patience = 0 if self.direct else self.driver.views.patience
         self.step(self.driver.views.on_start)
 
-    async def join(self, addresses: list[Address]) -> None:
+    async def join(self, addresses: list[Address], again: bool = False) -> None:
         network = self.network
         dials = [self.transport.dial(address) for address in addresses]
         try:
             async with asyncio.timeout(network.join_timeout):
                 contact, members = await self.found
-                self.ask_to_join(contact, members)
+                if again:
+                    contact, members = await self.reach_all(contact, members, dials)
+                self.ask_to_join(contact, members, () if again else self.first_seats())
                 await self.let_in(contact, members, dials)
         except TimeoutError:
             hint = "" if self.state is None or self.state.last is None else MAYBE_LOST
@@ -175,6 +180,24 @@ class Entrance:
         for dial in dials:
             if dial in self.transport.dials:
                 self.transport.forget(dial)
+
+    async def reach_all(self, contact: int, members: Members, dials: list[Dial]) -> tuple[int, Members]:
+        """Returns the latest roster, once this peer can reach everyone in it.
+
+        A peer that was excluded and still cannot reach a member would be excluded again, and again. Each time it would
+        cost the gates a census, and perhaps a lease."""
+        while True:
+            others = {peer.id: parse_address(peer.address) for peer in members.peers if peer.address != self.address}
+            known = {dial.peer for dial in dials}
+            dials += [self.transport.dial(others[peer], peer, quiet=True) for peer in others if peer not in known]
+            there = sorted([peer for peer in others if peer in self.transport.up])
+            if len(there) == len(others):
+                return contact, members
+            for peer in [peer for peer in there if peer > contact][:1] or there[:1]:
+                contact = peer
+                self.look_at(peer)
+            await asyncio.sleep(LOOK_SECONDS)
+            members = self.latest or members
 
     async def let_in(self, contact: int, members: Members, dials: list[Dial]) -> None:
         """Ask one member after the other: the first one may be cut off from the voters, or end meanwhile."""
@@ -189,12 +212,20 @@ class Entrance:
                 self.step(self.driver.views.on_join, contact)
         await self.joined
 
-    def ask_to_join(self, contact: int, members: Members) -> None:
+    def first_seats(self) -> tuple[Sit, ...]:
+        """One for each gate that was opened before this process became a peer: joining and sitting are one change."""
+        return tuple([Sit(gate.name, gate.k, gate.protocol, 1) for gate in self.engine.gates.values()])
+
+    def ask_to_join(self, contact: int, members: Members, seats: tuple[Sit, ...]) -> None:
         for peer in members.peers:
             self.check_secure(parse_address(peer.address))
+        for sit in seats:
+            gate = members.gate(sit.gate)
+            if gate is not None and gate.k != sit.k:
+                raise KMismatch(sit.gate, sit.k, gate.k)
         self.run_views(members)
         views = self.driver.views
-        views.about_me = as_key(Newcomer(self.identity))
+        views.about_me = as_key(Newcomer(self.identity, seats))
         views.standing = self.standing
         self.step(views.on_join, contact)
 
@@ -205,12 +236,13 @@ class Entrance:
         known = [parse_address(peer.address) for peer in members.peers if peer.address != self.address]
         while True:
             self.found, self.joined = self.engine.loop.create_future(), self.engine.loop.create_future()
+            self.latest = None
             self.rename(fresh_id())
             with self.engine.step():
                 self.take_identity()
                 self.engine.start_again(why)
             try:
-                await self.join(list(dict.fromkeys([*self.addresses, *known])))
+                await self.join(list(dict.fromkeys([*self.addresses, *known])), again=True)
             except BadInput as wrong:
                 log.error("%s; trying again", wrong)
                 self.driver.end()
@@ -221,6 +253,7 @@ class Entrance:
 
     def rename(self, me: int) -> None:
         transport = self.transport
+        self.links.end()
         for dial in list(transport.dials):
             transport.forget(dial)
         transport.me = me
@@ -309,6 +342,7 @@ class Entrance:
     def found_elsewhere(self, members: Members) -> None:
         """Another peer's roster. If it is later than ours and without us, the cluster was made again, or has excluded
         this peer, and could not tell it."""
+        self.latest = members
         later = self.member.is_set() and members.epoch > self.engine.members.epoch
         if later and members.peer(self.identity.id) is None:
             self.step(self.excluded, "the cluster went on without this peer")

@@ -22,10 +22,11 @@ from fairgate.live.ticket import INSIDE, LOST, Ticket
 from fairgate.room import calls, guestbook
 from fairgate.room.bell import Bell, path_of
 from fairgate.room.changes import Changes
-from fairgate.room.clusters import name_of
+from fairgate.room.clusters import name_of, number_of
 from fairgate.room.file import PATIENCE, RoomFile
 from fairgate.room.guestbook import ALL, Guestbook, News
 from fairgate.room.layout import (
+    CLUSTER_ID,
     DIRTY,
     EXPECTED_K,
     GATE_PROTOCOL,
@@ -111,10 +112,13 @@ class GuestRoom:
         self.refusals: dict[int, FairgateError] = {}  # by guest: those that this peer refuses itself
         self.renewed = False  # the lease of this peer has changed
         self.lines: dict[int, int] = {}  # by owner: the writing end of its bell
+        self.idle: set[int] = set()  # owners that had no request at the last tick
         self.running = False
         self.waiting_since = 0  # for the lock
         self.timer: asyncio.TimerHandle | None = None
+        self.timer_at = 0  # ns
         self.closed = False
+        self.described: LiveGate | None = None  # the gate whose k and protocol the room tells
         self.loop.add_reader(self.bell.fd, self.rung)
         self.run()
 
@@ -134,12 +138,15 @@ class GuestRoom:
         self.run()
 
     def answered(self, asked: Asked) -> None:
-        """By the cluster: under the engine's lock, and perhaps in another thread."""
+        """By the cluster: perhaps under the engine's lock, and perhaps in another thread."""
         self.answers.append(asked)
         if self.running:
             return
         if threading.get_ident() == self.thread:
-            self.loop.call_soon(self.run)
+            if self.engine.traffic.is_quiet:  # then the engine's lock is free
+                self.run()
+            else:
+                self.loop.call_soon(self.run)
         else:
             self.loop.call_soon_threadsafe(self.run)
 
@@ -149,6 +156,7 @@ class GuestRoom:
 
     def tick(self) -> None:
         """Now and then: a guest may have died before it rang."""
+        self.forget_idle()
         m = self.desk.file.m
         if self.requests or self.book.owners or m[HEAD] or m[DIRTY]:
             self.called.add(ALL)
@@ -196,12 +204,14 @@ class GuestRoom:
     def step(self, asked: Asked | None, change: Change) -> Outcome:
         m, desk = self.desk.file.m, self.desk
         if self.book.peer != self.engine.me:
+            self.described = None
             self.book = guestbook.take_over(m, change, desk, self.engine.me, self.bell.owner)
         outcome = Outcome()
         if self.renewed:
             guestbook.promise(m, change, self.book, self.engine.lease_until)
         called = self.called if asked is None else {*self.called, asked.number}
         outcome.news = guestbook.look(m, change, desk, self.book, called, self.suspects)
+        self.check_cluster()
         for number in outcome.news.ask:
             seat = self.book.asked[number]
             outcome.wants[number] = (m[seat + EXPECTED_K], read_text(m, seat + PROTOCOL, seat + NOTE))
@@ -213,6 +223,14 @@ class GuestRoom:
         outcome.end = guestbook.next_end(m, self.book)
         return outcome
 
+    def check_cluster(self) -> None:
+        """If the cluster was made anew, its protocol does not know of those that the old one has let in."""
+        m, ours = self.desk.file.m, number_of(self.engine.members.cluster)
+        if m[CLUSTER_ID] not in (0, ours) and self.book.earlier:
+            some = ", ".join([str(m[seat + PID]) for seat in self.book.earlier.values()])
+            log.warning("gate %s: let in by an earlier cluster of this name and still inside: pid %s", self.name, some)
+        m[CLUSTER_ID] = ours
+
     def answer(self, change: Change, asked: Asked, outcome: Outcome) -> None:
         """Pass the answer of the cluster on to a guest."""
         m, ticket = self.desk.file.m, asked.ticket
@@ -222,8 +240,10 @@ class GuestRoom:
             until = self.engine.lease_until
             outcome.granted = asked
             outcome.let_in = guestbook.admit(m, change, self.book, asked.number, ticket.slot, ticket.fence, until)
-            m[K] = asked.gate.k
-            write_text(m, GATE_PROTOCOL, SLOTS, asked.gate.protocol)
+            if self.described is not asked.gate or m[K] != asked.gate.k:
+                self.described = asked.gate
+                m[K] = asked.gate.k
+                write_text(m, GATE_PROTOCOL, SLOTS, asked.gate.protocol)
         else:
             self.requests.pop(asked.number, None)
             if ticket.state == LOST:
@@ -249,7 +269,7 @@ class GuestRoom:
         elif granted is not None and outcome.let_in != granted.number:
             self.swap(granted, outcome.let_in)
         if new or over:
-            with self.engine.step():
+            with self.engine.transport.sending_at_once(), self.engine.step():
                 for asked in over:
                     asked.gate.release(asked.ticket)
                 if not self.host.draining:
@@ -300,10 +320,8 @@ class GuestRoom:
     # Watching.
 
     def watch(self) -> None:
-        """Watch the bells of all guests that wait or are inside."""
+        """Watch the bells of all guests that wait or are inside. Most of them come again: `tick` forgets the rest."""
         owners = set(self.book.owners.values())
-        for owner in [each for each in self.lines if each not in owners]:
-            self.stop_watching(owner)
         self.left_inside &= owners
         for owner in owners - self.lines.keys() - self.left_inside:
             fd = calls.open_to_ring(path_of(self.folder, owner))
@@ -315,6 +333,13 @@ class GuestRoom:
                 self.loop.call_later(LEFT_INSIDE_SECONDS, self.look_at_those_left)
             else:
                 self.suspects.add(owner)
+
+    def forget_idle(self) -> None:
+        """Stop watching guests that have had no request since the last tick."""
+        owners = set(self.book.owners.values())
+        for owner in [each for each in self.lines if each in self.idle and each not in owners]:
+            self.stop_watching(owner)
+        self.idle = self.lines.keys() - owners
 
     def look_at_those_left(self) -> None:
         self.suspects |= self.left_inside
@@ -328,13 +353,21 @@ class GuestRoom:
             os.close(fd)
 
     def look_later(self, when: int) -> None:
+        """Look at that time at the latest. A timer that is due earlier stays: most ends are moved before they come."""
+        if self.timer is not None and (not when or self.timer_at <= when):
+            return
+        self.stop_timer()
+        if when:
+            self.timer_at = when
+            self.timer = self.loop.call_later(max(0, when - calls.clock()) / SECOND, self.look_at_all)
+
+    def stop_timer(self) -> None:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
-        if when:
-            self.timer = self.loop.call_later(max(0, when - calls.clock()) / SECOND, self.look_at_all)
 
     def look_at_all(self) -> None:
+        self.timer = None
         self.called.add(ALL)
         self.run()
 
@@ -370,7 +403,7 @@ class GuestRoom:
             self.closed = True
             for owner in list(self.lines):
                 self.stop_watching(owner)
-            self.look_later(0)
+            self.stop_timer()
             self.loop.remove_reader(self.bell.fd)
             self.bell.close()
             self.desk.close_lines()

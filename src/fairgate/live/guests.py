@@ -83,7 +83,10 @@ class Guests:
         self.find_rooms()
         for room in self.rooms.values():
             room.tick()
-        self.describe()
+        try:
+            self.describe()
+        except BadInput as wrong:  # guests of before go on; it is not tried again before something else changes
+            log.error("%s", wrong)
 
     def find_rooms(self) -> None:
         for file in [file for file, room in self.rooms.items() if room.closed or room.is_removed()]:
@@ -103,15 +106,22 @@ class Guests:
                 log.error("gate %s: %s", file, wrong)
 
     def describe(self) -> None:
-        """Write down who lets guests in here, and the addresses of the members, as far as they have changed."""
+        """Write down who lets guests in here, whether it can, and the addresses of the members, if that has changed."""
         engine = self.engine
         addresses = tuple([peer.address for peer in engine.members.peers])
-        told = (engine.me, addresses)
+        guarantee = engine.membership.guarantee
+        told = (engine.me, guarantee, addresses)
         if told != self.told:
             self.told = told
-            guarantee = engine.membership.guarantee
             self.standing = StandingPeer(
-                self.folder, self.cluster, engine.me, engine.pid, self.doorbell.owner, guarantee, addresses
+                self.folder,
+                self.cluster,
+                engine.members.cluster,
+                engine.me,
+                engine.pid,
+                self.doorbell.owner,
+                guarantee,
+                addresses,
             )
             describe(self.standing)
 

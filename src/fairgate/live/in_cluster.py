@@ -19,6 +19,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from fairgate.arguments import printable
 from fairgate.errors import BadInput, FairgateError, KMismatch
 from fairgate.live.entrance import LOOK, ROSTER, Entrance
 from fairgate.live.saved import SavedCluster
@@ -26,8 +27,9 @@ from fairgate.net.address import check_one_kind, parse_address
 from fairgate.net.codec import CodecError, Frame
 from fairgate.recovery.agreed import Join, TurnedAway, Value, ids
 from fairgate.recovery.roster import Change, Members, Newcomer, Renew, Sit, as_key, converted, members_of
+from fairgate.room.clusters import NO_MAJORITY
 
-LEASE, NO_MAJORITY = "lease", "no majority"  # values of `guarantee`
+LEASE = "lease"  # a value of `guarantee`, like NO_MAJORITY
 LEAVE_SECONDS = 4.0
 GRACE = 5  # users are told when this part of a lease is left
 MOST_SAVED = 64  # addresses
@@ -54,10 +56,21 @@ class ClusterMembership(Entrance):
         if others and self.standing and not any(peer.standing for peer in others):
             log.warning("the last standing peer has left: the other peers of this cluster will lose their permits")
         elif others:
-            async with asyncio.timeout(LEAVE_SECONDS):
-                await self.stopped.wait()
+            await self.until_stopped()
         if self.state is not None and self.state.last is not None and not (others and self.state.last.alone):
             self.state.save(replace(self.state.last, left=True))
+
+    async def until_stopped(self) -> None:
+        """Voters that leave as well may not answer any more. That is no harm if the roster is without this peer."""
+        try:
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await self.stopped.wait()
+        except TimeoutError:
+            if self.is_listed():
+                raise
+
+    def is_listed(self) -> bool:
+        return self.identity.id in ids(self.driver.views.value)
 
     # Steps of the views.
 
@@ -79,7 +92,7 @@ class ClusterMembership(Entrance):
         if views.until != self.until and not views.gone:
             self.until = views.until
             self.engine.lease.raised(views.until - self.lease // GRACE, views.until)
-        if views.gone and (views.may_stop() or not self.voted) and self.identity.id not in ids(views.value):
+        if views.gone and (views.may_stop() or not (self.voted or self.is_listed())):
             self.stopped.set()
         self.reach.check_majority()
 
@@ -91,6 +104,8 @@ class ClusterMembership(Entrance):
             if self.voted:  # it has left: asks the other voters at once whether they know
                 self.engine.loop.call_soon(self.step, self.driver.views.timer_due, "beat")
             return
+        if self.standing and self.member.is_set():
+            self.tell_of_excluded(members)
         self.engine.adopt(members)
         self.driver.known()
         self.connect(members)
@@ -100,6 +115,14 @@ class ClusterMembership(Entrance):
         if self.driver.views.censuses or any(gate.warden() == self.identity.id for gate in members.gates):
             self.driver.views.busy(self.busy())  # the leader of the views waits for that
         self.save(members, value[1])
+
+    def tell_of_excluded(self, members: Members) -> None:
+        for peer in members.excluded:
+            if peer not in self.engine.members.excluded:
+                log.warning(
+                    "the peer at %s (pid %d on %s) was excluded: it could not be reached",
+                    peer.address, peer.pid, printable(peer.host),
+                )  # fmt: skip
 
     def save(self, members: Members, voters: tuple[int, ...]) -> None:
         if self.state is None:
@@ -150,6 +173,9 @@ class ClusterMembership(Entrance):
             self.engine.loop.call_soon(self.engine.spawn, self.join_again(why))
 
     # The roster.
+
+    async def entered(self) -> None:
+        await self.member.wait()
 
     async def change(self, change: Change) -> None:
         await self.member.wait()
@@ -217,8 +243,6 @@ class ClusterMembership(Entrance):
     # Frames.
 
     def on_frame(self, peer: int, frame: Frame) -> None:
-        if self.links.take(peer, frame):
-            return
         kind = frame[0]
         if kind == LOOK:
             self.on_look(peer)

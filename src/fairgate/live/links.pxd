@@ -9,6 +9,9 @@ cdef class Links:
     cdef public set dialled
     cdef public list outgoing
 
+    cpdef bint take(self, long long peer, tuple frame) except -1
     cpdef send(self, long long peer, tuple frame)
+    cpdef transmit(self, long long peer, tuple frame)
+    cpdef keep(self, long long peer, tuple frame)
     @cython.locals(pipe=Pipe)
     cpdef bint send_now(self, long long peer, tuple frame) except -1

@@ -35,6 +35,10 @@ class Links:
             self.waiting.pop(peer, None)
             self.loop.call_soon(self.transport.hang_up, peer)
 
+    def take(self, peer: int, frame: Frame) -> bool:
+        """Whether this frame was for the links themselves, and is handled."""
+        return False
+
     def send(self, peer: int, frame: Frame) -> None:
         if self.outgoing:
             self.outgoing.append((peer, frame))

@@ -18,6 +18,9 @@ class Membership(Protocol):
     async def begin(self) -> None:
         """Joins. Tells the engine its identity (`becomes`), rosters (`adopt`) and lease. BadInput if that fails."""
 
+    async def entered(self) -> None:
+        """Returns once this peer is a member: after `begin`, and after it has joined again."""
+
     async def change(self, change: Change) -> None:
         """Changes the roster. BadInput or KMismatch if that is refused."""
 

@@ -1,8 +1,9 @@
 """Which peers this one can reach, as far as it can tell from connections and from what they send.
 
-A peer whose connection broke and that does not accept another one is suspected: most likely its process has ended. The
-views decide what follows (recovery/leases.py). If this peer itself cannot reach a majority of the voters, it cannot let
-anybody in for long, and says so.
+A peer whose connection broke and that does not accept another one is suspected: most likely its process has ended. So
+is one that does not answer at all: most likely the network between the two is cut. The views decide what follows
+(recovery/leases.py). If this peer itself cannot reach a majority of the voters, it cannot let anybody in for long, and
+says so.
 """
 
 import asyncio
@@ -78,7 +79,8 @@ class Reach:
             return
         now = clock()
         for peer, since in sorted(self.down.items()):
-            if peer not in self.suspected and now - since >= SUSPECT_AFTER and self.refuses(peer):
+            patience = SUSPECT_AFTER if self.refuses(peer) else self.owner.driver.views.patience
+            if peer not in self.suspected and now - since >= patience:
                 self.suspect(peer)
         if self.down:
             self.timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self.look)
@@ -112,7 +114,7 @@ class Reach:
         self.looked = now
         views = self.owner.driver.views
         voters = views.value[1]
-        if not self.owner.member.is_set() or not voters:
+        if not self.owner.member.is_set() or not voters or views.gone:
             return
         for voter in voters:
             heard.setdefault(voter, now)

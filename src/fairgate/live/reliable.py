@@ -2,13 +2,19 @@
 
 The channel (recovery/channel.py) is one node for the whole peer. It connects peers rather than seats because it needs
 ids that are fresh at every start: those of peers are, those of seats need not be.
+
+Acknowledgements are cumulative, and nobody waits for them. So they are not sent message by message, which would double
+the number of frames, but together (`owe`). For the same reason one timer of the loop serves all timers of the channel:
+it is set when it would be late, and not touched when a message is acknowledged.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from threading import get_ident
 
+from fairgate.arguments import SECOND
 from fairgate.core.message import Key, Message, decode, register_decoder
 from fairgate.core.node import Node
 from fairgate.core.outbox import Outbox
@@ -20,10 +26,13 @@ from fairgate.net.address import parse_address
 from fairgate.net.codec import Frame
 from fairgate.net.system import clock
 from fairgate.net.transport import Transport
-from fairgate.recovery.channel import MOST, TIMER, Ack, Channel, Data
+from fairgate.recovery.channel import MOST, TIMER, WINDOW, Ack, Channel, Data
 from fairgate.recovery.roster import Members
 
 MISSED_SECONDS = 1.0
+ACK_SECONDS = 0.05  # an acknowledgement waits this long for others to join it; the sender waits four times as long
+MOST_OWED = WINDOW // 4  # but it does not wait once this many messages are unacknowledged
+NEVER = 1 << 62
 
 log = logging.getLogger("fairgate.live")
 
@@ -68,9 +77,13 @@ class ReliableLinks(Links):
         super().__init__(transport, lock)
         self.deliver = deliver
         self.channel = Channel(transport.me, Setup((transport.me,)), ChannelOutbox(self), Desk)
-        self.timers: dict[str, asyncio.TimerHandle] = {}
+        self.alarm: asyncio.TimerHandle | None = None  # for all timers of the channel
+        self.alarm_at = NEVER  # ns
+        self.owed: dict[int, int] = {}  # by peer: the number to acknowledge
+        self.acked: dict[int, int] = {}  # by peer: the number last acknowledged
         self.full: set[int] = set()  # peers that have acknowledged too little to be sent anything more
         self.missed: set[int] = set()  # peers that are down and may have to be reported
+        self.patience = 0  # ns without an acknowledgement after which a connection is made anew; 0: never
 
     def send(self, peer: int, frame: Frame) -> None:
         """Sends over the channel, but only once to a non-member (an inspector): its end would never be reported."""
@@ -93,7 +106,7 @@ class ReliableLinks(Links):
 
     def send_bare(self, peer: int, frame: Frame) -> None:
         """Sends without the channel: for the frames of the channel itself, which it repeats if they are lost."""
-        super().send(peer, frame)
+        Links.send(self, peer, frame)
 
     def keep(self, peer: int, frame: Frame) -> None:
         """A no-op: the channel keeps frames until they are acknowledged."""
@@ -102,6 +115,7 @@ class ReliableLinks(Links):
         gone = self.addresses.keys() - {peer.id for peer in members.peers}
         super().known(members)
         self.full &= self.addresses.keys()
+        self.acked = {peer: number for peer, number in self.acked.items() if peer in self.addresses}
         for peer in gone:
             self.channel.now = clock()
             self.channel.on_crash(peer)
@@ -130,7 +144,13 @@ class ReliableLinks(Links):
 
     def on_up(self, peer: int) -> None:
         """Resends at once instead of when the timer is due."""
-        self.due(f"{TIMER}{peer}")
+        name = f"{TIMER}{peer}"
+        with self.lock:
+            self.channel.now = clock()
+            if peer in self.channel.links:
+                self.channel.links[peer].delay = self.channel.channel_resend
+            if self.channel.is_armed(name):
+                self.channel.timer_due(name)
 
     def take(self, peer: int, frame: Frame) -> bool:
         """Handles a frame of the channel and delivers its contents; False for any other. ValueError if invalid."""
@@ -147,28 +167,71 @@ class ReliableLinks(Links):
             self.deliver(src, letter)
         return True
 
-    # Timers; they run on the loop.
-
-    def set_timer(self, name: str, delay: int) -> None:
-        self.loop.call_soon_threadsafe(self.arm, name, delay / 1e9)
-
-    def cancel_timer(self, name: str) -> None:
-        self.loop.call_soon_threadsafe(self.disarm, name)
-
-    def arm(self, name: str, seconds: float) -> None:
-        self.disarm(name)
-        self.timers[name] = self.loop.call_later(seconds, self.due, name)
-
-    def disarm(self, name: str) -> None:
-        timer = self.timers.pop(name, None)
-        if timer is not None:
-            timer.cancel()
-
-    def due(self, name: str) -> None:
+    def end(self) -> None:
+        """This peer takes another id. Whatever the channel would repeat was sent under the old one: the receivers would
+        take it for messages of the new one; and so with acknowledgements."""
         with self.lock:
-            self.channel.now = clock()
-            if self.channel.is_armed(name):
+            self.addresses = {}
+            self.outgoing.clear()
+            self.waiting.clear()
+            self.owed.clear()
+            for peer in list(self.channel.links):
+                self.channel.now = clock()
+                self.channel.on_crash(peer)
+
+    # Acknowledgements.
+
+    def owe(self, peer: int, number: int) -> None:
+        """Acknowledges all messages of this peer up to this number, soon. Only the loop's thread receives messages."""
+        if not self.owed:
+            self.loop.call_later(ACK_SECONDS, self.acknowledge)
+        self.owed[peer] = number
+        if number - self.acked.get(peer, 0) >= MOST_OWED:
+            self.loop.call_soon(self.acknowledge)
+
+    def acknowledge(self) -> None:
+        with self.lock:
+            owed, self.owed = self.owed, {}
+            for peer, number in owed.items():
+                self.acked[peer] = number
+                self.send_bare(peer, Ack(number).key())
+
+    # Timers of the channel.
+
+    def set_timer(self, delay: int) -> None:
+        """Call it under the lock, from any thread."""
+        at = self.channel.now + delay
+        if at < self.alarm_at:
+            self.alarm_at = at
+            if get_ident() == self.thread:
+                self.set_alarm()
+            else:
+                self.loop.call_soon_threadsafe(self.set_alarm)
+
+    def set_alarm(self) -> None:
+        if self.alarm is not None:
+            self.alarm.cancel()
+        self.alarm = self.loop.call_later(max(self.alarm_at - clock(), 0) / SECOND, self.ring)
+
+    def ring(self) -> None:
+        with self.lock:
+            now = self.channel.now = clock()
+            timers = self.channel.timers or {}
+            self.alarm_at = 0  # so that none of them sets it
+            for name in [name for name, at in timers.items() if at <= now]:
                 self.channel.timer_due(name)
+                self.check_progress(int(name.removeprefix(TIMER)))
+            self.alarm_at = min(timers.values(), default=NEVER)
+            if timers:
+                self.set_alarm()
+
+    def check_progress(self, peer: int) -> None:
+        """Drops a connection that delivers nothing. TCP would wait longer and longer before it tries again, even if the
+        network is back. If the peer does not answer then, that is noticed (reach.py)."""
+        link, connection = self.channel.links[peer], self.transport.up.get(peer)
+        without_ack = link.delay - self.channel.channel_resend  # the delay doubles with every attempt
+        if 0 < self.patience <= without_ack and connection is not None:
+            self.loop.call_soon(connection.drop, "it acknowledges nothing")
 
 
 class DirectLinks(ReliableLinks):
@@ -184,7 +247,7 @@ class DirectLinks(ReliableLinks):
         if frame[0] == MESSAGE:
             self.send_bare(peer, frame)
         else:
-            super().send(peer, frame)
+            ReliableLinks.send(self, peer, frame)
 
     def keep(self, peer: int, frame: Frame) -> None:
         if frame[0] == MESSAGE:
@@ -200,10 +263,13 @@ class ChannelOutbox(Outbox):
         self.links = links
 
     def send(self, dst: int, msg: Message) -> None:
-        self.links.send_bare(dst, msg.key())
+        if isinstance(msg, Ack):
+            self.links.owe(dst, msg.number)
+        else:
+            self.links.send_bare(dst, msg.key())
 
     def set_timer(self, name: str, delay: int) -> None:
-        self.links.set_timer(name, delay)
+        self.links.set_timer(delay)
 
     def cancel_timer(self, name: str) -> None:
-        self.links.cancel_timer(name)
+        """A no-op: what is no longer armed is not due when the alarm rings."""

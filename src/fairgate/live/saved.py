@@ -55,10 +55,14 @@ class StateFolder:
             pid = os.pread(self.lock, 20, 0).decode(errors="replace").strip()
             os.close(self.lock)
             raise BadInput(
-                f"another standing peer of this host is in this cluster (pid {pid}, {path}): stop it first"
+                f"a standing peer of this host is in this cluster already (pid {pid}, {path}): stop it first"
             ) from None
-        os.ftruncate(self.lock, 0)
-        os.pwrite(self.lock, str(os.getpid()).encode(), 0)
+        try:
+            os.ftruncate(self.lock, 0)
+            os.pwrite(self.lock, str(os.getpid()).encode(), 0)
+        except OSError as wrong:
+            os.close(self.lock)
+            raise BadInput(f"cannot use the state directory {path}: {wrong.strerror}") from wrong
         self.last: SavedCluster | None = None
 
     def load(self) -> SavedCluster | None:

@@ -13,12 +13,17 @@ from fairgate.live.ticket import INSIDE, LOST, WAITING, Ticket
 from fairgate.live.waiter import ThreadWaiter
 
 T = TypeVar("T")
+FirstGate = tuple[str, int, str | None]  # name, k and protocol
 
 
 class ClusterPeer:
-    def __init__(self, seeds: tuple[str, ...], journal: str | None, network: dict[str, Any]) -> None:
-        """Returns once this process is a peer."""
+    def __init__(
+        self, seeds: tuple[str, ...], journal: str | None, network: dict[str, Any], first: FirstGate | None = None
+    ) -> None:
+        """Returns once this process is a peer, with a seat at the first gate if that is given."""
         self.engine = make_engine(seeds, journal, network)
+        if first is not None:
+            self.gate(*first)
         self.engine.start()
 
     def gate(self, name: str, k: int, protocol: str | None) -> "ClusterGate":

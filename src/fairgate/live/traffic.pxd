@@ -13,6 +13,7 @@ cdef class Traffic(Uplink):
     cdef public Links links
     cdef dict gates
     cdef bint stepping
+    cdef public bint is_quiet
     cpdef on_frame(self, long long peer, tuple frame)
     @cython.locals(gate=LiveGate)
     cpdef bint on_frame_elsewhere(self, long long peer, tuple frame) except -1

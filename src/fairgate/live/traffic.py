@@ -48,6 +48,7 @@ class Traffic(Uplink):
         self.others = others  # handles all other frames
         self.links: Links | None = None  # set as soon as our identity is known
         self.stepping = False
+        self.is_quiet = False  # users are being woken, outside of a step
         self.let_in: deque[tuple[LiveGate, Ticket]] = deque()  # granted, but not woken yet
 
     # In.
@@ -63,7 +64,7 @@ class Traffic(Uplink):
                     self.on_message(peer, self.gates.get(name), dst, src, msg)
                 finally:
                     self.lock.give()
-            else:
+            elif self.links is None or not self.links.take(peer, frame):
                 self.others(peer, frame)
         except Exception as wrong:
             raise nothing(frame, wrong) from wrong
@@ -116,13 +117,15 @@ class Traffic(Uplink):
             self.owner.abandoned(gate, ticket)
 
     def on_quiet(self) -> None:
+        self.is_quiet = True
         while self.let_in:
             try:
                 gate, ticket = self.let_in.popleft()
             except IndexError:  # two threads read, and the other one took it
-                return
+                break
             if not ticket.wake():
                 self.owner.abandoned(gate, ticket)
+        self.is_quiet = False
 
     # Out.
 

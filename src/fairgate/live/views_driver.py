@@ -8,6 +8,7 @@ is being made, the latest message of each kind is kept for it.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from random import SystemRandom
@@ -33,7 +34,10 @@ SLOWEST_BEAT = SECOND // 4  # a minority finds out within a second
 PATIENCE = 4  # a peer is excluded after it was silent for this part of a lease
 TELL_AGAIN = SECOND
 SHORTEST_PATIENCE = SECOND // 2
+JUMP = 60  # seconds: a change of the system clock by this much is reported
 chance = SystemRandom()
+
+log = logging.getLogger("fairgate.live")
 
 
 class DriverOwner(Protocol):
@@ -65,6 +69,7 @@ class ViewsDriver:
         self.unsent: dict[int, dict[str, Frame]] = {}  # by peer and kind
         self.heard: dict[int, int] = {}  # peer -> when it last sent a message of views
         self.told: dict[int, tuple[Connection, int, int]] = {}  # peer -> the roster last sent to it: where, which, when
+        self.ahead = int(time.time()) - clock() // SECOND  # the system clock, of CLOCK_BOOTTIME
         self.ended = False
 
     # Steps.
@@ -74,12 +79,23 @@ class ViewsDriver:
         views = self.views
         late = clock() - views.now
         views.now = clock()
-        self.book.seconds = int(time.time())
+        self.read_system_clock()
         if 2 * late > views.patience:  # this process did not run, so the others were not silent: wait for them anew
             views.led = views.now
             views.watch()
         while due := self.due():
             self.views.timer_due(due)
+
+    def read_system_clock(self) -> None:
+        """It makes fences rise even if a cluster is made again without its saved state."""
+        self.book.seconds = int(time.time())
+        ahead = self.book.seconds - self.views.now // SECOND
+        if abs(ahead - self.ahead) > JUMP:
+            log.warning(
+                "the system clock jumped by %d s: permits and leases do not depend on it, and fences go on rising",
+                ahead - self.ahead,
+            )
+            self.ahead = ahead
 
     def due(self) -> str | None:
         """The timer that has been due for longest."""

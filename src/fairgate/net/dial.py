@@ -17,6 +17,7 @@ from fairgate.net.tls import CLOSED, Tls, explain
 FIRST, SLOWEST = 0.02, 3.0  # seconds between attempts
 CONNECT_SECONDS = 5.0
 UNSAID = ", perhaps because it does not accept our certificate"  # TLS 1.3 in asyncio does not report that
+NO_TLS = ", perhaps because it does not use TLS"
 NO_KEYS = ", perhaps because it requires TLS: give this peer its keys"
 
 log = logging.getLogger("fairgate.net")
@@ -70,14 +71,14 @@ class Dial:
             if not done:
                 self.failed("it does not answer")
             elif made.why and self.connection is not made and not self.yielded:  # refused as soon as it was open
-                self.failed(made.why)
+                self.failed(self.guessed(made.why, NO_TLS))
             elif not self.connecting.cancelled() and (error := self.connecting.exception()) is not None:
-                self.failed(self.guessed(explain(error)))
+                self.failed(self.guessed(explain(error), NO_TLS))
             elif self.connection is made:
                 if await made.settled:
                     return True
                 if not self.yielded:
-                    self.failed(self.guessed(made.why))
+                    self.failed(self.guessed(made.why, UNSAID))
         finally:
             if self.connection is not made:  # otherwise connecting is done
                 self.connecting.cancel()
@@ -96,14 +97,11 @@ class Dial:
         else:
             await loop.create_unix_connection(lambda: made, self.address.path)
 
-    def guessed(self, why: str) -> str:
-        return why + (self.guess() if why == CLOSED else "")
-
-    def guess(self) -> str:
-        """Why the other side may have closed the connection without a word."""
-        if not isinstance(self.address, TcpAddress):
-            return ""
-        return NO_KEYS if self.owner.tls is None else UNSAID
+    def guessed(self, why: str, with_keys: str) -> str:
+        """Adds why the other side may have closed the connection without a word; `with_keys` if we use TLS."""
+        if why != CLOSED or not isinstance(self.address, TcpAddress):
+            return why
+        return why + (NO_KEYS if self.owner.tls is None else with_keys)
 
     def failed(self, why: str) -> None:
         level = logging.DEBUG if self.quiet or why == self.why else logging.WARNING

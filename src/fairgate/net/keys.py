@@ -256,7 +256,8 @@ def read_certificates(path: Path) -> list[x509.Certificate]:
     try:
         return x509.load_pem_x509_certificates(path.read_bytes())
     except FileNotFoundError as wrong:
-        raise BadInput(f"{path} does not exist: create it with `fairgate keys init` or `fairgate keys add`") from wrong
+        how = "fairgate keys init DIR" if path.stem == AUTHORITY else f"fairgate keys add {path.stem}"
+        raise BadInput(f"{path} does not exist: create it with `{how}`, or name another directory") from wrong
     except OSError as wrong:
         raise BadInput(f"cannot read {path}: {wrong.strerror}") from wrong
     except ValueError as wrong:

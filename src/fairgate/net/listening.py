@@ -44,7 +44,12 @@ class Stranger:
 
     def __init__(self, sock: socket.socket, address: str) -> None:
         self.sock: socket.socket | None = sock
+        self.connection: Connection | None = None
         self.address = address
+
+    def has_greeted(self) -> bool:
+        """Its task may not have noticed yet."""
+        return self.connection is not None and self.connection.settled.done()
 
 
 class Listening:
@@ -106,17 +111,18 @@ class Listening:
 
     def has_room(self, sock: socket.socket, address: str) -> bool:
         """Evicts the oldest stranger where a limit is reached. False if there is none to evict."""
-        same = [task for task, stranger in self.strangers.items() if stranger.address == address]
+        strangers = [task for task, stranger in self.strangers.items() if not stranger.has_greeted()]
+        same = [task for task in strangers if self.strangers[task].address == address]
         if len(same) >= MOST_PER_ADDRESS:
             self.evict(same[0], f"{MOST_PER_ADDRESS} others from {address} came after it")
-        elif len(self.strangers) >= MOST_STRANGERS:
-            self.evict(next(iter(self.strangers)), f"{MOST_STRANGERS} others came after it")
+        elif len(strangers) >= MOST_STRANGERS:
+            self.evict(strangers[0], f"{MOST_STRANGERS} others came after it")
         elif sock.fileno() >= highest_descriptor():  # the kernel assigns the lowest that is free
             why = "this process has nearly as many open files as it may have (ulimit -n)"
-            if not self.strangers:
+            if not strangers:
                 self.owner.strangers_log.warning("refused a connection from %s: %s", address, why)
                 return False
-            self.evict(next(iter(self.strangers)), why)
+            self.evict(strangers[0], why)
         return True
 
     def evict(self, task: asyncio.Task[None], why: str) -> None:
@@ -134,7 +140,7 @@ class Listening:
         """Takes an accepted socket through the greeting."""
         sock, stranger.sock = stranger.sock, None
         assert sock is not None
-        made = Connection(self.owner, where)
+        stranger.connection = made = Connection(self.owner, where)
         try:
             await self.connect(sock, made, rule)
         except OSError as wrong:  # TLS errors are OSErrors

@@ -73,7 +73,8 @@ def create(path: Path) -> None:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(f"{secrets.token_hex(NUMBER_BYTES)}\n")
     except OSError as wrong:
-        raise BadInput(f"cannot create {path}: {wrong.strerror}") from wrong
+        hint = ": remove it first, or use another name" if isinstance(wrong, FileExistsError) else ""
+        raise BadInput(f"cannot create {path}: {wrong.strerror}{hint}") from wrong
 
 
 class Proving:

@@ -28,7 +28,8 @@ Invalid input from outside costs a log line and a connection, never the process.
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -101,6 +102,7 @@ class Transport:
         self.greeting_seconds = greeting_seconds
         self.frame_seconds = frame_seconds
         self.strangers_log = RationedLog(log)
+        self.refused = ""  # why a connection was refused last, if that is likely to happen again
         self.loop = asyncio.get_running_loop()
         self.on_frame: Callable[[int, Frame], None] = handler.on_frame
         self.on_quiet: Callable[[], None] = handler.on_quiet
@@ -226,9 +228,10 @@ class Transport:
             connection.drop(why)
 
     def refuse(self, connection: Connection, why: str) -> None:
-        if why in (TIE, YOURSELF):
+        if why in (TIE, YOURSELF, self.refused):
             log.debug("refused %s: %s", connection.where, why)
         else:
+            self.refused = why if why.startswith("expected peer") else ""  # a member dials again and again
             self.strangers_log.warning("refused %s: %s", connection.where, why)
         connection.post(encode((REFUSED, why)))
         connection.close(why)
@@ -285,7 +288,7 @@ class Transport:
         if not 0 <= peer < PEERS:
             return peer, f"{peer} is not a valid peer id"
         if wants not in (NIL, self.me):
-            return peer, f"expected peer {wants}, found peer {self.me}"
+            return peer, f"expected peer {wants}, found peer {self.me}, perhaps after a restart"
         if wanted not in (NIL, peer):
             return peer, f"expected peer {wanted}, found peer {peer}"
         return peer, YOURSELF if peer == self.me else ""
@@ -354,6 +357,16 @@ class Transport:
         if not self.to_flush and not self.receiving:
             self.loop.call_soon(self.flush)
         self.to_flush.append(connection)
+
+    @contextmanager
+    def sending_at_once(self) -> Iterator[None]:
+        """What is sent in the body leaves at its end, and not at the end of this turn of the loop."""
+        before, self.receiving = self.receiving, True
+        try:
+            yield
+        finally:
+            self.receiving = before
+            self.flush()
 
     def flush(self) -> None:
         connections, self.to_flush = self.to_flush, []

@@ -16,6 +16,7 @@ cdef class Chord(Living):
     @cython.locals(there=cython.ulonglong)
     cpdef bint is_next(self, long long src, Tell m) except -1
     cpdef bint take_list(self, long long first, tuple rest) except -1
+    cpdef bint ask_suspects(self, tuple named) except -1
     cpdef bint tell_changed(self, long long peer) except -1
     @cython.locals(old=cython.longlong, table=KeptChordTable)
     cpdef bint on_notify(self, long long src, Notify m) except -1

@@ -7,6 +7,8 @@ do not keep the ring intact. These are the corrected ones (Zave: How to make Cho
   - my successor is told of me (`Notify`) after it, or the node between us, has answered;
   - a joining node is on the ring only after its successor has answered with its list;
   - a nearer node replaces the predecessor, and so does any node if the predecessor is dead.
+Besides, a node that seemed dead, but that others still name, is asked again: if it is alive, only its answer tells. And
+a node to which all others seem dead keeps asking them.
 The rules assume that at least one node of every successor list lives, that the ring always has a base of more than
 `chord_successors` nodes that stay, and that a node that falls silent is dead.
 
@@ -79,6 +81,9 @@ class Chord(Living):
         if table.successors:
             self.probe(table.successors[0], Ask(True))
             self.fix_finger()
+        else:
+            for peer in sorted(self.suspected):  # it is the last node, or was cut off from all others for a while
+                self.probe(peer, Ask(True))
         if table.predecessor != NIL:
             self.probe(table.predecessor, Ping(True))
 
@@ -106,6 +111,7 @@ class Chord(Living):
         first = self.table.successors[0] if self.table.successors else src
         if away > clockwise(self.place, place_of(first)):
             return  # src is not the successor any more
+        self.ask_suspects(m.successors)
         self.take_list(src, m.successors)
         between = m.predecessor
         is_nearer = between not in (NIL, self.me) and clockwise(self.place, place_of(between)) < away
@@ -125,6 +131,16 @@ class Chord(Living):
         if self.table.take_list(first, [peer for peer in rest if peer not in self.suspected]):
             self.tell_changed(self.table.predecessor)
         self.suspected &= {*rest, *self.table.fingers}  # nobody names the others any more
+
+    def ask_suspects(self, named: tuple[int, ...]) -> None:
+        """Ask suspected nodes that others still name.
+
+        One that is alive may hear of this node by no other way. Left out of the list, its keys would be taken for those
+        of the node after it, which would send messages for them back, forever.
+        """
+        for peer in named:
+            if peer in self.suspected:
+                self.probe(peer, Ping(True))
 
     def tell_changed(self, peer: int) -> None:
         if self.joined and peer != NIL:

@@ -7,7 +7,7 @@ cdef class GateDoor(Door)
 
 cdef class Gates(Rider):
     cdef public object make, passes
-    cdef readonly bint intercepts, stamped
+    cdef readonly bint intercepts, stamped, zoned
     cdef readonly long long resources, acting, ahead
     cdef readonly GateDoor door
     cdef readonly list setups

@@ -30,6 +30,7 @@ class Gates(Rider):
         self.setups = gate_setups(setup, self.resources)
         self.gates: list[Routed | None] = [None] * self.resources
         self.stamped: bool = getattr(upper, "stamped", False)
+        self.zoned: bool = getattr(upper, "zoned", False)
         self.ahead = 0  # how far the clocks of new gates are ahead of this node's own: not 0 after a load only
         self.acting = 0  # the gate whose step is running
         self.door: GateDoor | None = None  # the outbox of all gates, made with the first gate
@@ -94,6 +95,11 @@ class Gates(Rider):
     def on_range(self, start: int, end: int) -> None:
         for gate in self.made():
             self.at(gate).on_range(start, end)
+
+    def on_tables(self) -> None:
+        if self.zoned:
+            for gate in self.made():
+                self.at(gate).on_tables()
 
     def give_keys(self, first: int, last: int) -> Key:
         given = []
@@ -187,6 +193,9 @@ class GateDoor(Door):
 
     def serves(self, key: int) -> bool:
         return self.overlay.serves(key)
+
+    def zone(self) -> tuple[int, ...]:
+        return self.overlay.zone()
 
 
 def gates_of(node: Node) -> Gates:

@@ -46,6 +46,10 @@ class Overlay(Layer):
         """The range of keys that this node owns: (start, end]."""
         raise NotImplementedError
 
+    def zone(self) -> tuple[int, ...]:
+        """The keys around its own place that this node serves: (start, end], or nothing."""
+        return self.own_range()
+
     def names_for(self, m: Lookup) -> tuple[int, ...]:
         """The nodes to name in the answer to a lookup."""
         return ()
@@ -163,3 +167,6 @@ class OverlayDoor(Door):
 
     def serves(self, key: int) -> bool:
         return self.overlay.serves(key)
+
+    def zone(self) -> tuple[int, ...]:
+        return self.overlay.zone()

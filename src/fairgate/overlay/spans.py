@@ -41,3 +41,16 @@ def union(one: list[Span], other: list[Span]) -> list[Span]:
 
 def holds(spans: list[Span], key: int) -> bool:
     return any(first <= key < past for first, past in spans)
+
+
+def around(spans: list[Span], key: int) -> tuple[int, ...]:
+    """The keys around this one without a gap, as (start, end]: the inverse of `spans_between`. Empty if it has none."""
+    found = [(first, past) for first, past in spans if first <= key < past]
+    if not found:
+        return ()
+    first, past = found[0]
+    if first == 0 and past < CIRCLE:
+        first = min([first, *[begun - CIRCLE for begun, ended in spans if ended == CIRCLE]])
+    elif past == CIRCLE and first > 0:
+        past = max([past, *[ended + CIRCLE for begun, ended in spans if begun == 0]])
+    return ((first - 1) % CIRCLE, (past - 1) % CIRCLE)

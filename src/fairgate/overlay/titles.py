@@ -15,13 +15,14 @@ believes that it owns the key; there are then two titles.
 
 from fairgate.core.ids import NIL
 from fairgate.core.keyed import Keyed
+from fairgate.core.keyspace import place_of
 from fairgate.core.layers import MakeNode
 from fairgate.core.message import Key, decode
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.overlay.messages import Estate
 from fairgate.overlay.overlay import Overlay
-from fairgate.overlay.spans import Span, common, holds, spans_between, union, without
+from fairgate.overlay.spans import Span, around, common, holds, spans_between, union, without
 
 UPKEEP = 5_000_000_000  # ns: the option `overlay_upkeep`
 PERIODS = 4  # of upkeep: how long to wait for a title by default (option `overlay_wait`)
@@ -46,6 +47,9 @@ class Titled(Overlay):
 
     def serves(self, key: int) -> bool:
         return self.next_hop(key) == NIL and holds(self.titles, key)
+
+    def zone(self) -> tuple[int, ...]:
+        return around(common(self.owned(), self.titles), place_of(self.me))
 
     def heir(self, key: int) -> int:
         """The node to give the title of this key to: its owner, or a node nearer to the owner; NIL if there is none."""

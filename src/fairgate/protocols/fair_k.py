@@ -15,7 +15,7 @@ from fairgate.core.ids import NIL
 from fairgate.core.message import Message
 from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
-from fairgate.core.tuples import replaced
+from fairgate.core.tuples import replaced, taken
 
 
 @message("fk.request")
@@ -118,7 +118,7 @@ class FairK(Mutex):
             self.parent = m.r  # FK:PC3
 
     def on_token_locations(self, m: TokenLocations) -> None:
-        self.token_locations = m.a  # FK:TL1
+        self.token_locations = taken(m, m.a)  # FK:TL1
         self.counter_number = m.b
         self.is_coordinator = True
         if self.next != NIL:

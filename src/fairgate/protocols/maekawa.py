@@ -30,15 +30,16 @@ from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
 
 
-def quorum_of(me: int, members: Ids) -> Ids:
-    """The row and the column of `me` in the smallest square grid that holds all members, filled row by row.
+def quorum_of(place: int, members: Ids) -> Ids:
+    """The row and the column of this place in the smallest square grid that holds all members, filled row by row.
 
     Any two quorums intersect. If two nodes share a row, each is in the other's quorum. If not, the row of the upper
     one is not the last row in use, so it is full and contains a member in the column of the lower one.
     """
     side = isqrt(len(members) - 1) + 1
-    place = members.index(me)
-    return tuple([j for i, j in enumerate(members) if i // side == place // side or i % side == place % side])
+    begin = place - place % side
+    row = range(begin, min(begin + side, len(members)))
+    return tuple([members[i] for i in sorted({*row, *range(place % side, len(members), side)})])
 
 
 @message("mk.request")
@@ -111,7 +112,7 @@ class Maekawa(Mutex):
     queue: list[tuple[int, ...]] = []  # the best first
 
     def initialize(self, setup: Setup) -> None:
-        self.quorum = quorum_of(self.me, setup.members)
+        self.quorum = quorum_of(setup.place(self.me), setup.members)
 
     def request_cs(self) -> None:
         self.clock += 1

@@ -52,7 +52,7 @@ class RaymondTree(Mutex):
 
     def initialize(self, setup: Setup) -> None:
         branches = {"binary": 2, "line": 1, "star": setup.n}[self.tree]
-        place = setup.members.index(self.me)
+        place = setup.place(self.me)
         self.holder = setup.members[(place - 1) // branches] if place > 0 else self.me  # RT:I1
         self.fence = NIL if place > 0 else setup.first_fence
 

@@ -118,7 +118,7 @@ class Changes(Leases):
         if src in ids(self.value):
             self.tell(src, Chosen(self.at, self.value))
         elif not self.joined or self.gone:
-            self.tell(src, TurnedAway(src, f"peer {self.me} is not a member itself"))
+            self.tell(src, TurnedAway(src, "the peer that was asked is not a member itself at present: try again"))
         elif src in self.introduced or len(self.introduced) < MOST_NEWCOMERS:
             self.introduced[src] = (m.said, m.standing)
             self.serve()

@@ -29,6 +29,7 @@ from fairgate.errors import BadInput, KMismatch
 PEERS = ID_LIMIT >> SEAT_BITS  # ids of peers are random numbers below this; 0 is never used
 EPOCH_ZERO = 1_704_067_200  # 2024-01-01, in seconds since 1970
 EPOCHS = 1 << 31
+LATEST_CLOCK = EPOCHS // 16 * 15  # in 2087; a clock that shows more is wrong
 MOST_REQUESTS = SEATS // 2  # of one peer at a time; virtual seats are numbered from the other end
 MOST_BYTES = 1 << 18  # of a roster: several must fit a frame
 REMEMBERED = 8  # peers that were excluded lately, for people
@@ -206,10 +207,13 @@ def without(seats: Iterable[tuple[int, int]], peer: int) -> tuple[tuple[int, int
 
 
 def next_epoch(members: Members, seconds: int) -> int:
-    """Seconds since 2024, but always higher than any epoch before, whatever the clock does."""
-    epoch = max(seconds - EPOCH_ZERO, members.epoch + 1)
+    """Seconds since 2024, but always higher than any epoch before, whatever the clock does.
+
+    A clock that is far ahead is not believed: the epochs would run out, and the gates could not go on."""
+    by_clock = seconds - EPOCH_ZERO
+    epoch = max(by_clock if by_clock < LATEST_CLOCK else 0, members.epoch + 1)
     if epoch >= EPOCHS:
-        raise BadInput("fence epochs have run out: is the system clock right?")
+        raise BadInput("fence epochs have run out: create the cluster anew, under another name")
     return epoch
 
 
@@ -231,16 +235,26 @@ class RosterBook:
     def __init__(self, first: Members = NOBODY) -> None:
         self.start = first
         self.seconds = 0
+        self.known = (as_key(first), first)  # the content that was used last, decoded
+
+    def members(self, content: Key) -> Members:
+        if self.known[0] is not content:
+            self.known = (content, members_of(content))
+        return self.known[1]
+
+    def content(self, members: Members) -> Key:
+        self.known = (as_key(members), members)
+        return self.known[0]
 
     def first(self) -> Key:
         return as_key(self.start)
 
     def changed(self, content: Key, change: Key, peer: int) -> Key:
         what = converted(change, Change)
-        return check_size(as_key(changed(members_of(content), what, peer, self.seconds)))
+        return check_size(as_key(changed(self.members(content), what, peer, self.seconds)))
 
     def joined(self, content: Key, peer: int, about: Key) -> Key:
-        members = members_of(content)
+        members = self.members(content)
         new = converted(about, Newcomer)
         if new.peer.id != peer or members.peer(peer) is not None:
             raise BadInput(f"peer {peer} cannot join as peer {new.peer.id}")
@@ -250,23 +264,23 @@ class RosterBook:
         return check_size(as_key(members))
 
     def excluded(self, content: Key, peer: int) -> Key:
-        return as_key(gone(members_of(content), peer, self.seconds, excluded=True))
+        return self.content(gone(self.members(content), peer, self.seconds, excluded=True))
 
     def forgotten(self, content: Key, peer: int) -> Key:
-        return as_key(forgotten(members_of(content), peer, self.seconds))
+        return self.content(forgotten(self.members(content), peer, self.seconds))
 
     def left(self, content: Key, peer: int) -> Key:
-        return as_key(gone(members_of(content), peer, self.seconds, excluded=False))
+        return self.content(gone(self.members(content), peer, self.seconds, excluded=False))
 
     def concerns(self, content: Key, peer: int, change: Key) -> tuple[str, ...]:
         """A Renew does not wait for the present census: that may never end, because messages of it were lost."""
         if change:
             what = converted(change, Change)
             return () if isinstance(what, Renew) else (what.gate,)
-        return tuple([gate.name for gate in members_of(content).gates if gate.seats(peer)])
+        return tuple([gate.name for gate in self.members(content).gates if gate.seats(peer)])
 
     def leader_of(self, content: Key, gate: str) -> int:
-        found = members_of(content).gate(gate)
+        found = self.members(content).gate(gate)
         return NIL if found is None else found.warden()
 
 

@@ -3,11 +3,12 @@
 A cluster has one directory on a host, which its standing peer owns:
 
     $FAIRGATE_DIR/clusters/NAME           if it is set, else
-    /run/fairgate/clusters/NAME           if an administrator created /run/fairgate/clusters, else
+    /run/fairgate/clusters/NAME           if an administrator created it, or the peer is root's, else
     the user's own directory (place.py)/clusters/NAME
 
 With mode 2770 the members of its group are the guests. A file in it describes the peer: a process that can read it,
-and finds there the address that it was told to join, becomes a guest. The peer's bell shows whether it is alive.
+and finds there the address that it was told to join, becomes a guest. The peer's bell shows whether it is alive. The id
+of the cluster stands in the description and in every room, because a cluster that is made anew has the same directory.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ CLUSTERS = "clusters"
 DESCRIPTION = "peer"
 FIRST_LINE = "fairgate peer 1"
 DEFAULT_NAME = "fairgate"
+NO_MAJORITY = "no majority"  # a value of `guarantee`: the peer cannot let anybody in
 GROUP_MODE = 0o2770
+LARGEST_WORD = 0x7FFF_FFFF_FFFF_FFFF
 LONGEST_FILE = 200  # bytes
 ESCAPED = {"%": "%25", "/": "%2F", ".": "%2E"}  # in the name of a file
 
@@ -36,10 +39,19 @@ class StandingPeer:
     """What the description of a standing peer says."""
 
     def __init__(
-        self, folder: str, cluster: str, peer: int, pid: int, bell: int, guarantee: str, addresses: tuple[str, ...]
+        self,
+        folder: str,
+        cluster: str,
+        cluster_id: str,
+        peer: int,
+        pid: int,
+        bell: int,
+        guarantee: str,
+        addresses: tuple[str, ...],
     ) -> None:
         self.folder = folder
         self.cluster = cluster  # its name
+        self.cluster_id = cluster_id
         self.peer = peer  # its id
         self.pid = pid
         self.bell = bell
@@ -53,11 +65,16 @@ class StandingPeer:
         return fd >= 0
 
 
+def number_of(cluster_id: str) -> int:
+    """The id of a cluster as a word of a room. 0 if it is not known."""
+    return int(cluster_id, 16) & LARGEST_WORD if cluster_id else 0
+
+
 # Where the directories are.
 
 
 def parents() -> list[str]:
-    """The directories in which those of clusters may be, the first choice of a peer first."""
+    """The directories in which those of clusters may be. A peer prefers the first one."""
     given = os.environ.get("FAIRGATE_DIR")
     if given:
         own = given if given.startswith("/") else f"{current_folder()}/{given}"
@@ -79,7 +96,7 @@ def make_folder(cluster: str, group: int = NOBODY) -> str:
 
     Raises BadInput if it cannot be used, or if there is another standing peer.
     """
-    path = f"{parents()[0]}/{file_name(cluster)}"
+    path = folder_for_peer(cluster)
     if not os.path.isdir(path):
         make_private(path)
         if group != NOBODY:
@@ -95,8 +112,17 @@ def make_folder(cluster: str, group: int = NOBODY) -> str:
             raise BadInput(f"cannot use {path}: it is {whose}, or remove it if nobody uses it")
     other = described(path)
     if other is not None and other.is_alive():
-        raise BadInput(f"pid {other.pid} is already the standing peer of cluster {other.cluster} on this host ({path})")
+        raise BadInput(
+            f"pid {other.pid} is already the standing peer of cluster {other.cluster} on this host ({path}): one is"
+            " enough, or name another cluster with --cluster"
+        )
     return path
+
+
+def folder_for_peer(cluster: str) -> str:
+    """A directory in /run/fairgate/clusters is for root, or was created for this peer by an administrator."""
+    paths = [f"{parent}/{file_name(cluster)}" for parent in parents()]
+    return paths[0] if len(paths) == 1 or os.geteuid() == 0 or os.path.isdir(paths[0]) else paths[1]
 
 
 def file_name(name: str) -> str:
@@ -119,10 +145,11 @@ def name_of(file: str) -> str:
 
 
 def describe(standing: StandingPeer) -> None:
-    """Write the description, in one go. Raises OSError."""
+    """Write the description, in one go. Raises BadInput."""
     lines = [
         FIRST_LINE,
         f"cluster {standing.cluster}",
+        f"id {standing.cluster_id}",
         f"peer {standing.peer}",
         f"pid {standing.pid}",
         f"bell {standing.bell}",
@@ -131,13 +158,16 @@ def describe(standing: StandingPeer) -> None:
     ]
     path = f"{standing.folder}/{DESCRIPTION}"
     new = f"{path}.{os.getpid()}.new"
-    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        os.write(fd, "\n".join([*lines, ""]).encode())
-        share(fd, group_of(os.stat(standing.folder)))
-    finally:
-        os.close(fd)
-    os.rename(new, path)
+        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            os.write(fd, "\n".join([*lines, ""]).encode())
+            share(fd, group_of(os.stat(standing.folder)))
+        finally:
+            os.close(fd)
+        os.rename(new, path)
+    except OSError as wrong:
+        raise BadInput(f"cannot write {path}: {wrong.strerror}") from wrong
 
 
 def described(folder: str) -> StandingPeer | None:
@@ -159,7 +189,8 @@ def described(folder: str) -> StandingPeer | None:
             return None
         addresses = tuple([value for key, _, value in words if key == "address"])
         numbers = int(said["peer"]), int(said["pid"]), int(said["bell"])
-        return StandingPeer(folder, said["cluster"], *numbers, said.get("guarantee", ""), addresses)
+        number_of(said["id"])
+        return StandingPeer(folder, said["cluster"], said["id"], *numbers, said.get("guarantee", ""), addresses)
     except (KeyError, ValueError):
         return None
 
@@ -200,18 +231,20 @@ def standing_peer(seeds: tuple[str, ...], journal: str | None, network: dict[str
 
 def all_standing() -> list[StandingPeer]:
     """Those of this host whose guest this process may be."""
+    found = [described(folder) for folder in folders()]
+    return [one for one in found if one is not None and one.is_alive()]
+
+
+def folders() -> list[str]:
+    """The directories of all clusters on this host that this process can see."""
     found = []
     try:
-        folders = parents()
+        above = parents()
     except BadInput:  # this user has no place for gates; that is no problem for a member of a cluster
         return []
-    for parent in folders:
-        try:
-            names = sorted(os.listdir(parent))
-        except OSError:
-            continue
-        standing = [described(f"{parent}/{name}") for name in names]
-        found += [one for one in standing if one is not None and one.is_alive()]
+    for parent in above:
+        with suppress(OSError):
+            found += [f"{parent}/{name}" for name in sorted(os.listdir(parent))]
     return found
 
 

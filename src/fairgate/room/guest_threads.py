@@ -3,7 +3,7 @@
 from fairgate.errors import KMismatch
 from fairgate.interface import Statistics
 from fairgate.room import guest
-from fairgate.room.clusters import StandingPeer, file_name
+from fairgate.room.clusters import StandingPeer, described, file_name
 from fairgate.room.layout import K
 from fairgate.room.peer import HostPeer, RoomGate, statistics
 from fairgate.room.permit import Permit
@@ -42,7 +42,8 @@ class GuestPeer(HostPeer):
 
 def guest_statistics(room: Room, standing: StandingPeer) -> Statistics:
     """Of the guests of this host."""
-    return statistics(room, guest.protocol_of(room), standing.guarantee)
+    now = described(standing.folder) or standing
+    return statistics(room, guest.protocol_of(room), now.guarantee)
 
 
 class GuestGate(RoomGate):

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from fairgate.errors import BadInput
-from fairgate.room import calls, keeping, links, place, system, table
+from fairgate.room import calls, clusters, keeping, links, place, system, table
 from fairgate.room.layout import (
     BOOT,
     BUCKETS,
@@ -90,6 +90,16 @@ class HostView(NamedTuple):
     unusable: tuple[tuple[str, str], ...]  # names of others, and what is wrong with them
 
 
+class ClusterView(NamedTuple):
+    """The rooms of a cluster on this host. Only guests of this host are seen there."""
+
+    name: str
+    cluster_id: str
+    pid: int  # of the standing peer that lets guests in, or 0: there is none
+    guarantee: str  # what that peer says
+    rooms: HostView
+
+
 def look(folder: str, others: Sequence[tuple[str, str]] = ()) -> HostView:
     """All gates of a folder, and others. One that cannot be read does not hide the rest."""
     gates, unusable = [], []
@@ -101,6 +111,21 @@ def look(folder: str, others: Sequence[tuple[str, str]] = ()) -> HostView:
         else:
             gates += [gate] if gate else []
     return HostView(folder, tuple(gates), tuple(unusable))
+
+
+def look_at_clusters() -> list[ClusterView]:
+    """Those on this host that this process can look into. A room keeps its guests when its peer has gone."""
+    found = []
+    for folder in clusters.folders():
+        peer = clusters.described(folder)
+        with suppress(BadInput):  # it is for other users
+            rooms = look(folder)
+            gates = tuple([gate._replace(name=clusters.name_of(gate.name)) for gate in rooms.gates])
+            name = peer.cluster if peer else clusters.name_of(os.path.basename(folder))
+            pid = peer.pid if peer and peer.is_alive() else 0
+            cluster_id, guarantee = (peer.cluster_id, peer.guarantee) if peer else ("", "")
+            found.append(ClusterView(name, cluster_id, pid, guarantee, rooms._replace(gates=gates)))
+    return found
 
 
 def names_in(folder: str) -> list[str]:

@@ -43,6 +43,7 @@ CLUSTER: Final = (
 )
 PEER: Final = 29  # the id of that peer, or 0
 PEER_BELL: Final = 30  # the name of the bell that guests ring for it
+CLUSTER_ID: Final = 31  # a number for the cluster of that peer, or 0: no peer has served the room yet
 HISTOGRAM: Final = 32  # grants by how long they had waited: see BUCKETS
 BUCKETS: Final = 24  # 1 us or less, 2 us, 4 us ... 4.2 s, and longer
 GATE_PROTOCOL: Final = 56  # the protocol of a cluster's gate, as its peer has opened it: text, up to the slots

@@ -23,5 +23,11 @@ def write_text(m: Table, begin: int, end: int, text: str) -> None:
 
 
 def read_text(m: Table, begin: int, end: int) -> str:
-    text = b"".join([m[at].to_bytes(8, "little", signed=True) for at in range(begin, end)])
+    """A zero ends it. Most texts are empty, so this does not read on to the end."""
+    text = b""
+    for at in range(begin, end):
+        word = m[at]
+        if not word:
+            break
+        text += word.to_bytes(8, "little", signed=True)
     return text.partition(b"\0")[0].decode("utf-8", "replace")

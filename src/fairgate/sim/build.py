@@ -166,7 +166,8 @@ def plan_measures(config: Config, engine: Engine) -> None:
     if config.seconds > 0:
         engine.plan(engine.now + seconds_to_ns(config.seconds), lambda engine: engine.end())
     if config.replica_life > 0:
-        plan_lifetimes(engine, config.replica_life * SECOND, Stream(f"{config.seed}:lifetimes"))
+        zoned: bool = getattr(find_protocol(config.protocol), "zoned", False)
+        plan_lifetimes(engine, config.replica_life * SECOND, Stream(f"{config.seed}:lifetimes"), zoned)
     if config.churn > 0:
         engine.mortal = True
 

@@ -50,15 +50,14 @@ def come_back(engine: "Engine", node: int) -> None:
         engine.joins.join(engine, node)
 
 
-def plan_lifetimes(engine: "Engine", mean: float, stream: Stream) -> None:
+def plan_lifetimes(engine: "Engine", mean: float, stream: Stream, zoned: bool) -> None:
     """SG section V: every replica loses its memory repeatedly, after exponentially distributed lifetimes.
 
-    Where all members vote with their zones, every member is a replica.
+    `zoned`: all members vote with their zones, so every member is a replica.
     """
     engine.mortal = True
     for setup in gate_setups(engine.setup, engine.resources):
-        zones = setup.options.get("voting") == "zones"
-        for key in map(place_of, members_of(setup)) if zones else replica_keys(setup):
+        for key in map(place_of, members_of(setup)) if zoned else replica_keys(setup):
             engine.plan(engine.now + stream.exponential(mean), partial(lose_memory, key=key, mean=mean, stream=stream))
 
 

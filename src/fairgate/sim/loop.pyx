@@ -14,6 +14,7 @@ from fairgate.core.keyspace cimport apart, place_of
 from fairgate.core.message cimport Message
 from fairgate.core.node cimport Node
 from fairgate.core.outbox cimport Outbox
+from fairgate.core.tuples cimport arriving
 from fairgate.overlay.overlay cimport Overlay
 from fairgate.sim.prefetch cimport FAR, NOTHING, fetch_ahead, gates_of, prefetch_of, what_to_fetch
 
@@ -33,10 +34,23 @@ cdef extern from *:
     #define FETCH_LINE(at) __builtin_prefetch((const char*)(at))
     #define KIND_HASH(cls) (((size_t)(cls) >> 5) & 31)
     #define FETCH_LINES(at) (FETCH_LINE(at), FETCH_LINE((const char*)(at) + 64))
+
+    /* Py_DECREF, without a detour through Python's library */
+    static CYTHON_INLINE void drop_message(PyObject* message) {
+    #ifndef Py_GIL_DISABLED
+        if (Py_REFCNT(message) == 1) {
+            Py_SET_REFCNT(message, 0);
+            Py_TYPE(message)->tp_dealloc(message);
+            return;
+        }
+    #endif
+        Py_DECREF(message);
+    }
     """
     # Begin to load the first 128 bytes of an object. With 100,000 nodes, the next one is in no cache.
     void FETCH_2 "FETCH_LINES"(PyObject* at) noexcept
     int KIND_HASH(PyObject* cls) noexcept
+    void drop_message(PyObject* message) noexcept
 
 cdef long long NEVER = (<unsigned long long>-1) >> 1
 
@@ -84,9 +98,12 @@ cdef class Loop(Outbox):
         self.add_queues(1)
 
     def __dealloc__(self):
+        global arriving
         cdef int i
         self.forget()  # not clear(), which is looked up in the class: that may be gone by now
-        Py_XDECREF(self.arriving)  # there is one if the last step has failed
+        if self.arriving != NULL:  # the last step has failed
+            arriving = NULL
+            Py_XDECREF(self.arriving)
         for i in range(self.queues_used):
             free(self.queues[i].heap)
             free(self.queues[i].messages.ring)
@@ -403,6 +420,7 @@ cdef class Loop(Outbox):
 
         Stops at (`until`, `order`), the next event that concerns all gates.
         """
+        global arriving
         cdef Queue* queue = self.queue
         cdef Event* front
         cdef Event event
@@ -447,10 +465,12 @@ cdef class Loop(Outbox):
             self.now = front.time
             self.arriving = front.msg
             if plain:
+                arriving = front.msg
                 reach(self, front.dst, front.src, front.msg)
             else:
                 self.handle(DELIVER, front.dst, front.src, <Message>front.msg)
-            Py_XDECREF(self.arriving)
+            arriving = NULL
+            drop_message(self.arriving)
             self.arriving = NULL
         return most
 

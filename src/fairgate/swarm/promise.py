@@ -127,8 +127,12 @@ def everybody_comes_in(config: Config) -> bool:
 
     There every member has a small vote, and many votes are needed at once.
     """
-    zones = config.options.get("voting") == "zones"
-    return not (zones and parse_faults(config.faults, config.nodes).loss)
+    return not (is_zoned(config) and parse_faults(config.faults, config.nodes).loss)
+
+
+def is_zoned(config: Config) -> bool:
+    """Does every member vote with its zone?"""
+    return getattr(find_protocol(config.protocol), "zoned", False)
 
 
 def keeps_quorums(config: Config, faults: Faults) -> bool:
@@ -141,8 +145,10 @@ def keeps_quorums(config: Config, faults: Faults) -> bool:
     if not failed:
         return True
     settled_ways = any(layer.startswith("settled") for layer in config.stack)
-    if settled_ways or config.options.get("voting") == "zones":
+    if settled_ways:
         return False
+    if is_zoned(config):
+        return True  # a neighbour inherits the zone of a node that failed, and votes with it after a lease
     setup = Setup(tuple(range(config.nodes)), config.k, options=config.options)
     ring = Ring(setup.members)
     owners = [ring.successor(key) for key in replica_keys(setup)]

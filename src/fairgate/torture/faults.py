@@ -3,23 +3,28 @@
 import random
 import signal
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from fairgate.torture.guest import GuestPlan, now
 from fairgate.torture.history import SECOND, Absence
 from fairgate.torture.host import Host, Running
+from fairgate.torture.judgement import COMPLAINTS, DRIFT, MARGIN, SHORT, Fault
 from fairgate.torture.network import Network
 
 Undo = Callable[[], None]
 
 KILL_GUEST, KILL_PEER, STOP_GUEST, STOP_PEER = "guests killed", "peers killed", "guests stopped", "peers stopped"
 CUT_OFF, CUT_ONE_WAY, CUT_PAIR = "hosts cut off", "one-way cuts", "pairs cut"
-LEAVE = "guests that left"
-NO_HOST = -1
+LEAVE, RESTART_PEER = "guests that left", "peers restarted"
+TO_GUESTS = (KILL_GUEST, KILL_GUEST, STOP_GUEST, LEAVE)
+TO_PEERS = (KILL_PEER, KILL_PEER, STOP_PEER, RESTART_PEER)
+CUTS = (CUT_OFF, CUT_ONE_WAY, CUT_PAIR)
+UNDONE = "undone"
+GUESTS_FIRST = 0.3  # the share of faults that go to guests even if a host can be lost
 RETURN = 2 * SECOND  # how long a peer may take to be back
-VOTES_AGAIN = 3  # leases after which a peer that was away has surely become a voter again
+VOTES_AGAIN = 2  # leases after which a peer that was away has surely become a voter again
 
 
 @dataclass
@@ -28,8 +33,9 @@ class Pending:
 
     due: int
     undo: Undo
-    absence: Absence
-    host: int
+    absences: list[Absence]
+    hosts: tuple[int, ...]
+    what: str
 
 
 @dataclass
@@ -43,17 +49,17 @@ class Faults:
     pending: list[Pending] = field(default_factory=list)
     absences: list[Absence] = field(default_factory=list)
     back: dict[int, int] = field(default_factory=dict)  # by host: when its peer votes again
-    moments: list[int] = field(default_factory=list)  # when faults began or ended
+    all: list[Fault] = field(default_factory=list)
     log: Callable[[str], None] = print
 
     def one(self) -> None:
-        """Does one fault, or nothing if it would be one too many."""
-        cuts = [CUT_OFF, CUT_ONE_WAY, CUT_PAIR] if self.network.can_cut else []
-        what = self.random.choice([KILL_GUEST, KILL_GUEST, KILL_PEER, KILL_PEER, STOP_GUEST, STOP_PEER, LEAVE, *cuts])
-        if what in (KILL_GUEST, STOP_GUEST, LEAVE):
-            self.to_guest(what)
-        elif host := self.spare_host():
-            self.to_host(what, host)
+        """Does one fault: to a host, if one can be lost, otherwise to a guest."""
+        host = self.spare_host()
+        if host is None or self.random.random() < GUESTS_FIRST:
+            self.to_guest(self.random.choice(TO_GUESTS))
+        else:
+            kinds = self.random.choice([TO_PEERS, CUTS]) if self.network.can_cut else TO_PEERS
+            self.to_host(self.random.choice(kinds), host)
 
     def mend(self, everything: bool = False) -> None:
         """Undoes what is due."""
@@ -61,22 +67,31 @@ class Faults:
         self.pending = [one for one in self.pending if one not in due]
         for one in due:
             one.undo()
-            one.absence.end = now() + RETURN
-            self.back[one.host] = now() + RETURN + int(VOTES_AGAIN * self.lease * SECOND)
-            self.moments.append(now())
+            for absence in one.absences:
+                absence.end = now() + RETURN
+            for host in one.hosts:
+                self.back[host] = now() + RETURN + int(VOTES_AGAIN * self.lease * SECOND)
+            self.all.append(Fault(f"{one.what}, {UNDONE}", one.absences[0].who, now(), SHORT))
+
+    def disturbed(self) -> set[int]:
+        """Hosts whose peers may be no voters at the moment."""
+        returning = {host for host, until in self.back.items() if now() < until}
+        return returning.union(*[one.hosts for one in self.pending])
+
+    def can_lose(self, more: int) -> bool:
+        """Whether as many further hosts, together with those that are disturbed, are a minority."""
+        return len(self.disturbed()) + more <= (len(self.hosts) - 1) // 2
 
     def spare_host(self) -> Host | None:
-        """A host that can be lost: together with those whose peers are no voters at the moment, it is a minority."""
-        returning = {host for host, until in self.back.items() if now() < until}
-        disturbed = ({one.host for one in self.pending} | returning) - {NO_HOST}
-        if len(disturbed) + 1 > (len(self.hosts) - 1) // 2:
-            return None
-        return self.random.choice([host for host in self.hosts if host.number not in disturbed])
+        disturbed = self.disturbed()
+        spare = [host for host in self.hosts if host.number not in disturbed]
+        return self.random.choice(spare) if self.can_lose(1) else None
 
-    def later(self, leases: float, who: str, undo: Undo, host: int = NO_HOST) -> None:
-        absence = Absence(who, now())
-        self.absences.append(absence)
-        self.pending.append(Pending(now() + int(leases * self.lease * SECOND), undo, absence, host))
+    def later(self, leases: float, what: str, undo: Undo, guests: str = "", hosts: Sequence[int] = ()) -> None:
+        """Undo it then. Meanwhile this guest, or the guests of these hosts, may not be served."""
+        absences = [Absence(who, now()) for who in ([guests] if guests else map(guests_of, hosts))]
+        self.absences += absences
+        self.pending.append(Pending(now() + int(leases * self.lease * SECOND), undo, absences, tuple(hosts), what))
 
     # Guests.
 
@@ -94,7 +109,7 @@ class Faults:
             host.start_guest(self.guest)
         else:
             guest.send(signal.SIGSTOP)
-            self.later(self.random.uniform(0, 3), guest.name, continued(guest))
+            self.later(self.random.uniform(0, 3), what, continued(guest), guest.name)
 
     # Hosts.
 
@@ -103,24 +118,27 @@ class Faults:
         peer = host.peer
         if what == KILL_PEER and peer is not None:
             host.kill(peer)
-            self.later(self.random.uniform(0, 2), guests_of(host), host.start_peer, host.number)
+            self.later(self.random.uniform(0, 2), what, host.start_peer, hosts=[host.number])
         elif what == STOP_PEER and peer is not None:
             peer.send(signal.SIGSTOP)
-            self.later(self.random.uniform(0, 3), guests_of(host), continued(peer), host.number)
+            self.later(self.random.uniform(0, 3), what, continued(peer), hosts=[host.number])
+        elif what == RESTART_PEER and peer is not None:
+            peer.send(signal.SIGTERM)
+            self.later(self.random.uniform(0, 2), what, partial(host.restart_peer, peer), hosts=[host.number])
         else:
             self.cut(what, host)
 
     def cut(self, what: str, host: Host) -> None:
-        me = host.number
+        me, lost = host.number, [host.number]
         others = [other.number for other in self.hosts if other is not host]
-        if what == CUT_PAIR:
-            others = [self.random.choice(others)]
-        pairs = [(me, other) for other in others]
-        if what != CUT_ONE_WAY:
-            pairs += [(other, me) for other in others]
+        if what == CUT_PAIR:  # either of the two may be excluded
+            others = [self.random.choice(others if self.can_lose(2) else sorted(self.disturbed()))]
+            lost += others
+        there, back = [(me, other) for other in others], [(other, me) for other in others]
+        pairs = self.random.choice([there, back]) if what == CUT_ONE_WAY else there + back
         for src, dst in pairs:
             self.network.cut(src, dst)
-        self.later(self.random.uniform(0.05, 2), guests_of(host), partial(self.heal, pairs), me)
+        self.later(self.random.uniform(0.05, 2), what, partial(self.heal, pairs), hosts=lost)
 
     def heal(self, pairs: list[tuple[int, int]]) -> None:
         for src, dst in pairs:
@@ -128,12 +146,19 @@ class Faults:
 
     def said(self, what: str, who: str) -> None:
         self.done[what] += 1
-        self.moments.append(now())
+        self.all.append(Fault(what, who, now(), self.allowed(what)))
         self.log(f"{what}: {who}")
 
+    def allowed(self, what: str) -> float:
+        """Seconds after which all slots must be in use again."""
+        if what in TO_GUESTS:
+            return SHORT
+        leases = 1 + DRIFT + (COMPLAINTS if what in (CUT_PAIR, CUT_ONE_WAY) else 0)
+        return leases * self.lease + MARGIN
 
-def guests_of(host: Host) -> str:
-    return f"host{host.number}-"
+
+def guests_of(host: int) -> str:
+    return f"host{host}-"
 
 
 def continued(running: Running) -> Undo:

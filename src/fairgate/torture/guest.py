@@ -15,7 +15,7 @@ import msgspec
 
 from fairgate import sync
 from fairgate.errors import FairgateError, PermitLost
-from fairgate.torture.history import ASKS, ENTERS, GIVES_UP, LEAVES, LOSES, USES
+from fairgate.torture.history import ASKS, END, ENTERS, GIVES_UP, LEAVES, LOSES, USES
 
 REFUSED_SECONDS = 0.2  # until it tries again to reach its peer
 
@@ -88,7 +88,8 @@ class Guest:
         self.tell(LEAVES, now())
 
     def tell(self, *what: object) -> None:
-        os.write(self.results, (" ".join(map(str, (self.plan.name, *what))) + "\n").encode())
+        """A guest that is killed may leave part of a line behind. So every line has an end, and begins at a new one."""
+        os.write(self.results, f"\n{' '.join(map(str, (self.plan.name, *what)))}{END}\n".encode())
 
 
 def now() -> int:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 ASKS, ENTERS, USES, LEAVES, LOSES, GIVES_UP = "asks", "enters", "uses", "leaves", "loses", "gives_up"
+END = " ."  # of a report in the file of results: without it, its guest was killed meanwhile
 SECOND = 1_000_000_000
 NEVER = 1 << 62
 
@@ -151,11 +152,6 @@ def gaps(history: History, k: int, begin: int, end: int, absences: Sequence["Abs
             else:
                 found.append(Gap(now, then))
     return found
-
-
-def since_last(gaps: Iterable[Gap], moments: Sequence[int]) -> list[Gap]:
-    """Each gap from the last of these moments within it on: the tenth crash may come during the ninth."""
-    return [Gap(max([gap.begin, *[at for at in moments if gap.begin <= at <= gap.end]]), gap.end) for gap in gaps]
 
 
 @dataclass

@@ -59,6 +59,13 @@ class Host:
         keys = ["--keys", str(self.keys)] if self.keys is not None else []
         self.peer = self.start(f"host{self.number}", [*command, *keys])
 
+    def restart_peer(self, leaving: Running) -> None:
+        """The peer was asked to leave: starts the next one once it has ended."""
+        with suppress(subprocess.TimeoutExpired):
+            leaving.process.wait(END_SECONDS)
+        self.kill_rest(leaving)
+        self.start_peer()
+
     def start_guest(self, plan: GuestPlan) -> None:
         self.started += 1
         name = f"host{self.number}-guest{self.started}"

@@ -7,6 +7,7 @@ cut.
 
 import os
 import subprocess
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -66,6 +67,7 @@ class Namespaces:
     def __init__(self, hosts: int) -> None:
         self.name = f"{PREFIX}-{os.getpid()}"
         self.made: list[str] = []
+        self.cuts: Counter[tuple[int, int]] = Counter()  # how many faults cut this direction
         sweep()
         try:
             self.router = self.make("router")
@@ -102,10 +104,14 @@ class Namespaces:
         return ["ip", "netns", "exec", self.hosts[host]]
 
     def cut(self, src: int, dst: int) -> None:
-        self.rule("add", src, dst)
+        self.cuts[src, dst] += 1
+        if self.cuts[src, dst] == 1:
+            self.rule("add", src, dst)
 
     def heal(self, src: int, dst: int) -> None:
-        self.rule("del", src, dst)
+        self.cuts[src, dst] -= 1
+        if self.cuts[src, dst] == 0:
+            self.rule("del", src, dst)
 
     def rule(self, what: str, src: int, dst: int) -> None:
         ip("-n", self.router, "rule", what, "from", self.ip_of(src), "to", self.ip_of(dst), "blackhole")

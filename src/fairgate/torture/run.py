@@ -5,7 +5,6 @@ import random
 import shutil
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,8 +13,9 @@ from pathlib import Path
 from fairgate.errors import BadInput
 from fairgate.torture.faults import Faults
 from fairgate.torture.guest import GuestPlan, now
-from fairgate.torture.history import NEVER, SECOND, History, gaps, overtakes, since_last, violations
+from fairgate.torture.history import END, SECOND, History
 from fairgate.torture.host import CLUSTER, GATE, Host
+from fairgate.torture.judgement import Calm, Judge, Verdict
 from fairgate.torture.network import Network, make_network
 
 START_SECONDS = 60.0
@@ -31,28 +31,7 @@ class Settings:
     minutes: float = 5.0
     seed: int = 1
     lease: float = 2.0  # seconds
-    every: float = 1.5  # seconds between faults, on average
-
-
-@dataclass
-class Verdict:
-    wrong: list[str]
-    faults: Counter[str]
-    entries: int
-    lost: int
-    given_up: int
-    overtakes: int
-    longest: float  # seconds in which a slot was free although somebody was waiting
-    folder: Path  # with the logs, if something was wrong
-
-    def figures(self) -> dict[str, float]:
-        return {
-            "entries": self.entries,
-            "permits_lost": self.lost,
-            "requests_given_up": self.given_up,
-            "overtakes_per_entry": self.overtakes / max(self.entries, 1),
-            "longest_time_with_a_free_slot_while_somebody_waited_s": self.longest,
-        }
+    every: float = 1.0  # seconds between faults, on average
 
 
 class Torture:
@@ -139,32 +118,18 @@ class Torture:
             time.sleep(LOOK_SECONDS)
 
     def judge(self, hosts: list[Host], faults: Faults, calm: int, over: int) -> Verdict:
-        settings = self.settings
         history = read(self.results, [kill for host in hosts for kill in host.kills])
-        wrong = violations(history, settings.k)
-        found = since_last(gaps(history, settings.k, self.began, over, faults.absences), faults.moments)
-        longest = max([gap.seconds for gap in found], default=0.0)
-        allowed = settings.lease * 1.01 + 1
-        wrong += [
-            f"somebody was waiting, and a slot was free from {self.since(gap.begin):.2f} s on for {gap.seconds:.2f} s"
-            for gap in found
-            if gap.seconds > allowed
-        ]
-        served = {visit.guest for visit in history.entries() if visit.entered >= calm}
-        living = {guest.name for host in hosts for guest in host.guests}
-        wrong += [f"{name} was not served once the faults had stopped" for name in sorted(living - served)]
-        entries = history.entries()
-        lost = sum(visit.lost for visit in history.visits)
-        given_up = sum(visit.entered == NEVER and visit.over != NEVER for visit in history.visits)
-        return Verdict(wrong, faults.done, len(entries), lost, given_up, overtakes(history), longest, self.folder)
+        living = frozenset([guest.name for host in hosts for guest in host.guests])
+        judge = Judge(history, self.settings.k, self.began, over, faults.all, faults.absences)
+        return judge.verdict(faults.done, Calm(calm, living), self.folder)
 
 
 def read(results: Path, kills: list[tuple[str, int]]) -> History:
     """The history, with the ends of guests that were killed."""
     history = History()
-    text = results.read_text()
-    for line in text[: text.rfind("\n") + 1].splitlines():
-        history.told(line)
+    for line in results.read_text().splitlines():
+        if line.endswith(END):
+            history.told(line.removesuffix(END))
     for name, when in kills:
         history.end(name, when)
     return history

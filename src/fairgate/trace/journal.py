@@ -21,7 +21,7 @@ from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 
 SCHEMA = "fairgate-journal"
-VERSION = 1
+VERSION = 2  # 1: a step "view" did not name ghosts
 DRIVERS = ("sim", "hand", "net", "check")
 
 # event -> number of arguments. `crash`, `reset` and `load` are done to a node by its driver; the others are its inputs.
@@ -216,7 +216,8 @@ def read_header(path: str | os.PathLike[str], line: bytes) -> Header:
     if opening.schema != SCHEMA:
         raise JournalError(path, 1, f"schema {opening.schema!r} is not supported, only {SCHEMA!r}")
     if opening.version != VERSION:
-        raise JournalError(path, 1, f"journal version {opening.version} is not supported, only {VERSION}")
+        said = f"journal version {opening.version} is not supported, only {VERSION}"
+        raise JournalError(path, 1, f"{said}: replay it with the version of fairgate that wrote it")
     try:
         return msgspec.json.decode(line, type=Header)
     except msgspec.DecodeError as wrong:

@@ -328,8 +328,11 @@ class RosterWalk(Unreliable):
         self.judge_end(newcomer)
 
     def has_majority(self) -> bool:
-        """Can the living go on? They know only what one of them knows."""
-        at = max([self.views(me).at for me in self.alive()], default=0)
+        """Can the living go on? They know only what one of them knows. The excluded may know more, but nobody believes
+        them: if a sole voter dies before its successors have heard of them, there is no majority any more."""
+        excluded = {name for value in self.history.values.values() for name in value[3]}
+        believed = [node for node in map(self.views, self.alive()) if (node.me, node.joined) not in excluded]
+        at = max([node.at for node in believed], default=0)
         voters = self.history.values.get(at, self.history.last)[1]
         dead = self.stopped.intersection(voters)
         anyone = not self.stopped.issuperset([member[0] for member in self.history.last[2]])

@@ -47,8 +47,9 @@ def who_command(
 ) -> int:
     """List who is inside the gates of this host or of a cluster, and who is waiting.
 
-    Without --join or --mdns, these are the gates of this host. Looking changes
-    nothing: it does not open a gate, join a cluster or disturb those inside.
+    Without --join or --mdns, these are the gates of this host, and the guests
+    of its standing peers at gates of clusters. Looking changes nothing: it does
+    not open a gate, join a cluster or disturb those inside.
 
         fairgate who
 

@@ -14,8 +14,9 @@ from fairgate.cli.inspect.view import NONE, WAITS, Row, below_each_other, confir
 from fairgate.cli.screen import counted, seconds, stdout
 from fairgate.errors import BadInput
 from fairgate.live.directory import ClusterDirectory
-from fairgate.live.in_cluster import LEASE, NO_MAJORITY
+from fairgate.live.in_cluster import LEASE
 from fairgate.live.inspect import ClusterPicture, GatePicture, Inspector, ListedPerson, Picture, look, run
+from fairgate.room.clusters import NO_MAJORITY
 
 IF_DEAD = "if it is dead, its slots are free when its lease is over"
 

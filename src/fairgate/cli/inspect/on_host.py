@@ -5,7 +5,7 @@ import os
 import pwd
 import time
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -17,44 +17,74 @@ from fairgate.cli.screen import counted, seconds, stdout
 from fairgate.errors import BadInput, FairgateError
 from fairgate.room import place
 from fairgate.room.calls import clock
-from fairgate.room.host import GateView, HostView, Visitor, look, look_at
+from fairgate.room.clusters import NO_MAJORITY
+from fairgate.room.host import ClusterView, GateView, HostView, Visitor, look, look_at, look_at_clusters
 from fairgate.room.room import Room
 
 MOST_UNUSED = 8  # names in the line of unused gates
 
 
-def look_once(gate: str | None) -> HostView:
-    """All gates of this host, or the one that is named."""
+class Seen(NamedTuple):
+    """The gates of this host, and the rooms of clusters on it that are in use."""
+
+    host: HostView
+    clusters: list[ClusterView]
+
+    def unusable(self) -> list[tuple[str, str]]:
+        return [one for view in (self.host, *[cluster.rooms for cluster in self.clusters]) for one in view.unusable]
+
+
+def look_once(gate: str | None) -> Seen:
+    """All gates, or those with this name."""
+    clusters = [only_used(cluster, gate) for cluster in look_at_clusters()]
     if gate is None:
-        return look(place.gates_folder(create=False))
+        return Seen(look(place.gates_folder(create=False)), clusters)
     folder, name = place.locate(gate, create=False)
     found = look_at(folder, name)
-    return HostView(folder, (found,) if found else (), ())
+    return Seen(HostView(folder, (found,) if found else (), ()), clusters)
+
+
+def only_used(cluster: ClusterView, gate: str | None) -> ClusterView:
+    used = [one for one in cluster.rooms.gates if one.in_use and gate in (None, one.name)]
+    return cluster._replace(rooms=cluster.rooms._replace(gates=tuple(used)))
 
 
 # who.
 
 
 def who(gate: str | None, as_json: bool) -> int:
-    host = look_once(gate)
-    for _, why in host.unusable:
+    seen = look_once(gate)
+    for _, why in seen.unusable():
         complain(printable(why))
     if as_json:
-        print(json.dumps(for_programs(host, gate)))
+        print(json.dumps(for_programs(seen, gate)))
     else:
-        stdout().print(shown(host, gate))
+        stdout().print(shown(seen, gate))
     return 0
 
 
-def for_programs(host: HostView, gate: str | None) -> dict[str, Any]:
+def for_programs(seen: Seen, gate: str | None) -> dict[str, Any]:
     """For --json. A gate that nobody uses is only named, unless it was asked for."""
+    host = seen.host
     gates = [one for one in host.gates if gate is not None or one.in_use]
     return {
         "folder": host.folder,
         "guarantee": "host",
         "gates": [gate_for_programs(one) for one in gates],
         "unused": [one.name for one in host.gates if not one.in_use],
-        "unusable": [{"name": name, "why": why} for name, why in host.unusable],
+        "unusable": [{"name": name, "why": why} for name, why in seen.unusable()],
+        "clusters": [cluster_for_programs(one) for one in seen.clusters],
+    }
+
+
+def cluster_for_programs(cluster: ClusterView) -> dict[str, Any]:
+    return {
+        "name": cluster.name,
+        "id": cluster.cluster_id or None,
+        "folder": cluster.rooms.folder,
+        "peer": cluster.pid or None,
+        "guarantee": cluster.guarantee if cluster.pid else None,
+        "gates": [gate_for_programs(gate) for gate in cluster.rooms.gates],
     }
 
 
@@ -110,11 +140,13 @@ def user_name(user: int) -> str:
 # What people see.
 
 
-def shown(host: HostView, gate: str | None) -> RenderableType:
+def shown(seen: Seen, gate: str | None) -> RenderableType:
+    host = seen.host
     used = [one for one in host.gates if gate is not None or one.in_use]
     unused = [one.name for one in host.gates if not one.in_use] if gate is None else []
-    parts = [gate_shown(one) for one in used]
-    if not used:
+    parts = [gate_shown(one, title_of(one)) for one in used]
+    parts += [gate_shown(one, title_in(cluster, one)) for cluster in seen.clusters for one in cluster.rooms.gates]
+    if not parts:
         nothing = "no gate is in use here" if gate is None else f"there is no gate {gate} here"
         parts.append(Text(printable(f"{nothing} ({host.folder})")))
     if unused:
@@ -127,10 +159,20 @@ def some_of(names: list[str]) -> str:
     return ", ".join(names[:MOST_UNUSED]) + (f" and {more} more" if more > 0 else "")
 
 
-def gate_shown(gate: GateView) -> RenderableType:
+def title_of(gate: GateView) -> str:
     title = f"{gate.name}: {gate.taken} of {gate.k} inside, {len(gate.waiting)} waiting"
-    if gate.pins:
-        title += f" (kept open by pid {', '.join(map(str, gate.pins))})"
+    return title + (f" (kept open by pid {', '.join(map(str, gate.pins))})" if gate.pins else "")
+
+
+def title_in(cluster: ClusterView, gate: GateView) -> str:
+    """Other hosts may have more of them inside and waiting."""
+    title = f"{gate.name} of cluster {cluster.name}: {gate.taken} of this host inside, {len(gate.waiting)} waiting"
+    if not cluster.pid:
+        return f"{title} (its peer is gone)"
+    return title + (f" ({NO_MAJORITY})" if cluster.guarantee == NO_MAJORITY else "")
+
+
+def gate_shown(gate: GateView, title: str) -> RenderableType:
     rows = [row(one, ",".join(map(str, one.request.slots))) for one in gate.inside]
     rows += [row(one, f"{WAITS} {order}") for order, one in enumerate(gate.waiting, 1)]
     return gate_table(title, rows)
@@ -171,15 +213,15 @@ def state(visitor: Visitor) -> str:
 
 
 def top(gate: str | None) -> int:
-    host = look_once(gate)  # errors are reported before the screen is taken over
+    seen = look_once(gate)  # errors are reported before the screen is taken over
     with screen() as on:
-        while on.show(with_unusable(host, gate)):
-            host = look_once(gate)
+        while on.show(with_unusable(seen, gate)):
+            seen = look_once(gate)
     return 0
 
 
-def with_unusable(host: HostView, gate: str | None) -> RenderableType:
-    return below_each_other([shown(host, gate), *[Text(printable(why), style="yellow") for _, why in host.unusable]])
+def with_unusable(seen: Seen, gate: str | None) -> RenderableType:
+    return below_each_other([shown(seen, gate), *[Text(printable(why), style="yellow") for _, why in seen.unusable()]])
 
 
 # break.

@@ -100,7 +100,9 @@ OPTIONS = {
         " that FAIRGATE_SECRET names.",
     ),
     "join_timeout": NetworkOption(
-        float, "SECONDS", "Fail if no peer of the cluster has answered within SECONDS (default: 30)."
+        float,
+        "SECONDS",
+        "Fail if no peer of the cluster has answered within SECONDS (default: 30; to look at a cluster: 10).",
     ),
     "metrics": NetworkOption(
         int,

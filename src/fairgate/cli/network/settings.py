@@ -15,8 +15,11 @@ from fairgate import sync
 from fairgate.cli.network.options import JOIN_OPTIONS, flag
 from fairgate.errors import BadInput
 
+LOOK_SECONDS = 10.0  # somebody waits for the answer
+
 if TYPE_CHECKING:
     from fairgate.live.directory import ClusterDirectory
+    from fairgate.live.threads import FirstGate
     from fairgate.net.address import Address
     from fairgate.net.secret import Secret
     from fairgate.net.tls import Tls
@@ -94,8 +97,11 @@ class NetworkSettings(msgspec.Struct, frozen=True):
 
     # What commands make of the settings.
 
-    def peer(self, standing: bool = False) -> sync.Peer:
-        """Become a member, even if this host has a standing peer. Raises BadInput if that is not possible."""
+    def peer(self, standing: bool = False, first: "FirstGate | None" = None) -> sync.Peer:
+        """Become a member, even if this host has a standing peer, with a seat at the first gate.
+
+        Raises BadInput if that is not possible, and KMismatch if the gate has another k.
+        """
         from fairgate.live.threads import ClusterPeer  # noqa: PLC0415
 
         if self.metrics is not None:
@@ -103,7 +109,7 @@ class NetworkSettings(msgspec.Struct, frozen=True):
         seeds, network = self.network()
         if standing and (state := self.state_folder(seeds)) is not None:
             network["state"] = state
-        return sync.Peer(ClusterPeer(seeds, self.journal, {**network, "standing": standing}))
+        return sync.Peer(ClusterPeer(seeds, self.journal, {**network, "standing": standing}, first))
 
     def state_path(self) -> str:
         """Where a standing peer of this cluster on this host has saved its state, if it has."""
@@ -130,7 +136,7 @@ class NetworkSettings(msgspec.Struct, frozen=True):
         from fairgate.live.cluster_options import ClusterOptions  # noqa: PLC0415
         from fairgate.live.directory import ClusterDirectory  # noqa: PLC0415
 
-        seeds, network = self.network()
+        seeds, network = self.within(LOOK_SECONDS).network()
         return ClusterDirectory(ClusterOptions(seeds, **network))
 
     def network(self) -> tuple[tuple[str, ...], dict[str, Any]]:

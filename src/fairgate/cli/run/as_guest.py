@@ -7,6 +7,7 @@ user's command waits for all of it.
 from __future__ import annotations
 
 from fairgate.arguments import SECOND
+from fairgate.cli.exits import complain
 from fairgate.cli.run.inside import run_inside
 from fairgate.cli.run.on_host import HostPermit, nested, note
 from fairgate.cli.run.options import Options
@@ -14,7 +15,7 @@ from fairgate.command.process import KILLED
 from fairgate.command.signals import Interrupted, Signals
 from fairgate.errors import BadInput
 from fairgate.room.calls import clock
-from fairgate.room.clusters import StandingPeer, file_name, find_standing, refuse_options
+from fairgate.room.clusters import NO_MAJORITY, StandingPeer, file_name, find_standing, refuse_options
 from fairgate.room.guest import acquire, guest_room
 from fairgate.room.permit import Permit
 from fairgate.room.room import Room
@@ -43,6 +44,8 @@ def run_as_guest(options: Options, program: str, standing: StandingPeer) -> int:
     """Wait for a permit and run the command; returns the exit code."""
     if options.permits > 1:
         raise BadInput(f"--permits {options.permits} is for gates of one host: a cluster grants one slot at a time")
+    if standing.guarantee == NO_MAJORITY:
+        complain(f"most voters of cluster {standing.cluster} do not answer: nobody is let in until they do")
     protocol = str(options.network.get("protocol", ""))
     signals = Signals()
     try:

@@ -14,7 +14,7 @@ import errno
 import os
 from collections.abc import Sequence
 
-from fairgate.cli.exits import BAD_INPUT, GOOD, WRONG, complain
+from fairgate.cli.exits import BAD_INPUT, CLOSED_PIPE, GOOD, WRONG, complain
 from fairgate.cli.run.inside import cannot_run
 from fairgate.cli.run.options import Options, read_options
 from fairgate.command.process import find_program
@@ -64,7 +64,10 @@ def run(options: Options) -> int:
 def show_help() -> int:
     from fairgate.cli.run.help import parser  # noqa: PLC0415
 
-    print(parser().format_help(), end="", flush=True)
+    try:
+        print(parser().format_help(), end="", flush=True)
+    except BrokenPipeError:
+        return CLOSED_PIPE
     return GOOD
 
 

@@ -44,7 +44,7 @@ def run_in_cluster(options: Options, program: str) -> int:
     while True:
         try:
             with signals.raised():
-                peer = network.peer()
+                peer = network.peer(first=(options.gate, options.k, protocol))
             with peer, network.served(peer, complain):
                 gate = peer.semaphore(options.gate, options.k, protocol)
                 with signals.raised():

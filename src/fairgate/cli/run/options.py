@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from fairgate.arguments import LONGEST, MOST_K
 from fairgate.cli.exits import WRONG
-from fairgate.command.supervisor import IGNORE, KILL, TERM
+from fairgate.command.supervisor import KILL, TERM, WARN
 from fairgate.errors import BadInput
 
 GRACE = 5.0  # seconds
@@ -45,8 +45,8 @@ def whole(least: int, most: int) -> Callable[[str], int]:
 
 
 def action(word: str) -> str:
-    if word not in (TERM, KILL, IGNORE):
-        raise ValueError(f"{TERM}, {KILL} or {IGNORE}")
+    if word not in (TERM, KILL, WARN):
+        raise ValueError(f"{TERM}, {KILL} or {WARN}")
     return word
 
 
@@ -96,10 +96,10 @@ OPTIONS = [
     Option("--grace", "grace", "SECONDS",
            "time from SIGTERM to SIGKILL when COMMAND is terminated; it is part of the lease"
            f" (default: {GRACE:g}, or half the lease if that is less)", seconds),
-    Option("--on-lost", "on_lost", f"{TERM}|{KILL}|{IGNORE}",
+    Option("--on-lost", "on_lost", f"{TERM}|{KILL}|{WARN}",
            "what happens to COMMAND's process group when its lease is about to end, or its permit is lost (for example"
-           " by `fairgate break`). term: SIGTERM, and SIGKILL after --grace; kill: SIGKILL; ignore: nothing"
-           " (default: term)", action),
+           " by `fairgate break`). term: SIGTERM, and SIGKILL after --grace; kill: SIGKILL; warn: only a message, so"
+           " that the resource has to refuse old fences (default: term)", action),
     Option("--no-nested", "no_nested", "",
            "fail if COMMAND would run inside another `fairgate run` of the same gate. By default it then runs at once,"
            " in the slot of the other one"),

@@ -36,7 +36,7 @@ class Voters(Routed):
     direct: Fixed[bool]
     hold_time: Fixed[int]
     ballot: Fixed[Ballot]
-    voters: Fixed[tuple[Place, ...]]  # the key of replica i; the places of all members if zones vote
+    voters: Fixed[tuple[Place, ...]]  # the key of replica i
     life: int = NIL  # drawn at random on first use
     clock: int = 0  # Lamport clock
     seq: int = 0  # of the last RESPONSE
@@ -46,8 +46,11 @@ class Voters(Routed):
     def initialize(self, setup: Setup) -> None:
         self.direct = self.responses == "direct"
         self.hold_time = self.lease + (self.lease // MILLION + 1) * self.drift
-        self.ballot = ballot_of(setup)
+        self.ballot = self.find_ballot(setup)
         self.voters = self.ballot.keys
+
+    def find_ballot(self, setup: Setup) -> Ballot:
+        return ballot_of(setup)
 
     def my_life(self) -> int:
         if self.life == NIL:
@@ -116,15 +119,20 @@ class Voters(Routed):
         """SendResponse(C, Cowner, Towner)."""
         self.seq += 1
         grant: int = rep.grant if client == rep.Cowner and ts == rep.Towner and life == rep.life else 0
-        msg: Response = Response(
-            self.gate, place_of(client), rep.i, client, life, ts, age,
-            self.me, self.life, self.seq, grant, rep.Cowner, rep.Towner, self.clock, wait, wanted,
-            self.late(rep) if grant else 0,
-        )  # fmt: skip
+        msg: Response = self.response(rep, client, life, ts, age, grant, wait, wanted)
         if self.direct:
             self.out.send(client, msg)
         else:
             self.door.route(msg)
+
+    def response(
+        self, rep: Replica, client: Id, life: int, ts: int, age: int, grant: int, wait: int, wanted: bool
+    ) -> Response:
+        return Response(
+            self.gate, place_of(client), rep.i, client, life, ts, age,
+            self.me, self.life, self.seq, grant, rep.Cowner, rep.Towner, self.clock, wait, wanted,
+            self.late(rep) if grant else 0,
+        )  # fmt: skip
 
     def on_range(self, start: Place, end: Place) -> None:
         """Drop replicas whose keys another node owns now. They start there with an empty memory."""

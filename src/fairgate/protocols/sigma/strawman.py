@@ -12,7 +12,7 @@ here; lending votes and answering are in replica.py.
 from typing import Any
 
 from fairgate.core.about import About
-from fairgate.core.declare import Fixed, Moment, Option, node
+from fairgate.core.declare import Fixed, Moment, Option, Place, node
 from fairgate.core.ids import NIL
 from fairgate.core.keyed import Keyed
 from fairgate.core.setup import Setup
@@ -23,7 +23,7 @@ from fairgate.protocols.sigma.votes import Release, Replica, Request, Resp, Resp
 PATIENCE = 8  # multiple of the timeout after which a silent replica makes the client give up the round
 BACKOFF = 2_000_000_000  # ns: SG gives no distribution, so it is uniform up to this
 
-BALLOT = {"replicas": "2k+1", "quorum": "m = n // (k+1) + 1", "voting": ("replicas", "zones")}  # options of votes.py
+BALLOT = {"replicas": "2k+1", "quorum": "m = n // (k+1) + 1"}  # options of votes.py
 
 
 @node
@@ -84,9 +84,12 @@ class Strawman(Voters):
         self.started = self.now
         self.my_life()
         if not self.resp:
-            self.resp = [Resp(i, NIL, NIL) for i in range(len(self.voters))]
+            self.meet_voters()
             self.weigh()
         self.ask_all()
+
+    def meet_voters(self) -> None:
+        self.resp = [Resp(i, NIL, NIL) for i in range(len(self.voters))]
 
     def weigh(self) -> None:
         """Set each replica's key and weight from the ballot."""
@@ -139,13 +142,18 @@ class Strawman(Voters):
             if m.grant and not self.is_released(m):
                 self.refuse(m)
             return
-        r: Resp = self.resp[m.i]
+        r: Resp = self.record_of(m)
         if self.is_old(r, m):
             return
         self.take(r, m)
         self.judge()
         if self.inside and self.k > 1 and r.grant and self.can_spare(r):
             self.spare(r)
+
+    def record_of(self, m: Response) -> Resp:
+        """What we know of the replica that has sent this answer."""
+        r: Resp = self.resp[m.i]
+        return r
 
     def take(self, r: Resp, m: Response) -> None:
         self.learn(r, m)
@@ -168,7 +176,11 @@ class Strawman(Voters):
     def refuse(self, m: Response) -> None:
         """Release a vote for a request that is over, or that this node made before it lost its memory."""
         self.out.note("a vote for a request that is over")
-        self.out.send(m.node, Release(self.gate, self.voters[m.i], m.i, self.me, m.life, m.ts))
+        self.out.send(m.node, Release(self.gate, self.key_of_voter(m), m.i, self.me, m.life, m.ts))
+
+    def key_of_voter(self, m: Response) -> Place:
+        key: Place = self.voters[m.i]
+        return key
 
     def is_released(self, m: Response) -> bool:
         """Is a RELEASE of this vote on its way, which the RESPONSE has crossed?
@@ -177,7 +189,7 @@ class Strawman(Voters):
         """
         if not self.resend or m.life != self.life or not self.resp:
             return False
-        r: Resp = self.resp[m.i]
+        r: Resp = self.record_of(m)
         return r.over_ts == m.ts and self.now - self.over_at < self.timeout()
 
     def is_old(self, r: Resp, m: Response) -> bool:
@@ -235,7 +247,7 @@ class Strawman(Voters):
             self.votes -= 1
         elif r.owner != NIL:
             self.heard -= r.weight
-            rest: int = self.tally.pop(r.owner) - r.weight
+            rest: int = self.tally.pop(r.owner, 0) - r.weight  # 0: a zone may have no weight yet
             if rest:
                 self.tally[r.owner] = rest
         r.owner = NIL

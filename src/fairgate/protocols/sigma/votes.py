@@ -21,20 +21,16 @@ This must hold while messages are lost, duplicated and reordered, so everything 
 A client's record of a replica (`Resp`) contains the node that serves it. Later messages are sent directly to that node,
 which routes them on if it no longer owns the key. If no answer arrives, the replica is looked up again by routing.
 
-`voting` = "zones" is SG section VII: every member votes with the weight of its share of the circle, and m/n of the
-circle wins.
+In zones.py every member votes, with the weight of its share of the circle, and m/n of the circle wins.
 """
 
 from fairgate.core.declare import Fixed, Id, Moment, Place, message, record
 from fairgate.core.ids import NIL
-from fairgate.core.kbr import members_of, replica_count, replica_keys
+from fairgate.core.kbr import replica_count, replica_keys
 from fairgate.core.keyed import Keyed
-from fairgate.core.keyspace import clockwise, place_of
 from fairgate.core.node import Record
 from fairgate.core.setup import Setup
 from fairgate.core.units import NEVER
-
-ZONE_BITS = 24  # low bits dropped from shares of the circle, so that their sums stay below 2^63
 
 
 @message("sg.request")
@@ -208,25 +204,16 @@ def ballot_of(setup: Setup) -> Ballot:
 def make_ballot(setup: Setup) -> Ballot:
     """Compute the ballot. Raises ValueError if replicas and quorum do not let exactly k in."""
     n = replica_count(setup)
+    return Ballot(replica_keys(setup), (1,) * n, n, quorum_of(setup, n))
+
+
+def quorum_of(setup: Setup, whole: int) -> int:
+    """The weight that wins: m/n of the whole weight, rounded up."""
+    n = replica_count(setup)
     m: int = setup.options.get("quorum", n // (setup.k + 1) + 1)
-    if setup.options.get("voting", "replicas") == "zones":
-        keys, weights = zones(members_of(setup))
-    else:
-        keys, weights = replica_keys(setup), (1,) * n
-    whole = sum(weights)
-    needed = -(-whole * m // n)  # m/n of it, rounded up
+    needed = -(-whole * m // n)
     if not 1 <= m <= n or whole // needed != setup.k:
         raise ValueError(
             f"{m} of {n} votes let {n // max(m, 1)} in, but k is {setup.k}: change the number of replicas or the quorum"
         )
-    return Ballot(keys, weights, whole, needed)
-
-
-def zones(members: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """SG section VII: the place of each member, and its share of the circle, which starts after its predecessor."""
-    places = sorted([place_of(member) for member in members])
-    if len(places) == 1:
-        return tuple(places), (1,)
-    before = [places[len(places) - 1], *places]
-    shares = [clockwise(start, end) >> ZONE_BITS for start, end in zip(before, places, strict=False)]
-    return tuple(places), tuple(shares)
+    return needed

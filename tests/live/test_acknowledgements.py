@@ -1,0 +1,84 @@
+"""Links of a cluster acknowledge messages together, and one timer serves all that is not acknowledged (reliable.py)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import cast
+
+from fairgate.live.engine_lock import EngineLock
+from fairgate.live.reliable import MOST_OWED, Letter, ReliableLinks
+from fairgate.net.codec import Frame
+from fairgate.net.transport import Transport
+from fairgate.recovery.channel import Ack, Data
+
+ME, OTHER, THIRD = 1, 2, 3
+HELLO: Frame = ("tell", 0, b"")
+
+
+class Recorder:
+    """A transport whose peers are all up."""
+
+    def __init__(self) -> None:
+        self.me = ME
+        self.up: dict[int, object] = {}
+        self.sent: list[tuple[int, Frame]] = []
+        self.news = asyncio.Event()
+
+    def send(self, peer: int, frame: Frame) -> bool:
+        self.sent.append((peer, frame))
+        self.news.set()
+        return True
+
+    async def more(self, count: int) -> list[tuple[int, Frame]]:
+        """What was sent, once that is so many frames."""
+        while len(self.sent) < count:
+            self.news.clear()
+            await self.news.wait()
+        return self.sent
+
+
+def run(test: Callable[[Recorder, ReliableLinks, list[Frame]], Awaitable[None]]) -> None:
+    async def main() -> None:
+        transport = Recorder()
+        delivered: list[Frame] = []
+        links = ReliableLinks(cast(Transport, transport), EngineLock(), lambda _, frame: delivered.append(frame))
+        links.addresses = {OTHER: "unused", THIRD: "unused"}
+        await asyncio.wait_for(test(transport, links, delivered), 30)
+
+    asyncio.run(main())
+
+
+def data(number: int) -> Frame:
+    return Data(number, Letter(HELLO)).key()
+
+
+def test_messages_are_acknowledged_together() -> None:
+    async def test(transport: Recorder, links: ReliableLinks, delivered: list[Frame]) -> None:
+        for number in (1, 2, 3):
+            assert links.take(OTHER, data(number))
+        assert links.take(THIRD, data(1))
+        assert delivered == [HELLO] * 4
+        assert not transport.sent
+        assert await transport.more(2) == [(OTHER, Ack(3).key()), (THIRD, Ack(1).key())]
+
+    run(test)
+
+
+def test_many_messages_are_acknowledged_at_once() -> None:
+    async def test(transport: Recorder, links: ReliableLinks, delivered: list[Frame]) -> None:
+        for number in range(1, MOST_OWED + 1):
+            assert links.take(OTHER, data(number))
+        await asyncio.sleep(0)
+        assert transport.sent == [(OTHER, Ack(MOST_OWED).key())]
+
+    run(test)
+
+
+def test_what_is_not_acknowledged_is_sent_again() -> None:
+    async def test(transport: Recorder, links: ReliableLinks, delivered: list[Frame]) -> None:
+        links.send(OTHER, HELLO)
+        links.send(THIRD, HELLO)
+        assert links.take(THIRD, Ack(1).key())
+        sent = await transport.more(4)
+        assert sent == [(OTHER, data(1)), (THIRD, data(1)), (OTHER, data(1)), (OTHER, data(1))]
+
+    run(test)
