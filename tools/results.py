@@ -37,7 +37,7 @@ def key_of(each: Finished) -> str:
 def write_paper(folder: Path, key: str, found: Sequence[Finished]) -> Path:
     chosen = [each for each in found if key_of(each) == key]
     name, _, title = PAPERS[key].partition(": ")
-    parts = [f"# Figures: {name}", "", title + "." if key == "X" else f"*{title}*.", "", *preface(chosen)]
+    parts = [f"# Figures: {name}", "", f"{title.capitalize()}." if key == "X" else f"*{title}*.", "", *preface(chosen)]
     for each in chosen:
         parts += section(folder, each)
     path = folder / f"{PAGES[key]}.md"

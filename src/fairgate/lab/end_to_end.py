@@ -176,7 +176,7 @@ def raised(rows: list[Row]) -> str:
     return f"mean load {fewer}, with four times the replicas {more}"
 
 
-@experiment("EE.4a", "Load of the nodes with End-to-End", "EE section VI.B, figure 4a", quick=1, paper=9)
+@experiment("EE.4a", "Load of the nodes with End-to-End", "EE section VI.B, figure 4a", quick=1)
 def load_e2e(bench: Bench) -> Outcome:
     rows = load_runs(bench, E2E)
     few, many = by_replicas(rows)
@@ -204,7 +204,7 @@ def load_e2e(bench: Bench) -> Outcome:
     return Outcome(rows, [load_picture(rows)], claims)
 
 
-@experiment("EE.4b", "Load of the nodes with Non-End-to-End", "EE section VI.B, figure 4b", quick=1, paper=15)
+@experiment("EE.4b", "Load of the nodes with Non-End-to-End", "EE section VI.B, figure 4b", quick=1)
 def load_non_e2e(bench: Bench) -> Outcome:
     rows = load_runs(bench, NON_E2E)
     others = load_runs(bench, E2E)
@@ -234,7 +234,7 @@ def load_non_e2e(bench: Bench) -> Outcome:
     return Outcome(rows + others, [load_picture(rows)], claims)
 
 
-@experiment("EE.4c", "Load of the nodes with Sigma", "EE section VI.B, figure 4c", quick=1, paper=15)
+@experiment("EE.4c", "Load of the nodes with Sigma", "EE section VI.B, figure 4c", quick=1)
 def load_sigma(bench: Bench) -> Outcome:
     rows = load_runs(bench, ROUTED)
     few, many = by_replicas(rows)
@@ -270,7 +270,7 @@ CHURNING: dict[str, tuple[str, dict[str, Any]]] = {
 
 @experiment("EE.5", "Messages under churn", "EE section VI.C, figure 5", quick=2)
 def churn(bench: Bench) -> Outcome:
-    nodes, trials = bench.pick(200, 1_500, 6_500), bench.pick(1, 1, 2)
+    nodes, trials = bench.pick(200, 1_500, 6_500), bench.pick(1, 1, 3)
     rates = bench.pick([0, 10], [0, 24, 48], [0, 50, 100, 150, 200])
     rows = []
     for name, (protocol, options) in CHURNING.items():

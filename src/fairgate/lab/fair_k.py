@@ -179,7 +179,7 @@ def longest_waits(bench: Bench) -> Outcome:
     return Outcome(rows + cold, [picture], claims)
 
 
-@experiment("FK.4", "Distribution of the nodes' longest waits", "FK section 4, figure 4", quick=1, paper=77)
+@experiment("FK.4", "Distribution of the nodes' longest waits", "FK section 4, figure 4", quick=1)
 def distribution(bench: Bench) -> Outcome:
     rows = at_half(bench, "fair_k", "bv95")
     maxima = {

@@ -17,6 +17,8 @@ INK = "#010203"  # of axes and words; in a page it becomes the colour of its tex
 
 INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")  # of matplotlib's settings
 
+LEGEND_WIDTH = 90  # characters that fit beside each other, with about eight for the marker of each label
+
 Series = list[tuple[float, float, float]]  # x, mean, margin
 
 
@@ -124,9 +126,10 @@ def figure_of(picture: Picture) -> Any:
         if not picture.log_x and all(x == int(x) for points in picture.series.values() for x, _, _ in points):
             axes.locator_params(axis="x", integer=True)  # counts, such as nodes
         axes.grid(alpha=0.25)
-        lines = len(picture.series) + len(picture.levels or {})
-        if lines > 1:  # below the axes, where it hides nothing
-            figure.legend(loc="outside lower center", ncols=min(lines, 3), frameon=False, fontsize="small")
+        labels = [*picture.series, *(picture.levels or {})]
+        if len(labels) > 1:  # below the axes, where it hides nothing
+            columns = max(1, min(len(labels), 3, LEGEND_WIDTH // (max(map(len, labels)) + 8)))
+            figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize="small")
     return figure
 
 
