@@ -98,3 +98,22 @@ def test_who_cannot_be_served_does_not_count_as_waiting() -> None:
     away = [Absence("host1-", 1, 4), Absence("host2-b", 3)]
     assert gaps(found, 1, 0, 10, away) == [Gap(0, 1), Gap(2, 3), Gap(4, 10)]
     assert gaps(found, 1, 0, 10, [Absence("host", 1)]) == [Gap(0, 1)]
+
+
+STOPPED = """
+a asks 0
+b asks 1
+a enters 1 0 10
+c asks 2
+a leaves 3
+c enters 8 0 12
+c leaves 9
+"""
+
+
+def test_a_guest_that_is_stopped_as_it_is_let_in_keeps_its_slot() -> None:
+    """Fence 11 is missing: b had it, and says nothing until it continues."""
+    stopped = [Absence("b", 4, 7)]
+    assert gaps(history(STOPPED), 1, 0, 9, stopped) == [Gap(0, 1), Gap(7, 8)]
+    assert gaps(history(STOPPED.replace(" 12", " 11")), 1, 0, 9, stopped) == [Gap(0, 1), Gap(3, 8)]
+    assert gaps(history(STOPPED), 1, 0, 9, [Absence("d", 4, 7)]) == [Gap(0, 1), Gap(3, 8)]

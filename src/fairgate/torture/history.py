@@ -81,6 +81,11 @@ class History:
     def entries(self) -> list[Visit]:
         return sorted([visit for visit in self.visits if visit.entered != NEVER], key=lambda visit: visit.entered)
 
+    def waits(self, guest: str, now: int) -> bool:
+        return any(
+            visit.guest == guest and visit.asked <= now < min(visit.entered, visit.over) for visit in self.visits
+        )
+
 
 def violations(history: History, k: int) -> list[str]:
     """What a gate with k slots must never do."""
@@ -134,7 +139,7 @@ def counted(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 def gaps(history: History, k: int, begin: int, end: int, absences: Sequence["Absence"] = ()) -> list[Gap]:
     """When fewer than k were inside, although somebody was waiting who could be served, between these times."""
-    inside = [(visit.entered, visit.over) for visit in history.entries()]
+    inside = [*[(visit.entered, visit.over) for visit in history.entries()], *unreported(history, absences)]
     waiting = [
         span
         for visit in history.visits
@@ -152,6 +157,28 @@ def gaps(history: History, k: int, begin: int, end: int, absences: Sequence["Abs
             else:
                 found.append(Gap(now, then))
     return found
+
+
+def unreported(history: History, absences: Iterable["Absence"]) -> list[tuple[int, int]]:
+    """When guests that were stopped had permits, as far as the fences show.
+
+    A guest that is stopped just as it is let in keeps its slot and says nothing. Then its fence is missing between
+    those of the entries before and after it."""
+    entries: dict[int, list[Visit]] = {}
+    for visit in sorted(history.entries(), key=lambda visit: visit.fence):
+        entries.setdefault(visit.slot, []).append(visit)
+    missing = [
+        (before.over, after.entered)
+        for slot in entries.values()
+        for before, after in pairwise(slot)
+        if after.fence == before.fence + 2
+    ]
+    return [
+        (begin, min(end, absence.end))
+        for begin, end in missing
+        for absence in absences
+        if absence.begin < end and begin < absence.end and history.waits(absence.who, absence.begin)
+    ]
 
 
 @dataclass
