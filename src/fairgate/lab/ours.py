@@ -19,7 +19,9 @@ LEDGER = "one_line.md"
 ROUTES, VOTES = "e2e.md#holes-and-corrections", "sigma.md#figures"  # ledgers of the protocols on a DHT
 
 
-@experiment("X.cost", "Messages per entry against the number of nodes, all protocols", "Our own experiment", quick=1)
+@experiment(
+    "X.cost", "Messages per entry against the number of nodes, all protocols", "Our own experiment", quick=1, paper=55
+)
 def cost(bench: Bench) -> Outcome:
     setting: dict[str, Any] = {"k": 1, "rate": 0.5, "cs": 10.0, "latency": "0.001"}
     small = bench.pick([9, 25], [9, 25, 100], [9, 25, 100, 400])
@@ -99,7 +101,7 @@ def hop_claims(rows: list[Row]) -> list[Claim]:
             "",
             told(short),
             verdict(all(last < 1.3 * route * first for first, last in short.values())),
-            f"From {few} to {many:,} nodes. Routes get longer, and nothing else does.",
+            f"From {few} to {many:,} nodes. Routes get longer.",
             ROUTES,
         ),
         Claim(
@@ -120,7 +122,7 @@ def jain(values: list[float]) -> float:
     return sum(values) ** 2 / (len(values) * sum(value * value for value in values))
 
 
-@experiment("X.fair", "Distribution of waits with k = 3, all protocols", "Our own experiment", quick=1)
+@experiment("X.fair", "Distribution of waits, all protocols", "Our own experiment", quick=1, paper=20, estimated=True)
 def fairness(bench: Bench) -> Outcome:
     nodes = bench.pick(30, 100, 100)
     rows: list[Row] = []
@@ -138,7 +140,7 @@ def fairness(bench: Bench) -> Outcome:
             trials=bench.pick(1, 1, 3),
             series=["wait_shares", "node_maxima"],
         )
-        pictures.append(waits_picture(f"{stays}, mean 10 s", found))
+        pictures.append(waits_picture(f"k = 3, {stays}, mean 10 s", found))
         rows += with_fairness(found, stays)
         routed += with_fairness(on_a_dht.wait_rows(bench, varying), stays)
     pictures += [
@@ -230,7 +232,7 @@ CRASHING: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-@experiment("X.crash", "Units in use while nodes crash", "Our own experiment", quick=1, paper=4)
+@experiment("X.crash", "Units in use while nodes crash", "Our own experiment", quick=1, paper=3)
 def crashes(bench: Bench) -> Outcome:
     nodes, k, every = bench.pick((8, 2, 200), (15, 3, 300), (15, 3, 300))
     times = [every * number for number in range(1, nodes - 1)]
