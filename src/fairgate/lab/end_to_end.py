@@ -107,12 +107,7 @@ def both(rows: list[Row], base: str = ROUTED) -> str:
 
 
 @experiment(
-    "EE.3b",
-    "Messages against the number of requests per round",
-    "EE section VI.A, figure 3b",
-    quick=1,
-    paper=52,
-    estimated=True,
+    "EE.3b", "Messages against the number of requests per round", "EE section VI.A, figure 3b", quick=1, paper=57
 )
 def contention(bench: Bench) -> Outcome:
     asked = bench.pick([10, 40], [10, 40, 100], [10, 20, 40, 60, 80, 100])
