@@ -32,6 +32,10 @@ def test_the_list_names_every_experiment(capsys: pytest.CaptureFixture[str]) -> 
     assert {each["id"] for each in json.loads(capsys.readouterr().out)} == set(EXPERIMENTS)
 
 
+def test_the_list_says_which_seconds_are_estimates() -> None:
+    assert [lab.lasting(*each) for each in ((None,), (2.5,), (48, True))] == ["not measured", "2.5 s", "about 48 s"]
+
+
 @pytest.mark.usefixtures("tiny")
 def test_a_run_writes_a_report_and_a_second_one_runs_nothing_twice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -26,8 +26,9 @@ from fairgate.sim.config import Config
 
 CACHE = "results.cache"
 LEGEND = (
-    "Seconds as measured on two cores that others used too, compiled. FK.2 to FK.5 share runs, and so do SG.7 and"
-    " SG.4n: the later ones take longer alone. To run some: fairgate lab run FK.3 EE.5"
+    "Seconds as measured on two cores that others used too, compiled. With --quick, FK.2 to FK.5 share runs, and so do"
+    " SG.7 and SG.4n: the later ones take longer alone. About: estimated for the experiment alone, from processor time"
+    " and one trial of each point. To run some: fairgate lab run FK.3 EE.5"
 )
 
 
@@ -45,7 +46,8 @@ def list_command(
     table.add_column("--quick", justify="right", no_wrap=True)
     table.add_column("--paper", justify="right", no_wrap=True)
     for each in all_experiments():
-        table.add_row(each.id, each.title, each.section, lasting(each.quick_seconds), lasting(each.paper_seconds))
+        paper = lasting(each.paper_seconds, each.estimated)
+        table.add_row(each.id, each.title, each.section, lasting(each.quick_seconds), paper)
     stdout().print(table, "", LEGEND, sep="\n")
 
 
@@ -56,11 +58,14 @@ def described(each: Experiment) -> dict[str, object]:
         "section": each.section,
         "quick_seconds": each.quick_seconds,
         "paper_seconds": each.paper_seconds,
+        "paper_estimated": each.estimated,
     }
 
 
-def lasting(seconds: float | None) -> str:
-    return "not measured" if seconds is None else f"{seconds:g} s"
+def lasting(seconds: float | None, estimated: bool = False) -> str:
+    if seconds is None:
+        return "not measured"
+    return f"{'about ' if estimated else ''}{seconds:g} s"
 
 
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Experiments, or all; `fairgate lab list` lists them.")]

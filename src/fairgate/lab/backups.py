@@ -59,7 +59,9 @@ def survival_runs(bench: Bench, backups: list[int]) -> list[Row]:
     return rows
 
 
-@experiment("X.backups", "What backups cost, and what they save", "Our own experiment", quick=5)
+@experiment(
+    "X.backups", "What backups cost, and what they save", "Our own experiment", quick=5, paper=20, estimated=True
+)
 def backups(bench: Bench) -> Outcome:
     numbers = bench.pick([0, 2, 4], [0, 2, 4, 6], [0, 2, 4, 6])
     cost = cost_runs(bench, numbers)

@@ -57,7 +57,7 @@ def ratio(rows: list[Row], name: str, base: str = ROUTED) -> list[float]:
     return [most / few for most, few in zip(theirs, ours, strict=True)]
 
 
-@experiment("EE.3a", "Messages against the number of nodes", "EE section VI.A, figure 3a", quick=2)
+@experiment("EE.3a", "Messages against the number of nodes", "EE section VI.A, figure 3a", quick=2, paper=44)
 def growth(bench: Bench) -> Outcome:
     sizes = bench.pick([200, 400], [500, 1_000, 2_000], [1_000, 2_000, 3_000, 4_000, 5_000, 6_500])
     trials = bench.pick(1, 2, 3)
@@ -106,7 +106,9 @@ def both(rows: list[Row], base: str = ROUTED) -> str:
     return " and ".join(estimate(ratio(rows, name, base), "", 2) for name in (E2E, NON_E2E))
 
 
-@experiment("EE.3b", "Messages against the number of requests per round", "EE section VI.A, figure 3b", quick=1)
+@experiment(
+    "EE.3b", "Messages against the number of requests per round", "EE section VI.A, figure 3b", quick=1, paper=57
+)
 def contention(bench: Bench) -> Outcome:
     asked = bench.pick([10, 40], [10, 40, 100], [10, 20, 40, 60, 80, 100])
     nodes, trials = bench.pick(200, 1_000, 6_500), bench.pick(1, 1, 2)
@@ -176,7 +178,7 @@ def raised(rows: list[Row]) -> str:
     return f"mean load {fewer}, with four times the replicas {more}"
 
 
-@experiment("EE.4a", "Load of the nodes with End-to-End", "EE section VI.B, figure 4a", quick=1)
+@experiment("EE.4a", "Load of the nodes with End-to-End", "EE section VI.B, figure 4a", quick=1, paper=3)
 def load_e2e(bench: Bench) -> Outcome:
     rows = load_runs(bench, E2E)
     few, many = by_replicas(rows)
@@ -204,7 +206,7 @@ def load_e2e(bench: Bench) -> Outcome:
     return Outcome(rows, [load_picture(rows)], claims)
 
 
-@experiment("EE.4b", "Load of the nodes with Non-End-to-End", "EE section VI.B, figure 4b", quick=1)
+@experiment("EE.4b", "Load of the nodes with Non-End-to-End", "EE section VI.B, figure 4b", quick=1, paper=6)
 def load_non_e2e(bench: Bench) -> Outcome:
     rows = load_runs(bench, NON_E2E)
     others = load_runs(bench, E2E)
@@ -234,7 +236,7 @@ def load_non_e2e(bench: Bench) -> Outcome:
     return Outcome(rows + others, [load_picture(rows)], claims)
 
 
-@experiment("EE.4c", "Load of the nodes with Sigma", "EE section VI.B, figure 4c", quick=1)
+@experiment("EE.4c", "Load of the nodes with Sigma", "EE section VI.B, figure 4c", quick=1, paper=6)
 def load_sigma(bench: Bench) -> Outcome:
     rows = load_runs(bench, ROUTED)
     few, many = by_replicas(rows)
@@ -268,7 +270,7 @@ CHURNING: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@experiment("EE.5", "Messages under churn", "EE section VI.C, figure 5", quick=2)
+@experiment("EE.5", "Messages under churn", "EE section VI.C, figure 5", quick=2, paper=63, estimated=True)
 def churn(bench: Bench) -> Outcome:
     nodes, trials = bench.pick(200, 1_500, 6_500), bench.pick(1, 1, 3)
     rates = bench.pick([0, 10], [0, 24, 48], [0, 50, 100, 150, 200])

@@ -128,6 +128,7 @@ class Experiment:
     measure: Callable[[Bench], Outcome]
     quick_seconds: float | None  # how long it takes on two cores, compiled; None: not measured
     paper_seconds: float | None
+    estimated: bool = False  # the seconds in paper size: from processor time, and one trial of each point
 
     def run(self, bench: Bench) -> Outcome:
         if bench.size not in SIZES:
@@ -144,13 +145,18 @@ Measure = Callable[[Bench], Outcome]
 
 
 def experiment(
-    id: str, title: str, section: str, quick: float | None = None, paper: float | None = None
+    id: str,
+    title: str,
+    section: str,
+    quick: float | None = None,
+    paper: float | None = None,
+    estimated: bool = False,
 ) -> Callable[[Measure], Measure]:
     """Registers the function that it decorates. `quick` and `paper` say how many seconds it takes."""
 
     def register(measure: Measure) -> Measure:
         assert id not in EXPERIMENTS, id
-        EXPERIMENTS[id] = Experiment(id, title, section, measure, quick, paper)
+        EXPERIMENTS[id] = Experiment(id, title, section, measure, quick, paper, estimated)
         return measure
 
     return register

@@ -68,7 +68,14 @@ def law(rate: float, latency: float = LAN) -> float:
     return N * (CS + latency) / K - CS - 1 / rate
 
 
-@experiment("FK.2", "Mean wait against the request rate, LAN and WAN", "FK section 4, figure 2", quick=2)
+@experiment(
+    "FK.2",
+    "Mean wait against the request rate, LAN and WAN",
+    "FK section 4, figure 2",
+    quick=2,
+    paper=49,
+    estimated=True,
+)
 def mean_waits(bench: Bench) -> Outcome:
     lan = [row | {"network": "LAN"} for row in runs(bench, "fair_k", "bv95")]
     wide = "WAN, synthetic" if bench.wide_area == "wan" else "WAN, from the file"
@@ -127,7 +134,9 @@ def mean_waits(bench: Bench) -> Outcome:
     return Outcome(lan + wan, [picture], claims)
 
 
-@experiment("FK.3", "Longest wait against the request rate", "FK section 4, figure 3", quick=1)
+@experiment(
+    "FK.3", "Longest wait against the request rate", "FK section 4, figure 3", quick=1, paper=28, estimated=True
+)
 def longest_waits(bench: Bench) -> Outcome:
     rows = runs(bench, "fair_k", "bv95")
     picture = Picture(
@@ -179,7 +188,9 @@ def longest_waits(bench: Bench) -> Outcome:
     return Outcome(rows + cold, [picture], claims)
 
 
-@experiment("FK.4", "Distribution of the nodes' longest waits", "FK section 4, figure 4", quick=1)
+@experiment(
+    "FK.4", "Distribution of the nodes' longest waits", "FK section 4, figure 4", quick=1, paper=15, estimated=True
+)
 def distribution(bench: Bench) -> Outcome:
     rows = at_half(bench, "fair_k", "bv95")
     maxima = {
@@ -235,7 +246,9 @@ def thinned(points: Series, most: int = 400) -> Series:
     return [*points[:-1:step], points[-1]]
 
 
-@experiment("FK.5", "Messages per entry against the request rate", "FK section 4, figure 5", quick=1)
+@experiment(
+    "FK.5", "Messages per entry against the request rate", "FK section 4, figure 5", quick=1, paper=25, estimated=True
+)
 def messages(bench: Bench) -> Outcome:
     rows = runs(bench, "fair_k", "bv95")
     picture = Picture(
@@ -265,6 +278,8 @@ def messages(bench: Bench) -> Outcome:
     "Chance to survive when many nodes crash at once, by the number of backups",
     "FK section 5, figure 6",
     quick=4,
+    paper=24,
+    estimated=True,
 )
 def survival(bench: Bench) -> Outcome:
     backups = bench.pick([4, 6], [2, 4, 6], [0, 2, 4, 6, 8, 10])

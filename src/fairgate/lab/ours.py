@@ -1,8 +1,11 @@
 """Experiments of our own: all protocols side by side, by cost, by fairness, and while nodes crash."""
 
+from dataclasses import replace
+from math import log
 from statistics import fmean
 from typing import Any
 
+from fairgate.lab import on_a_dht
 from fairgate.lab.experiment import Bench, Claim, Outcome, experiment, mean, select, verdict
 from fairgate.lab.plot import Picture, Series, series_by
 from fairgate.lab.sweeps import SHARES, Row
@@ -13,9 +16,12 @@ HUGE = ("one_line", "fair_k", "naimi_trehel")  # of these, the ones whose runs w
 MANY = ("maekawa", "suzuki_kasami", "ricart_agrawala", "raymond")  # messages: at least the root of N
 K_PROTOCOLS = ("one_line", "fair_k", "fair_k_bounded", "bv95", "srimani_reddy", "raymond", "centralised")
 LEDGER = "one_line.md"
+ROUTES, VOTES = "e2e.md#holes-and-corrections", "sigma.md#figures"  # ledgers of the protocols on a DHT
 
 
-@experiment("X.cost", "Messages per entry against the number of nodes, all protocols", "Our own experiment", quick=1)
+@experiment(
+    "X.cost", "Messages per entry against the number of nodes, all protocols", "Our own experiment", quick=1, paper=55
+)
 def cost(bench: Bench) -> Outcome:
     setting: dict[str, Any] = {"k": 1, "rate": 0.5, "cs": 10.0, "latency": "0.001"}
     small = bench.pick([9, 25], [9, 25, 100], [9, 25, 100, 400])
@@ -56,7 +62,59 @@ def cost(bench: Bench) -> Outcome:
             "fair_k.md#claims-of-the-paper-and-our-measurements",
         ),
     ]
-    return Outcome(rows, [picture], claims)
+    routed = on_a_dht.cost_rows(bench)
+    hops = Picture(
+        "on a DHT, k = 1, every node asks again and again",
+        "nodes",
+        "hops per entry",
+        series_by(routed, "nodes", "hops_per_entry"),
+        log_x=True,
+        log_y=True,
+    )
+    return Outcome(rows + routed, [picture, hops], claims + hop_claims(routed), [on_a_dht.NOTE])
+
+
+def hop_claims(rows: list[Row]) -> list[Claim]:
+    def ends(names: tuple[str, ...]) -> tuple[list[int], dict[str, tuple[float, float]]]:
+        """The smallest number of nodes and the largest, and the hops per entry of each protocol with these."""
+        sizes = sorted({row["nodes"] for row in select(rows, protocol=names[0])})
+        few, many = sizes[0], sizes[-1]
+        found = {
+            name: (
+                mean(select(rows, protocol=name, nodes=few), "hops_per_entry"),
+                mean(select(rows, protocol=name, nodes=many), "hops_per_entry"),
+            )
+            for name in names
+        }
+        return [few, many], found
+
+    def told(found: dict[str, tuple[float, float]]) -> str:
+        return ", ".join(f"{name} {first:,.1f} to {last:,.1f}" for name, (first, last) in found.items())
+
+    (few, many), short = ends(on_a_dht.SHORT)
+    (least, most), linear = ends(on_a_dht.LINEAR)
+    route = max(1.0, log(many, 16))  # hops of a Pastry route with digits of four bits
+    return [
+        Claim(
+            "On a DHT, e2e and non_e2e need O(log N) hops.",
+            "",
+            "",
+            told(short),
+            verdict(all(last < 1.3 * route * first for first, last in short.values())),
+            f"From {few} to {many:,} nodes. Routes get longer.",
+            ROUTES,
+        ),
+        Claim(
+            "The hops of sigma_zones and the strawman grow in proportion to N.",
+            "",
+            "",
+            told(linear),
+            verdict(all(last / first > 0.5 * most / least for first, last in linear.values())),
+            f"From {least} to {most} nodes. In sigma_zones every member votes; in the strawman all clients that wait"
+            " ask again and again.",
+            VOTES,
+        ),
+    ]
 
 
 def jain(values: list[float]) -> float:
@@ -64,10 +122,12 @@ def jain(values: list[float]) -> float:
     return sum(values) ** 2 / (len(values) * sum(value * value for value in values))
 
 
-@experiment("X.fair", "Distribution of waits with k = 3, all protocols", "Our own experiment", quick=1)
+@experiment("X.fair", "Distribution of waits, all protocols", "Our own experiment", quick=1, paper=20, estimated=True)
 def fairness(bench: Bench) -> Outcome:
     nodes = bench.pick(30, 100, 100)
-    rows, pictures = [], []
+    rows: list[Row] = []
+    routed: list[Row] = []
+    pictures: list[Picture] = []
     for varying, stays in ((False, "equal stays"), (True, "exponential stays")):
         found = bench.sweep(
             *K_PROTOCOLS,
@@ -80,19 +140,32 @@ def fairness(bench: Bench) -> Outcome:
             trials=bench.pick(1, 1, 3),
             series=["wait_shares", "node_maxima"],
         )
-        found = [
-            row
-            | {
-                "stays": stays,
-                "jain": jain(row["node_maxima"]),
-                "overtakes_per_entry": row["overtakes"] / row["entries"],
-            }
-            for row in found
-        ]
-        drawn: dict[str, Series] = {name: distribution(select(found, protocol=name)) for name in K_PROTOCOLS}
-        pictures.append(Picture(f"{stays}, mean 10 s", "wait, s", "share of the waits", drawn, log_x=True, steps=True))
-        rows += found
-    return Outcome(rows, pictures, fairness_claims(rows))
+        pictures.append(waits_picture(f"k = 3, {stays}, mean 10 s", found))
+        rows += with_fairness(found, stays)
+        routed += with_fairness(on_a_dht.wait_rows(bench, varying), stays)
+    pictures += [
+        waits_picture(f"on a DHT, k = 1, {stays}, mean 10 s", select(routed, stays=stays))
+        for stays in ("equal stays", "exponential stays")
+    ]
+    return Outcome(rows + routed, pictures, [*fairness_claims(rows), overtaking_claim(routed)], [on_a_dht.NOTE])
+
+
+def with_fairness(rows: list[Row], stays: str) -> list[Row]:
+    return [
+        row
+        | {
+            "stays": stays,
+            "jain": jain(row["node_maxima"]),
+            "overtakes_per_entry": row["overtakes"] / row["entries"],
+        }
+        for row in rows
+    ]
+
+
+def waits_picture(title: str, rows: list[Row]) -> Picture:
+    names = dict.fromkeys(row["protocol"] for row in rows)
+    drawn: dict[str, Series] = {name: distribution(select(rows, protocol=name)) for name in names}
+    return Picture(title, "wait, s", "share of the waits", drawn, log_x=True, steps=True)
 
 
 def distribution(rows: list[Row]) -> Series:
@@ -130,6 +203,26 @@ def fairness_claims(rows: list[Row]) -> list[Claim]:
     ]
 
 
+def overtaking_claim(rows: list[Row]) -> Claim:
+    found = {
+        name: max(
+            mean(select(rows, protocol=name, stays=stays), "overtakes_per_entry")
+            for stays in ("equal stays", "exponential stays")
+        )
+        for name in on_a_dht.PROTOCOLS
+    }
+    even = [value for name, value in found.items() if name != "strawman"]
+    return Claim(
+        "On a DHT all protocols but the strawman nearly keep the order of the requests.",
+        "",
+        "",
+        "overtakes per entry: " + ", ".join(f"{name} {value:.2f}" for name, value in found.items()),
+        verdict(max(even) < 1 < found["strawman"]),
+        "The larger value of equal and exponential stays.",
+        VOTES,
+    )
+
+
 CRASHING: dict[str, tuple[str, tuple[str, ...]]] = {
     "fair_k": ("fair_k", ()),
     "fair_k with backups and census": ("fair_k", backup_stack()),
@@ -139,7 +232,7 @@ CRASHING: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-@experiment("X.crash", "Units in use while nodes crash", "Our own experiment", quick=1, paper=4)
+@experiment("X.crash", "Units in use while nodes crash", "Our own experiment", quick=1, paper=3)
 def crashes(bench: Bench) -> Outcome:
     nodes, k, every = bench.pick((8, 2, 200), (15, 3, 300), (15, 3, 300))
     times = [every * number for number in range(1, nodes - 1)]
@@ -160,13 +253,7 @@ def crashes(bench: Bench) -> Outcome:
         )
         rows += [row | {"line": line} for row in bench.run(bench.seeds(config, bench.pick(1, 1, 3)), ["usage"])]
     ends = [0, *times, times[-1] + every]
-    drawn: dict[str, Series] = {
-        line: [
-            (float(number), fmean(units(row, ends[number], ends[number + 1]) for row in select(rows, line=line)), 0.0)
-            for number in range(len(ends) - 1)
-        ]
-        for line in CRASHING
-    }
+    drawn = units_by_crashes(rows, ends)
     picture = Picture(f"{nodes} nodes, k = {k}", "nodes that have crashed", "units in use, on average", drawn)
     last = {line: points[-1][1] for line, points in drawn.items()}
     surviving = [line for line in CRASHING if line not in ("fair_k", "raymond")]
@@ -179,7 +266,44 @@ def crashes(bench: Bench) -> Outcome:
         f"Units in use after {len(times)} of {nodes} nodes have crashed.",
         "fair_k_backups.md",
     )
-    return Outcome(rows, [picture], [claim])
+    base = replace(config, k=1, seconds=float(ends[-1]))
+    routed = on_a_dht.crash_rows(bench, base)
+    by_protocol = units_by_crashes(routed, ends)
+    other = Picture(
+        f"on a DHT, {nodes} nodes, k = 1", "nodes that have crashed", "units in use, on average", by_protocol
+    )
+    return Outcome(
+        rows + routed,
+        [picture, other],
+        [claim, lease_claim(by_protocol, len(times), nodes)],
+        [on_a_dht.NOTE, on_a_dht.LEFT_OUT],
+    )
+
+
+def units_by_crashes(rows: list[Row], ends: list[int]) -> dict[str, Series]:
+    """For each line, the units in use between one crash and the next."""
+    return {
+        line: [
+            (float(number), fmean(units(row, ends[number], ends[number + 1]) for row in select(rows, line=line)), 0.0)
+            for number in range(len(ends) - 1)
+        ]
+        for line in dict.fromkeys(row["line"] for row in rows)
+    }
+
+
+def lease_claim(drawn: dict[str, Series], crashed: int, nodes: int) -> Claim:
+    last = {name: points[-1][1] for name, points in drawn.items()}
+    return Claim(
+        "On a DHT leases keep a gate going, and without them a crash stops it.",
+        "",
+        "",
+        ", ".join(f"{name}: {value:.2f}" for name, value in last.items()),
+        verdict(
+            all(last[name] > 0.5 for name in on_a_dht.SURVIVING) and all(last[name] < 0.1 for name in on_a_dht.SHORT)
+        ),
+        f"Units in use after {crashed} of {nodes} nodes have crashed. e2e and non_e2e have no leases.",
+        ROUTES,
+    )
 
 
 def units(row: Row, start: float, end: float) -> float:

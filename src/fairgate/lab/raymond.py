@@ -136,7 +136,7 @@ def listed(values: list[int]) -> str:
     return ", ".join(map(str, values))
 
 
-@experiment("RF.8.2", "Messages per entry, and what a crash costs", "RF section 8.2", quick=1)
+@experiment("RF.8.2", "Messages per entry, and what a crash costs", "RF section 8.2", quick=1, paper=14, estimated=True)
 def message_counts(bench: Bench) -> Outcome:
     setting: dict[str, Any] = {"k": K, "rate": 0.5, "cs": 10.0, "latency": "0.1"}
     size: dict[str, Any] = {"requests": bench.pick(20, 60, 200), "trials": bench.pick(2, 3, 10)}

@@ -109,7 +109,7 @@ def strawman_runs(bench: Bench, latency: str) -> list[Row]:
     return load(bench, "strawman", latency, rates, bench.pick(1.0, 1.0, 0.5))
 
 
-@experiment("SG.3", "Throughput of the strawman", "SG section III, figure 3", quick=2)
+@experiment("SG.3", "Throughput of the strawman", "SG section III, figure 3", quick=2, paper=11, estimated=True)
 def strawman(bench: Bench) -> Outcome:
     widths = bench.pick([WIDEST, CONSTANT], list(WIDTHS), list(WIDTHS))
     rows = [row for latency in widths for row in strawman_runs(bench, latency)]
@@ -156,7 +156,12 @@ def loads(bench: Bench) -> list[Row]:
 
 
 @experiment(
-    "SG.7", "Throughput of Sigma against contention and variance of the latency", "SG section V, figure 7", quick=1
+    "SG.7",
+    "Throughput of Sigma against contention and variance of the latency",
+    "SG section V, figure 7",
+    quick=1,
+    paper=19,
+    estimated=True,
 )
 def throughput(bench: Bench) -> Outcome:
     rows = loads(bench)
@@ -201,7 +206,14 @@ def throughput(bench: Bench) -> Outcome:
     return Outcome(rows + collapsing, [picture], claims)
 
 
-@experiment("SG.8", "Throughput of Sigma while replicas lose their memory", "SG section V, figure 8", quick=1)
+@experiment(
+    "SG.8",
+    "Throughput of Sigma while replicas lose their memory",
+    "SG section V, figure 8",
+    quick=1,
+    paper=48,
+    estimated=True,
+)
 def lost_memories(bench: Bench) -> Outcome:
     most = law(*votes(bench), *WIDTHS[WIDEST])
     lives = bench.pick([30.0, 10_000.0], [30.0, 100.0, 10_000.0], [30.0, 100.0, 300.0, 1_000.0, 10_000.0])
@@ -246,7 +258,9 @@ def by_life(rows: list[Row], lives: list[float]) -> str:
     return ", ".join(f"{mean(select(rows, replica_life=life), 'throughput'):.2f}" for life in lives)
 
 
-@experiment("SG.4n", "Messages per entry of Sigma, in multiples of n", "SG section V", quick=1)
+@experiment(
+    "SG.4n", "Messages per entry of Sigma, in multiples of n", "SG section V", quick=1, paper=13, estimated=True
+)
 def message_cost(bench: Bench) -> Outcome:
     rows = loads(bench)
     picture = Picture(
