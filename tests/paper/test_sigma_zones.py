@@ -26,6 +26,7 @@ from fairgate.protocols.sigma.votes import Replica, Request, Yield
 from fairgate.protocols.sigma.zones import WHOLE, ZONE_BITS, SigmaZones
 from fairgate.sim.build import build
 from fairgate.sim.config import Config
+from fairgate.sim.run import simulate
 from tests.support.dht_walk import MS, Outcome, Spec, World, make_stack, run
 
 NODES = 12
@@ -183,6 +184,17 @@ def test_a_client_forgets_a_member_that_is_gone() -> None:
     world.until(world.now + 4 * HOLD)
     assert place_of(4) not in world.knows(OTHER)
     assert world.outcome.entries == 2
+
+
+def test_a_zone_that_overlaps_that_of_a_dead_member_is_no_gap() -> None:
+    """The client inherits the zone of a member whose vote still counts. It took the overlap for a gap between the two,
+    and asked for its owner, which was itself, again and again in one moment."""
+    crashes = ",".join([f"crash:{node}@{300 * (node + 1)}" for node in range(13)])
+    ring = Config(
+        "sigma_zones", nodes=15, k=1, rate=0.1, cs=10, latency="0.1", seconds=4_000, stack=("settled_pastry",),
+        faults=f"{crashes},detect:2",
+    )  # fmt: skip
+    assert simulate(ring).entries > 200
 
 
 def test_a_quorum_of_the_whole_circle_can_be_reached() -> None:

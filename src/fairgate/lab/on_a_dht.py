@@ -17,14 +17,10 @@ SHORT = ("e2e", "non_e2e")  # hops: O(log N)
 REPEATING = ("non_e2e_faults", "e2e_ft", "sigma")  # clients that wait or are inside send messages now and then
 LINEAR = ("sigma_zones", "strawman")  # hops: proportional to N
 PROTOCOLS = (*SHORT, *REPEATING, *LINEAR)
-SURVIVING = ("e2e_ft", "non_e2e_faults", "sigma", "strawman")
+SURVIVING = ("e2e_ft", "non_e2e_faults", "sigma", "sigma_zones", "strawman")
 OPTIONS: dict[str, dict[str, Any]] = {"non_e2e_faults": {"lease": LEASE}}  # without leases it behaves as non_e2e
 RING = ("settled_pastry",)
 NOTE = "On a DHT: a settled Pastry ring, k = 1 and three replicas; non_e2e_faults has leases of 30 s, as e2e_ft has."
-LEFT_OUT = (
-    "sigma_zones is left out: its run does not end when 13 of 15 nodes have crashed, because a survivor sends messages"
-    " to itself without end. With up to 12 crashes it goes on."
-)
 
 
 def measured(bench: Bench, bases: Sequence[Config], trials: int = 1, series: Sequence[str] = ()) -> list[Row]:

@@ -276,7 +276,7 @@ def crashes(bench: Bench) -> Outcome:
         rows + routed,
         [picture, other],
         [claim, lease_claim(by_protocol, len(times), nodes)],
-        [on_a_dht.NOTE, on_a_dht.LEFT_OUT],
+        [on_a_dht.NOTE],
     )
 
 

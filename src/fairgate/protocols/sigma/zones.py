@@ -247,6 +247,8 @@ class SigmaZones(Sigma):
         second: Zone = self.zones[after.i]
         if before.seq == 0 or after.seq == 0 or first.end == second.start:
             return
+        if is_between(second.start, first.start, first.end):
+            return  # they overlap: one of them has died, and its vote still counts
         i: int = self.rank(second.start)
         if is_between(second.start, first.end, second.place) and not self.is_at(i, second.start):
             self.out.note("a member that joined is asked")
