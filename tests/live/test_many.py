@@ -206,8 +206,8 @@ def test_tight_loops(colony: Colony) -> None:
     assert min(entries.values()) > 0
 
 
-def contend(colony: Colony, seconds: float) -> None:
-    """Eight peers contend all the time, for some seconds during which all of them are present."""
+def contend(colony: Colony, seconds: float) -> list[int]:
+    """Eight peers contend all the time, for some seconds during which all are present. Returns their entries."""
     pids = [colony.start(Plan(seed=number, threads=True, stay=0, think=0)) for number in range(8)]
     until_inside(colony, pids)
     begin = time.monotonic_ns()
@@ -218,17 +218,19 @@ def contend(colony: Colony, seconds: float) -> None:
     entries = Counter(visit.task[0] for visit in colony.visits() if begin <= visit.entered < over)
     by_one = colony.overtakes_by_one(begin, apart_from=1_000)
     print(f"entries {sorted(entries.values())}, overtaken at most {by_one} times by one other")
-    assert max(entries.values()) <= 2 * min(entries[pid] for pid in pids)
     if colony.kind.name != ROOM:  # there a process is overtaken only before it has a ticket, while it has no processor
         assert by_one <= 4 * RETAKES  # docs/live-internals.md, "Entering again"
+    return [entries[pid] for pid in pids]
 
 
 @each_place
-def test_no_peer_enters_twice_as_often_as_another(colony: Colony) -> None:
-    contend(colony, 3.0)
+def test_nobody_is_overtaken_again_and_again(colony: Colony) -> None:
+    assert min(contend(colony, 3.0)) > 0
 
 
 @pytest.mark.stress
 @each_place
-def test_no_peer_enters_twice_as_often_as_another_for_long(colony: Colony) -> None:
-    contend(colony, 10.0)
+def test_no_peer_enters_twice_as_often_as_another(colony: Colony) -> None:
+    """Needs a processor for each of them now and then, and some time."""
+    entries = contend(colony, 10.0)
+    assert max(entries) <= 2 * min(entries)
