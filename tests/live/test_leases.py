@@ -229,8 +229,9 @@ def test_a_peer_joins_again_only_if_it_can_reach_all_members(
         until(lambda: creator.engine.members.peer(peer.engine.me) is not None)
 
 
+@pytest.mark.stress
 def test_peers_that_leave_at_once(creator: sync.Peer, caplog: pytest.LogCaptureFixture) -> None:
-    """The last one has nobody left to tell."""
+    """The last one has nobody left to tell. On a busy machine one of them rarely waits for an answer in vain."""
     peers = [creator, *[joined(creator, standing=True) for _ in range(4)]]
     with ThreadPoolExecutor() as pool:
         list(pool.map(sync.Peer.close, peers))
