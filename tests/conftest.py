@@ -1,6 +1,6 @@
 """Signals as in a terminal, and a temporary directory that every test leaves as it was.
 
-Whoever starts the tests in the background may have signals ignored, and every process below would inherit that.
+A shell that starts the tests in the background may ignore some signals, and every process below would inherit that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The compiled version may change a tuple in place, and take it from a message, but only if nobody else has them."""
+"""A compiled simulator changes a tuple in place, or takes it out of its message, only if nothing else refers to it."""
 
 from collections.abc import Callable
 from sys import getrefcount

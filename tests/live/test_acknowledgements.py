@@ -82,3 +82,59 @@ def test_what_is_not_acknowledged_is_sent_again() -> None:
         assert sent == [(OTHER, data(1)), (THIRD, data(1)), (OTHER, data(1)), (OTHER, data(1))]
 
     run(test)
+
+
+# What is not acknowledged.
+
+
+def ring(links: ReliableLinks) -> None:
+    """As if every timer of the channel was due."""
+    timers = links.channel.timers or {}
+    for name in timers:
+        timers[name] = 0
+    links.ring()
+
+
+def test_what_was_sent_under_an_old_id_is_not_repeated() -> None:
+    """The receiver would take it for messages of the new id, which are numbered anew. So with acknowledgements."""
+
+    async def test(transport: Recorder, links: ReliableLinks, delivered: list[Frame]) -> None:
+        links.send(OTHER, HELLO)
+        assert transport.sent == [(OTHER, data(1))]
+        ring(links)
+        assert transport.sent == [(OTHER, data(1))] * 2
+        links.take(OTHER, data(1))  # to be acknowledged soon
+        assert links.owed == {OTHER: 1}
+        links.end()
+        ring(links)
+        links.acknowledge()
+        assert len(transport.sent) == 2
+        assert not links.channel.timers
+
+    run(test)
+
+
+def test_a_connection_that_delivers_nothing_is_made_anew() -> None:
+    class Connection:
+        drops = 0
+
+        def drop(self, why: str) -> None:
+            self.drops += 1
+
+    async def test(transport: Recorder, links: ReliableLinks, delivered: list[Frame]) -> None:
+        transport.up[OTHER] = connection = Connection()
+        links.send(OTHER, HELLO)
+        for _ in range(3):
+            ring(links)
+        await asyncio.sleep(0)
+        assert connection.drops == 0
+        links.on_up(OTHER)
+        links.patience = 500_000_000
+        ring(links)  # as if 0.6 s had passed
+        await asyncio.sleep(0)
+        assert connection.drops == 1
+        links.on_up(OTHER)  # the new connection has time of its own
+        await asyncio.sleep(0)
+        assert connection.drops == 1
+
+    run(test)

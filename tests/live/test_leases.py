@@ -20,13 +20,11 @@ from fairgate import sync
 from fairgate.errors import BadInput, PermitLost
 from fairgate.live.in_cluster import ClusterMembership
 from fairgate.live.peer_lease import PeerLease
-from fairgate.live.reliable import ReliableLinks
 from fairgate.live.saved import SavedCluster, StateFolder, abandoned, read_saved
 from fairgate.live.uplink import Uplink
 from fairgate.net.address import Address, UnixAddress, parse_address
 from fairgate.net.dial import Dial
 from fairgate.net.system import clock
-from fairgate.recovery.roster import Members, PeerRecord
 from tests.live.commands import until
 from tests.live.gates import SOON, busy, live
 
@@ -237,81 +235,6 @@ def test_peers_that_leave_at_once(creator: sync.Peer, caplog: pytest.LogCaptureF
         list(pool.map(sync.Peer.close, peers))
     assert "could not leave cleanly" not in caplog.text
     assert "nobody is let in" not in caplog.text
-
-
-def ring(links: ReliableLinks) -> None:
-    """As if every timer of the channel was due."""
-    timers = links.channel.timers or {}
-    for name in timers:
-        timers[name] = 0
-    links.ring()
-
-
-def test_what_was_sent_under_an_old_id_is_not_repeated() -> None:
-    """The receiver would take it for messages of the new id, which are numbered anew."""
-
-    class Wire:
-        me = 1
-        up: dict[int, Any] = {}
-        sent: list[Any] = []
-
-        def send(self, peer: int, frame: Any) -> bool:
-            self.sent.append(frame)
-            return True
-
-    async def main() -> None:
-        wire: Any = Wire()
-        links = ReliableLinks(wire, threading.RLock(), lambda peer, frame: None)
-        links.known(Members(peers=(PeerRecord(2, "127.0.0.1:1", "", 1, 1, "there", 0, True),)))
-        links.send(2, ("m", 7))
-        assert wire.sent == [("ch.data", 1, ("letter", "m", 7))]
-        ring(links)
-        assert len(wire.sent) == 2
-        links.take(2, ("ch.data", 1, ("letter", "m", 8)))  # to be acknowledged soon
-        assert links.owed == {2: 1}
-        links.end()
-        ring(links)
-        links.acknowledge()
-        assert len(wire.sent) == 2
-        assert not links.channel.timers
-
-    asyncio.run(main())
-
-
-def test_a_connection_that_delivers_nothing_is_made_anew() -> None:
-    class Connection:
-        drops = 0
-
-        def drop(self, why: str) -> None:
-            self.drops += 1
-
-    class Wire:
-        me = 1
-        up = {2: Connection()}
-
-        def send(self, peer: int, frame: Any) -> bool:
-            return True
-
-    async def main() -> None:
-        wire: Any = Wire()
-        links = ReliableLinks(wire, threading.RLock(), lambda peer, frame: None)
-        links.known(Members(peers=(PeerRecord(2, "127.0.0.1:1", "", 1, 1, "there", 0, True),)))
-        links.send(2, ("m", 7))
-        for _ in range(3):
-            ring(links)
-        await asyncio.sleep(0)
-        assert wire.up[2].drops == 0
-        links.on_up(2)
-        links.patience = 500_000_000
-        ring(links)  # as if 0.6 s had passed
-        await asyncio.sleep(0)
-        assert wire.up[2].drops == 1
-        links.on_up(2)  # the new connection has time of its own
-        await asyncio.sleep(0)
-        assert wire.up[2].drops == 1
-        links.end()
-
-    asyncio.run(main())
 
 
 def test_what_an_excluded_peer_held_is_free_after_its_lease(creator: sync.Peer) -> None:

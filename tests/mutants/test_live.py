@@ -254,6 +254,13 @@ MUTANTS = {
         "test_crowds.py::test_the_limit_for_all_addresses",
         HANGS,
     ),
+    "a peer that has just come up is taken for a stranger": Mutant(
+        "net/listening.py",
+        " if not stranger.has_greeted()]\n",
+        "]\n",
+        "test_crowds.py::test_some_descriptors_stay_free[uvloop]",
+        HANGS,
+    ),
     # Broken connections.
     "a broken connection causes no new view": Mutant(
         "live/in_cluster.py",

@@ -56,6 +56,25 @@ MUTANTS = {
         "        if False:",
         f"{LEASES}::test_a_lapsed_lease_loses_permits_and_comes_back",
     ),
+    # Links.
+    "acknowledgements are sent under another id": Mutant(
+        "live/reliable.py",
+        "            self.owed.clear()\n",
+        "",
+        "test_acknowledgements.py::test_what_was_sent_under_an_old_id_is_not_repeated",
+    ),
+    "messages are repeated under another id": Mutant(
+        "live/reliable.py",
+        "            for peer in list(self.channel.links):\n",
+        "            for peer in ():\n",
+        "test_acknowledgements.py::test_what_was_sent_under_an_old_id_is_not_repeated",
+    ),
+    "a connection that delivers nothing is kept": Mutant(
+        "live/reliable.py",
+        "                self.check_progress(int(name.removeprefix(TIMER)))\n",
+        "",
+        "test_acknowledgements.py::test_a_connection_that_delivers_nothing_is_made_anew",
+    ),
     # Exclusions.
     "requests of an excluded peer are lost": Mutant(
         "live/gate.py",

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-Input = tuple[int, str]  # a node, and what it is told (roster_nodes.py)
+Input = tuple[int, str]  # a node, and what happens there: a method of Views, or of `steered` (roster_nodes.py)
 
 
 @dataclass(frozen=True)

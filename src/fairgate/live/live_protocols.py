@@ -19,8 +19,7 @@ def default_protocol(k: int) -> str:
 
     For k=1 it is BV95, which with one token is path reversal with the queue in the token: two messages per entry under
     load, where the mutex that Fair-k is built on takes more than three, and nearly the same order. A hand-over is one
-    message. With guests on five hosts it grants 1.3 times as often as `centralised` and 1.4 times as often as
-    `one_line` (docs/results.md).
+    message (measured beside others in docs/results.md, "Between hosts").
 
     For more, it is a queue kept by one seat. Fair-k assigns requests to k queues in turn, where
     they stay: a request may wait behind a permit that is held for hours while other slots are free.

@@ -52,8 +52,8 @@ class Faults:
     all: list[Fault] = field(default_factory=list)
     log: Callable[[str], None] = print
 
-    def one(self) -> None:
-        """Does one fault: to a host, if one can be lost, otherwise to a guest."""
+    def cause_one(self) -> None:
+        """Disturbs a host, if a majority of them stays undisturbed; otherwise, and sometimes anyway, a guest."""
         host = self.spare_host()
         if host is None or self.random.random() < GUESTS_FIRST:
             self.to_guest(self.random.choice(TO_GUESTS))

@@ -102,7 +102,7 @@ class Torture:
             progress(self.settings.minutes * 60 - left)
             faults.mend()
             if time.monotonic() >= due:
-                faults.one()
+                faults.cause_one()
                 due = time.monotonic() + self.random.expovariate(1 / self.settings.every)
             time.sleep(LOOK_SECONDS)
 

@@ -98,8 +98,8 @@ OPTIONS = [
            f" (default: {GRACE:g}, or half the lease if that is less)", seconds),
     Option("--on-lost", "on_lost", f"{TERM}|{KILL}|{WARN}",
            "what happens to COMMAND's process group when its lease is about to end, or its permit is lost (for example"
-           " by `fairgate break`). term: SIGTERM, and SIGKILL after --grace; kill: SIGKILL; warn: only a message, so"
-           " that the resource has to refuse old fences (default: term)", action),
+           " by `fairgate break`). term: SIGTERM, and SIGKILL after --grace; kill: SIGKILL; warn: only a message,"
+           " and COMMAND goes on, so the resource itself must refuse old fences (default: term)", action),
     Option("--no-nested", "no_nested", "",
            "fail if COMMAND would run inside another `fairgate run` of the same gate. By default it then runs at once,"
            " in the slot of the other one"),
