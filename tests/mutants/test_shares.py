@@ -19,7 +19,7 @@ MUTANTS = {
         "sim/loop.py",
         "else (time, order, 0, 0, 0, None)",
         "else (time, 0, 0, 0, 0, None)",
-        f"{SAME}[sigma]",
+        f"{SAME}[messages that cross rounds]",
     ),
     "a round's message to one gate concerns all gates": Mutant(
         "sim/loop.py",

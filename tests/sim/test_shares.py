@@ -52,7 +52,9 @@ CASES = {
         ROUNDS, protocol="e2e_ft", requesters=20, rounds=20, options={"replicas": 5, "lease": 2_000_000_000}
     ),
     "crashes": replace(ROUNDS, protocol="e2e", faults="crash:*3@5+4"),
-    "nobody leaves for a long time": replace(ROUNDS, protocol="e2e", rounds=300, requests=2, leave=0.01, latency="1"),
+    "nobody leaves for a long time": replace(
+        ROUNDS, protocol="e2e", rounds=600, requests=2, leave=0.002, latency="1", round_seconds=100.0
+    ),
     "messages that cross rounds": replace(ROUNDS, protocol="non_e2e", round_seconds=0.3),
 }
 
