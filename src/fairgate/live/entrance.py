@@ -14,7 +14,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -37,6 +37,7 @@ from fairgate.recovery.roster import PEERS, Change, Members, Newcomer, PeerRecor
 if TYPE_CHECKING:
     from fairgate.live.engine import LiveEngine
 
+T = TypeVar("T")
 LOOK, ROSTER = "look", "roster"
 ANY = ("0.0.0.0", "::")
 ROUND_TRIPS = 4  # that must fit a lease
@@ -169,7 +170,8 @@ class Entrance:
         dials = [self.transport.dial(address) for address in addresses]
         try:
             async with asyncio.timeout(network.join_timeout):
-                contact, members = await self.found
+                looking = self.found if again else answered(self.found, self.transport, dials, "cannot join")
+                contact, members = await looking
                 if again:
                     contact, members = await self.reach_all(contact, members, dials)
                 self.ask_to_join(contact, members, () if again else self.first_seats())
@@ -178,6 +180,8 @@ class Entrance:
             hint = "" if self.state is None or self.state.last is None else MAYBE_LOST
             raise BadInput(f"could not join within {network.join_timeout:g} s: {why_not(dials)}{hint}") from None
         for dial in dials:
+            if dial.is_refused:
+                log.warning("%s: %s", dial.address, dial.why)
             if dial in self.transport.dials:
                 self.transport.forget(dial)
 
@@ -361,6 +365,14 @@ class Entrance:
 
 def fresh_id() -> int:
     return 1 + secrets.randbelow(PEERS - 1)
+
+
+async def answered(answer: asyncio.Future[T], transport: Transport, dials: list[Dial], words: str) -> T:
+    """BadInput, beginning with these words, if all addresses refuse this peer for reasons that will not go away."""
+    while not (await asyncio.wait([answer], timeout=LOOK_SECONDS))[0]:
+        if all(dial.is_refused or dial not in transport.dials for dial in dials):
+            raise BadInput(f"{words}: {why_not(dials)}")
+    return await answer
 
 
 def why_not(dials: list[Dial]) -> str:
