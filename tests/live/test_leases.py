@@ -48,6 +48,16 @@ def test_a_newcomer_asks_another_member_if_the_first_does_not_let_it_in(
             until(lambda: creator.engine.members.peer(third.engine.me) is not None)
 
 
+def test_a_newcomer_asks_another_member_if_the_first_leaves(creator: sync.Peer) -> None:
+    with joined(creator) as second:
+        membership = second.engine.membership
+        assert isinstance(membership, ClusterMembership)
+        second.engine.loop.call_soon_threadsafe(membership.step, membership.driver.views.on_leave)
+        until(lambda: creator.engine.members.peer(second.engine.me) is None)
+        with sync.join(second.engine.identity.address) as third:
+            assert creator.engine.members.peer(third.engine.me) is not None
+
+
 def joined(creator: sync.Peer, **more: Any) -> sync.Peer:
     return sync.join(creator.engine.identity.address, **more)
 

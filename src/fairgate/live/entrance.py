@@ -76,6 +76,7 @@ class Entrance:
         self.reach = Reach(self)
         self.views_run = False  # `driver` exists
         self.member = asyncio.Event()
+        self.ask_another = asyncio.Event()  # the member that was asked for admission leaves itself
         self.stopped = asyncio.Event()
         self.pending: dict[int, tuple[Change, asyncio.Future[None]]] = {}
         self.broken: set[int] = set()  # peers to which the connection broke: messages of gates may be lost
@@ -206,15 +207,25 @@ class Entrance:
     async def let_in(self, contact: int, members: Members, dials: list[Dial]) -> None:
         """Ask one member after the other: the first one may be cut off from the voters, or end meanwhile."""
         others = {peer.id: parse_address(peer.address) for peer in members.peers}
-        while not (await asyncio.wait([self.joined], timeout=CONTACT_SECONDS))[0]:
-            there = [peer for peer in others if peer in self.transport.up]
+        while not await self.is_answered(contact):
             known = {dial.peer for dial in dials}
             dials += [self.transport.dial(others[peer], peer, quiet=True) for peer in others if peer not in known]
+            there = [peer for peer in others if peer in self.transport.up]
             later = [peer for peer in there if peer > contact]
             if there:
                 contact = min(later or there)
                 self.step(self.driver.views.on_join, contact)
         await self.joined
+
+    async def is_answered(self, contact: int) -> bool:
+        """False if another member should be asked: this one is silent, has ended, or leaves."""
+        for _ in range(round(CONTACT_SECONDS / LOOK_SECONDS)):
+            self.ask_another.clear()
+            if (await asyncio.wait([self.joined], timeout=LOOK_SECONDS))[0]:
+                return True
+            if self.ask_another.is_set() or contact not in self.transport.up:
+                break
+        return False
 
     def first_seats(self) -> tuple[Sit, ...]:
         """One for each gate that was opened before this process became a peer: joining and sitting are one change."""
@@ -282,6 +293,9 @@ class Entrance:
         raise NotImplementedError
 
     def applied(self, number: int) -> None:
+        raise NotImplementedError
+
+    def turned_away(self) -> None:
         raise NotImplementedError
 
     def denied(self, number: int, why: str) -> None:

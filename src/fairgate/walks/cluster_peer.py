@@ -234,10 +234,10 @@ class SimulatedPeer:
         self.walk.seen["changes"] += 1
 
     def denied(self, number: int, why: str) -> None:
-        if number:
-            self.walk.break_off(f"refused: a change of peer {self.me}: {why}")
-        else:  # the contact has left
-            self.excluded(why)
+        self.walk.break_off(f"refused: change {number} of peer {self.me}: {why}")
+
+    def turned_away(self) -> None:
+        self.walk.push(self.walk.moment(), self.me, "ask", ())
 
     def excluded(self, why: str) -> None:
         self.walk.seen["excluded"] += self.member
