@@ -322,10 +322,15 @@ RULES: dict[str, tuple[Judge, str, list[Edit]]] = {
         "test",
         [("ballots", "        self.tell_those_that_left(before)\n", "")],
     ),
+    "a version without it proves that a voter is not needed": (
+        test_membership.test_a_voter_that_leaves_stays_until_a_majority_of_the_next_voters_has_answered,
+        "test",
+        [("changes", "not self.is_listed() and self.me not in before[1]", "not self.is_listed()")],
+    ),
     "a later version proves nothing": (
         test_membership.test_a_version_after_one_without_it_proves_that_a_peer_is_not_needed,
         "test",
-        [("changes", "            self.is_succeeded = self.gone\n", "            pass\n")],
+        [("changes", "self.is_succeeded = self.gone and not self.is_listed() and self.me not in before[1]", "pass")],
     ),
     "an earlier version that arrives late proves nothing": (
         test_membership.test_a_version_after_one_without_it_proves_that_a_peer_is_not_needed,

@@ -84,7 +84,6 @@ class Entrance:
         self.searches: list[Dial] = []  # for the cluster, if this peer has lost it
         self.looked: dict[int, int] = {}  # peer -> when it was asked for the roster
         self.latest: Members | None = None  # the roster of another peer that was heard of last
-        self.voted = False  # when it left, this peer was a voter, whom others may need for a moment
 
     async def begin(self) -> None:
         engine, network = self.engine, self.network

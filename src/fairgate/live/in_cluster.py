@@ -53,7 +53,6 @@ class ClusterMembership(Entrance):
         if not self.views_run or not self.member.is_set():
             return
         others = [peer for peer in self.engine.members.peers if peer.id != self.identity.id]
-        self.voted = self.driver.views.is_voter
         self.step(self.driver.views.on_leave)
         if others:
             await self.until_stopped([peer.id for peer in others if peer.standing])
@@ -96,7 +95,7 @@ class ClusterMembership(Entrance):
         if views.until != self.until and not views.gone:
             self.until = views.until
             self.engine.lease.raised(views.until - self.lease // GRACE, views.until)
-        if views.gone and (views.may_stop() or not (self.voted or views.is_listed())):
+        if views.may_stop():
             self.stopped.set()
         self.reach.check_majority()
 

@@ -335,10 +335,8 @@ class Changes(Leases):
             self.since = self.now
             self.hand_over()
         known = names(self.value)
-        if (self.me, self.joined) in names(before):
-            self.last_voters = before[1] if self.gone else ()
-        else:
-            self.is_succeeded = self.gone
+        self.last_voters = before[1] if (self.me, self.joined) in names(before) else self.last_voters
+        self.is_succeeded = self.gone and not self.is_listed() and self.me not in before[1]
         self.waits = {name: self.waits.get(name, self.now + wait) for name in self.value[3]}
         self.heard = {name: heard for name, heard in self.heard.items() if name in known}
         self.viewed |= dict.fromkeys(self.touched, self.at)

@@ -56,7 +56,7 @@ class Leases(Ballots):
     leader_seen: int = NIL  # who leads, by the last Ack
     # Of a member that leaves.
     witnesses: dict[int, int] = {}  # who has told it of a version -> the latest such version
-    is_succeeded: bool = False  # a version that follows one without it was chosen
+    is_succeeded: bool = False  # a version was chosen that follows one in which it has no vote
     last_voters: tuple[int, ...] = ()  # of the last roster that lists it
     # What the driver says.
     suspected: set[int] = set()  # peers that the driver cannot reach
@@ -75,7 +75,7 @@ class Leases(Ballots):
         return not self.gone and self.joined > 0 and self.now < self.until
 
     def may_stop(self) -> bool:
-        """It has left, and is not needed any more: the voters of a roster without it can go on by themselves.
+        """It has left, and its vote is not needed any more: the voters of a roster without it can go on by themselves.
 
         A majority of them knows that roster, or has done so: whoever votes on the next one knows this one."""
         if not self.gone or self.is_listed():
