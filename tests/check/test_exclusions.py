@@ -100,6 +100,11 @@ def test_one_of_three_is_excluded(protocol: str, k: int) -> None:
     assert states(protocol, k=k) == THREE[protocol, k]
 
 
+@pytest.mark.stress
+def test_one_of_three_is_excluded_with_channels_that_keep_the_order() -> None:
+    assert states("maekawa", network="fifo") == 1_158_107
+
+
 @pytest.mark.parametrize("mutant", mutants.MUTANTS, ids=lambda mutant: mutant.layer.__name__)
 def test_a_mutant_is_caught(mutant: mutants.Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(LAYERS, "regenerate", mutant.layer)

@@ -76,13 +76,14 @@ def test_it_ends_by_itself_and_cleans_up(left: Path, words: list[str]) -> None:
 
 
 @EACH
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(("when", "told"), [("8 processes", b""), (" s  inside", b"until it was interrupted")])
-def test_ctrl_c_ends_it_with_a_summary(left: Path, when: str, told: bytes, words: list[str]) -> None:
+def test_a_signal_ends_it_with_a_summary(left: Path, when: str, told: bytes, signum: int, words: list[str]) -> None:
     """If nothing was counted yet, there is no summary."""
     process = start("demo", *words, start_new_session=True)
     while when not in line(process):
         pass
-    os.killpg(process.pid, signal.SIGINT)  # to the whole group, as a terminal does
+    os.killpg(process.pid, signum)  # to the whole group, as a terminal does
     out, err = process.communicate(timeout=SOON)
     assert (process.returncode, err) == (130, b"")
     assert told in out

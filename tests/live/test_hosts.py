@@ -6,6 +6,7 @@ import asyncio
 import random
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,15 @@ import fairgate
 from fairgate import KMismatch, sync
 from fairgate.core.ids import NIL
 from fairgate.errors import BadInput
-from fairgate.live.entrance import LOOK
+from fairgate.live.entrance import LOOK, Entrance
 from fairgate.live.report import Person, on_our_clock
 from fairgate.live.ticket import NO_DEADLINE
 from fairgate.net import keys, secret
 from fairgate.net.address import TcpAddress
+from fairgate.net.dial import Dial
+from fairgate.net.secret import Secret
 from fairgate.net.system import clock
+from fairgate.recovery.roster import Members
 from tests.live import peers
 
 HERE = "127.0.0.1"
@@ -95,15 +99,45 @@ def test_a_standing_peer_takes_over_from_the_creator(keeper: sync.Peer) -> None:
 
 
 def test_the_last_standing_peer_warns_as_it_leaves(keeper: sync.Peer, caplog: pytest.LogCaptureFixture) -> None:
-    with sync.join(address(keeper)):
+    with sync.join(address(keeper)) as peer:
         keeper.close()
         assert "the last standing peer has left" in caplog.text
+        peer.close()
+        assert "could not leave cleanly" not in caplog.text  # there is no cluster that would wait for its lease
 
 
 def test_joining_an_unreachable_seed_times_out() -> None:
     nobody = f"{HERE}:{free_port()}"
     with pytest.raises(BadInput, match=f"could not join within 0.2 s: {nobody}: connection refused"):
         sync.join(nobody, join_timeout=0.2)
+
+
+@pytest.mark.parametrize("how", [{"cluster": "theirs"}, {"secret": Secret(b"another secret of tests")}])
+def test_a_refusal_that_will_not_go_away_ends_the_attempt_to_join(
+    keeper: sync.Peer, how: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    began = time.monotonic()
+    with pytest.raises(BadInput, match=f"cannot join: {address(keeper)}: it does not know this") as wrong:
+        sync.join(address(keeper), join_timeout=60, **how)
+    assert time.monotonic() - began < 20
+    assert "\n" not in str(wrong.value)
+    assert [record for record in caplog.records if "trying again" in record.message and record.levelno > 10] == []
+
+
+def test_an_address_that_refuses_is_reported_if_another_one_does_not(
+    keeper: sync.Peer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_in = Entrance.let_in
+
+    async def let_in_late(self: Entrance, contact: int, members: Members, dials: list[Dial]) -> None:
+        while not any(dial.is_refused for dial in dials):
+            await asyncio.sleep(0.01)
+        await let_in(self, contact, members, dials)
+
+    monkeypatch.setattr(Entrance, "let_in", let_in_late)
+    with sync.join(listen=f"{HERE}:0", cluster="theirs") as other, sync.join(address(other), address(keeper)) as peer:
+        assert peer.engine.members.peer(keeper.engine.me) is not None
+        assert f"{address(other)}: it does not know this cluster's secret" in caplog.text
 
 
 @pytest.mark.parametrize(

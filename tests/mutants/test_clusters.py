@@ -115,7 +115,7 @@ MUTANTS = {
     "withheld grants are forgotten": (Parts(gate=ForgetsWithheldGrants), 80, "slots"),
     "a census is never over": (Parts(gate=IsAlwaysBusy), 0, "slots"),
     "waiting requests of an excluded peer are lost": (Parts(gate=AsksNoMore), 0, "liveness"),
-    "messages for a later view are lost": (Parts(gate=ForgetsEarlyMessages), 1, "slots"),
+    "messages for a later view are lost": (Parts(gate=ForgetsEarlyMessages), 1, "liveness"),
 }
 
 
@@ -132,6 +132,11 @@ def broken(parts: Parts, seed: int) -> str:
 def test_a_mutant_is_caught(rule: str) -> None:
     parts, seed, expected = MUTANTS[rule]
     assert broken(parts, seed) == expected
+
+
+def test_peers_that_wait_in_vain_when_all_leave_are_caught() -> None:
+    with mutated(("ballots", "        self.tell_those_that_left(before)\n", "")) as views:
+        assert broken(Parts(views=views), 0) == "leaving"
 
 
 def test_forgetting_an_excluded_peer_at_once_is_caught() -> None:

@@ -103,6 +103,38 @@ MUTANTS = {
         "self.seats)\n",
         f"{LEASES}::test_seats_are_asked_for_by_doubling",
     ),
+    # Coming and going.
+    "a peer waits for others that have ended": Mutant(
+        "live/reach.py",
+        "        return peer not in self.owner.transport.up and self.refuses(peer)\n",
+        "        return False\n",
+        "test_hosts.py::test_the_last_standing_peer_warns_as_it_leaves",
+    ),
+    "the last standing peer waits for nobody": Mutant(
+        "live/in_cluster.py",
+        "LAST_SECONDS = 0.5",
+        "LAST_SECONDS = 0.0",
+        f"{LEASES}::test_peers_that_leave_at_once[False]",
+    ),
+    "a newcomer goes on asking a peer that leaves": Mutant(
+        "live/in_cluster.py",
+        "        self.ask_another.set()\n",
+        "        self.joined.set_exception(BadInput('it leaves'))\n",
+        f"{LEASES}::test_a_newcomer_asks_another_member_if_the_first_leaves",
+    ),
+    "a refusal that will not go away is waited out": Mutant(
+        "live/entrance.py",
+        "        if all(dial.is_refused or dial not in transport.dials for dial in dials):\n",
+        "        if False:\n",
+        "test_hosts.py::test_a_refusal_that_will_not_go_away_ends_the_attempt_to_join",
+        HANGS,
+    ),
+    "any refusal is taken for one that will not go away": Mutant(
+        "net/dial.py",
+        "        self.is_refused = self.refusing\n",
+        "        self.is_refused = True\n",
+        "test_hosts.py::test_joining_an_unreachable_seed_times_out",
+    ),
     # The roster.
     "view numbers follow the clock": Mutant(
         "recovery/roster.py",

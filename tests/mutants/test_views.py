@@ -308,15 +308,39 @@ RULES: dict[str, tuple[Judge, str, list[Edit]]] = {
     "a voter leaves at once": (
         67,
         "leaving",
-        [("leases", "(out and len(self.witnesses.intersection(self.value[1])) >= majority(self.value[1]))", "out")],
+        [("leases", "return self.is_succeeded or len(know) >= majority(self.value[1])", "return True")],
     ),
     "witnesses of an earlier version": (
         67,
         "leaving",
         [
-            ("leases", "if self.gone and m.at >= self.at:", "if self.gone:"),
-            ("changes", "        self.witnesses = set()\n", ""),
+            ("leases", "if self.witnesses.get(voter, 0) >= self.at]", "if voter in self.witnesses]"),
         ],
+    ),
+    "those that leave must ask": (
+        test_membership.test_peers_that_leave_at_once_wait_for_nobody,
+        "test",
+        [("ballots", "        self.tell_those_that_left(before)\n", "")],
+    ),
+    "a version without it proves that a voter is not needed": (
+        test_membership.test_a_voter_that_leaves_stays_until_a_majority_of_the_next_voters_has_answered,
+        "test",
+        [("changes", "not self.is_listed() and self.me not in before[1]", "not self.is_listed()")],
+    ),
+    "a later version proves nothing": (
+        test_membership.test_a_version_after_one_without_it_proves_that_a_peer_is_not_needed,
+        "test",
+        [("changes", "self.is_succeeded = self.gone and not self.is_listed() and self.me not in before[1]", "pass")],
+    ),
+    "an earlier version that arrives late proves nothing": (
+        test_membership.test_a_version_after_one_without_it_proves_that_a_peer_is_not_needed,
+        "test",
+        [("changes", "            self.told_late(src, m)\n", "            pass\n")],
+    ),
+    "a stranger tells what was chosen before": (
+        test_membership.test_a_version_after_one_without_it_proves_that_a_peer_is_not_needed,
+        "test",
+        [("changes", " and src in self.last_voters and ", " and ")],
     ),
     "silence is forgiven": (
         53,

@@ -26,6 +26,7 @@ class Told:
         self.applied_numbers: list[int] = []
         self.denials: list[tuple[int, str]] = []
         self.exclusions: list[str] = []
+        self.times_turned_away = 0
 
     def adopted(self, at: int, value: Value) -> None:
         self.versions.append(at)
@@ -35,6 +36,9 @@ class Told:
 
     def denied(self, number: int, why: str) -> None:
         self.denials.append((number, why))
+
+    def turned_away(self) -> None:
+        self.times_turned_away += 1
 
     def excluded(self, why: str) -> None:
         self.exclusions.append(why)

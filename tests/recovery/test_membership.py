@@ -85,7 +85,7 @@ def test_a_leader_that_leaves_hands_over_without_a_wait() -> None:
 
 def test_a_voter_that_leaves_stays_until_a_majority_of_the_next_voters_has_answered() -> None:
     peers = trio()
-    peers.holds = lambda src, dst, msg: dst == 1 and msg.tag == "vw.ack"
+    peers.holds = lambda src, dst, msg: dst == 1 and (src != 0 or msg.tag == "vw.ack")
     peers.do(1, "on_leave")
     peers.run(0.3)
     assert peers.members(1) == [0, 2, 3]
@@ -93,6 +93,38 @@ def test_a_voter_that_leaves_stays_until_a_majority_of_the_next_voters_has_answe
     peers.holds = lambda src, dst, msg: False
     peers.run(0.2)
     assert peers.nodes[1].may_stop()
+
+
+def test_peers_that_leave_at_once_wait_for_nobody() -> None:
+    """Each of them stops as soon as it may. Those that are still there get no answer from it any more."""
+    for hosts in ((), (0, 1, 2)):
+        peers = Peers(5, 5, hosts)
+        peers.do(0, "on_timer", "watch")
+        peers.run(0.3)
+        for me in range(5):
+            peers.do(me, "on_leave")
+        for _ in range(100):
+            peers.run(0.002)
+            for me in [me for me in range(5) if me not in peers.dead and peers.nodes[me].may_stop()]:
+                peers.kill(me, noticed=False)
+        assert peers.dead == set(range(5))
+
+
+def test_a_version_after_one_without_it_proves_that_a_peer_is_not_needed() -> None:
+    """Whoever voted on the later one knew the earlier one. The two may arrive in any order."""
+    for late in (False, True):
+        peers = trio()
+        peers.holds = lambda src, dst, msg: dst == 1 and msg.tag in ("vw.chosen", "vw.ack")
+        peers.do(1, "on_leave")
+        peers.run(0.3)
+        without = Chosen(peers.nodes[0].at, peers.nodes[0].value)
+        after = Chosen(without.at + 1, without.value)
+        first, second = (after, without) if late else (without, after)
+        peers.do(1, "on_message", 0, first)
+        peers.do(1, "on_message", 5, second)
+        assert not peers.nodes[1].may_stop()  # a stranger told it
+        peers.do(1, "on_message", 0, second)
+        assert peers.nodes[1].may_stop()
 
 
 def test_a_sole_member_may_stop() -> None:

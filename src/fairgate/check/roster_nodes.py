@@ -22,6 +22,9 @@ class Mute:
     def applied(self, number: int) -> None:
         pass
 
+    def turned_away(self) -> None:
+        pass
+
     def denied(self, number: int, why: str) -> None:
         pass
 
@@ -109,6 +112,8 @@ def steered(views: type[Views]) -> type[Views]:
         def forget(self) -> None:
             self.leader_seen = NIL  # the rest of this group is for drivers and gates, of which there are none
             self.witnesses.clear()
+            self.is_succeeded = False
+            self.last_voters = ()
             self.told = 0
             self.viewed.clear()
             self.leads_from = 0

@@ -1,7 +1,9 @@
 """Exit codes and error lines of all commands. It imports only what `fairgate run` needs, so that `run` starts fast."""
 
+import signal
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from fairgate.arguments import printable
 
@@ -14,6 +16,16 @@ def complain(what: object) -> None:
         text = "\n".join(map(printable, str(what).split("\n")))
         with suppress(OSError):  # a full disk, a closed pipe
             print(f"fairgate: {text}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def cleaning_up_on_sigterm() -> Iterator[None]:
+    """Within it SIGTERM raises KeyboardInterrupt, as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def log_as_complaints() -> None:

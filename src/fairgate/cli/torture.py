@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairgate.arguments import MOST_K, check_k
-from fairgate.cli.exits import GOOD, WRONG, complain
+from fairgate.cli.exits import GOOD, WRONG, cleaning_up_on_sigterm, complain
 from fairgate.cli.screen import counted, number, plain_table, progress_bar, stdout
 from fairgate.errors import BadInput
 
@@ -48,7 +48,7 @@ def torture_command(
     from fairgate.torture.run import Settings, Torture  # noqa: PLC0415 (the sockets and keys of live peers)
 
     torture = Torture(Settings(hosts, guests, k, minutes, seed, lease, every), print if verbose else lambda _: None)
-    with progress_bar("torture, seconds", int(minutes * 60)) as done:
+    with cleaning_up_on_sigterm(), progress_bar("torture, seconds", int(minutes * 60)) as done:
         verdict = torture.run(lambda seconds: done(int(seconds)))
     if as_json:
         print(json.dumps({"wrong": verdict.wrong, "faults": verdict.faults, **verdict.figures()}))

@@ -10,7 +10,7 @@ import msgspec
 
 from fairgate.errors import BadInput
 from fairgate.live.cluster_options import ClusterOptions
-from fairgate.live.entrance import LOOK, ROSTER, why_not
+from fairgate.live.entrance import LOOK, ROSTER, answered, why_not
 from fairgate.net.address import Address, check_one_kind, parse_address
 from fairgate.net.codec import CodecError, Frame
 from fairgate.net.transport import Handler, Transport
@@ -55,13 +55,12 @@ class ClusterDirectory:
         self.answer = asyncio.get_running_loop().create_future()
         for peer in list(self.transport.up):
             self.transport.send(peer, (LOOK,))
-        seconds = self.network.join_timeout
+        seconds, nobody = self.network.join_timeout, f"no peer of cluster {self.network.cluster} answered"
         try:
             async with asyncio.timeout(seconds):
-                return await self.answer
+                return await answered(self.answer, self.transport, self.dials, nobody)
         except TimeoutError:
-            name = self.network.cluster
-            raise BadInput(f"no peer of cluster {name} answered within {seconds:g} s: {why_not(self.dials)}") from None
+            raise BadInput(f"{nobody} within {seconds:g} s: {why_not(self.dials)}") from None
 
     def address(self, peer: PeerRecord) -> Address:
         return parse_address(peer.address)

@@ -14,7 +14,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -37,6 +37,7 @@ from fairgate.recovery.roster import PEERS, Change, Members, Newcomer, PeerRecor
 if TYPE_CHECKING:
     from fairgate.live.engine import LiveEngine
 
+T = TypeVar("T")
 LOOK, ROSTER = "look", "roster"
 ANY = ("0.0.0.0", "::")
 ROUND_TRIPS = 4  # that must fit a lease
@@ -75,6 +76,7 @@ class Entrance:
         self.reach = Reach(self)
         self.views_run = False  # `driver` exists
         self.member = asyncio.Event()
+        self.ask_another = asyncio.Event()  # the member that was asked for admission leaves itself
         self.stopped = asyncio.Event()
         self.pending: dict[int, tuple[Change, asyncio.Future[None]]] = {}
         self.broken: set[int] = set()  # peers to which the connection broke: messages of gates may be lost
@@ -82,7 +84,6 @@ class Entrance:
         self.searches: list[Dial] = []  # for the cluster, if this peer has lost it
         self.looked: dict[int, int] = {}  # peer -> when it was asked for the roster
         self.latest: Members | None = None  # the roster of another peer that was heard of last
-        self.voted = False  # when it left, this peer was a voter, whom others may need for a moment
 
     async def begin(self) -> None:
         engine, network = self.engine, self.network
@@ -169,7 +170,8 @@ class Entrance:
         dials = [self.transport.dial(address) for address in addresses]
         try:
             async with asyncio.timeout(network.join_timeout):
-                contact, members = await self.found
+                looking = self.found if again else answered(self.found, self.transport, dials, "cannot join")
+                contact, members = await looking
                 if again:
                     contact, members = await self.reach_all(contact, members, dials)
                 self.ask_to_join(contact, members, () if again else self.first_seats())
@@ -178,6 +180,8 @@ class Entrance:
             hint = "" if self.state is None or self.state.last is None else MAYBE_LOST
             raise BadInput(f"could not join within {network.join_timeout:g} s: {why_not(dials)}{hint}") from None
         for dial in dials:
+            if dial.is_refused:
+                log.warning("%s: %s", dial.address, dial.why)
             if dial in self.transport.dials:
                 self.transport.forget(dial)
 
@@ -202,15 +206,25 @@ class Entrance:
     async def let_in(self, contact: int, members: Members, dials: list[Dial]) -> None:
         """Ask one member after the other: the first one may be cut off from the voters, or end meanwhile."""
         others = {peer.id: parse_address(peer.address) for peer in members.peers}
-        while not (await asyncio.wait([self.joined], timeout=CONTACT_SECONDS))[0]:
-            there = [peer for peer in others if peer in self.transport.up]
+        while not await self.is_answered(contact):
             known = {dial.peer for dial in dials}
             dials += [self.transport.dial(others[peer], peer, quiet=True) for peer in others if peer not in known]
+            there = [peer for peer in others if peer in self.transport.up]
             later = [peer for peer in there if peer > contact]
             if there:
                 contact = min(later or there)
                 self.step(self.driver.views.on_join, contact)
         await self.joined
+
+    async def is_answered(self, contact: int) -> bool:
+        """False if another member should be asked: this one is silent, has ended, or leaves."""
+        for _ in range(round(CONTACT_SECONDS / LOOK_SECONDS)):
+            self.ask_another.clear()
+            if (await asyncio.wait([self.joined], timeout=LOOK_SECONDS))[0]:
+                return True
+            if self.ask_another.is_set() or contact not in self.transport.up:
+                break
+        return False
 
     def first_seats(self) -> tuple[Sit, ...]:
         """One for each gate that was opened before this process became a peer: joining and sitting are one change."""
@@ -278,6 +292,9 @@ class Entrance:
         raise NotImplementedError
 
     def applied(self, number: int) -> None:
+        raise NotImplementedError
+
+    def turned_away(self) -> None:
         raise NotImplementedError
 
     def denied(self, number: int, why: str) -> None:
@@ -361,6 +378,14 @@ class Entrance:
 
 def fresh_id() -> int:
     return 1 + secrets.randbelow(PEERS - 1)
+
+
+async def answered(answer: asyncio.Future[T], transport: Transport, dials: list[Dial], words: str) -> T:
+    """BadInput, beginning with these words, if all addresses refuse this peer for reasons that will not go away."""
+    while not (await asyncio.wait([answer], timeout=LOOK_SECONDS))[0]:
+        if all(dial.is_refused or dial not in transport.dials for dial in dials):
+            raise BadInput(f"{words}: {why_not(dials)}")
+    return await answer
 
 
 def why_not(dials: list[Dial]) -> str:

@@ -15,22 +15,24 @@ If one breaks all the same, the gates of the two peers get new views once the pe
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
 
 from fairgate.arguments import printable
 from fairgate.errors import BadInput, FairgateError, KMismatch
-from fairgate.live.entrance import LOOK, ROSTER, Entrance
+from fairgate.live.entrance import LOOK, LOOK_SECONDS, ROSTER, Entrance
 from fairgate.live.saved import SavedCluster
 from fairgate.net.address import check_one_kind, parse_address
 from fairgate.net.codec import CodecError, Frame
-from fairgate.recovery.agreed import Join, TurnedAway, Value, ids
+from fairgate.recovery.agreed import Join, TurnedAway, Value
 from fairgate.recovery.roster import Change, Members, Newcomer, Renew, Sit, as_key, converted, members_of
 from fairgate.room.clusters import NO_MAJORITY
 
 LEASE = "lease"  # a value of `guarantee`, like NO_MAJORITY
 LEAVE_SECONDS = 4.0
+LAST_SECONDS = 0.5  # that the last standing peer waits for others that leave at the same time
 GRACE = 5  # users are told when this part of a lease is left
 MOST_SAVED = 64  # addresses
 
@@ -51,26 +53,27 @@ class ClusterMembership(Entrance):
         if not self.views_run or not self.member.is_set():
             return
         others = [peer for peer in self.engine.members.peers if peer.id != self.identity.id]
-        self.voted = self.driver.views.is_voter
         self.step(self.driver.views.on_leave)
-        if others and self.standing and not any(peer.standing for peer in others):
-            log.warning("the last standing peer has left: the other peers of this cluster will lose their permits")
-        elif others:
-            await self.until_stopped()
+        if others:
+            await self.until_stopped([peer.id for peer in others if peer.standing])
         if self.state is not None and self.state.last is not None and not (others and self.state.last.alone):
             self.state.save(replace(self.state.last, left=True))
 
-    async def until_stopped(self) -> None:
-        """Voters that leave as well may not answer any more. That is no harm if the roster is without this peer."""
+    async def until_stopped(self, standing: list[int]) -> None:
+        """`standing` are the other standing peers. TimeoutError if they do not answer. If they have all ended, there is
+        no cluster that could wait for this peer's lease."""
+        last = self.standing and not standing
         try:
-            async with asyncio.timeout(LEAVE_SECONDS):
-                await self.stopped.wait()
+            async with asyncio.timeout(LAST_SECONDS if last else LEAVE_SECONDS):
+                while last or not all(map(self.reach.has_ended, standing)):
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self.stopped.wait(), LOOK_SECONDS)
+                        return
         except TimeoutError:
-            if self.is_listed():
+            if last:
+                log.warning("the last standing peer has left: the other peers of this cluster will lose their permits")
+            elif self.driver.views.is_listed():
                 raise
-
-    def is_listed(self) -> bool:
-        return self.identity.id in ids(self.driver.views.value)
 
     # Steps of the views.
 
@@ -92,7 +95,7 @@ class ClusterMembership(Entrance):
         if views.until != self.until and not views.gone:
             self.until = views.until
             self.engine.lease.raised(views.until - self.lease // GRACE, views.until)
-        if views.gone and (views.may_stop() or not (self.voted or self.is_listed())):
+        if views.may_stop():
             self.stopped.set()
         self.reach.check_majority()
 
@@ -101,8 +104,6 @@ class ClusterMembership(Entrance):
     def adopted(self, at: int, value: Value) -> None:
         members = members_of(value[4])
         if members.peer(self.identity.id) is None or not self.driver.views.joined:
-            if self.voted:  # it has left: asks the other voters at once whether they know
-                self.engine.loop.call_soon(self.step, self.driver.views.timer_due, "beat")
             return
         if self.standing and self.member.is_set():
             self.tell_of_excluded(members)
@@ -153,6 +154,9 @@ class ClusterMembership(Entrance):
         change, done = self.pending.pop(number)
         if not done.done():
             done.set_exception(self.error(change, why))
+
+    def turned_away(self) -> None:
+        self.ask_another.set()
 
     def error(self, change: Change, why: str) -> FairgateError:
         gate = self.engine.members.gate(change.gate)

@@ -85,6 +85,9 @@ class Reach:
         if self.down:
             self.timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self.look)
 
+    def has_ended(self, peer: int) -> bool:
+        return peer not in self.owner.transport.up and self.refuses(peer)
+
     def refuses(self, peer: int) -> bool:
         return any(dial.peer == peer and dial.why for dial in self.owner.transport.dials)
 

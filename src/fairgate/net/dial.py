@@ -1,12 +1,14 @@
 """Keeps a connection to one address: dials, waits while it is up, dials again.
 
-A failure is logged once, and again only if the reason changes. The delay between attempts doubles up to `SLOWEST` and
+A failure is logged once, and again only if the reason changes. A refusal that will not go away, such as another
+cluster's name, is left to whoever asked to dial (`is_refused`). The delay between attempts doubles up to `SLOWEST` and
 is partly random, so that peers that lost the same neighbour do not all reconnect at the same moment.
 """
 
 import asyncio
 import logging
 import random
+from ssl import SSLCertVerificationError
 from typing import Protocol
 
 from fairgate.core.ids import NIL
@@ -41,6 +43,8 @@ class Dial:
         self.wanted = peer
         self.peer = peer
         self.why = ""
+        self.refusing = False  # in this attempt, one side refused the other for a reason that will not go away
+        self.is_refused = False  # that was so in the last attempt
         self.quiet = quiet
         self.connection: Connection | None = None  # in the greeting, or up
         self.yielded = False  # gave way to a connection that the other side dialled
@@ -63,7 +67,7 @@ class Dial:
 
     async def attempt(self) -> bool:
         """Dials once; returns whether the connection came up."""
-        self.yielded = False
+        self.yielded = self.refusing = False
         made = Connection(self.owner, str(self.address), self)
         self.connecting = asyncio.get_running_loop().create_task(self.connect(made))
         try:
@@ -73,6 +77,7 @@ class Dial:
             elif made.why and self.connection is not made and not self.yielded:  # refused as soon as it was open
                 self.failed(self.guessed(made.why, NO_TLS))
             elif not self.connecting.cancelled() and (error := self.connecting.exception()) is not None:
+                self.refusing = isinstance(error, SSLCertVerificationError)
                 self.failed(self.guessed(explain(error), NO_TLS))
             elif self.connection is made:
                 if await made.settled:
@@ -104,9 +109,10 @@ class Dial:
         return why + (NO_KEYS if self.owner.tls is None else with_keys)
 
     def failed(self, why: str) -> None:
-        level = logging.DEBUG if self.quiet or why == self.why else logging.WARNING
+        level = logging.DEBUG if self.quiet or why == self.why or self.refusing else logging.WARNING
         log.log(level, "cannot reach %s: %s, trying again", self.name(), why)
         self.why = why
+        self.is_refused = self.refusing
 
     def give_way(self) -> None:
         """Gives up in favour of the connection that the other side dialled."""

@@ -225,6 +225,7 @@ class Transport:
         if connection.dial is None:
             self.refuse(connection, why)
         else:
+            connection.dial.refusing = True
             connection.drop(why)
 
     def refuse(self, connection: Connection, why: str) -> None:
@@ -256,6 +257,7 @@ class Transport:
         """The side that we dialled answered our hello."""
         if frame[:1] == (REFUSED,):
             dial.yielded = frame[-1] == TIE
+            dial.refusing = dial.wanted == NIL and frame[-1] not in (TIE, YOURSELF)
             connection.drop(f"it refused: {printable(str(frame[-1])):.200}")
             if frame[-1] == YOURSELF:
                 self.forget(dial)
@@ -263,6 +265,7 @@ class Transport:
         peer, why = self.judge(frame, dial.wanted)
         why = why or self.impostor(connection, peer)
         if why:
+            dial.refusing = dial.wanted == NIL
             connection.drop(why)
             return
         dial.peer = peer

@@ -78,6 +78,9 @@ class Above(Protocol):
     def denied(self, number: int, why: str) -> None:
         """The change with this number was refused, and nothing has changed. Number 0: the request to join."""
 
+    def turned_away(self) -> None:
+        """The peer that was asked for admission is not a member itself, or leaves. Ask another one."""
+
     def excluded(self, why: str) -> None:
         """This peer is no longer a member. It needs a new id to join again."""
 
@@ -218,6 +221,11 @@ class Introduce(Versioned):
     newcomer: int
     said: Key
     standing: bool
+
+
+@message("vw.no_member")
+class NoMember(Message):
+    """To a stranger that wants to join: I am not a member, or leave. Ask another peer."""
 
 
 @message("vw.turned_away")

@@ -77,6 +77,10 @@ class Ballots(Node):
         """A new version is known. Those that it excluded have no lease after `wait`."""
         raise NotImplementedError
 
+    def tell_those_that_left(self, before: Value) -> None:
+        """That this voter knows the version without them. Whoever leads tells everybody."""
+        raise NotImplementedError
+
     def left_of_leases(self, value: Value) -> int:
         """For how long the members that this value excludes may have leases, as far as this voter knows."""
         raise NotImplementedError
@@ -194,8 +198,13 @@ class Ballots(Node):
     def learned(self, at: int, value: Value) -> None:
         """Somebody else led, so what this node proposed for that version was not chosen, perhaps."""
         self.step_down()
-        self.adopt(at, value, self.wait)
+        self.follow(at, value)
         self.serve()
+
+    def follow(self, at: int, value: Value) -> None:
+        before = self.value
+        self.adopt(at, value, self.wait)
+        self.tell_those_that_left(before)
 
     def adopt(self, at: int, value: Value, wait: int) -> None:
         before = self.value

@@ -34,6 +34,7 @@ from fairgate.recovery.agreed import (
     Leave,
     Member,
     Name,
+    NoMember,
     TurnedAway,
     Value,
     ids,
@@ -89,7 +90,7 @@ class Changes(Leases):
     def ask(self) -> None:
         """Ask whoever leads. This is repeated with every beat."""
         for voter in self.value[1]:
-            if voter == self.me or (self.me, self.joined) not in names(self.value):
+            if voter == self.me or not self.is_listed():
                 continue
             if self.gone:
                 self.tell(voter, Leave(self.at, self.joined))
@@ -118,7 +119,7 @@ class Changes(Leases):
         if src in ids(self.value):
             self.tell(src, Chosen(self.at, self.value))
         elif not self.joined or self.gone:
-            self.tell(src, TurnedAway(src, "the peer that was asked is not a member itself at present: try again"))
+            self.tell(src, NoMember())
         elif src in self.introduced or len(self.introduced) < MOST_NEWCOMERS:
             self.introduced[src] = (m.said, m.standing)
             self.serve()
@@ -149,6 +150,10 @@ class Changes(Leases):
         elif src in self.value[1] and self.introduced.pop(m.newcomer, None) is not None:
             self.tell(m.newcomer, m)
 
+    def on_no_member(self, src: int, m: NoMember) -> None:
+        if src == self.contact and not self.joined:
+            self.news.append((self.above.turned_away,))
+
     def heard_news(self) -> None:
         """A member's beat says something new about censuses or about peers that it cannot reach."""
         self.lead_on()
@@ -161,12 +166,17 @@ class Changes(Leases):
         """`compare` has answered."""
 
     def on_chosen(self, src: int, m: Chosen) -> None:
+        self.is_told_by(src, m.at)
         if m.at <= self.at:
-            return
-        if self.believes(src):
+            self.told_late(src, m)
+        elif self.believes(src):
             self.learned(m.at, m.value)
         else:
             self.tell_voters(Behind(self.at))
+
+    def told_late(self, src: int, m: Chosen) -> None:
+        if m.at < self.at and self.gone and src in self.last_voters and (self.me, self.joined) not in names(m.value):
+            self.is_succeeded = True
 
     def believes(self, src: int) -> bool:
         if not self.joined:
@@ -325,7 +335,8 @@ class Changes(Leases):
             self.since = self.now
             self.hand_over()
         known = names(self.value)
-        self.witnesses = set()
+        self.last_voters = before[1] if (self.me, self.joined) in names(before) else self.last_voters
+        self.is_succeeded = self.gone and not self.is_listed() and self.me not in before[1]
         self.waits = {name: self.waits.get(name, self.now + wait) for name in self.value[3]}
         self.heard = {name: heard for name, heard in self.heard.items() if name in known}
         self.viewed |= dict.fromkeys(self.touched, self.at)
@@ -341,6 +352,13 @@ class Changes(Leases):
         """If whoever led is no voter any more, the first of the new voters takes over at once."""
         if self.patience and self.is_voter and self.promised[1] not in self.value[1]:
             self.set_timer("watch", self.value[1].index(self.me) * self.patience)
+
+    def tell_those_that_left(self, before: Value) -> None:
+        """They may stop when a majority of the voters knows. If they had to ask, voters that leave as well could have
+        stopped by then."""
+        for peer, joined in names(before):
+            if self.is_voter and (peer, joined) not in (*names(self.value), *self.value[3], (self.me, self.joined)):
+                self.tell(peer, Chosen(self.at, self.value))
 
     def welcome(self) -> None:
         """Tell strangers that asked here that they were let in: they believe nobody else yet."""

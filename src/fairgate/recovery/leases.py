@@ -54,7 +54,11 @@ class Leases(Ballots):
     answered: int = 0  # when the last beat was sent that a majority has acknowledged
     until: int = 0
     leader_seen: int = NIL  # who leads, by the last Ack
-    witnesses: set[int] = set()  # voters that know as much as this node, which has left
+    # Of a member that leaves.
+    witnesses: dict[int, int] = {}  # who has told it of a version -> the latest such version
+    is_succeeded: bool = False  # a version was chosen that follows one in which it has no vote
+    last_voters: tuple[int, ...] = ()  # of the last roster that lists it
+    # What the driver says.
     suspected: set[int] = set()  # peers that the driver cannot reach
     censuses: tuple[str, ...] = ()  # gates whose census this peer leads
 
@@ -71,10 +75,20 @@ class Leases(Ballots):
         return not self.gone and self.joined > 0 and self.now < self.until
 
     def may_stop(self) -> bool:
-        """It has left, and is not needed any more: the voters of a roster without it can go on by themselves."""
-        out = self.gone and (self.me, self.joined) not in names(self.value)
-        alone = self.gone and names(self.value) == [(self.me, self.joined)]
-        return alone or (out and len(self.witnesses.intersection(self.value[1])) >= majority(self.value[1]))
+        """It has left, and its vote is not needed any more: the voters of a roster without it can go on by themselves.
+
+        A majority of them knows that roster, or has done so: whoever votes on the next one knows this one."""
+        if not self.gone or self.is_listed():
+            return self.gone and len(self.value[2]) == 1
+        know = [voter for voter in self.value[1] if self.witnesses.get(voter, 0) >= self.at]
+        return self.is_succeeded or len(know) >= majority(self.value[1])
+
+    def is_listed(self) -> bool:
+        return (self.me, self.joined) in names(self.value)
+
+    def is_told_by(self, src: int, at: int) -> None:
+        if self.gone:
+            self.witnesses[src] = max(self.witnesses.get(src, 0), at)
 
     # The member's part.
 
@@ -87,8 +101,7 @@ class Leases(Ballots):
         self.tell_voters(Beat(self.at, self.number, self.value[0], self.joined, self.censuses, suspects))
 
     def on_ack(self, src: int, m: Ack) -> None:
-        if self.gone and m.at >= self.at:
-            self.witnesses.add(src)
+        self.is_told_by(src, m.at)
         if src not in self.value[1]:
             return
         self.leader_seen = m.leader

@@ -141,7 +141,7 @@ class Views(Changes):
         if m.at < self.at:
             self.tell(src, Chosen(self.at, self.value))
         elif m.at == self.at + 1 and isinstance(m, Accept) and m.ballot == self.accepted:
-            self.adopt(m.at, self.accepted_value, self.wait)  # whoever leads goes on by the same ballot
+            self.follow(m.at, self.accepted_value)  # whoever leads goes on by the same ballot
         elif m.at > self.at:
             self.tell(src, Behind(self.at))
 

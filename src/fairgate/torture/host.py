@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from fairgate.torture.guest import GuestPlan, now
-from fairgate.torture.network import Network
+from fairgate.torture.network import Network, signals_wait
 
 CLUSTER = "torture"
 GATE = "gate"
@@ -57,7 +57,8 @@ class Host:
         where = ["--listen", self.address, "--cluster", CLUSTER, *state]
         command = ["-m", "fairgate", "peer", *self.options, *where]
         keys = ["--keys", str(self.keys)] if self.keys is not None else []
-        self.peer = self.start(f"host{self.number}", [*command, *keys])
+        with signals_wait():
+            self.peer = self.start(f"host{self.number}", [*command, *keys])
 
     def restart_peer(self, leaving: Running) -> None:
         """The peer was asked to leave: starts the next one once it has ended."""
@@ -71,7 +72,8 @@ class Host:
         name = f"host{self.number}-guest{self.started}"
         plan = msgspec.structs.replace(plan, name=name, address=self.address, seed=plan.seed + self.started)
         arguments = ["-m", "fairgate.torture.guest", msgspec.json.encode(plan).decode()]
-        self.guests.append(self.start(name, arguments))
+        with signals_wait():
+            self.guests.append(self.start(name, arguments))
 
     def start(self, name: str, arguments: list[str]) -> Running:
         with (self.folder / f"{name}.log").open("ab") as log:

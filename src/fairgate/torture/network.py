@@ -6,10 +6,13 @@ cut.
 """
 
 import os
+import signal
 import subprocess
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from signal import SIGINT, SIGTERM
 from typing import Protocol
 
 from fairgate.errors import BadInput
@@ -79,8 +82,9 @@ class Namespaces:
 
     def make(self, name: str) -> str:
         full = f"{self.name}-{name}"
-        ip("netns", "add", full)
-        self.made.append(full)
+        with signals_wait():
+            ip("netns", "add", full)
+            self.made.append(full)
         ip("-n", full, "link", "set", "lo", "up")
         return full
 
@@ -120,6 +124,22 @@ class Namespaces:
         for name in self.made:
             subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
         self.made = []
+
+
+@contextmanager
+def signals_wait() -> Iterator[None]:
+    """SIGINT and SIGTERM take effect at the end of the block: whatever is made in it is recorded, and can be ended.
+
+    They are not blocked, because a new process would inherit that."""
+    came: list[int] = []
+    before = {each: signal.signal(each, lambda number, _: came.append(number)) for each in (SIGINT, SIGTERM)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        for number in came[:1]:
+            os.kill(os.getpid(), number)
 
 
 def subnet(host: int) -> str:

@@ -45,6 +45,17 @@ class Torture:
         self.began = 0
 
     def run(self, progress: Callable[[float], None]) -> Verdict:
+        """The logs stay only if something is wrong."""
+        try:
+            verdict = self.run_to_the_end(progress)
+        except KeyboardInterrupt:
+            shutil.rmtree(self.folder)
+            raise
+        if not verdict.wrong:
+            shutil.rmtree(self.folder)
+        return verdict
+
+    def run_to_the_end(self, progress: Callable[[float], None]) -> Verdict:
         settings = self.settings
         with ExitStack() as stack:
             network = make_network(settings.hosts)
@@ -59,10 +70,7 @@ class Torture:
             faults.mend(everything=True)
             self.wait_for(lambda: now() - calm > CALM_LEASES * settings.lease * SECOND)
             over = now()
-        verdict = self.judge(hosts, faults, calm, over)
-        if not verdict.wrong:
-            shutil.rmtree(self.folder)
-        return verdict
+        return self.judge(hosts, faults, calm, over)
 
     def make_hosts(self, network: Network) -> list[Host]:
         settings = self.settings

@@ -25,7 +25,7 @@ from fairgate.live.no_journals import NoJournals
 from fairgate.live.peer_lease import LONG_AGO, PeerLease
 from fairgate.live.ticket import INSIDE, LOST, Ticket
 from fairgate.live.uplink import Uplink
-from fairgate.recovery.agreed import Value, ids
+from fairgate.recovery.agreed import Value
 from fairgate.recovery.regenerate import Regenerate
 from fairgate.recovery.roster import EPOCH_ZERO, GateRecord, Members, PeerRecord, Renew, RosterBook, Sit, as_key
 from fairgate.recovery.views import Views
@@ -194,9 +194,7 @@ class SimulatedPeer:
         deliver(self.local, self.gates)
 
     def may_stop(self) -> bool:
-        views = self.views
-        out = views.gone and self.me not in ids(views.value)
-        return self.is_leaving and (views.may_stop() or (out and not self.voted))
+        return self.is_leaving and self.views.may_stop()
 
     def inside(self) -> list[Ticket]:
         return [ticket for ticket in self.gate.tickets.values() if ticket.state == INSIDE]
@@ -234,10 +232,10 @@ class SimulatedPeer:
         self.walk.seen["changes"] += 1
 
     def denied(self, number: int, why: str) -> None:
-        if number:
-            self.walk.break_off(f"refused: a change of peer {self.me}: {why}")
-        else:  # the contact has left
-            self.excluded(why)
+        self.walk.break_off(f"refused: change {number} of peer {self.me}: {why}")
+
+    def turned_away(self) -> None:
+        self.walk.push(self.walk.moment(), self.me, "ask", ())
 
     def excluded(self, why: str) -> None:
         self.walk.seen["excluded"] += self.member
@@ -275,7 +273,6 @@ class SimulatedPeer:
     def leave(self) -> None:
         """Close the gate, then leave the cluster."""
         self.is_leaving = True
-        self.voted = self.views.is_voter
         self.gate.close("this peer leaves")
         self.views.on_leave()
 

@@ -9,7 +9,8 @@ is cut in all ways, and clocks drift. Throughout:
 - there is one sequence of rosters, and no honest message makes a seat fail.
 
 Then nothing fails any more. If a majority of the voters has survived, k users must get in at the same time (if the
-protocol lets a request have any free slot), and every user once. A breach raises Violation.
+protocol lets a request have any free slot), and every user once. At last all peers leave at once, and none of them may
+wait in vain for an answer. A breach raises Violation.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ K_QUEUES = ("bv95", "fair_k")  # a request waits for one slot, even if others ar
 TIMES = {**OPTIONS, "period": LEASE // 5}
 STORM = 4 * LEASE
 LONGEST_CALM = 16 * LEASE
+LONGEST_LEAVE = LEASE  # until all peers have left
 RESEND = LEASE // 10  # a message between gates that was lost is repeated after this time
 JOIN_TIMEOUT = 2 * LEASE
 FAULT_CLOCK = -1  # the faults' place in the queue of events
@@ -143,14 +145,18 @@ class ClusterWalk(Unreliable):
         peer.views.standing = peer.standing
         sits = (Sit(GATE, self.k, self.protocol, seats),) if seats else ()
         peer.views.about_me = as_key(Newcomer(peer.record(), sits))
+        self.ask_to_join(peer)
+
+    def ask_to_join(self, peer: SimulatedPeer) -> None:
         contacts = [other.me for other in self.reachable(peer) if other.member]
         if contacts:
-            self.do(me, "on_join", self.rng.choice(contacts))
+            self.do(peer.me, "on_join", self.rng.choice(contacts))
 
     def reachable(self, peer: SimulatedPeer) -> list[SimulatedPeer]:
         me = peer.me
         cut = {one for link in self.cuts if me in link for one in link}
-        return [other for other in self.working() if other is not peer and other.me not in cut and not other.ended]
+        there = [other for other in self.processes() if other.me not in (*cut, *self.stopped)]
+        return [other for other in there if other is not peer and not other.ended]
 
     def again(self, peer: SimulatedPeer, why: str) -> None:
         """Its old id is void."""
@@ -207,6 +213,9 @@ class ClusterWalk(Unreliable):
             self.user(peer, *arguments)
         elif event == "search":
             self.search(peer)
+        elif event == "ask":
+            self.seen["asked another"] += 1
+            self.ask_to_join(peer)
         elif event == "again":
             self.again(peer, *arguments)
         elif event == "call":
@@ -332,24 +341,44 @@ class ClusterWalk(Unreliable):
         self.storm = False
         self.was_full = self.protocol in K_QUEUES
         self.calm_down()
+        if self.serve_all():
+            self.leave_at_once()
+
+    def serve_all(self) -> bool:
+        """False if that cannot be: no majority has survived."""
         while self.now < STORM + LONGEST_CALM:
             if not self.has_majority():
                 self.seen["no majority"] += 1
-                return
+                return False
             if all(user.done for _, user in self.waited_for()):
                 self.seen["calm leases"] += (self.now - STORM) // LEASE
-                return
+                return True
             self.was_full = self.was_full or len(self.holders()) >= min(self.k, len(self.waited_for()))
             self.run(self.now + LEASE // 4)
         raise Violation(self.what_is_missing())
+
+    def leave_at_once(self) -> None:
+        going = self.working()
+        gap = self.rng.choice((0, FAST, SLOW))
+        self.rng.shuffle(going)
+        for peer in going:
+            self.run(self.now + self.rng.randint(0, gap))
+            if peer.member and not peer.ended:
+                self.step(peer, peer.leave)
+            else:
+                peer.is_leaving = True
+                self.stop(peer.me)
+        self.run(self.now + LONGEST_LEAVE)
+        left = [peer.me for peer in going if peer.me not in self.stopped]
+        if left:
+            raise Violation(f"leaving: peers {left} of {len(going)} wait in vain: {self.history.last[:4]}")
 
     def waited_for(self) -> list[tuple[SimulatedPeer, User]]:
         return [(peer, user) for peer in self.working() for user in peer.users]
 
     def has_majority(self) -> bool:
-        """Can the living go on? They know only what one of them knows."""
-        at = max([self.peers[me].views.at for me in self.alive()], default=0)
-        voters = self.history.values.get(at, self.history.last)[1]
+        """Can the living go on?"""
+        voters = self.history.voters_known_to([self.peers[me].views for me in self.alive()])
         return len(self.stopped.intersection(voters)) * 2 < len(voters)
 
     def what_is_missing(self) -> str:

@@ -115,6 +115,9 @@ class Listener:
         else:
             self.walk.seen["turned away"] += 1
 
+    def turned_away(self) -> None:
+        self.walk.seen["turned away"] += 1
+
     def excluded(self, why: str) -> None:
         self.walk.seen["excluded"] += 1
 
@@ -133,6 +136,13 @@ class History:
     def forgotten(self) -> list[Name]:
         _, _, members, lingering, _ = self.last
         return sorted(self.ever.difference([member[:2] for member in members], lingering))
+
+    def voters_known_to(self, living: list[Views]) -> tuple[int, ...]:
+        """The voters on whom these nodes depend. They know only what one of them knows. The excluded may know more, but
+        nobody believes them: if a sole voter dies before its successors have heard of it, there is no majority."""
+        excluded = {name for value in self.values.values() for name in value[3]}
+        at = max([node.at for node in living if (node.me, node.joined) not in excluded], default=0)
+        return self.values.get(at, self.last)[1]
 
     def learned(self, at: int, value: Value) -> bool:
         """Returns whether it is news."""
@@ -328,12 +338,8 @@ class RosterWalk(Unreliable):
         self.judge_end(newcomer)
 
     def has_majority(self) -> bool:
-        """Can the living go on? They know only what one of them knows. The excluded may know more, but nobody believes
-        them: if a sole voter dies before its successors have heard of them, there is no majority any more."""
-        excluded = {name for value in self.history.values.values() for name in value[3]}
-        believed = [node for node in map(self.views, self.alive()) if (node.me, node.joined) not in excluded]
-        at = max([node.at for node in believed], default=0)
-        voters = self.history.values.get(at, self.history.last)[1]
+        """Can the living go on?"""
+        voters = self.history.voters_known_to([self.views(me) for me in self.alive()])
         dead = self.stopped.intersection(voters)
         anyone = not self.stopped.issuperset([member[0] for member in self.history.last[2]])
         if anyone and len(dead) * 2 >= len(voters) > len(dead - self.left) * 2:

@@ -23,7 +23,7 @@ from rich.text import Text
 from fairgate.cli.demo.gates import DemoGate, demo_gate
 from fairgate.cli.demo.processes import INSIDE, JOINS, THINKS, WAITS, DemoOutcome, DemoPeer, fork, outcome
 from fairgate.cli.demo.simulated import simulated_demo
-from fairgate.cli.exits import GOOD, INTERRUPTED, WRONG, complain
+from fairgate.cli.exits import GOOD, INTERRUPTED, WRONG, cleaning_up_on_sigterm, complain
 from fairgate.cli.screen import number, plain_table, seconds, stdout
 from fairgate.errors import BadInput
 from fairgate.sim.run import kind_of_build
@@ -58,13 +58,13 @@ def demo_command(
 
 def live_demo(protocol: str | None) -> int:
     console = stdout()
-    with TemporaryDirectory(prefix="fairgate") as folder:
+    with cleaning_up_on_sigterm(), TemporaryDirectory(prefix="fairgate") as folder:
         return show_gate(console, demo_gate(Path(folder).resolve(), protocol))
 
 
 def show_gate(console: Console, gate: DemoGate) -> int:
-    # SIGINT waits until every forked process is recorded and can be ended.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    # Signals wait until every forked process is recorded and can be ended.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
     console.print(
         f"{PEERS} processes share a gate that admits {gate.k} at a time. Each thinks for a moment, waits for the gate,"
         f" stays inside for up to {STAYING[1]:g} s, and starts again. {gate.describe()} They run fairgate's"
@@ -91,7 +91,7 @@ def show_gate(console: Console, gate: DemoGate) -> int:
 
 class DemoRun:
     def __init__(self, gate: DemoGate, mask: set[int]) -> None:
-        """Fork the processes. SIGINT stays blocked until `watch` restores `mask`: a Ctrl-C halfway through would leave
+        """Fork the processes. Signals stay blocked until `watch` restores `mask`: a Ctrl-C halfway through would leave
         processes behind that nobody can tell to end."""
         self.began = time.monotonic()
         self.mask = mask

@@ -66,7 +66,8 @@ def fork(number: int, stop: tuple[int, int], work: Work) -> DemoPeer:
     try:
         os.close(reader)
         os.close(stop[1])
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends the demo
+        for each in (signal.SIGINT, signal.SIGTERM):  # the parent gets it too, and ends the demo
+            signal.signal(each, signal.SIG_IGN)
         random.seed(number)
 
         def tell(state: str, **more: Any) -> None:
