@@ -47,7 +47,7 @@ nav { display: flex; flex-wrap: wrap; gap: .3rem .5rem; margin: 1rem 0; }
 nav a { padding: .15rem .55rem; border: 1px solid var(--line); border-radius: 1rem; text-decoration: none;
   font-size: .9rem; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1rem; }
-.figures svg { display: block; width: 100%; height: auto; max-width: 44rem; margin: 0 auto; }
+.figures svg { display: block; width: 100%; height: auto; max-width: 36rem; margin: 0 auto; }
 .figures svg text { font-family: inherit !important; }
 table { border-collapse: collapse; table-layout: fixed; width: 100%; margin: .8rem 0; font-size: .92rem; }
 th { text-align: left; color: var(--soft); font-weight: 600; }
