@@ -77,7 +77,13 @@ def backups(bench: Bench) -> Outcome:
     pictures = [
         while_nothing_fails("messages", "messages per entry", "messages_per_entry"),
         while_nothing_fails("time", "hand-over of a permit, s", "hand_over"),
-        Picture("20 or 50 % of 100 nodes crash at once", axis, "share of gates that continue", continued(crashed)),
+        Picture(
+            "20 or 50 % of 100 nodes crash at once",
+            axis,
+            "share of gates that continue",
+            continued(crashed),
+            limits=(0, 1),
+        ),
     ]
     return Outcome(cost + crashed, pictures, claims(cost, crashed, numbers))
 

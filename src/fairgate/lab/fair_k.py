@@ -270,7 +270,13 @@ def survival(bench: Bench) -> Outcome:
         drawn, found = survivals(bench, share, backups)
         rows += found
         pictures.append(
-            Picture(f"{100 * share:.0f} % of {N} nodes crash", "backups of each node", "chance to continue", drawn)
+            Picture(
+                f"{100 * share:.0f} % of {N} nodes crash",
+                "backups of each node",
+                "chance to continue",
+                drawn,
+                limits=(0, 1),
+            )
         )
         at = {label: next((y, margin) for x, y, margin in points if x == enough) for label, points in drawn.items()}
         kept = [label for label, (chance, _) in at.items() if chance > least]
@@ -299,8 +305,8 @@ def with_margin(chance: float, margin: float) -> str:
 
 def survivals(bench: Bench, share: float, backups: list[int]) -> tuple[dict[str, Series], list[Row]]:
     """The chance by the exact law, by each definition of success, and of runs with real backups."""
-    seeds = range(bench.seed, bench.seed + bench.pick(2, 8, 100))
-    trials = bench.pick(2, 12, 200)
+    seeds = range(bench.seed, bench.seed + bench.pick(2, 8, 40))
+    trials = bench.pick(2, 12, 100)
     moments = bench.map(by_definition, [(seed, share) for seed in seeds])
     configs = [catastrophe(bench.seed + trial, share, p) for p in backups for trial in range(trials)]
     found = [row | {"share": share, "continued": int(row["violations"] == 0)} for row in bench.run(configs)]

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.util import find_spec
-from math import ceil, floor, log10
+from math import ceil, floor, inf, log10
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from fairgate.errors import BadInput
@@ -19,11 +20,14 @@ INK = "#010203"  # of axes and words; in a page it becomes the colour of its tex
 
 INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")  # of matplotlib's settings
 
-WIDTH, HEIGHT = 4.8, 3.5  # inches: letters stay readable when a phone shrinks the figure to its screen
+WIDTH, HEIGHT = 4.8, 3.2  # inches, without the legend: letters stay readable when a phone shrinks the figure
+LEGEND_LINE = 0.18  # inches
+LABEL_HEIGHT = 34  # characters of the label of the y axis on one line
 LEGEND_WIDTH = 74  # characters that fit beside each other, with about eight for the marker of each label
 LINES = ("-", "--", "-.")
 LEVEL_LINES: Any = (":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)))  # dash patterns of matplotlib
-THICK, THIN = 3.4, 1.2  # of the first line and the last: a line stays visible below another one that hides it
+# Widths: the last line, by how much an earlier one is thicker, and the most. So a line below another one shows.
+THIN, THICKER, THICK = 1.4, 0.6, 3.6
 DECADES = 12  # a logarithmic axis with more has ticks at every 10th or 20th power
 
 Series = list[tuple[float, float, float]]  # x, mean, margin
@@ -39,6 +43,7 @@ class Picture:
     log_y: bool = False
     steps: bool = False  # the value stays until the next point, as in distributions
     levels: Mapping[str, float] | None = None  # horizontal lines, such as the value that a law predicts
+    limits: Sequence[float] | None = None  # the least y and the most that make sense, such as 0 and 1 for a share
 
     def _repr_svg_(self) -> str:
         """How notebooks show it."""
@@ -127,25 +132,27 @@ def figure_of(picture: Picture) -> Any:
         "axes.spines.right": False,
     }
     with mpl.rc_context(style):
-        figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+        labels = [*picture.series, *(picture.levels or {})]
+        columns = max(1, min(len(labels), 3, LEGEND_WIDTH // (max(map(len, labels)) + 8)))
+        height = HEIGHT + LEGEND_LINE * ceil(len(labels) / columns)
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
         axes = figure.add_subplot()
-        for place, (label, points) in enumerate(picture.series.items()):
-            width = THICK - (THICK - THIN) * (place + 1) / len(picture.series)
-            add_line(axes, place, width, label, points, picture.steps)
-        for place, (label, level) in enumerate((picture.levels or {}).items()):
-            axes.axhline(level, color=INK, linestyle=LEVEL_LINES[place % 3], linewidth=1, label=label)
+        lines = [*add_lines(axes, picture), *add_levels(axes, picture)]
         axes.set_title(picture.title, fontsize="medium")
-        axes.set(xlabel=axis_label(picture.x, picture.log_x), ylabel=axis_label(picture.y, picture.log_y))
+        axes.set_xlabel(axis_label(picture.x, picture.log_x))
+        axes.set_ylabel(fill(axis_label(picture.y, picture.log_y), LABEL_HEIGHT))
         for axis, logarithmic in ((axes.xaxis, picture.log_x), (axes.yaxis, picture.log_y)):
             write_plainly(axis, logarithmic)
         if not picture.log_x and all(x == int(x) for points in picture.series.values() for x, _, _ in points):
             axes.locator_params(axis="x", integer=True)  # counts, such as nodes
         axes.grid(alpha=0.25)
-        labels = [*picture.series, *(picture.levels or {})]
-        if len(labels) > 1:  # below the axes, where it hides nothing
-            columns = max(1, min(len(labels), 3, LEGEND_WIDTH // (max(map(len, labels)) + 8)))
-            figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize="small")
+        if len(lines) > 1:  # below the axes, where it hides nothing
+            figure.legend(handles=lines, loc="outside lower center", ncols=columns, frameon=False, fontsize="small")
     return figure
+
+
+def axis_label(label: str, logarithmic: bool) -> str:
+    return f"{label} (log scale)" if logarithmic else label
 
 
 def write_plainly(axis: Any, logarithmic: bool) -> None:
@@ -170,20 +177,34 @@ def write_plainly(axis: Any, logarithmic: bool) -> None:
         axis.set_minor_formatter(plain if few else NullFormatter())
 
 
-def axis_label(label: str, logarithmic: bool) -> str:
-    return f"{label} (log scale)" if logarithmic else label
+def add_lines(axes: Any, picture: Picture) -> list[Any]:
+    """Returns what the legend shows. Earlier lines are thicker."""
+    count = len(picture.series)
+    step = min(THICKER, (THICK - THIN) / count)
+    return [
+        add_line(axes, place, THIN + step * (count - 1 - place), label, points, picture)
+        for place, (label, points) in enumerate(picture.series.items())
+    ]
 
 
-def add_line(axes: Any, place: int, width: float, label: str, points: Series, steps: bool) -> None:
+def add_levels(axes: Any, picture: Picture) -> list[Any]:
+    return [
+        axes.axhline(level, color=INK, linestyle=LEVEL_LINES[place % len(LEVEL_LINES)], linewidth=1, label=label)
+        for place, (label, level) in enumerate((picture.levels or {}).items())
+    ]
+
+
+def add_line(axes: Any, place: int, width: float, label: str, points: Series, picture: Picture) -> Any:
     """With error bars where there are margins. Lines without markers alternate in their dashes."""
     xs, means, margins = zip(*points, strict=True)
     style: Any = {"color": COLOURS[place % len(COLOURS)], "linewidth": width, "label": label}
-    if steps:
-        axes.step(xs, means, where="post", linestyle=LINES[place % len(LINES)], **style)
-        return
+    if picture.steps:
+        return axes.step(xs, means, where="post", linestyle=LINES[place % len(LINES)], **style)[0]
     style |= {"linestyle": LINES[place // len(COLOURS) % len(LINES)]}
     style |= {"marker": MARKERS[place % len(MARKERS)], "markersize": 2.5 + width}
     if any(margins):
-        axes.errorbar(xs, means, yerr=margins, elinewidth=1, capsize=2, **style)
-    else:
-        axes.plot(xs, means, **style)
+        least, most = picture.limits or (-inf, inf)
+        below = [min(margin, y - least) for y, margin in zip(means, margins, strict=True)]
+        above = [min(margin, most - y) for y, margin in zip(means, margins, strict=True)]
+        return axes.errorbar(xs, means, yerr=(below, above), elinewidth=1, capsize=2, **style)
+    return axes.plot(xs, means, **style)[0]

@@ -64,7 +64,7 @@ def units_in_use(bench: Bench) -> Outcome:
             steps=True,
         ),
         Picture(
-            "After the requests that the victim had answered",
+            "Once each crash has taken effect",
             "nodes that have crashed",
             "most units in use at a time",
             drawn,
@@ -159,7 +159,7 @@ def message_counts(bench: Bench) -> Outcome:
         "nodes N",
         "messages per entry, less 2N-k-1",
         series_by(rows, "nodes", "above_least", ("protocol", "stays")),
-        levels={"2N-1, the paper's upper bound": float(K), "2N-2": K - 1.0, "2N-k-1, the paper's lower bound": 0.0},
+        levels={"paper: at most 2N-1": float(K), "2N-2": K - 1.0, "paper: at least 2N-k-1": 0.0},
     )
     crash = bench.sweep(
         EXTENDED, nodes=N, faults=f"crash:3@100,detect:{DETECT}", series=["messages"], **setting, **size

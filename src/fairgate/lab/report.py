@@ -69,7 +69,7 @@ pre { background: var(--box); padding: .6rem .8rem; border-radius: .4rem; overfl
   :root { color-scheme: light; --ink: #000; --soft: #444; --page: #fff; --box: #f4f4f4; --line: #bbb; --good: #00694d;
     --partly: #8a5a00; --bad: #b3261e; --link: #000; }
   body { max-width: none; padding: 0; font-size: 11pt; } nav { display: none; }
-  header, tr { break-inside: avoid; } h2 { break-after: avoid; } .figures svg { max-width: 13cm; }
+  header, tr, details { break-inside: avoid; } h2 { break-after: avoid; } .figures svg { max-width: 13cm; }
   .figures { grid-template-columns: repeat(auto-fit, minmax(8cm, 1fr)); }
   details::details-content { content-visibility: visible; } pre { white-space: pre-wrap; }
 }
