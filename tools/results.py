@@ -82,7 +82,7 @@ def claims_table(claims: Sequence[Claim]) -> list[str]:
 def claim_row(claim: Claim) -> str:
     gist = f"{claim.gist} ({claim.section})" if claim.section else claim.gist
     page = claim.ledger.partition("#")[0]
-    why = f"{claim.why} [papers/{page}](../../papers/{claim.ledger})"
+    why = f"{claim.why} [papers/{page}](../../papers/{claim.ledger})" if page else claim.why
     cells = (gist, claim.paper, claim.ours, f"{SYMBOLS[claim.verdict]} {claim.verdict}", why)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 

@@ -45,7 +45,7 @@ class Claim:
     ours: str  # with its 95 % interval, if it is a mean
     verdict: str  # HOLDS, PARTLY or FAILS
     why: str  # the definition that was used, or the reason
-    ledger: str  # the entry in papers/: FILE.md#HEADING
+    ledger: str  # the entry in papers/: FILE.md#HEADING; empty if no paper is concerned
 
 
 @dataclass(frozen=True)

@@ -197,6 +197,8 @@ def claim_row(claim: Claim, ledger: str | None) -> str:
 
 def ledger_link(claim: Claim, ledger: str | None) -> str:
     """The entry in papers/. A reader without the checkout still sees its name."""
+    if not claim.ledger:
+        return ""
     page = claim.ledger.partition("#")[0]
     if ledger is None:
         return f'<span class="soft">papers/{escape(page)}</span>'
