@@ -49,7 +49,9 @@ def ratio_of(more: list[Row], less: list[Row]) -> list[float]:
     return [most / few for most, few in zip(column(more, "hops"), column(less, "hops"), strict=True)]
 
 
-@experiment("EE.3a", "Messages against the number of nodes", "EE section VI.A, figure 3a", quick=2, paper=44)
+@experiment(
+    "EE.3a", "Messages against the number of nodes", "EE section VI.A, figure 3a", quick=2, paper=75, estimated=True
+)
 def growth(bench: Bench) -> Outcome:
     sizes = bench.pick([200, 400], [500, 1_000, 2_000], [1_000, 2_000, 3_000, 4_000, 5_000, 6_500])
     trials = bench.pick(1, 2, 10)
@@ -258,7 +260,7 @@ CHURNING: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@experiment("EE.5", "Messages under churn", "EE section VI.C, figure 5", quick=2, paper=63, estimated=True)
+@experiment("EE.5", "Messages under churn", "EE section VI.C, figure 5", quick=2, paper=210, estimated=True)
 def churn(bench: Bench) -> Outcome:
     nodes, trials = bench.pick(200, 1_500, 6_500), bench.pick(1, 1, 10)
     rates = bench.pick([0, 10, 20], [0, 24, 48], [0, 50, 100, 150, 200])

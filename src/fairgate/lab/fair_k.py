@@ -57,7 +57,7 @@ def law(rate: float, latency: float = LAN) -> float:
     "Mean wait against the request rate, LAN and WAN",
     "FK section 4, figure 2",
     quick=2,
-    paper=49,
+    paper=172,
     estimated=True,
 )
 def mean_waits(bench: Bench) -> Outcome:
@@ -119,7 +119,7 @@ def mean_waits(bench: Bench) -> Outcome:
 
 
 @experiment(
-    "FK.3", "Longest wait against the request rate", "FK section 4, figure 3", quick=1, paper=28, estimated=True
+    "FK.3", "Longest wait against the request rate", "FK section 4, figure 3", quick=1, paper=167, estimated=True
 )
 def longest_waits(bench: Bench) -> Outcome:
     rows = runs(bench, "fair_k", "bv95")
@@ -230,7 +230,7 @@ def distribution(bench: Bench) -> Outcome:
 
 
 @experiment(
-    "FK.5", "Messages per entry against the request rate", "FK section 4, figure 5", quick=1, paper=25, estimated=True
+    "FK.5", "Messages per entry against the request rate", "FK section 4, figure 5", quick=1, paper=157, estimated=True
 )
 def messages(bench: Bench) -> Outcome:
     rows = runs(bench, "fair_k", "bv95")

@@ -30,7 +30,7 @@ def most_in_use(row: Row, crashes: list[int], settled: float) -> list[int]:
     return most
 
 
-@experiment("RF.4", "Units in use while nodes crash", "RF section 8.1, figure 4", quick=1, paper=1)
+@experiment("RF.4", "Units in use while nodes crash", "RF section 8.1, figure 4", quick=1, paper=7, estimated=True)
 def units_in_use(bench: Bench) -> Outcome:
     every = bench.pick(200, 300, 300)
     crashes = [every * number for number in range(1, N)]
