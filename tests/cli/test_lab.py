@@ -77,6 +77,9 @@ def test_after_ctrl_c_the_same_command_goes_on(
         (["FK.33"], "did you mean FK.3"),
         (["FK.3", "nope"], "`fairgate lab list`"),
         (["FK.3", "--out", "/proc/nowhere"], "cannot make the directory /proc/nowhere"),
+        (["all", "FK.33"], "did you mean FK.3"),
+        (["FK.3", "--out", ""], "--out must be a directory"),
+        (["FK.3", "--seed", "-1"], "the seed must be 0 or more"),
         (["FK.3", "--workers", "0"], "--workers must be at least 1"),
         (["FK.3", "--latency", "nowhere.csv"], "cannot read the latency file"),
         ([], "missing argument"),
@@ -125,4 +128,10 @@ def test_a_scheduler_that_does_not_answer_is_one_line(
     pytest.importorskip("distributed")
     monkeypatch.setattr("fairgate.lab.cluster.PATIENCE", 1)
     assert run(["lab", "run", "SG.2", "--dask", "tcp://127.0.0.1:1", "--out", str(tmp_path)]) == 2
-    assert "the Dask scheduler tcp://127.0.0.1:1 does not answer" in capsys.readouterr().err
+    assert "the Dask scheduler 'tcp://127.0.0.1:1' does not answer" in capsys.readouterr().err
+
+
+def test_a_file_is_no_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert run(["lab", "run", "SG.2", "--out", str(tmp_path / "file")]) == 2
+    assert "--out must be a directory, not the file" in capsys.readouterr().err

@@ -33,7 +33,7 @@ VERDICTS: dict[str, list[str | None]] = {
     "EE.4a": [PARTLY, HOLDS],
     "EE.4b": [PARTLY, FAILS],
     "EE.4c": [PARTLY, HOLDS],
-    "EE.5": [PARTLY],
+    "EE.5": [PARTLY, None],
     "RF.4": [PARTLY, PARTLY, HOLDS],
     "RF.8.2": [HOLDS, HOLDS, PARTLY],
     "X.cost": [HOLDS, HOLDS, HOLDS, HOLDS],
@@ -132,3 +132,8 @@ def test_an_unknown_experiment_is_refused_with_the_nearest_names(id: str, said: 
 def test_an_unknown_size_is_refused() -> None:
     with pytest.raises(BadInput, match="the size must be"):
         run("SG.2", size="huge")
+
+
+def test_a_negative_seed_is_refused() -> None:
+    with pytest.raises(BadInput, match="the seed must be 0 or more"):
+        run("SG.2", seed=-1)

@@ -101,6 +101,9 @@ def test_series_are_kept_if_they_are_asked_for(tmp_path: Path) -> None:
         (("fair_k",), {"trials": 0}, "trials must be"),
         (("fair_k",), {"nodes": [2], "k": 3}, "k"),
         (("fair_k",), {"colour": [2]}, "no parameter 'colour'"),
+        (("fair_k",), {"option.colour": [2]}, "fair_k has no option 'colour': its options are parent_on_child"),
+        (("raymond",), {"option.colour": [2]}, "raymond has no option 'colour'"),
+        (("fair_k",), {"seed": -1}, "the seed must be 0 or more"),
     ],
 )
 def test_bad_input_is_refused_before_anything_runs(
@@ -125,3 +128,9 @@ def test_a_cache_that_another_run_has_locked_is_not_to_be_removed(
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(BadInput, match="wait for the other run"):
             sweep("fair_k", nodes=4, k=2, requests=5, workers=1, cache=tmp_path / "cache")
+
+
+def test_the_columns_of_numbers_are_known_before_a_run() -> None:
+    row = sweep("fair_k", nodes=4, k=2, requests=5, workers=1)[0]
+    numbers = {name for name, value in row.items() if isinstance(value, int | float) and not isinstance(value, bool)}
+    assert set(module.number_columns()) == numbers

@@ -36,6 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "overlay": {"core", "errors"},
     "recovery": {"arguments", "core", "errors"},
     "registry": {"core", "errors", "overlay", "protocols", "recovery"},  # it lists them all
+    "known_options": {"core", "errors", "overlay", "recovery"},
     "trace": {"core", "errors"},
     "scenario": {"core", "errors", "trace"},
     "sim": {"core", "errors", "overlay", "processes", "recovery", "registry", "trace"},
@@ -52,10 +53,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "live": {"arguments", "core", "errors", "interface", "net", "prometheus", "recovery", "registry", "room", "trace"},
     "api": {"arguments", "errors", "interface", "live", "room"},
     "sync": {"arguments", "errors", "interface", "live", "room"},
-    "lab": {"core", "errors", "processes", "protocols", "registry", "sim", "sync", "__init__"},
+    "lab": {"core", "errors", "known_options", "processes", "protocols", "registry", "sim", "sync", "__init__"},
     "torture": {"errors", "net", "sync"},
     "cli": {
-        "arguments", "lab", "torture",
+        "arguments", "known_options", "lab", "torture",
         "check", "command", "core", "errors", "live", "mutation", "net", "overlay", "processes", "recovery", "registry",
         "prometheus", "room", "scenario", "sim", "swarm", "sync", "trace",
     },

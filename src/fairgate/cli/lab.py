@@ -2,9 +2,8 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +19,7 @@ from fairgate.lab.experiment import Bench, Experiment, Outcome
 from fairgate.lab.outcomes import About, finished, save, saved
 from fairgate.lab.plot import check_matplotlib
 from fairgate.lab.report import Section, write_report
+from fairgate.lab.sweeps import check_seed
 from fairgate.processes import processors
 from fairgate.sim.build import make_latency
 from fairgate.sim.config import Config
@@ -85,12 +85,7 @@ def run_command(
     workers: Annotated[
         int | None, args.option(args.RUN, "Worker processes. Default: one per processor.", metavar="N", shown=False)
     ] = None,
-    dask: Annotated[
-        str | None,
-        args.option(
-            args.RUN, "Run on the Dask cluster with this scheduler, such as tcp://head:8786.", metavar="ADDRESS"
-        ),
-    ] = None,
+    dask: args.Dask = None,
     out: Annotated[
         str, args.option(args.OUTPUT, "Directory for the report, the data and earlier results.", metavar="DIR")
     ] = "lab-results",
@@ -115,10 +110,11 @@ def run_command(
     experiments = chosen(ids)
     if workers is not None and workers < 1:
         raise BadInput(f"--workers must be at least 1, not {workers}")
+    check_seed(seed)
     check_matplotlib()
     about = About("paper" if paper else "quick", seed, check_latency(latency))
     folder = check_folder(out)
-    with executor_of(dask) as executor:
+    with dask_executor(dask) if dask is not None else nullcontext() as executor:
         bench = Bench(about.size, seed, about.latency or "wan", workers or processors(), executor, folder / CACHE)
         try:
             return run_experiments(experiments, bench, about, folder)
@@ -160,6 +156,8 @@ def check_latency(name: str | None) -> str | None:
 
 def check_folder(name: str) -> Path:
     folder = Path(name)
+    if not name or folder.is_file():
+        raise BadInput(f"--out must be a directory, not {f'the file {name}' if name else 'empty'}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as wrong:
@@ -167,15 +165,6 @@ def check_folder(name: str) -> Path:
     if not os.access(folder, os.W_OK):
         raise BadInput(f"cannot write to the directory {folder}: choose another with --out")
     return folder
-
-
-@contextmanager
-def executor_of(address: str | None) -> Iterator[Executor | None]:
-    if address is None:
-        yield None
-        return
-    with dask_executor(address) as executor:
-        yield executor
 
 
 COMMANDS: dict[str, Callable[..., int | None]] = {"list": list_command, "run": run_command}

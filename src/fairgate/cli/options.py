@@ -27,4 +27,8 @@ Options = Annotated[
         metavar="NAME=VALUE",
     ),
 ]
+Dask = Annotated[
+    str | None,
+    option(RUN, "Run on the Dask cluster with this scheduler, such as tcp://head:8786.", "--dask", "ADDRESS"),
+]
 Json = Annotated[bool, option(OUTPUT, "Print the result as one JSON object and nothing else.", name="--json")]

@@ -1,7 +1,8 @@
 """`fairgate sweep`: the same simulation at every point of a grid of parameters, written as a table."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,15 +12,18 @@ import typer
 from fairgate.cli import options as args
 from fairgate.cli.exits import INTERRUPTED, complain
 from fairgate.cli.screen import counted, progress_bar
-from fairgate.cli.sim.command import check_config, overlay_layer
-from fairgate.cli.values import known_options, read_option
+from fairgate.cli.sim.command import check_config, overlay_layer, ring_layer
+from fairgate.cli.values import read_option
 from fairgate.errors import BadInput
+from fairgate.known_options import option_of
+from fairgate.lab.cluster import dask_executor
 from fairgate.lab.grid import OPTION, TYPES, read_values
-from fairgate.lab.plot import Picture, check_matplotlib, draw, series_by
-from fairgate.lab.sweeps import plan, run_all
+from fairgate.lab.plot import Picture, check_matplotlib, draw, no_column, series_by
+from fairgate.lab.sweeps import number_columns, plan, run_all
 from fairgate.lab.tables import check_name, write_rows
 from fairgate.processes import processors
 from fairgate.registry import find_protocol
+from fairgate.sim.config import backup_stack
 
 IN_OPTIONS = ("replicas", "quorum", "responses", "backups")  # parameters of `sim` that are options of protocols
 NOT_SWEPT = ("protocol", "options", "stack", "seed", "check", "usage", "waits", "marks", "census_every")
@@ -54,6 +58,7 @@ def sweep_command(
     workers: Annotated[
         int | None, args.option(args.RUN, "Worker processes. Default: one per processor.", metavar="N", shown=False)
     ] = None,
+    dask: args.Dask = None,
     out: Out = None,
     plot: Plot = None,
     fresh: Annotated[bool, args.option(args.RUN, "Run everything again.", name="--fresh")] = False,
@@ -79,8 +84,9 @@ def sweep_command(
     new.
     """
     protocols, given = split(words)
-    check(trials, workers, plot, out, as_json)
+    check(workers, out, as_json)
     grid = {**grid_of(given, protocols), "seed": [seed]}
+    check_plot(plot, out, grid)
     configs = plan(protocols, grid, trials)
     for config in configs[::trials]:
         check_config(config, find_protocol(config.protocol))
@@ -89,8 +95,11 @@ def sweep_command(
     if cache is not None and fresh:
         cache.unlink(missing_ok=True)
     try:
-        with progress_bar("runs", len(configs)) as done:
-            rows = run_all(configs, workers or processors(), None, cache, lambda count, _: done(count))
+        with (
+            dask_executor(dask) if dask is not None else nullcontext() as executor,
+            progress_bar("runs", len(configs)) as done,
+        ):
+            rows = run_all(configs, workers or processors(), executor, cache, lambda count, _: done(count))
     except KeyboardInterrupt:
         if cache is not None:
             complain(f"interrupted: the same command goes on from here (results so far are in {cache})")
@@ -122,19 +131,28 @@ def draw_plot(rows: list[dict[str, Any]], path: Path, plot: str) -> None:
     print(f"drew {picture}")
 
 
-def check(trials: int, workers: int | None, plot: str | None, out: str | None, as_json: bool) -> None:
+def check(workers: int | None, out: str | None, as_json: bool) -> None:
     if out is None and not as_json:
         raise BadInput("where to? Use --out FILE (.csv, .parquet or .jsonl), or --json")
     if workers is not None and workers < 1:
         raise BadInput(f"--workers must be at least 1, not {workers}")
     if out is not None:
         check_name(Path(out))
-    if plot is not None:
-        if out is None:
-            raise BadInput("--plot needs --out: the picture is written beside the table")
-        if plot.count(":") != 1:
-            raise BadInput(f"cannot read --plot {plot}: write it as X:Y, such as rate:wait_max")
-        check_matplotlib()
+
+
+def check_plot(plot: str | None, out: str | None, grid: Mapping[str, Sequence[Any]]) -> None:
+    """Better before a long sweep than after it."""
+    if plot is None:
+        return
+    if out is None:
+        raise BadInput("--plot needs --out: the picture is written beside the table")
+    if plot.count(":") != 1:
+        raise BadInput(f"cannot read --plot {plot}: write it as X:Y, such as rate:wait_max")
+    known = [*number_columns(), *(name for name in grid if name.startswith(OPTION))]
+    for name in plot.split(":"):
+        if name not in known:
+            raise BadInput(no_column(name, known))
+    check_matplotlib()
 
 
 def split(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
@@ -158,19 +176,31 @@ def split(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
 
 def grid_of(given: Sequence[tuple[str, str]], protocols: Sequence[str]) -> dict[str, list[Any]]:
     grid: dict[str, list[Any]] = {}
+    stacks = stacks_of([name for name, _ in given], dict(given).get("overlay"))
+    if stacks:
+        grid["stack"] = stacks
     for name, text in given:
         if name == "option":
             option, _, values = text.partition("=")
-            grid[OPTION + option] = [read_for_all(option, value, protocols) for value in values.split(",")]
+            stack = stacks[0] if stacks else ()
+            grid[OPTION + option] = [read_for_all(option, value, protocols, stack) for value in values.split(",")]
         elif name in IN_OPTIONS:
             grid[OPTION + name] = read_values("nodes" if name != "responses" else name, text)
-        elif name == "overlay":
-            grid["stack"] = [overlay_layer(value) for value in text.split(",")]
         elif name in TYPES and name not in NOT_SWEPT:
             grid[name] = read_values(name, text)
-        else:
+        elif name != "overlay":
             raise BadInput(no_parameter(name.replace("_", "-")))
     return grid
+
+
+def stacks_of(names: Sequence[str], overlay: str | None) -> list[tuple[str, ...]]:
+    """The layers below the protocol: each overlay that was named, with backups if their number was given."""
+    twice = next((name for name in names if name != "option" and names.count(name) > 1), None)
+    if twice is not None:
+        raise BadInput(f"--{twice.replace('_', '-')} was given twice: write its values as one list, such as 5,10")
+    if "backups" in names:
+        return [backup_stack(ring_layer(value)) for value in (overlay.split(",") if overlay else [None])]
+    return [overlay_layer(value) for value in overlay.split(",")] if overlay else []
 
 
 def no_parameter(name: str) -> str:
@@ -180,10 +210,7 @@ def no_parameter(name: str) -> str:
     return f"there is no parameter --{name}: {advice}"
 
 
-def read_for_all(option: str, word: str, protocols: Sequence[str]) -> Any:
+def read_for_all(option: str, word: str, protocols: Sequence[str], stack: Sequence[str]) -> Any:
     """A value of an option, which all protocols must have."""
-    for name in protocols:
-        known = known_options(find_protocol(name), ())
-        if option not in known:
-            raise BadInput(f"{name} has no option {option}: `fairgate protocols` lists the options")
-    return read_option(option, word, known_options(find_protocol(protocols[0]), ())[option])
+    known = [option_of(find_protocol(name), stack, option) for name in protocols]
+    return read_option(option, word, known[0] if known else "")

@@ -6,26 +6,10 @@ from typing import Any
 
 from fairgate.core.mutex import Mutex
 from fairgate.errors import BadInput
-from fairgate.overlay.titles import PERIODS, UPKEEP
-from fairgate.recovery.channel import RESEND
+from fairgate.known_options import known_options
 
 UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 BOOLS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-RING_OPTIONS = {"overlay_upkeep": UPKEEP, "overlay_wait": PERIODS * UPKEEP}
-LAYER_OPTIONS: dict[str, dict[str, Any]] = {
-    "channel": {"channel_resend": RESEND},
-    "homes": {"hold": True},
-    "chord": RING_OPTIONS,
-    "pastry": RING_OPTIONS,
-}
-
-
-def known_options(protocol: type[Mutex], stack: Sequence[str]) -> dict[str, Any]:
-    """Option name -> its default, or a tuple of its choices with the default first."""
-    known = dict(protocol.about.options)
-    for layer in stack:
-        known |= LAYER_OPTIONS.get(layer, {})
-    return known
 
 
 def read_options(texts: Sequence[str], protocol: type[Mutex], stack: Sequence[str]) -> dict[str, Any]:

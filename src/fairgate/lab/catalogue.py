@@ -39,9 +39,8 @@ def find(id: str) -> Experiment:
 
 def chosen(ids: Sequence[str]) -> list[Experiment]:
     """These experiments, each once, or all of them."""
-    if ALL in ids:
-        return all_experiments()
-    return list(dict.fromkeys(find(id) for id in ids))
+    named = list(dict.fromkeys(find(id) for id in ids if id != ALL))
+    return all_experiments() if ALL in ids else named
 
 
 def run(id: str, size: str = "quick", seed: int = 1, workers: int = 1, wide_area: str = "wan") -> Outcome:

@@ -23,6 +23,6 @@ def dask_executor(address: str) -> Iterator[Executor]:
     try:
         client = distributed.Client(address, timeout=PATIENCE)
     except (OSError, TimeoutError, ValueError) as wrong:  # ValueError: no such kind of address
-        raise BadInput(f"the Dask scheduler {address} does not answer: start it, or check its address") from wrong
+        raise BadInput(f"the Dask scheduler {address!r} does not answer: start it, or check its address") from wrong
     with client:
         yield client.get_executor()

@@ -23,8 +23,7 @@ from fairgate.errors import BadInput
 from fairgate.lab.cache import Cache
 from fairgate.lab.grid import as_values
 from fairgate.lab.plot import Picture
-from fairgate.lab.statistics import mean_and_margin
-from fairgate.lab.sweeps import Progress, Row, plan, run_all
+from fairgate.lab.sweeps import Progress, Row, check_seed, plan, run_all
 from fairgate.lab.workers import spread
 from fairgate.sim.config import Config
 
@@ -46,7 +45,7 @@ class Claim:
     ours: str  # with its 95 % interval, if it is a mean
     verdict: str  # HOLDS, PARTLY or FAILS
     why: str  # the definition that was used, or the reason
-    ledger: str  # the entry in papers/: FILE.md#HEADING
+    ledger: str  # the entry in papers/: FILE.md#HEADING; empty if no paper is concerned
 
 
 @dataclass(frozen=True)
@@ -133,6 +132,7 @@ class Experiment:
     def run(self, bench: Bench) -> Outcome:
         if bench.size not in SIZES:
             raise BadInput(f"the size must be {', '.join(SIZES[:-1])} or {SIZES[-1]}, not {bench.size!r}")
+        check_seed(bench.seed)
         started = time.monotonic()
         outcome = self.measure(bench)
         return replace(outcome, seconds=time.monotonic() - started)
@@ -160,26 +160,6 @@ def experiment(
         return measure
 
     return register
-
-
-def select(rows: Sequence[Row], **wanted: Any) -> list[Row]:
-    """The rows with these values."""
-    return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
-
-
-def column(rows: Sequence[Row], name: str) -> list[float]:
-    return [float(row[name]) for row in rows]
-
-
-def mean(rows: Sequence[Row], name: str) -> float:
-    return mean_and_margin(column(rows, name))[0]
-
-
-def estimate(values: Sequence[float], unit: str = "", digits: int = 1) -> str:
-    """The mean with its 95 % interval, such as "354.6 ± 0.2 s"."""
-    found, margin = mean_and_margin(values)
-    spread = f" ± {margin:,.{digits}f}" if len(values) > 1 else ""
-    return f"{found:,.{digits}f}{spread}{' ' + unit if unit else ''}"
 
 
 def verdict(holds: bool, otherwise: str = FAILS) -> str:

@@ -8,15 +8,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairgate.lab.contest import Load, Measured, contest
-from fairgate.lab.experiment import Bench, Claim, Outcome, experiment, select, verdict
+from fairgate.lab.experiment import Bench, Claim, Outcome, experiment, verdict
 from fairgate.lab.plot import Picture, Series, series_by
 from fairgate.lab.rivals import CLUSTER, GATES, missing
+from fairgate.lab.statistics import select
 from fairgate.lab.sweeps import SHARES, Row
 
 ROOM = "fairgate"
 OURS = (ROOM, f"fair_k{CLUSTER}")
 STAY = 0.002  # seconds inside, for the waits
-LEDGER = "one_line.md"
+LEDGER = ""  # no paper: docs/room.md describes the gates of one host
 
 
 def locks(bench: Bench) -> tuple[list[str], list[str]]:
@@ -48,15 +49,15 @@ def numbers(one: Measured) -> Row:
 @experiment("X.live", "Live gates beside Redis, ZooKeeper, etcd and file locks", "Our own experiment", quick=50)
 def live(bench: Bench) -> Outcome:
     crowds = bench.pick([2], [1, 4], [1, 2, 8])
-    seconds = bench.pick(0.2, 0.5, 1.0)
+    seconds = bench.pick(0.2, 0.5, 3.0)
     kinds, absent = locks(bench)
     loads = [*([processes, 0.0, seconds] for processes in crowds), [crowds[-1], STAY, seconds]]
     rows = [row for found in bench.one_by_one(measure, [[kind, *loads] for kind in kinds]) for row in found]
     idle, busy = select(rows, inside=0.0), select(rows, inside=STAY)
     pictures = [
-        Picture("one lock, nothing inside", "processes that contend", "grants per second",
+        Picture("Throughput of one lock, nothing inside", "processes that contend", "grants per second",
                 series_by(idle, "processes", "rate", ("lock",)), log_y=True),
-        Picture(f"one lock, {1000 * STAY:g} ms inside, {crowds[-1]} processes", "wait, ms", "share of the waits",
+        Picture(f"One lock, {crowds[-1]} processes, {1000 * STAY:g} ms inside", "wait, ms", "share of waits",
                 {row["lock"]: distribution(row) for row in busy}, log_x=True, steps=True),
     ]  # fmt: skip
     return Outcome(rows, pictures, claims(rows, busy, len(kinds)), absent)

@@ -3,8 +3,11 @@
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib.util import find_spec
+from math import ceil, floor, inf, log10
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from fairgate.errors import BadInput
@@ -17,7 +20,15 @@ INK = "#010203"  # of axes and words; in a page it becomes the colour of its tex
 
 INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")  # of matplotlib's settings
 
-LEGEND_WIDTH = 90  # characters that fit beside each other, with about eight for the marker of each label
+WIDTH, HEIGHT = 4.8, 3.2  # inches, without the legend: letters stay readable when a phone shrinks the figure
+LEGEND_LINE = 0.18  # inches
+LABEL_HEIGHT = 34  # characters of the label of the y axis on one line
+LEGEND_WIDTH = 74  # characters that fit beside each other, with about eight for the marker of each label
+LINES = ("-", "--", "-.")
+LEVEL_LINES: Any = (":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)))  # dash patterns of matplotlib
+# Widths: the last line, by how much an earlier one is thicker, and the most. So a line below another one shows.
+THIN, THICKER, THICK = 1.4, 0.6, 3.6
+DECADES = 12  # a logarithmic axis with more has ticks at every 10th or 20th power
 
 Series = list[tuple[float, float, float]]  # x, mean, margin
 
@@ -32,6 +43,7 @@ class Picture:
     log_y: bool = False
     steps: bool = False  # the value stays until the next point, as in distributions
     levels: Mapping[str, float] | None = None  # horizontal lines, such as the value that a law predicts
+    limits: Sequence[float] | None = None  # the least y and the most that make sense, such as 0 and 1 for a share
 
     def _repr_svg_(self) -> str:
         """How notebooks show it."""
@@ -43,14 +55,19 @@ def check_matplotlib() -> None:
         raise BadInput("plots need matplotlib: pip install 'fairgate[lab]'")
 
 
+def no_column(name: str, known: Sequence[str]) -> str:
+    near = get_close_matches(name, known, 3)
+    advice = f"did you mean {' or '.join(near)}?" if near else f"the columns are {', '.join(known)}"
+    return f"cannot plot {name!r}: {advice}"
+
+
 def series_by(
     rows: Sequence[Mapping[str, Any]], x: str, y: str, lines: Sequence[str] = ("protocol",)
 ) -> dict[str, Series]:
     """For each line, the mean of y and its margin at every x."""
     for name in (x, y, *lines):
         if any(name not in row for row in rows):
-            known = sorted(rows[0]) if rows else []
-            raise BadInput(f"cannot plot {name!r}: the columns are {', '.join(known)}")
+            raise BadInput(no_column(name, sorted(rows[0]) if rows else []))
     found: dict[str, dict[float, list[float]]] = {}
     for row in rows:
         label = ", ".join(str(row[name]) for name in lines)
@@ -66,10 +83,11 @@ def number(name: str, value: Any) -> float:
     return float(value)
 
 
-def shares(values: Sequence[float]) -> Series:
-    """The cumulative distribution: the share of the values up to each of them."""
+def shares(values: Sequence[float], most: int = 400) -> Series:
+    """The cumulative distribution: the share of the values up to each of them, at about so many and at both ends."""
     ordered = sorted(values)
-    return [(value, (place + 1) / len(ordered), 0.0) for place, value in enumerate(ordered)]
+    points = [(value, (place + 1) / len(ordered), 0.0) for place, value in enumerate(ordered)]
+    return [*points[: -1 : max(1, len(points) // most)], points[-1]]
 
 
 def draw(path: Path, picture: Picture) -> None:
@@ -114,28 +132,32 @@ def figure_of(picture: Picture) -> Any:
         "axes.spines.right": False,
     }
     with mpl.rc_context(style):
-        figure = Figure(figsize=(5.8, 3.8), layout="constrained")
+        labels = [*picture.series, *(picture.levels or {})]
+        columns = max(1, min(len(labels), 3, LEGEND_WIDTH // (max(map(len, labels)) + 8)))
+        height = HEIGHT + LEGEND_LINE * ceil(len(labels) / columns)
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
         axes = figure.add_subplot()
-        for place, (label, points) in enumerate(picture.series.items()):
-            add_line(axes, place, label, points, picture.steps)
-        for label, level in (picture.levels or {}).items():
-            axes.axhline(level, color=INK, linestyle=":", linewidth=1, label=label)
-        axes.set(xlabel=picture.x, ylabel=picture.y, title=picture.title)
+        lines = [*add_lines(axes, picture), *add_levels(axes, picture)]
+        axes.set_title(picture.title, fontsize="medium")
+        axes.set_xlabel(axis_label(picture.x, picture.log_x))
+        axes.set_ylabel(fill(axis_label(picture.y, picture.log_y), LABEL_HEIGHT))
         for axis, logarithmic in ((axes.xaxis, picture.log_x), (axes.yaxis, picture.log_y)):
             write_plainly(axis, logarithmic)
         if not picture.log_x and all(x == int(x) for points in picture.series.values() for x, _, _ in points):
             axes.locator_params(axis="x", integer=True)  # counts, such as nodes
         axes.grid(alpha=0.25)
-        labels = [*picture.series, *(picture.levels or {})]
-        if len(labels) > 1:  # below the axes, where it hides nothing
-            columns = max(1, min(len(labels), 3, LEGEND_WIDTH // (max(map(len, labels)) + 8)))
-            figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize="small")
+        if len(lines) > 1:  # below the axes, where it hides nothing
+            figure.legend(handles=lines, loc="outside lower center", ncols=columns, frameon=False, fontsize="small")
     return figure
+
+
+def axis_label(label: str, logarithmic: bool) -> str:
+    return f"{label} (log scale)" if logarithmic else label
 
 
 def write_plainly(axis: Any, logarithmic: bool) -> None:
     """Ticks as 0.01 or 10,000. A logarithmic axis has some between the powers of ten if there are few of them."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator  # noqa: PLC0415
 
     plain = FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
     if logarithmic:
@@ -143,22 +165,46 @@ def write_plainly(axis: Any, logarithmic: bool) -> None:
     low, high = axis.get_view_interval()
     if logarithmic or high >= 1_000:
         axis.set_major_formatter(plain)
-    if logarithmic:
-        few = high < 50 * low
+    if logarithmic and high > low * 10.0**DECADES:
+        step = 20 if high > low * 1e60 else 10
+        powers = range(step * ceil(log10(low) / step), floor(log10(high)) + 1, step)
+        axis.set_ticks([10.0**power for power in powers])
+        axis.set_minor_locator(NullLocator())
+    elif logarithmic:
+        few = high < 300 * low
         if few:
             axis.set_minor_locator(LogLocator(subs=(2, 5)))
         axis.set_minor_formatter(plain if few else NullFormatter())
 
 
-def add_line(axes: Any, place: int, label: str, points: Series, steps: bool) -> None:
+def add_lines(axes: Any, picture: Picture) -> list[Any]:
+    """Returns what the legend shows. Earlier lines are thicker."""
+    count = len(picture.series)
+    step = min(THICKER, (THICK - THIN) / count)
+    return [
+        add_line(axes, place, THIN + step * (count - 1 - place), label, points, picture)
+        for place, (label, points) in enumerate(picture.series.items())
+    ]
+
+
+def add_levels(axes: Any, picture: Picture) -> list[Any]:
+    return [
+        axes.axhline(level, color=INK, linestyle=LEVEL_LINES[place % len(LEVEL_LINES)], linewidth=1, label=label)
+        for place, (label, level) in enumerate((picture.levels or {}).items())
+    ]
+
+
+def add_line(axes: Any, place: int, width: float, label: str, points: Series, picture: Picture) -> Any:
+    """With error bars where there are margins. Lines without markers alternate in their dashes."""
     xs, means, margins = zip(*points, strict=True)
-    colour = COLOURS[place % len(COLOURS)]
-    style = ("-", "--", "-.")[place // len(COLOURS) % 3]
-    if steps:
-        axes.step(xs, means, where="post", color=colour, linestyle=style, linewidth=1.5, label=label)
-        return
-    marker = MARKERS[place % len(MARKERS)]
-    bars = axes.errorbar(
-        xs, means, yerr=margins, color=colour, linestyle=style, marker=marker, markersize=4, capsize=2, linewidth=1.3
-    )
-    bars.set_label(label)
+    style: Any = {"color": COLOURS[place % len(COLOURS)], "linewidth": width, "label": label}
+    if picture.steps:
+        return axes.step(xs, means, where="post", linestyle=LINES[place % len(LINES)], **style)[0]
+    style |= {"linestyle": LINES[place // len(COLOURS) % len(LINES)]}
+    style |= {"marker": MARKERS[place % len(MARKERS)], "markersize": 2.5 + width}
+    if any(margins):
+        least, most = picture.limits or (-inf, inf)
+        below = [min(margin, y - least) for y, margin in zip(means, margins, strict=True)]
+        above = [min(margin, most - y) for y, margin in zip(means, margins, strict=True)]
+        return axes.errorbar(xs, means, yerr=(below, above), elinewidth=1, capsize=2, **style)
+    return axes.plot(xs, means, **style)[0]

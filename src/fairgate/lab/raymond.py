@@ -6,21 +6,9 @@
 from itertools import pairwise
 from typing import Any
 
-from fairgate.lab.experiment import (
-    FAILS,
-    HOLDS,
-    PARTLY,
-    Bench,
-    Claim,
-    Outcome,
-    column,
-    estimate,
-    experiment,
-    mean,
-    select,
-    verdict,
-)
+from fairgate.lab.experiment import FAILS, HOLDS, PARTLY, Bench, Claim, Outcome, experiment, verdict
 from fairgate.lab.plot import Picture, Series, series_by
+from fairgate.lab.statistics import column, estimate, mean, select
 from fairgate.lab.sweeps import Row
 
 N, K = 15, 5
@@ -42,7 +30,7 @@ def most_in_use(row: Row, crashes: list[int], settled: float) -> list[int]:
     return most
 
 
-@experiment("RF.4", "Units in use while nodes crash", "RF section 8.1, figure 4", quick=1, paper=1)
+@experiment("RF.4", "Units in use while nodes crash", "RF section 8.1, figure 4", quick=1, paper=7, estimated=True)
 def units_in_use(bench: Bench) -> Outcome:
     every = bench.pick(200, 300, 300)
     crashes = [every * number for number in range(1, N)]
@@ -59,7 +47,7 @@ def units_in_use(bench: Bench) -> Outcome:
         requests=bench.pick(300, 600, 600),
         usage=True,
         faults=f"{faults},detect:{DETECT}",
-        trials=bench.pick(1, 1, 3),
+        trials=bench.pick(1, 1, 20),
         series=["usage"],
     )
     drawn: dict[str, Series] = {}
@@ -68,8 +56,19 @@ def units_in_use(bench: Bench) -> Outcome:
         found[name] = [most_in_use(row, crashes, settled) for row in select(rows, protocol=name)]
         drawn[name] = [(float(number), float(most), 0.0) for number, most in enumerate(found[name][0])]
     pictures = [
-        Picture(f"a node crashes every {every} s", "time, s", "units in use", over_time(rows, crashes), steps=True),
-        Picture("after the last requests were served", "nodes that have crashed", "most units in use at a time", drawn),
+        Picture(
+            f"A node crashes every {every} s (first run)",
+            "time, s",
+            f"most units in use within {WINDOW} s",
+            over_time(rows, crashes),
+            steps=True,
+        ),
+        Picture(
+            "Once each crash has taken effect",
+            "nodes that have crashed",
+            "most units in use at a time",
+            drawn,
+        ),
     ]
     return Outcome(rows, pictures, in_use_claims(rows, found, crashes))
 
@@ -101,7 +100,7 @@ def in_use_claims(rows: list[Row], found: dict[str, list[list[int]]], crashes: l
             "With Raymond's algorithm, each crash takes one unit away.",
             "8.1, figure 4",
             "5, 4, 3, 2, 1, 0",
-            listed(found[PLAIN][0][: K + 1]),
+            f"{listed(found[PLAIN][0][: K + 1])}, {in_all(found[PLAIN])}",
             PARTLY if all(most == falling for most in found[PLAIN]) else FAILS,
             "After requests that the victim had already answered have been served: the drop is not instant.",
             HOLES,
@@ -110,7 +109,7 @@ def in_use_claims(rows: list[Row], found: dict[str, list[list[int]]], crashes: l
             "After k = 5 crashes Raymond's algorithm satisfies no new request.",
             "8.1",
             "none after the fifth crash",
-            f"the last entry was at most {max(late):.0f} s after it",
+            f"the last entry is {estimate(late, 's')} after it, at most {max(late):.0f} s",
             PARTLY if max(late) < SETTLED else FAILS,
             "Requests that the victims had already answered are still satisfied.",
             HOLES,
@@ -119,7 +118,7 @@ def in_use_claims(rows: list[Row], found: dict[str, list[list[int]]], crashes: l
             "The extension goes on until 14 of 15 nodes have failed.",
             "8.1, figure 4",
             "5 units, or one per survivor",
-            listed(found[EXTENDED][0]),
+            f"{listed(found[EXTENDED][0])}, {in_all(found[EXTENDED])}",
             verdict(all(most == full for most in found[EXTENDED])),
             "With one correction: a node that detects a crash lowers its own count, too. As printed, runs hung in"
             f" {stuck} of {len(found[LITERAL])} cases here; with k = 1 the last survivor waits forever.",
@@ -130,6 +129,12 @@ def in_use_claims(rows: list[Row], found: dict[str, list[list[int]]], crashes: l
 
 def latest_entry(row: Row) -> float:
     return max((when for (_, before), (when, inside) in pairwise(row["usage"]) if inside > before), default=0.0)
+
+
+def in_all(found: list[list[int]]) -> str:
+    """In how many runs it was as in the first one."""
+    alike = sum(most == found[0] for most in found)
+    return f"the same in {alike} of {len(found)} runs" if len(found) > 1 else "in one run"
 
 
 def listed(values: list[int]) -> str:
@@ -148,10 +153,14 @@ def message_counts(bench: Bench) -> Outcome:
         )
         stays = "stays vary" if varying else "equal stays"
         rows += [row | {"stays": stays, "sent_per_entry": per_entry(row)} for row in found]
-    drawn = series_by(rows, "nodes", "sent_per_entry", ("protocol", "stays"))
-    drawn["2N-k-1"] = [(float(n), 2.0 * n - K - 1, 0.0) for n in nodes]
-    drawn["2N-2"] = [(float(n), 2.0 * n - 2, 0.0) for n in nodes]
-    picture = Picture("", "nodes", "REQUEST and REPLY per entry", drawn)
+    rows = [row | {"above_least": row["sent_per_entry"] - (2 * row["nodes"] - K - 1)} for row in rows]
+    picture = Picture(
+        f"k = {K}; REQUEST and REPLY messages",
+        "nodes N",
+        "messages per entry, less 2N-k-1",
+        series_by(rows, "nodes", "above_least", ("protocol", "stays")),
+        levels={"paper: at most 2N-1": float(K), "2N-2": K - 1.0, "paper: at least 2N-k-1": 0.0},
+    )
     crash = bench.sweep(
         EXTENDED, nodes=N, faults=f"crash:3@100,detect:{DETECT}", series=["messages"], **setting, **size
     )

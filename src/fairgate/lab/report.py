@@ -47,7 +47,7 @@ nav { display: flex; flex-wrap: wrap; gap: .3rem .5rem; margin: 1rem 0; }
 nav a { padding: .15rem .55rem; border: 1px solid var(--line); border-radius: 1rem; text-decoration: none;
   font-size: .9rem; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1rem; }
-.figures svg { display: block; width: 100%; height: auto; max-width: 44rem; margin: 0 auto; }
+.figures svg { display: block; width: 100%; height: auto; max-width: 36rem; margin: 0 auto; }
 .figures svg text { font-family: inherit !important; }
 table { border-collapse: collapse; table-layout: fixed; width: 100%; margin: .8rem 0; font-size: .92rem; }
 th { text-align: left; color: var(--soft); font-weight: 600; }
@@ -69,7 +69,7 @@ pre { background: var(--box); padding: .6rem .8rem; border-radius: .4rem; overfl
   :root { color-scheme: light; --ink: #000; --soft: #444; --page: #fff; --box: #f4f4f4; --line: #bbb; --good: #00694d;
     --partly: #8a5a00; --bad: #b3261e; --link: #000; }
   body { max-width: none; padding: 0; font-size: 11pt; } nav { display: none; }
-  header, tr { break-inside: avoid; } h2 { break-after: avoid; } .figures svg { max-width: 13cm; }
+  header, tr, details { break-inside: avoid; } h2 { break-after: avoid; } .figures svg { max-width: 13cm; }
   .figures { grid-template-columns: repeat(auto-fit, minmax(8cm, 1fr)); }
   details::details-content { content-visibility: visible; } pre { white-space: pre-wrap; }
 }
@@ -197,6 +197,8 @@ def claim_row(claim: Claim, ledger: str | None) -> str:
 
 def ledger_link(claim: Claim, ledger: str | None) -> str:
     """The entry in papers/. A reader without the checkout still sees its name."""
+    if not claim.ledger:
+        return ""
     page = claim.ledger.partition("#")[0]
     if ledger is None:
         return f'<span class="soft">papers/{escape(page)}</span>'

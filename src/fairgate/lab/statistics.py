@@ -1,8 +1,11 @@
-"""Means with their 95 % intervals, for figures and claims."""
+"""Rows of runs, and means with their 95 % intervals, for figures and claims."""
 
 from collections.abc import Sequence
 from math import sqrt
 from statistics import fmean, stdev
+from typing import Any
+
+from fairgate.lab.sweeps import Row
 
 # Quantiles of Student's t distribution for 95 %, two-sided, by degrees of freedom.
 T_QUANTILES = (
@@ -19,3 +22,37 @@ def mean_and_margin(values: Sequence[float]) -> tuple[float, float]:
         return fmean(values), 0.0
     quantile = T_QUANTILES[count - 2] if count - 2 < len(T_QUANTILES) else NORMAL
     return fmean(values), quantile * stdev(values) / sqrt(count)
+
+
+def share_interval(successes: int, trials: int) -> tuple[float, float]:
+    """The 95 % interval of a share (Wilson's), which has a width even if all trials succeeded, or none."""
+    share, square = successes / trials, NORMAL * NORMAL / trials
+    middle = (share + square / 2) / (1 + square)
+    margin = NORMAL / (1 + square) * sqrt(share * (1 - share) / trials + square / (4 * trials))
+    return max(middle - margin, 0.0), min(middle + margin, 1.0)
+
+
+def select(rows: Sequence[Row], **wanted: Any) -> list[Row]:
+    """The rows with these values."""
+    return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
+
+
+def column(rows: Sequence[Row], name: str) -> list[float]:
+    return [float(row[name]) for row in rows]
+
+
+def mean(rows: Sequence[Row], name: str) -> float:
+    return fmean(column(rows, name))
+
+
+def estimate(values: Sequence[float], unit: str = "", digits: int = 1) -> str:
+    """The mean with its 95 % interval, such as "354.6 ± 0.2 s"."""
+    found, margin = mean_and_margin(values)
+    spread = f" ± {margin:,.{digits}f}" if len(values) > 1 else ""
+    return f"{found:,.{digits}f}{spread}{' ' + unit if unit else ''}"
+
+
+def estimate_share(values: Sequence[float]) -> str:
+    """The share of ones, with its 95 % interval, such as "0.60 (0.45 to 0.74)"."""
+    low, high = share_interval(round(sum(values)), len(values))
+    return f"{fmean(values):.3f} ({low:.3f} to {high:.3f})"

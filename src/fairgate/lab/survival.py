@@ -1,8 +1,8 @@
 """The chance that a gate of Fair-k survives when many nodes crash at once, by its number of backups: FK figure 6.
 
 FK does not say what success is. Each definition names the states that must not be lost; a state is lost if its node and
-all its backups crash. "Really continued" is no definition, but what happens: a run with real backups and no census is a
-success if no property is violated and all living nodes are served.
+all its backups crash. Runs with real backups show what happens: without a census, a run is a success if no property is
+violated and all living nodes are served.
 """
 
 import random
@@ -110,7 +110,7 @@ class Moment:
         return not lost, not lost & tree, not lost & self.carriers
 
 
-DEFINITIONS = ("all states", "tree", "holders and coordinator")
+DEFINITIONS = ("no state lost", "tree kept", "holders and coordinator kept")
 
 
 def crash_time(seed: int) -> int:

@@ -11,13 +11,14 @@ where the runs happen. `executor` is any `concurrent.futures.Executor`, such as 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from fairgate.errors import BadInput
+from fairgate.known_options import option_of
 from fairgate.lab.cache import Cache, described
-from fairgate.lab.grid import as_values, points
+from fairgate.lab.grid import TYPES, as_values, points
 from fairgate.lab.workers import spread
 from fairgate.processes import processors
 from fairgate.registry import find_protocol
@@ -30,6 +31,14 @@ Row = dict[str, Any]
 Progress = Callable[[int, int], None]  # runs that are done, and all
 
 LEFT_OUT = ("interrupted", "seconds")  # of a result: what differs from run to run
+NUMBERS = (int, float)
+
+
+def number_columns() -> list[str]:
+    """The columns of numbers that every table has, besides options of the protocol."""
+    parameters = [name for name, kind in TYPES.items() if kind in NUMBERS]
+    results = [field.name for field in fields(Result) if field.type in NUMBERS and field.name not in LEFT_OUT]
+    return list(dict.fromkeys([*parameters, *results, *(f"load.{name}" for name in ("mean", "p50", "p90", "max"))]))
 
 
 def sweep(
@@ -68,14 +77,28 @@ def plan(protocols: Sequence[str], grid: Mapping[str, Sequence[Any]], trials: in
         raise BadInput("name at least one protocol")
     if trials < 1:
         raise BadInput(f"trials must be at least 1, not {trials}")
+    for seed in grid.get("seed", ()):
+        check_seed(seed)
     found = [find_protocol(name) for name in protocols]
     whole = {"protocol": [protocol.about.name for protocol in found], **grid}
     configs = list(points(Config(), whole, trials))
     if "k" not in grid:
         configs = [replace(config, k=default_k(find_protocol(config.protocol), config.nodes)) for config in configs]
     for config in configs[::trials]:
-        check_config(config, find_protocol(config.protocol))
+        check(config)
     return configs
+
+
+def check(config: Config) -> None:
+    protocol = find_protocol(config.protocol)
+    for name in config.options:
+        option_of(protocol, config.stack, name)
+    check_config(config, protocol)
+
+
+def check_seed(seed: int) -> None:
+    if seed < 0:  # Python's generator makes the same numbers from -1 as from 1
+        raise BadInput(f"the seed must be 0 or more, not {seed}")
 
 
 def run_all(
@@ -100,7 +123,12 @@ def run_all(
             if known is not None:
                 known.put(described(configs[place]), row)
             told(progress, rows, configs)
-    return [rows[place] for place in range(len(configs))]
+    return [rows[place] | layers(config) for place, config in enumerate(configs)]
+
+
+def layers(config: Config) -> Row:
+    """The layers below the protocol, if there are any: rows of different overlays must not look alike."""
+    return {"layers": "+".join(config.stack)} if config.stack else {}
 
 
 def told(progress: Progress | None, rows: Mapping[int, Row], configs: Sequence[Config]) -> None:

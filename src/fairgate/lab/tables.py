@@ -22,6 +22,8 @@ def check_name(path: Path) -> None:
         )
     if path.suffix == ".parquet" and find_spec("pyarrow") is None:
         raise BadInput(f"writing {path} needs pyarrow: pip install 'fairgate[parquet]', or choose a name in .csv")
+    if path.is_dir():
+        raise BadInput(f"cannot write {path}: it is a directory")
     folder = path.absolute().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise BadInput(f"cannot write {path}: {folder} is not a directory that can be written to")
