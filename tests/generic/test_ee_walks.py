@@ -13,10 +13,9 @@ import pytest
 
 from fairgate.core.kbr import Routed
 from fairgate.registry import PROTOCOLS
-from fairgate.walks import dht
+from fairgate.walks import dht, living
 from fairgate.walks.dht import MS, OVERLAYS, SECOND, Conditions, over_overlay
-from tests.support import living_runs
-from tests.support.living_runs import LIVING
+from fairgate.walks.living import LIVING
 
 DRIFT = 10_000  # parts per million, the default of the option `drift`
 LEASE = 3 * SECOND
@@ -64,7 +63,7 @@ def walk(protocol: str, seed: int) -> dht.RunSummary:
     assert issubclass(found, Routed)
     if settled:
         return dht.one_run(over_overlay(rng.choice(sorted(OVERLAYS)), found), seed, chosen, OPTIONS[protocol])
-    return living_runs.one_run(LIVING[rng.choice(sorted(LIVING))], found, seed, chosen, OPTIONS[protocol])
+    return living.one_run(LIVING[rng.choice(sorted(LIVING))], found, seed, chosen, OPTIONS[protocol])
 
 
 @pytest.mark.parametrize("protocol", OPTIONS)

@@ -13,7 +13,7 @@ from fairgate.protocols.sigma.replica import DRIFT
 from fairgate.registry import PROTOCOLS
 from fairgate.scenario.manual import Violation
 from fairgate.walks.dht import SECOND, Conditions
-from tests.support.living_runs import LEASE, LIVING, UNTITLED, one_run
+from fairgate.walks.living import LEASE, LIVING, UNTITLED, one_run
 
 CALM = Conditions(requests=5, joins=2, leaves=2, until=5 * SECOND)
 CRASHES = Conditions(requests=5, joins=1, leaves=1, crashes=1, until=5 * SECOND)

@@ -13,7 +13,7 @@ from fairgate.mutation.deletions import rebased
 from fairgate.protocols.e2e.fault_tolerant import E2EFT
 from fairgate.protocols.e2e.protocol import E2E
 from tests.mutants.mutate import mutant
-from tests.paper.test_e2e_ft import FAULTS, with_a_later_stamp_of_before
+from tests.paper.test_e2e_ft import FAULTS, votes_after_a_lease, with_a_later_stamp_of_before
 from tests.support.e2e_walk import PLAIN, QUICK, one_run
 
 TWO = {"k", "grant"}  # two are inside, or one is granted twice
@@ -139,6 +139,11 @@ def test_keeping_the_latest_stamp_hangs_a_node_that_lost_its_memory() -> None:
     """Stamps of a node that lost its memory restart if its own clock is behind those of others."""
     kept = on_promises(mutant("protocols.e2e.promises", "    def keep(", "    def unused("))
     assert not with_a_later_stamp_of_before(kept).inside
+
+
+def test_a_client_that_keeps_expired_votes_is_noticed() -> None:
+    kept = mutant("protocols.e2e.fault_tolerant", "            self.learn(i, OTHER)  # the", "            pass  # the")
+    assert votes_after_a_lease(kept.E2EFT) == 1
 
 
 def test_the_originals_pass_on_the_same_seeds() -> None:

@@ -14,7 +14,7 @@ from fairgate.scenario.manual import ManualNetwork, Violation
 from fairgate.walks.dht import SECOND, Conditions, one_run, over_overlay
 from tests.mutants.mutate import caught, mutant
 from tests.paper.test_non_e2e import take
-from tests.paper.test_non_e2e_faults import HOLD, LEASE, drawn
+from tests.paper.test_non_e2e_faults import HOLD, LEASE, drawn, key_moves_onto_the_path
 
 LEASES = {"lease": 3 * SECOND}
 STORM = Conditions(crashes=1, resets=1, loss=0.1, dup=0.1, until=6 * SECOND, stay=2 * SECOND, patience=600 * SECOND)
@@ -94,6 +94,13 @@ def test_mutant_of_mending_is_caught(name: str) -> None:
     changed = mutant("protocols.non_e2e.mending", old, new)
     module = rebased(NonE2EFaults, "fairgate.protocols.non_e2e.mending", changed)
     assert caught(module, "NonE2EFaults", seeds=400, walker=walker) in expected
+
+
+def test_a_path_of_which_the_rest_stays_keeps_later_requests() -> None:
+    changed = mutant(
+        "protocols.non_e2e.protocol", "                self.out.send(entry.next, self.clean_up(entry))\n", ""
+    )
+    assert list(key_moves_onto_the_path(changed.NonE2E).inside) == []
 
 
 # Two rules of leases, each left out in a run by hand. Node 7 plays the replica, and nodes 1 and 2 ask.

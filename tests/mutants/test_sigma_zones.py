@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from fairgate.mutation.dht_judges import registered, turn_limited
 from fairgate.protocols.sigma.votes import Resp
 from fairgate.protocols.sigma.zones import SigmaZones, SigmaZonesLiteral
+from fairgate.swarm.run import attempt
 from tests.mutants.dht import first_broken, messages
-from tests.paper.test_sigma_zones import an_heir_waits
+from tests.mutants.mutate import mutant as mutated
+from tests.paper.test_sigma_zones import OVERLAPS, an_heir_waits
 from tests.support.dht_walk import MS, SECOND, Spec
 
 SEEDS = 40
@@ -79,3 +82,14 @@ def test_an_heir_that_does_not_wait_is_noticed() -> None:
 
 def test_members_that_are_not_forgotten_cost_messages() -> None:
     assert messages(ForgetsNobody, COMING_AND_GOING, 10) > 1.05 * messages(SigmaZones, COMING_AND_GOING, 10)
+
+
+def test_an_overlap_that_is_taken_for_a_gap_is_noticed() -> None:
+    """The client asks itself forever while no time passes. Messages at one time are limited, so the run ends."""
+    rule = (
+        "        if is_between(second.start, first.start, first.end):\n"
+        "            return  # they overlap: one of them has died, and its vote still counts\n"
+    )
+    with registered(turn_limited(mutated("protocols.sigma.zones", rule, "").SigmaZones)):
+        broken, _ = attempt(OVERLAPS)
+    assert broken.startswith("RuntimeError: endless loop")

@@ -433,8 +433,23 @@ def test_nothing_breaks_if_owned_replicas_answer_too() -> None:
     assert {one_run(E2E, seed, spec).broken for seed in range(300)} == {""}
 
 
+def keep_the_last_message(self: E2E, r: Replica, node: int, stamp: int, round: int, known: int) -> None:
+    r.waiting = [request for request in r.waiting if request[2] != node]
+    r.waiting.append((-known, stamp, node, round))
+
+
+@pytest.mark.parametrize(("protocol", "kept"), [(E2E, 9), (without(keep=keep_the_last_message), 3)])
+def test_10_a_replica_keeps_the_later_of_two_requests_of_one_node(protocol: Any, kept: int) -> None:
+    network = drawn(straight=(0, 1, 2), protocol=protocol)
+    network.acquire(REQ1)
+    deliver(network, Request, 6)  # which votes for it
+    for stamp in (9, 3):
+        network.step(6, "on_message", REQ2, Request(0, replica_keys(network.setup)[0], 0, REQ2, stamp, 0, 0, 0))
+    assert [stamp for _, stamp, _, _ in node(network, 6).replicas[0].waiting] == [kept]
+
+
 def test_10_a_late_request_does_not_replace_a_later_one_of_the_same_node() -> None:
-    """A run that hung, as one in 260 did, because the replica forgot the later of the two requests."""
+    """A run that hung before requests were stamped by time, because the replica forgot the later request."""
     config = Config(
         protocol="e2e",
         nodes=5,

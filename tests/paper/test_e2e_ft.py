@@ -246,6 +246,24 @@ def with_a_later_stamp_of_before(protocol: Any) -> ManualNetwork:
     return network
 
 
+def votes_after_a_lease(protocol: Any) -> int:
+    """Req1 got a vote, and has heard nothing for a lease."""
+    network = drawn(protocol=protocol)
+    network.acquire(REQ1)
+    deliver(network, Request, 6)
+    deliver(network, Response)
+    assert node(network, REQ1).votes == 1
+    for _ in range(LEASE // SECOND):
+        network.flight.clear()  # every message is lost
+        network.advance(SECOND)
+    return node(network, REQ1).votes
+
+
+def test_a_vote_that_has_expired_is_given_up() -> None:
+    """Otherwise the client would take every refusal for an outdated answer, and ask all replicas again forever."""
+    assert votes_after_a_lease(E2EFT) == 0
+
+
 def test_a_request_from_before_a_reset_does_not_hide_the_current_one() -> None:
     """Otherwise node 7 would never recall its vote from Req2 in favour of Req1, and each client would keep one vote
     forever (tests/mutants/test_e2e.py)."""

@@ -230,6 +230,44 @@ def test_a_waiting_node_asks_again_within_a_lease_whatever_retry_is() -> None:
     assert list(network.inside) == [1]
 
 
+def change_range(network: ManualNetwork, me: int, start: int, end: int) -> None:
+    layer: Any = network.nodes[me]
+    layer.upper.on_range(start, end)
+    layer.finish_step()
+    network.step(me, "on_start")  # a step, so that the effects of on_range are carried out too
+    network.deliver_all()
+
+
+def key_moves_onto_the_path(protocol: type[NonE2EFaults]) -> ManualNetwork:
+    """The path of node 1's request leads through 4 and 5 to 7. Then 7 fails, and node 1 itself owns the key.
+
+    Node 1 releases, and nodes 3 and 2 ask, through nodes 4 and 5.
+    """
+    routes = {1: 4, 4: 5, 5: 7, 3: 4, 2: 5}
+    network = drawn(routes, protocol)
+    network.acquire(1)
+    network.deliver_all()
+    network.crash(7)
+    del routes[1]
+    routes.update({4: 1, 5: 1})
+    change_range(network, 1, KEYS[0] - 1, KEYS[0])
+    network.release(1)
+    network.deliver_all()
+    for me in (3, 2):
+        network.acquire(me)
+        network.deliver_all()
+    return network
+
+
+def test_a_path_that_ends_early_is_deleted_to_its_old_end() -> None:
+    """RELEASE ends at the node that owns the key now, so it would never delete the entries behind that node."""
+    network = key_moves_onto_the_path(NonE2EFaults)
+    assert list(network.inside) == [3]
+    network.release(3)
+    network.deliver_all()
+    assert list(network.inside) == [2]
+
+
 def test_a_replica_moves_with_its_vote_and_its_queue() -> None:
     routes = {1: 7, 2: 7}
     network = drawn(routes)
@@ -238,11 +276,7 @@ def test_a_replica_moves_with_its_vote_and_its_queue() -> None:
     network.acquire(2)
     network.deliver_all()
     routes.update({7: 8})
-    layer: Any = network.nodes[7]
-    layer.upper.on_range(KEYS[0], KEYS[0] + 1)  # a range that excludes the key
-    layer.finish_step()
-    network.step(7, "on_start")  # a step, so that the effects of on_range are carried out too
-    network.deliver_all()
+    change_range(network, 7, KEYS[0], KEYS[0] + 1)  # a range that excludes the key
     assert replica_key(network, 8, 0) == ((1, 1, 0), ((1, 2, 0),), False)
     network.release(1)
     network.deliver_all()
@@ -295,6 +329,11 @@ def test_without_leases_every_live_node_enters_if_crashes_are_reported() -> None
     ends = how_runs_end(over_overlay("strides", NonE2EFaults), range(300), conditions)
     assert ends.keys() <= {"", "k"}
     assert ends.get("k", 0) <= 5
+
+
+def test_a_run_that_hung_because_the_rest_of_a_path_stayed() -> None:
+    conditions = Conditions(crashes=1, detect=2 * SECOND, until=STORM, patience=600 * SECOND)
+    one_run(over_overlay("strides", NonE2EFaults), 51, conditions, {"replicas": 7, "quorum": 7})
 
 
 def test_replicas_that_vote_at_once_after_a_reset_can_let_two_in() -> None:

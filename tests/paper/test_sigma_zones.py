@@ -186,15 +186,16 @@ def test_a_client_forgets_a_member_that_is_gone() -> None:
     assert world.outcome.entries == 2
 
 
+OVERLAPS = Config(
+    "sigma_zones", nodes=15, k=1, rate=0.1, cs=10, latency="0.1", seconds=4_000, stack=("settled_pastry",),
+    faults=",".join([*[f"crash:{node}@{300 * (node + 1)}" for node in range(13)], "detect:2"]),
+)  # fmt: skip
+
+
 def test_a_zone_that_overlaps_that_of_a_dead_member_is_no_gap() -> None:
     """The client inherits the zone of a member whose vote still counts. It took the overlap for a gap between the two,
     and asked for its owner, which was itself, again and again in one moment."""
-    crashes = ",".join([f"crash:{node}@{300 * (node + 1)}" for node in range(13)])
-    ring = Config(
-        "sigma_zones", nodes=15, k=1, rate=0.1, cs=10, latency="0.1", seconds=4_000, stack=("settled_pastry",),
-        faults=f"{crashes},detect:2",
-    )  # fmt: skip
-    assert simulate(ring).entries > 200
+    assert simulate(OVERLAPS).entries > 200
 
 
 def test_a_quorum_of_the_whole_circle_can_be_reached() -> None:

@@ -1,13 +1,17 @@
 """Judges for mutants of protocols on a DHT: swarms, random runs in which the ring itself changes, and small cases.
 
 In a swarm (swarm/run.py) the overlay does not change. In the runs of walks/dht.py nodes join and leave, keys get new
-owners, and nodes learn of crashes. Nodes lose their memory only as far as the protocol tolerates it; otherwise the
-original would fail as well.
+owners, and nodes learn of crashes; in those of walks/living.py the ring also maintains itself. Nodes lose their memory
+only as far as the protocol tolerates it; otherwise the original would fail as well.
+
+The last judge compares costs with those of the original, in the same random runs: hops and waits per entry, and how
+many requests were overtaken. Most statements that are not needed for safety and liveness are there to lower these.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from fairgate.check.case import Case
@@ -17,12 +21,14 @@ from fairgate.core.message import Message
 from fairgate.core.mutex import Mutex
 from fairgate.core.units import SECOND
 from fairgate.protocols.sigma.protocol import RETRY
+from fairgate.protocols.sigma.replica import DRIFT
 from fairgate.registry import PROTOCOLS
 from fairgate.scenario.manual import Violation
 from fairgate.sim.stream import Stream
 from fairgate.swarm.random_ring_config import RandomRingConfig
 from fairgate.swarm.run import attempt
-from fairgate.walks.dht import OVERLAYS, Conditions, one_run, over_overlay
+from fairgate.walks import living
+from fairgate.walks.dht import MS, OVERLAYS, Conditions, one_run, over_overlay
 
 MOST_EVENTS = 30_000  # three times what the longest of these runs needs
 MOST_TURNS = 10_000  # messages that one node handles at the same time
@@ -32,6 +38,12 @@ CALM = Conditions(cancel=0.2)
 FAST = Conditions(latency=(0, SECOND), think=SECOND // 10, patience=600 * SECOND)
 STORM = Conditions(loss=0.1, dup=0.1, cancel=0.1, until=6 * SECOND, stay=2 * SECOND, patience=600 * SECOND)
 HEARD = Conditions(crashes=1, detect=2 * SECOND, until=6 * SECOND, patience=600 * SECOND)
+BUSY = Conditions(requests=8, think=300 * MS, idle=20, stay=100 * MS, drift=DRIFT, patience=600 * SECOND)
+LOSSY = replace(BUSY, requests=5, loss=0.05, until=600 * SECOND)
+CHANGING = Conditions(requests=4, cancel=0.1, joins=2, leaves=2, until=5 * SECOND, patience=300 * SECOND)
+FAILING = replace(CHANGING, joins=1, leaves=1, crashes=1, resets=1, loss=0.05, dup=0.05)
+LENT = {**LEASES, "overlay_wait": LEASES["lease"] + LEASES["lease"] // 50, "wait": True, "ping": SECOND}
+KEPT = {"overlay_wait": 60 * SECOND}  # no leases: the overlay waits for any node that may be alive
 
 Options = dict[str, Any]
 
@@ -104,6 +116,72 @@ def conditions_for(protocol: type[Routed]) -> list[tuple[Conditions, Options]]:
     if "loss" in protocol.about.survives:
         return [(CALM, leases), (STORM, leases), (churn, unanimous)]
     return [(CALM, {}), (FAST, {})]
+
+
+def living_conditions_for(protocol: type[Routed]) -> list[tuple[Conditions, Options]]:
+    """The same on rings that maintain themselves. Any permit there may be lost, so leases are long enough for one."""
+    if protocol.about.name in ("e2e", "non_e2e"):
+        return [(CHANGING, KEPT)]
+    calm, failing = CHANGING, FAILING
+    if protocol.about.name == "strawman":
+        calm, failing = (replace(each, think=60 * SECOND, patience=9_000 * SECOND) for each in (calm, failing))
+    return [(calm, {**LENT, "retry": 100}), (failing, {**LENT, "retry": 100})]
+
+
+def run_living(protocol: type[Routed], conditions: Conditions, options: Options, seeds: range) -> None:
+    for seed in seeds:
+        ring = living.LIVING[sorted(living.LIVING)[seed % len(living.LIVING)]]
+        living.one_run(ring, turn_limited(protocol), seed, conditions, options)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Per entry."""
+
+    hops: float
+    wait: float
+    overtakes: float
+
+
+def costs_of(protocol: type[Routed], conditions: Conditions, options: Options, seeds: range) -> Costs:
+    runs = [
+        one_run(over_overlay(sorted(OVERLAYS)[seed % len(OVERLAYS)], protocol), seed, conditions, options)
+        for seed in seeds
+    ]
+    entries = sum(run.entries for run in runs)
+    totals = [sum(getattr(run, name) for run in runs) for name in ("hops", "waited", "overtakes")]
+    return Costs(*[total / entries for total in totals])
+
+
+@cache
+def original_costs(name: str, conditions: Conditions, options: tuple[tuple[str, Any], ...], seeds: range) -> Costs:
+    protocol = PROTOCOLS[name]
+    assert issubclass(protocol, Routed)
+    return costs_of(protocol, conditions, dict(options), seeds)
+
+
+def costs_no_more(protocol: type[Routed], conditions: Conditions, options: Options, seeds: range) -> None:
+    """Raise Violation if the mutant is worse than the original. Under loss, equal protocols differ by a few percent."""
+    usual = original_costs(protocol.about.name, conditions, tuple(options.items()), seeds)
+    found = costs_of(turn_limited(protocol), conditions, options, seeds)
+    most = 1.1 if conditions.loss else 1.05
+    for name, before, now, margin in (
+        ("messages", usual.hops, found.hops, 0.0),
+        ("time", usual.wait, found.wait, 0.0),
+        ("order", usual.overtakes, found.overtakes, 0.02),
+    ):
+        if now > most * before + margin:
+            raise Violation(f"{name}: {now:g} per entry instead of {before:g}")
+
+
+def cost_conditions_for(protocol: type[Routed]) -> list[tuple[Conditions, Options]]:
+    name = protocol.about.name
+    if name == "strawman":  # it livelocks if many make requests
+        return [(replace(BUSY, requests=3, think=60 * SECOND, patience=9_000 * SECOND), {})]
+    if name in ("e2e", "non_e2e"):
+        return [(BUSY, {})]
+    leases = {**LEASES, "retry": RETRY} if name.startswith("sigma") else LEASES
+    return [(BUSY, leases), (LOSSY, leases)]
 
 
 def run_under(protocol: type[Routed], conditions: Conditions, options: Options, seeds: range) -> None:

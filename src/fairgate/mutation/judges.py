@@ -13,7 +13,16 @@ from fairgate.check.explore import Explorer
 from fairgate.check.model import Model
 from fairgate.core.kbr import Routed
 from fairgate.core.mutex import Mutex
-from fairgate.mutation.dht_judges import conditions_for, ring_cases, run_under, small_swarm
+from fairgate.mutation.dht_judges import (
+    conditions_for,
+    cost_conditions_for,
+    costs_no_more,
+    living_conditions_for,
+    ring_cases,
+    run_living,
+    run_under,
+    small_swarm,
+)
 from fairgate.protocols.leased import GIVEN_AWAY
 from fairgate.scenario.manual import Violation
 from fairgate.walks.failure_detectors import fd_walks
@@ -62,13 +71,20 @@ def judges(protocol: type[Mutex]) -> Iterator[Judge]:
 
 
 def judges_on_dht(protocol: type[Routed]) -> Iterator[Judge]:
-    """Small swarms and random runs in turn, the shorter ones first; then exhaustive checks of small cases."""
+    """Random runs and small swarms in turn, the shorter ones first; then small cases, living rings, and costs.
+
+    The network of random runs notices a message that is None. The compiled simulator of swarms would crash.
+    """
     for runs in shares(RUNS, 1):
-        yield partial(small_swarm, protocol, runs)
         yield from (
             partial(run_under, protocol, conditions, options, runs) for conditions, options in conditions_for(protocol)
         )
+        yield partial(small_swarm, protocol, runs)
+        for conditions, options in living_conditions_for(protocol):
+            yield partial(run_living, protocol, conditions, options, runs[: len(runs) // 3])
     yield from (partial(explore_case, protocol, case, ON_A_RING) for case in ring_cases(protocol))
+    for conditions, options in cost_conditions_for(protocol):
+        yield partial(costs_no_more, protocol, conditions, options, range(RUNS))
 
 
 def timed_judges(protocol: type[Mutex]) -> Iterator[Judge]:

@@ -70,7 +70,8 @@ def over_strides(protocol: type[Mutex]) -> MakeNode:
 class Conditions:
     requests: int = 3  # per node
     latency: tuple[int, int] = (0, 200 * MS)
-    think: int = 1 * SECOND
+    think: int = 1 * SECOND  # the longest pause before a request
+    idle: int = 1  # every second node pauses so many times as long
     stay: int = 300 * MS
     cancel: float = 0.0  # share of requests that are cancelled if they still wait after a random time
     loss: float = 0.0
@@ -91,6 +92,8 @@ class RunSummary:
 
     hops: int = 0
     entries: int = 0
+    waited: int = 0  # by all entrants together, in ns
+    overtakes: int = 0  # pairs (request that entered, earlier request that still waited)
     kinds: dict[str, int] = field(default_factory=dict)
     marks: set[str] = field(default_factory=set)
 
@@ -104,6 +107,7 @@ class DhtRun(ManualNetwork):
         self.sequence = 0
         self.summary = RunSummary()
         self.left = dict.fromkeys(setup.members, conditions.requests)
+        self.since: dict[int, int] = {}  # request -> when it was made
         drift, members = conditions.drift, setup.members
         clocks = {me: drawn_clock(drift, FURTHEST, rng.randrange) for me in members} if drift else None
         super().__init__(make, setup, slots=False, chooser=from_floats(rng.random), census=False, clocks=clocks)
@@ -119,6 +123,10 @@ class DhtRun(ManualNetwork):
 
     def some(self, most: int) -> int:
         return self.rng.randint(0, most)
+
+    def acquire(self, me: int) -> int:
+        self.since[self.requests + 1] = self.now
+        return super().acquire(me)
 
     def do_send(self, me: int, dst: int, msg: Message) -> None:
         self.summary.hops += 1
@@ -137,6 +145,8 @@ class DhtRun(ManualNetwork):
     def do_granted(self, me: int, request: int, slot: int, fence: int) -> None:
         super().do_granted(me, request, slot, fence)
         self.summary.entries += 1
+        self.summary.waited += self.now - self.since[request]
+        self.summary.overtakes += sum([earlier < request for earlier in self.waiting.values()])
         self.at(self.some(self.conditions.stay), "leave", me, request)
 
     # Events.
@@ -147,6 +157,10 @@ class DhtRun(ManualNetwork):
     def ring(self, me: int, name: str, due: int) -> None:
         if self.timers.get((me, name)) == due:
             self.fire(me, name)
+
+    def want_later(self, me: int) -> None:
+        rarely = self.conditions.idle if self.setup.members.index(me) % 2 else 1
+        self.at(self.some(self.conditions.think * rarely), "want", me)
 
     def want(self, me: int) -> None:
         if self.left[me] <= 0 or me in self.crashed:
@@ -159,16 +173,16 @@ class DhtRun(ManualNetwork):
     def give_up(self, me: int, request: int) -> None:
         if self.waiting.get(me) == request:
             self.cancel(me)
-            self.at(self.some(self.conditions.think), "want", me)
+            self.want_later(me)
 
     def leave(self, me: int, request: int) -> None:
         if me in self.inside and self.inside[me].request == request:
             self.release(me)
-            self.at(self.some(self.conditions.think), "want", me)
+            self.want_later(me)
 
     def do_lost(self, me: int, request: int, why: str) -> None:
         super().do_lost(me, request, why)
-        self.at(self.some(self.conditions.think), "want", me)
+        self.want_later(me)
 
     def die(self, me: int) -> None:
         for peer in gates_of(self.nodes[me]).linked():  # they miss its pings
@@ -204,13 +218,13 @@ class DhtRun(ManualNetwork):
         self.nodes[me] = self.make(me, self.setup, self.outboxes[me])
         self.step(me, "on_start")
         if wanted:
-            self.at(self.some(self.conditions.think), "want", me)
+            self.want_later(me)
 
     # The run.
 
     def go(self) -> RunSummary:
         for me in self.nodes:
-            self.at(self.some(self.conditions.think), "want", me)
+            self.want_later(me)
         for me in self.joiners:
             self.at(self.some(self.conditions.until), "join", me)
         for me in self.leavers:

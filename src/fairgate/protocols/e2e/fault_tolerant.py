@@ -47,7 +47,7 @@ from fairgate.protocols.e2e.messages import (
     Token,
 )
 from fairgate.protocols.e2e.promises import PROMISE, WAIT, Promising
-from fairgate.protocols.e2e.protocol import E2E
+from fairgate.protocols.e2e.protocol import E2E, OTHER
 
 PING = 10_000_000_000  # ns; EE suggests, for example, one in 10 minutes
 MISSES = 2  # unanswered pings after which a waiter acts
@@ -134,6 +134,8 @@ class E2EFT(Promising):
         E2E.yield_vote(self, i)
 
     def ask_again(self, i: int, ended: int) -> None:
+        if self.is_mine(i) and self.ends[i] <= self.now:
+            self.learn(i, OTHER)  # the replica may have voted for another client by now
         self.asked[i] = self.now
         E2E.ask_again(self, i, 0)  # `ended` may belong to another lineage, so it is not passed on
 

@@ -20,7 +20,7 @@ answers with RELEASE.
 from fairgate.core.declare import Id, Option, node
 from fairgate.core.ids import NIL
 from fairgate.core.keyed import Keyed
-from fairgate.protocols.non_e2e.messages import LIFE, Asked, CleanUp, Gathering, Owner, Request, Taken
+from fairgate.protocols.non_e2e.messages import LIFE, Asked, Gathering, Owner, Request, Taken
 from fairgate.protocols.non_e2e.protocol import NonE2E
 from fairgate.protocols.non_e2e.state import Entry, Kept, Replica, holder_of, in_order
 
@@ -165,5 +165,4 @@ class Mending(NonE2E):
             self.route_again(number, holder_of(entry), False)  # EE:F1
         elif entry.previous == peer:
             self.out.note("a path was cleaned up")
-            cut = CleanUp(self.gate, self.keys[number], number, entry.ts, entry.node, entry.attempt, (), NIL)
-            self.door.route(cut)  # EE:F2
+            self.door.route(self.clean_up(entry))  # EE:F2

@@ -32,7 +32,7 @@ from fairgate.core.keyed import Keyed
 from fairgate.core.keyspace import is_between
 from fairgate.core.message import Key
 from fairgate.core.setup import Setup
-from fairgate.protocols.non_e2e.messages import LIFE, Asked, Gathering, GrantReq, Release, Request, Skip, Yield
+from fairgate.protocols.non_e2e.messages import LIFE, Asked, CleanUp, Gathering, GrantReq, Release, Request, Skip, Yield
 from fairgate.protocols.non_e2e.replica import ReplicaSide
 from fairgate.protocols.non_e2e.state import (
     RETRY,
@@ -283,13 +283,18 @@ class NonE2E(ReplicaSide):
     def on_range(self, start: Place, end: Place) -> None:
         """Hand over replicas that this node no longer serves, and drop entries of those that it serves now.
 
-        It is no longer on the path to those.
+        It is no longer on the path to those: the RELEASE ends here, so the rest of the path is deleted now.
         """
         self.hand_over(start, end)
         entry: Entry
         for entry in in_order(self.first):
             if is_between(self.keys[entry.replica], start, end):
+                self.out.send(entry.next, self.clean_up(entry))
                 self.dissolve(entry, False)
+
+    def clean_up(self, entry: Entry) -> CleanUp:
+        key: Place = self.keys[entry.replica]
+        return CleanUp(self.gate, key, entry.replica, entry.ts, entry.node, entry.attempt, (), NIL)
 
     def on_leave(self) -> None:
         """Connect its neighbours on each path: a RELEASE may arrive long after this node has stopped."""

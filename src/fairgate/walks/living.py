@@ -2,7 +2,7 @@
 
 First all nodes except the joiners form a ring, each through a contact. When the ring is complete, the work begins.
 Joiners and leavers make no requests. A leaver stays for a while and forwards the messages it gets. The rest is as in
-`walks/dht.py`.
+walks/dht.py.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from fairgate.walks.dht import MS, SECOND, Conditions, DhtRun, RunSummary
 PERIOD = 1 * SECOND  # of the ring's upkeep; a round trip takes at most 0.4 s
 LINGER = 30 * SECOND  # how long a node that has left forwards messages
 LEASE = 3 * SECOND
+MOST_EVENTS = 400_000  # per run
 SMALL_TABLES = {"chord_successors": 3, "chord_fingers": 2, "pastry_b": 1, "pastry_leaves": 4}
 LIVING: dict[str, type[Titled]] = {"chord": Chord, "pastry": Pastry}
 
@@ -114,7 +115,7 @@ class LivingRun(DhtRun):
 
     def begin_work(self, until: int) -> None:
         for me in self.nodes:
-            self.at(self.some(self.conditions.think), "want", me)
+            self.want_later(me)
         for me in self.joiners:
             self.at(self.some(until), "join", me)
         for me in self.leavers:
@@ -128,11 +129,15 @@ class LivingRun(DhtRun):
         for rank, me in enumerate(self.gathering):
             self.at(rank * 300 * MS, "join", me)
         self.at(len(self.gathering) * 300 * MS, "see_whole")
-        while self.events and self.now <= self.conditions.patience:
+        for _ in range(MOST_EVENTS):
+            if not self.events or self.now > self.conditions.patience:
+                break
             self.now, _, call, arguments = heapq.heappop(self.events)
             getattr(self, call)(*arguments)
             if self.opened and not self.waiting and not self.inside and not any(self.left.values()):
                 break
+        else:
+            raise Violation(f"liveness: still busy after {MOST_EVENTS} events")
         if not self.opened:
             raise Violation(f"ring: still incomplete at {self.now / SECOND:.1f} s")
         if self.waiting:
