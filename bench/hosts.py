@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -129,6 +130,15 @@ class Bench:
             if time.monotonic() > until:
                 raise RuntimeError(f"nobody listens at {address}: see {self.folder}")
 
+    def run_alone(self, protocol: str, load: Load, delay: float) -> Measured:
+        """One process contends with nobody. Another host was the first to use the gate."""
+        self.runs += 1
+        folder = self.folder / f"run{self.runs}"
+        folder.mkdir(mode=0o700)
+        with self.served(protocol + HOSTS, folder, delay, leases=True) as hosts:
+            self.contend(protocol + HOSTS, replace(load, seconds=0.1), folder, hosts)
+            return self.contend(protocol + HOSTS, load, folder, hosts[1:] + hosts[:1])
+
     def contend(self, kind: str, load: Load, folder: Path, hosts: list[Host]) -> Measured:
         files = [folder / f"times{i}" for i in range(load.processes)]
         workers = [self.start(kind, load, folder, number, file, hosts) for number, file in enumerate(files)]
@@ -148,6 +158,7 @@ class Bench:
         environment = os.environ | {"BENCH_SERVER": self.network.ip_of(COUNT), "BENCH_CLUSTER": CLUSTER}
         if hosts:
             environment |= {"BENCH_PEER": known_as(hosts[host]), **hosts[host].environment()}
+            host = hosts[host].number
         words = [kind, str(load.k), str(SERVER_PORT), load.stay(), str(load.seconds), str(file)]
         command = [*self.network.entered(host), sys.executable, "-m", "fairgate.lab.contender", *words]
         pipe = subprocess.PIPE
@@ -199,6 +210,11 @@ def show_distant(console: Console, bench: Bench, protocols: list[str], rounds: i
                 f"{median([one.cpu for one in found]) * 1e6:.0f} us",
             )
     console.print(table)
+    waits = {
+        protocol: bench.run_alone(protocol, Load(3, 0.02, 1, seconds), DELAY).wait_mean * 1e3 for protocol in protocols
+    }
+    told = ", ".join([f"{protocol} {wait:.2f} ms" for protocol, wait in waits.items()])
+    console.print(f"   a process alone, on another host than the first user: it waits for {told}")
 
 
 def show_cost(console: Console, bench: Bench, protocol: str, pairs: int, seconds: float) -> None:
