@@ -32,6 +32,7 @@ from bench.live import installed, show
 from bench.relay import one_way
 from fairgate.lab.contest import Load, Measured, conduct, measured, read
 from fairgate.lab.rivals import HOSTS, SEMAPHORES, SERVERS, server_command
+from fairgate.room.clusters import CLUSTERS, described
 from fairgate.torture.host import CLUSTER, Host, Running
 from fairgate.torture.network import Namespaces
 from fairgate.torture.run import make_keys
@@ -100,6 +101,7 @@ class Bench:
                     stack.enter_context(self.relayed(host, delay))
                 host.start_peer()
                 self.wait_for(host.number, host.address)
+                wait_until_standing(host)
                 assert host.peer is not None
                 self.serving.append(host.peer.process.pid)
             yield hosts
@@ -163,6 +165,16 @@ class Bench:
         command = [*self.network.entered(host), sys.executable, "-m", "fairgate.lab.contender", *words]
         pipe = subprocess.PIPE
         return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment)
+
+
+def wait_until_standing(host: Host) -> None:
+    """Waits until the peer lets guests in."""
+    folder = f"{host.environment()['FAIRGATE_DIR']}/{CLUSTERS}/{CLUSTER}"
+    until = time.monotonic() + READY_SECONDS
+    while described(folder) is None:
+        if time.monotonic() > until:
+            raise RuntimeError(f"no peer lets guests in at {folder}")
+        time.sleep(0.01)
 
 
 def known_as(host: Host) -> str:

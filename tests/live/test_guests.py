@@ -88,7 +88,7 @@ def test_another_k_or_protocol_is_refused_in_one_line(host: GuestHost, processes
     words = ("-k", "2", "--protocol", "fair_k", "--join", host.seed)
     done = run("run", "gpu", *words, "--", "true", env=host.env)
     assert done.returncode == 2
-    assert done.stderr == "fairgate: gate gpu runs centralised, not fair_k: all its peers must agree\n"
+    assert done.stderr == "fairgate: gate gpu runs one_line, not fair_k: all its peers must agree\n"
     done = run("run", "gpu", "-k", "2", "--permits", "2", "--join", host.seed, "--", "true", env=host.env)
     assert done.returncode == 2
 
