@@ -1,20 +1,22 @@
 """A relay that holds bytes back: `python -m bench.relay LISTEN TARGET SECONDS`.
 
-Each direction of a connection has a thread that reads and one that writes, so that bytes which come close together
-also leave close together. Sleeping in a thread is more precise than the timers of an event loop.
+It has one thread, because threads of Python would wait for each other's turn whenever two messages come close together.
 """
 
 from __future__ import annotations
 
-import queue
+import ctypes
+import select
 import socket
 import subprocess
 import sys
-import threading
 import time
+from collections import deque
+from contextlib import suppress
 from statistics import median
 
-PINGS = 200
+PINGS = 100
+PR_SET_TIMERSLACK = 29
 ECHO = """
 import socket, sys
 listener = socket.create_server((sys.argv[1], 7499))
@@ -29,6 +31,7 @@ import socket, sys, time
 other = socket.create_connection((sys.argv[1], 7498))
 other.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 for _ in range(int(sys.argv[2])):
+    time.sleep(float(sys.argv[3]))
     begin = time.perf_counter()
     other.sendall(b"x")
     other.recv(1)
@@ -37,48 +40,59 @@ for _ in range(int(sys.argv[2])):
 
 
 def relay(listen: str, target: str, delay: float) -> None:
+    """All bytes are held for the same time, so they are due in the order in which they came."""
+    sleep_precisely()
     listener = socket.create_server(address(listen))
     print("ready", flush=True)
+    others: dict[socket.socket, socket.socket] = {}  # what is read here is written there
+    held: deque[tuple[float, socket.socket, bytes]] = deque()
     while True:
-        one, _ = listener.accept()
-        try:
-            other = socket.create_connection(address(target))
-        except OSError:  # nobody listens there yet
-            one.close()
-            continue
-        for sock in (one, other):
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        pass_on(one, other, delay)
-        pass_on(other, one, delay)
+        left = max(held[0][0] - time.monotonic(), 0) if held else None
+        ready, _, _ = select.select([listener, *others], [], [], left)
+        due = time.monotonic() + delay
+        for src in ready:
+            if src is listener:
+                others |= connected(listener, target)
+            else:
+                data = received(src)
+                held.append((due, others[src], data))
+                if not data:
+                    del others[src]
+        while held and held[0][0] <= time.monotonic():
+            _, dst, data = held.popleft()
+            give(dst, data)
 
 
-def pass_on(src: socket.socket, dst: socket.socket, delay: float) -> None:
-    held: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
-    threading.Thread(target=take, args=(src, held, delay), daemon=True).start()
-    threading.Thread(target=give, args=(dst, held), daemon=True).start()
+def sleep_precisely() -> None:
+    """The kernel may delay the end of any sleep by the timer slack, which is 50 us unless a process asks for less."""
+    ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1)
 
 
-def take(src: socket.socket, held: queue.SimpleQueue[tuple[float, bytes]], delay: float) -> None:
-    data = b"x"
-    while data:
-        try:
-            data = src.recv(65536)
-        except OSError:
-            data = b""
-        held.put((time.monotonic() + delay, data))
+def connected(listener: socket.socket, target: str) -> dict[socket.socket, socket.socket]:
+    one, _ = listener.accept()
+    try:
+        other = socket.create_connection(address(target))
+    except OSError:  # nobody listens there yet
+        one.close()
+        return {}
+    for sock in (one, other):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return {one: other, other: one}
 
 
-def give(dst: socket.socket, held: queue.SimpleQueue[tuple[float, bytes]]) -> None:
-    while True:
-        due, data = held.get()
-        time.sleep(max(due - time.monotonic(), 0))
-        try:
-            if not data:
-                dst.shutdown(socket.SHUT_WR)
-                return
+def received(src: socket.socket) -> bytes:
+    try:
+        return src.recv(65536)
+    except OSError:
+        return b""
+
+
+def give(dst: socket.socket, data: bytes) -> None:
+    with suppress(OSError):
+        if data:
             dst.sendall(data)
-        except OSError:
-            return
+        else:
+            dst.shutdown(socket.SHUT_WR)
 
 
 def address(text: str) -> tuple[str, int]:
@@ -86,8 +100,11 @@ def address(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def one_way(there: list[str], here: list[str], ip: str, delay: float) -> float:
-    """Seconds that a byte takes through a relay to another host, one way: half of the median round trip."""
+def one_way(there: list[str], here: list[str], ip: str, delay: float, rest: float) -> float:
+    """Seconds that a byte takes through a relay to another host, one way: half of the median round trip.
+
+    Before every round trip everything rests for so long. Waking up takes longer then, as with any load that rests.
+    """
     pipe = subprocess.PIPE
     python = sys.executable
     with (
@@ -99,7 +116,8 @@ def one_way(there: list[str], here: list[str], ip: str, delay: float) -> float:
         for process in (echo, between):
             assert process.stdout is not None
             process.stdout.readline()
-        found = subprocess.run([*here, python, "-c", PING, ip, str(PINGS)], capture_output=True, text=True, check=True)
+        command = [*here, python, "-c", PING, ip, str(PINGS), str(rest)]
+        found = subprocess.run(command, capture_output=True, text=True, check=True)
         between.terminate()
         echo.terminate()
     return median([float(line) for line in found.stdout.split()])

@@ -6,7 +6,7 @@ LONGEST = 1e9  # seconds, about 31 years: longer times overflow timers
 LONGEST_NAME = 200
 MOST_K = 1000  # in a cluster, the memory of a gate grows with the square of k
 SECOND = 1_000_000_000  # ns
-ONE, MANY = "bv95", "centralised"  # the protocols of clusters, by default: for k=1, and for more
+ONE, MANY = "bv95", "one_line"  # the protocols of clusters, by default: for k=1, and for more
 
 
 def check_gate(name: object, k: object) -> None:

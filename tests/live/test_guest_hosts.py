@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairgate.room.system import is_stopped
+from fairgate.room.calls import is_stopped
 from tests.live.commands import SOON, WAITS, line, start, until
 from tests.live.guests import GuestHost, ended
 from tests.live.test_hosts import free_port

@@ -72,7 +72,7 @@ def come_and_go(colony: Colony, seconds: float, seed: int) -> None:
     assert colony.kind.is_unused("gate", k)
 
 
-@of_kinds(ROOM, GUESTS, "fair_k_bounded", "centralised")
+@of_kinds(ROOM, GUESTS, "fair_k_bounded", "centralised", "one_line")
 def test_come_and_go(colony: Colony) -> None:
     come_and_go(colony, 1.5, seed=1)
 

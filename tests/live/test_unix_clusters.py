@@ -17,6 +17,7 @@ import pytest
 from fairgate import sync
 from fairgate.errors import BadInput, KMismatch
 from fairgate.live.in_cluster import ClusterMembership
+from fairgate.live.live_protocols import default_protocol
 from fairgate.live.reliable import DirectLinks
 from fairgate.live.threads import ClusterPeer
 from fairgate.net.address import parse_address
@@ -162,6 +163,17 @@ def test_peers_share_gates_and_leave_no_files(folder: Path) -> None:
             assert gates[0].statistics().guarantee == "lease"
         assert len(names(folder)) == 2
     assert names(folder) == []
+
+
+def test_a_peer_that_names_no_protocol_takes_the_one_that_the_gate_runs(keeper: sync.Peer) -> None:
+    """Peers of two versions may have different defaults."""
+    with sync.join(address(keeper)) as one:
+        with keeper.semaphore("gpu", 2, "raymond"):
+            until(lambda: one.engine.members.gate("gpu") is not None)
+            assert one.semaphore("gpu", 2).statistics().protocol == "raymond"
+        assert one.semaphore("other", 2).statistics().protocol == default_protocol(2)
+        with pytest.raises(BadInput, match="gate gpu runs raymond, not fair_k: all its peers must agree"):
+            one.semaphore("gpu", 2, "fair_k").acquire()
 
 
 def test_joining_and_sitting_are_one_change(keeper: sync.Peer) -> None:

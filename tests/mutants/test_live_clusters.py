@@ -56,6 +56,13 @@ MUTANTS = {
         "        if False:",
         f"{LEASES}::test_a_lapsed_lease_loses_permits_and_comes_back",
     ),
+    # Gates.
+    "the default is taken whatever the gate runs": Mutant(
+        "live/engine.py",
+        "        return default_protocol(k) if record is None or record.k != k else record.protocol\n",
+        "        return default_protocol(k)\n",
+        "test_unix_clusters.py::test_a_peer_that_names_no_protocol_takes_the_one_that_the_gate_runs",
+    ),
     # Links.
     "acknowledgements are sent under another id": Mutant(
         "live/reliable.py",

@@ -7,9 +7,10 @@ import signal
 from collections.abc import Callable
 from contextlib import ExitStack
 
+from fairgate.room.calls import is_stopped
 from fairgate.room.layout import RESCUED, STOP
 from fairgate.room.room import Room
-from fairgate.room.system import is_stopped, name_in
+from fairgate.room.system import name_in
 from fairgate.room.table import Change
 from tests.room.children import Child, bells, until, visitor, waits
 from tests.room.containers import Contained

@@ -11,10 +11,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from fairgate.room import links
-from fairgate.room.calls import clock
+from fairgate.room.calls import clock, is_stopped
 from fairgate.room.layout import DIRTY, FREE, NUDGED, REBUILT, STATE
 from fairgate.room.room import Room
-from fairgate.room.system import is_stopped
 from fairgate.room.table import Change
 from tests.room.children import Child, bells, until, visitor, waits
 

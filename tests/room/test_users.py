@@ -10,8 +10,8 @@ from contextlib import ExitStack
 import pytest
 
 from fairgate.errors import GateStuck
+from fairgate.room.calls import is_stopped
 from fairgate.room.room import Room
-from fairgate.room.system import is_stopped
 from fairgate.room.table import Change
 from tests.room.children import Child, bells, until, waits
 from tests.room.others import ALICE, BOB, TEAM, become, needs_root, open_folder

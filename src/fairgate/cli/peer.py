@@ -18,7 +18,6 @@ from fairgate.cli.network.typer_options import network_options
 from fairgate.cli.screen import counted
 from fairgate.command.signals import Interrupted, Signals
 from fairgate.errors import BadInput
-from fairgate.live.live_protocols import default_protocol
 from fairgate.room import place
 from fairgate.room.folder import NOBODY
 from fairgate.room.peer import refuse_journal
@@ -118,7 +117,7 @@ def peer_command(
     try:
         if network.between_hosts:
             welcome = Welcome(group_id(group), drain)
-            return in_cluster(network, gates or [], k, protocol or default_protocol(k), signals, welcome)
+            return in_cluster(network, gates or [], k, protocol, signals, welcome)
         if group is not None or drain:
             raise BadInput("--group and --drain are for peers of a cluster: add --join HOST:PORT, or --create")
         return on_host(network, gates or [], k, protocol, signals)
@@ -167,7 +166,7 @@ def group_id(name: str | None) -> int:
 
 
 def in_cluster(
-    network: NetworkSettings, gates: Sequence[str], k: int, protocol: str, signals: Signals, welcome: Welcome
+    network: NetworkSettings, gates: Sequence[str], k: int, protocol: str | None, signals: Signals, welcome: Welcome
 ) -> int:
     from fairgate.live.guests import Guests  # noqa: PLC0415 (asyncio is only needed in a cluster)
     from fairgate.live.keep_open import keep_open  # noqa: PLC0415
@@ -179,9 +178,8 @@ def in_cluster(
         peer = network.peer(standing=True)
     with peer, network.served(peer, say), network.advertised(peer):
         engine = peer.engine
-        for gate in gates:
-            keep_open(engine, gate, k, protocol)
-        kept = f"keeps {', '.join(gates)} open (k={k}, {protocol})" if gates else NO_GATE
+        run = {keep_open(engine, gate, k, protocol) for gate in gates}
+        kept = f"keeps {', '.join(gates)} open (k={k}, {', '.join(sorted(run))})" if gates else NO_GATE
         where = f"of cluster {network.name} at {engine.identity.address} (guarantee: {engine.membership.guarantee})"
         with Guests(engine, network.name, welcome.group) as guests:
             say(f"pid {engine.pid} is a peer {where} and {kept} until a signal ends it")

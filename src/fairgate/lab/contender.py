@@ -1,9 +1,11 @@
-"""One process that repeatedly contends for a gate: `python -m fairgate.lab.contender KIND K PORT INSIDE SECONDS FILE`.
+"""One process that repeatedly contends for a gate: `python -m fairgate.lab.contender KIND K PORT STAY SECONDS FILE`.
 
+STAY is how long it stays inside, in seconds. A tilde in front makes the times exponential, with that mean.
 It prints "ready" after it has been inside once, and then reads a line with the start time (monotonic ns). For each
 entry it writes (asked, entered, left) to FILE, as 64-bit integers.
 """
 
+import random
 import signal
 import sys
 import time
@@ -12,8 +14,11 @@ from pathlib import Path
 
 from fairgate.lab.rivals import open_gate
 
+RANDOM = "~"
 
-def contend(kind: str, k: int, port: int, inside: float, seconds: float) -> "array[int]":
+
+def contend(kind: str, k: int, port: int, stay: str, seconds: float) -> "array[int]":
+    inside, is_random = float(stay.removeprefix(RANDOM)), stay.startswith(RANDOM)
     gate = open_gate(kind, k, port)
     gate.acquire()
     gate.release()
@@ -32,7 +37,7 @@ def contend(kind: str, k: int, port: int, inside: float, seconds: float) -> "arr
         gate.acquire()
         entered = now()
         if inside:
-            time.sleep(inside)
+            time.sleep(random.expovariate(1 / inside) if is_random else inside)
         left = now()
         gate.release()
         times.extend((asked, entered, left))
@@ -44,8 +49,8 @@ def contend(kind: str, k: int, port: int, inside: float, seconds: float) -> "arr
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # after Ctrl-C the parent ends it
-    kind, k, port, inside, seconds, file = sys.argv[1:]
-    times = contend(kind, int(k), int(port), float(inside), float(seconds))
+    kind, k, port, stay, seconds, file = sys.argv[1:]
+    times = contend(kind, int(k), int(port), stay, float(seconds))
     Path(file).write_bytes(times.tobytes())
 
 

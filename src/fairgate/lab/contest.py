@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
+from fairgate.lab.contender import RANDOM
 from fairgate.lab.rivals import server
 
 START_SECONDS = 0.5  # from the last process being ready to the common start
@@ -31,6 +32,11 @@ class Load:
     inside: float  # seconds
     processes: int
     seconds: float
+    is_random: bool = False  # exponential stays, with `inside` as their mean
+
+    def stay(self) -> str:
+        """As a contender is told."""
+        return f"{RANDOM if self.is_random else ''}{self.inside}"
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,7 @@ def contend(kind: str, load: Load, port: int, folder: Path, python: Interpreter)
     environ = os.environ | {"FAIRGATE_DIR": str(folder / "run")}
     environ = {name: value for name, value in environ.items() if name not in python.left_out}
     words = [python.path, "-m", "fairgate.lab.contender", kind, str(load.k), str(port)]
-    words += [str(load.inside), str(load.seconds)]
+    words += [load.stay(), str(load.seconds)]
     files = [folder / f"{i}" for i in range(load.processes)]
     pipe = subprocess.PIPE
     workers = [

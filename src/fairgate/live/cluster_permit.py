@@ -12,7 +12,6 @@ from fairgate.live.cluster_options import ClusterOptions
 from fairgate.live.engine import EXPIRED, LiveEngine
 from fairgate.live.gate import LiveGate
 from fairgate.live.in_cluster import ClusterMembership
-from fairgate.live.live_protocols import default_protocol
 from fairgate.live.no_journals import NO_JOURNALS, NoJournals
 from fairgate.live.peer_lease import LAPSED
 from fairgate.live.report import Person
@@ -92,7 +91,7 @@ class HeldTicket:
 class BaseClusterGate:
     def __init__(self, engine: LiveEngine, name: str, k: int, protocol: str | None) -> None:
         self.engine = engine
-        self.gate = engine.gate(name, k, protocol or default_protocol(k))
+        self.gate = engine.gate(name, k, protocol)
         self.k = k
         self.protocol = self.gate.protocol
 

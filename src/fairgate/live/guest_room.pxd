@@ -1,8 +1,14 @@
 cimport cython
+from fairgate.live.engine_lock cimport EngineLock
 from fairgate.live.gate cimport LiveGate
 from fairgate.live.ticket cimport Ticket
+from fairgate.live.traffic cimport Traffic
+from fairgate.room cimport calls, guestbook
 from fairgate.room.changes cimport Changes
 from fairgate.room.guestbook cimport Guestbook, News
+from fairgate.room.notes cimport read_note, read_text, write_text
+from fairgate.room.table cimport Change, Step
+from fairgate.room.words cimport Words
 
 cdef class Asked:
     cdef public GuestRoom room
@@ -11,31 +17,51 @@ cdef class Asked:
     cdef public Ticket ticket
     cpdef bint wake(self) except -1
 
-cdef class Outcome:
+cdef class Wish:
+    cdef readonly long long number, k
+    cdef readonly str protocol, note
+    cdef readonly tuple guest
+
+cdef class Look(Step):
+    cdef public GuestRoom room
+    cdef public Asked answer, granted
     cdef public News news
-    cdef public Asked granted
     cdef public long long let_in, end
-    cdef public dict wants, about
+    cdef public list wishes
+    cpdef begin(self)
+    cpdef bint run(self, Change change) except -1
 
 cdef class GuestRoom:
     cdef public object host, engine, loop, bell, timer, answers
-    cdef public str name, folder
+    cdef public Traffic traffic
+    cdef public str name, folder, cluster
     cdef public Changes desk
     cdef public Guestbook book
     cdef public dict requests, refusals, lines
     cdef public set called, suspects, looked_at, left_inside, idle
     cdef public bint renewed, running, closed
     cdef public unsigned long long thread
-    cdef public long long waiting_since, timer_at
-    cdef public LiveGate described
+    cdef public long long waiting_since, timer_at, cluster_number
+    cdef public LiveGate described, latest
+    cdef public tuple latest_wish
 
     cpdef answered(self, Asked asked)
-    @cython.locals(answer=Asked, outcome=Outcome)
+    @cython.locals(answer=Asked, look=Look)
     cpdef run(self)
-    @cython.locals(asked=Asked, granted=Asked, news=News)
-    cpdef tell_cluster(self, Outcome outcome)
+    @cython.locals(m=Words, asked=Asked, seat=cython.longlong, number=cython.longlong)
+    cpdef step(self, Look look, Change change)
+    @cython.locals(m=Words)
+    cpdef check_cluster(self)
+    @cython.locals(m=Words, ticket=Ticket)
+    cpdef answer(self, Change change, Asked asked, Look look)
+    @cython.locals(granted=Asked, news=News, wish=Wish)
+    cpdef tell_cluster(self, Look look)
+    @cython.locals(asked=Asked, traffic=Traffic)
+    cpdef in_step(self, list over, list new)
     @cython.locals(gate=LiveGate, asked=Asked)
-    cpdef Asked opened(self, long long number, Outcome outcome)
+    cpdef Asked opened(self, Wish wish)
+    @cython.locals(gate=LiveGate)
+    cpdef LiveGate gate(self, long long k, str protocol)
     cpdef ask(self, Asked asked)
     cpdef watch(self)
     cpdef look_later(self, long long when)

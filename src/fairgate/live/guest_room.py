@@ -1,8 +1,11 @@
 """One room of a cluster, as the standing peer of this host serves it, on the loop of its engine.
 
 Whatever happens is noted first: a guest has rung, died, or the cluster has answered. Then one change of the room does
-all that follows (room/guestbook.py), and after it the cluster is asked, or gets its slots back. The cluster may grant
-some of them at once, so this goes on until nothing is left to do.
+all that follows (room/guestbook.py). After it the cluster gets its slots back, and then it is asked for new guests. The
+cluster may grant some of them at once, so this goes on until nothing is left to do.
+
+Another host waits for every slot that is returned. So the messages for that leave first, and everything that nobody
+waits for comes after them.
 """
 
 import asyncio
@@ -10,14 +13,12 @@ import logging
 import os
 import threading
 from collections import deque
-from functools import partial
 from typing import Protocol
 
 from fairgate.core.ids import NIL
 from fairgate.errors import FairgateError, GateClosed, KMismatch
 from fairgate.live.engine import LiveEngine
 from fairgate.live.gate import LiveGate
-from fairgate.live.live_protocols import default_protocol
 from fairgate.live.ticket import INSIDE, LOST, Ticket
 from fairgate.room import calls, guestbook
 from fairgate.room.bell import Bell, path_of
@@ -40,7 +41,7 @@ from fairgate.room.layout import (
 )
 from fairgate.room.notes import read_note, read_text, write_text
 from fairgate.room.room import path_of_gate
-from fairgate.room.table import Change
+from fairgate.room.table import Change, Step
 
 GLIMPSE = 50_000  # ns: the loop may be held up this long for the lock
 FULL = 512  # rings: this many are read at once, so some may have been lost
@@ -74,16 +75,39 @@ class Asked:
         return True
 
 
-class Outcome:
-    """What one change has led to."""
+class Wish:
+    """What a new guest asks for, and what others see of it."""
 
-    def __init__(self) -> None:
+    __slots__ = ("guest", "k", "note", "number", "protocol")
+
+    def __init__(self, number: int, k: int, protocol: str, guest: tuple[int, int], note: str) -> None:
+        self.number = number
+        self.k = k
+        self.protocol = protocol
+        self.guest = guest  # its process and user
+        self.note = note
+
+
+class Look(Step):
+    """One change of the room, and what it has led to."""
+
+    def __init__(self, room: "GuestRoom", answer: Asked | None) -> None:
+        self.room = room
+        self.answer = answer  # of the cluster
+        self.begin()
+
+    def begin(self) -> None:
+        """Damage may force the change to be made again."""
         self.news = News()
         self.granted: Asked | None = None
         self.let_in = 0  # the guest that has the grant; 0: it is to be passed on
-        self.wants: dict[int, tuple[int, str]] = {}  # by guest that asks: k and protocol
-        self.about: dict[int, tuple[tuple[int, int], str]] = {}  # by guest: its process and user, and its note
+        self.wishes: list[Wish] = []
         self.end = 0  # when to look again at the latest
+
+    def run(self, change: Change) -> bool:
+        self.begin()
+        self.room.step(self, change)
+        return True
 
 
 class GuestRoom:
@@ -91,6 +115,7 @@ class GuestRoom:
         """Take over the room in this file of the cluster's directory. Raises BadInput if it cannot be used."""
         self.host = host
         self.engine = host.engine
+        self.traffic = host.engine.traffic
         self.loop = host.engine.loop
         self.name = name_of(file)
         self.folder = folder
@@ -119,6 +144,10 @@ class GuestRoom:
         self.timer_at = 0  # ns
         self.closed = False
         self.described: LiveGate | None = None  # the gate whose k and protocol the room tells
+        self.latest: LiveGate | None = None  # the gate that the latest guest wanted
+        self.latest_wish = (0, "")  # its k and protocol, as that guest named them
+        self.cluster = ""  # its id
+        self.cluster_number = 0  # the same, as a word of the room
         self.loop.add_reader(self.bell.fd, self.rung)
         self.run()
 
@@ -143,7 +172,7 @@ class GuestRoom:
         if self.running:
             return
         if threading.get_ident() == self.thread:
-            if self.engine.traffic.is_quiet:  # then the engine's lock is free
+            if self.traffic.is_quiet:  # then the engine's lock is free
                 self.run()
             else:
                 self.loop.call_soon(self.run)
@@ -175,8 +204,9 @@ class GuestRoom:
                 self.drop_requests()
             while self.called or self.suspects or self.answers or self.renewed or self.refusals:
                 answer = self.answers[0] if self.answers else None  # one at a time: two requests may swap their guests
+                look = Look(self, answer)
                 try:
-                    outcome = self.desk.try_change(partial(self.step, answer), GLIMPSE)
+                    self.desk.try_change(look, GLIMPSE)
                 except BlockingIOError:
                     self.try_again()
                     return
@@ -185,9 +215,9 @@ class GuestRoom:
                 self.waiting_since = 0
                 self.called, self.looked_at, self.suspects, self.renewed = set(), self.suspects, set(), False
                 self.refusals.clear()
-                self.tell_cluster(outcome)
+                self.tell_cluster(look)
                 self.watch()
-                self.look_later(outcome.end)
+                self.look_later(look.end)
         except FairgateError as wrong:  # the file is damaged, or was removed
             log.error("gate %s: %s", self.name, wrong)
             self.close()
@@ -201,45 +231,48 @@ class GuestRoom:
             self.desk.file.continue_owner()
         self.loop.call_later(calls.pause_after(now - self.waiting_since) / SECOND, self.run)
 
-    def step(self, asked: Asked | None, change: Change) -> Outcome:
-        m, desk = self.desk.file.m, self.desk
+    def step(self, look: Look, change: Change) -> None:
+        m, desk, asked = self.desk.file.m, self.desk, look.answer
         if self.book.peer != self.engine.me:
             self.described = None
             self.book = guestbook.take_over(m, change, desk, self.engine.me, self.bell.owner)
-        outcome = Outcome()
         if self.renewed:
             guestbook.promise(m, change, self.book, self.engine.lease_until)
         called = self.called if asked is None else {*self.called, asked.number}
-        outcome.news = guestbook.look(m, change, desk, self.book, called, self.suspects)
+        look.news = guestbook.look(m, change, desk, self.book, called, self.suspects)
         self.check_cluster()
-        for number in outcome.news.ask:
+        for number in look.news.ask:
             seat = self.book.asked[number]
-            outcome.wants[number] = (m[seat + EXPECTED_K], read_text(m, seat + PROTOCOL, seat + NOTE))
-            outcome.about[number] = ((m[seat + PID], m[seat + USER]), read_note(m, seat))
+            protocol = read_text(m, seat + PROTOCOL, seat + NOTE)
+            guest = (m[seat + PID], m[seat + USER])
+            look.wishes.append(Wish(number, m[seat + EXPECTED_K], protocol, guest, read_note(m, seat)))
         if asked is not None:
-            self.answer(change, asked, outcome)
+            self.answer(change, asked, look)
         for number, wrong in self.refusals.items():
             self.refuse(change, number, wrong)
-        outcome.end = guestbook.next_end(m, self.book)
-        return outcome
+        look.end = guestbook.next_end(m, self.book)
 
     def check_cluster(self) -> None:
         """If the cluster was made anew, its protocol does not know of those that the old one has let in."""
-        m, ours = self.desk.file.m, number_of(self.engine.members.cluster)
-        if m[CLUSTER_ID] not in (0, ours) and self.book.earlier:
+        m, cluster = self.desk.file.m, self.engine.members.cluster
+        if cluster != self.cluster:
+            self.cluster, self.cluster_number = cluster, number_of(cluster)
+        if m[CLUSTER_ID] == self.cluster_number:
+            return
+        if m[CLUSTER_ID] != 0 and self.book.earlier:
             some = ", ".join([str(m[seat + PID]) for seat in self.book.earlier.values()])
             log.warning("gate %s: let in by an earlier cluster of this name and still inside: pid %s", self.name, some)
-        m[CLUSTER_ID] = ours
+        m[CLUSTER_ID] = self.cluster_number
 
-    def answer(self, change: Change, asked: Asked, outcome: Outcome) -> None:
+    def answer(self, change: Change, asked: Asked, look: Look) -> None:
         """Pass the answer of the cluster on to a guest."""
         m, ticket = self.desk.file.m, asked.ticket
         if ticket.state == INSIDE and self.host.draining:
-            outcome.granted = asked
+            look.granted = asked
         elif ticket.state == INSIDE:
             until = self.engine.lease_until
-            outcome.granted = asked
-            outcome.let_in = guestbook.admit(m, change, self.book, asked.number, ticket.slot, ticket.fence, until)
+            look.granted = asked
+            look.let_in = guestbook.admit(m, change, self.book, asked.number, ticket.slot, ticket.fence, until)
             if self.described is not asked.gate or m[K] != asked.gate.k:
                 self.described = asked.gate
                 m[K] = asked.gate.k
@@ -257,47 +290,69 @@ class GuestRoom:
 
     # The cluster.
 
-    def tell_cluster(self, outcome: Outcome) -> None:
-        """Ask for new guests, return the slots of those that have left, and pass on what nobody is there for."""
-        news = outcome.news
-        new = [asked for number in news.ask if (asked := self.opened(number, outcome)) is not None]
+    def tell_cluster(self, look: Look) -> None:
+        """Return the slots of those that have left, pass on what nobody is there for, and ask for new guests."""
+        news, granted = look.news, look.granted
         over = [self.requests.pop(number) for number in (*news.release, *news.withdraw) if number in self.requests]
-        granted = outcome.granted
-        if granted is not None and not outcome.let_in:
+        if granted is not None and not look.let_in:
             self.requests.pop(granted.number, None)
             over.append(granted)
-        elif granted is not None and outcome.let_in != granted.number:
-            self.swap(granted, outcome.let_in)
-        if new or over:
-            with self.engine.transport.sending_at_once(), self.engine.step():
-                for asked in over:
-                    asked.gate.release(asked.ticket)
-                if not self.host.draining:
-                    for asked in new:
-                        self.ask(asked)
+        elif granted is not None and look.let_in != granted.number:
+            self.swap(granted, look.let_in)
+        if over:
+            self.in_step(over, [])
+        if look.wishes:
+            new = [asked for wish in look.wishes if (asked := self.opened(wish)) is not None]
+            if new and not self.host.draining:
+                self.in_step([], new)
 
-    def opened(self, number: int, outcome: Outcome) -> Asked | None:
-        """The request for a new guest, of the gate as it expects it. None if it is refused."""
-        k, protocol = outcome.wants[number]
+    def in_step(self, over: list[Asked], new: list[Asked]) -> None:
+        """What this sends leaves at once, and not at the end of this turn of the loop."""
+        traffic, transport = self.traffic, self.engine.transport
+        before = transport.hold()
+        traffic.lock.take()  # a step, without the cost of `with`
         try:
-            gate = self.engine.gate(self.name, k, protocol or default_protocol(k))
+            traffic.now = calls.clock()
+            for asked in over:
+                asked.gate.release(asked.ticket)
+            for asked in new:
+                self.ask(asked)
+            if traffic.local:
+                self.engine.deliver_local()
+        finally:
+            traffic.lock.give()
+            transport.let_go(before)
+
+    def opened(self, wish: Wish) -> Asked | None:
+        """The request for a new guest, of the gate as it expects it. None if it is refused."""
+        try:
+            gate = self.gate(wish.k, wish.protocol)
         except FairgateError as wrong:
             old = self.engine.gates.get(self.name)
             if isinstance(wrong, KMismatch) and old is not None and not old.tickets:
-                self.engine.spawn(self.reopen(old, number, outcome))
+                self.engine.spawn(self.reopen(old, wish))
             elif not isinstance(wrong, GateClosed):  # else this peer is leaving
-                self.refusals[number] = wrong
+                self.refusals[wish.number] = wrong
             return None
-        asked = self.requests[number] = Asked(self, number, gate)
-        asked.ticket.guest, asked.ticket.note = outcome.about[number]
+        asked = self.requests[wish.number] = Asked(self, wish.number, gate)
+        asked.ticket.guest, asked.ticket.note = wish.guest, wish.note
         return asked
 
-    async def reopen(self, old: LiveGate, number: int, outcome: Outcome) -> None:
+    def gate(self, k: int, protocol: str) -> LiveGate:
+        """As the engine's. Nearly every guest wants what the one before wanted, so that is not checked again."""
+        gate, engine = self.latest, self.engine
+        usable = gate is not None and not gate.closed and engine.gates.get(self.name) is gate
+        if gate is not None and usable and self.latest_wish == (k, protocol) and self.name not in engine.reopened:
+            return gate
+        gate = self.latest = engine.gate(self.name, k, protocol)
+        self.latest_wish = (k, protocol)
+        return gate
+
+    async def reopen(self, old: LiveGate, wish: Wish) -> None:
         """Nobody here uses the gate any more: give up its seats, so that it can have another k."""
         await self.engine.close_gate(old)
-        if number in self.book.asked and (asked := self.opened(number, outcome)) is not None:
-            with self.engine.step():
-                self.ask(asked)
+        if wish.number in self.book.asked and (asked := self.opened(wish)) is not None:
+            self.in_step([], [asked])
         self.run()
 
     def ask(self, asked: Asked) -> None:
@@ -321,6 +376,12 @@ class GuestRoom:
 
     def watch(self) -> None:
         """Watch the bells of all guests that wait or are inside. Most of them come again: `tick` forgets the rest."""
+        for owner in self.book.owners.values():
+            if owner not in self.lines:
+                break
+        else:
+            if not self.left_inside:
+                return
         owners = set(self.book.owners.values())
         self.left_inside &= owners
         for owner in owners - self.lines.keys() - self.left_inside:
@@ -385,9 +446,7 @@ class GuestRoom:
         self.requests.clear()
 
     def return_all(self, requests: list[Asked]) -> None:
-        with self.engine.step():
-            for asked in requests:
-                asked.gate.release(asked.ticket)
+        self.in_step(requests, [])
 
     def is_removed(self) -> bool:
         return not self.desk.file.is_linked()

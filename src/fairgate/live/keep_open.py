@@ -6,8 +6,8 @@ from fairgate.live.engine import LiveEngine
 from fairgate.recovery.roster import Sit
 
 
-def keep_open(engine: LiveEngine, name: str, k: int, protocol: str) -> None:
-    """Takes a seat. KMismatch or BadInput if k or protocol differ from the gate's."""
+def keep_open(engine: LiveEngine, name: str, k: int, protocol: str | None) -> str:
+    """Takes a seat, and returns the gate's protocol. KMismatch or BadInput if k or protocol differ from the gate's."""
     gate = engine.gate(name, k, protocol)
     with engine.user_lock:
         if not gate.seats:
@@ -15,3 +15,4 @@ def keep_open(engine: LiveEngine, name: str, k: int, protocol: str) -> None:
         seats = gate.seats_to_ask_for()
     sit = engine.change(Sit(name, k, gate.protocol, seats))
     asyncio.run_coroutine_threadsafe(sit, engine.loop).result()
+    return gate.protocol

@@ -11,7 +11,10 @@ from fairgate.errors import BadInput
 from fairgate.registry import PROTOCOLS, find_protocol
 
 DEFAULTS = [PROTOCOLS[name] for name in (ONE, MANY)]  # imported now, before any user has to wait
-OPTIONS: dict[str, Options] = {"bv95": {"cache": "sorted"}}  # where a protocol's own default does not suit live gates
+OPTIONS: dict[str, Options] = {  # where a protocol's own default does not suit live gates
+    "bv95": {"cache": "sorted"},
+    "one_line": {"ahead": 0},
+}
 
 
 def default_protocol(k: int) -> str:
@@ -21,8 +24,11 @@ def default_protocol(k: int) -> str:
     load, where the mutex that Fair-k is built on takes more than three, and nearly the same order. A hand-over is one
     message (measured beside others in docs/results.md, "Between hosts").
 
-    For more, it is a queue kept by one seat. Fair-k assigns requests to k queues in turn, where
-    they stay: a request may wait behind a permit that is held for hours while other slots are free.
+    For more, it is one line for all slots, kept by a seat that the line leaves for another now and then. So a process
+    that has the gate for itself soon has the line too, and enters without a message. Nobody in the line is promised the
+    slot of a certain holder (`ahead`): that would save a message, but whoever is promised the slot of a long stay is
+    overtaken. Fair-k assigns requests to k queues in turn, where they stay: a request may wait behind a permit that is
+    held for hours while other slots are free. (Measured in docs/results.md, "More than one slot".)
     """
     return ONE if k == 1 else MANY
 

@@ -8,8 +8,9 @@ from fairgate.live.uplink cimport Uplink
 from fairgate.net.system cimport clock
 
 cdef class Traffic(Uplink):
-    cdef object owner, local, others, let_in
-    cdef EngineLock lock
+    cdef object owner, others, let_in
+    cdef readonly object local
+    cdef readonly EngineLock lock
     cdef public Links links
     cdef dict gates
     cdef bint stepping

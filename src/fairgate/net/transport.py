@@ -28,8 +28,7 @@ Invalid input from outside costs a log line and a connection, never the process.
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -361,15 +360,15 @@ class Transport:
             self.loop.call_soon(self.flush)
         self.to_flush.append(connection)
 
-    @contextmanager
-    def sending_at_once(self) -> Iterator[None]:
-        """What is sent in the body leaves at its end, and not at the end of this turn of the loop."""
+    def hold(self) -> bool:
+        """What is sent from now on leaves at `let_go`, which must follow, and not at the end of this turn of the loop.
+        Returns what to pass to it."""
         before, self.receiving = self.receiving, True
-        try:
-            yield
-        finally:
-            self.receiving = before
-            self.flush()
+        return before
+
+    def let_go(self, before: bool) -> None:
+        self.receiving = before
+        self.flush()
 
     def flush(self) -> None:
         connections, self.to_flush = self.to_flush, []

@@ -42,3 +42,5 @@ cpdef bint unlock(int fd) except -1
 cpdef bint ring(int fd, long long ticket) except -1
 cpdef int open_to_ring(str path) except? -4
 cpdef list read_tickets(int bell)
+cpdef bint is_same_file(str path, int fd) except -1
+cpdef bint is_stopped(long long pid) noexcept

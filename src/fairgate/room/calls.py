@@ -229,3 +229,24 @@ class Poll:
             return [], ready
         ready.remove(self.bell)
         return read_tickets(self.bell), ready
+
+
+# Files, and other processes.
+
+
+def is_same_file(path: str, fd: int) -> bool:
+    """Is this the open file of that name? False if there is none of that name. Raises OSError."""
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(fd))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def is_stopped(pid: int) -> bool:
+    """Is this process stopped (SIGSTOP, a debugger)? False if there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb", 0) as file:
+            text = file.read(512)
+    except OSError:
+        return False
+    return text[text.rfind(b")") + 2 :][:1] in (b"T", b"t")

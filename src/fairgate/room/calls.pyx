@@ -4,7 +4,8 @@ import os
 from _signal import SIG_DFL, getsignal
 
 from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno
-from libc.errno cimport EAGAIN, EINTR, ENOENT, ENXIO, EPIPE, errno
+from libc.errno cimport EAGAIN, EINTR, ENOENT, ENOTDIR, ENXIO, EPIPE, errno
+from libc.stdio cimport snprintf
 from libc.stdlib cimport free, realloc
 
 cdef extern from "Python.h":
@@ -32,12 +33,13 @@ cdef extern from "<sched.h>" nogil:
     int sched_yield()
 
 cdef extern from "<fcntl.h>" nogil:
-    enum: O_WRONLY, O_NONBLOCK, O_CLOEXEC, O_NOFOLLOW
+    enum: O_RDONLY, O_WRONLY, O_NONBLOCK, O_CLOEXEC, O_NOFOLLOW
     int open_file "open"(const char* path, int flags)
 
 cdef extern from "<sys/stat.h>" nogil:
     struct file_status "stat":
         unsigned int st_mode
+        unsigned long long st_dev, st_ino
     int fstat(int fd, file_status* status)
     int lstat(const char* path, file_status* status)
     int S_ISFIFO(unsigned int mode)
@@ -66,6 +68,7 @@ cdef enum:
     SHORTEST_NS = 20_000
     LONGEST_NS = 50_000_000
     MOST_TICKETS = 512
+    STAT_BYTES = 512
 
 FOREVER = 1 << 62
 SECOND = NANOSECONDS
@@ -322,3 +325,34 @@ cdef class Poll:
             return [], []
         dead = [self.fds[i].fd for i in range(1, self.count) if self.fds[i].revents]
         return read_tickets(self.fds[0].fd) if self.fds[0].revents else [], dead
+
+
+# Files, and other processes.
+
+
+cpdef bint is_same_file(str path, int fd) except -1:
+    cdef file_status named, opened
+    if lstat(os.fsencode(path), &named) < 0:
+        if errno != ENOENT and errno != ENOTDIR:
+            PyErr_SetFromErrno(OSError)
+        return False
+    if fstat(fd, &opened) < 0:
+        PyErr_SetFromErrno(OSError)
+    return named.st_ino == opened.st_ino and named.st_dev == opened.st_dev
+
+
+cpdef bint is_stopped(long long pid) noexcept:
+    cdef char name[32]
+    cdef char text[STAT_BYTES]
+    cdef Py_ssize_t size, at
+    cdef int fd
+    snprintf(name, sizeof(name), "/proc/%lld/stat", pid)
+    fd = open_file(name, O_RDONLY | O_CLOEXEC)
+    if fd < 0:
+        return False
+    size = read(fd, text, STAT_BYTES)
+    close_file(fd)
+    for at in range(size - 1, -1, -1):  # the name of the program, in brackets, may have brackets of its own
+        if text[at] == c")":
+            return at + 2 < size and (text[at + 2] == c"T" or text[at + 2] == c"t")
+    return False

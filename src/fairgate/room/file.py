@@ -262,13 +262,13 @@ class RoomFile:
     def continue_owner(self) -> None:
         """If the process that has the lock is stopped, let it finish its change."""
         pid = system.lock_owner(self.fd)
-        if pid and pid != self.pid and system.is_stopped(pid):
+        if pid and pid != self.pid and calls.is_stopped(pid):
             header = os.pread(self.fd, HEADER, 0)
             if not self.mapped and len(header) == HEADER and header.startswith(BEGIN):
                 self.map()
             if self.mapped:
                 self.m[STOP] = system.name_of(pid)
-                if system.lock_owner(self.fd) != pid or not system.is_stopped(pid):  # somebody else continued it
+                if system.lock_owner(self.fd) != pid or not calls.is_stopped(pid):  # somebody else continued it
                     self.m[STOP] = 0
                     return
                 self.m[RESCUED] = self.m[RESCUED] + 1
@@ -280,7 +280,7 @@ class RoomFile:
         whom = f"process {pid}"
         if not pid:
             whom = "a process that cannot be seen from here, as in another container: continue it if it is stopped"
-        elif system.is_stopped(pid):
+        elif calls.is_stopped(pid):
             whom += f", which is stopped: continue it with kill -CONT {pid}"
         return GateStuck(f"{self.path} has been locked for {STUCK // SECOND} s by {whom}")
 
@@ -296,10 +296,7 @@ class RoomFile:
 
     def is_linked(self) -> bool:
         """Is it still the file of that name? Its number of links does not tell: a dead creator may have left one."""
-        try:
-            return os.path.samestat(os.lstat(self.path), os.fstat(self.fd))
-        except (FileNotFoundError, NotADirectoryError):
-            return False
+        return calls.is_same_file(self.path, self.fd)
 
     def close(self) -> None:
         self.touch()

@@ -4,7 +4,7 @@ import os
 
 from fairgate.room import system
 from fairgate.room.bell import path_of
-from fairgate.room.calls import DEAD, REMOVED, UNSEEN, open_to_ring
+from fairgate.room.calls import DEAD, REMOVED, UNSEEN, is_stopped, open_to_ring
 from fairgate.room.layout import ASKED, GROUP, INSIDE, NAMESPACE, OWNER, PID, STATE
 from fairgate.room.links import Table
 
@@ -44,7 +44,7 @@ class LiveSenses:
         return fd not in (DEAD, REMOVED)
 
     def is_stopped(self, m: Table, seat: int) -> bool:
-        return self.is_visible(m, seat) and system.is_stopped(m[seat + PID])
+        return self.is_visible(m, seat) and is_stopped(m[seat + PID])
 
     def is_left_behind(self, m: Table, seat: int) -> bool:
         """Is the process of this seat dead, if the seat is not gone? Then others have inherited its bell.

@@ -68,10 +68,6 @@ def process(pid: int) -> tuple[bytes, bytes]:
     return state, group
 
 
-def is_stopped(pid: int) -> bool:
-    return process(pid)[0] in (b"T", b"t")
-
-
 def is_alive(pid: int) -> bool:
     state = process(pid)[0]
     return state not in (b"Z", b"X") if state else exists(pid)
