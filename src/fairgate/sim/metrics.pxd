@@ -12,5 +12,19 @@ cdef class Metrics:
     cdef array.array waits
     cdef Kept* kept  # by node
     cdef long long nodes
-    cpdef bint entered(self, long long node, long long wait) except -1
     cpdef bint grow(self) except -1
+
+    cpdef inline bint entered(self, long long node, long long wait) except -1:
+        cdef Kept* kept = &self.kept[node]
+        self.entries += 1
+        kept.entries += 1
+        if kept.entries > self.warmup:
+            if self.counted == len(self.waits):
+                self.grow()
+            self.waits.data.as_longlongs[self.counted] = wait
+            self.counted += 1
+            self.wait_total += wait
+            if wait > self.wait_max:
+                self.wait_max = wait
+            if wait > kept.longest:
+                kept.longest = wait
