@@ -84,6 +84,7 @@ class Engine(Invariants):
     def begin(self) -> None:
         """Start all nodes and plan the first requests."""
         self.tune()
+        self.use_large_pages()
         self.tokens = sum([node.tokens() for node in self.nodes])
         self.coordinators = sum([node.coordinators() for node in self.nodes])
         self.workload.loop = self

@@ -80,6 +80,7 @@ cdef class Loop(Outbox):
     cdef inline Node node_at(self, long long me):
         return <Node>self.places[me].node
     cpdef bint make_room(self, long long seats) except -1
+    cpdef bint use_large_pages(self) except -1
     cpdef bint put_seat(self, long long number, Seat seat) except -1
     @cython.final
     cdef inline Seat seat_at(self, long long number):

@@ -17,6 +17,7 @@ from fairgate.core.node cimport Node
 from fairgate.core.outbox cimport Outbox
 from fairgate.core.tuples cimport arriving
 from fairgate.overlay.overlay cimport Overlay
+from fairgate.sim.large_pages cimport put_on_large_pages
 from fairgate.sim.prefetch cimport FAR, NOTHING, fetch_ahead, gates_of, prefetch_of, what_to_fetch
 
 cdef enum:
@@ -170,6 +171,10 @@ cdef class Loop(Outbox):
             self.places[number].seat = <PyObject*>seat
         else:
             self.seat[number] = seat
+
+    cpdef bint use_large_pages(self) except -1:
+        if self.one_gate and self.n > 0:
+            put_on_large_pages(self.places, self.n)
 
     cpdef bint push(self, long long time, long long kind, long long dst, long long src, Message msg) except -1:
         cdef Event event
