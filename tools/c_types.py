@@ -5,6 +5,7 @@ messages, records or nodes (core/declare.py) are expanded by tools/expand.py.
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -128,3 +129,14 @@ def with_results(source: str) -> str:
                     assert line.strip().partition("#")[0].rstrip() == "return", f"not alone on its line: {line}"
                     lines[one.lineno - 1] = line.replace("return", "return 0", 1)
     return "\n".join([*lines, ""])
+
+
+def with_finals(source: str) -> str:
+    """The source with `typing.final` replaced by Cython's.
+
+    Cython calls a final method directly only if it reads this at its definition; the .pxd alone does not suffice.
+    """
+    found = re.sub(r"^( +)@final$", r"\1@cython.final", source, flags=re.MULTILINE)
+    if found == source:
+        return source
+    return found.replace("\nfrom typing import ", "\nimport cython; from typing import ", 1)

@@ -6,6 +6,7 @@ for positions. The expanded .py is the source with these changes, none of which 
 - decorators and field declarations are blanked, and the derived methods take their lines, one per line;
 - `Token(slot, fence)` inside a function becomes `make_Token(slot, fence)`, a C function that sets the fields directly,
   because calling a class packs the arguments into Python objects first;
+- `self.out.send` becomes `self.out.send_direct`, a C method, and `@final` becomes Cython's;
 - `return` without a value becomes `return 0`, see `with_results`;
 - integer constants inside functions become literals, or C variables if they are large;
 - the blank line before a function takes a decorator with the C types of its annotated local variables.
@@ -20,7 +21,7 @@ function that Cython cannot turn into a C function (closures, defaults, decorato
 import ast
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 from fairgate.core.declare import (
     DERIVED,
@@ -37,10 +38,11 @@ from fairgate.core.derive import MISSING, Field, Function, assignments, decoder,
 from fairgate.core.kinds import kind_of
 from fairgate.core.message import Message
 from fairgate.core.node import Node
-from tools.c_types import Project, c_locals, c_signature, can_be_c, is_final, with_results
+from tools.c_types import Project, c_locals, c_signature, can_be_c, is_final, with_finals, with_results
 
 DECLARE = "fairgate.core.declare"
 POOL = "fairgate.core.pool"
+SEND = "self.out.send"
 LITERALS = 1 << 31  # integers below are C literals to Cython, larger ones would be Python objects
 CHECKS = ("checked_bool", "checked_int", "checked_place", "checked_shape", "checked_str")
 
@@ -54,7 +56,8 @@ class Expanded:
         self.module = sys.modules[name]
         source = project.source_of(name).read_text()
         self.tree = ast.parse(source)
-        self.lines = [line.encode() for line in with_results(source).splitlines()]  # ast counts columns in bytes
+        lines = with_finals(with_results(source)).splitlines()
+        self.lines = [line.encode() for line in lines]  # ast counts columns in bytes
         self.appended: list[str] = []
         self.class_pxds: list[str] = []
         self.function_pxds: list[str] = []
@@ -76,8 +79,8 @@ class Expanded:
     # Changes in place.
 
     def edit_functions(self) -> None:
-        """Replace calls of declared classes, and constants, inside functions."""
-        edits: list[tuple[ast.Name, str]] = []
+        """Replace calls of declared classes, constants, and `self.out.send`, inside functions."""
+        edits: list[tuple[ast.Name | ast.Attribute, str]] = []
         for function in functions_in(self.tree):
             for one in names_in(function):
                 value: Any = vars(self.module).get(one.id)
@@ -85,6 +88,7 @@ class Expanded:
                     edits.append((one, self.maker(value)))
                 elif one.id.isupper() and isinstance(one.ctx, ast.Load) and one.id in vars(self.module):
                     edits.append((one, self.constant(one.id, value)))
+            edits += [(one, f"{SEND}_direct") for one in ast.walk(function) if is_send(one)]
             self.type_locals(function)
         for one, text in sorted(set(edits), key=lambda edit: (edit[0].lineno, -edit[0].col_offset)):
             line = self.lines[one.lineno - 1]
@@ -93,13 +97,12 @@ class Expanded:
 
     def type_locals(self, function: ast.FunctionDef) -> None:
         typed = c_locals(self.project, function, self.module)
-        if is_final(function):
-            self.lines[function.lineno - 2] = b" " * function.col_offset + typed.encode()
-        elif typed:
-            before = self.lines[function.lineno - 2]
+        if typed:
+            first = function.lineno - len(function.decorator_list)
+            before = self.lines[first - 2]
             assert not before.strip() or before.strip().startswith(b"#"), f"no blank line before {function.name}"
-            self.lines[function.lineno - 2] = b" " * function.col_offset + typed.encode()
-            self.taken.add(function.lineno - 1)
+            self.lines[first - 2] = b" " * function.col_offset + typed.encode()
+            self.taken.add(first - 1)
 
     def maker(self, cls: type) -> str:
         name = f"make_{cls.__name__}"
@@ -138,6 +141,8 @@ class Expanded:
             for function in node_parts(cls, {name: owner.__name__ for name, owner in owners.items()}):
                 long = any(line.endswith(":") for line in function.body)
                 lines += one_line(self.beside(cls, function) if long else function)
+                if long and function.name == "on_message":
+                    lines += one_line(receive(cls))
             for owner in owners.values():
                 self.need(owner)
             for needed in named_classes(cls).values():
@@ -302,6 +307,12 @@ class Expanded:
         return "\n".join(["cimport cython", *cimports, "", *variables, *self.class_pxds, *self.function_pxds, ""])
 
 
+def receive(cls: type) -> Function:
+    """`receive`, by which the simulator skips `on_message`, unless a subclass may override that."""
+    handled, asked = f"{cls.__name__}_on_message(self, src, msg)", "self.on_message(src, msg)"
+    return Function("receive", "self, src, msg", (f"return {handled} if type(self) is {cls.__name__} else {asked}",))
+
+
 def functions_in(tree: ast.Module) -> Iterator[ast.FunctionDef]:
     for one in tree.body:
         if isinstance(one, ast.FunctionDef):
@@ -319,6 +330,10 @@ def names_in(function: ast.FunctionDef) -> Iterator[ast.Name]:
             yield one
         if not isinstance(one, ast.JoinedStr):
             todo += [each for each in ast.iter_child_nodes(one) if each is not getattr(one, "annotation", None)]
+
+
+def is_send(one: ast.AST) -> TypeGuard[ast.Attribute]:
+    return isinstance(one, ast.Attribute) and ast.unparse(one) == SEND
 
 
 def is_constructed(thing: Any) -> bool:

@@ -14,7 +14,7 @@ def stage(root: Path, out: Path) -> list[tuple[str, Path]]:
     sys.path.insert(0, str(root / "src"))
     os.environ["FAIRGATE_PURE"] = "1"
     try:
-        from tools.c_types import Project, with_results
+        from tools.c_types import Project, with_finals, with_results
         from tools.expand import Expanded
         from tools.tables import HOT, PACKAGE, HotModule
 
@@ -38,9 +38,8 @@ def stage(root: Path, out: Path) -> list[tuple[str, Path]]:
             keep(out / place.with_suffix(".pxd"), path.with_suffix(".pxd").read_text())
             twin = path.with_suffix(".pyx")
             source = twin if twin.exists() else path
-            keep(
-                out / source.relative_to(root), with_results(path.read_text()) if source is path else source.read_text()
-            )
+            text = source.read_text()
+            keep(out / source.relative_to(root), with_finals(with_results(text)) if source is path else text)
             found.append((name, source.relative_to(root)))
         elif path.name == "__init__.py":
             keep(out / place, path.read_text())

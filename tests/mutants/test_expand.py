@@ -43,6 +43,12 @@ MUTANTS = {
     "an empty return is not given a value": ('line.replace("return", "return 0", 1)', "line"),
     "locals stay Python objects": ("            self.type_locals(function)\n", ""),
     "ids are 32 bits": ('known = {"long long": "cython.longlong"', 'known = {"long long": "cython.int"'),
+    "final methods are found in a table": (
+        'r"\\1@cython.final", source, flags=re.MULTILINE)',
+        'r"\\1@final", source, flags=re.MULTILINE)',
+    ),
+    "messages are sent by a Python method": ('f"{SEND}_direct"', "SEND"),
+    "the simulator ignores a subclass's on_message": (" if type(self) is {cls.__name__} else {asked}", ""),
     "nothing is reported at import": ("        self.report(cls, definition)\n", ""),
 }
 
@@ -70,7 +76,7 @@ def problems(module: ModuleType) -> list[str]:
     """All problems that the checks of tests/tools/test_expand.py find."""
     names = ("fair_k", "fair_k_bounded", "leased", "bv95")
     modules = [f"fairgate.protocols.{name}" for name in names]
-    texts = [*modules, "fairgate.protocols.sigma.strawman"]
+    texts = [*modules, "fairgate.protocols.sigma.strawman", "fairgate.protocols.one_line.coordinator"]
     found = [line for name in texts for line in (*moved_lines(module, name), *wrong_text(module, name))]
     found += [line for name in names for line in (*other_outcomes(module, name), *unreported(module, name))]
     found += ["fair_k.pxd"] * (expanded(module, modules[0]).pxd_text() != FAIR_K_PXD)

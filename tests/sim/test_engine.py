@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
+from fairgate.core.message import Message
 from fairgate.core.properties import Occupancy
+from fairgate.protocols.fair_k import FairK
 from fairgate.sim.build import build
 from fairgate.sim.config import Config
 from fairgate.sim.engine import Engine
@@ -40,6 +42,25 @@ def ran(config: Config) -> Engine:
 def names(broken: Any) -> set[str]:
     """The names of the properties that were violated."""
     return {line.partition(":")[0] for line in broken}
+
+
+class Hearing(FairK):
+    """A protocol in Python on top of a compiled one."""
+
+    heard = 0
+
+    def on_message(self, src: int, msg: Message) -> None:
+        Hearing.heard += 1
+        FairK.on_message(self, src, msg)
+
+
+def test_a_python_class_may_override_how_messages_are_handled() -> None:
+    engine = build(Config(protocol="fair_k", nodes=5, k=2, requests=5))
+    for me in range(5):
+        engine.place(me, Hearing(me, engine.setup, engine))
+    assert run(engine, None)
+    assert Hearing.heard == engine.sent_total() > 0
+    assert engine.violations == []
 
 
 # Crashes and resets.

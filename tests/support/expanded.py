@@ -115,8 +115,10 @@ def wrong_text(expand: ModuleType, name: str) -> list[str]:
 
 
 def wrong_in(function: ast.FunctionDef, pxd: str) -> list[str]:
-    found = []
+    found = ["is final, but not to Cython"] * ("final" in [ast.unparse(each) for each in function.decorator_list])
     for one in ast.walk(function):
+        if isinstance(one, ast.Attribute) and ast.unparse(one) == "self.out.send":
+            found.append("sends by a method that Python classes override")
         if isinstance(one, ast.Return) and one.value is None:
             found.append("has a bare return, but the C function returns a number")
         if isinstance(one, ast.Constant) and type(one.value) is int and abs(one.value) >= 1 << 31:
@@ -138,11 +140,16 @@ def typed(function: ast.FunctionDef) -> dict[str, str]:
     }
 
 
+RECEIVE = "return FairK_on_message(self, src, msg) if type(self) is FairK else self.on_message(src, msg)"
+
+
 def wrong_types(expand: ModuleType) -> list[str]:
     """Checks the types of one function's local variables, and that functions which cannot be C are recognised."""
     tree = ast.parse(expanded(expand, "fairgate.protocols.fair_k").py())
     assign = next(one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == "assign")
     found = [] if typed(assign) == {"a": "tuple", "c": "cython.longlong"} else [f"assign: {typed(assign)}"]
+    receive = next(one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == "receive")
+    found += [] if ast.unparse(receive.body[0]) == RECEIVE else [f"receive: {ast.unparse(receive.body[0])}"]
     for body in ("return lambda: 1", "return sum(x for x in y)", "yield 1", "def inner(): pass"):
         function = ast.parse(f"def f(self):\n    {body}").body[0]
         found += [f"as C: {body}"] * expand.can_be_c(function)

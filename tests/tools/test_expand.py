@@ -119,7 +119,7 @@ def test_annotated_locals_are_typed_and_what_cython_cannot_do_stays_python() -> 
 
 def test_constructors_and_constants_in_functions_become_c() -> None:
     text = expanded(expand, "fairgate.protocols.fair_k").py()
-    assert "self.out.send(r, make_Token(self.slot, self.fence))" in text
+    assert "self.out.send_direct(r, make_Token(self.slot, self.fence))" in text
     assert "if self.parent != (-1):" in text
 
 

@@ -19,6 +19,7 @@ cdef class Node:
     cpdef bint on_release(self, long long request) except -1
     cpdef bint on_cancel(self, long long request) except -1
     cpdef bint on_message(self, long long src, Message msg) except -1
+    cdef bint receive(self, long long src, Message msg) except -1
     cpdef bint on_timer(self, str name) except -1
     cpdef bint on_view(self, long long number, tuple members, tuple ghosts) except -1
     cpdef bint on_suspect(self, long long peer, str detector) except -1

@@ -80,6 +80,10 @@ class Node:
     def on_message(self, src: int, msg: Message) -> None:
         raise NotImplementedError
 
+    def receive(self, src: int, msg: Message) -> None:
+        """`on_message`, as the compiled simulator calls it. A compiled protocol goes straight to its handler."""
+        self.on_message(src, msg)
+
     def on_timer(self, name: str) -> None:
         pass
 

@@ -2,6 +2,7 @@ from fairgate.core.message cimport Message
 
 cdef class Outbox:
     cpdef bint send(self, long long dst, Message msg) except -1
+    cdef bint send_direct(self, long long dst, Message msg) except -1
     cpdef bint pass_on(self, long long dst, Message msg) except -1
     cpdef bint set_timer(self, str name, long long delay) except -1
     cpdef bint cancel_timer(self, str name) except -1

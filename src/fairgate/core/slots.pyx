@@ -1,4 +1,7 @@
-"""The twin of slots.py in C, which says what each method does: a doubly linked list in two arrays, by slot."""
+"""The twin of slots.py in C, which says what each method does: a doubly linked list in two arrays, by slot.
+
+Methods that every step calls are in slots.pxd, so that the compiler can inline them in other modules.
+"""
 
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
@@ -34,47 +37,13 @@ cdef class Slots:
             after[i] = -1
         self.room = <int>least
 
-    cpdef bint has(self, long long slot) noexcept:
-        return 0 <= slot < self.room and self.after[slot + 1] >= 0
+    cdef int grow_for(self, long long slot) except -1:
+        if not 0 <= slot < MOST:
+            raise ValueError(f"slot {slot} is not between 0 and {MOST - 1:,}")
+        self.grow(max(slot + 1, min(2 * self.room, MOST)))
 
-    cpdef long long first(self) except -1:
-        if self.count == 0:
-            raise IndexError("no slot is in the set")
-        return self.after[0] - 1
-
-    cpdef bint add(self, long long slot) except -1:
-        cdef int at = <int>slot + 1, last
-        if not 0 <= slot < self.room:
-            if not 0 <= slot < MOST:
-                raise ValueError(f"slot {slot} is not between 0 and {MOST - 1:,}")
-            self.grow(max(slot + 1, min(2 * self.room, MOST)))
-        if self.after[at] >= 0:
-            return 0
-        last = self.before[0]
-        self.after[last] = self.before[0] = at
-        self.before[at] = last
-        self.after[at] = 0
-        self.count += 1
-
-    cpdef bint remove(self, long long slot) noexcept:
-        cdef int at = <int>slot + 1
-        if 0 <= slot < self.room and self.after[at] >= 0:
-            self.after[self.before[at]] = self.after[at]
-            self.before[self.after[at]] = self.before[at]
-            self.after[at] = -1
-            self.count -= 1
-
-    cpdef long long take_first(self) except -1:
-        cdef long long slot = self.first()
-        self.remove(slot)
-        return slot
-
-    cpdef long long take_last(self) except -1:
-        if self.count == 0:
-            raise IndexError("no slot is in the set")
-        cdef long long slot = self.before[0] - 1
-        self.remove(slot)
-        return slot
+    cdef int fail(self) except -1:
+        raise IndexError("no slot is in the set")
 
     cpdef Slots copy(self):
         cdef Slots made = Slots.__new__(Slots)

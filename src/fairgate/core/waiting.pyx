@@ -1,16 +1,13 @@
-"""The twin of waiting.py in C, which says what each method does."""
+"""The twin of waiting.py in C, which says what each method does.
+
+Short methods are in waiting.pxd, so that the compiler can inline them in other modules.
+"""
 
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memmove
 
 cdef enum:
-    NIL = -1
     LEAST = 8  # initial length of the order and of the table
-    SPREAD = 0x9E3779B1  # an odd number that spreads the nodes over the table
-
-
-cdef inline unsigned long long place(long long r, unsigned long long mask) noexcept:
-    return ((<unsigned long long>r * <unsigned long long>SPREAD) >> 16) & mask
 
 
 cdef class Waiting:
@@ -26,13 +23,6 @@ cdef class Waiting:
 
     # The table of known requests. At least half of it is free.
 
-    cdef inline Known* find(self, long long r) noexcept:
-        """The place of the node's request, or the free place where it would be."""
-        cdef unsigned long long at = place(r, self.mask)
-        while self.table[at].number != NIL and self.table[at].node != r:
-            at = (at + 1) & self.mask
-        return &self.table[at]
-
     cdef int resize(self, unsigned long long size) except -1:
         cdef Known* old = self.table
         cdef unsigned long long used = self.mask + 1 if old != NULL else 0, i
@@ -47,13 +37,6 @@ cdef class Waiting:
             if old[i].number != NIL:
                 self.find(old[i].node)[0] = old[i]
         free(old)
-
-    cpdef long long number(self, long long r) noexcept:
-        return self.find(r).number
-
-    cpdef long long slot(self, long long r) noexcept:
-        cdef Known* found = self.find(r)
-        return found.slot if found.number != NIL else NIL
 
     cpdef bint know(self, long long r, long long n, long long slot) except -1:
         if n < 0:
@@ -85,12 +68,8 @@ cdef class Waiting:
         self.table[free_at].number = NIL
         self.known -= 1
 
-    cpdef long long promise(self, long long r, long long slot) except -1:
-        cdef Known* found = self.find(r)
-        if found.number == NIL:
-            raise KeyError(r)
-        found.slot = slot
-        return found.number
+    cdef int fail(self, long long r) except -1:
+        raise KeyError(r)
 
     # The order.
 
@@ -112,12 +91,6 @@ cdef class Waiting:
                 self.make_room(2 * self.room)
         self.order[self.back] = r
         self.back += 1
-
-    cpdef long long take_first(self) noexcept:
-        if self.front == self.back:
-            return NIL
-        self.front += 1
-        return self.order[self.front - 1]
 
     cpdef bint remove(self, long long r) noexcept:
         cdef long long at

@@ -29,12 +29,16 @@ cdef class Engine(Invariants):
     cpdef bint run(self, long long most) except -1
     cpdef bint handle(self, long long kind, long long dst, long long src, Message msg) except -1
     cpdef bint carry(self, long long dst, Message msg) except -1
+    @cython.final
     @cython.locals(patience=cython.longlong)
     cdef int maybe_give_up(self, long long number, long long request) except -1
+    @cython.final
     @cython.locals(waiters=Waiters)
     cdef int give_up(self, Seat seat) except -1
+    @cython.final
     @cython.locals(node=Node)
     cdef bint deliver(self, long long dst, long long src, Message msg) except -1
+    @cython.final
     @cython.locals(node=Node, request=cython.longlong, seat=Seat, waiters=Waiters)
     cdef int acquire(self, long long number, long long asked) except -1
     @cython.locals(node=Node, seat=Seat)
@@ -43,10 +47,14 @@ cdef class Engine(Invariants):
     cdef int cancel(self, long long number, long long request) except -1
     cdef int timer(self, long long me, long long number) except -1
     cdef long long reading(self, long long me) except? -1
+    @cython.final
     @cython.locals(occupancy=Occupancy)
     cdef int vacate(self, Seat seat) except -1
+    @cython.final
     cdef bint over(self, long long number) except -1
+    @cython.final
     cdef Seat seat_of(self, long long request)
+    @cython.final
     @cython.locals(stay=cython.longlong)
     cdef int draw_stay(self, Seat seat) except -1
     @cython.locals(seat=Seat, now=cython.longlong, occupancy=Occupancy, waiters=Waiters)

@@ -9,7 +9,7 @@ that changing one does not disturb the others.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
 
 from fairgate.core.choose import Chooser
 from fairgate.core.clock import Clock
@@ -84,6 +84,7 @@ class Engine(Invariants):
     def begin(self) -> None:
         """Start all nodes and plan the first requests."""
         self.tune()
+        self.use_large_pages()
         self.tokens = sum([node.tokens() for node in self.nodes])
         self.coordinators = sum([node.coordinators() for node in self.nodes])
         self.workload.loop = self
@@ -133,6 +134,7 @@ class Engine(Invariants):
 
     # One handler per kind of event.
 
+    @final
     def deliver(self, dst: int, src: int, msg: Message) -> None:
         if self.is_down(dst):
             self.lose(msg)
@@ -146,6 +148,7 @@ class Engine(Invariants):
             node.now = self.now if self.clocks is None else self.reading(dst)
             node.on_message(src, msg)
 
+    @final
     def acquire(self, number: int, asked: int) -> None:
         self.workload.asked(number)
         seat = self.seat_at(number)
@@ -170,6 +173,7 @@ class Engine(Invariants):
             else:
                 self.call(seat.me, "acquire", request)
 
+    @final
     def maybe_give_up(self, number: int, request: int) -> None:
         patience = self.workload.give_up_after()
         if patience >= 0:
@@ -199,6 +203,7 @@ class Engine(Invariants):
             self.call(seat.me, "cancel", request)
             self.over(number)
 
+    @final
     def give_up(self, seat: Seat) -> None:
         """Remove the seat's request from the waiters without an entry."""
         waiters = self.waiters[seat.gate]
@@ -247,6 +252,7 @@ class Engine(Invariants):
 
     # Exits.
 
+    @final
     def vacate(self, seat: Seat) -> None:
         """Record that the seat's occupant is no longer inside."""
         self.inside_time += self.now
@@ -257,6 +263,7 @@ class Engine(Invariants):
         if self.timeline is not None:
             self.timeline.left(self.now, self.inside())
 
+    @final
     def over(self, number: int) -> None:
         """Let the workload plan the seat's next request, now that the current one has ended."""
         self.workload.done(number, self.now)
@@ -271,6 +278,7 @@ class Engine(Invariants):
         else:
             self.push(self.now + self.latency.delay(self.acting, dst), DELIVER, dst, self.acting, msg)
 
+    @final
     def seat_of(self, request: int) -> Seat | None:
         """The seat at which the acting node made this request."""
         if self.resources == 1:
@@ -302,6 +310,7 @@ class Engine(Invariants):
         else:
             self.draw_stay(seat)
 
+    @final
     def draw_stay(self, seat: Seat) -> None:
         stay = self.workload.stay(seat.number)
         if stay >= 0:

@@ -1,3 +1,4 @@
+cimport cython
 from cpython.ref cimport PyObject
 from fairgate.core.message cimport Message
 from fairgate.core.node cimport Node
@@ -63,17 +64,29 @@ cdef class Loop(Outbox):
     cdef PyObject* arriving  # the message whose step is running; its reference is given up afterwards
     cdef long long bound  # messages up to this time come before all other events
     cpdef bint take_turns(self, long long gates, long long first, long long every) except -1
+    @cython.final
     cdef int add_queues(self, long long count) except -1
+    @cython.final
     cdef void give_turn(self, long long turn) noexcept
+    @cython.final
     cdef Queue* queue_at(self, long long kind, long long seat) noexcept
+    @cython.final
     cdef long long first_of_all(self, long long* order) noexcept
+    @cython.final
     cdef long long stretch(self, long long until, long long order, long long most) except -1
     cpdef long long size(self)
     cpdef bint place(self, long long me, Node node) except -1
-    cdef Node node_at(self, long long me)
+    @cython.final
+    cdef inline Node node_at(self, long long me):
+        return <Node>self.places[me].node
     cpdef bint make_room(self, long long seats) except -1
+    cpdef bint use_large_pages(self) except -1
     cpdef bint put_seat(self, long long number, Seat seat) except -1
-    cdef Seat seat_at(self, long long number)
+    @cython.final
+    cdef inline Seat seat_at(self, long long number):
+        if not self.one_gate:
+            return <Seat>self.seat[number]
+        return <Seat>self.places[number].seat if self.places[number].seat != NULL else None
     cpdef bint push(self, long long time, long long kind, long long dst, long long src, Message msg) except -1
     cpdef bint push_exit(self, long long time, long long seat, long long request) except -1
     cpdef bint release(self, long long seat, long long request) except -1
@@ -83,13 +96,25 @@ cdef class Loop(Outbox):
     cpdef bint handle(self, long long kind, long long dst, long long src, Message msg) except -1
     cpdef bint count_arrival(self, long long dst) except -1
     cpdef bint clear(self) except -1
+    @cython.final
     cdef void forget(self) noexcept
+    @cython.final
     cdef int kind_of(self, PyObject* cls) except -1
+    @cython.final
     cdef int find_kind(self, PyObject* cls) except -1
+    @cython.final
     cdef int shrink_heap(self, Queue* queue) except -1
+    @cython.final
     cdef int gate_for(self, long long dst, Message msg, int kind) noexcept
+    cdef bint send_direct(self, long long dst, Message msg) except -1
+    cdef int send_otherwise(self, long long dst, Message msg) except -1
+    @cython.final
     cdef int post(self, long long dst, Message msg, int kind) except -1
+    @cython.final
     cdef int append(self, Lane* lane, long long time, long long dst, long long src, PyObject* msg, int kind) except -1
+    @cython.final
     cdef int push_heap(self, Queue* queue, Event* event) except -1
+    @cython.final
     cdef int pop_heap(self, Queue* queue) except -1
+    @cython.final
     cdef int grow_lane(self, Lane* lane) except -1

@@ -164,6 +164,9 @@ class Loop(Outbox):
         """The seat with this number, or None if it was never used."""
         return self.seat[number]
 
+    def use_large_pages(self) -> None:
+        """All nodes are in place: the compiled loop asks for large pages (large_pages.pyx)."""
+
     def push(self, time: int, kind: int, dst: int, src: int, msg: Message | None) -> None:
         """Push an event into the heap; where gates take turns, into the heap of the gate that it concerns."""
         self.pushed += 1

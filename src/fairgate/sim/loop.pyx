@@ -3,6 +3,7 @@
 The pure Python twin, loop.py, explains the design.
 """
 
+cimport cython
 from cpython cimport array
 from cpython.object cimport Py_TYPE
 from cpython.ref cimport PyObject, Py_DECREF, Py_INCREF, Py_XDECREF
@@ -16,6 +17,7 @@ from fairgate.core.node cimport Node
 from fairgate.core.outbox cimport Outbox
 from fairgate.core.tuples cimport arriving
 from fairgate.overlay.overlay cimport Overlay
+from fairgate.sim.large_pages cimport put_on_large_pages
 from fairgate.sim.prefetch cimport FAR, NOTHING, fetch_ahead, gates_of, prefetch_of, what_to_fetch
 
 cdef enum:
@@ -81,7 +83,7 @@ cdef inline int reach(Loop loop, int dst, long long src, PyObject* msg) except -
     loop.acting = dst
     place.received += 1
     (<Node>place.node).now = loop.now
-    (<Node>place.node).on_message(src, <Message>msg)
+    (<Node>place.node).receive(src, <Message>msg)
     return 0
 
 
@@ -117,6 +119,7 @@ cdef class Loop(Outbox):
         free(self.places)
         free(self.gates)
 
+    @cython.final
     cdef int add_queues(self, long long count) except -1:
         cdef Queue* queue
         cdef Queue* grown = <Queue*>realloc(self.queues, (self.queues_used + count) * sizeof(Queue))
@@ -157,9 +160,6 @@ cdef class Loop(Outbox):
             self.asks = (<Overlay>node).asks
             self.near = 2 * (<unsigned long long>-1 // self.n)
 
-    cdef Node node_at(self, long long me):
-        return <Node>self.places[me].node
-
     cpdef bint make_room(self, long long seats) except -1:
         self.one_gate = seats == self.n
         self.seat = [] if self.one_gate else [None] * seats
@@ -172,10 +172,9 @@ cdef class Loop(Outbox):
         else:
             self.seat[number] = seat
 
-    cdef Seat seat_at(self, long long number):
-        if not self.one_gate:
-            return self.seat[number]
-        return <Seat>self.places[number].seat if self.places[number].seat != NULL else None
+    cpdef bint use_large_pages(self) except -1:
+        if self.one_gate and self.n > 0:
+            put_on_large_pages(self.places, self.n)
 
     cpdef bint push(self, long long time, long long kind, long long dst, long long src, Message msg) except -1:
         cdef Event event
@@ -226,6 +225,7 @@ cdef class Loop(Outbox):
         event.kind = kind
         return 0
 
+    @cython.final
     cdef int grow_lane(self, Lane* lane) except -1:
         cdef Event* grown = <Event*>malloc(2 * lane.size * sizeof(Event))
         cdef long long i
@@ -239,6 +239,7 @@ cdef class Loop(Outbox):
         lane.mask = 2 * lane.size - 1
         return 0
 
+    @cython.final
     cdef int push_heap(self, Queue* queue, Event* event) except -1:
         cdef long long i = queue.in_heap, parent
         cdef Event* heap
@@ -261,6 +262,7 @@ cdef class Loop(Outbox):
             self.bound = event.time
         return 0
 
+    @cython.final
     cdef int pop_heap(self, Queue* queue) except -1:
         """Remove the first event: the last one moves to the top and sinks to its place."""
         cdef Event* heap = queue.heap
@@ -289,6 +291,7 @@ cdef class Loop(Outbox):
             self.shrink_heap(queue)
         return 0
 
+    @cython.final
     cdef int shrink_heap(self, Queue* queue) except -1:
         """Return memory: at first the requests of all nodes are in the heap, later hardly any (40 bytes per node)."""
         cdef Event* heap = <Event*>realloc(queue.heap, (queue.capacity >> 1) * sizeof(Event))
@@ -299,6 +302,9 @@ cdef class Loop(Outbox):
         return 0
 
     cpdef bint send(self, long long dst, Message msg) except -1:
+        self.send_otherwise(dst, msg)
+
+    cdef bint send_direct(self, long long dst, Message msg) except -1:
         cdef PyObject* cls = <PyObject*>Py_TYPE(msg)
         cdef int kind = self.known[KIND_HASH(cls)]
         cdef Lane* lane = &self.queue.messages
@@ -313,10 +319,17 @@ cdef class Loop(Outbox):
             event.dst = dst
             event.src = self.acting
             event.msg = <PyObject*>msg
-        else:
-            kind = self.kind_of(cls)
-            self.counts[kind] += 1
-            self.post(dst, msg, kind)
+            return 0
+        return self.send_otherwise(dst, msg)
+
+    cdef int send_otherwise(self, long long dst, Message msg) except -1:
+        """Send a message that may need more than its place in the lane.
+
+        Not final: the compiler would make it part of `send_direct`, which would have to save registers for it.
+        """
+        cdef int kind = self.kind_of(<PyObject*>Py_TYPE(msg))
+        self.counts[kind] += 1
+        return self.post(dst, msg, kind)
 
     cpdef bint pass_on(self, long long dst, Message msg) except -1:
         cdef int kind = self.kind_of(<PyObject*>Py_TYPE(msg))
@@ -358,6 +371,7 @@ cdef class Loop(Outbox):
             known[0] = self.find_kind(cls)
         return known[0]
 
+    @cython.final
     cdef int find_kind(self, PyObject* cls) except -1:
         cdef int i
         for i in range(self.kinds_used):
@@ -399,12 +413,14 @@ cdef class Loop(Outbox):
         self.events += most - left
         return left == 0
 
+    @cython.final
     cdef void give_turn(self, long long turn) noexcept:
         if self.now > self.latest:
             self.latest = self.now
         self.turn = turn if turn <= self.turns else 0
         self.queue = &self.queues[self.turn]
 
+    @cython.final
     cdef long long first_of_all(self, long long* order) noexcept:
         """The time of the next event that concerns all gates; its sequence number goes into `order`."""
         cdef Queue* queue = self.queues
@@ -415,6 +431,7 @@ cdef class Loop(Outbox):
             order[0] = 0
         return time
 
+    @cython.final
     cdef long long stretch(self, long long until, long long order, long long most) except -1:
         """Handle up to `most` events of the queue whose turn it is; return how many there were.
 
@@ -480,6 +497,7 @@ cdef class Loop(Outbox):
     cpdef bint clear(self) except -1:
         self.forget()
 
+    @cython.final
     cdef void forget(self) noexcept:
         cdef long long q, i
         cdef Queue* queue

@@ -24,21 +24,6 @@ cdef class Metrics:
     def __dealloc__(self):
         free(self.kept)
 
-    cpdef bint entered(self, long long node, long long wait) except -1:
-        cdef Kept* kept = &self.kept[node]
-        self.entries += 1
-        kept.entries += 1
-        if kept.entries > self.warmup:
-            if self.counted == len(self.waits):
-                self.grow()
-            self.waits.data.as_longlongs[self.counted] = wait
-            self.counted += 1
-            self.wait_total += wait
-            if wait > self.wait_max:
-                self.wait_max = wait
-            if wait > kept.longest:
-                kept.longest = wait
-
     def restart(self):
         """Leave out all waits until now: the warm-up is over."""
         cdef long long node

@@ -8,9 +8,6 @@ is doubled. A few bits per request stay in the cache where a linked list does no
 from libc.stdlib cimport free, realloc
 from libc.string cimport memmove, memset
 
-cdef extern from *:
-    int bits_in "__builtin_popcountll"(uint64_t word) noexcept
-
 cdef enum:
     LEAST = 4  # initial number of words
 
@@ -29,24 +26,6 @@ cdef class Waiters:
         free(self.dropped.tree)
 
     # Sets of numbers.
-
-    cdef inline void mark(self, Marks* marks, long long number, int by) noexcept:
-        """Add a number that is not in the set (by = 1), or remove one that is (by = -1)."""
-        cdef long long at = number - self.base, i = (at >> 6) + 1
-        marks.words[at >> 6] ^= <uint64_t>1 << (at & 63)
-        marks.count += by
-        while i <= self.words:
-            marks.tree[i] += by
-            i += i & -i
-
-    cdef inline long long before(self, Marks* marks, long long number) noexcept:
-        """How many numbers in the set are smaller than this one?"""
-        cdef long long at = number - self.base, i = at >> 6
-        cdef long long found = bits_in(marks.words[i] & ((<uint64_t>1 << (at & 63)) - 1))
-        while i > 0:
-            found += marks.tree[i]
-            i &= i - 1
-        return found
 
     cdef int make_room(self) except -1:
         """Make room for the number after `joined`."""
@@ -96,26 +75,6 @@ cdef class Waiters:
                 marks.tree[parent] += marks.tree[i]
 
     # Requests.
-
-    cpdef long long join(self) except -1:
-        if self.joined + 1 - self.base == 64 * self.words:
-            self.make_room()
-        self.joined += 1
-        self.mark(&self.waiting, self.joined, 1)
-        return self.joined
-
-    cpdef bint enter(self, long long number) except -1:
-        cdef long long displacement = self.before(&self.waiting, number)
-        cdef long long overtaken
-        self.mark(&self.waiting, number, -1)
-        self.overtakes += displacement
-        if displacement > self.max_displacement:
-            self.max_displacement = displacement
-        overtaken = self.joined - number - (self.waiting.count - displacement)
-        if self.dropped.count > 0:
-            overtaken -= self.dropped.count - self.before(&self.dropped, number)
-        if overtaken > self.max_overtaken:
-            self.max_overtaken = overtaken
 
     cpdef bint drop(self, long long number) except -1:
         self.mark(&self.waiting, number, -1)

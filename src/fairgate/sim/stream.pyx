@@ -6,11 +6,9 @@ Drawing through Random would create Python integers: 280 instructions per number
 from random import Random
 
 cimport cython
-from libc.math cimport log
 from libc.stdint cimport uint32_t
 
-cdef enum:  # parameters of MT19937
-    WORDS = 624
+cdef enum:  # a parameter of MT19937
     SHIFT = 397
 
 
@@ -39,23 +37,5 @@ cdef class Stream:
         words[WORDS - 1] = twisted(words[WORDS - 1], words[0], words[SHIFT - 1])
         self.used = 0
 
-    cdef inline uint32_t word(self) noexcept:
-        cdef uint32_t drawn
-        if self.used == WORDS:
-            self.refill()
-        drawn = self.words[self.used]
-        self.used += 1
-        drawn ^= drawn >> 11
-        drawn ^= (drawn << 7) & 0x9D2C5680U
-        drawn ^= (drawn << 15) & 0xEFC60000U
-        return drawn ^ (drawn >> 18)
-
-    cpdef double unit(self) except -1.0:
-        cdef double high = self.word() >> 5, low = self.word() >> 6
-        return (high * 67108864.0 + low) * (1.0 / 9007199254740992.0)  # 27 and 26 bits, as Python does
-
     cpdef long long below(self, long long n) except -1:
         return <long long>(self.unit() * n)
-
-    cpdef long long exponential(self, double mean) except -1:
-        return <long long>(-mean * log(1.0 - self.unit()))

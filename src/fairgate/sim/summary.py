@@ -253,7 +253,7 @@ def conclude(found: Measures, protocol: str, seed: int, seconds: float, interrup
         simulated=found.now / SECOND,
         seconds=seconds,
         interrupted=interrupted,
-        loads=array("q", found.loads),
+        loads=found.loads if isinstance(found.loads, array) else array("q", found.loads),
         node_maxima=array("d", (longest / SECOND for longest in found.maxima)),
     )
 

@@ -1,3 +1,4 @@
+cimport cython
 from fairgate.sim.loop cimport Loop
 from fairgate.sim.stream cimport Stream
 
@@ -6,7 +7,8 @@ cdef long long ACQUIRE
 cdef class Workload:
     cdef readonly long long n, hold
     cdef public Loop loop
-    cpdef bint ask_at(self, long long node, long long time) except -1
+    @cython.final
+    cdef bint ask_at(self, long long node, long long time) except -1
     cpdef bint arrived_at(self, long long node, long long time) except -1
     cdef public long long total_left
     cdef long long[::1] left

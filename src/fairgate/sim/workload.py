@@ -1,5 +1,7 @@
 """Workloads: when nodes make requests, how long they stay inside, and when they give up."""
 
+from typing import final
+
 from fairgate.core.numbers import numbers
 from fairgate.core.units import SECOND
 from fairgate.sim.events import ACQUIRE
@@ -31,6 +33,7 @@ class Workload:
         """Plan the node's next request, if there is one, now that the current one has ended."""
         raise NotImplementedError
 
+    @final
     def ask_at(self, node: int, time: int) -> None:
         """Plan the node's next request."""
         self.planned[node] = 1
