@@ -414,6 +414,11 @@ RULES: dict[str, tuple[Judge, str, list[Edit]]] = {
         "test",
         [("changes", " or newcomer in [peer for peer, _ in lingering]:", ":")],
     ),
+    "a peer that leaves is let in again": (
+        test_membership.test_a_late_introduction_does_not_let_a_peer_in_again_that_leaves,
+        "test",
+        [("changes", "        if m.newcomer in ids(self.value):\n            return", "        if False:\n            return")],
+    ),
     "changes may be skipped": (
         test_changes.test_a_change_out_of_order_waits,
         "test",
