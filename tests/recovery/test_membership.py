@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairgate.recovery.agreed import Beat, Chosen, Introduce, Join, NO_VALUE
+from fairgate.recovery.agreed import NO_VALUE, Beat, Chosen, Introduce, Join
 from fairgate.recovery.ballots import LEAD
 from tests.recovery.peers import DELAY, PATIENCE, SECOND, Peers, trio
 
