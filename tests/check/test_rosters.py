@@ -8,29 +8,29 @@ from fairgate.check.roster_cases import CASES, RosterCase
 from fairgate.check.rosters import explore_rosters
 
 SMALL = {
-    "a rival and a newcomer": 1_784,
-    "a rival takes over": 3_442,
-    "a short lease": 4_616,
-    "one leader excludes": 8_890,
-    "a rival takes over, one message doubled": 15_995,
+    "a rival and a newcomer": 1_542,
+    "a rival takes over": 3_661,
+    "a short lease": 4_787,
+    "one leader excludes": 9_212,
+    "a rival takes over, one message doubled": 16_718,
     "a voter leaves": 25_803,
     "five voters, and a leader that is told": 29_368,
 }
 LARGE = {
-    "a voter was replaced": 44_668,
+    "a voter was replaced": 47_215,
     "voters are added": 52_839,
-    "a slow clock": 55_027,
-    "a rival wants another": 59_579,
-    "one voter is left": 70_123,
-    "a newcomer is excluded": 87_294,
+    "a slow clock": 56_071,
+    "a rival wants another": 94_347,
+    "one voter is left": 73_501,
+    "a newcomer is excluded": 96_626,
     "a rival goes on": 113_495,
-    "a rival and a beat": 130_016,
-    "two beats": 136_859,
-    "a rival wants another, one message doubled": 295_101,
-    "suspected by a majority": 387_959,
-    "a newcomer is excluded, one message doubled": 664_803,
-    "a slow clock, two beats": 1_185_921,
-    "two rivals": 1_388_566,
+    "a rival and a beat": 131_953,
+    "two beats": 138_642,
+    "a rival wants another, one message doubled": 460_824,
+    "suspected by a majority": 405_010,
+    "a newcomer is excluded, one message doubled": 730_181,
+    "a slow clock, two beats": 1_190_918,
+    "two rivals": 1_405_251,
 }
 
 

@@ -133,7 +133,7 @@ MUTANTS = {
         "live/entrance.py",
         "        if all(dial.is_refused or dial not in transport.dials for dial in dials):\n",
         "        if False:\n",
-        "test_hosts.py::test_a_refusal_that_will_not_go_away_ends_the_attempt_to_join",
+        "test_hosts.py::test_a_refusal_that_will_not_go_away_ends_the_attempt_to_join[how0]",
         HANGS,
     ),
     "any refusal is taken for one that will not go away": Mutant(

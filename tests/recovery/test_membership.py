@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairgate.recovery.agreed import NO_VALUE, Beat, Chosen, Join
+from fairgate.recovery.agreed import NO_VALUE, Beat, Chosen, Introduce, Join
 from fairgate.recovery.ballots import LEAD
 from tests.recovery.peers import DELAY, PATIENCE, SECOND, Peers, trio
 
@@ -72,6 +72,18 @@ def test_a_peer_that_leaves_is_not_waited_for() -> None:
     assert peers.lingering() == []
     assert peers.nodes[3].may_stop()
     assert peers.told[3].exclusions == []
+
+
+def test_a_late_introduction_does_not_let_a_peer_in_again_that_leaves() -> None:
+    """Its contact repeats the request until it knows the outcome."""
+    peers = trio()
+    peers.join(4, contact=3)
+    peers.run(0.1)
+    peers.do(0, "on_message", 3, Introduce(peers.nodes[3].at, 4, (), True))
+    peers.do(4, "on_leave")
+    peers.run(0.1)
+    assert peers.members() == [0, 1, 2, 3]
+    assert peers.nodes[4].may_stop()
 
 
 def test_a_leader_that_leaves_hands_over_without_a_wait() -> None:

@@ -78,7 +78,7 @@ class Ballots(Node):
         raise NotImplementedError
 
     def tell_those_that_left(self, before: Value) -> None:
-        """That this voter knows the version without them. Whoever leads tells everybody."""
+        """That this voter knows the version without them. The leader tells everybody."""
         raise NotImplementedError
 
     def left_of_leases(self, value: Value) -> int:

@@ -125,6 +125,8 @@ class Changes(Leases):
             self.serve()
 
     def on_introduce(self, src: int, m: Introduce) -> None:
+        if m.newcomer in ids(self.value):
+            return  # a late copy, which must not let it in again when it leaves
         if self.phase != IDLE and (m.newcomer in self.newcomers or len(self.newcomers) < MOST_NEWCOMERS):
             self.newcomers[m.newcomer] = (src, m.said, m.standing)
             self.lead_on()
