@@ -45,16 +45,16 @@ def write_paper(folder: Path, key: str, found: Sequence[Finished]) -> Path:
         if key_of(each.experiment) == key:
             sections[each.experiment.id] = "\n".join(section(folder, each))
     name, _, title = PAPERS[key].partition(": ")
-    head = [f"# Figures: {name}", "", f"{title.capitalize()}." if key == "X" else f"*{title}*.", "", PREFACE, "", ""]
+    head = [f"# Figures: {name}", "", f"{title.capitalize()}." if key == "X" else f"*{title}*.", "", PREFACE]
     body = [sections[one.id] for one in all_experiments() if one.id in sections]
-    path.write_text("\n".join(head) + "\n".join(body), encoding="utf-8")
+    path.write_text("\n\n".join(["\n".join(head), *body]) + "\n", encoding="utf-8")
     return path
 
 
 def sections_of(path: Path) -> dict[str, str]:
     """The text of each experiment on a page that was made earlier."""
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    return {part.split()[1]: part for part in re.split(r"^(?=## )", text, flags=re.MULTILINE)[1:]}
+    return {part.split()[1]: part.strip() for part in re.split(r"^(?=## )", text, flags=re.MULTILINE)[1:]}
 
 
 def section(folder: Path, each: Finished) -> list[str]:
@@ -71,7 +71,7 @@ def section(folder: Path, each: Finished) -> list[str]:
     for note in outcome.notes:
         parts += [note, ""]
     parts += claims_table(outcome.claims)
-    return [*parts, f"Made by {made.version}, {made.python}, {made.machine}, {made.day}.", "", ""]
+    return [*parts, f"Made by {made.version}, {made.python}, {made.machine}, {made.day}."]
 
 
 def claims_table(claims: Sequence[Claim]) -> list[str]:

@@ -59,6 +59,8 @@ def test_the_same_run_makes_the_same_page(tmp_path: Path) -> None:
     page = write_pages(run, tmp_path / "docs")[0]
     first = page.read_text()
     assert write_pages(run, tmp_path / "docs")[0].read_text() == first
+    part = run_of(tmp_path / "part", "FK.3")
+    assert write_pages(part, tmp_path / "docs")[0].read_text() == first
     assert first.index("## FK.2") < first.index("## FK.3")
 
 

@@ -103,7 +103,7 @@ def both(rows: list[Row], base: str = ROUTED) -> str:
 )
 def contention(bench: Bench) -> Outcome:
     asked = bench.pick([10, 40], [10, 40, 100], [10, 20, 40, 60, 80, 100])
-    nodes, trials = bench.pick(200, 1_000, 6_500), bench.pick(1, 1, 2)
+    nodes, trials = bench.pick(200, 1_000, 6_500), bench.pick(1, 1, 3)
     rows = [
         row | {"asked": requests}
         for requests in asked

@@ -308,8 +308,8 @@ def with_margin(chance: float, margin: float) -> str:
 
 def survivals(bench: Bench, share: float, backups: list[int]) -> tuple[dict[str, Series], list[Row]]:
     """The chance by the exact law, by each definition of success, and of runs with real backups."""
-    seeds = range(bench.seed, bench.seed + bench.pick(2, 8, 20))
-    trials = bench.pick(2, 12, 40)
+    seeds = range(bench.seed, bench.seed + bench.pick(2, 8, 40))
+    trials = bench.pick(2, 12, 100)
     moments = bench.map(by_definition, [(seed, share) for seed in seeds])
     configs = [catastrophe(bench.seed + trial, share, p) for p in backups for trial in range(trials)]
     found = [row | {"share": share, "continued": int(row["violations"] == 0)} for row in bench.run(configs)]

@@ -49,7 +49,7 @@ def numbers(one: Measured) -> Row:
 @experiment("X.live", "Live gates beside Redis, ZooKeeper, etcd and file locks", "Our own experiment", quick=50)
 def live(bench: Bench) -> Outcome:
     crowds = bench.pick([2], [1, 4], [1, 2, 8])
-    seconds = bench.pick(0.2, 0.5, 3.0)
+    seconds = bench.pick(0.2, 0.5, 1.0)
     kinds, absent = locks(bench)
     loads = [*([processes, 0.0, seconds] for processes in crowds), [crowds[-1], STAY, seconds]]
     rows = [row for found in bench.one_by_one(measure, [[kind, *loads] for kind in kinds]) for row in found]
