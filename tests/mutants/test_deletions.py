@@ -37,12 +37,12 @@ LONG = [
     "raymond_tree",
     "maekawa",
     "leased",
+    "e2e",
 ]
 ON_A_DHT = [
     "strawman",
     "sigma",
     "sigma_zones",
-    "e2e",
     "e2e_ft",
     "non_e2e",
     "non_e2e_faults",
@@ -70,6 +70,7 @@ def test_classes_in_other_files_of_a_protocol_are_mutated_too() -> None:
     assert [cls.__name__ for cls in own_classes(E2E)] == ["E2E", "Voter", "Stamped"]
     numbers = {mutant_at(E2E, number)[0].handler: number for number in range(count_places(E2E))}
     assert judged_at(E2E, numbers["use_vote"]).caught == "liveness"
+    assert judged_at(E2E, numbers["next_stamp"]).caught == "TypeError"  # in the base of a base
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -363,6 +363,27 @@ def test_5_an_enqueue_to_a_former_owner_is_sent_back() -> None:
     assert list(network.inside) == [REQ3]
 
 
+def test_5_a_replica_learns_a_generation_that_is_over_from_the_repeated_request() -> None:
+    """Otherwise it would vote with an older one, and a late RELEASE would free it while the next winner is inside."""
+    network = drawn(straight=(0, 1, 2))
+    inside(network, REQ1)
+    key = replica_keys(network.setup)[0]
+    network.step(6, "on_message", REQ3, Request(0, key, 0, REQ3, 50, 1, 3, 0))  # sent back by the owner of generation 3
+    replica = node(network, 6).replicas[0]
+    assert (replica.vote, replica.holder, replica.generation) == (REQ3, NIL, 3)
+
+
+def test_8_a_vote_that_is_returned_goes_to_the_next_request() -> None:
+    network = drawn(straight=(0, 1, 2))
+    for me in (REQ1, REQ2):
+        network.acquire(me)
+        deliver(network, Request, 6)
+    replica, key = node(network, 6).replicas[0], replica_keys(network.setup)[0]
+    assert replica.vote == REQ1
+    network.step(6, "on_message", REQ1, Release(0, key, 0, REQ1, replica.vote_stamp, 0, 0, NIL, 0))
+    assert replica.vote == REQ2
+
+
 def test_6_an_enqueue_that_overtakes_the_token_waits_for_it() -> None:
     network = drawn(straight=(0, 1, 2))
     inside(network, REQ1)

@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
+from fairgate.core.ids import NIL
 from fairgate.protocols.e2e.fault_tolerant import E2EFT
-from fairgate.protocols.e2e.messages import Request
+from fairgate.protocols.e2e.messages import HandOver, Request
 from fairgate.protocols.e2e.protocol import E2E
 from fairgate.protocols.non_e2e.protocol import NonE2E
 from fairgate.scenario.manual import ManualNetwork
 from fairgate.sim.config import Config
 from fairgate.sim.run import simulate
 from fairgate.walks.dht import SECOND, Conditions, how_runs_end, over_strides
-from tests.paper.test_e2e import REQ1, REQ2, REQ3, inside, of
+from tests.paper.test_e2e import REQ1, REQ2, REQ3, inside, node, of
 from tests.paper.test_e2e_ft import LEASE, PING, drawn, waiting
 
 JOINS = Conditions(joins=2, leaves=1, until=10 * SECOND, requests=5)
@@ -34,6 +35,45 @@ def test_replicas_move_with_their_keys_on_a_settled_ring(protocol: Any) -> None:
     assert moving.get("", 0) >= 39
     assert "liveness" not in moving
     assert keeping.get("liveness", 0) > 0
+
+
+@pytest.mark.parametrize("protocol", [E2E, E2EFT])
+def test_a_replica_that_moves_with_its_title_keeps_its_state(protocol: Any) -> None:
+    network = drawn(protocol=protocol)
+    inside(network, REQ1)
+    giver, taker = node(network, 6), node(network, 8)
+    before = giver.replicas[0].key()
+    taker.take_replica(0, giver.give_replica(0))
+    assert taker.replicas[0].key() == before
+    assert taker.replicas[0].holder == REQ1
+    assert 0 not in giver.replicas
+
+
+# The state of a replica: its vote with stamp, round and rank, whether it is recalled, its holder with stamp, its
+# generation and lineage, and the requests that wait.
+VOTED = (REQ1, 5, 2, 3, True, NIL, 0, 4, 7, ((-1, 9, REQ2, 1),))
+OWNED = (NIL, 0, 0, 0, False, REQ1, 5, 4, 7, ())
+
+
+@pytest.mark.parametrize("state", [VOTED, OWNED])
+def test_a_replica_that_is_handed_over_keeps_its_state(state: Any) -> None:
+    taker = node(drawn(protocol=E2E), 8)
+    taker.on_handover(HandOver(0, taker.keys[0], 0, *state))
+    assert taker.replicas[0].key() == state
+
+
+def test_a_replica_that_is_handed_over_leaves_nothing_behind() -> None:
+    network = drawn(protocol=E2E)
+    inside(network, REQ1)
+    giver = node(network, 6)
+    giver.on_range(giver.keys[0], giver.keys[0] + 1)  # a range that excludes the key
+    assert giver.replicas == {}
+
+
+def test_a_replica_that_is_handed_over_votes_if_its_vote_is_free() -> None:
+    taker = node(drawn(protocol=E2E), 8)
+    taker.on_handover(HandOver(0, taker.keys[0], 0, NIL, 0, 0, 0, False, NIL, 0, 4, 7, ((-1, 9, REQ2, 1),)))
+    assert taker.replicas[0].vote == REQ2
 
 
 def test_a_replica_that_waits_after_a_reset_lets_nobody_in_twice() -> None:

@@ -137,14 +137,20 @@ def mutant_at(protocol: type[Mutex], number: int) -> tuple[Deleted, ModuleType]:
 
 
 def rebased(protocol: type[Mutex], name: str, base: ModuleType) -> ModuleType:
-    """The protocol's module, loaded on top of a mutant of the module `name` that defines its base."""
-    path = source_of(protocol)
-    original = sys.modules[name]
-    sys.modules[name] = base
+    """The protocol's module, loaded on top of a mutant of the module `name`, and so are the modules in between."""
+    originals: dict[str, ModuleType] = {}
+    modules = [cls.__module__ for cls in own_classes(protocol)]
+    classes = own_classes(protocol)[: modules.index(name)]
+    module = base
     try:
-        return load_mutant(path.read_text(), str(path))
+        for above, cls in zip([name, *[cls.__module__ for cls in reversed(classes)]], reversed(classes), strict=False):
+            originals[above] = sys.modules[above]
+            sys.modules[above] = module
+            path = source_of(cls)
+            module = load_mutant(path.read_text(), str(path))
     finally:
-        sys.modules[name] = original
+        sys.modules.update(originals)
+    return module
 
 
 class Bounded(ast.NodeTransformer):

@@ -37,6 +37,7 @@ UNTIMED = {"lease": 0, "retry": 0, "prime": False, "replicas": 3}
 CALM = Conditions(cancel=0.2)
 FAST = Conditions(latency=(0, SECOND), think=SECOND // 10, patience=600 * SECOND)
 STORM = Conditions(loss=0.1, dup=0.1, cancel=0.1, until=6 * SECOND, stay=2 * SECOND, patience=600 * SECOND)
+MOVING = Conditions(requests=5, joins=2, leaves=1, until=10 * SECOND, patience=600 * SECOND)
 HEARD = Conditions(crashes=1, detect=2 * SECOND, until=6 * SECOND, patience=600 * SECOND)
 BUSY = Conditions(requests=8, think=300 * MS, idle=20, stay=100 * MS, drift=DRIFT, patience=600 * SECOND)
 LOSSY = replace(BUSY, requests=5, loss=0.05, until=600 * SECOND)
@@ -115,6 +116,8 @@ def conditions_for(protocol: type[Routed]) -> list[tuple[Conditions, Options]]:
         return [*bare, (CALM, leases), (STORM, leases), (churn, unanimous)]
     if "loss" in protocol.about.survives:
         return [(CALM, leases), (STORM, leases), (churn, unanimous)]
+    if name == "e2e":  # Non End-to-End does not claim to survive nodes that leave settled rings without a word
+        return [(CALM, {}), (FAST, {}), (MOVING, {})]
     return [(CALM, {}), (FAST, {})]
 
 

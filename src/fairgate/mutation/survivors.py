@@ -80,6 +80,43 @@ REPEATED = "messages: a Head repeats the promise that a token already carries"
 HELD_BACK = "tidiness: nobody waits while a token is idle, so an idle loan is promised to nobody"
 HEARD = "tidiness: every token and every Line that comes for the next stay replaces it"
 
+# e2e. Quorum sets save messages. A wrong entry sends a REQUEST to a former owner, which passes it on or sends it back.
+BOTH_RESET = "redundant: `know_nothing` and `take_queue` both reset it, and every request ends with the latter"
+BOTH_EMPTY = "redundant: `take_queue` and `release_cs` both empty the queue, which is used only in between"
+ONE_LINEAGE = "not needed here: the lineage is always 0; e2e_ft draws them"
+NO_RANK = "not needed here: the rank of a request is always 0; e2e_ft has ranks"
+NO_HEIR = "tidiness: the stamp is read only together with an heir"
+OTHER_STAMPS = "order: other messages correct a slow clock as well"
+OWNER_STAMP = "order: a client uses the owner's stamp only to correct its clock; the owner is for `e2e_literal`"
+EARLY_YIELD = "time: the client yields recalled votes without waiting for the answer to its second REQUEST"
+SAME_ROUND = "not needed here: only a YIELD makes an earlier vote invalid, and has a number of its own"
+NO_SETS = "messages: no REQUEST is intercepted; that pays on long routes, and these rings are small"
+TWO_WAYS = "messages: a REQUEST that was intercepted goes on as well, and is queued once"
+LATE_RELEASE = "messages: a late RELEASE removes the entry of the next owner, so that REQUESTs pass"
+OLD_ENTRY = "messages: an outdated entry stays. The REQUESTs that it intercepts are passed on or sent back"
+OLD_ROUTE = "messages: entries on a route that has changed since stay. The REQUESTs that they intercept are sent back"
+TWO_MISSED = "not reached in so few runs: the replica must have missed two owners (tests/paper/test_e2e.py detects it)"
+NOT_AGAIN = (
+    "not reached: a REQUEST is repeated only after an ENQUEUE, when the replica has forgotten it;"
+    " e2e_ft repeats it in other cases"
+)
+YIELD_TWICE = "not reached: links do not duplicate here, and a YIELD has a later round than its vote"
+TWICE_WAITING = "messages: a request that is over stays in the queue, and the vote for it comes back"
+LATER_ONE = "not reached in so few runs: a REQUEST later than the next one (tests/paper/test_e2e.py detects it)"
+RECALLED_OFTEN = "messages: the replica recalls its vote for every better request, not only for the first"
+LAST_TO_WAIT = (
+    "time: the next message serves those that wait; a hang takes a vote for a request that is over, and no next message"
+    " (tests/paper/test_e2e.py detects it)"
+)
+BY_THE_QUEUE = (
+    "time: the loser keeps the vote until its turn. That comes, because a majority has its request and hands it over"
+)
+MOVED_RARELY = (
+    "not reached in so few runs: somebody must depend on a replica that has moved (tests/paper/test_ee_moves.py)"
+)
+TO_THE_LEFT = "messages: RELEASE takes both routes, and is sent to the node that has left in vain"
+AFTER_LOAD = "order: only gates that are opened after a load start with another clock; any stamps are safe"
+
 # The statement implements an option of BV95.
 WHICH = "which tree to ask: any choice is safe and live"
 ONE_TREE = "time: with a single tree every heuristic picks that one"
@@ -211,6 +248,89 @@ SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
         ("stamp_promise", "loan.since = line.count"): IN_ORDER,
         ("starve", "if loan.next == NIL or 1 + len(loan.rest) <= self.ahead // 2:"): PROMISE,
         ("starve", "line.hungry.add(loan.slot)"): PROMISE,
+    },
+    "e2e": {
+        ("know_nothing", "self.best = 0"): BOTH_RESET,
+        ("ask_again", "if self.known[i] == OTHER:"): EARLY_YIELD,
+        ("ask_again", "self.rounds[i] += 1"): SAME_ROUND,
+        ("ask_again", "self.learn(i, ASKED)"): EARLY_YIELD,
+        ("take_queue", "self.best = 0"): BOTH_RESET,
+        ("take_queue", "self.queue = []"): BOTH_EMPTY,
+        ("put", "self.see_stamp(stamp)"): OTHER_STAMPS,
+        ("redirect", "if m.via != NIL:"): OLD_ENTRY,
+        ("redirect", "self.out.send(m.via, Stale(self.gate, m.replica, self.tenure))"): OLD_ENTRY,
+        ("release_cs", "self.tenure_lineage = self.lineage"): ONE_LINEAGE,
+        ("release_cs", "self.heir_stamp = 0"): NO_HEIR,
+        ("release_cs", "self.queue = []"): BOTH_EMPTY,
+        ("on_token", "self.see_stamp(m.clock)"): OTHER_STAMPS,
+        ("on_token", "self.lineage = m.lineage"): ONE_LINEAGE,
+        ("forward", "if isinstance(msg, IAmWinner):"): NO_SETS,
+        ("forward", "self.note_owner(src, msg, next_hop)"): NO_SETS,
+        ("forward", "if isinstance(msg, Release):"): NO_SETS,
+        ("forward", "if isinstance(msg, Request) and self.stops(msg) and self.intercept(msg):"): NO_SETS,
+        ("forward", "return None"): TWO_WAYS,
+        ("stops", "return m.ended == 0"): NO_SETS,
+        ("intercept", "return True"): TWO_WAYS,
+        ("note_owner", "if entry is None or self.is_news(m.generation, entry.generation):"): NO_SETS,
+        ("note_owner", "self.entries[m.replica] = Entry(m.node, m.generation, next_hop, src)"): NO_SETS,
+        ("clean_up", "if not self.is_news(m.generation + 1, entry.generation):"): LATE_RELEASE,
+        ("clean_up", "if onward not in (NIL, next_hop):"): OLD_ROUTE,
+        ("clean_up", "self.entries[m.replica] = Entry(NIL, m.generation, NIL, NIL)"): OLD_ENTRY,
+        ("clean_up", "return m"): LATE_RELEASE,
+        ("clean_up", "self.out.send(onward, m)"): OLD_ROUTE,
+        ("on_stale", "if entry is not None and entry.generation <= m.generation:"): OLD_ENTRY,
+        ("on_stale", "self.entries[m.replica] = Entry(NIL, m.generation, NIL, NIL)"): OLD_ENTRY,
+        ("on_request", "r.generation = m.ended"): TWO_MISSED,
+        ("on_request", "self.vote_again(m.replica, r, m.round, m.known)"): NOT_AGAIN,
+        ("vote_again", "if round >= r.vote_round:"): NOT_AGAIN,
+        ("vote_again", "self.respond(i, r, r.vote, r.vote_stamp, r.vote_round, True)"): NOT_AGAIN,
+        ("vote_again", "if r.recalled:"): NOT_AGAIN,
+        ("vote_again", "r.vote_round = round"): NOT_AGAIN,
+        ("vote_again", "r.vote_known = known"): NOT_AGAIN,
+        ("vote_again", "self.recall(i, r, False)"): NOT_AGAIN,
+        ("on_yield", "if r.vote_round >= m.round:"): YIELD_TWICE,
+        ("on_yield", "self.vote_again(m.replica, r, m.round, m.known)"): YIELD_TWICE,
+        ("on_yield", "return"): YIELD_TWICE,
+        ("keep", "for at in range(len(r.waiting)):"): TWICE_WAITING,
+        ("keep", "if other == node and other_stamp > stamp:"): LATER_ONE,
+        ("keep", "if other == node:"): TWICE_WAITING,
+        ("keep", "return"): LATER_ONE,
+        ("keep", "del r.waiting[at]"): TWICE_WAITING,
+        ("cast", "r.vote_known = -rank"): NO_RANK,
+        ("respond", "if r.holder != NIL:"): OWNER_STAMP,
+        ("respond", "owner = r.holder"): OWNER_STAMP,
+        ("respond", "owner_stamp = r.holder_stamp"): OWNER_STAMP,
+        ("recall", "r.recalled = True"): RECALLED_OFTEN,
+        ("on_release_message", "self.serve_waiting(m.replica, r)"): LAST_TO_WAIT,
+        ("set_holder", "r.holder_stamp = stamp"): OWNER_STAMP,
+        ("set_holder", "r.lineage = lineage"): ONE_LINEAGE,
+        ("set_holder", "if r.vote not in (NIL, node):"): BY_THE_QUEUE,
+        ("set_holder", "self.dispossess(i, r)"): BY_THE_QUEUE,
+        ("dispossess", "self.recall(i, r, True)"): BY_THE_QUEUE,
+        ("on_range", "for i in sorted(self.replicas):"): MOVED_RARELY,
+        ("on_range", "if not is_between(self.keys[i], start, end):"): MOVED_RARELY,
+        (
+            "on_range",
+            "self.door.route(HandOver(self.gate, self.keys[i], i, *self.replicas[i].key()))",
+        ): MOVED_RARELY,
+        ("on_range", "self.forget_replica(i)"): MOVED_RARELY,
+        ("forget_replica", "del self.replicas[i]"): MOVED_RARELY,
+        ("on_handover", "if r.vote == NIL and m.generation >= r.generation and (r.holder == NIL):"): MOVED_RARELY,
+        ("on_handover", "for rank, stamp, requester, round in m.waiting:"): MOVED_RARELY,
+        ("on_handover", "self.serve_waiting(m.replica, r)"): MOVED_RARELY,
+        (
+            "on_handover",
+            "r.vote, r.vote_stamp, r.vote_round, r.vote_known = (m.vote, m.vote_stamp, m.vote_round, m.vote_known)",
+        ): MOVED_RARELY,
+        ("on_handover", "r.recalled = m.recalled"): MOVED_RARELY,
+        ("on_handover", "r.holder, r.holder_stamp = (m.holder, m.holder_stamp)"): MOVED_RARELY,
+        ("on_handover", "r.generation, r.lineage = (m.generation, m.lineage)"): MOVED_RARELY,
+        ("on_handover", "self.keep(r, requester, stamp, round, -rank)"): MOVED_RARELY,
+        ("on_leave", "for i in sorted(self.entries):"): TO_THE_LEFT,
+        ("on_leave", "if entry.owner != NIL and entry.previous not in (NIL, self.me):"): TO_THE_LEFT,
+        ("on_leave", "self.out.send(entry.previous, Stale(self.gate, i, entry.generation))"): TO_THE_LEFT,
+        ("take_replica", "self.replicas[i] = Replica.from_key(state)"): MOVED_RARELY,
+        ("start_clock", "self.ahead = clock - self.now"): AFTER_LOAD,
     },
     "naimi_trehel": {("send_token", "self.fence = NIL"): TIDY},
     "bv95": {
