@@ -362,9 +362,9 @@ class GuestRoom:
 
     def watch(self) -> None:
         """Watch the bells of all guests that wait or are inside. Most of them come again: `tick` forgets the rest."""
-        if not self.left_inside and all([owner in self.lines for owner in self.book.owners.values()]):
-            return
         owners = set(self.book.owners.values())
+        if not self.left_inside and owners <= self.lines.keys():
+            return
         self.left_inside &= owners
         for owner in owners - self.lines.keys() - self.left_inside:
             fd = calls.open_to_ring(path_of(self.folder, owner))
