@@ -58,9 +58,9 @@ MUTANTS = {
     ),
     # Gates.
     "the default is taken whatever the gate runs": Mutant(
-        "live/engine.py",
-        "        return default_protocol(k) if record is None or record.k != k else record.protocol\n",
-        "        return default_protocol(k)\n",
+        "live/live_protocols.py",
+        "    return default_protocol(k) if record is None or record.k != k else record.protocol\n",
+        "    return default_protocol(k)\n",
         "test_unix_clusters.py::test_a_peer_that_names_no_protocol_takes_the_one_that_the_gate_runs",
     ),
     # Links.

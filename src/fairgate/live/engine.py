@@ -27,7 +27,7 @@ from fairgate.live.background import BackgroundTasks, unforeseen
 from fairgate.live.engine_lock import EngineLock
 from fairgate.live.forks import FORKED, process
 from fairgate.live.gate import RETAKES, LiveGate
-from fairgate.live.live_protocols import default_protocol, make_of, options_of
+from fairgate.live.live_protocols import make_of, options_of, usual_protocol
 from fairgate.live.local_messages import LocalMessages, deliver
 from fairgate.live.membership import Membership
 from fairgate.live.no_journals import NO_JOURNALS, NoJournals
@@ -378,7 +378,7 @@ class LiveEngine(BackgroundTasks):
         """Opens a gate in this process. Whether the other peers agree on k is found out by the first request."""
         self.check_process()
         check_gate(name, k)
-        protocol = find_protocol(protocol or self.usual_protocol(name, k)).about.name
+        protocol = find_protocol(protocol or usual_protocol(self.members, name, k)).about.name
         with self.user_lock:
             if self.closed:
                 raise GateClosed(self.closed)
@@ -390,11 +390,6 @@ class LiveEngine(BackgroundTasks):
             if gate.protocol != protocol:
                 raise BadInput(f"gate {name} runs {gate.protocol}, not {protocol}: all its peers must agree")
             return gate
-
-    def usual_protocol(self, name: str, k: int) -> str:
-        """What the gate runs at other peers, which may be of a version with another default; else the default."""
-        record = self.members.gate(name)
-        return default_protocol(k) if record is None or record.k != k else record.protocol
 
     def new_gate(self, name: str, k: int, protocol: str) -> LiveGate:
         gate = LiveGate(self, name, k, protocol, make_of(protocol, k), options_of(protocol))

@@ -17,11 +17,6 @@ cdef class Asked:
     cdef public Ticket ticket
     cpdef bint wake(self) except -1
 
-cdef class Wish:
-    cdef readonly long long number, k
-    cdef readonly str protocol, note
-    cdef readonly tuple guest
-
 cdef class Look(Step):
     cdef public GuestRoom room
     cdef public Asked answer, granted
@@ -54,12 +49,12 @@ cdef class GuestRoom:
     cpdef check_cluster(self)
     @cython.locals(m=Words, ticket=Ticket)
     cpdef answer(self, Change change, Asked asked, Look look)
-    @cython.locals(granted=Asked, news=News, wish=Wish)
+    @cython.locals(granted=Asked, news=News)
     cpdef tell_cluster(self, Look look)
     @cython.locals(asked=Asked, traffic=Traffic)
     cpdef in_step(self, list over, list new)
     @cython.locals(gate=LiveGate, asked=Asked)
-    cpdef Asked opened(self, Wish wish)
+    cpdef Asked opened(self, wish)
     @cython.locals(gate=LiveGate)
     cpdef LiveGate gate(self, long long k, str protocol)
     cpdef ask(self, Asked asked)

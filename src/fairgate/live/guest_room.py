@@ -1,11 +1,9 @@
 """One room of a cluster, as the standing peer of this host serves it, on the loop of its engine.
 
 Whatever happens is noted first: a guest has rung, died, or the cluster has answered. Then one change of the room does
-all that follows (room/guestbook.py). After it the cluster gets its slots back, and then it is asked for new guests. The
-cluster may grant some of them at once, so this goes on until nothing is left to do.
-
-Another host waits for every slot that is returned. So the messages for that leave first, and everything that nobody
-waits for comes after them.
+all that follows (room/guestbook.py). After it the cluster gets its slots back, and then it is asked for new guests: in
+this order, because another host may wait for the slots. The cluster may grant some of them at once, so this goes on
+until nothing is left to do.
 """
 
 import asyncio
@@ -19,6 +17,7 @@ from fairgate.core.ids import NIL
 from fairgate.errors import FairgateError, GateClosed, KMismatch
 from fairgate.live.engine import LiveEngine
 from fairgate.live.gate import LiveGate
+from fairgate.live.guest_wish import Wish
 from fairgate.live.ticket import INSIDE, LOST, Ticket
 from fairgate.room import calls, guestbook
 from fairgate.room.bell import Bell, path_of
@@ -73,19 +72,6 @@ class Asked:
     def wake(self) -> bool:
         self.room.answered(self)
         return True
-
-
-class Wish:
-    """What a new guest asks for, and what others see of it."""
-
-    __slots__ = ("guest", "k", "note", "number", "protocol")
-
-    def __init__(self, number: int, k: int, protocol: str, guest: tuple[int, int], note: str) -> None:
-        self.number = number
-        self.k = k
-        self.protocol = protocol
-        self.guest = guest  # its process and user
-        self.note = note
 
 
 class Look(Step):
@@ -376,13 +362,9 @@ class GuestRoom:
 
     def watch(self) -> None:
         """Watch the bells of all guests that wait or are inside. Most of them come again: `tick` forgets the rest."""
-        for owner in self.book.owners.values():
-            if owner not in self.lines:
-                break
-        else:
-            if not self.left_inside:
-                return
         owners = set(self.book.owners.values())
+        if not self.left_inside and owners <= self.lines.keys():
+            return
         self.left_inside &= owners
         for owner in owners - self.lines.keys() - self.left_inside:
             fd = calls.open_to_ring(path_of(self.folder, owner))
@@ -436,17 +418,14 @@ class GuestRoom:
 
     def withdraw_all(self) -> None:
         """Before this peer leaves: the cluster should not grant anything any more."""
-        self.return_all([self.requests.pop(number) for number in list(self.book.asked) if number in self.requests])
+        self.in_step([self.requests.pop(number) for number in list(self.book.asked) if number in self.requests], [])
 
     def drop_requests(self) -> None:
         """This peer has another id since it was excluded: it asks again for all that wait."""
         self.called.add(ALL)
         self.answers.clear()
-        self.return_all(list(self.requests.values()))
+        self.in_step(list(self.requests.values()), [])
         self.requests.clear()
-
-    def return_all(self, requests: list[Asked]) -> None:
-        self.in_step(requests, [])
 
     def is_removed(self) -> bool:
         return not self.desk.file.is_linked()

@@ -8,6 +8,7 @@ from fairgate.core.layers import MakeNode
 from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Options
 from fairgate.errors import BadInput
+from fairgate.recovery.roster import Members
 from fairgate.registry import PROTOCOLS, find_protocol
 
 DEFAULTS = [PROTOCOLS[name] for name in (ONE, MANY)]  # imported now, before any user has to wait
@@ -31,6 +32,12 @@ def default_protocol(k: int) -> str:
     held for hours while other slots are free. (Measured in docs/results.md, "More than one slot".)
     """
     return ONE if k == 1 else MANY
+
+
+def usual_protocol(members: Members, name: str, k: int) -> str:
+    """What the gate runs at other peers, which may be of a version with another default; else the default."""
+    record = members.gate(name)
+    return default_protocol(k) if record is None or record.k != k else record.protocol
 
 
 def why_not(protocol: type[Mutex]) -> str:
