@@ -82,13 +82,13 @@ class Expanded:
         """Replace calls of declared classes, constants, and `self.out.send`, inside functions."""
         edits: list[tuple[ast.Name | ast.Attribute, str]] = []
         for function in functions_in(self.tree):
-            for one in names_in(function):
-                value: Any = vars(self.module).get(one.id)
-                if is_constructed(value) and is_made(function, one):
-                    edits.append((one, self.maker(value)))
-                elif one.id.isupper() and isinstance(one.ctx, ast.Load) and one.id in vars(self.module):
-                    edits.append((one, self.constant(one.id, value)))
-            edits += [(one, f"{SEND}_direct") for one in ast.walk(function) if is_send(one)]
+            for name in names_in(function):
+                value: Any = vars(self.module).get(name.id)
+                if is_constructed(value) and is_made(function, name):
+                    edits.append((name, self.maker(value)))
+                elif name.id.isupper() and isinstance(name.ctx, ast.Load) and name.id in vars(self.module):
+                    edits.append((name, self.constant(name.id, value)))
+            edits += [(send, f"{SEND}_direct") for send in ast.walk(function) if is_send(send)]
             self.type_locals(function)
         for one, text in sorted(set(edits), key=lambda edit: (edit[0].lineno, -edit[0].col_offset)):
             line = self.lines[one.lineno - 1]
