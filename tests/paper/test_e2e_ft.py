@@ -256,7 +256,8 @@ def votes_after_a_lease(protocol: Any) -> int:
     for _ in range(LEASE // SECOND):
         network.flight.clear()  # every message is lost
         network.advance(SECOND)
-    return node(network, REQ1).votes
+    left: int = node(network, REQ1).votes
+    return left
 
 
 def test_a_vote_that_has_expired_is_given_up() -> None:
