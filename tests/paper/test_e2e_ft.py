@@ -256,7 +256,30 @@ def votes_after_a_lease(protocol: Any) -> int:
     for _ in range(LEASE // SECOND):
         network.flight.clear()  # every message is lost
         network.advance(SECOND)
-    return node(network, REQ1).votes
+    left: int = node(network, REQ1).votes
+    return left
+
+
+def wins_with_an_expired_vote(protocol: Any) -> bool:
+    """Req1 got the vote of node 6, which has expired when that of node 7 arrives. It asks again a second later."""
+    network = drawn(protocol=protocol)
+    network.acquire(REQ1)
+    network.advance(SECOND)
+    deliver(network, Request, 6)
+    deliver(network, Response)
+    for _ in range(LEASE // SECOND - 1):
+        network.flight[:] = [flight for flight in network.flight if flight.dst == 7]  # the other messages are lost
+        network.advance(SECOND)
+    deliver(network, Request, 7)
+    deliver(network, Response)
+    assert node(network, REQ1).votes == 2
+    won: bool = node(network, REQ1).holding
+    return won
+
+
+def test_a_vote_that_has_expired_does_not_win() -> None:
+    """Otherwise the client would be the owner without a majority of promises: it would not enter, and ask no more."""
+    assert not wins_with_an_expired_vote(E2EFT)
 
 
 def test_a_vote_that_has_expired_is_given_up() -> None:

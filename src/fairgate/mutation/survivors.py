@@ -96,6 +96,7 @@ LATE_RELEASE = "messages: a late RELEASE removes the entry of the next owner, so
 OLD_ENTRY = "messages: an outdated entry stays. The REQUESTs that it intercepts are passed on or sent back"
 OLD_ROUTE = "messages: entries on a route that has changed since stay. The REQUESTs that they intercept are sent back"
 TWO_MISSED = "not reached in so few runs: the replica must have missed two owners (tests/paper/test_e2e.py detects it)"
+ASKS_FORMER = "time: until the RELEASE arrives, the replica sends the repeated REQUEST to the former owner again"
 NOT_AGAIN = (
     "not reached: a REQUEST is repeated only after an ENQUEUE, when the replica has forgotten it;"
     " e2e_ft repeats it in other cases"
@@ -280,6 +281,7 @@ SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
         ("clean_up", "self.out.send(onward, m)"): OLD_ROUTE,
         ("on_stale", "if entry is not None and entry.generation <= m.generation:"): OLD_ENTRY,
         ("on_stale", "self.entries[m.replica] = Entry(NIL, m.generation, NIL, NIL)"): OLD_ENTRY,
+        ("on_request", "if m.ended >= r.generation and r.holder != NIL:"): ASKS_FORMER,
         ("on_request", "r.generation = m.ended"): TWO_MISSED,
         ("on_request", "self.vote_again(m.replica, r, m.round, m.known)"): NOT_AGAIN,
         ("vote_again", "if round >= r.vote_round:"): NOT_AGAIN,
