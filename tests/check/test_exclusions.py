@@ -101,8 +101,9 @@ def test_one_of_three_is_excluded(protocol: str, k: int) -> None:
 
 
 @pytest.mark.stress
-def test_one_of_three_is_excluded_with_channels_that_keep_the_order() -> None:
-    assert states("maekawa", network="fifo") == 1_158_107
+@pytest.mark.parametrize(("protocol", "count"), [("maekawa", 1_158_107), ("ricart_agrawala", 2_475_035)])
+def test_one_of_three_is_excluded_with_channels_that_keep_the_order(protocol: str, count: int) -> None:
+    assert states(protocol, network="fifo") == count
 
 
 @pytest.mark.parametrize("mutant", mutants.MUTANTS, ids=lambda mutant: mutant.layer.__name__)
