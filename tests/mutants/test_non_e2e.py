@@ -11,6 +11,7 @@ from fairgate.mutation.deletions import rebased
 from fairgate.protocols.non_e2e.protocol import NonE2E
 from fairgate.walks.dht import MS, SECOND, Conditions, one_run, over_overlay
 from tests.mutants.mutate import caught, mutant
+from tests.paper.test_non_e2e import tables_disagree
 
 FAST = Conditions(latency=(0, 1_000 * MS), think=100 * MS, patience=600 * SECOND)
 
@@ -89,3 +90,8 @@ def test_mutant_of_the_replica_is_caught(name: str) -> None:
     changed = mutant("protocols.non_e2e.replica", old, new)
     module = rebased(NonE2E, "fairgate.protocols.non_e2e.replica", changed)
     assert caught(module, "NonE2E", seeds=600, walker=walker) in expected
+
+
+def test_nodes_that_keep_each_others_requests_wait_forever() -> None:
+    changed = mutant("protocols.non_e2e.protocol", "        if src == entry.next:", "        if False:")
+    assert list(tables_disagree(changed.NonE2E).inside) == []

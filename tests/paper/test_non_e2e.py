@@ -170,6 +170,26 @@ def test_b4_release_goes_to_all_replicas_and_along_next() -> None:
         network.setup.options["routes"][0][4] = 7
 
 
+def tables_disagree(protocol: type[NonE2E]) -> ManualNetwork:
+    """Nodes 1 and 2 each take the other for the next hop to all replicas, and ask. Then their tables are right."""
+    routes = [{1: 2, 2: 1} for _ in KEYS]
+    network = drawn(protocol, routes)
+    network.acquire(1)
+    network.acquire(2)
+    for number, way in enumerate(routes):
+        way.update({1: 7 + number, 2: 7 + number})
+    network.deliver_all()
+    return network
+
+
+def test_requests_that_cross_while_tables_disagree_are_not_kept_by_each_other() -> None:
+    network = tables_disagree(NonE2E)
+    assert list(network.inside) == [1]
+    network.release(1)
+    network.deliver_all()
+    assert list(network.inside) == [2]
+
+
 # EE:B5, B6
 
 

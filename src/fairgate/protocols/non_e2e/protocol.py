@@ -249,6 +249,9 @@ class NonE2E(ReplicaSide):
             if src != self.me:
                 entry.previous = src
             return m
+        if src == entry.next:  # the way of the entry's own request: each node would keep the other's request for good
+            self.out.note("a request came back from where the entry's own request went")
+            return Request(self.gate, self.keys[m.replica], m.replica, m.asked, True)
         keep_in(entry, m.asked)
         self.inform(m, entry.node, True)
         return None
