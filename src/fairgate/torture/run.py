@@ -58,7 +58,7 @@ class Torture:
     def run_to_the_end(self, progress: Callable[[float], None]) -> Verdict:
         settings = self.settings
         with ExitStack() as stack:
-            network = make_network(settings.hosts)
+            network = self.make_network()
             stack.callback(network.close)
             hosts = self.make_hosts(network)
             for host in hosts:
@@ -71,6 +71,13 @@ class Torture:
             self.wait_for(lambda: now() - calm > CALM_LEASES * settings.lease * SECOND)
             over = now()
         return self.judge(hosts, faults, calm, over)
+
+    def make_network(self) -> Network:
+        try:
+            return make_network(self.settings.hosts)
+        except BadInput:
+            shutil.rmtree(self.folder)  # there are no logs yet
+            raise
 
     def make_hosts(self, network: Network) -> list[Host]:
         settings = self.settings
