@@ -19,7 +19,7 @@ from tests.mutants import exclusions as mutants
 TWO = {  # number of states with two nodes, one of which may be excluded: for k=1, and for k=2
     "fair_k": (2_960, 471),
     "fair_k_bounded": (2_960, 471),
-    "one_line": (1_381, 1_284),
+    "one_line": (898, 1_284),
     "naimi_trehel": (994,),
     "bv95": (1_116, 471),
     "raymond": (1_549, 3_390),
