@@ -160,8 +160,9 @@ def marks_in(source: ast.ClassDef) -> Iterator[str]:
 
 # Reached in tests/support/dht_walk.py.
 MEMORY_LOST = {"a replica has lost its memory", "two incarnations answer one question"}
-MOVED = {"a replica moved"}  # only if the ring has changed in the meantime, as also the next one
+MOVED = {"a replica moved"}  # only if the ring has changed in the meantime, as also the next two
 OTHER_WAYS = {"a RELEASE went both ways", *MOVED}
+BACK = {"a request came back from where the entry's own request went", *MOVED}
 NO_ROUNDS = {*MEMORY_LOST, "a round is lost", "a round is lost to a silent replica"}  # only the strawman has rounds
 UNREACHED = {
     "e2e": OTHER_WAYS,
@@ -176,8 +177,8 @@ UNREACHED = {
     "strawman": MEMORY_LOST,
     "sigma": NO_ROUNDS,
     "sigma_zones": {*NO_ROUNDS, "a member is gone", "a member that joined is asked"},  # nobody joins or leaves here
-    "non_e2e": MOVED,
-    "non_e2e_faults": {*notes(NonE2EFaults)} - {*notes(NonE2E), "an attempt followed another without a YIELD"} | MOVED,
+    "non_e2e": BACK,
+    "non_e2e_faults": {*notes(NonE2EFaults)} - {*notes(NonE2E), "an attempt followed another without a YIELD"} | BACK,
     "leased over a channel": {"an offer nobody asked for"},  # needs a duplicated Request
 }
 
