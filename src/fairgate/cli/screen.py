@@ -79,7 +79,7 @@ def progress_bar(title: str, total: int) -> Iterator[Report]:
         yield done
 
 
-def plain_table(title: str | Text) -> Table:
+def plain_table(title: str | Text | None = None) -> Table:
     return Table(
         title=title, title_style="bold", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False
     )

@@ -35,15 +35,16 @@ class Row(NamedTuple):
 
 def gate_table(title: str, rows: Sequence[Row]) -> RenderableType:
     """One line for each holder and waiter; only the title if there are none."""
+    heading = Text(printable(title), style="bold")  # not the table's own title, which must not be wider than the table
     if not rows:
-        return Text(printable(title), style="bold")
-    table = plain_table(Text(printable(title)))
+        return heading
+    table = plain_table()
     names = [name for name in rows[0].cells if line_width() >= NEEDS.get(name, 0) and not is_empty(name, rows)]
     for name in names:
         table.add_column(name, justify="right" if name in RIGHT else "left", no_wrap=name != "note")
     for row in rows:
         table.add_row(*[cell(name, row.cells[name]) for name in names], style=row.style)
-    return table
+    return Group(heading, table)
 
 
 def is_empty(name: str, rows: Sequence[Row]) -> bool:
