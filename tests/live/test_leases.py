@@ -123,6 +123,25 @@ def test_others_wait_until_a_user_that_lost_its_lease_has_had_time_to_stop(creat
         waiting.result(SOON).release()
 
 
+def test_a_peer_that_leaves_waits_for_users_that_lost_its_lease(creator: sync.Peer) -> None:
+    """As above: leaving does not make the time shorter that the user has to stop."""
+    with joined(creator) as one, joined(creator) as two, ThreadPoolExecutor() as pool:
+        here, there = one.lock("report"), two.lock("report")
+        there.hold(SOON).release()
+        permit = here.hold(SOON)
+        waiting = pool.submit(there.hold, SOON)
+        until_tickets(there, 1)
+        with busy(creator):
+            until(lambda: not permit.valid)
+            end = one.engine.lease.end
+            leaving = pool.submit(one.close)
+            assert clock() < end
+            until(lambda: live(there).withheld)
+            assert clock() >= end
+        leaving.result(SOON)
+        waiting.result(SOON).release()
+
+
 def test_a_grant_without_a_lease_is_withheld(creator: sync.Peer) -> None:
     """Both peers have lost their leases. The token still goes from one to the other, but nobody is let in."""
     with joined(creator) as one, joined(creator) as two, ThreadPoolExecutor() as pool:

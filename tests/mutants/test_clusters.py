@@ -63,6 +63,14 @@ class FreesSlotsAtOnce(LiveGate):
         return False
 
 
+class FreesSlotsWhenItCloses(LiveGate):
+    """Likewise, if the peer leaves meanwhile."""
+
+    def close(self, why: str) -> None:
+        self.lease_ended()
+        LiveGate.close(self, why)
+
+
 class NeedsNoLease(LiveGate):
     def granted(self, ident: int, request: int, slot: int, fence: int) -> None:
         ticket = self.tickets.get(ident)
@@ -111,6 +119,7 @@ MUTANTS = {
     "an excluded peer leaves no ghosts": (Parts(book=ForgetsGhosts), 2, "exclusion"),
     "permits outlive a lease": (Parts(gate=KeepsPermits), 8, "lease"),
     "slots are free before their users have stopped": (Parts(gate=FreesSlotsAtOnce), 8, "exclusion"),
+    "a peer that leaves waits for no user": (Parts(gate=FreesSlotsWhenItCloses), 2211, "exclusion"),
     "grants need no lease": (Parts(gate=NeedsNoLease), 0, "lease"),
     "withheld grants are forgotten": (Parts(gate=ForgetsWithheldGrants), 80, "slots"),
     "a census is never over": (Parts(gate=IsAlwaysBusy), 0, "slots"),
@@ -137,6 +146,12 @@ def test_a_mutant_is_caught(rule: str) -> None:
 def test_peers_that_wait_in_vain_when_all_leave_are_caught() -> None:
     with mutated(("ballots", "        self.tell_those_that_left(before)\n", "")) as views:
         assert broken(Parts(views=views), 0) == "leaving"
+
+
+def test_exclusions_by_what_was_said_long_ago_are_caught() -> None:
+    old = "heard is None or (self.patience and self.now - heard.when > self.patience):"
+    with mutated(("leases", old, "heard is None:")) as views:
+        assert broken(Parts(views=views), 8015) == "leaving"
 
 
 def test_forgetting_an_excluded_peer_at_once_is_caught() -> None:

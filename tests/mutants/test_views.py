@@ -285,7 +285,7 @@ RULES: dict[str, tuple[Judge, str, list[Edit]]] = {
         [("changes", " for member in members if member[2]}", " for member in members}")],
     ),
     "a newcomer votes before its first beat": (
-        50,
+        37,
         "liveness",
         [("changes", "self.heard[name].at >= name[1] and ", "")],
     ),

@@ -122,6 +122,7 @@ class LiveEngine(BackgroundTasks):
 
     async def end(self) -> None:
         self.end_tasks()
+        await self.lease.until_users_stopped(self.gates.values())
         try:
             await self.membership.leave()
         except TimeoutError:
@@ -311,6 +312,7 @@ class LiveEngine(BackgroundTasks):
 
     async def give_up_seats(self, gate: LiveGate) -> None:
         """The gate is closed. Until the others know, it goes on answering censuses."""
+        await self.lease.until_users_stopped([gate])
         await self.change(Rise(gate.name))
         with self.lock:
             if self.gates.get(gate.name) is gate:

@@ -12,8 +12,8 @@ arrived is read after every `RETAKES` such entries.
 
 **Leases.** A peer may only let users in while it has a lease (recovery/views.py). A grant that comes while it has none
 is *withheld*: the node is inside, but its user waits until there is a lease again. Shortly before a lease is over, all
-permits are lost (`lose_all`); when it is over, their slots are free (`lease_ended`). A peer that finds itself excluded
-starts again under another id (`start_again`).
+permits are lost (`lose_all`); when it is over, their slots are free (`lease_ended`), and not before, even if the gate
+is closed meanwhile. A peer that finds itself excluded starts again under another id (`start_again`).
 """
 
 import logging
@@ -25,7 +25,7 @@ from fairgate.core.message import Message
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Options, Setup
 from fairgate.errors import BadInput, FairgateError, GateClosed
-from fairgate.live.gate_checks import described, is_late
+from fairgate.live.gate_checks import described, is_late, stopping
 from fairgate.live.gate_owner import GateOwner
 from fairgate.live.ticket import INSIDE, LOST, NO_DEADLINE, OVER, WAITING, Ticket
 from fairgate.recovery.census import Answer, Dated, Install
@@ -253,7 +253,7 @@ class LiveGate:
 
     def lease_ended(self) -> None:
         """All users that were told to stop have done so."""
-        for ticket in [ticket for ticket in self.tickets.values() if ticket.state == LOST]:
+        for ticket in stopping(self.tickets):
             del self.tickets[ticket.ident]
             self.leave(ticket)
 
@@ -377,10 +377,10 @@ class LiveGate:
     # The end.
 
     def close(self, why: str) -> None:
-        """Refuses waiting requests and ends held permits; their slots pass on."""
+        """Refuses waiting requests and ends held permits; their slots pass on. Users that were told to stop because of
+        the lease keep theirs until `lease_ended`."""
         self.closed = self.closed or why
-        self.lease_ended()
-        for ticket in list(self.tickets.values()):
+        for ticket in [ticket for ticket in self.tickets.values() if ticket.state != LOST]:
             was = ticket.state
             self.end(ticket)
             if was == INSIDE:

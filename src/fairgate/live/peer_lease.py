@@ -13,10 +13,12 @@ from typing import Protocol
 
 from fairgate.arguments import SECOND
 from fairgate.live.gate import LiveGate
+from fairgate.live.gate_checks import stopping
 from fairgate.live.uplink import Uplink
 from fairgate.net.system import clock
 
 LONG_AGO = 1  # ns: the end of a lease that is over
+STOPPING_SECONDS = 0.02  # how often to look whether users have stopped
 LAPSED = "this peer cannot reach a majority of the voters of its cluster, and its lease is over"
 
 
@@ -45,8 +47,9 @@ class PeerLease:
         return until == 0 or clock() < until
 
     def revoked(self, why: str) -> None:
-        """This peer was excluded. Call it in a step."""
+        """This peer was excluded: the others wait for the end of its lease. Call it in a step."""
         self.owner.traffic.lease_until = LONG_AGO
+        self.stopped_at = 0
         self.lose_all(why)
         self.tell()
 
@@ -91,6 +94,11 @@ class PeerLease:
             self.stopped_at = 0
             for gate in self.gates():
                 gate.lease_ended()
+
+    async def until_users_stopped(self, gates: Iterable[LiveGate]) -> None:
+        """Before seats of these gates are given up: their slots would be free at once."""
+        while self.stopped_at and any(stopping(gate.tickets) for gate in gates):
+            await asyncio.sleep(STOPPING_SECONDS)
 
     def lose_all(self, why: str) -> bool:
         lost = [gate.lose_all(why) for gate in self.gates()]

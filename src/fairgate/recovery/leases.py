@@ -171,7 +171,7 @@ class Leases(Ballots):
     def is_suspected(self, peer: int) -> bool:
         """Does a majority of the voters suspect this peer? Silent voters do not count."""
         voters = [name for name in names(self.value) if name[0] in self.value[1] and self.lately(name)]
-        accusers = [name for name in voters if name in self.heard and peer in self.heard[name].suspects]
+        accusers = [name for name in voters if peer in self.suspects_of(name)]
         return peer != self.me and len(accusers) >= majority(self.value[1])
 
     def complaints(self) -> list[tuple[Name, Name]]:
@@ -185,7 +185,12 @@ class Leases(Ballots):
         ]
 
     def suspects_of(self, name: Name) -> dict[int, int]:
-        return self.heard[name].suspects if name in self.heard else {}
+        """By a beat within the patience. What an older one says may be over: a voter that acknowledged no beats for a
+        while may lead next."""
+        heard = self.heard.get(name)
+        if heard is None or (self.patience and self.now - heard.when > self.patience):
+            return {}
+        return heard.suspects
 
     def worth_excluding(self, name: Name) -> tuple[bool, int, bool, int]:
         """Orders members: this peer stays, then those with fewest complaints by or about them, then the voters."""

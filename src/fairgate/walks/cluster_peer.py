@@ -18,6 +18,7 @@ from fairgate.core.message import Message
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.live.gate import LiveGate
+from fairgate.live.gate_checks import stopping
 from fairgate.live.in_cluster import GRACE
 from fairgate.live.live_protocols import make_of, options_of
 from fairgate.live.local_messages import LocalMessages, deliver
@@ -29,6 +30,7 @@ from fairgate.recovery.agreed import Value
 from fairgate.recovery.regenerate import Regenerate
 from fairgate.recovery.roster import EPOCH_ZERO, GateRecord, Members, PeerRecord, Renew, RosterBook, Sit, as_key
 from fairgate.recovery.views import Views
+from fairgate.walks.unreliable import SLOW
 
 if TYPE_CHECKING:
     from fairgate.walks.clusters import ClusterWalk
@@ -194,7 +196,7 @@ class SimulatedPeer:
         deliver(self.local, self.gates)
 
     def may_stop(self) -> bool:
-        return self.is_leaving and self.views.may_stop()
+        return self.is_leaving and (self.ended or self.views.may_stop())
 
     def inside(self) -> list[Ticket]:
         return [ticket for ticket in self.gate.tickets.values() if ticket.state == INSIDE]
@@ -241,7 +243,8 @@ class SimulatedPeer:
         self.walk.seen["excluded"] += self.member
         self.ended = True
         self.lease.revoked(why)
-        self.walk.push(self.walk.moment(), self.me, "again", (why,))
+        if not self.is_leaving:
+            self.walk.push(self.walk.moment(), self.me, "again", (why,))
 
     # Called by the gate.
 
@@ -274,7 +277,14 @@ class SimulatedPeer:
         """Close the gate, then leave the cluster."""
         self.is_leaving = True
         self.gate.close("this peer leaves")
-        self.views.on_leave()
+        self.leave_cluster()
+
+    def leave_cluster(self) -> None:
+        """As live/engine.py: once the users that were told to stop have done so."""
+        if not stopping(self.gate.tickets):
+            self.views.on_leave()
+        elif not self.ended:
+            self.walk.push(SLOW, self.me, "part", ())
 
     def ask(self, user: User) -> None:
         ticket = self.gate.retake("")

@@ -224,6 +224,8 @@ class ClusterWalk(Unreliable):
             self.step(peer, peer.sit_now)
         elif event == "census":
             self.step(peer, peer.tell_census)
+        elif event == "part":
+            self.step(peer, peer.leave_cluster)
         else:
             super().happen(me, event, arguments)
 
