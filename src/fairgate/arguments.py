@@ -29,6 +29,12 @@ def check_k(k: object) -> None:
         raise BadInput(f"k must be a whole number from 1 to {MOST_K}, not {k!r:.60}")
 
 
+def check_seed(seed: object) -> None:
+    """Refuses negative seeds, because Python's generator makes the same numbers from -1 as from 1."""
+    if not is_whole(seed) or seed < 0:
+        raise BadInput(f"the seed must be a whole number, 0 or more, not {seed!r:.60}")
+
+
 def check_request(timeout: object, note: object, n: object) -> None:
     """The arguments of `acquire`. A timeout below 0 counts as 0."""
     if timeout is not None and not (is_number(timeout) and -LONGEST <= timeout <= LONGEST):

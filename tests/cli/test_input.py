@@ -96,6 +96,8 @@ def test_a_usage_error_is_one_line_with_a_hint(fairgate: Run, arguments: list[st
             "cannot use --option channel_resend=1s: the options of leased are lease=10s;",
         ),
         ("raymond", "--option x=1", "cannot use --option x=1: raymond has no options"),
+        ("fair_k", "--seed -1", "the seed must be a whole number, 0 or more, not -1"),
+        ("fair_k", "--seed -1 --trials 3", "the seed must be a whole number, 0 or more, not -1"),
         ("fair_k", "--trials 0", "--trials must be at least 1"),
         ("fair_k", "--trials 2 --workers 0", "--workers must be at least 1"),
         ("fair_k", "--trials 2 --latency nowhere.txt", "cannot read the latency file nowhere.txt: No such file"),
@@ -112,6 +114,12 @@ def test_sim_rejects_bad_options_in_one_line(
     assert (code, out) == (2, "")
     assert err.startswith(f"fairgate: {said}")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [["swarm", "fair_k"], ["torture"]])
+def test_other_random_runs_reject_a_negative_seed(fairgate: Run, command: list[str]) -> None:
+    code, out, err = fairgate(*command, "--seed", "-1")
+    assert (code, out, err) == (2, "", "fairgate: the seed must be a whole number, 0 or more, not -1\n")
 
 
 @pytest.mark.parametrize(

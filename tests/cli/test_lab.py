@@ -79,7 +79,7 @@ def test_after_ctrl_c_the_same_command_goes_on(
         (["FK.3", "--out", "/proc/nowhere"], "cannot make the directory /proc/nowhere"),
         (["all", "FK.33"], "did you mean FK.3"),
         (["FK.3", "--out", ""], "--out must be a directory"),
-        (["FK.3", "--seed", "-1"], "the seed must be 0 or more"),
+        (["FK.3", "--seed", "-1"], "the seed must be a whole number, 0 or more"),
         (["FK.3", "--workers", "0"], "--workers must be at least 1"),
         (["FK.3", "--latency", "nowhere.csv"], "cannot read the latency file"),
         ([], "missing argument"),
@@ -127,8 +127,11 @@ def test_a_scheduler_that_does_not_answer_is_one_line(
 ) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr("fairgate.lab.cluster.PATIENCE", 1)
-    assert run(["lab", "run", "SG.2", "--dask", "tcp://127.0.0.1:1", "--out", str(tmp_path)]) == 2
-    assert "the Dask scheduler 'tcp://127.0.0.1:1' does not answer" in capsys.readouterr().err
+    assert run(["lab", "run", "SG.2", "--dask", "tcp://127.0.0.1:1", "--out", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert "the Dask scheduler 'tcp://127.0.0.1:1' does not answer" in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_file_is_no_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

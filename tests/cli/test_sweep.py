@@ -72,7 +72,7 @@ def test_options_of_protocols_can_be_swept(tmp_path: Path) -> None:
         (["fair_k", "--quorum", "3", "--out", "x.csv"], "fair_k has no option 'quorum'"),
         (["fair_k", "--nodes", "5", "--nodes", "6", "--out", "x.csv"], "--nodes was given twice"),
         (["fair_k", "--rate", ",", "--out", "x.csv"], "cannot read rate"),
-        (["fair_k", "--seed", "-1", "--out", "x.csv"], "the seed must be 0 or more"),
+        (["fair_k", "--seed", "-1", "--out", "x.csv"], "the seed must be a whole number, 0 or more"),
         (["sigma", "--nodes", "20", "--backups", "2", "--out", "x.csv"], "handles failures by itself"),
     ],
 )

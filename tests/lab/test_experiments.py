@@ -135,5 +135,5 @@ def test_an_unknown_size_is_refused() -> None:
 
 
 def test_a_negative_seed_is_refused() -> None:
-    with pytest.raises(BadInput, match="the seed must be 0 or more"):
+    with pytest.raises(BadInput, match="the seed must be a whole number, 0 or more"):
         run("SG.2", seed=-1)

@@ -103,7 +103,7 @@ def test_series_are_kept_if_they_are_asked_for(tmp_path: Path) -> None:
         (("fair_k",), {"colour": [2]}, "no parameter 'colour'"),
         (("fair_k",), {"option.colour": [2]}, "fair_k has no option 'colour': its options are parent_on_child"),
         (("raymond",), {"option.colour": [2]}, "raymond has no option 'colour'"),
-        (("fair_k",), {"seed": -1}, "the seed must be 0 or more"),
+        (("fair_k",), {"seed": -1}, "the seed must be a whole number, 0 or more"),
     ],
 )
 def test_bad_input_is_refused_before_anything_runs(

@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "known_options": {"core", "errors", "overlay", "recovery"},
     "trace": {"core", "errors"},
     "scenario": {"core", "errors", "trace"},
-    "sim": {"core", "errors", "overlay", "processes", "recovery", "registry", "trace"},
+    "sim": {"arguments", "core", "errors", "overlay", "processes", "recovery", "registry", "trace"},
     "check": {"core", "errors", "processes", "recovery", "registry", "scenario", "trace"},
     "walks": {"arguments", "core", "errors", "live", "overlay", "recovery", "registry", "scenario"},
     "swarm": {"core", "errors", "overlay", "processes", "protocols", "recovery", "registry", "sim"},
@@ -53,7 +53,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "live": {"arguments", "core", "errors", "interface", "net", "prometheus", "recovery", "registry", "room", "trace"},
     "api": {"arguments", "errors", "interface", "live", "room"},
     "sync": {"arguments", "errors", "interface", "live", "room"},
-    "lab": {"core", "errors", "known_options", "processes", "protocols", "registry", "sim", "sync", "__init__"},
+    "lab": {
+        "arguments", "core", "errors", "known_options", "processes", "protocols", "registry", "sim", "sync", "__init__",
+    },
     "torture": {"errors", "net", "sync"},
     "cli": {
         "arguments", "known_options", "lab", "torture",

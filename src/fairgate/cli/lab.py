@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from fairgate.arguments import check_seed
 from fairgate.cli import options as args
 from fairgate.cli.exits import INTERRUPTED, complain
 from fairgate.cli.screen import plain_table, progress_bar, stdout
@@ -19,7 +20,6 @@ from fairgate.lab.experiment import Bench, Experiment, Outcome
 from fairgate.lab.outcomes import About, finished, save, saved
 from fairgate.lab.plot import check_matplotlib
 from fairgate.lab.report import Section, write_report
-from fairgate.lab.sweeps import check_seed
 from fairgate.processes import processors
 from fairgate.sim.build import make_latency
 from fairgate.sim.config import Config
@@ -113,8 +113,8 @@ def run_command(
     check_seed(seed)
     check_matplotlib()
     about = About("paper" if paper else "quick", seed, check_latency(latency))
-    folder = check_folder(out)
     with dask_executor(dask) if dask is not None else nullcontext() as executor:
+        folder = check_folder(out)
         bench = Bench(about.size, seed, about.latency or "wan", workers or processors(), executor, folder / CACHE)
         try:
             return run_experiments(experiments, bench, about, folder)

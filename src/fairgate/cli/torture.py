@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairgate.arguments import MOST_K, check_k
+from fairgate.arguments import MOST_K, check_k, check_seed
 from fairgate.cli.exits import GOOD, WRONG, cleaning_up_on_sigterm, complain
 from fairgate.cli.screen import counted, number, plain_table, progress_bar, stdout
 from fairgate.errors import BadInput
@@ -44,7 +44,7 @@ def torture_command(
 
         fairgate torture --minutes 1
     """
-    check(hosts, guests, k, minutes, lease, every)
+    check(hosts, guests, k, minutes, lease, every, seed)
     from fairgate.torture.run import Settings, Torture  # noqa: PLC0415 (the sockets and keys of live peers)
 
     torture = Torture(Settings(hosts, guests, k, minutes, seed, lease, every), print if verbose else lambda _: None)
@@ -72,8 +72,9 @@ def show(verdict: "Verdict") -> None:
     stdout().print(table)
 
 
-def check(hosts: int, guests: int, k: int, minutes: float, lease: float, every: float) -> None:
+def check(hosts: int, guests: int, k: int, minutes: float, lease: float, every: float, seed: int) -> None:
     check_k(k)
+    check_seed(seed)
     if not FEWEST_HOSTS <= hosts <= MOST_HOSTS:
         raise BadInput(f"--hosts must be {FEWEST_HOSTS} to {MOST_HOSTS}, not {hosts}")
     if guests <= k:

@@ -19,11 +19,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fairgate.arguments import check_seed
 from fairgate.errors import BadInput
 from fairgate.lab.cache import Cache
 from fairgate.lab.grid import as_values
 from fairgate.lab.plot import Picture
-from fairgate.lab.sweeps import Progress, Row, check_seed, plan, run_all
+from fairgate.lab.sweeps import Progress, Row, plan, run_all
 from fairgate.lab.workers import spread
 from fairgate.sim.config import Config
 

@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from fairgate.arguments import check_seed
 from fairgate.core.kbr import Routed
 from fairgate.core.mutex import Mutex
 from fairgate.errors import BadInput
@@ -80,6 +81,7 @@ def check(config: Config, protocol: type[Mutex]) -> None:
     """Raise BadInput, with a message of one line, if the configuration makes no sense."""
     check_size(protocol, config.nodes, config.k)
     check_votes(protocol, config.nodes, config.k, config.options)
+    check_seed(config.seed)
     if not config.rate > 0:
         raise BadInput(f"rate must be above 0 requests per second, not {config.rate:g}")
     if not config.cs >= 0:

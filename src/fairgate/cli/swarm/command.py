@@ -12,6 +12,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from fairgate.arguments import check_seed
 from fairgate.cli import options as args
 from fairgate.cli.screen import counted, number, plain_table, progress_bar, seconds, stdout
 from fairgate.cli.sim.command import errors_explained, sim_command
@@ -98,7 +99,7 @@ def swarm_command(
     """
     name = find_protocol(protocol).about.name
     limits = read_limits(runs, minutes)
-    check_rest(workers, journal)
+    check_rest(seed, workers, journal)
     with progress_bar(f"{name}, runs" if limits.runs else f"{name}, seconds", total(limits)) as done:
         report = swarm(
             name,
@@ -132,8 +133,9 @@ def total(limits: Limits) -> int:
     return limits.runs or math.ceil(limits.seconds or 0)
 
 
-def check_rest(workers: int | None, journal: str | None) -> None:
+def check_rest(seed: int, workers: int | None, journal: str | None) -> None:
     """Raises BadInput for errors that should not surface only at the end of a long run."""
+    check_seed(seed)
     if workers is not None and workers < 1:
         raise BadInput(f"--workers must be at least 1, not {workers}")
     if journal is not None and not Path(journal).absolute().parent.is_dir():
