@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import pytest
 
 from fairgate.errors import BadInput
 from fairgate.lab.catalogue import all_experiments, chosen, find, run
+from fairgate.lab.coordinator_order import by_places, shares_early
 from fairgate.lab.experiment import FAILS, HOLDS, PARTLY, Bench, Outcome
+from fairgate.sim.config import Config
 from tests.tidy.imports import PACKAGE
 
 IDS = [each.id for each in all_experiments()]
@@ -23,6 +26,7 @@ VERDICTS: dict[str, list[str | None]] = {
     "FK.4": [None, None, None],
     "FK.5": [HOLDS],
     "FK.6": [HOLDS, PARTLY],
+    "FK.order": [FAILS],
     "SG.2": [HOLDS],
     "SG.3": [HOLDS, HOLDS],
     "SG.7": [HOLDS, HOLDS, HOLDS],
@@ -68,6 +72,19 @@ def anchors(page: Path) -> set[str]:
     lines = [line.lstrip("#").strip() for line in page.read_text().splitlines() if line.startswith("#")]
     kept = ["".join(c for c in line.lower() if c.isalnum() or c in " -_") for line in lines]
     return {line.replace(" ", "-") for line in kept}
+
+
+def test_only_one_queue_keeps_the_order_of_the_coordinators() -> None:
+    config = Config("fair_k", nodes=20, k=3, latency="1", requests=10)
+    shares = shares_early(config)
+    assert sum(shares) == pytest.approx(1)
+    assert shares[0] < 1 < len(shares) <= config.k
+    assert shares_early(replace(config, k=1)) == [1.0]
+
+
+def test_runs_with_fewer_places_count_in_the_mean_share() -> None:
+    rows = [{"most_places_early": 0, "shares": [1.0]}, {"most_places_early": 1, "shares": [0.5, 0.5]}]
+    assert [(places, share) for places, share, _ in by_places(rows)] == [(0.0, 0.75), (1.0, 0.25)]
 
 
 def test_fair_k_spreads_its_waits_less_than_bv95() -> None:

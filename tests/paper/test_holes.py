@@ -26,6 +26,7 @@ from fairgate.check.steps import Sent
 from fairgate.core.mutex import Mutex
 from fairgate.core.properties import Occupancy
 from fairgate.core.setup import Setup
+from fairgate.lab.coordinator_order import places_early
 from fairgate.mutation.deletions import speaking
 from fairgate.protocols.bv95 import BV95
 from fairgate.protocols.fair_k import FairK
@@ -41,7 +42,7 @@ from fairgate.trace.replay import ReplayError, replay
 from fairgate.walks.lossy import lossy_walks
 from fairgate.walks.stacks import over_channel
 from tests.mutants.mutate import mutant
-from tests.support.entry_order import most_turns_past, places_early
+from tests.support.entry_order import most_turns_past
 
 HOLES = Path(__file__).parents[2] / "papers" / "holes"
 REWRITE = bool(os.environ.get("REWRITE"))

@@ -6,28 +6,12 @@ They are neither safety nor liveness, so runs do not check them.
 from collections import Counter
 from collections.abc import Iterable
 
-from fairgate.protocols.fair_k import Child, Token, TokenLocations
+from fairgate.lab.coordinator_order import came_by_queue
+from fairgate.protocols.fair_k import Child, Token
 from fairgate.protocols.fair_k_bounded import NumberedChild
 from fairgate.trace.journal import Step
 
 CHILD_TAGS = (Child.tag, NumberedChild.tag)  # the last field of both is the node that comes next
-
-
-def places_early(steps: Iterable[Step]) -> list[int]:
-    """Fair-k: for every entry through a queue, how many nodes it overtook that had become coordinator earlier.
-
-    A node that enters with its own idle token does not become coordinator for that, and is left out.
-    """
-    queued: list[int] = []
-    early = []
-    for step in steps:
-        for effect in step.effects:
-            if effect[0] == "send" and effect[2][0] == TokenLocations.tag:
-                queued.append(effect[1])
-            elif came_by_queue(step, effect):
-                early.append(queued.index(step.node))
-                queued.remove(step.node)
-    return early
 
 
 def most_turns_past(steps: Iterable[Step]) -> int:
@@ -48,10 +32,6 @@ def most_turns_past(steps: Iterable[Step]) -> int:
                     others[step.node] += 1
                     most = max(most, others[step.node])
     return most
-
-
-def came_by_queue(step: Step, effect: tuple[object, ...]) -> bool:
-    return effect[0] == "granted" and step.event != "acquire"
 
 
 def most_entries_past(steps: Iterable[Step]) -> int:

@@ -54,7 +54,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "api": {"arguments", "errors", "interface", "live", "room"},
     "sync": {"arguments", "errors", "interface", "live", "room"},
     "lab": {
-        "arguments", "core", "errors", "known_options", "processes", "protocols", "registry", "sim", "sync", "__init__",
+        "arguments", "core", "errors", "known_options", "processes", "protocols", "registry", "sim", "sync", "trace",
+        "__init__",
     },
     "torture": {"errors", "net", "sync"},
     "cli": {

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from fairgate.arguments import check_seed
 from fairgate.errors import BadInput
-from fairgate.lab.cache import Cache
+from fairgate.lab.cache import Cache, described
 from fairgate.lab.grid import as_values
 from fairgate.lab.plot import Picture
 from fairgate.lab.sweeps import Progress, Row, plan, run_all
@@ -89,7 +89,7 @@ class Bench:
         return [replace(config, seed=self.seed + trial) for trial in range(trials)]
 
     def map(self, work: Callable[[A], B], items: Sequence[A]) -> list[B]:
-        """The results of `work`, in order, for what is no simulation. Items and results must be JSON."""
+        """The results of `work`, in order, for what `run` cannot do. Items are JSON or a Config, results are JSON."""
         return self.collected(work, items, lambda todo: spread(do_numbered, todo, self.workers, self.executor))
 
     def one_by_one(self, work: Callable[[A], B], items: Sequence[A]) -> list[B]:
@@ -98,7 +98,8 @@ class Bench:
 
     def collected(self, work: Callable[[A], B], items: Sequence[A], do: "Doing[A, B]") -> list[B]:
         """What the cache does not know is done by `do`."""
-        keys = [json.dumps([work.__module__, work.__qualname__, item]) for item in items]
+        named = [described(item) if isinstance(item, Config) else item for item in items]
+        keys = [json.dumps([work.__module__, work.__qualname__, item]) for item in named]
         found: dict[int, B] = {}
         with Cache(self.cache, packages=()) if self.cache is not None else nullcontext() as known:
             if known is not None:
