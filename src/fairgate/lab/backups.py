@@ -5,11 +5,12 @@ the next entry with the same token. While every node waits, it follows from the 
 """
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from fairgate.lab.experiment import Bench, Claim, Outcome, experiment, verdict
 from fairgate.lab.plot import Picture, Series, series_by
-from fairgate.lab.statistics import column, estimate, mean, mean_and_margin, select
+from fairgate.lab.statistics import column, estimate, estimate_share, mean, select
 from fairgate.lab.survival import K, catastrophe
 from fairgate.lab.sweeps import Row
 from fairgate.sim.config import backup_stack
@@ -94,9 +95,11 @@ def continued(rows: list[Row]) -> dict[str, Series]:
 
 def claims(cost: list[Row], crashed: list[Row], numbers: list[int]) -> list[Claim]:
     held = {p: select(cost, rule=HELD, **{"option.backups": p}) for p in numbers}
-    sent = [mean(held[p], "messages_per_entry") for p in numbers]
+    sent = {p: column(held[p], "messages_per_entry") for p in numbers}
     per_backup = [
-        (more - fewer) / (q - p) for fewer, more, p, q in zip(sent, sent[1:], numbers, numbers[1:], strict=False)
+        (more - fewer) / (q - p)  # by runs with the same seed
+        for p, q in pairwise(numbers)
+        for fewer, more in zip(sent[p], sent[q], strict=True)
     ]
     longer = [value - mean(held[0], "hand_over") for p in numbers if p for value in column(held[p], "hand_over")]
     census = select(crashed, line="50 % crash, with census")
@@ -107,8 +110,7 @@ def claims(cost: list[Row], crashed: list[Row], numbers: list[int]) -> list[Clai
             "Every backup costs the same number of messages.",
             "",
             "",
-            f"{min(per_backup):.1f} to {max(per_backup):.1f} messages per entry and backup,"
-            f" on top of {sent[0]:.1f} with none",
+            f"{estimate(per_backup, 'messages', 2)} per entry and backup, on top of {estimate(sent[0])} with none",
             verdict(max(per_backup) < 1.1 * min(per_backup)),
             f"Copies and acknowledgements, from {numbers[0]} to {numbers[-1]} backups. Without the channel that"
             f" resends lost messages, an entry takes {mean(select(cost, rule=NONE), 'messages_per_entry'):.1f}.",
@@ -128,9 +130,9 @@ def claims(cost: list[Row], crashed: list[Row], numbers: list[int]) -> list[Clai
             "With a census a gate goes on even if some states are lost with all of their backups.",
             "",
             "",
-            f"{sum(row['continued'] for row in census)} of {len(census)} runs, while half of the nodes crash;"
+            f"{estimate_share(column(census, 'continued'))} of {len(census)} runs, while half of the nodes crash;"
             " without a census "
-            + ", ".join(f"{mean_and_margin(values)[0]:.2f} of them with {p} backups" for p, values in alone.items()),
+            + ", ".join(f"{estimate_share(values)} with {p} backups" for p, values in alone.items()),
             verdict(all(row["continued"] for row in census)),
             "The census asks all survivors what they hold, and builds the gate anew.",
             FIGURE,

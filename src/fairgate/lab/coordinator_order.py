@@ -62,7 +62,7 @@ def shares_early(config: Config) -> list[float]:
     return [early.places[places] / total for places in range(max(early.places) + 1)]
 
 
-@experiment("FK.order", "Order of entry against the order of the coordinators", "FK section 3.2", quick=1)
+@experiment("FK.order", "Order of entry against the order of the coordinators", "FK section 3.2", quick=2, paper=252)
 def coordinator_order(bench: Bench) -> Outcome:
     wide = "WAN, synthetic" if bench.wide_area == "wan" else "WAN, from the file"
     rows: list[Row] = []

@@ -5,13 +5,14 @@ numbers belong to the machine that they were measured on, and to what else ran t
 """
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
 from fairgate.lab.contest import Load, Measured, contest
 from fairgate.lab.experiment import Bench, Claim, Outcome, experiment, verdict
-from fairgate.lab.plot import Picture, Series, series_by
+from fairgate.lab.plot import Picture, series_by
 from fairgate.lab.rivals import CLUSTER, GATES, missing
-from fairgate.lab.statistics import select
+from fairgate.lab.statistics import column, estimates, select, wait_distribution
 from fairgate.lab.sweeps import SHARES, Row
 
 ROOM = "fairgate"
@@ -52,31 +53,26 @@ def live(bench: Bench) -> Outcome:
     seconds = bench.pick(0.2, 0.5, 1.0)
     kinds, absent = locks(bench)
     loads = [*([processes, 0.0, seconds] for processes in crowds), [crowds[-1], STAY, seconds]]
+    loads *= bench.pick(1, 1, 3)
     rows = [row for found in bench.one_by_one(measure, [[kind, *loads] for kind in kinds]) for row in found]
     idle, busy = select(rows, inside=0.0), select(rows, inside=STAY)
     pictures = [
         Picture("Throughput of one lock, nothing inside", "processes that contend", "grants per second",
                 series_by(idle, "processes", "rate", ("lock",)), log_y=True),
         Picture(f"One lock, {crowds[-1]} processes, {1000 * STAY:g} ms inside", "wait, ms", "share of waits",
-                {row["lock"]: distribution(row) for row in busy}, log_x=True, steps=True),
+                {kind: wait_distribution(select(busy, lock=kind), 0.001, 1000) for kind in kinds},
+                log_x=True, steps=True),
     ]  # fmt: skip
-    return Outcome(rows, pictures, claims(rows, busy, len(kinds)), absent)
+    return Outcome(rows, pictures, claims(rows, busy, kinds), absent)
 
 
-def distribution(row: Row) -> Series:
-    return [(max(1000 * wait, 0.001), step / SHARES, 0.0) for step, wait in enumerate(row["wait_shares"])]
-
-
-def listed(rows: Sequence[Row], name: str, digits: int = 1) -> str:
-    return ", ".join(f"{row['lock']} {row[name]:,.{digits}f}" for row in rows)
-
-
-def claims(rows: list[Row], busy: list[Row], count: int) -> list[Claim]:
-    own = select(busy, lock=ROOM)[0]
-    others = [row for row in busy if row["lock"] not in OURS]
-    ratios = [row | {"evenness": row["wait_p99"] / row["wait_mean"]} for row in busy]
+def claims(rows: list[Row], busy: list[Row], kinds: Sequence[str]) -> list[Claim]:
+    overtakes = {kind: column(select(busy, lock=kind), "overtakes") for kind in kinds}
+    evenness = {kind: [row["wait_p99"] / row["wait_mean"] for row in select(busy, lock=kind)] for kind in kinds}
+    idle = select(rows, inside=0.0, processes=busy[0]["processes"])
+    grants = {kind: column(select(idle, lock=kind), "rate") for kind in kinds}
     most = max(row["most_inside"] for row in rows)
-    grants = [row for row in rows if row["inside"] == 0.0 and row["processes"] == busy[0]["processes"]]
+    own, fewest = fmean(overtakes[ROOM]), min(fmean(overtakes[kind]) for kind in kinds if kind not in OURS)
     return [
         Claim(
             "No lock lets two processes in at once.",
@@ -84,24 +80,24 @@ def claims(rows: list[Row], busy: list[Row], count: int) -> list[Claim]:
             "",
             f"at most {most} inside in {sum(row['entries'] for row in rows):,} entries",
             verdict(most == 1),
-            f"All {count} locks, by the clock of the host.",
+            f"All {len(kinds)} locks, by the clock of the host.",
             LEDGER,
         ),
         Claim(
             "Requests enter a gate in the order in which they asked; most other locks let later ones pass.",
             "",
             "",
-            f"overtakes per entry: {listed(busy, 'overtakes', 2)}",
-            verdict(own["overtakes"] < 0.5 and own["overtakes"] <= min(row["overtakes"] for row in others) + 0.1),
-            f"With {1000 * STAY:g} ms inside. Grants per second with nothing inside: {listed(grants, 'rate', 0)}.",
+            f"overtakes per entry: {estimates(overtakes, digits=2)}",
+            verdict(own < 0.5 and own <= fewest + 0.1),
+            f"With {1000 * STAY:g} ms inside. Grants per second with nothing inside: {estimates(grants, digits=0)}.",
             LEDGER,
         ),
         Claim(
             "The longest waits of a gate are close to its mean wait.",
             "",
             "",
-            f"99th percentile / mean: {listed(ratios, 'evenness')}",
-            verdict(ratios[0]["evenness"] < 2),
+            f"99th percentile / mean: {estimates(evenness)}",
+            verdict(fmean(evenness[ROOM]) < 2),
             f"With {1000 * STAY:g} ms inside.",
             LEDGER,
         ),

@@ -1,6 +1,8 @@
 """Experiments of our own: all protocols side by side, by cost, by fairness, and while nodes crash."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from math import log
 from statistics import fmean
 from typing import Any
@@ -8,8 +10,8 @@ from typing import Any
 from fairgate.lab import on_a_dht
 from fairgate.lab.experiment import Bench, Claim, Outcome, experiment, verdict
 from fairgate.lab.plot import Picture, Series, series_by
-from fairgate.lab.statistics import mean, select
-from fairgate.lab.sweeps import SHARES, Row
+from fairgate.lab.statistics import column, estimate, estimates, mean_and_margin, select, wait_distribution
+from fairgate.lab.sweeps import Row
 from fairgate.sim.config import Config, backup_stack
 
 FEW = ("one_line", "fair_k", "bv95", "naimi_trehel", "raymond_tree", "centralised")  # messages: log N or fewer
@@ -26,10 +28,11 @@ ROUTES, VOTES = "e2e.md#holes-and-corrections", "sigma.md#figures"  # ledgers of
 )
 def cost(bench: Bench) -> Outcome:
     setting: dict[str, Any] = {"k": 1, "rate": 0.5, "cs": 10.0, "latency": "0.001"}
+    trials = bench.pick(1, 1, 3)
     small = bench.pick([9, 25], [9, 25, 100], [9, 25, 100, 400])
     large = bench.pick([9, 25, 100], [9, 25, 100, 1_000, 10_000], [9, 25, 100, 1_000, 10_000])
-    rows = bench.sweep(*MANY, nodes=small, requests=bench.pick(5, 20, 20), **setting)
-    rows += bench.sweep(*FEW, nodes=large, requests=bench.pick(5, 10, 10), **setting)
+    rows = bench.sweep(*MANY, nodes=small, requests=bench.pick(5, 20, 20), trials=trials, **setting)
+    rows += bench.sweep(*FEW, nodes=large, requests=bench.pick(5, 10, 10), trials=trials, **setting)
     if bench.size == "paper":
         rows += bench.sweep(*HUGE, nodes=100_000, requests=3, **setting)
         rows += bench.sweep(HUGE[0], nodes=1_000_000, requests=1, **setting)
@@ -41,26 +44,27 @@ def cost(bench: Bench) -> Outcome:
         log_x=True,
         log_y=True,
     )
-    most = {name: mean(select(rows, protocol=name, nodes=large[-1]), "messages_per_entry") for name in FEW}
-    first = {name: mean(select(rows, protocol=name, nodes=large[0]), "messages_per_entry") for name in FEW}
     bounded = ("one_line", "centralised")
+    few, many = large[0], large[-1]
+    flat = growth(rows, bounded, "messages_per_entry", few, many)
+    slow = growth(rows, ("fair_k",), "messages_per_entry", few, many)
     claims = [
         Claim(
             "one_line and a server need a number of messages that does not grow with N.",
             "",
             "",
-            ", ".join(f"{name} {first[name]:.1f} to {most[name]:.1f}" for name in bounded),
-            verdict(all(most[name] < 1.3 * first[name] + 1 for name in bounded)),
-            f"Messages per entry from {large[0]} to {large[-1]:,} nodes, while every node waits.",
+            told(flat),
+            verdict(all(fmean(last) < 1.3 * fmean(first) + 1 for first, last in flat.values())),
+            f"Messages per entry from {few} to {many:,} nodes, while every node waits.",
             LEDGER,
         ),
         Claim(
             "fair_k needs O(log N) messages.",
             "",
             "",
-            f"{first['fair_k']:.1f} to {most['fair_k']:.1f}",
-            verdict(most["fair_k"] < 2 * first["fair_k"] + large[-1].bit_length()),
-            f"From {large[0]} to {large[-1]:,} nodes.",
+            told(slow),
+            verdict(all(fmean(last) < 2 * fmean(first) + many.bit_length() for first, last in slow.values())),
+            f"From {few} to {many:,} nodes.",
             "fair_k.md#claims-of-the-paper-and-our-measurements",
         ),
     ]
@@ -79,25 +83,29 @@ def cost(bench: Bench) -> Outcome:
     return Outcome(rows + routed, [picture, hops], claims + hop_claims(routed), notes)
 
 
+Growth = dict[str, tuple[list[float], list[float]]]  # by protocol: the values with few nodes, and those with many
+
+
+def growth(rows: list[Row], names: Sequence[str], measure: str, few: int, many: int) -> Growth:
+    def values(name: str, nodes: int) -> list[float]:
+        return column(select(rows, protocol=name, nodes=nodes), measure)
+
+    return {name: (values(name, few), values(name, many)) for name in names}
+
+
+def told(found: Growth) -> str:
+    return ", ".join(f"{name} {estimate(first)} to {estimate(last)}" for name, (first, last) in found.items())
+
+
 def hop_claims(rows: list[Row]) -> list[Claim]:
-    def ends(names: tuple[str, ...]) -> tuple[list[int], dict[str, tuple[float, float]]]:
-        """The smallest number of nodes and the largest, and the hops per entry of each protocol with these."""
-        sizes = sorted({row["nodes"] for row in select(rows, protocol=names[0])})
-        few, many = sizes[0], sizes[-1]
-        found = {
-            name: (
-                mean(select(rows, protocol=name, nodes=few), "hops_per_entry"),
-                mean(select(rows, protocol=name, nodes=many), "hops_per_entry"),
-            )
-            for name in names
-        }
-        return [few, many], found
+    def fewest_and_most(names: Sequence[str]) -> tuple[int, int]:
+        sizes = [row["nodes"] for row in select(rows, protocol=names[0])]
+        return min(sizes), max(sizes)
 
-    def told(found: dict[str, tuple[float, float]]) -> str:
-        return ", ".join(f"{name} {first:,.1f} to {last:,.1f}" for name, (first, last) in found.items())
-
-    (few, many), short = ends(on_a_dht.SHORT)
-    (least, most), linear = ends(on_a_dht.LINEAR)
+    few, many = fewest_and_most(on_a_dht.SHORT)
+    least, most = fewest_and_most(on_a_dht.LINEAR)
+    short = growth(rows, on_a_dht.SHORT, "hops_per_entry", few, many)
+    linear = growth(rows, on_a_dht.LINEAR, "hops_per_entry", least, most)
     route = max(1.0, log(many, 16))  # hops of a Pastry route with digits of four bits
     return [
         Claim(
@@ -105,7 +113,7 @@ def hop_claims(rows: list[Row]) -> list[Claim]:
             "",
             "",
             told(short),
-            verdict(all(last < 1.3 * route * first for first, last in short.values())),
+            verdict(all(fmean(last) < 1.3 * route * fmean(first) for first, last in short.values())),
             f"From {few} to {many:,} nodes. Routes get longer.",
             ROUTES,
         ),
@@ -114,7 +122,7 @@ def hop_claims(rows: list[Row]) -> list[Claim]:
             "",
             "",
             told(linear),
-            verdict(all(last / first > 0.5 * most / least for first, last in linear.values())),
+            verdict(all(fmean(last) / fmean(first) > 0.5 * most / least for first, last in linear.values())),
             f"From {least} to {most} nodes. In sigma_zones every member votes; in the strawman all clients that wait"
             " ask again and again.",
             VOTES,
@@ -169,29 +177,25 @@ def with_fairness(rows: list[Row], stays: str) -> list[Row]:
 
 def waits_picture(title: str, rows: list[Row]) -> Picture:
     names = dict.fromkeys(row["protocol"] for row in rows)
-    drawn: dict[str, Series] = {name: distribution(select(rows, protocol=name)) for name in names}
+    drawn = {name: wait_distribution(select(rows, protocol=name), SHORTEST) for name in names}
     axis = f"wait, s, at least {SHORTEST:g}"
     return Picture(title, axis, "share of waits (cumulative)", drawn, log_x=True, steps=True)
 
 
-def distribution(rows: list[Row]) -> Series:
-    """Of the waits of several runs: the mean of their quantiles."""
-    columns = zip(*(row["wait_shares"] for row in rows), strict=True)
-    return [(max(fmean(values), SHORTEST), step / SHARES, 0.0) for step, values in enumerate(columns)]
-
-
 def fairness_claims(rows: list[Row]) -> list[Claim]:
-    def value(name: str, stays: str, measure: str) -> float:
-        return mean(select(rows, protocol=name, stays=stays), measure)
+    def values(name: str, stays: str, measure: str) -> list[float]:
+        return column(select(rows, protocol=name, stays=stays), measure)
 
-    equal, varying = "equal stays", "exponential stays"
+    spreads = {name: values(name, "exponential stays", "spread") for name in ("one_line", "fair_k")}
+    overtakes = {name: values(name, "equal stays", "overtakes_per_entry") for name in K_PROTOCOLS}
+    indexes = {name: values(name, "equal stays", "jain") for name in ("bv95", "fair_k")}
     return [
         Claim(
             "one_line stays even if stays vary, and fair_k does not.",
             "",
             "",
-            f"spread {value('one_line', varying, 'spread'):.0f} s and {value('fair_k', varying, 'spread'):.0f} s",
-            verdict(value("one_line", varying, "spread") < value("fair_k", varying, "spread")),
+            f"spread {estimates(spreads, 's', 0)}",
+            verdict(fmean(spreads["one_line"]) < fmean(spreads["fair_k"])),
             "Longest wait less mean wait with exponential stays. The k queues of fair_k drift apart.",
             LEDGER,
         ),
@@ -199,11 +203,10 @@ def fairness_claims(rows: list[Row]) -> list[Claim]:
             "Of all protocols for k permits, bv95 is the least fair.",
             "",
             "",
-            "overtakes per entry: "
-            + ", ".join(f"{name} {value(name, equal, 'overtakes_per_entry'):.1f}" for name in K_PROTOCOLS),
-            verdict(max(K_PROTOCOLS, key=lambda name: value(name, equal, "overtakes_per_entry")) == "bv95"),
-            f"With equal stays. Jain index of the nodes' longest waits (1 if all are equal): bv95"
-            f" {value('bv95', equal, 'jain'):.3f}, fair_k {value('fair_k', equal, 'jain'):.3f}.",
+            f"overtakes per entry: {estimates(overtakes)}",
+            verdict(max(K_PROTOCOLS, key=lambda name: fmean(overtakes[name])) == "bv95"),
+            "With equal stays. Jain index of the nodes' longest waits (1 if all are equal):"
+            f" {estimates(indexes, digits=3)}.",
             "bv95.md",
         ),
     ]
@@ -212,18 +215,21 @@ def fairness_claims(rows: list[Row]) -> list[Claim]:
 def overtaking_claim(rows: list[Row]) -> Claim:
     found = {
         name: max(
-            mean(select(rows, protocol=name, stays=stays), "overtakes_per_entry")
-            for stays in ("equal stays", "exponential stays")
+            (
+                column(select(rows, protocol=name, stays=stays), "overtakes_per_entry")
+                for stays in ("equal stays", "exponential stays")
+            ),
+            key=fmean,
         )
         for name in on_a_dht.PROTOCOLS
     }
-    even = [value for name, value in found.items() if name != "strawman"]
+    even = [fmean(values) for name, values in found.items() if name != "strawman"]
     return Claim(
         "On a DHT all protocols but the strawman nearly keep the order of the requests.",
         "",
         "",
-        "overtakes per entry: " + ", ".join(f"{name} {value:.2f}" for name, value in found.items()),
-        verdict(max(even) < 1 < found["strawman"]),
+        f"overtakes per entry: {estimates(found, digits=2)}",
+        verdict(max(even) < 1 < fmean(found["strawman"])),
         "The larger value of equal and exponential stays.",
         VOTES,
     )
@@ -261,14 +267,14 @@ def crashes(bench: Bench) -> Outcome:
     ends = [0, *times, times[-1] + every]
     drawn = units_by_crashes(rows, ends)
     picture = Picture(f"{nodes} nodes, k = {k}", "nodes that have crashed", "units in use, on average", drawn)
-    last = {line: points[-1][1] for line, points in drawn.items()}
+    last = {line: units_between(rows, line, *ends[-2:]) for line in drawn}
     surviving = [line for line in CRASHING if line not in ("fair_k", "raymond")]
     claim = Claim(
         "With backups or failure detectors a gate goes on until few nodes are left.",
         "",
         "",
-        ", ".join(f"{line}: {value:.1f}" for line, value in last.items()),
-        verdict(all(last[line] > 0.5 for line in surviving) and last["raymond"] < 0.1),
+        estimates(last),
+        verdict(all(fmean(last[line]) > 0.5 for line in surviving) and fmean(last["raymond"]) < 0.1),
         f"Units in use after {len(times)} of {nodes} nodes have crashed.",
         "fair_k_backups.md",
     )
@@ -281,7 +287,10 @@ def crashes(bench: Bench) -> Outcome:
     return Outcome(
         rows + routed,
         [picture, other],
-        [claim, lease_claim(by_protocol, len(times), nodes)],
+        [
+            claim,
+            lease_claim({name: units_between(routed, name, *ends[-2:]) for name in by_protocol}, len(times), nodes),
+        ],
         [on_a_dht.NOTE],
     )
 
@@ -290,22 +299,26 @@ def units_by_crashes(rows: list[Row], ends: list[int]) -> dict[str, Series]:
     """For each line, the units in use between one crash and the next."""
     return {
         line: [
-            (float(number), fmean(units(row, ends[number], ends[number + 1]) for row in select(rows, line=line)), 0.0)
-            for number in range(len(ends) - 1)
+            (float(number), *mean_and_margin(units_between(rows, line, start, end)))
+            for number, (start, end) in enumerate(pairwise(ends))
         ]
         for line in dict.fromkeys(row["line"] for row in rows)
     }
 
 
-def lease_claim(drawn: dict[str, Series], crashed: int, nodes: int) -> Claim:
-    last = {name: points[-1][1] for name, points in drawn.items()}
+def units_between(rows: list[Row], line: str, start: float, end: float) -> list[float]:
+    return [units(row, start, end) for row in select(rows, line=line)]
+
+
+def lease_claim(last: Mapping[str, Sequence[float]], crashed: int, nodes: int) -> Claim:
+    means = {name: fmean(values) for name, values in last.items()}
     return Claim(
         "On a DHT leases keep a gate going, and without them a crash stops it.",
         "",
         "",
-        ", ".join(f"{name}: {value:.2f}" for name, value in last.items()),
+        estimates(last, digits=2),
         verdict(
-            all(last[name] > 0.5 for name in on_a_dht.SURVIVING) and all(last[name] < 0.1 for name in on_a_dht.SHORT)
+            all(means[name] > 0.5 for name in on_a_dht.SURVIVING) and all(means[name] < 0.1 for name in on_a_dht.SHORT)
         ),
         f"Units in use after {crashed} of {nodes} nodes have crashed. e2e and non_e2e have no leases.",
         ROUTES,

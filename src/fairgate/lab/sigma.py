@@ -106,7 +106,7 @@ def strawman_runs(bench: Bench, latency: str) -> list[Row]:
     So the paper size has half of SG's length, and rates far past the collapse only where there is none.
     """
     rates = bench.pick([0.5, 4.0], [0.3, 0.6, 1.0, 2.0, 4.0], [0.3, 0.6, 1.0, 1.5, 2.0, *PAST_TWO.get(latency, ())])
-    return load(bench, "strawman", latency, rates, 1, length=bench.pick(1.0, 1.0, 0.5))
+    return load(bench, "strawman", latency, rates, trials(bench), length=bench.pick(1.0, 1.0, 0.5))
 
 
 @experiment("SG.3", "Throughput of the strawman", "SG section III, figure 3", quick=2, paper=11, estimated=True)

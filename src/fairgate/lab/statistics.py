@@ -1,11 +1,11 @@
 """Rows of runs, and means with their 95 % intervals, for figures and claims."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import sqrt
 from statistics import fmean, stdev
 from typing import Any
 
-from fairgate.lab.sweeps import Row
+from fairgate.lab.sweeps import SHARES, Row
 
 # Quantiles of Student's t distribution for 95 %, two-sided, by degrees of freedom.
 T_QUANTILES = (
@@ -45,11 +45,22 @@ def mean(rows: Sequence[Row], name: str) -> float:
     return fmean(column(rows, name))
 
 
+def wait_distribution(rows: Sequence[Row], least: float, scale: float = 1.0) -> list[tuple[float, float, float]]:
+    """A series to draw: the quantiles of the waits, each a mean over the runs, times `scale` and at least `least`."""
+    quantiles = zip(*(row["wait_shares"] for row in rows), strict=True)
+    return [(max(scale * fmean(values), least), step / SHARES, 0.0) for step, values in enumerate(quantiles)]
+
+
 def estimate(values: Sequence[float], unit: str = "", digits: int = 1) -> str:
     """The mean with its 95 % interval, such as "354.6 ± 0.2 s"."""
     found, margin = mean_and_margin(values)
     spread = f" ± {margin:,.{digits}f}" if len(values) > 1 else ""
     return f"{found:,.{digits}f}{spread}{' ' + unit if unit else ''}"
+
+
+def estimates(found: Mapping[str, Sequence[float]], unit: str = "", digits: int = 1) -> str:
+    """The estimate for each name, such as "fair_k 0.5 ± 0.1, bv95 42.2 ± 0.3"."""
+    return ", ".join(f"{name} {estimate(values, unit, digits)}" for name, values in found.items())
 
 
 def estimate_share(values: Sequence[float]) -> str:
