@@ -15,10 +15,9 @@ from fairgate.lab.catalogue import all_experiments
 from fairgate.lab.experiment import Claim, Experiment
 from fairgate.lab.outcomes import Finished, saved
 from fairgate.lab.plot import draw
-from fairgate.lab.report import PAPERS, SYMBOLS, command
+from fairgate.lab.report import PAPERS, SYMBOLS, columns, command
 
 PAGES = {"FK": "fair-k", "SG": "sigma", "EE": "end-to-end", "RF": "raymond", "X": "ours"}
-HEADS = ("claim", "paper", "ours", "verdict", "why")
 PREFACE = (
     "Made by `make results`. ± is the 95 % interval of a mean over trials, and a range in parentheses that of a share."
     " [The lab](../lab.md) says what the verdicts mean, and how large these runs are."
@@ -75,7 +74,8 @@ def section(folder: Path, each: Finished) -> list[str]:
 
 
 def claims_table(claims: Sequence[Claim]) -> list[str]:
-    ruled = ["| " + " | ".join(HEADS) + " |", "|" + "---|" * len(HEADS)]
+    heads = columns(claims)
+    ruled = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     return [*ruled, *(claim_row(claim) for claim in claims), ""]
 
 
@@ -83,7 +83,8 @@ def claim_row(claim: Claim) -> str:
     gist = f"{claim.gist} ({claim.section})" if claim.section else claim.gist
     page = claim.ledger.partition("#")[0]
     why = f"{claim.why} [papers/{page}](../../papers/{claim.ledger})" if page else claim.why
-    cells = (gist, claim.paper, claim.ours, f"{SYMBOLS[claim.verdict]} {claim.verdict}", why)
+    paper = [claim.paper] if claim.paper else []
+    cells = (gist, *paper, claim.ours, f"{SYMBOLS[claim.verdict]} {claim.verdict}", why)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

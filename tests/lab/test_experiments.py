@@ -63,6 +63,9 @@ def test_an_experiment_has_figures_and_claims_with_the_verdicts_of_larger_runs(i
     assert outcome(id).pictures
     assert outcome(id).rows
     for claim in outcome(id).claims:
+        assert bool(claim.paper) == bool(claim.section) == (not id.startswith("X."))
+        assert claim.ours
+        assert claim.why
         page, _, heading = claim.ledger.partition("#")
         assert not heading or heading in anchors(ROOT / "papers" / page), claim.ledger
 

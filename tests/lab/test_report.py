@@ -15,7 +15,7 @@ from fairgate.lab.catalogue import find
 from fairgate.lab.experiment import FAILS, PARTLY, Bench, Claim, Outcome
 from fairgate.lab.outcomes import About, finished, save, saved
 from fairgate.lab.plot import Picture, shares, svg_of
-from fairgate.lab.report import Section, ledger_link, write_report
+from fairgate.lab.report import Section, claims_table, ledger_link, write_report
 from tests.tidy.imports import PACKAGE
 
 pytest.importorskip("matplotlib")
@@ -52,6 +52,14 @@ def test_the_page_has_figures_claims_and_how_to_repeat_them(tmp_path: Path) -> N
     assert "lab.run(&quot;FK.3&quot;, size=&quot;quick&quot;, seed=7)" in text
     assert "etcd was &lt;not&gt; measured" in text
     assert "<b>" not in text
+
+
+def test_only_claims_of_a_paper_have_a_column_for_its_value() -> None:
+    table = claims_table([CLAIM])
+    assert table.count("<th>") == table.count("<td") == 5
+    own = claims_table([replace(CLAIM, paper="")])
+    assert own.count("<th>") == own.count("<td") == 4
+    assert "<th>paper</th>" not in own
 
 
 def test_a_latency_file_is_named(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from fairgate.lab.catalogue import find
 from fairgate.lab.outcomes import About, finished, save
 from tests.lab.test_report import OUTCOME
 from tests.tidy.imports import PACKAGE
-from tools.results import PAGES, write_pages
+from tools.results import PAGES, claims_table, write_pages
 
 pytest.importorskip("matplotlib")
 
@@ -38,6 +39,12 @@ def test_each_paper_gets_a_page_with_figures_and_claims(tmp_path: Path) -> None:
         "FK-3-1.svg", "FK-3-2.svg", "X-live-1.svg", "X-live-2.svg",
     ]  # fmt: skip
     assert all(f"]({path.name})" in text for path in (tmp_path / "docs").glob("FK*.svg"))
+
+
+def test_claims_of_our_own_have_no_column_for_a_papers_value() -> None:
+    own = replace(OUTCOME.claims[0], section="", paper="", ledger="")
+    assert claims_table([own])[0] == "| claim | ours | verdict | why |"
+    assert claims_table([own])[2] == "| A is < B. | 371 ± 2 s | ≈ holds with this definition | Because <it> is. |"
 
 
 def test_a_run_of_one_experiment_replaces_only_its_section(tmp_path: Path) -> None:

@@ -59,7 +59,8 @@ def live(bench: Bench) -> Outcome:
     pictures = [
         Picture("Throughput of one lock, nothing inside", "processes that contend", "grants per second",
                 series_by(idle, "processes", "rate", ("lock",)), log_y=True),
-        Picture(f"One lock, {crowds[-1]} processes, {1000 * STAY:g} ms inside", "wait, ms", "share of waits",
+        Picture(f"One lock, {crowds[-1]} processes, {1000 * STAY:g} ms inside", "wait, ms",
+                "share of waits (cumulative)",
                 {kind: wait_distribution(select(busy, lock=kind), 0.001, 1000) for kind in kinds},
                 log_x=True, steps=True),
     ]  # fmt: skip

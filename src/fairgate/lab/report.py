@@ -56,6 +56,7 @@ th, td { padding: .4rem .6rem .4rem 0; border-bottom: 1px solid var(--line); ver
 .verdict { font-weight: 600; }
 th:nth-child(1) { width: 24%; } th:nth-child(2) { width: 12%; } th:nth-child(3) { width: 20%; }
 th:nth-child(4) { width: 13%; }
+.own th:nth-child(2) { width: 34%; } .own th:nth-child(3) { width: 12%; } .own th:nth-child(4) { width: auto; }
 .counts span { display: inline-block; margin-right: 1.2rem; font-weight: 600; }
 details { margin: .6rem 0; } summary { cursor: pointer; color: var(--soft); font-size: .9rem; }
 pre { background: var(--box); padding: .6rem .8rem; border-radius: .4rem; overflow-x: auto; font-size: .85rem;
@@ -179,15 +180,22 @@ def call(about: About, each: Experiment) -> str:
 def claims_table(claims: Sequence[Claim], ledger: str | None = None) -> str:
     if not claims:
         return ""
-    heads = "".join(f"<th>{name}</th>" for name in ("claim", "paper", "ours", "verdict", "why"))
+    heads = "".join(f"<th>{name}</th>" for name in columns(claims))
     rows = "".join(claim_row(claim, ledger) for claim in claims)
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>\n"
+    own = "" if "paper" in columns(claims) else ' class="own"'
+    return f"<table{own}><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>\n"
+
+
+def columns(claims: Sequence[Claim]) -> list[str]:
+    """Claims of our own have no paper's value. The claims of one experiment are all a paper's, or all our own."""
+    paper = ["paper"] if any(claim.paper for claim in claims) else []
+    return ["claim", *paper, "ours", "verdict", "why"]
 
 
 def claim_row(claim: Claim, ledger: str | None) -> str:
     kind = CLASSES[claim.verdict]
     section = f' <span class="soft">({escape(claim.section)})</span>' if claim.section else ""
-    paper = f'<td data-name="paper">{escape(claim.paper)}</td>' if claim.paper else "<td></td>"
+    paper = f'<td data-name="paper">{escape(claim.paper)}</td>' if claim.paper else ""
     return (
         f'<tr><td>{escape(claim.gist)}{section}</td>{paper}<td data-name="ours">{escape(claim.ours)}</td>'
         f'<td class="verdict {kind}">{SYMBOLS[claim.verdict]} {escape(claim.verdict)}</td>'
