@@ -1,6 +1,6 @@
 """Sigma and the strawman in random runs (tests/support/dht_walk.py): safe except after resets, and never stuck.
 
-`make test` runs a sample, `make stress` 1,200 runs of each.
+`make test` runs a sample, `make stress` 3,000 runs of each.
 """
 
 import random
@@ -12,7 +12,7 @@ from tests.support.dht_walk import MS, SECOND, Outcome, Spec, make_stack, run
 
 PROTOCOLS = ("sigma", "strawman")
 GROUPS = ({"replicas": 3}, {"replicas": 4, "quorum": 3}, {"replicas": 5})
-SHORT, LONG = 80, 1_200
+SHORT, LONG = 80, 3_000
 REORDERED = {"lease": 0, "retry": 0, "prime": False}  # only the messages of the paper
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from fairgate.core.ids import NIL
-from fairgate.core.keyspace import place_of
+from fairgate.core.keyspace import is_between, place_of
 from fairgate.core.layers import over
 from fairgate.core.message import decode
 from fairgate.core.outbox import Collected
 from fairgate.core.setup import Setup
 from fairgate.overlay.full import Full
-from fairgate.overlay.ring import Ring
+from fairgate.overlay.ring import Ring, ring_of
 from fairgate.registry import OVERLAYS
 from tests.support.rings import PERIOD, SLOW, Witness, World, shuffled
 
@@ -129,6 +129,23 @@ def test_a_node_that_has_left_owns_nothing_and_forwards_messages(name: str) -> N
     world.run(10**9)
     assert list(world.delivered()) == [0]
     assert world.delivered()[0] != [2]
+
+
+@pytest.mark.parametrize("name", ["full", "settled_chord", "settled_pastry"])
+def test_a_node_that_has_left_a_settled_ring_owns_nothing_until_it_is_back(name: str) -> None:
+    setup = Setup(tuple(range(6)), options=OPTIONS)
+    node: Any = over(OVERLAYS[name], Witness)(2, setup, Collected())
+    usual = node.own_range()
+    ring_of(setup).remove(2)
+    node.on_view(1, (), ())
+    start, end = node.own_range()
+    assert [is_between(place_of(other), start, end) for other in range(100)].count(True) == 1  # its own place
+    assert ring_of(setup).has(node.next_hop(place_of(2)))
+    ring_of(setup).add(2)
+    node.on_view(2, (), ())
+    assert node.own_range() == usual
+    assert node.next_hop(place_of(2)) == NIL
+    assert node.rider.ranges == [(start, end), usual]
 
 
 @pytest.mark.parametrize("name", DYNAMIC)

@@ -14,7 +14,7 @@ from fairgate.protocols.non_e2e.protocol import NonE2E
 from fairgate.scenario.manual import ManualNetwork
 from fairgate.sim.config import Config
 from fairgate.sim.run import simulate
-from fairgate.walks.dht import SECOND, Conditions, how_runs_end, over_strides
+from fairgate.walks.dht import OVERLAYS, SECOND, Conditions, how_runs_end, over_overlay, over_strides
 from tests.paper.test_e2e import REQ1, REQ2, REQ3, inside, node, of
 from tests.paper.test_e2e_ft import LEASE, PING, drawn, waiting
 
@@ -23,18 +23,25 @@ RESETS = Conditions(resets=2, stay=SECOND, requests=4)
 QUICK = {"lease": 3 * SECOND, "ping": SECOND}
 
 
+@pytest.mark.parametrize("overlay", OVERLAYS)
 @pytest.mark.parametrize("protocol", [E2E, NonE2E])
-def test_replicas_move_with_their_keys_on_a_settled_ring(protocol: Any) -> None:
-    """The new owner may be asked before the state arrives, and votes anew: in 1 of 200 runs of `non_e2e` two are in."""
+def test_replicas_move_with_their_keys_on_a_settled_ring(protocol: Any, overlay: str) -> None:
+    """The new owner may be asked before the state arrives, and votes anew.
 
+    Of 400 runs on each overlay, 4 of `e2e` and 3 of `non_e2e` let two in, and none hangs.
+    """
+    ends = how_runs_end(over_overlay(overlay, protocol), range(40), JOINS)
+    assert ends.get("", 0) >= 39
+    assert "liveness" not in ends
+
+
+@pytest.mark.parametrize("protocol", [E2E, NonE2E])
+def test_runs_hang_if_replicas_do_not_move_with_their_keys(protocol: Any) -> None:
     class Keeps(protocol):  # type: ignore[misc]
         def on_range(self, start: int, end: int) -> None:
             pass
 
-    moving, keeping = (how_runs_end(over_strides(kind), range(40), JOINS) for kind in (protocol, Keeps))
-    assert moving.get("", 0) >= 39
-    assert "liveness" not in moving
-    assert keeping.get("liveness", 0) > 0
+    assert how_runs_end(over_strides(Keeps), range(40), JOINS).get("liveness", 0) > 0
 
 
 @pytest.mark.parametrize("protocol", [E2E, E2EFT])

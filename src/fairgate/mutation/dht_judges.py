@@ -116,9 +116,7 @@ def conditions_for(protocol: type[Routed]) -> list[tuple[Conditions, Options]]:
         return [*bare, (CALM, leases), (STORM, leases), (churn, unanimous)]
     if "loss" in protocol.about.survives:
         return [(CALM, leases), (STORM, leases), (churn, unanimous)]
-    if name == "e2e":  # Non End-to-End does not claim to survive nodes that leave settled rings without a word
-        return [(CALM, {}), (FAST, {}), (MOVING, {})]
-    return [(CALM, {}), (FAST, {})]
+    return [(CALM, {}), (FAST, {}), (MOVING, {})]
 
 
 def living_conditions_for(protocol: type[Routed]) -> list[tuple[Conditions, Options]]:

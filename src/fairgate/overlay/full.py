@@ -11,7 +11,7 @@ from fairgate.core.message import Key
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
 from fairgate.overlay.overlay import Overlay
-from fairgate.overlay.ring import ring_of
+from fairgate.overlay.ring import no_range, ring_of
 
 
 class Full(Overlay):
@@ -28,6 +28,8 @@ class Full(Overlay):
         return tuple([self.ring.ident(rank + step) for step in range(1, min(count, self.ring.size - 1) + 1)])
 
     def own_range(self) -> tuple[int, int]:
+        if not self.ring.has(self.me):
+            return no_range(self.me)
         here = place_of(self.me)
         return self.ring.place(self.ring.rank(here) - 1), here
 

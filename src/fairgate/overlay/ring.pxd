@@ -1,5 +1,5 @@
 cimport cython
-from fairgate.core.keyspace cimport place_of
+from fairgate.core.keyspace cimport clockwise, place_of
 
 @cython.final
 cdef class Ring:

@@ -12,7 +12,7 @@ members, and an index has the rank at which each part begins. So a key is found 
 from array import array
 from collections.abc import Iterable
 
-from fairgate.core.keyspace import place_of
+from fairgate.core.keyspace import clockwise, place_of
 from fairgate.core.setup import Setup
 
 
@@ -97,6 +97,12 @@ class Ring:
         places.frombytes(memoryview(self.places).tobytes())
         ids.frombytes(memoryview(self.ids).tobytes())
         return places, ids
+
+
+def no_range(me: int) -> tuple[int, int]:
+    """The range of a node that is not on the ring: its own place alone, because equal ends mean the whole circle."""
+    place = place_of(me)
+    return clockwise(1, place), place
 
 
 def ring_of(setup: Setup) -> Ring:

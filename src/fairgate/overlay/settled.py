@@ -10,7 +10,7 @@ from fairgate.core.setup import Setup
 from fairgate.overlay.chord_table import FINGERS, SUCCESSORS, SettledChordTable
 from fairgate.overlay.overlay import Overlay
 from fairgate.overlay.pastry_table import BITS, LEAVES, SettledPastryTable
-from fairgate.overlay.ring import ring_of
+from fairgate.overlay.ring import Ring, no_range, ring_of
 from fairgate.overlay.table import Table
 
 
@@ -23,6 +23,16 @@ class Settled(Overlay):
 
     def make_table(self, me: int, setup: Setup) -> Table:
         raise NotImplementedError
+
+    def on_view(self, number: int, members: tuple[int, ...], ghosts: tuple[int, ...]) -> None:
+        """A node that has left owns nothing, and passes messages that still arrive on to the ring.
+
+        It gets another table for that, so that members, which route very often, need not check whether they have left.
+        """
+        ring = ring_of(self.setup)
+        if ring.has(self.me) == isinstance(self.table, LeftTable):
+            self.table = self.make_table(self.me, self.setup) if ring.has(self.me) else LeftTable(self.me, ring)
+        Overlay.on_view(self, number, members, ghosts)
 
     def next_hop(self, key: int) -> int:
         return self.table.next_hop(key)
@@ -38,6 +48,23 @@ class Settled(Overlay):
 
     def load_layer(self, key: Key) -> None:
         pass
+
+
+class LeftTable(Table):
+    """The table of a node that is not on the ring."""
+
+    def __init__(self, me: int, ring: Ring) -> None:
+        Table.__init__(self, me)
+        self.ring = ring
+
+    def next_hop(self, key: int) -> int:
+        return self.ring.successor(key)
+
+    def neighbours(self, count: int) -> tuple[int, ...]:
+        return ()
+
+    def owned(self) -> tuple[int, int]:
+        return no_range(self.me)
 
 
 class SettledChord(Settled):

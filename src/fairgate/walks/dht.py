@@ -36,10 +36,6 @@ MOST_EVENTS = 60_000  # per run; a limit on virtual time is not enough, since ti
 class Strides(Full):
     """A settled overlay with many hops: each node knows only the next `stride` nodes on the ring."""
 
-    def own_range(self) -> tuple[int, int]:
-        here = place_of(self.me)
-        return Full.own_range(self) if self.ring.has(self.me) else (here, here + 1)  # as little as possible
-
     def next_hop(self, key: int) -> int:
         owner = self.ring.successor(key)
         if owner == self.me:
