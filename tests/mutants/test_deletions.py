@@ -38,10 +38,10 @@ LONG = [
     "maekawa",
     "leased",
     "e2e",
+    "sigma",
 ]
 ON_A_DHT = [
     "strawman",
-    "sigma",
     "sigma_zones",
     "e2e_ft",
     "non_e2e",

@@ -296,6 +296,21 @@ def test_a_late_response_does_not_restore_a_yielded_vote() -> None:
     assert node(network, 5).mine == 0
 
 
+def test_a_replica_that_has_not_heard_of_a_yield_does_not_restore_the_vote() -> None:
+    network = network_of()
+    for client in (3, 4):
+        network.acquire(client)
+        reach(network, client, client - 3)
+    network.acquire(5)
+    network.duplicate(next(at for at, f in enumerate(network.flight) if (f.src, f.dst) == (5, 2)))
+    reach(network, 5, 2, 0, 1)
+    assert node(network, 5).resp[2].yielded
+    move(network, 5, 2, Request)  # before the YIELD, so the replica repeats its vote
+    move(network, 2, 5, Response)
+    assert node(network, 5).mine == 0
+    assert "a replica has not heard of a yield" in network.marks
+
+
 def test_a_request_that_overtakes_the_release_before_it_gets_a_new_vote() -> None:
     network = network_of()
     ask(network, 3, 0, 1)

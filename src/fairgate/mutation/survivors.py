@@ -118,6 +118,38 @@ MOVED_RARELY = (
 TO_THE_LEFT = "messages: RELEASE takes both routes, and is sent to the node that has left in vain"
 AFTER_LOAD = "order: only gates that are opened after a load start with another clock; any stamps are safe"
 
+# sigma. Leases and repeated questions make up for most mistakes, after a while.
+PROBE_QUEUED = (
+    "messages: the clock probe takes a vote or a place in a queue (tests/paper/test_sigma_times.py detects it)"
+)
+PROBE_SILENT = "time: a fresh client waits for a silent replica (tests/paper/test_sigma.py detects it)"
+LOOKED_UP = "messages: the next question takes the overlay's route instead of the direct one"
+OFF_BY_ONE = "no effect: the next answer replaces it, and `answered` only tells when to look for votes that are wanted"
+COUNTED_AGAIN = (
+    "not reached in so few runs: a vote for the probe, or one that was yielded, must be repeated"
+    " (tests/paper/test_sigma.py detects the latter); otherwise no effect"
+)
+NO_VOTE = "no effect: without a vote there is no lease to renew, and `contend` repeats what the last answer led to"
+POSTPONED = "messages: clients ask for votes that are on their way; that counts with many replicas and long queues"
+NO_RETRY = "messages: clients ask again although retries are disabled (tests/mutants/test_sigma.py detects it)"
+SOON_ENOUGH = (
+    "time: a replica that has lost its memory is asked again only after Tw (tests/paper/test_sigma.py detects it)"
+)
+BACK_AND_FORTH = "messages: a vote goes back and forth between a client and a replica more often"
+YIELD_LATER = "time: a vote that was kept for a while is given back only when the next answer arrives"
+BY_INQUIRY = (
+    "time: votes that an earlier request is waiting for are given back by `yield_wanted` as well"
+    " (tests/paper/test_sigma.py detects it)"
+)
+YIELD_EARLY = "messages: a client yields although another one may still win"
+ASKED_EARLY = "messages: the replica is asked again when the vote that was given back would have been renewed"
+SHORTER_LEASE = "time: the lease is counted from an earlier question (tests/paper/test_sigma_times.py, tests/mutants)"
+FALSY = "no effect: None is as false as False"
+AT_LEASE_END = "time: only the end of the lease makes up for a lost message of the owner (tests/mutants/test_sigma.py)"
+NOT_BOTH = "no effect: a client that owns the vote does not wait for it as well"
+ROUGH_TCS = "time: Tcs is less exact, so that clients ask again too early or too late"
+ASKS_WITHOUT_TW = "time: the client is not told Tw, so it asks again after a timeout"
+
 # The statement implements an option of BV95.
 WHICH = "which tree to ask: any choice is safe and live"
 ONE_TREE = "time: with a single tree every heuristic picks that one"
@@ -333,6 +365,62 @@ SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
         ("on_leave", "self.out.send(entry.previous, Stale(self.gate, i, entry.generation))"): TO_THE_LEFT,
         ("take_replica", "self.replicas[i] = Replica.from_key(state)"): MOVED_RARELY,
         ("start_clock", "self.ahead = clock - self.now"): AFTER_LOAD,
+    },
+    "sigma": {
+        ("is_probe", "return self.probing"): PROBE_QUEUED,
+        ("probed", "self.learn(r, m)"): LOOKED_UP,
+        ("probed", "r.clear()"): OFF_BY_ONE,
+        ("probed", "self.answered = 0"): OFF_BY_ONE,
+        ("take", "return"): COUNTED_AGAIN,
+        ("take", "if self.votes == 1:"): POSTPONED,
+        ("take", "self.expect_votes()"): POSTPONED,
+        ("retry_later", "if not self.resend:"): NO_RETRY,
+        ("retry_later", "return"): NO_RETRY,
+        ("expect_votes", "for r in self.resp:"): POSTPONED,
+        ("expect_votes", "if r.grant == 0 and (not r.silent):"): POSTPONED,
+        ("expect_votes", "if self.forgetful and self.now - self.started - r.sent > RECENT * timeout:"): POSTPONED,
+        ("expect_votes", "self.look_later(r, 0)"): POSTPONED,
+        ("expect_votes", "if r.due < self.now + timeout:"): POSTPONED,
+        ("expect_votes", "r.due = self.now + timeout"): POSTPONED,
+        ("forget_served", "if self.resend:"): SOON_ENOUGH,
+        ("forget_served", "self.look_later(r, self.timeout())"): SOON_ENOUGH,
+        ("keep_a_while", "r.hold = self.now + r.delay"): BACK_AND_FORTH,
+        ("keep_a_while", "if self.resend:"): YIELD_LATER,
+        ("keep_a_while", "self.look_later(r, r.delay)"): YIELD_LATER,
+        ("contend", "for weight in self.tally.values():"): BY_INQUIRY,
+        ("contend", "if winners < self.k:"): BY_INQUIRY,
+        ("contend", "if weight >= self.needed:"): BY_INQUIRY,
+        ("contend", "for r in self.resp:"): BY_INQUIRY,
+        ("contend", "winners += 1"): BY_INQUIRY,
+        ("contend", "if weight + unheard >= self.needed:"): YIELD_EARLY,
+        ("contend", "if r.grant and self.may_yield(r):"): BY_INQUIRY,
+        ("contend", "return"): YIELD_EARLY,
+        ("contend", "self.give_back(r)"): BY_INQUIRY,
+        ("may_yield", "return r.delay == 0 or self.now >= r.hold"): BY_INQUIRY,
+        ("give_back", "r.wanted = False"): TIDY,
+        ("give_back", "r.due = NEVER"): ASKED_EARLY,
+        ("look_at_one", "if self.probing:"): PROBE_SILENT,
+        ("look_at_one", "if not self.inside:"): YIELD_LATER,
+        ("look_at_one", "r = self.resp[(r.i + 1) % len(self.resp)]"): PROBE_SILENT,
+        ("look_at_one", "return"): NO_VOTE,
+        ("look_at_one", "self.contend()"): YIELD_LATER,
+        ("on_request", "if m.probe and self.clock > m.ts:"): PROBE_QUEUED,
+        ("on_request", "return"): PROBE_QUEUED,
+        ("is_known", "if w.life == m.life and m.ts <= w.ts:"): SHORTER_LEASE,
+        ("is_known", "rep.remove(w)"): TWICE_WAITING,
+        ("is_known", "return False"): FALSY,
+        ("again", "if age > w.age:"): SHORTER_LEASE,
+        ("again", "if self.is_ahead(rep, w) or self.is_overdue(rep):"): AT_LEASE_END,
+        ("again", "self.inquire(rep)"): AT_LEASE_END,
+        ("is_overdue", "return self.now - rep.busy_since > 2 * (rep.Tcs if rep.Tcs else self.resend)"): AT_LEASE_END,
+        ("on_release_message", "if w is not None and w.life == m.life and (w.ts <= m.ts):"): TWICE_WAITING,
+        ("on_release_message", "return"): NOT_BOTH,
+        ("on_release_message", "rep.remove(w)"): TWICE_WAITING,
+        ("free", "rep.busy_since = self.now if rep.Queue and self.resend else NEVER"): ROUGH_TCS,
+        ("vote", "if rep.busy_since == NEVER and self.resend:"): ROUGH_TCS,
+        ("vote", "rep.busy_since = self.now"): ROUGH_TCS,
+        ("on_yield", "if rep.Cowner != w.client:"): ASKS_WITHOUT_TW,
+        ("on_yield", "self.tell_waiter(rep, w)"): ASKS_WITHOUT_TW,
     },
     "naimi_trehel": {("send_token", "self.fence = NIL"): TIDY},
     "bv95": {

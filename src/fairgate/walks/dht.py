@@ -88,6 +88,7 @@ class RunSummary:
 
     hops: int = 0
     entries: int = 0
+    lost: int = 0  # permits that ended before their holders left
     waited: int = 0  # by all entrants together, in ns
     overtakes: int = 0  # pairs (request that entered, earlier request that still waited)
     kinds: dict[str, int] = field(default_factory=dict)
@@ -178,6 +179,7 @@ class DhtRun(ManualNetwork):
 
     def do_lost(self, me: int, request: int, why: str) -> None:
         super().do_lost(me, request, why)
+        self.summary.lost += 1
         self.want_later(me)
 
     def die(self, me: int) -> None:
