@@ -39,12 +39,12 @@ LONG = [
     "leased",
     "e2e",
     "sigma",
+    "non_e2e",
 ]
 ON_A_DHT = [
     "strawman",
     "sigma_zones",
     "e2e_ft",
-    "non_e2e",
     "non_e2e_faults",
 ]  # survivors are not explained yet
 EXPLAINED = [name for name in PROTOCOLS if name in {*QUICK, *LONG}]  # those of `make mutants`

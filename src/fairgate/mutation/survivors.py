@@ -144,11 +144,32 @@ BY_INQUIRY = (
 YIELD_EARLY = "messages: a client yields although another one may still win"
 ASKED_EARLY = "messages: the replica is asked again when the vote that was given back would have been renewed"
 SHORTER_LEASE = "time: the lease is counted from an earlier question (tests/paper/test_sigma_times.py, tests/mutants)"
-FALSY = "no effect: None is as false as False"
+FALSY = "no effect: without it the method returns None, which is as false"
 AT_LEASE_END = "time: only the end of the lease makes up for a lost message of the owner (tests/mutants/test_sigma.py)"
 NOT_BOTH = "no effect: a client that owns the vote does not wait for it as well"
 ROUGH_TCS = "time: Tcs is less exact, so that clients ask again too early or too late"
 ASKS_WITHOUT_TW = "time: the client is not told Tw, so it asks again after a timeout"
+
+# non_e2e.
+ONLY_FAULTS = "not needed here: only non_e2e_faults asks replicas again that have answered"
+HOOK = "not needed here: a hook of non_e2e_faults, empty here"
+LITERAL_ONLY = (
+    "not needed here: whom the others vote for matters only without correction 7 (tests/paper/test_non_e2e.py)"
+)
+NOTHING_ASKED = "no effect: the timer finds no question to repeat"
+ASKS_INSIDE = "messages: a node that has entered asks for the missing votes again"
+BY_LATER_VOTE = (
+    "time: replicas that have not voted for the node have its request. When the first of them votes for it,"
+    " `ask_later` sets the timer"
+)
+LATE_VOTE = "not reached in so few runs: a vote must arrive after it was given back (tests/paper/test_non_e2e.py)"
+SAME_DELAY = "messages: the delay between questions does not grow; that pays where waits are long"
+ASKED_ONCE = "not reached: a request is asked for once under each number, or past the entries"
+DISAGREE = "not reached in so few runs: the tables of two nodes must disagree (tests/paper/test_non_e2e.py detects it)"
+OLD_WAY = "not reached in so few runs: a route must change before the RELEASE (tests/paper/test_non_e2e.py detects it)"
+PATH_MOVED = "not reached in so few runs: a node with a queue of others must leave, or become the owner of the key"
+OWN_QUEUED = "messages: the owner's request is queued as well, until its RELEASE takes it out"
+NO_LOSS = "not needed here: links lose nothing, so the vote is on its way"
 
 # The statement implements an option of BV95.
 WHICH = "which tree to ask: any choice is safe and live"
@@ -421,6 +442,58 @@ SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
         ("vote", "rep.busy_since = self.now"): ROUGH_TCS,
         ("on_yield", "if rep.Cowner != w.client:"): ASKS_WITHOUT_TW,
         ("on_yield", "self.tell_waiter(rep, w)"): ASKS_WITHOUT_TW,
+    },
+    "non_e2e": {
+        ("ask", "ask.heard = False"): ONLY_FAULTS,
+        ("forget", "self.asks = NO_ASKS"): TIDY,
+        ("forget", "self.cancel_timer('again')"): NOTHING_ASKED,
+        ("on_grantreq", "ask.holder = m.holder"): LITERAL_ONLY,
+        ("count_votes", "self.cancel_timer('again')"): ASKS_INSIDE,
+        ("count_votes", "self.wait_for_votes()"): HOOK,
+        ("somebody_wins", "return most_held(self.asks, self.me) >= self.terms.quorum"): LITERAL_ONLY,
+        ("yield_votes", "self.set_timer('again', self.delay * eighths // SHARES)"): BY_LATER_VOTE,
+        ("yield_votes", "self.wait_for_votes()"): HOOK,
+        ("give_vote_back", "ask.attempt += self.terms.attempts"): LATE_VOTE,
+        ("give_vote_back", "ask.holder = NIL"): LITERAL_ONLY,
+        ("ask_again", "self.delay = min(2 * self.delay, self.terms.longest)"): SAME_DELAY,
+        ("may_be_lost", "return False"): FALSY,
+        ("pass_request", "if is_of(entry, m) and self.terms.attempts:"): ASKED_ONCE,
+        ("pass_request", "if src == entry.next:"): DISAGREE,
+        ("pass_request", "return None"): FALSY,
+        ("pass_request", "entry.next = next_hop"): ASKED_ONCE,
+        ("pass_request", "if src != self.me:"): ASKED_ONCE,
+        ("pass_request", "return m"): ASKED_ONCE,
+        ("pass_request", "return Request(self.gate, self.keys[m.replica], m.replica, m.asked, True)"): DISAGREE,
+        ("pass_request", "entry.previous = src"): ASKED_ONCE,
+        ("pass_gathering", "if entry.next != next_hop:"): OLD_WAY,
+        ("pass_gathering", "if m.over and entry.queue:"): TWICE_WAITING,
+        ("pass_gathering", "self.out.send(entry.next, onward)"): OLD_WAY,
+        ("pass_gathering", "self.take_out(entry.queue, m)"): TWICE_WAITING,
+        ("on_range", "for entry in in_order(self.first):"): PATH_MOVED,
+        ("on_range", "if is_between(self.keys[entry.replica], start, end):"): PATH_MOVED,
+        ("on_range", "self.out.send(entry.next, self.clean_up(entry))"): PATH_MOVED,
+        ("on_range", "self.dissolve(entry, False)"): PATH_MOVED,
+        ("on_leave", "for entry in in_order(self.first):"): PATH_MOVED,
+        ("on_leave", "for peer in sorted({entry.previous, entry.next} - {self.me}):"): PATH_MOVED,
+        ("on_leave", "self.dissolve(entry, True)"): PATH_MOVED,
+        ("on_leave", "self.out.send(peer, news)"): PATH_MOVED,
+        ("on_skip", "if entry is not None and holder_of(entry) == (m.ts, m.node, m.attempt):"): PATH_MOVED,
+        ("on_skip", "skip(entry, src, m)"): PATH_MOVED,
+        ("dissolve", "self.drop_entry(entry.replica)"): PATH_MOVED,
+        ("dissolve", "for asked in entry.queue or ():"): PATH_MOVED,
+        ("dissolve", "self.route_again(entry.replica, asked, past)"): PATH_MOVED,
+        ("route_again", "self.door.route(Request(self.gate, self.keys[number], number, asked, past))"): PATH_MOVED,
+        ("on_request", "if is_same(replica.owner, asked):"): OWN_QUEUED,
+        ("on_request", "self.tell_owner(m.replica, replica)"): NO_LOSS,
+        ("on_request", "return"): OWN_QUEUED,
+        ("on_gathering", "self.take_out(replica.queue, m)"): TWICE_WAITING,
+        ("take_out", "for at in range(len(queue) - 1, -1, -1):"): TWICE_WAITING,
+        ("take_out", "if self.is_own(m, queue[at]):"): TWICE_WAITING,
+        ("take_out", "del queue[at]"): TWICE_WAITING,
+        ("hand_over", "self.give_replica(number)"): MOVED_RARELY,
+        ("on_handover", "self.vote(m.replica, replica)"): MOVED_RARELY,
+        ("on_handover", "self.took_owner(m.replica)"): HOOK,
+        ("start_clock", "self.ahead = clock - self.now"): AFTER_LOAD,
     },
     "naimi_trehel": {("send_token", "self.fence = NIL"): TIDY},
     "bv95": {
