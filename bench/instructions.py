@@ -32,6 +32,8 @@ CASES = {  # protocol -> (its options, the option that sets the length of a run,
     "sigma": (f"{DHT} --option retry=0 --option lease=0", "--rounds", 10, 40),
     "e2e": (DHT, "--rounds", 10, 40),
     "non_e2e": (DHT, "--rounds", 10, 40),
+    "e2e_ft": (DHT, "--rounds", 10, 40),
+    "non_e2e_faults": (DHT, "--rounds", 10, 40),
 }
 
 
