@@ -16,7 +16,7 @@ from fairgate.core.message import Key, Message
 from fairgate.core.setup import Setup
 from fairgate.overlay.gates import Gates
 from fairgate.protocols.non_e2e.literal import NonE2ELiteral
-from fairgate.protocols.non_e2e.messages import GrantReq, Release, Request, Yield
+from fairgate.protocols.non_e2e.messages import CleanUp, GrantReq, HandOver, Release, Request, Skip, Yield
 from fairgate.protocols.non_e2e.protocol import NonE2E
 from fairgate.protocols.non_e2e.state import find, holder_of
 from fairgate.scenario.manual import ManualNetwork, Violation
@@ -188,6 +188,55 @@ def test_requests_that_cross_while_tables_disagree_are_not_kept_by_each_other() 
     network.release(1)
     network.deliver_all()
     assert list(network.inside) == [2]
+
+
+# Nodes on the path change.
+
+
+def waits_on_the_path() -> ManualNetwork:
+    """Node 1 is inside, and node 2 waits in the queue of node 4."""
+    network = winner(drawn(routes=[dict(way) for way in ROUTES]))
+    network.acquire(2)
+    take(network, 2, 4)
+    assert entry_at(network, 4, 0).queue == [(1, 2, 0)]
+    network.flight.clear()
+    return network
+
+
+def tell(network: ManualNetwork, me: int, event: str, *arguments: Any) -> None:
+    layer: Any = network.nodes[me]
+    getattr(layer.upper, event)(*arguments)
+    layer.finish_step()
+    network.step(me, "on_start")
+
+
+def test_a_node_that_becomes_the_owner_of_a_key_gives_its_entry_up() -> None:
+    network = waits_on_the_path()
+    del network.setup.options["routes"][0][4]
+    tell(network, 4, "on_range", KEYS[0] - 1, KEYS[0])
+    assert entry_at(network, 4, 0) is None
+    assert [(dst, m.node) for _, dst, m in sent(network, CleanUp)] == [(7, 1)]
+    assert at(network, 4).replicas[0].owner == (1, 2, 0)
+
+
+def test_a_node_that_leaves_connects_its_neighbours_and_passes_its_queue_on() -> None:
+    network = waits_on_the_path()
+    tell(network, 4, "on_leave")
+    assert entry_at(network, 4, 0) is None
+    assert sorted((dst, m.previous, m.next) for _, dst, m in sent(network, Skip)) == [(1, 1, 7), (7, 1, 7)]
+    assert [(dst, m.node, m.past) for _, dst, m in sent(network, Request)] == [(7, 2, True)]
+    take(network, 4, 1)
+    assert entry_at(network, 1, 0).next == 7
+
+
+def test_a_replica_that_is_handed_over_leaves_nothing_behind_and_votes_if_its_vote_is_free() -> None:
+    network = winner(drawn(routes=[dict(way) for way in ROUTES]))
+    network.setup.options["routes"][0][7] = 8
+    tell(network, 7, "on_range", KEYS[0], KEYS[0] + 1)  # a range that excludes the key
+    assert at(network, 7).replicas == {}
+    taker = at(network, 8)
+    taker.on_handover(HandOver(0, KEYS[0], 0, (), ((1, 2, 0),)))
+    assert taker.replicas[0].owner == (1, 2, 0)
 
 
 # EE:B5, B6

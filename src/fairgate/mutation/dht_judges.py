@@ -38,6 +38,7 @@ UNTIMED = {"lease": 0, "retry": 0, "prime": False, "replicas": 3}
 CALM = Conditions(cancel=0.2)
 FAST = Conditions(latency=(0, SECOND), think=SECOND // 10, patience=600 * SECOND)
 STORM = Conditions(loss=0.1, dup=0.1, cancel=0.1, until=6 * SECOND, stay=2 * SECOND, patience=600 * SECOND)
+SILENT = replace(STORM, requests=2, loss=0.5, dup=0.0, until=100 * SECOND, stay=20 * SECOND)  # renewals of leases fail
 MOVING = Conditions(requests=5, joins=2, leaves=1, until=10 * SECOND, patience=600 * SECOND)
 HEARD = Conditions(crashes=1, detect=2 * SECOND, until=6 * SECOND, patience=600 * SECOND)
 BUSY = Conditions(requests=8, think=300 * MS, idle=20, stay=100 * MS, drift=DRIFT, patience=600 * SECOND)
@@ -117,13 +118,13 @@ def conditions_for(protocol: type[Routed]) -> list[tuple[Conditions, Options]]:
         return [(calm, LEASES), (churn, unanimous)]
     if name == "non_e2e_faults":
         all_of_it = replace(churn, crashes=1, resets=1)
-        return [(CALM, LEASES), (all_of_it, LEASES), (HEARD, {"replicas": 7, "quorum": 7})]
+        return [(CALM, LEASES), (all_of_it, LEASES), (SILENT, LEASES), (HEARD, {"replicas": 7, "quorum": 7})]
     if name == "sigma":  # leases and retries repair nearly every mistake, so it also runs without them
         long = replace(FAST, requests=12)
         bare = [(FAST, UNTIMED), (long, UNTIMED), (replace(long, dup=0.3), {**UNTIMED, "retry": RETRY})]
-        return [*bare, (CALM, leases), (STORM, leases), (churn, unanimous)]
+        return [*bare, (CALM, leases), (STORM, leases), (SILENT, leases), (churn, unanimous)]
     if "loss" in protocol.about.survives:
-        return [(CALM, leases), (STORM, leases), (churn, unanimous)]
+        return [(CALM, leases), (STORM, leases), (SILENT, leases), (churn, unanimous)]
     return [(CALM, {}), (FAST, {}), (MOVING, {})]
 
 

@@ -113,7 +113,8 @@ BY_THE_QUEUE = (
     "time: the loser keeps the vote until its turn. That comes, because a majority has its request and hands it over"
 )
 MOVED_RARELY = (
-    "not reached in so few runs: somebody must depend on a replica that has moved (tests/paper/test_ee_moves.py)"
+    "not reached in so few runs: somebody must depend on a replica that has moved"
+    " (tests/paper/test_ee_moves.py, test_non_e2e.py)"
 )
 TO_THE_LEFT = "messages: RELEASE takes both routes, and is sent to the node that has left in vain"
 AFTER_LOAD = "order: only gates that are opened after a load start with another clock; any stamps are safe"
@@ -167,7 +168,10 @@ SAME_DELAY = "messages: the delay between questions does not grow; that pays whe
 ASKED_ONCE = "not reached: a request is asked for once under each number, or past the entries"
 DISAGREE = "not reached in so few runs: the tables of two nodes must disagree (tests/paper/test_non_e2e.py detects it)"
 OLD_WAY = "not reached in so few runs: a route must change before the RELEASE (tests/paper/test_non_e2e.py detects it)"
-PATH_MOVED = "not reached in so few runs: a node with a queue of others must leave, or become the owner of the key"
+PATH_MOVED = (
+    "not reached in so few runs: a node with a queue of others must leave, or become the owner of the key"
+    " (tests/paper/test_non_e2e.py detects it)"
+)
 OWN_QUEUED = "messages: the owner's request is queued as well, until its RELEASE takes it out"
 NO_LOSS = "not needed here: links lose nothing, so the vote is on its way"
 
