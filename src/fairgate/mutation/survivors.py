@@ -78,6 +78,7 @@ ON_ITS_WAY = "not reached: it takes `ahead` > 1 and a race (tests/paper/test_one
 AGES = "tidiness: a Line with counts instead of ages means the same, but has another form"
 REPEATED = "messages: a Head repeats the promise that a token already carries"
 HELD_BACK = "tidiness: nobody waits while a token is idle, so an idle loan is promised to nobody"
+DROPS_ITSELF = "tidiness: a holder that is the first in its own promise drops itself when it leaves"
 HEARD = "tidiness: every token and every Line that comes for the next stay replaces it"
 
 # e2e. Quorum sets save messages. A wrong entry sends a REQUEST to a former owner, which passes it on or sends it back.
@@ -193,6 +194,7 @@ SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
     },
     "fair_k_bounded": {
         ("request_cs", "self.reentries += 1"): PASSES,
+        ("put_aside", "self.token_present = False"): TIDY,
         ("put_aside", "self.fence = NIL"): TIDY,
         ("assign", "self.token_locations = ()"): TIDY,
         ("assign", "self.counter_number = NIL"): TIDY,
@@ -251,7 +253,7 @@ SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
         ("renew", "return"): IN_ORDER,
         ("stamp_promise", "loan.stamp += 1"): PROMISE,
         ("release_cs", "while self.next == self.me:"): REPORT,
-        ("release_cs", "self.keep(self.rest)"): REPORT,
+        ("release_cs", "self.keep(self.rest)"): DROPS_ITSELF,
         ("release_cs", "self.keep(())"): HEARD,
         ("on_token", "self.hear(m.stamp, m.next, m.next_n, m.rest)"): PROMISE,
         ("on_head", "self.hear(m.stamp, m.next, m.next_n, m.rest)"): PROMISE,
