@@ -11,6 +11,7 @@ from fairgate.registry import LAYERS
 from tests.mutants.mutate import mutant
 from tests.recovery import test_homes as tests
 from tests.support.storms import (
+    AGAIN_AND_AGAIN,
     AT_ONCE,
     COMING_BACK,
     EARLY,
@@ -112,6 +113,11 @@ RULES: dict[str, tuple[str, str, Storm | Case]] = {
         "home.copied - safe < WINDOW",
         "home.copied < WINDOW",
         ONE_BY_ONE,
+    ),
+    "a change of backups does not count as a copy that all have yet to acknowledge": (
+        "        home.count += 1  # above",
+        "        home.copied += 2 * (home.copied == home.count)\n        home.count += 1  # above",
+        AGAIN_AND_AGAIN,
     ),
     "identities move with their keys": ("if first <= home.place <= last:", "if False:", COMING_BACK),
 }

@@ -45,7 +45,8 @@ ONE_BACKUP = Storm("watched", "crash:*8@8+4,detect:0.1", backups=1, census=False
 REORDERED = Storm("watched", "crash:*6@8+15,detect:0.1,reorder:0.2", census=False)
 FIRST, SECOND, *_ = sorted(range(12), key=place_of)  # neighbours: SECOND is the only backup of FIRST
 PUSHED_OUT = Storm("chord", f"reset:{SECOND}@8+30,crash:{FIRST}@60,crash:{SECOND}@60", backups=1)
-STORMS = (EARLY, AT_ONCE, ONE_BY_ONE, FAR_APART, ONE_BACKUP, REORDERED, COMING_BACK, PUSHED_OUT)
+AGAIN_AND_AGAIN = Storm("chord", ",".join([f"reset:{SECOND}@{at}+5" for at in range(8, 68, 10)]))
+STORMS = (EARLY, AT_ONCE, ONE_BY_ONE, FAR_APART, ONE_BACKUP, REORDERED, COMING_BACK, PUSHED_OUT, AGAIN_AND_AGAIN)
 
 
 def outcome(storm: Storm, seed: int, **options: Any) -> tuple[list[str], dict[str, int]]:

@@ -266,7 +266,6 @@ class Homes(Rider):
                 self.take_over(identity)
 
     def change_backups(self, home: Home, before: tuple[int, ...]) -> None:
-        is_copied = home.copied == home.count
         home.count += 1  # above the copies that a peer is told to discard
         for peer in before:
             if peer not in self.backups:
@@ -274,7 +273,6 @@ class Homes(Rider):
                 if self.is_pushed_out(peer):
                     self.out.send(peer, Discard(home.identity, *self.stamp(home)))
         home.count += 1  # a copy that a peer is sent after that is newer
-        home.copied = home.count if is_copied else home.copied
         self.copy_to(home, tuple([peer for peer in self.backups if peer not in before]))
         self.let_out(home)
 
