@@ -16,6 +16,7 @@ from fairgate.sim.config import Config
 from fairgate.sim.run import simulate
 from tests.mutants.mutate import caught, mutant
 from tests.support.chase import entries_while_chasing
+from tests.support.line_order import WITHOUT_PROMISES, most_overtakes
 
 CLIENT, COORDINATOR = "protocols.one_line.protocol", "protocols.one_line.coordinator"
 OFTEN = {"reign": 1, "chase": 0}  # the Line moves as often as it can
@@ -93,6 +94,30 @@ def test_mutant_is_caught(name: str) -> None:
 def test_without_the_rule_about_chased_requests_an_adversary_starves_a_node(n: int, k: int) -> None:
     module = loaded(CLIENT, "if m.hops >= self.chase and", "if False and")
     assert [entries_while_chasing(module.OneLine, seed, n, k, most=300) for seed in range(3)] == [300] * 3
+
+
+# With ahead=0, as live gates run: name -> text and replacement in the coordinator
+OVERTAKING = {
+    "promises are made although `ahead` is 0": (
+        "while line.hungry.count > 0 and self.ahead > 0:",
+        "while line.hungry.count > 0:",
+    ),
+    "the node with the highest id goes first": (
+        "        return line.waiting.take_first()",
+        "        r: int = max(line.waiting.nodes(), default=NIL)\n"
+        "        if r != NIL:\n"
+        "            line.waiting.remove(r)\n"
+        "        return r",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OVERTAKING)
+def test_a_mutant_that_overtakes_without_promises_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = loaded(COORDINATOR, *OVERTAKING[name])
+    monkeypatch.setitem(PROTOCOLS, "one_line", module.OneLine)
+    with speaking(module):
+        assert max(most_overtakes(config) for config in WITHOUT_PROMISES) > 0
 
 
 # Survivors of mutation/survivors.py: they are safe and live, and each costs something that can be measured.

@@ -17,7 +17,7 @@ from fairgate.sim.config import Config
 from fairgate.sim.run import simulate
 from fairgate.walks.walk import walks
 from tests.support.chase import entries_while_chasing
-from tests.support.line_order import most_overtakes
+from tests.support.line_order import WITHOUT_PROMISES, most_overtakes
 
 PAPER = Config("one_line", nodes=100, k=3, requests=60, warmup=5)
 
@@ -200,7 +200,12 @@ def test_a_chased_request_gets_into_the_line(n: int, k: int, chase: int) -> None
 
 
 def bound(k: int, ahead: int, patience: int) -> int:
-    return (ahead + 1) * k * (patience * k + ahead + 1) if ahead else 1
+    return (ahead + 1) * k * (patience * k + ahead + 1) if ahead else 0
+
+
+@pytest.mark.parametrize("config", WITHOUT_PROMISES, ids=lambda config: f"k={config.k} {config.latency}")
+def test_with_ahead_0_nobody_in_the_line_is_overtaken(config: Config) -> None:
+    assert most_overtakes(config) == 0
 
 
 def test_overtakes_in_line_stay_below_the_bound() -> None:
