@@ -24,11 +24,25 @@ from rich.table import Table
 
 LONGEST = 600  # timeout in seconds of one run under valgrind; it takes about 20
 MOST = 1.03  # allowed ratio to the instructions of the other interpreter
-FAIR_K = "--nodes 100 --k 3 --rate 0.5 --cs 10 --latency 1 --warmup 5"
+LAN = "--nodes 100 --rate 0.5 --cs 10 --latency 1 --warmup 5"
+MANY, ONE = f"{LAN} --k 3", f"{LAN} --k 1"
 ROUNDS = "--nodes 1000 --k 1 --resources 10 --replicas 10 --workload rounds --requests 20 --per-resource --latency 0.05"
 DHT = f"{ROUNDS} --overlay pastry"
 CASES = {  # protocol -> (its options, the option that sets the length of a run, short, long)
-    "fair_k": (FAIR_K, "--requests", 200, 1200),
+    "fair_k": (MANY, "--requests", 200, 1200),
+    "fair_k_bounded": (MANY, "--requests", 200, 1200),
+    "one_line": (MANY, "--requests", 200, 1200),
+    "bv95": (MANY, "--requests", 200, 1200),
+    "centralised": (MANY, "--requests", 200, 1200),
+    "naimi_trehel": (ONE, "--requests", 200, 1200),
+    "raymond_tree": (ONE, "--requests", 200, 1200),
+    "leased": (ONE, "--requests", 50, 250),
+    "raymond": (MANY, "--requests", 10, 40),
+    "raymond_fd": (ONE, "--requests", 10, 40),
+    "ricart_agrawala": (ONE, "--requests", 10, 40),
+    "suzuki_kasami": (ONE, "--requests", 10, 60),
+    "srimani_reddy": (MANY, "--requests", 10, 60),
+    "maekawa": (ONE, "--requests", 10, 60),
     "sigma": (f"{DHT} --option retry=0 --option lease=0", "--rounds", 10, 40),
     "e2e": (DHT, "--rounds", 10, 40),
     "non_e2e": (DHT, "--rounds", 10, 40),

@@ -309,7 +309,7 @@ cdef class Loop(Outbox):
         cdef int kind = self.known[KIND_HASH(cls)]
         cdef Lane* lane = &self.queue.messages
         cdef Event* event
-        if self.straight and self.kinds[kind] == cls and 0 <= dst < self.n and lane.size <= lane.mask:
+        if self.straight and self.kinds[kind] == cls and <unsigned long long>dst < <unsigned long long>self.n and lane.size <= lane.mask:
             FETCH_2(self.places[dst].node)
             Py_INCREF(msg)
             self.counts[kind] += 1
