@@ -47,7 +47,9 @@ def numbers(one: Measured) -> Row:
     return {name: value for name, value in vars(one).items() if name != "waits"} | {"wait_shares": shares}
 
 
-@experiment("X.live", "Live gates beside Redis, ZooKeeper, etcd and file locks", "Our own experiment", quick=50)
+@experiment(
+    "X.live", "Live gates beside Redis, ZooKeeper, etcd and file locks", "Our own experiment", quick=50, paper=326
+)
 def live(bench: Bench) -> Outcome:
     crowds = bench.pick([2], [1, 4], [1, 2, 8])
     seconds = bench.pick(0.2, 0.5, 1.0)
