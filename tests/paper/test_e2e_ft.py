@@ -22,6 +22,7 @@ from fairgate.protocols.e2e.messages import (
     Confirm,
     Copy,
     Enqueue,
+    HandOver,
     IAmWinner,
     Ping,
     Pong,
@@ -149,6 +150,7 @@ def test_a_token_grants_no_entry_before_a_majority_has_confirmed() -> None:
     network = drawn()
     inside(network, REQ1)
     waiting(network, REQ2)
+    node(network, REQ2).ends = [network.now + LEASE] * 3  # promises of votes that it has yielded since
     network.release(REQ1)
     deliver(network, Token)
     assert not network.inside
@@ -157,6 +159,49 @@ def test_a_token_grants_no_entry_before_a_majority_has_confirmed() -> None:
     assert not network.inside
     network.deliver(network.flight.index(of(network, Confirm)[0]))
     assert list(network.inside) == [REQ2]
+
+
+def test_the_promise_of_a_vote_that_was_yielded_does_not_extend_the_winners_lease() -> None:
+    network = drawn()
+    network.acquire(REQ1)
+    deliver(network, Request, 6)
+    deliver(network, Response)
+    client = node(network, REQ1)
+    client.ends[0], client.ends[2] = network.now + LEASE // 2, network.now + 2 * LEASE
+    deliver(network, Request, 7)
+    deliver(network, Response)
+    assert list(network.inside) == [REQ1]
+    assert network.timers[REQ1, "upper/0/lease"] == network.now + LEASE // 2
+
+
+def test_a_late_confirmation_does_not_extend_the_lease_as_that_of_a_later_question_would() -> None:
+    network = drawn()
+    inside(network, REQ1)
+    network.advance(LEASE // 3)
+    deliver(network, IAmWinner)
+    network.advance(LEASE // 3)
+    before = list(node(network, REQ1).ends)
+    deliver(network, Confirm)
+    assert node(network, REQ1).ends == before
+
+
+def test_a_replica_that_moves_takes_its_promises_along() -> None:
+    network = drawn()
+    inside(network, REQ1)
+    giver, taker = node(network, 6), node(network, 8)
+    giver.handed[0] = [(0, 11, REQ2, 1)]
+    giver.set_timer("wait:0", LEASE)
+    taker.take_replica(0, giver.give_replica(0))
+    assert (taker.is_promised(0), taker.is_waiting(0), taker.handed[0]) == (True, True, [(0, 11, REQ2, 1)])
+    assert (giver.is_promised(0), giver.is_waiting(0), giver.replicas) == (False, False, {})
+    taker.forget_replica(0)
+    assert (taker.is_promised(0), taker.is_waiting(0), 0 in taker.handed, 0 in taker.replicas) == (False,) * 4
+
+
+def test_a_replica_that_is_handed_over_is_bound_by_its_promise() -> None:
+    taker = node(drawn(), 8)
+    taker.on_handover(HandOver(0, taker.keys[0], 0, NIL, 0, 0, 0, False, REQ1, 5, 4, 7, ()))
+    assert (taker.replicas[0].holder, taker.is_promised(0)) == (REQ1, True)
 
 
 @pytest.mark.parametrize("lineage", [True, False])
