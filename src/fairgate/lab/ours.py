@@ -268,7 +268,9 @@ def crashes(bench: Bench) -> Outcome:
         rows += [row | {"line": line} for row in bench.run(bench.seeds(config, bench.pick(1, 1, 3)), ["usage"])]
     ends = [0, *times, times[-1] + every]
     drawn = units_by_crashes(rows, ends)
-    picture = Picture(f"{nodes} nodes, k = {k}", "nodes that have crashed", "units in use, on average", drawn)
+    picture = Picture(
+        f"{nodes} nodes, k = {k}", "nodes that have crashed", "units in use, on average", drawn, limits=(0, k)
+    )
     last = {line: units_between(rows, line, *ends[-2:]) for line in drawn}
     surviving = [line for line in CRASHING if line not in ("fair_k", "raymond")]
     claim = Claim(
@@ -284,7 +286,11 @@ def crashes(bench: Bench) -> Outcome:
     routed = on_a_dht.crash_rows(bench, base)
     by_protocol = units_by_crashes(routed, ends)
     other = Picture(
-        f"On a DHT, {nodes} nodes, k = 1", "nodes that have crashed", "units in use, on average", by_protocol
+        f"On a DHT, {nodes} nodes, k = 1",
+        "nodes that have crashed",
+        "units in use, on average",
+        by_protocol,
+        limits=(0, 1),
     )
     return Outcome(
         rows + routed,
