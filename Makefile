@@ -131,13 +131,14 @@ $(VENV)/installed: $(VENV)/made setup.py
 
 # Only changed modules are compiled again, but all of them if setup.py has changed: its flags may be different.
 $(VENV)/built: $(VENV)/made setup.py $(HOT)
+	@touch $@.begun  # a file that is changed during the build is newer than this, and will be compiled next time
 	@echo "fairgate: compiling (a minute or two the first time, several minutes on a busy machine)"
 	@$(PIP) install 'Cython==3.3.1'
 	@FAIRGATE_NO_COMPILE=1 $(PIP) install --no-build-isolation --editable '.[test]'
 	@$(if $(filter setup.py,$?),CYTHON_FORCE_REGEN=1) $(BIN)/python setup.py --quiet build_ext --inplace \
 		$(if $(filter setup.py,$?),--force) > /dev/null
 	@$(BIN)/python -c 'from fairgate.sim.run import kind_of_build; print("fairgate:", kind_of_build(), "modules will run")'
-	@touch $@
+	@mv $@.begun $@
 
 $(VENV)/documenting: $(VENV)/made
 	@FAIRGATE_NO_COMPILE=1 $(PIP) install --no-build-isolation --editable '.[docs]'
