@@ -1,16 +1,26 @@
-"""Who has the lock of a file: the kernel tells it by device and inode."""
+"""Who has the lock of a file, as the kernel tells it by device and inode, and what waiters do about it."""
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from fairgate.room.calls import try_lock
+from fairgate.errors import GateStuck
+from fairgate.room import backlog, system
+from fairgate.room.aio import AsyncRoom
+from fairgate.room.calls import clock, try_lock
+from fairgate.room.file import LOOK_PAUSE, NOT_LOOKED, STUCK, LockWatch
+from fairgate.room.layout import LOOK_AT, TURNS
+from fairgate.room.room import Room
 from fairgate.room.system import lock_owner, mark_open
+from fairgate.room.table import Change
+from tests.room.children import Child
 from tests.room.others import mount, needs_root, with_own_mounts
 
 
@@ -77,3 +87,118 @@ def test_the_owner_is_found_on_other_file_systems(folder: str, prepare: Callable
     if said == "cannot be mounted":
         pytest.skip("this kernel has no such file system")
     assert said == "True"
+
+
+def owner_of_lock(folder: str) -> Callable[[Child], None]:
+    """Takes the lock of a gate, and keeps it until it is told not to."""
+
+    def work(me: Child) -> None:
+        with Room(folder, "g", 1) as room:
+
+            def keep(change: Change) -> None:
+                me.say("locked")
+                me.hear()
+
+            room.change(keep)
+            me.say("unlocked")
+            me.hear()
+
+    return work
+
+
+def test_waiters_take_turns_to_look_who_has_the_lock(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look holds up all file locks of the machine."""
+    looks = 0
+
+    def count(fd: int) -> int:
+        nonlocal looks
+        looks += 1
+        return 0
+
+    with ExitStack() as rooms:
+        files = [rooms.enter_context(Room(folder, "g", 1)).file for _ in range(50)]
+        monkeypatch.setattr(system, "lock_owner", count)
+        assert [file.continue_owner() for file in files] == [0] + 49 * [NOT_LOOKED]
+        assert looks == 1
+        files[0].m[LOOK_AT] = clock()
+        assert files[1].continue_owner() == 0
+        files[0].m[LOOK_AT] = clock() + 3600 * 10**9  # of an earlier boot
+        assert files[2].continue_owner() == 0
+
+
+def test_slow_looks_are_rare(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Room(folder, "g", 1) as room:
+
+        def look(fd: int) -> int:
+            end = clock() + LOOK_PAUSE
+            while clock() < end:
+                pass
+            return 0
+
+        monkeypatch.setattr(system, "lock_owner", look)
+        room.file.continue_owner()
+        assert room.file.m[LOOK_AT] > clock() + 15 * LOOK_PAUSE
+
+
+def test_every_turn_counts(folder: str) -> None:
+    """Otherwise waiters could not tell a busy lock from a stuck one."""
+    with Room(folder, "g", 1) as room:
+        before = room.file.m[TURNS]
+        Room(folder, "g", 1).close()
+        assert room.file.m[TURNS] == before + 1
+        room.requests()
+        assert room.file.m[TURNS] == before + 2
+
+
+def test_a_slow_owner_of_the_lock_is_not_stuck(folder: str, children: ExitStack) -> None:
+    with Room(folder, "g", 1) as room:
+        owner = children.enter_context(Child(owner_of_lock(folder)))
+        assert owner.hear() == "locked"
+        watch = LockWatch(room.file)
+        watch.since -= 2 * STUCK
+        assert watch.look() is None
+        assert room.file.m[LOOK_AT] > clock()  # it has looked
+        owner.say("go on")
+        assert owner.hear() == "unlocked"
+
+
+def test_an_owner_of_the_lock_that_cannot_be_seen_is_stuck(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Room(folder, "g", 1) as room:
+        monkeypatch.setattr(system, "lock_owner", lambda fd: 0)
+        watch = LockWatch(room.file)
+        assert watch.look() is None
+        room.file.m[LOOK_AT] = 0
+        watch.since -= STUCK
+        assert "cannot be seen from here" in str(watch.look())
+        room.file.m[LOOK_AT] = 0
+        room.requests()  # somebody has had the lock
+        assert watch.look() is None
+
+
+class StuckWatch(LockWatch):
+    def look(self) -> GateStuck | None:
+        return GateStuck("stuck")
+
+
+def test_a_stuck_lock_ends_what_tasks_wait_for_and_nothing_else(
+    folder: str, children: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        done = []
+        async with AsyncRoom(room) as gate:
+            owner = children.enter_context(Child(owner_of_lock(folder)))
+            assert owner.hear() == "locked"
+            gate.backlog.post(lambda change: done.append("ended"))
+            waits = [asyncio.create_task(gate.backlog.change(lambda change: done.append("changed"))) for _ in range(9)]
+            said = await asyncio.gather(*waits, return_exceptions=True)
+            assert {str(each) for each in said} == {"stuck"}
+            owner.say("go on")
+            assert owner.hear() == "unlocked"
+            async with asyncio.timeout(20):
+                while gate.backlog.entries:
+                    await asyncio.sleep(0.01)
+        assert done == ["ended"]
+
+    monkeypatch.setattr(backlog, "LockWatch", StuckWatch)
+    with Room(folder, "g", 1) as room:
+        asyncio.run(main())

@@ -130,9 +130,10 @@ def test_the_process_that_has_the_lock_is_named(shared: str, children: ExitStack
     with Room(shared, f"{shared}/g", 1) as room:
         alice = children.enter_context(member(ALICE, shared, keep_the_lock))
         assert alice.hear() == "locked"
-        assert str(room.file.stuck()).endswith(f"g has been locked for 10 s by process {alice.pid}")
+        assert room.file.stuck(alice.pid) is None  # it is only slow
         alice.stop()
-        assert f"{alice.pid}, which is stopped: continue it with kill -CONT {alice.pid}" in str(room.file.stuck())
+        said = str(room.file.stuck(alice.pid))
+        assert f"{alice.pid}, which is stopped: continue it with kill -CONT {alice.pid}" in said
 
 
 @pytest.mark.stress  # because of the time that it takes

@@ -31,10 +31,10 @@ from fairgate.room.layout import (
     EXPECTED_K,
     GATE_PROTOCOL,
     HEAD,
+    LOOK_AT,
     NOTE,
     PID,
     PROTOCOL,
-    SLOTS,
     USER,
     K,
 )
@@ -262,7 +262,7 @@ class GuestRoom:
             if self.described is not asked.gate or m[K] != asked.gate.k:
                 self.described = asked.gate
                 m[K] = asked.gate.k
-                write_text(m, GATE_PROTOCOL, SLOTS, asked.gate.protocol)
+                write_text(m, GATE_PROTOCOL, LOOK_AT, asked.gate.protocol)
         else:
             self.requests.pop(asked.number, None)
             if ticket.state == LOST:

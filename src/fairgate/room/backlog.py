@@ -6,10 +6,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
-from fairgate.errors import FairgateError, GateClosed, ReentrantCall
+from fairgate.errors import FairgateError, GateClosed, GateStuck, ReentrantCall
 from fairgate.room.calls import SECOND, clock, pause_after
 from fairgate.room.changes import Changes
-from fairgate.room.file import PATIENCE, STUCK
+from fairgate.room.file import PATIENCE, LockWatch
 from fairgate.room.table import Change
 
 T = TypeVar("T")
@@ -22,7 +22,6 @@ MANY = 32  # changes without a pause
 class Entry(NamedTuple):
     step: Step[Any]
     promise: "asyncio.Future[Any] | None"
-    since: int
 
 
 class Backlog:
@@ -62,51 +61,60 @@ class Backlog:
             self.add(step, None)
 
     def add(self, step: Step[Any], promise: "asyncio.Future[Any] | None") -> None:
-        self.entries.append(Entry(step, promise, clock()))
+        self.entries.append(Entry(step, promise))
         if self.worker is None:
             self.worker = self.loop.create_task(self.work())
 
     async def work(self) -> None:
-        since = clock()
-        patience = since + PATIENCE
+        watch = LockWatch(self.desk.file)
+        since = watch.since
+        look_at = since + PATIENCE
         done = 0
         try:
             while self.entries:
                 if self.do_first():
-                    since = clock()
-                    patience = since + PATIENCE
+                    watch.restart()
+                    since = watch.since
+                    look_at = since + PATIENCE
                     done += 1
                     if done % MANY == 0:
                         await asyncio.sleep(0)
                     continue
                 await asyncio.sleep(pause_after(clock() - since) / SECOND)
-                if clock() > patience:
-                    self.desk.file.continue_owner()
-                    patience = clock() + PATIENCE
+                if clock() > look_at:
+                    wrong = watch.look()
+                    if wrong is not None and not self.do_first():
+                        self.give_up(wrong)
+                    look_at = clock() + PATIENCE
         finally:
             self.worker = None
 
     def do_first(self) -> bool:
         """Do the first step. False if the lock is not free."""
-        step, promise, since = self.entries[0]
+        step, promise = self.entries[0]
         if promise is None or not promise.done():  # else its task was cancelled
             try:
                 result = self.desk.try_change(step, GLIMPSE)
                 if promise is not None:
                     promise.set_result(result)
             except BlockingIOError:
-                if promise is None or clock() - since < STUCK:
-                    return False
-                promise.set_exception(self.desk.file.stuck())
+                return False
             except FairgateError as wrong:
                 if promise is not None:
                     promise.set_exception(wrong)
         self.entries.popleft()
         return True
 
+    def give_up(self, why: GateStuck) -> None:
+        """End the steps that somebody waits for. The others end something, and have to be done some day."""
+        for _, promise in self.entries:
+            if promise is not None and not promise.done():
+                promise.set_exception(why)
+        self.entries = deque([entry for entry in self.entries if entry.promise is None])
+
     def close(self, why: FairgateError) -> None:
         """Forget the steps: their requests are ended in another way."""
-        for _, promise, _ in self.entries:
+        for _, promise in self.entries:
             if promise is not None and not promise.done() and not self.loop.is_closed():
                 promise.set_exception(why)
         self.entries.clear()

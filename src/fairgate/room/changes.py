@@ -16,6 +16,7 @@ from fairgate.room.layout import (
     FREE,
     INSIDE,
     KEPT,
+    LIMIT,
     LOST,
     OWNER,
     PEER_BELL,
@@ -24,6 +25,7 @@ from fairgate.room.layout import (
     STATE,
     STOP,
     TICKET,
+    TURNS,
     WAITING,
 )
 from fairgate.room.links import DAMAGE
@@ -90,6 +92,7 @@ class Changes(Exclusive):
                 file.wait_for_lock(patience)
             change.begin(clock())
             m = file.m
+            m[TURNS] = (m[TURNS] + 1) % LIMIT
             if m[DIRTY] or m[KEPT] or m[STOP] or m[SEATS] != file.seats or m[CAPACITY] != file.capacity:
                 file.prepare(change)
             usable = True

@@ -1,8 +1,12 @@
 """The file of a room: created, checked, mapped, grown and locked.
 
-The lock is an flock that is tried again and again, not waited for in the kernel. If it cannot be had for a while and
+The lock is an flock that is tried again and again, not waited for in the kernel. If nobody has taken it for a while and
 the process that has it is stopped, that process is continued, so that it can finish its change. It then stops itself
 again (STOP in the header).
+
+Only /proc/locks tells which process has the lock, and reading it holds up all file locks of the machine. So the
+processes that wait take turns (LOOK_AT in the header): hundreds that read it at once would keep the owner of the lock
+from going on, and so from ever unlocking.
 """
 
 from __future__ import annotations
@@ -26,6 +30,8 @@ from fairgate.room.layout import (
     IS_A_ROOM,
     IS_BEING_MADE,
     KEPT,
+    LIMIT,
+    LOOK_AT,
     MACHINE,
     MAGIC,
     MOST_SEATS,
@@ -38,6 +44,7 @@ from fairgate.room.layout import (
     STOP,
     SWEPT,
     THIS_VERSION,
+    TURNS,
     K,
 )
 from fairgate.room.links import DAMAGE, Table
@@ -50,10 +57,13 @@ PATIENCE = 30_000_000  # ns for the lock, before its owner is looked up
 HOUR = 3600  # seconds
 SECOND = 10**9  # ns
 STUCK = 10 * SECOND  # until the lock of a process counts as stuck
+LOOK_PAUSE = 100_000_000  # ns from one look at the owner of the lock to the next, of all processes together
+LOOK_SHARE = 20  # if looks are slow, they take at most this part of the time
+LONGEST_PAUSE = 5 * SECOND
+NOT_LOOKED = -1  # in place of a process
 LAST_SWEPT = ".swept"  # a file: its time tells when
 HEADER = 8 * SLOTS
 BEGIN = IS_A_ROOM.to_bytes(8, "little") + THIS_VERSION.to_bytes(8, "little")  # MAGIC and VERSION
-CHANGED_BY_OTHERS = (KEPT, RESCUED, STOP, SWEPT)  # words of the header that are stored without the lock, too
 BLOCK = 512  # bytes: what st_blocks counts
 files: set[RoomFile] = set()  # that are open; a child of fork must not keep the lock of its parent
 
@@ -91,6 +101,7 @@ class RoomFile:
             self.take_lock()
             if self.is_linked():
                 self.use(k)
+                self.m[TURNS] = (self.m[TURNS] + 1) % LIMIT
                 system.mark_open(self.fd)
                 self.touch()
                 self.unlock()
@@ -241,47 +252,63 @@ class RoomFile:
                 self.locked = False
                 raise BlockingIOError
             return
-        seen = self.progress()
-        since = calls.clock()
-        end = since + STUCK
+        watch = LockWatch(self)
+        since = watch.since
         while not calls.lock(self.fd, PATIENCE, since):
-            now = self.progress()
-            if now != seen:  # others have had the lock meanwhile: it is only busy, and /proc/locks may be long
-                seen = now
-                end = calls.clock() + STUCK
-                continue
-            self.continue_owner()
-            if calls.clock() > end:
-                raise self.stuck()
+            wrong = watch.look()
+            if wrong is not None:
+                if calls.try_lock(self.fd):
+                    return
+                raise wrong
 
-    def progress(self) -> bytes:
-        """The words of the header that only a process with the lock changes."""
-        header = os.pread(self.fd, HEADER, 0)
-        return b"".join([header[8 * at : 8 * at + 8] for at in range(SLOTS) if at not in CHANGED_BY_OTHERS])
+    def turns(self) -> int:
+        """How often the lock was taken. While that number rises, the lock is only busy."""
+        return self.m[TURNS] if self.mapped else int.from_bytes(os.pread(self.fd, 8, 8 * TURNS), "little")
 
-    def continue_owner(self) -> None:
-        """If the process that has the lock is stopped, let it finish its change."""
+    def continue_owner(self) -> int:
+        """If the process that has the lock is stopped, let it finish its change.
+
+        Returns that process, 0 if it cannot be seen, or NOT_LOOKED: it is not up to this process to look now.
+        """
+        began = calls.clock()
+        if self.is_reachable():
+            if 0 < self.m[LOOK_AT] - began <= LONGEST_PAUSE:  # else it is not of this boot
+                return NOT_LOOKED
+            self.m[LOOK_AT] = began + LOOK_PAUSE
         pid = system.lock_owner(self.fd)
         if pid and pid != self.pid and calls.is_stopped(pid):
-            header = os.pread(self.fd, HEADER, 0)
-            if not self.mapped and len(header) == HEADER and header.startswith(BEGIN):
-                self.map()
-            if self.mapped:
-                self.m[STOP] = system.name_of(pid)
-                if system.lock_owner(self.fd) != pid or not calls.is_stopped(pid):  # somebody else continued it
-                    self.m[STOP] = 0
-                    return
-                self.m[RESCUED] = self.m[RESCUED] + 1
-            with suppress(PermissionError, ProcessLookupError):  # another user's: all have to wait for it
-                os.kill(pid, signal.SIGCONT)
+            self.continue_stopped(pid)
+        if self.mapped:
+            now = calls.clock()
+            self.m[LOOK_AT] = now + min(max(LOOK_SHARE * (now - began), LOOK_PAUSE), LONGEST_PAUSE)
+        return pid
 
-    def stuck(self) -> GateStuck:
-        pid = system.lock_owner(self.fd)
-        whom = f"process {pid}"
+    def is_reachable(self) -> bool:
+        """Map the table, if there is one: a process may have to wait for the lock before it can check it."""
+        if not self.mapped:
+            header = os.pread(self.fd, HEADER, 0)
+            if len(header) == HEADER and header.startswith(BEGIN):
+                self.map()
+        return self.mapped
+
+    def continue_stopped(self, pid: int) -> None:
+        if self.mapped:
+            self.m[STOP] = system.name_of(pid)
+            if system.lock_owner(self.fd) != pid or not calls.is_stopped(pid):  # somebody else continued it
+                self.m[STOP] = 0
+                return
+            self.m[RESCUED] = self.m[RESCUED] + 1
+        with suppress(PermissionError, ProcessLookupError):  # another user's: all have to wait for it
+            os.kill(pid, signal.SIGCONT)
+
+    def stuck(self, pid: int) -> GateStuck | None:
+        """Why nobody can have the lock, which this process has had for long; None if that process is only slow."""
         if not pid:
             whom = "a process that cannot be seen from here, as in another container: continue it if it is stopped"
         elif calls.is_stopped(pid):
-            whom += f", which is stopped: continue it with kill -CONT {pid}"
+            whom = f"process {pid}, which is stopped: continue it with kill -CONT {pid}"
+        else:
+            return None
         return GateStuck(f"{self.path} has been locked for {STUCK // SECOND} s by {whom}")
 
     def unlock(self) -> None:
@@ -307,6 +334,30 @@ class RoomFile:
             files.discard(self)
             os.close(self.fd)
             self.fd = -1
+
+
+class LockWatch:
+    """One wait for the lock of a file."""
+
+    def __init__(self, file: RoomFile) -> None:
+        self.file = file
+        self.restart()
+
+    def restart(self) -> None:
+        self.turns = self.file.turns()
+        self.since = calls.clock()
+
+    def look(self) -> GateStuck | None:
+        """To be called now and then while one waits: help the owner of the lock on. Returns why that is in vain."""
+        turns = self.file.turns()
+        if turns != self.turns:
+            self.turns = turns
+            self.since = calls.clock()
+            return None
+        pid = self.file.continue_owner()
+        if pid == NOT_LOOKED or calls.clock() - self.since < STUCK:
+            return None
+        return self.file.stuck(pid)
 
 
 def is_blank(fd: int, size: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairgate.errors import BadInput
 from fairgate.room import links
 from fairgate.room.clusters import StandingPeer
-from fairgate.room.layout import GATE_PROTOCOL, HEAD, SLOTS, K
+from fairgate.room.layout import GATE_PROTOCOL, HEAD, LOOK_AT, K
 from fairgate.room.notes import read_text
 from fairgate.room.permit import Permit
 from fairgate.room.room import Room
@@ -49,4 +49,4 @@ def refuse_resize(room: Room) -> None:
 
 def protocol_of(room: Room) -> str:
     """The protocol of the gate, if the peer has opened it."""
-    return read_text(room.file.m, GATE_PROTOCOL, SLOTS) or room.desk.protocol
+    return read_text(room.file.m, GATE_PROTOCOL, LOOK_AT) or room.desk.protocol

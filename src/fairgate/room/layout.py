@@ -46,7 +46,9 @@ PEER_BELL: Final = 30  # the name of the bell that guests ring for it
 CLUSTER_ID: Final = 31  # a number for the cluster of that peer, or 0: no peer has served the room yet
 HISTOGRAM: Final = 32  # grants by how long they had waited: see BUCKETS
 BUCKETS: Final = 24  # 1 us or less, 2 us, 4 us ... 4.2 s, and longer
-GATE_PROTOCOL: Final = 56  # the protocol of a cluster's gate, as its peer has opened it: text, up to the slots
+GATE_PROTOCOL: Final = 56  # the protocol of a cluster's gate, as its peer has opened it: text, up to LOOK_AT
+LOOK_AT: Final = 62  # when a process that waits for the lock may find out next who has it (file.py)
+TURNS: Final = 63  # how often the lock was taken to open the gate or to change the table
 SLOTS: Final = 64  # the first slot: the seat that holds it, or 0
 
 # A seat.
