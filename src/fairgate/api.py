@@ -111,8 +111,15 @@ class Permit(BasePermit):
             self.end.set()
 
     async def __aenter__(self) -> Self:
-        """Enter the body; from now on losing the permit cancels this task. PermitLost if it is already invalid."""
+        """Enter the body; from now on losing the permit cancels this task.
+
+        Raises:
+            PermitLost: The permit is already invalid.
+            BadInput: Another `async with` uses it, which would release it too early.
+        """
         self.check()
+        if self.task is not None:
+            raise self.shared()
         self.task = asyncio.current_task()
         self.held.when_lost(self.is_lost)
         return self
@@ -147,7 +154,7 @@ class Hold:
         self.lease = lease
         self.note = note
         self.n = n
-        self.permit: Permit | None = None
+        self.permits: dict[asyncio.Task[Any] | None, list[Permit]] = {}  # of each task, innermost last
 
     async def __aenter__(self) -> Permit:
         permit = await self.semaphore.acquire(self.timeout, lease=self.lease, note=self.note, n=self.n)
@@ -158,12 +165,16 @@ class Hold:
         except BaseException:
             permit.release()
             raise
-        self.permit = permit
+        self.permits.setdefault(asyncio.current_task(), []).append(permit)
         return permit
 
     async def __aexit__(self, *how: Any) -> None:
-        assert self.permit is not None
-        await self.permit.__aexit__(*how)
+        task = asyncio.current_task()
+        permits = self.permits[task]
+        permit = permits.pop()
+        if not permits:
+            del self.permits[task]
+        await permit.__aexit__(*how)
 
 
 class Semaphore(BaseSemaphore):
@@ -178,7 +189,7 @@ class Semaphore(BaseSemaphore):
 
     def __init__(self, name: str, gate: TaskGate) -> None:
         super().__init__(name, gate)
-        self.holds: dict[asyncio.Task[Any] | None, list[Hold]] = {}
+        self.plain = Hold(self, None, None, "", 1)  # for `async with` without options
         self.acquired: WeakKeyDictionary[asyncio.Task[Any], LatestPermits[Permit]] = WeakKeyDictionary()
 
     async def acquire(
@@ -246,18 +257,10 @@ class Semaphore(BaseSemaphore):
         return Hold(self, timeout, lease, note, n)
 
     async def __aenter__(self) -> Permit:
-        hold = Hold(self, None, None, "", 1)
-        permit = await hold.__aenter__()
-        self.holds.setdefault(asyncio.current_task(), []).append(hold)
-        return permit
+        return await self.plain.__aenter__()
 
     async def __aexit__(self, *how: Any) -> None:
-        task = asyncio.current_task()
-        holds = self.holds[task]
-        hold = holds.pop()
-        if not holds:
-            del self.holds[task]
-        await hold.__aexit__(*how)
+        await self.plain.__aexit__(*how)
 
     def __call__(self, function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
         """Decorate an `async def`: every call waits for a permit, and releases it at its end."""

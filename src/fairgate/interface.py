@@ -166,6 +166,10 @@ class BasePermit:
         """
         self.held.release()
 
+    def shared(self) -> BadInput:
+        """The error for a permit that several bodies use: the first one to end would release it."""
+        return BadInput(f"this permit for gate {self.gate} is in use by a `with` block already: acquire one for each")
+
     def __repr__(self) -> str:
         state = "valid" if self.valid else "lost" if self.held.why_lost() else "released"
         return f"<permit for {self.gate}, slot {self.slot}, fence {self.fence}, {state}>"

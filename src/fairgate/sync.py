@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
 from fairgate.arguments import check_request, lease_time
-from fairgate.errors import AcquireTimeout, PermitLost
+from fairgate.errors import AcquireTimeout, BadInput, PermitLost
 from fairgate.interface import BasePermit, BaseSemaphore, LatestPermits, Request, ThreadGate
 from fairgate.room.clusters import standing_peer
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+RUNS_LATER = 0x20 | 0x80 | 0x200  # inspect.CO_GENERATOR, CO_COROUTINE and CO_ASYNC_GENERATOR; inspect is slow to import
 SHORTEST, LONGEST = 0.001, 0.02  # seconds between two looks of `permit.lost.wait`
 
 
@@ -78,7 +79,9 @@ class Permit(BasePermit):
         ```
     """
 
-    __slots__ = ()
+    __slots__ = ("is_entered",)
+
+    is_entered: bool  # set by the first `with`
 
     @property
     def lost(self) -> Lost:
@@ -86,8 +89,16 @@ class Permit(BasePermit):
         return Lost(self)
 
     def __enter__(self) -> Self:
-        """Enter the body. PermitLost if the permit is already invalid."""
+        """Enter the body.
+
+        Raises:
+            PermitLost: The permit is already invalid.
+            BadInput: Another `with` uses it, which would release it too early.
+        """
         self.check()
+        if hasattr(self, "is_entered"):
+            raise self.shared()
+        self.is_entered = True
         return self
 
     def __exit__(
@@ -209,6 +220,7 @@ class Semaphore(BaseSemaphore):
         permit = self.acquire()
         assert permit is not None, "acquire() without a timeout returns a permit or raises"
         try:
+            permit.is_entered = True
             self.permits.bodies.append(permit)
         except BaseException:
             permit.release()
@@ -219,7 +231,16 @@ class Semaphore(BaseSemaphore):
         self.permits.bodies.pop().__exit__(*how)
 
     def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
-        """Decorate a function: every call waits for a permit, and releases it at its end."""
+        """Decorate a function: every call waits for a permit, and releases it at its end.
+
+        Raises:
+            BadInput: It is an `async def` or a generator, whose body runs after the call has returned.
+        """
+        code = getattr(function, "__code__", None)
+        if code is not None and code.co_flags & RUNS_LATER:
+            raise BadInput(
+                f"{function!r:.80} is an async def or a generator: its body would run outside; use `with` in its body"
+            )
 
         @wraps(function)
         def guarded(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +117,56 @@ def test_decorators() -> None:
 
         assert write("x")
         assert not gate.locked()
+
+        async def later() -> None: ...
+
+        def items() -> Iterator[int]:
+            yield 1
+
+        for function in (later, items):
+            with pytest.raises(BadInput, match="its body would run outside"):
+                gate(function)
+
+
+def test_a_permit_is_for_one_body() -> None:
+    """The first of two bodies to end would release it, and the other one would go on outside."""
+
+    async def main() -> None:
+        async with fairgate.join() as peer:
+            permit = await peer.lock("report").acquire()
+            assert permit is not None
+            async with permit:
+                with pytest.raises(BadInput, match="this permit for gate report is in use by a `with` block already"):
+                    await permit.__aenter__()
+                assert permit.valid
+
+    run(main)
+    with sync.join() as peer:
+        gate = peer.lock("report")
+        for enter in (lambda: gate, gate.hold):
+            with enter() as permit:
+                with pytest.raises(BadInput, match="this permit for gate report is in use by a `with` block already"):
+                    permit.__enter__()
+                assert permit.valid
+
+
+def test_tasks_can_share_what_hold_returns() -> None:
+    async def main() -> None:
+        async with fairgate.join() as peer:
+            gate = peer.semaphore("gpu", k=2)
+            hold = gate.hold(timeout=5)
+            both = asyncio.Barrier(2)
+
+            async def visit() -> None:
+                async with hold:
+                    await both.wait()
+                    assert await gate.locked()
+                    await both.wait()
+
+            await asyncio.gather(visit(), visit())
+            assert await gate.holders() == []
+
+    run(main)
 
 
 # Several slots at once.
