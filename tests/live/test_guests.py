@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from fairgate.live.guests import Guests
 from fairgate.room.calls import is_stopped
 from fairgate.room.clusters import NO_MAJORITY, describe, described
 from fairgate.room.layout import PATIENT
-from tests.live.commands import SOON, line, run, until
+from tests.live.commands import FAIRGATE, SOON, line, run, until
 from tests.live.guests import GuestHost, end
 
 NOTE = "echo in; read line"
@@ -282,6 +283,42 @@ def test_guests_are_shown_with_process_and_command(host: GuestHost, processes: P
     assert holder.wait(SOON) == 128 + signal.SIGTERM
     assert holder.stderr is not None
     assert b"gate gpu: the permit for slot 0 was lost: it was revoked" in holder.stderr.read()
+
+
+WITHOUT_SLOTS = ("gpu", "-k", "2", "--protocol", "raymond")
+
+
+def test_a_permit_without_a_slot_is_not_named_by_one(host: GuestHost, processes: Processes) -> None:
+    processes.append(peer := host.peer())
+    processes.append(holder := host.inside(*WITHOUT_SLOTS))
+    done = run("break", "gpu", "0", "--yes", "--join", host.seed, env=host.env)
+    told = "nobody with pid 0 is inside gate gpu; raymond has no slots, so give the pid that `fairgate who` shows"
+    assert (done.returncode, done.stderr) == (1, f"fairgate: {told}\n")
+    done = run("break", "gpu", str(holder.pid), "--yes", "--join", host.seed, env=host.env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"a permit of gate gpu is free again: pid {holder.pid} was notified")
+    assert holder.wait(SOON) == 128 + signal.SIGTERM
+    assert holder.stderr is not None
+    assert b"gate gpu: the permit was lost: it was revoked" in holder.stderr.read()
+    peer.terminate()
+    assert b"gate gpu: the permit was lost: it was revoked" in peer.communicate(timeout=SOON)[1]
+
+
+def test_a_nested_command_needs_no_slot(host: GuestHost, processes: Processes) -> None:
+    processes.append(host.peer())
+    words = ["run", WITHOUT_SLOTS[0], "--join", host.seed, *WITHOUT_SLOTS[1:], "--"]
+    nested = shlex.join([*FAIRGATE, *words, "sh", "-c", 'echo "in <$FAIRGATE_FENCE>"'])
+    done = run(*words, "sh", "-c", nested, env=host.env)
+    note = "fairgate: note: this command already runs inside gate gpu, so it does not wait\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, "in <>\n", note)
+
+
+def test_a_free_slot_of_a_cluster_cannot_be_broken(host: GuestHost, processes: Processes) -> None:
+    processes += [host.peer(), host.inside("gpu", "-k", "2")]
+    done = run("break", "gpu", "1", "--yes", "--join", host.seed, env=host.env)
+    assert (done.returncode, done.stderr) == (1, "fairgate: nobody is in slot 1 of gate gpu\n")
+    done = run("break", "gpu", "2", "--yes", "--join", host.seed, env=host.env)
+    assert (done.returncode, done.stderr) == (2, "fairgate: gate gpu has no slot 2: its slots are 0 to 1\n")
 
 
 def test_who_shows_guests_without_joining(host: GuestHost, processes: Processes) -> None:

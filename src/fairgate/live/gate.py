@@ -19,7 +19,7 @@ is closed meanwhile. A peer that finds itself excluded starts again under anothe
 import logging
 from random import SystemRandom
 
-from fairgate.core.ids import identity, peer_of
+from fairgate.core.ids import NIL, identity, peer_of
 from fairgate.core.layers import MakeNode
 from fairgate.core.message import Message
 from fairgate.core.outbox import Outbox
@@ -170,7 +170,8 @@ class LiveGate:
             self.leave(ticket)
 
     def tell_lost(self, ticket: Ticket, why: str) -> None:
-        log.warning("gate %s: the permit for slot %d was lost: %s", self.name, ticket.slot, why)
+        which = "the permit" if ticket.slot == NIL else f"the permit for slot {ticket.slot}"
+        log.warning("gate %s: %s was lost: %s", self.name, which, why)
         self.counts.lost += 1
         ticket.lose(why)
 

@@ -12,7 +12,7 @@ from fairgate.arguments import printable
 from fairgate.cli.exits import complain
 from fairgate.cli.inspect.view import NONE, WAITS, Row, below_each_other, confirmed, gate_table, screen
 from fairgate.cli.screen import counted, seconds, stdout
-from fairgate.errors import BadInput
+from fairgate.errors import BadInput, FairgateError
 from fairgate.live.directory import ClusterDirectory
 from fairgate.live.in_cluster import LEASE
 from fairgate.live.inspect import ClusterPicture, GatePicture, Inspector, ListedPerson, Picture, look, run
@@ -62,10 +62,10 @@ def for_programs(picture: Picture, directory: ClusterDirectory) -> dict[str, Any
 
 def shown(picture: Picture, gate: str | None, directory: ClusterDirectory) -> RenderableType:
     there = f"{counted(picture.peers, 'peer')} {directory.where()}"
+    last = Text(f"{there}, guarantee: {guarantee(picture.cluster)}; {survival(picture.cluster)}")
     if not picture.gates:
         nothing = "no gate is open here" if gate is None else f"no gate {gate} is open here"
-        return Text(f"{nothing} ({there})")
-    last = Text(f"{there}, guarantee: {guarantee(picture.cluster)}; {survival(picture.cluster)}")
+        return below_each_other([Text(nothing), last])
     return below_each_other([*[gate_shown(one) for one in picture.gates], last])
 
 
@@ -149,24 +149,29 @@ async def broken(directory: ClusterDirectory, name: str, slot: int, yes: bool) -
         if gate is None:
             raise BadInput(f"no gate {name} is open here")
         whom = find(gate, slot)
-        if not yes and not confirmed(name, slot, f"pid {whom.pid}", whom.note):
+        which = f"slot {slot}" if whom.slot is not None else "a permit"  # not all protocols have slots
+        if not yes and not confirmed(f"{which} of gate {name} is taken by pid {whom.pid}", whom.note):
             return 1
         if not await asker.break_in(gate, whom):
             complain(
-                f"slot {slot} of gate {name} is still taken: its peer (pid {whom.pid}) did not answer in time;"
+                f"{which} of gate {name} is still taken: its peer (pid {whom.pid}) did not answer in time;"
                 f" try again, and {IF_DEAD}"
             )
             return 1
-    print(
-        f"slot {slot} of gate {name} is free again: pid {whom.pid} was notified, but may still be running for a moment"
-    )
+    print(f"{which} of gate {name} is free again: pid {whom.pid} was notified, but may still be running for a moment")
     return 0
 
 
 def find(gate: GatePicture, slot: int) -> ListedPerson:
+    """The holder in this slot, or with this pid if the protocol has no slots. Raises FairgateError."""
     for one in gate.inside:
         if slot == (one.pid if one.slot is None else one.slot):
             return one
     silent = ", ".join([f"pid {peer.pid}" for peer in gate.silent])
     hint = f", as far as is known; {silent} does not answer: {IF_DEAD}" if silent else ""
-    raise BadInput(f"nobody is in slot {slot} of gate {gate.name}{hint}")
+    if any(one.slot is None for one in gate.inside):
+        hint = f"; {gate.protocol} has no slots, so give the pid that `fairgate who` shows{hint}"
+        raise FairgateError(f"nobody with pid {slot} is inside gate {gate.name}{hint}")
+    if slot >= gate.k:
+        raise BadInput(f"gate {gate.name} has no slot {slot}: its slots are 0 to {gate.k - 1}")
+    raise FairgateError(f"nobody is in slot {slot} of gate {gate.name}{hint}")

@@ -230,7 +230,7 @@ def with_unusable(seen: Seen, gate: str | None) -> RenderableType:
 def break_in(name: str, slot: int, yes: bool) -> int:
     folder, gate = place.locate(name, create=False)
     holder = holder_of(existing(folder, gate), slot)
-    if not yes and not confirmed(name, slot, named(holder), holder.request.note):
+    if not yes and not confirmed(f"slot {slot} of gate {name} is taken by {named(holder)}", holder.request.note):
         return 1
     with Room(folder, gate, create=False) as room:
         if not room.revoke(slot, holder.request.fence):

@@ -62,11 +62,11 @@ def below_each_other(parts: Sequence[RenderableType]) -> Group:
     return Group(*[each for part in parts for each in ("", part)][1:])
 
 
-def confirmed(gate: str, slot: int, holder: str, note: str) -> bool:
-    """Ask whether to revoke a permit. Raises BadInput if nobody can be asked."""
+def confirmed(taken: str, note: str) -> bool:
+    """Ask whether to revoke a permit; `taken` says whose. Raises BadInput if nobody can be asked."""
     if not sys.stdin.isatty():
         raise BadInput("break asks for confirmation, but stdin is not a terminal: use --yes")
-    print(f"slot {slot} of gate {gate} is taken by {holder}: {printable(note)}")
+    print(f"{taken}: {printable(note)}")
     return typer.confirm("Another process may enter while this one is still running. Revoke its permit?")
 
 

@@ -1,7 +1,8 @@
 """Nested use of a gate: `fairgate run` in a command that already runs inside the same gate.
 
 To wait for another slot could take forever, because the slot that it waits for may be its own. So every command gets a
-list of the gates that it is inside, with its fences: "DEVICE:INODE:FENCE ..." in FAIRGATE_HELD.
+list of the gates that it is inside, with its fences: "DEVICE:INODE:FENCE ..." in FAIRGATE_HELD. If the protocol of a
+cluster has no fences, "tTICKET" takes the place of the fence.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from fairgate.room.room import Room
 TYPE_CHECKING = False  # see room/__init__.py
 if TYPE_CHECKING:
     from fairgate.room.listing import Listed
+    from fairgate.room.permit import Permit
 
 HELD = "FAIRGATE_HELD"
 
@@ -25,22 +27,27 @@ def identity(room: Room) -> str:
     return f"{file.st_dev}:{file.st_ino}"
 
 
-def held_after(room: Room, fence: int) -> str:
+def held_after(room: Room, permit: Permit) -> str:
     """The list with this permit added."""
     gate = identity(room)
     others = [one for one in os.environ.get(HELD, "").split() if not one.startswith(f"{gate}:")]
-    return " ".join([*others, f"{gate}:{fence}"])
+    return " ".join([*others, f"{gate}:{name_of(permit)}"])
+
+
+def name_of(permit: Permit | Listed) -> str:
+    """It belongs to no other permit of its gate, ever."""
+    return str(permit.fence) if permit.fence else f"t{permit.ticket}"
 
 
 def outer_permit(room: Room) -> Listed | None:
     """The permit with which this process is inside the gate, if it is still valid."""
     gate = identity(room)
-    fences = [one.removeprefix(f"{gate}:") for one in os.environ.get(HELD, "").split() if one.startswith(f"{gate}:")]
-    if not fences:
+    names = [one.removeprefix(f"{gate}:") for one in os.environ.get(HELD, "").split() if one.startswith(f"{gate}:")]
+    if not names:
         return None
     now = clock()
     for request in room.requests():
-        if request.inside and str(request.fence) in fences and not 0 < request.deadline <= now:
+        if request.inside and name_of(request) in names and not 0 < request.deadline <= now:
             return request
     return None
 
@@ -55,7 +62,7 @@ class NestedPermit:
     def __init__(self, gate: str, outer: Listed, lease: float | None) -> None:
         self.gate = gate
         self.slots = outer.slots
-        self.fence = outer.fence
+        self.fence = outer.fence or None
         self.held = os.environ.get(HELD, "")
         ends = [outer.deadline, clock() + int(lease * 1e9) if lease else 0]
         self.deadline = min([end for end in ends if end], default=0)

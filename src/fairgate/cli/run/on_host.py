@@ -42,11 +42,13 @@ def nested(room: Room, options: Options) -> NestedPermit | None:
     outer = outer_permit(room)
     if outer is None:
         return None
-    slots = ", ".join(map(str, outer.slots))
-    if options.no_nested or options.permits > len(outer.slots):
+    inside = f"this command already runs inside gate {options.gate}"
+    if outer.slots:
+        inside += f" (slot {', '.join(map(str, outer.slots))})"
+    if options.no_nested or options.permits > outer.permits:
         why = "--no-nested was given" if options.no_nested else f"cannot wait for {options.permits} slots as well"
-        raise BadInput(f"this command already runs inside gate {options.gate} (slot {slots}), and {why}")
-    complain(f"note: this command already runs inside gate {options.gate} (slot {slots}), so it does not wait")
+        raise BadInput(f"{inside}, and {why}")
+    complain(f"note: {inside}, so it does not wait")
     return NestedPermit(room.gate, outer, options.lease)
 
 
@@ -70,7 +72,7 @@ class HostPermit:
         self.slots = permit.slots
         self.fence: int | None = permit.fence
         self.deadline = permit.deadline()
-        self.held = held_after(room, permit.fence)
+        self.held = held_after(room, permit)
         self.shared = shared
         self.wakes = permit.share() if shared else permit.fileno()
 
@@ -90,7 +92,8 @@ class HostPermit:
         self.permit.rung()
         why = self.permit.why_lost()
         if why:
-            self.tell(f"the permit for slot {', '.join(map(str, self.slots))} was lost: {why}")
+            which = f" for slot {', '.join(map(str, self.slots))}" if self.slots else ""
+            self.tell(f"the permit{which} was lost: {why}")
         return bool(why)
 
     def tell(self, what: str) -> None:
