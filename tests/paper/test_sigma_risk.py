@@ -1,6 +1,7 @@
 """SG section III and figure 2: how likely it is that lost memories break mutual exclusion."""
 
 import random
+from math import exp
 
 import pytest
 
@@ -35,3 +36,11 @@ def test_the_default_of_two_of_three_votes_survives_none() -> None:
     assert resets_survived(3, 2) == 0
     assert resets_survived(5, 2, k=2) == 0
     assert advised(3) == (4, 3)
+
+
+def test_any_number_of_replicas() -> None:
+    """The number of choices among 100,000 replicas is no float."""
+    assert break_probability(100_000, 50_001, 10, 10_000) == pytest.approx(1.0)
+    assert break_probability(100_000, 66_667, 10, 10_000) == 0.0
+    assert break_probability(10**9, 5 * 10**8 + 1, 1e-9, 1) == pytest.approx(1 - 2 / exp(1), rel=1e-4)
+    assert [break_probability(3, 2, stay, 10) for stay in (0, 10, 20)] == [0.0, 1.0, 1.0]

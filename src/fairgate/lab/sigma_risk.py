@@ -4,7 +4,9 @@ A replica that loses its memory may vote twice. k + 1 clients need (k + 1) m vot
 together only if (k + 1) m - n replicas voted twice. With n = 3f + 1 and m = 2f + 1, f lost memories are harmless.
 """
 
-from math import comb
+from math import exp, lgamma, log, log1p
+
+NEGLIGIBLE = 1e-18  # a share of the sum
 
 
 def resets_survived(n: int, m: int, k: int = 1) -> int:
@@ -20,7 +22,16 @@ def break_probability(n: int, m: int, stay: float, life: float, k: int = 1) -> f
     """
     p = min(stay / life, 1.0)
     least = max((k + 1) * m - n, 0)
-    return sum([comb(n, lost) * p**lost * (1.0 - p) ** (n - lost) for lost in range(least, n + 1)])
+    if p in (0.0, 1.0):
+        return 1.0 if least <= n * p else 0.0
+    total = 0.0
+    for lost in range(least, n + 1):
+        choices = lgamma(n + 1) - lgamma(lost + 1) - lgamma(n - lost + 1)  # logarithms: floats end at 1e308
+        term = exp(choices + lost * log(p) + (n - lost) * log1p(-p))
+        total += term
+        if lost > n * p and term <= NEGLIGIBLE * total:
+            break
+    return min(total, 1.0)
 
 
 def advised(n: int) -> tuple[int, int]:
