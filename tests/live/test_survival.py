@@ -157,6 +157,8 @@ def test_a_minority_grants_nothing_and_says_so(hosts: list[Host], caplog: pytest
         told = run("peer", "status", "--join", hosts[2].listen)
         assert told.returncode == 1
         assert "it does not answer" in told.stdout
+        with pytest.raises(BadInput, match=f"{hosts[2].listen}: connected, but not let in: most voters of the cluster"):
+            sync.join(hosts[2].listen, join_timeout=0.5)
         for host in hosts[:2]:
             host.process.send_signal(signal.SIGCONT)
         until(lambda: enters(gate))

@@ -13,7 +13,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
@@ -45,6 +45,7 @@ MOST_SEARCHED = 16  # addresses
 REJOIN_SECONDS = 0.5  # between attempts
 LOOK_SECONDS = 0.2  # between two looks at the roster, of a peer that cannot reach all its members
 CONTACT_SECONDS = 2.0  # until another member is asked
+NOT_LET_IN = "connected, but not let in: most voters of the cluster may be gone (see `fairgate peer status`)"
 MAYBE_LOST = "; if most standing peers of this cluster are lost for good, see `fairgate abandon-majority --help`"
 
 log = logging.getLogger("fairgate.live")
@@ -178,7 +179,8 @@ class Entrance:
                 await self.let_in(contact, members, dials)
         except TimeoutError:
             hint = "" if self.state is None or self.state.last is None else MAYBE_LOST
-            raise BadInput(f"could not join within {network.join_timeout:g} s: {why_not(dials)}{hint}") from None
+            why = why_not(dials, self.transport.up)
+            raise BadInput(f"could not join within {network.join_timeout:g} s: {why}{hint}") from None
         for dial in dials:
             if dial.is_refused:
                 log.warning("%s: %s", dial.address, dial.why)
@@ -388,6 +390,7 @@ async def answered(answer: asyncio.Future[T], transport: Transport, dials: list[
     return await answer
 
 
-def why_not(dials: list[Dial]) -> str:
-    """Why each of these addresses could not be reached, for an error message."""
-    return "; ".join(sorted({f"{dial.address}: {dial.why or 'no answer'}" for dial in dials}))
+def why_not(dials: list[Dial], up: Container[int] = ()) -> str:
+    """Why each of these addresses did not help, for an error message. The peers in `up` are connected."""
+    told = [(dial.address, dial.why or (NOT_LET_IN if dial.peer in up else "no answer")) for dial in dials]
+    return "; ".join(sorted({f"{address}: {why}" for address, why in told}))
