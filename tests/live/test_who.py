@@ -129,7 +129,8 @@ def test_a_bad_file_is_one_line(folder: Path, children: ExitStack, say: Say) -> 
     (folder / "bad.gate").write_bytes(os.urandom(40_000))
     code, out, err = say("who")
     assert (code, out.splitlines()[0].rstrip()) == (0, "gpu: 1 of 1 inside, 0 waiting")
-    why = f"cannot use {folder}/bad.gate: it is not a gate file; remove it if nobody uses the gate"
+    hint = "use another name, or remove it if it is a gate that nobody uses"
+    why = f"cannot use {folder}/bad.gate: it is not a gate file; {hint}"
     assert err == f"fairgate: {why}\n"
     assert who(say)["unusable"] == [{"name": "bad", "why": why}]
     assert say("who", "bad") == (2, "", err)

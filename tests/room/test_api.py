@@ -217,6 +217,8 @@ def test_resize() -> None:
         there.resize(3)
         assert (here.k, there.k) == (3, 3)
         permits.append(here.hold(0))  # programs that still ask for k=2 go on
+        with pytest.raises(KMismatch, match="gate gpu is open with k=3, not k=4"):
+            one.semaphore("gpu", 4)
         assert permits[2].slot == 2
         here.resize(1)
         permits[0].release()

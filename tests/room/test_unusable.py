@@ -58,6 +58,13 @@ def test_unusable_files_are_refused_and_not_changed(folder: str, why: str, chang
     assert contents(folder) == before
 
 
+def test_a_file_that_may_not_be_a_gate_need_not_be_removed(tmp_path: Path) -> None:
+    """Nobody should remove /etc/passwd because fairgate says so."""
+    (tmp_path / "text").write_text("text" * 1000)
+    with pytest.raises(BadInput, match="it is not a gate file; use another name, or remove it if it is a gate that"):
+        Room(str(tmp_path), f"{tmp_path}/text", 1)
+
+
 @pytest.mark.parametrize(("why", "change"), UNUSABLE)
 def test_commands_refuse_unusable_files_in_one_line(
     why: str, change: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

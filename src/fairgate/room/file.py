@@ -216,7 +216,9 @@ class RoomFile:
         """Raises BadInput if the header cannot be used."""
         wrong = table.why_unusable(self.m)
         if wrong:
-            raise BadInput(f"cannot use {self.path}: {wrong}; remove it if nobody uses the gate")
+            raise BadInput(
+                f"cannot use {self.path}: {wrong}; use another name, or remove it if it is a gate that nobody uses"
+            )
         if (self.m[CLUSTER] != 0) != self.cluster:
             whose = "a gate of a cluster: join that" if not self.cluster else "not a gate of a cluster: remove it"
             raise BadInput(f"cannot use {self.path}: it is {whose}")

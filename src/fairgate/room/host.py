@@ -179,7 +179,7 @@ def checked(path: str, data: bytes) -> Table | None:
         return None  # its creator has not finished, or died
     wrong = table.why_unusable(m) if len(m) >= SLOTS else f"it is cut off: {len(data)} bytes"
     if wrong:
-        raise BadInput(f"cannot use {path}: {wrong}; remove it if nobody uses the gate")
+        raise BadInput(f"cannot use {path}: {wrong}; use another name, or remove it if it is a gate that nobody uses")
     if m[KEPT]:
         with suppress(*DAMAGE):
             keeping.end(m, Change(0, nobody_is_stopped))  # only in this copy

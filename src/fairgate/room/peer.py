@@ -41,7 +41,7 @@ class HostPeer:
             if room is None or room.is_closed() or not room.file.is_linked():
                 room = self.rooms[key] = self.open(folder, gate, k, protocol)
             elif k not in (room.k, room.file.m[ASKED_K], room.file.m[K]):
-                raise KMismatch(name, k, room.k)
+                raise KMismatch(name, k, room.file.m[K])
             return room
 
     def key(self, gate: str, k: int, protocol: str | None) -> object:
