@@ -9,7 +9,8 @@ import pytest
 import fairgate
 from tests.mutants.copies import HANGS, PASSES, SKIPPED, Mutant, end_of
 
-DEATHS, ENDS, REQUESTS, AIO = (f"room/test_{name}.py::test_" for name in ("deaths", "ends", "requests", "aio"))
+NAMES = ("deaths", "ends", "requests", "aio", "locks")
+DEATHS, ENDS, REQUESTS, AIO, LOCKS = (f"room/test_{name}.py::test_" for name in NAMES)
 MUTANTS = {
     # Changes.
     "DIRTY is ignored": Mutant(
@@ -63,8 +64,8 @@ MUTANTS = {
     ),
     "a stopped process keeps the lock": Mutant(
         "room/file.py",
-        "                os.kill(pid, signal.SIGCONT)\n",
-        "                pass\n",
+        "            os.kill(pid, signal.SIGCONT)\n",
+        "            pass\n",
         f"{DEATHS}a_process_that_is_stopped_with_the_lock_is_continued",
     ),
     "a continued process does not stop again": Mutant(
@@ -73,6 +74,24 @@ MUTANTS = {
         "            pass\n",
         f"{DEATHS}a_process_that_is_stopped_with_the_lock_is_continued",
         HANGS,
+    ),
+    "all who wait for the lock look at once who has it": Mutant(
+        "room/file.py",
+        "                return NOT_LOOKED\n",
+        "                pass\n",
+        f"{LOCKS}waiters_take_turns_to_look_who_has_the_lock",
+    ),
+    "a slow owner of the lock counts as stuck": Mutant(
+        "room/file.py",
+        "        else:\n            return None\n        return GateStuck",
+        "        else:\n            whom = 'x'\n        return GateStuck",
+        f"{LOCKS}a_slow_owner_of_the_lock_is_not_stuck",
+    ),
+    "openings do not count as turns": Mutant(
+        "room/file.py",
+        "                self.m[TURNS] = (self.m[TURNS] + 1) % LIMIT\n",
+        "",
+        f"{LOCKS}every_turn_counts",
     ),
     # Waiting.
     "a stale ring is taken for one's own": Mutant(

@@ -18,9 +18,9 @@ from fairgate.room.calls import clock, try_lock
 from fairgate.room.file import LOOK_PAUSE, NOT_LOOKED, STUCK, LockWatch
 from fairgate.room.layout import LOOK_AT, TURNS
 from fairgate.room.room import Room
-from fairgate.room.system import lock_owner, mark_open
+from fairgate.room.system import is_alive, lock_owner, mark_open
 from fairgate.room.table import Change
-from tests.room.children import Child
+from tests.room.children import Child, until
 from tests.room.others import mount, needs_root, with_own_mounts
 
 
@@ -137,7 +137,7 @@ def test_slow_looks_are_rare(folder: str, monkeypatch: pytest.MonkeyPatch) -> No
 
         monkeypatch.setattr(system, "lock_owner", look)
         room.file.continue_owner()
-        assert room.file.m[LOOK_AT] > clock() + 15 * LOOK_PAUSE
+        assert room.file.m[LOOK_AT] > clock() + 8 * LOOK_PAUSE
 
 
 def test_every_turn_counts(folder: str) -> None:
@@ -178,6 +178,15 @@ def test_an_owner_of_the_lock_that_cannot_be_seen_is_stuck(folder: str, monkeypa
 class StuckWatch(LockWatch):
     def look(self) -> GateStuck | None:
         return GateStuck("stuck")
+
+
+def test_a_dead_owner_of_the_lock_is_stuck(folder: str) -> None:
+    """Its child has inherited the lock, and the kernel goes on naming the dead parent."""
+    dead = Child(lambda me: None)
+    with Room(folder, "g", 1) as room:
+        until(lambda: not is_alive(dead.pid))
+        assert f"by a process that process {dead.pid}, which is dead, has forked" in str(room.file.stuck(dead.pid))
+    dead.end()
 
 
 def test_a_stuck_lock_ends_what_tasks_wait_for_and_nothing_else(

@@ -58,8 +58,8 @@ HOUR = 3600  # seconds
 SECOND = 10**9  # ns
 STUCK = 10 * SECOND  # until the lock of a process counts as stuck
 LOOK_PAUSE = 100_000_000  # ns from one look at the owner of the lock to the next, of all processes together
-LOOK_SHARE = 20  # if looks are slow, they take at most this part of the time
-LONGEST_PAUSE = 5 * SECOND
+LOOK_SHARE = 10  # if looks are slow, they take at most this part of the time
+LONGEST_PAUSE = 2 * SECOND
 NOT_LOOKED = -1  # in place of a process
 LAST_SWEPT = ".swept"  # a file: its time tells when
 HEADER = 8 * SLOTS
@@ -309,6 +309,8 @@ class RoomFile:
             whom = "a process that cannot be seen from here, as in another container: continue it if it is stopped"
         elif calls.is_stopped(pid):
             whom = f"process {pid}, which is stopped: continue it with kill -CONT {pid}"
+        elif not system.is_alive(pid):
+            whom = f"a process that process {pid}, which is dead, has forked: end it"
         else:
             return None
         return GateStuck(f"{self.path} has been locked for {STUCK // SECOND} s by {whom}")
