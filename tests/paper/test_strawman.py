@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from fairgate.core.units import SECOND
 from fairgate.protocols.sigma.strawman import Strawman
-from fairgate.protocols.sigma.votes import Release
-from tests.support.sigma_manual import ask, network_of, node, reach, replica, sent
+from fairgate.protocols.sigma.votes import Release, Response
+from tests.support.sigma_manual import ask, move, network_of, node, reach, replica, sent
 
 
 def test_a_client_sends_a_request_to_every_replica() -> None:
@@ -102,3 +102,40 @@ def test_a_release_of_an_earlier_round_frees_nothing() -> None:
     network.flight += late
     network.deliver_all()
     assert replica(network, 0)[0] == 3
+
+
+def test_a_late_answer_does_not_replace_a_newer_one() -> None:
+    """Replica 0 refuses client 4, and votes for it when it asks again. The second answer arrives first."""
+    network = network_of(protocol=Strawman, resend=SECOND)
+    ask(network, 3, 0, 1)
+    network.acquire(4)
+    move(network, 4, 0)
+    network.release(3)
+    move(network, 3, 0, Release)
+    network.advance(SECOND)
+    move(network, 4, 0)
+    refusal = next(flight for flight in network.flight if isinstance(flight.msg, Response))
+    network.flight.remove(refusal)
+    move(network, 0, 4)
+    network.flight.insert(0, refusal)
+    network.deliver()
+    assert (node(network, 4).votes, node(network, 4).resp[0].owner) == (1, 4)
+
+
+def test_if_two_incarnations_of_a_replica_answer_one_question_it_is_asked_again() -> None:
+    network = network_of(protocol=Strawman, resend=SECOND)
+    network.acquire(3)
+    question = network.flight[0]
+    reach(network, 3, 0)
+    client, server = node(network, 3), node(network, 0)
+    assert client.votes == 1
+    server.replicas.clear()
+    server.life += 1000
+    network.flight.insert(0, question)
+    network.deliver()
+    move(network, 0, 3, Response)
+    assert (client.votes, client.resp[0].silent) == (0, True)
+    network.flight.clear()
+    network.advance(SECOND)
+    network.deliver_all()
+    assert list(network.inside) == [3]

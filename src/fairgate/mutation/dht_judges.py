@@ -49,6 +49,8 @@ CHANGING = Conditions(requests=4, cancel=0.1, joins=2, leaves=2, until=5 * SECON
 FAILING = replace(CHANGING, joins=1, leaves=1, crashes=1, resets=1, loss=0.05, dup=0.05)
 LENT = {**LEASES, "overlay_wait": LEASES["lease"] + LEASES["lease"] // 50, "wait": True, "ping": SECOND}
 KEPT = {"overlay_wait": 60 * SECOND}  # no leases: the overlay waits for any node that may be alive
+ROUNDS = {"backoff": 20 * SECOND}  # of the strawman, which livelocks if clients that lost a round soon ask again
+BARE = {**ROUNDS, "lease": 0, "resend": 0, "replicas": 3}
 
 Options = dict[str, Any]
 
@@ -114,8 +116,7 @@ def conditions_for(protocol: type[Routed]) -> list[tuple[Conditions, Options]]:
     unanimous = {"replicas": 5, "quorum": 5, "ping": SECOND // 2, **leases}
     churn = replace(STORM, joins=1, leaves=1)
     if name == "strawman":
-        calm, churn = (replace(each, think=60 * SECOND, patience=9_000 * SECOND) for each in (CALM, churn))
-        return [(calm, LEASES), (churn, unanimous)]
+        return strawman_conditions(unanimous)
     if name == "non_e2e_faults":
         all_of_it = replace(churn, crashes=1, resets=1)
         return [(CALM, LEASES), (all_of_it, LEASES), (SILENT, LEASES), (HEARD, {"replicas": 7, "quorum": 7})]
@@ -128,15 +129,37 @@ def conditions_for(protocol: type[Routed]) -> list[tuple[Conditions, Options]]:
     return [(CALM, {}), (FAST, {}), (MOVING, {})]
 
 
+def strawman_conditions(unanimous: Options) -> list[tuple[Conditions, Options]]:
+    lent, routed = {**LEASES, **ROUNDS}, {"responses": "routed"}
+    calm, storm, silent = (with_pauses(each) for each in (CALM, STORM, SILENT))
+    slow = replace(calm, requests=6, latency=FAST.latency)
+    churn = replace(storm, joins=1, leaves=1, crashes=1)
+    return [
+        (slow, BARE),
+        (replace(slow, dup=0.3), {**BARE, "quorum": 3}),  # a vote that nobody gives back stops everybody
+        (calm, lent),
+        (replace(slow, k=2), {**BARE, "replicas": 5}),
+        (replace(storm, k=2), {**lent, "replicas": 5}),
+        (storm, {**lent, **routed}),
+        (silent, lent),
+        (churn, {**unanimous, **ROUNDS}),
+        (churn, {**unanimous, **ROUNDS, **routed}),
+    ]
+
+
+def with_pauses(conditions: Conditions) -> Conditions:
+    """The same with requests that are rare enough for the strawman, and faults for as long as they go on."""
+    return replace(conditions, think=5 * SECOND, until=50 * SECOND, patience=9_000 * SECOND)
+
+
 def living_conditions_for(protocol: type[Routed]) -> list[tuple[Conditions, Options]]:
     """The same on rings that maintain themselves. Any permit there may be lost, so leases are long enough for one."""
     if protocol.about.name in ("e2e", "non_e2e"):
         return [(CHANGING, KEPT)]
-    calm, failing = CHANGING, FAILING
     if protocol.about.name == "strawman":
-        calm, failing = (replace(each, think=60 * SECOND, patience=9_000 * SECOND) for each in (calm, failing))
+        return [(with_pauses(each), {**LENT, **ROUNDS}) for each in (CHANGING, FAILING)]
     lent = {**LENT, "retry": 100} if protocol.about.name.startswith("sigma") else LENT
-    return [(calm, lent), (failing, lent)]
+    return [(CHANGING, lent), (FAILING, lent)]
 
 
 def run_living(protocol: type[Routed], conditions: Conditions, options: Options, seeds: range) -> None:
@@ -192,8 +215,13 @@ def costs_no_more(protocol: type[Routed], conditions: Conditions, options: Optio
 
 def cost_conditions_for(protocol: type[Routed]) -> list[tuple[Conditions, Options]]:
     name = protocol.about.name
-    if name == "strawman":  # it livelocks if many make requests
-        return [(replace(BUSY, requests=3, think=60 * SECOND, patience=9_000 * SECOND), {})]
+    if name == "strawman":
+        busy, lossy, long, forgetful = (with_pauses(replace(each, requests=3)) for each in (BUSY, LOSSY, LONG, FORGETFUL))
+        lent = {**LEASES, **ROUNDS}
+        unanimous = {"replicas": 5, "quorum": 5, **lent}
+        two = replace(long, k=2, idle=1)
+        for_two = [(two, {**each, "replicas": 5}) for each in (lent, BARE)]
+        return [(busy, ROUNDS), *for_two, (lossy, lent), (long, lent), (forgetful, unanimous)]
     if name in ("e2e", "non_e2e"):
         return [(BUSY, {})]
     leases = leases_of(protocol)

@@ -64,6 +64,7 @@ def over_strides(protocol: type[Mutex]) -> MakeNode:
 
 @dataclass(frozen=True)
 class Conditions:
+    k: int = 1
     requests: int = 3  # per node
     latency: tuple[int, int] = (0, 200 * MS)
     think: int = 1 * SECOND  # the longest pause before a request
@@ -250,18 +251,19 @@ class DhtRun(ManualNetwork):
         return self.summary
 
 
-def random_setup(rng: random.Random, options: dict[str, Any] | None = None, least: int = 3) -> Setup:
+def random_setup(rng: random.Random, options: dict[str, Any] | None = None, least: int = 3, k: int = 1) -> Setup:
     n = rng.randint(least, 8)
     replicas = rng.choice([3, 4, 5])
     chosen = {"replicas": replicas, "stride": rng.choice([1, 1, 2]), "retry": 1 * SECOND, **SMALL_TABLES}
     members = tuple(rng.sample(range(10_000), n))
-    return Setup(members, options={**chosen, **(options or {})})
+    return Setup(members, k, options={**chosen, **(options or {})})
 
 
 def one_run(make: MakeNode, seed: int, conditions: Conditions, options: dict[str, Any] | None = None) -> RunSummary:
     rng = random.Random(seed)
     try:
-        return DhtRun(make, random_setup(rng, options, 3 + conditions.joins + conditions.leaves), conditions, rng).go()
+        setup = random_setup(rng, options, 3 + conditions.joins + conditions.leaves, conditions.k)
+        return DhtRun(make, setup, conditions, rng).go()
     except Violation as broken:
         raise Violation(f"{broken} [seed {seed}]") from broken
 
