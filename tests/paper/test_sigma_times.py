@@ -75,6 +75,20 @@ def test_a_vote_that_crosses_its_release_is_not_refused_by_another_message() -> 
     assert "a vote for a request that is over" not in network.marks
 
 
+def test_a_vote_whose_release_was_lost_is_refused_when_the_replica_tells_of_it_again() -> None:
+    network = network_of(retry=100, resend=SECOND)
+    ask(network, 3, 0, 1, 2)
+    network.release(3)
+    network.flight.clear()
+    network.advance(10 * SECOND)
+    network.acquire(4)
+    reach(network, 4, 0)
+    network.advance(10 * SECOND)
+    network.deliver_all()
+    assert "a vote for a request that is over" in network.marks
+    assert list(network.inside) == [4]
+
+
 def test_the_clock_probe_of_a_fresh_client_takes_no_vote() -> None:
     network = network_of(retry=100, resend=SECOND, prime=True)
     node(network, 0).clock = 7

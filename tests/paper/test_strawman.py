@@ -6,9 +6,12 @@ replicas; nodes 3, 4 and 5 are the clients.
 
 from __future__ import annotations
 
+from fairgate.core.ids import NIL
 from fairgate.core.units import SECOND
 from fairgate.protocols.sigma.strawman import Strawman
-from fairgate.protocols.sigma.votes import Release, Response
+from fairgate.protocols.sigma.votes import Release, Request, Response
+from fairgate.scenario.manual import Flight, ManualNetwork
+from tests.support.dht_walk import MS
 from tests.support.sigma_manual import ask, move, network_of, node, reach, replica, sent
 
 
@@ -104,8 +107,8 @@ def test_a_release_of_an_earlier_round_frees_nothing() -> None:
     assert replica(network, 0)[0] == 3
 
 
-def test_a_late_answer_does_not_replace_a_newer_one() -> None:
-    """Replica 0 refuses client 4, and votes for it when it asks again. The second answer arrives first."""
+def refused_and_accepted() -> ManualNetwork:
+    """Client 4 asks replica 0 twice, which first refuses and then votes for it. Both answers are in flight."""
     network = network_of(protocol=Strawman, resend=SECOND)
     ask(network, 3, 0, 1)
     network.acquire(4)
@@ -114,6 +117,11 @@ def test_a_late_answer_does_not_replace_a_newer_one() -> None:
     move(network, 3, 0, Release)
     network.advance(SECOND)
     move(network, 4, 0)
+    return network
+
+
+def test_a_late_answer_does_not_replace_a_newer_one() -> None:
+    network = refused_and_accepted()
     refusal = next(flight for flight in network.flight if isinstance(flight.msg, Response))
     network.flight.remove(refusal)
     move(network, 0, 4)
@@ -122,20 +130,105 @@ def test_a_late_answer_does_not_replace_a_newer_one() -> None:
     assert (node(network, 4).votes, node(network, 4).resp[0].owner) == (1, 4)
 
 
+def test_a_refusal_no_longer_counts_when_the_replica_votes_for_the_client() -> None:
+    network = refused_and_accepted()
+    move(network, 0, 4)
+    move(network, 0, 4)
+    reach(network, 4, 1)  # which still refuses, but a second refusal does not lose the round
+    reach(network, 4, 2)
+    assert list(network.inside) == [4]
+
+
+def forget(network: ManualNetwork, i: int) -> None:
+    """The node that serves replica i loses its memory."""
+    server = node(network, i)
+    server.replicas.clear()
+    server.life += 1000
+
+
+def test_a_client_inside_leaves_at_once_if_a_replica_has_voted_for_another() -> None:
+    """It is told when it renews its lease. That of the other vote would still last."""
+    network = network_of(protocol=Strawman, lease=3 * SECOND, resend=SECOND)
+    ask(network, 3, 0, 1)
+    forget(network, 0)
+    ask(network, 4, 0)
+    network.advance(1200 * MS)
+    assert list(network.inside) == [3]
+    reach(network, 3, 0)
+    assert network.lost == [(3, 1, "votes lost")]
+
+
+def test_without_leases_a_client_whose_votes_are_lost_releases_the_rest() -> None:
+    network = network_of(protocol=Strawman, resend=SECOND)
+    network.acquire(3)
+    question = network.flight[0]
+    reach(network, 3, 0, 1)
+    ask(network, 4, 2)
+    forget(network, 0)
+    network.flight.insert(0, question)
+    network.deliver()
+    move(network, 0, 3, Response)  # the second answer to one question
+    reach(network, 3, 2)
+    assert network.lost == [(3, 1, "votes lost")]
+    assert {"3>0 release", "3>1 release"} <= set(sent(network))
+
+
 def test_if_two_incarnations_of_a_replica_answer_one_question_it_is_asked_again() -> None:
     network = network_of(protocol=Strawman, resend=SECOND)
     network.acquire(3)
     question = network.flight[0]
     reach(network, 3, 0)
-    client, server = node(network, 3), node(network, 0)
+    client = node(network, 3)
     assert client.votes == 1
-    server.replicas.clear()
-    server.life += 1000
+    forget(network, 0)
     network.flight.insert(0, question)
     network.deliver()
     move(network, 0, 3, Response)
-    assert (client.votes, client.resp[0].silent) == (0, True)
+    assert (client.votes, client.resp[0].owner, client.resp[0].silent) == (0, NIL, True)
     network.flight.clear()
-    network.advance(SECOND)
-    network.deliver_all()
+    network.advance(client.timeout())
+    reach(network, 3, 0, 1)
     assert list(network.inside) == [3]
+
+
+def test_a_replica_that_moves_takes_its_vote_and_its_lease_along() -> None:
+    network = network_of(protocol=Strawman, lease=3 * SECOND, drift=0)
+    network.acquire(4)
+    ask(network, 3, 0)
+    network.advance(SECOND)
+    before, after = node(network, 0), node(network, 1)
+    before.now = after.now = network.now
+    after.take_replica(0, before.give_replica(0))
+    moved = after.replicas[0]
+    assert (moved.Cowner, moved.until, before.replicas) == (3, 3 * SECOND, {})
+    assert after.life != NIL
+    assert after.seq == moved.grant == 1  # the next vote of this node has a higher number
+    move(network, 4, 1)
+    network.advance(2 * SECOND)
+    assert [after.replicas[i].Cowner for i in (0, 1)] == [NIL, 4]
+
+
+def test_the_leases_of_replicas_at_one_node_end_in_turn() -> None:
+    network = network_of(protocol=Strawman, lease=3 * SECOND, drift=0)
+    ask(network, 3, 0)
+    network.acquire(4)
+    question = next(flight.msg for flight in network.flight if (flight.src, flight.dst) == (4, 0))
+    fields = question.key()[1:]
+    for i, pause in ((1, SECOND), (2, 2500 * MS)):  # replicas that node 0 serves as well
+        network.advance(pause)
+        network.flight = [Flight(4, 0, Request(*fields[:2], i, *fields[3:]))]
+        network.deliver()
+        assert node(network, 0).replicas[0].Cowner == (3 if i == 1 else NIL)
+    network.advance(500 * MS)
+    assert [node(network, 0).replicas[i].Cowner for i in (0, 1, 2)] == [NIL, NIL, 4]
+
+
+def test_a_replica_whose_key_belongs_to_another_node_is_forgotten() -> None:
+    network = network_of(protocol=Strawman)
+    ask(network, 3, 0)
+    server = node(network, 0)
+    key = server.voters[0]
+    server.on_range(key - 1, key)
+    assert list(server.replicas) == [0]
+    server.on_range(key, key - 1)
+    assert not server.replicas

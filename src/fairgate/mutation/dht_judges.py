@@ -47,8 +47,10 @@ LONG = replace(BUSY, requests=4, stay=6 * SECOND)  # twice as long as a lease, s
 FORGETFUL = replace(LONG, resets=2, until=10 * SECOND)
 CHANGING = Conditions(requests=4, cancel=0.1, joins=2, leaves=2, until=5 * SECOND, patience=300 * SECOND)
 FAILING = replace(CHANGING, joins=1, leaves=1, crashes=1, resets=1, loss=0.05, dup=0.05)
+COMING = replace(FAILING, requests=6, stay=2500 * MS, joins=3, leaves=2, resets=2, detect=2 * SECOND, until=40 * SECOND)
 LENT = {**LEASES, "overlay_wait": LEASES["lease"] + LEASES["lease"] // 50, "wait": True, "ping": SECOND}
 KEPT = {"overlay_wait": 60 * SECOND}  # no leases: the overlay waits for any node that may be alive
+MAJORITY = {"replicas": 20, "quorum": 11}
 ROUNDS = {"backoff": 20 * SECOND}  # of the strawman, which livelocks if clients that lost a round soon ask again
 BARE = {**ROUNDS, "lease": 0, "resend": 0, "replicas": 3}
 
@@ -124,6 +126,9 @@ def conditions_for(protocol: type[Routed]) -> list[tuple[Conditions, Options]]:
         long = replace(FAST, requests=12)
         bare = [(FAST, UNTIMED), (long, UNTIMED), (replace(long, dup=0.3), {**UNTIMED, "retry": RETRY})]
         return [*bare, (CALM, leases), (STORM, leases), (SILENT, leases), (churn, unanimous)]
+    if name == "sigma_zones":  # it tolerates any number of lost memories, so a majority is enough
+        coming = [(COMING, {**leases, **MAJORITY}), (replace(COMING, k=2), {**leases, "replicas": 20, "quorum": 7})]
+        return [*coming, (CALM, leases), (STORM, leases), (SILENT, leases), (churn, unanimous)]
     if "loss" in protocol.about.survives:
         return [(CALM, leases), (STORM, leases), (SILENT, leases), (churn, unanimous)]
     return [(CALM, {}), (FAST, {}), (MOVING, {})]
@@ -216,7 +221,9 @@ def costs_no_more(protocol: type[Routed], conditions: Conditions, options: Optio
 def cost_conditions_for(protocol: type[Routed]) -> list[tuple[Conditions, Options]]:
     name = protocol.about.name
     if name == "strawman":
-        busy, lossy, long, forgetful = (with_pauses(replace(each, requests=3)) for each in (BUSY, LOSSY, LONG, FORGETFUL))
+        busy, lossy, long, forgetful = (
+            with_pauses(replace(each, requests=3)) for each in (BUSY, LOSSY, LONG, FORGETFUL)
+        )
         lent = {**LEASES, **ROUNDS}
         unanimous = {"replicas": 5, "quorum": 5, **lent}
         two = replace(long, k=2, idle=1)
@@ -226,7 +233,8 @@ def cost_conditions_for(protocol: type[Routed]) -> list[tuple[Conditions, Option
         return [(BUSY, {})]
     leases = leases_of(protocol)
     unanimous = {"replicas": 5, "quorum": 5, **leases}
-    return [(BUSY, leases), (LOSSY, leases), (LONG, leases), (FORGETFUL, unanimous)]
+    coming = [(COMING, {**leases, **MAJORITY})] if name == "sigma_zones" else []
+    return [(BUSY, leases), *coming, (LOSSY, leases), (LONG, leases), (FORGETFUL, unanimous)]
 
 
 def run_under(protocol: type[Routed], conditions: Conditions, options: Options, seeds: range) -> None:

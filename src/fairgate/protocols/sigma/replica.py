@@ -52,10 +52,9 @@ class Voters(Routed):
     def find_ballot(self, setup: Setup) -> Ballot:
         return ballot_of(setup)
 
-    def my_life(self) -> int:
+    def draw_life(self) -> None:
         if self.life == NIL:
             self.life = self.out.choose(self.lives)
-        return self.life
 
     def hear(self, ts: int) -> None:
         if ts > self.clock:
@@ -64,7 +63,7 @@ class Voters(Routed):
     def replica(self, i: int) -> Replica:
         found: Replica | None = self.replicas.get(i)
         if found is None:
-            self.my_life()
+            self.draw_life()
             found = self.replicas[i] = Replica(i)
         return found
 
@@ -149,7 +148,7 @@ class Voters(Routed):
 
     def take_replica(self, i: int, state: Key) -> None:
         """Take over a replica with its vote. The vote's lease lasts at least as long as before."""
-        self.my_life()
+        self.draw_life()
         rep: Replica = Replica.from_key(state, self.now)
         self.replicas[i] = rep
         self.hear(rep.Towner)

@@ -82,7 +82,7 @@ class Strawman(Voters):
         self.clock += 1
         self.ts = self.clock
         self.started = self.now
-        self.my_life()
+        self.draw_life()
         if not self.resp:
             self.meet_voters()
             self.weigh()
