@@ -7,6 +7,7 @@ in all, and every place that good nodes own counts once: so 2m/n - 1 of the circ
 
 from __future__ import annotations
 
+import heapq
 import random
 from typing import Any, cast
 
@@ -96,15 +97,15 @@ def test_every_zone_loses_its_memory_from_time_to_time() -> None:
 class Steps(World):
     """A world in which nothing happens by itself but messages and timers."""
 
-    def __init__(self, protocol: type[SigmaZones] = SigmaZones) -> None:
-        spec = Spec(nodes=5, joins=1, requests=0, latency=0, options={"lease": LEASE, "replicas": 12, "quorum": 8})
-        super().__init__(make_stack(protocol), spec, random.Random(1))
+    def __init__(self, protocol: type[SigmaZones] = SigmaZones, quorum: int = 8, overlay: str = "full") -> None:
+        options = {"lease": LEASE, "replicas": 12, "quorum": quorum}
+        spec = Spec(nodes=5, joins=1, requests=0, latency=0, options=options)
+        super().__init__(make_stack(protocol, overlay), spec, random.Random(1))
         self.queue.clear()
 
     def until(self, time: int) -> None:
         while self.queue and self.queue[0][0] <= time:
-            self.now, number, what, arguments = self.queue[0]
-            self.queue.remove(self.queue[0])
+            self.now, number, what, arguments = heapq.heappop(self.queue)
             what(*arguments) if what != self.fire else self.fire(number, *arguments)
         self.now = time
 
@@ -142,15 +143,16 @@ def test_nobody_votes_before_the_first_lease_is_over() -> None:
     assert world.outcome.entries == 1
 
 
-def test_a_member_that_joins_waits_and_then_votes_with_its_zone() -> None:
+@pytest.mark.parametrize("client", range(4))  # its own answer comes first, so the neighbours of 4 answer in any order
+def test_a_member_that_joins_waits_and_then_votes_with_its_zone(client: int) -> None:
     world = Steps()
-    world.enter(OTHER)
+    world.enter(client)
     world.until(2 * HOLD)
     world.join(4)
     assert world.share(HEIR) == zone_of((0, 1, 2, 3, 4), HEIR)  # it lends the rest no more
-    world.enter(OTHER)
+    world.enter(client)
     world.until(world.now + 10 * MS)
-    assert place_of(4) in world.knows(OTHER)
+    assert place_of(4) in world.knows(client)
     assert world.share(4) == 0
     world.until(world.now + 2 * HOLD)
     assert world.share(4) == zone_of((0, 1, 2, 3, 4), 4)
@@ -184,6 +186,45 @@ def test_a_client_forgets_a_member_that_is_gone() -> None:
     world.until(world.now + 4 * HOLD)
     assert place_of(4) not in world.knows(OTHER)
     assert world.outcome.entries == 2
+
+
+def test_a_client_is_told_at_once_when_a_vote_is_worth_more() -> None:
+    """Without the zone of node 4, three quarters of the circle are out of reach until its heir votes with it."""
+    world = Steps(quorum=9)
+    world.join(4)
+    world.enter(OTHER)
+    world.until(2 * HOLD)
+    world.crash(4)
+    end = world.now + HOLD
+    world.until(end - 50 * MS)
+    world.enter(OTHER)
+    world.until(end - 1)
+    assert world.outcome.entries == 1
+    world.until(end)
+    assert world.outcome.entries == 2
+
+
+def test_a_member_that_is_forgotten_is_not_counted_any_more() -> None:
+    world = Steps()
+    world.join(4)
+    world.enter(OTHER)
+    world.until(2 * HOLD)
+    client = world.member(OTHER)
+    r = client.resp[client.rank(place_of(4))]
+    r.owner, r.seq, client.answered, client.heard, client.tally[HEIR] = HEIR, 1, 1, r.weight, r.weight
+    client.forget(r)
+    assert (client.answered, client.heard, client.tally) == (0, 0, {})
+
+
+def test_an_heir_that_only_learns_of_a_crash_takes_over_the_zone() -> None:
+    world = Steps(overlay="watched")
+    world.join(4)
+    world.enter(OTHER)
+    world.until(2 * HOLD)
+    own = world.share(HEIR)
+    world.nodes[HEIR].on_crash(4)
+    heir = world.member(HEIR)
+    assert heir.whole_back + heir.whole_ahead > own == world.share(HEIR)
 
 
 OVERLAPS = Config(
