@@ -1,11 +1,18 @@
 """Deletes every statement of every handler in turn: each deletion must be noticed, or its survival be explained."""
 
 import ast
+import os
+import signal
+from dataclasses import replace
 
 import pytest
 
+from fairgate.core.kbr import Routed
 from fairgate.core.message import decode
+from fairgate.core.mutex import Mutex
+from fairgate.mutation import deletions
 from fairgate.mutation.deletions import (
+    Deleted,
     count_places,
     delete_all,
     judged_at,
@@ -40,13 +47,14 @@ LONG = [
     "e2e",
     "sigma",
     "non_e2e",
-]
-ON_A_DHT = [
     "strawman",
     "sigma_zones",
+]
+ON_A_DHT = [
     "e2e_ft",
     "non_e2e_faults",
 ]  # survivors are not explained yet
+ROUTED = [name for name in (*LONG, *ON_A_DHT) if name != "non_e2e" and issubclass(PROTOCOLS[name], Routed)]
 EXPLAINED = [name for name in PROTOCOLS if name in {*QUICK, *LONG}]  # those of `make mutants`
 ALL = [*QUICK, *[pytest.param(name, marks=pytest.mark.stress) for name in LONG]]
 
@@ -56,7 +64,7 @@ def test_no_protocol_is_left_out() -> None:
     assert {*QUICK, *LONG, *ON_A_DHT} == wanted, "add the protocol to LONG in this file (or to QUICK, ON_A_DHT)"
 
 
-@pytest.mark.parametrize("name", ["non_e2e", *[pytest.param(name, marks=pytest.mark.stress) for name in ON_A_DHT]])
+@pytest.mark.parametrize("name", ["non_e2e", *[pytest.param(name, marks=pytest.mark.stress) for name in ROUTED]])
 def test_a_mutant_without_a_deletion_passes_every_judge(name: str) -> None:
     """A class loaded from source is not the original class, and no judge may be able to tell the two apart."""
     path = source_of(PROTOCOLS[name])
@@ -104,6 +112,20 @@ def test_an_endless_loop_is_noticed() -> None:
     numbers = {mutant_at(Leased, number)[0].statement: number for number in range(count_places(Leased))}
     deleted = judged_at(Leased, numbers["self.offer(self.fences.index(NIL), self.queue.pop(0))"])
     assert (deleted.handler, deleted.caught) == ("serve", "RuntimeError")
+
+
+def test_a_mutant_that_crashes_its_process_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled bases of a mutant do not check for None, for example."""
+
+    def judge_or_crash(protocol: type[Mutex], number: int) -> Deleted:
+        if number == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return mutant_at(protocol, number)[0]
+
+    monkeypatch.setattr(deletions, "judged_at", judge_or_crash)
+    protocol = PROTOCOLS["centralised"]
+    crashed = [deleted for deleted in delete_all(protocol, 2) if deleted.caught]
+    assert crashed == [replace(mutant_at(protocol, 1)[0], caught="crash")]
 
 
 def test_several_workers_find_the_same_mutants() -> None:

@@ -16,8 +16,8 @@ from types import ModuleType
 import fairgate
 from fairgate.core import message
 from fairgate.core.mutex import Mutex
-from fairgate.mutation.judges import judge
-from fairgate.processes import in_processes
+from fairgate.mutation.judges import judge, prepare
+from fairgate.processes import in_own_processes
 
 # Methods that are not part of the algorithm.
 UNTOUCHED = frozenset(
@@ -176,9 +176,10 @@ def judged_at(protocol: type[Mutex], number: int) -> Deleted:
 
 
 def delete_all(protocol: type[Mutex], workers: int = 1) -> Iterator[Deleted]:
-    """Delete every statement in turn and judge the mutants. With several workers, results come as they finish."""
-    numbers = range(count_places(protocol))
-    if workers == 1:
-        yield from (judged_at(protocol, number) for number in numbers)
-    else:
-        yield from in_processes(partial(judged_at, protocol), numbers, workers)
+    """Delete every statement in turn and judge the mutants. With several workers, results come as they finish.
+
+    A mutant of a class with compiled bases may crash its process, for example if a method returns None.
+    """
+    prepare(protocol)
+    for number, judged in in_own_processes(partial(judged_at, protocol), range(count_places(protocol)), workers):
+        yield judged or replace(mutant_at(protocol, number)[0], caught="crash")

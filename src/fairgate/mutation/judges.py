@@ -18,6 +18,7 @@ from fairgate.mutation.dht_judges import (
     cost_conditions_for,
     costs_no_more,
     living_conditions_for,
+    original_costs,
     ring_cases,
     run_living,
     run_under,
@@ -53,6 +54,13 @@ def judge(protocol: type[Mutex]) -> str:
     except Exception as error:  # any other error in a mutant counts as detected
         return type(error).__name__
     return ""
+
+
+def prepare(protocol: type[Mutex]) -> None:
+    """Measure the original once, before there is a process for every mutant."""
+    if issubclass(protocol, Routed):
+        for conditions, options in cost_conditions_for(protocol):
+            original_costs(protocol.about.name, conditions, tuple(options.items()), range(RUNS))
 
 
 def judges(protocol: type[Mutex]) -> Iterator[Judge]:

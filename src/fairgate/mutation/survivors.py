@@ -8,6 +8,7 @@ of BV95: tests/paper/test_bv95.py fails without any one of these.
 
 from fairgate.mutation.deletions import Deleted
 from fairgate.mutation.dht_survivors import DHT_SURVIVORS, TIDY
+from fairgate.mutation.sigma_survivors import SIGMA_SURVIVORS
 
 # No node can tell the difference.
 AGAIN = "redundant: FK:PR4 set it together with `next`, and no Child can arrive before TokenLocations"
@@ -89,6 +90,7 @@ NO_CACHE = "where in the queue: without it `none` keeps as many requests as `app
 
 SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
     **DHT_SURVIVORS,
+    **SIGMA_SURVIVORS,
     "fair_k": {
         ("assign", "self.token_locations = ()"): TIDY,
         ("assign", "self.counter_number = NIL"): TIDY,
