@@ -213,10 +213,11 @@ def test_the_leases_of_replicas_at_one_node_end_in_turn() -> None:
     ask(network, 3, 0)
     network.acquire(4)
     question = next(flight.msg for flight in network.flight if (flight.src, flight.dst) == (4, 0))
-    fields = question.key()[1:]
+    fields = list(question.key()[1:])
     for i, pause in ((1, SECOND), (2, 2500 * MS)):  # replicas that node 0 serves as well
         network.advance(pause)
-        network.flight = [Flight(4, 0, Request(*fields[:2], i, *fields[3:]))]
+        fields[2] = i
+        network.flight = [Flight(4, 0, Request(*fields))]
         network.deliver()
         assert node(network, 0).replicas[0].Cowner == (3 if i == 1 else NIL)
     network.advance(500 * MS)
