@@ -8,7 +8,7 @@ import pytest
 
 from fairgate.core.ids import identity
 from fairgate.core.message import decode
-from fairgate.live import gate, local_messages
+from fairgate.live import gate_checks, local_messages
 from fairgate.live.ticket import INSIDE, WAITING
 from fairgate.live.traffic import MESSAGE
 from fairgate.net.codec import encode
@@ -141,7 +141,7 @@ def test_a_request_of_a_node_by_itself_does_not_loop_for_ever(
 
 
 def test_messages_for_unknown_views_are_kept_and_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "MOST_EARLY", 5)
+    monkeypatch.setattr(gate_checks, "MOST_EARLY", 5)
     future = (Dated.tag, world.view + 1000, (), ("bv.request", 0, identity(3, 0), 1))
     said = [sent(world, 2, 3, future) for _ in range(7)]
     assert said[:5] == [""] * 5

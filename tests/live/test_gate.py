@@ -6,6 +6,7 @@ import asyncio
 import random
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -13,9 +14,10 @@ import pytest
 import fairgate
 from fairgate import sync
 from fairgate.core.fences import FENCE_COUNT_BITS
-from fairgate.errors import PermitLost
+from fairgate.errors import GateClosed, PermitLost
 from fairgate.live.gate_checks import LATE
 from fairgate.live.live_protocols import live_protocols
+from fairgate.live.ticket import INSIDE, OVER, WAITING, Ticket
 from fairgate.net.transport import Transport
 from tests.live.gates import busy, live
 from tests.live.kinds import Kind
@@ -129,6 +131,47 @@ def test_fences_that_run_out_lead_to_a_new_view(cluster: Kind) -> None:
         permit = gate.hold(30)
         assert permit.fence is not None
         assert view < permit.fence >> FENCE_COUNT_BITS <= live(gate).record.view  # another view may have come since
+
+
+def test_leaving_and_asking_again_is_one_message(cluster: Kind) -> None:
+    with cluster.sync_join() as one, cluster.sync_join() as two, ThreadPoolExecutor() as pool:
+        here, there = one.lock("report", "bv95"), two.lock("report", "bv95")
+        here.hold(30)
+        gate = live(here)
+        (old,) = gate.tickets.values()
+        waiting = pool.submit(there.hold, 30)
+        wait_until(lambda: not gate.nodes[old.ident].alone())
+        new, sent = Ticket(), gate.counts.sent
+        one.engine.of_user(gate, lambda ticket: gate.again(old, ticket), new)
+        assert (old.state, new.state, new.ident) == (OVER, WAITING, old.ident)
+        assert gate.counts.sent == sent + 1
+        permit = waiting.result(30)
+        permit.release()
+        wait_until(lambda: new.state == INSIDE)
+        assert permit.fence is not None
+        assert new.fence == permit.fence + 1
+        one.engine.release(gate, new)
+
+
+def test_leaving_and_asking_again_while_nobody_waits(cluster: Kind) -> None:
+    with cluster.sync_join() as peer:
+        lock = peer.lock("report")
+        lock.hold(30)
+        gate = live(lock)
+        (old,) = gate.tickets.values()
+        new = Ticket()
+        peer.engine.of_user(gate, lambda ticket: gate.again(old, ticket), new)
+        assert (old.state, new.state) == (OVER, INSIDE)
+        gate.close("a test closes it")
+        with pytest.raises(GateClosed):
+            peer.engine.of_user(gate, lambda ticket: gate.again(new, ticket), Ticket())
+
+
+def wait_until(what: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.001)
 
 
 def test_fences_rise_across_retaken_permits(cluster: Kind) -> None:

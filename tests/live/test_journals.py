@@ -20,11 +20,13 @@ from fairgate.core.setup import Setup
 from fairgate.live.gate import SeatOutbox
 from fairgate.live.journals import Journal, Recorded
 from fairgate.live.live_protocols import live_protocols
+from fairgate.live.ticket import Ticket
 from fairgate.protocols.naimi_trehel import NaimiTrehel
 from fairgate.recovery.regenerate import Regenerate
 from fairgate.registry import find_protocol, make_node
 from fairgate.trace.journal import Step, read
 from fairgate.trace.replay import ReplayError, replay
+from tests.live.gates import live
 from tests.live.kinds import Kind
 
 SOON = 30
@@ -54,6 +56,17 @@ def test_the_journals_of_two_peers(cluster: Kind, tmp_path: Path, protocol: str)
                 pass
         given = [first.statistics().entries, second.statistics().entries]
     assert [entries(replayed(file)) for file in files] == given == [5, 5]
+
+
+def test_leaving_and_asking_again_is_one_step(cluster: Kind, tmp_path: Path) -> None:
+    with cluster.sync_join(journal=str(tmp_path / "j")) as peer:
+        lock = peer.lock("report")
+        lock.hold(SOON)
+        (old,) = live(lock).tickets.values()
+        peer.engine.of_user(live(lock), lambda new: live(lock).again(old, new), Ticket())
+    steps = replayed(tmp_path / "j")
+    assert [step.arguments for step in steps if step.event == "again"] == [(1, 2)]
+    assert entries(steps) == 2
 
 
 def test_a_process_that_joins_again_appends_to_the_same_file(cluster: Kind, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ MUTANTS = {
         "                self.parent[self.slot] = waiting[len(waiting) - 1][1]  # BV:RL2\n",
         "                pass\n",
         {},
-        {"send", "tokens"},
+        {"assertion", "send", "tokens"},
     ),
     "an idle holder stays a sink": (
         "            self.parent[m.t] = m.r\n            self.send_token(m.r, ())  # BV:PR3\n",
@@ -40,6 +40,14 @@ MUTANTS = {
         {},
         {"liveness"},
     ),
+    "forgets its own request": ("(*waiting[1:], (self.clock, self.me))", "waiting[1:]", SORTED, {"liveness"}),
+    "forgets the queue when it asks again": (
+        "(*waiting[1:], (self.clock, self.me))",
+        "((self.clock, self.me),)",
+        {},
+        {"liveness"},
+    ),
+    "asks again although nobody waits": ("if waiting and self.k == 1", "if self.k == 1", {}, {"IndexError"}),
     "keeps the token it sends": ("        self.token_present = False\n", "", {}, {"tokens"}),
     "the fence does not rise": ("        self.fence += 1\n", "", {}, {"fence"}),
     "tokens lose their number": ("Token(self.slot, self.fence", "Token(0, self.fence", {}, {"slot", "fence"}),

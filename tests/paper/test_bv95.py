@@ -70,6 +70,48 @@ def test_a_releasing_node_takes_the_tail_of_the_queue_as_parent() -> None:
     assert network.nodes[0].show()["parent"] == (2,)
 
 
+# Leaving and asking again in one step.
+
+
+@pytest.mark.parametrize("cache", ["append", "sorted"])
+def test_a_node_that_asks_again_at_once_is_last_in_the_queue_of_the_token(cache: str) -> None:
+    network = gate(k=1, cache=cache)
+    network.acquire(0)
+    for me in (3, 1):
+        network.acquire(me)
+        network.deliver_all()
+    network.again(0)
+    (token,) = network.flight  # and no request
+    assert token.dst == 3
+    assert isinstance(token.msg, Token)
+    assert [r for _, r in token.msg.queue] == [1, 0]
+    assert network.nodes[0].show()["parent"] == (-1,)  # it is a sink, because it waits
+    network.acquire(2)
+    for me in (3, 1, 0, 2):
+        network.deliver_all()
+        network.release(me)
+    assert network.grants == [0, 3, 1, 0, 2]
+
+
+def test_a_node_for_which_nobody_waits_enters_again_with_the_next_fence() -> None:
+    network = gate(k=1)
+    network.acquire(0)
+    network.again(0)
+    assert network.flight == []
+    assert network.inside[0].fence == 2
+
+
+@pytest.mark.parametrize(("k", "cache"), [(1, "none"), (1, "prepend"), (2, "append")])
+def test_otherwise_the_request_follows_the_token(k: int, cache: str) -> None:
+    """By these caches it would not be last, and if there are several tokens, it may ask for another one."""
+    network = gate(k=k, cache=cache)
+    network.acquire(0)
+    network.acquire(2)
+    network.deliver_all()
+    network.again(0)
+    assert [(flight.dst, type(flight.msg)) for flight in network.flight] == [(2, Token), (2, Request)]
+
+
 # The caches.
 
 

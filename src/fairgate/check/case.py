@@ -27,6 +27,7 @@ class Case:
     network: str = "any"  # any: messages may overtake each other; fifo: not between the same two nodes; lossy, dup: any
     losses: int = 1  # messages that a lossy network loses
     dups: int = 1  # messages that a dup network delivers twice
+    again: bool = False  # a node that leaves may ask again in the same step
     cancels: int = 0  # requests that are cancelled, at any moment
     crashes: int = 0  # nodes that stop forever
     resets: int = 0  # times that a node loses its memory and restarts at once

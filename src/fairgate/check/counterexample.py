@@ -131,5 +131,5 @@ def command_line(case: Case) -> str:
         elif each.name == "tick" and value != each.default:
             words.append(f"(and tick={value})")  # the command has no such option
         elif value != each.default:
-            words.append(f"--{each.name} {value}")
+            words.append(f"--{each.name}" if value is True else f"--{each.name} {value}")
     return " ".join(words)

@@ -10,7 +10,7 @@ cdef class Model:
     cdef public object case, setup
     cdef public Steps steps
     cdef public long long n, k, at_budgets, at_history, at_clock, at_flight
-    cdef public bint slots, listens, fifo, timed
+    cdef public bint slots, listens, fifo, timed, again
     cdef public list mortal, fresh, things, ticks
     cdef public Interned table
     @cython.locals(found=list)
@@ -24,6 +24,8 @@ cdef class Model:
     cpdef bint inputs(self, list found, tuple state) except -1
     @cython.locals(asking=list)
     cpdef bint ask(self, list found, tuple state, long long me, long long left, long long made) except -1
+    @cython.locals(asking=list)
+    cpdef bint ask_again(self, list found, tuple state, long long me, long long left, long long made) except -1
     cpdef bint leave(self, list found, list state, long long me, str event) except -1
     @cython.locals(outcome=StepOutcome, changed=list, broken=str, wrong=str)
     cpdef bint after(self, list found, list state, long long me, tuple outcomes, tuple what) except -1

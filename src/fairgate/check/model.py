@@ -47,6 +47,7 @@ class Model:
         root_stays = "crash of a client" in protocol.about.survives
         self.mortal = [me for me in range(case.nodes) if me > 0 or not root_stays]
         self.fifo = case.network == "fifo"
+        self.again = case.again
         self.setup = Setup(tuple(range(case.nodes)), case.k, options=case.options)
         self.table = Interned()
         self.things = self.table.things
@@ -159,6 +160,8 @@ class Model:
                 self.ask(found, state, me, left, made)
             elif phase == INSIDE:
                 self.leave(found, list(state), me, "release")
+                if self.again and left > 0:
+                    self.ask_again(found, state, me, left, made)
             if cancels > 0 and phase in (WAITING, INSIDE):
                 self.leave(found, self.spent(state, CANCELS), me, "cancel")
             if crashes > 0 and phase != DOWN and me in self.mortal:
@@ -175,6 +178,12 @@ class Model:
         asking[self.n + me] = self.status(me, left - 1, made + 1, WAITING, NIL)
         outcomes = self.steps.call(state[me], "acquire", (made + 1,))
         self.after(found, asking, me, outcomes, ("acquire", me, made + 1))
+
+    def ask_again(self, found: list[Successor], state: State, me: int, left: int, made: int) -> None:
+        asking = list(state)
+        asking[self.n + me] = self.status(me, left - 1, made + 1, WAITING, NIL)
+        outcomes = self.steps.call(state[me], "again", (made, made + 1))
+        self.after(found, asking, me, outcomes, ("again", me, made + 1))
 
     def leave(self, found: list[Successor], state: list[int], me: int, event: str) -> None:
         made = self.become(state, me, IDLE)

@@ -107,7 +107,7 @@ class Reenactment(RecordedNetwork):
             self.tick([me] if me in self.nodes else list(self.nodes), said)
         else:
             said.append(f"{what} {me}")
-            if what == "acquire":
+            if what in {"acquire", "again"}:
                 self.requests = argument - 1  # the checker numbers requests per node, and the number is in the key
             getattr(self, what)(me)
 

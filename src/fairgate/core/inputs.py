@@ -4,6 +4,7 @@ CALLS = {  # event -> the node's method, which takes the step's arguments
     "start": "on_start",
     "acquire": "on_acquire",
     "release": "on_release",
+    "again": "on_again",  # release, and acquire at once
     "cancel": "on_cancel",
     "message": "on_message",
     "timer": "timer_due",

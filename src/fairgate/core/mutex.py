@@ -38,6 +38,13 @@ class Mutex(Node):
     def release_cs(self) -> None:
         raise NotImplementedError
 
+    def again_cs(self) -> None:
+        """Release_CS, then Request_CS. A protocol may override this if it can do both with fewer messages."""
+        self.requesting_cs = False
+        self.release_cs()
+        self.requesting_cs = True
+        self.request_cs()
+
     # What a protocol calls.
 
     def enter_cs(self, slot: int, fence: int) -> None:
@@ -100,6 +107,14 @@ class Mutex(Node):
         if request == self.request and self.inside:
             self.leave_cs()
 
+    def on_again(self, released: int, request: int) -> None:
+        if released == self.request and self.inside:
+            self.request = request
+            self.inside = False
+            self.again_cs()
+        else:
+            self.on_acquire(request)
+
     def on_cancel(self, request: int) -> None:
         if request == self.request:
             if self.inside:
@@ -109,3 +124,8 @@ class Mutex(Node):
 
 
 declared(Mutex, {"request": int, "requesting_cs": bool, "inside": bool})  # part of every protocol's state
+
+
+def asks_again(protocol: type[Mutex]) -> bool:
+    """Whether the protocol can leave and ask again with fewer messages than in two steps."""
+    return protocol.again_cs is not Mutex.again_cs

@@ -74,6 +74,11 @@ class Node:
     def on_release(self, request: int) -> None:
         raise NotImplementedError
 
+    def on_again(self, released: int, request: int) -> None:
+        """`on_release(released)`, then `on_acquire(request)`, as one step. A driver need not use it."""
+        self.on_release(released)
+        self.on_acquire(request)
+
     def on_cancel(self, request: int) -> None:
         raise NotImplementedError
 

@@ -1,6 +1,7 @@
 cimport cython
 from fairgate.core.message cimport Message
 from fairgate.core.outbox cimport Outbox
+from fairgate.live.counts cimport Counts
 from fairgate.live.ticket cimport Ticket
 from fairgate.live.uplink cimport Uplink
 from fairgate.recovery.census cimport Dated
@@ -22,12 +23,16 @@ cdef class LiveGate:
     cdef public list free, withheld
     cdef public set idents, unseated
     cdef public bint standing, leads
+    cdef readonly bint asks_again
     cdef public Ticket broken, kept, retaken
     cdef public str closed
     cdef readonly Counts counts
 
     @cython.locals(ident=cython.longlong)
     cpdef acquire(self, Ticket ticket)
+    cpdef begin(self, Ticket ticket, long long ident)
+    @cython.locals(node=Regenerate, inside=cython.bint)
+    cpdef again(self, Ticket old, Ticket ticket)
     @cython.locals(old=Ticket, ticket=Ticket)
     cpdef Ticket retake(self, str note)
     cpdef release(self, Ticket ticket)
@@ -44,11 +49,6 @@ cdef class LiveGate:
     cpdef send(self, long long src, long long dst, Message msg)
     @cython.locals(node=Regenerate)
     cpdef Regenerate node(self, long long ident)
-
-cdef class Counts:
-    cdef readonly long long waited, longest, views
-    cdef public long long entries, sent, received, lost
-    cpdef entered(self, long long waited)
 
 cdef class SeatOutbox(Outbox):
     cdef readonly LiveGate gate

@@ -22,18 +22,20 @@ from random import SystemRandom
 from fairgate.core.ids import NIL, identity, peer_of
 from fairgate.core.layers import MakeNode
 from fairgate.core.message import Message
+from fairgate.core.mutex import asks_again
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Options, Setup
 from fairgate.errors import BadInput, FairgateError, GateClosed
-from fairgate.live.gate_checks import described, is_late, stopping
+from fairgate.live.counts import Counts
+from fairgate.live.gate_checks import EarlyMessage, described, is_late, keep_early, stopping
 from fairgate.live.gate_owner import GateOwner
 from fairgate.live.ticket import INSIDE, LOST, NO_DEADLINE, OVER, WAITING, Ticket
 from fairgate.recovery.census import Answer, Dated, Install
 from fairgate.recovery.regenerate import Regenerate
 from fairgate.recovery.roster import MOST_REQUESTS, GateRecord
+from fairgate.registry import find_protocol
 
 RETAKES = 64
-MOST_EARLY = 1024  # messages of one peer for views that we do not know yet
 chance = SystemRandom()
 
 log = logging.getLogger("fairgate.live")
@@ -48,6 +50,7 @@ class LiveGate:
         self.protocol = protocol
         self.make = make
         self.options = options
+        self.asks_again = k == 1 and asks_again(find_protocol(protocol))
         self.regenerate = owner.journals.opened(self)
         self.record = GateRecord(name, k, protocol, 0)
         self.idents: set[int] = set()  # all seats of the view
@@ -60,7 +63,7 @@ class LiveGate:
         self.standing = False  # there are new seats that have not been sent to the roster yet
         self.unseated: set[int] = set()  # new seats that are in no view yet
         self.broken: Ticket | None = None  # a step for this ticket was interrupted half-way
-        self.early: dict[int, list[tuple[int, int, Message]]] = {}  # by peer: messages of views that we do not know yet
+        self.early: dict[int, list[EarlyMessage]] = {}  # by peer: messages of views that we do not know yet
         self.requests = 0
         self.kept: Ticket | None = None  # released by its user, but its node has not been told
         self.retaken: Ticket | None = None  # the latest ticket that entered by retaking
@@ -78,16 +81,19 @@ class LiveGate:
             raise GateClosed(self.closed)
         self.release_kept()
         ident = self.free.pop() if self.free else self.new_seat()
+        self.begin(ticket, ident)
+        try:
+            self.node(ident).on_acquire(ticket.number)
+        except Exception as wrong:
+            self.spoil(wrong)
+
+    def begin(self, ticket: Ticket, ident: int) -> None:
         ticket.asked = self.uplink.now
         ticket.state = WAITING
         self.requests += 1
         ticket.number = self.requests
         ticket.ident = ident
         self.tickets[ident] = ticket
-        try:
-            self.node(ident).on_acquire(ticket.number)
-        except Exception as wrong:
-            self.spoil(wrong)
 
     def retake(self, note: str) -> Ticket | None:
         """Enters by the kept seat, if there is one."""
@@ -127,6 +133,25 @@ class LiveGate:
         elif self.tickets.get(ticket.ident) is ticket:  # lost with the lease, and its user has stopped
             del self.tickets[ticket.ident]
             self.leave(ticket)
+
+    def again(self, old: Ticket, ticket: Ticket) -> None:
+        """`release(old)`, then `acquire(ticket)`: one step of one seat if others wait, for which a protocol that
+        `asks_again` needs fewer messages."""
+        inside = old.state == INSIDE and self.tickets.get(old.ident) is old
+        if not inside or self.broken is not None or self.closed or self.nodes[old.ident].alone():
+            self.release(old)
+            self.acquire(ticket)
+            return
+        self.release_kept()
+        old.state = OVER
+        self.begin(ticket, old.ident)
+        node = self.node(old.ident)
+        try:
+            if old.retakes:
+                node.retaken(old.retakes)
+            node.on_again(old.number, ticket.number)
+        except Exception as wrong:
+            self.spoil(wrong)
 
     def lose(self, ticket: Ticket, why: str) -> None:
         """Ends a held permit: its user is notified and the slot passes on."""
@@ -290,7 +315,7 @@ class LiveGate:
             self.repair()
         if view_of(msg) > self.record.view:
             if peer_of(dst) == self.uplink.me:  # it may be a seat that the new view brings
-                self.keep_early(dst, src, msg)
+                keep_early(self.early, (dst, src, msg))
             return
         if dst not in self.nodes or src not in self.idents:
             return
@@ -305,13 +330,6 @@ class LiveGate:
         if self.leads and not self.has_census_under_way():
             self.leads = False
             self.owner.census_is_over()
-
-    def keep_early(self, dst: int, src: int, msg: Message) -> None:
-        """The sender has heard of a new view before us."""
-        early = self.early.setdefault(peer_of(src), [])
-        if len(early) >= MOST_EARLY:
-            raise ValueError(f"more than {MOST_EARLY} messages for a view that nobody else knows")
-        early.append((dst, src, msg))
 
     def send(self, src: int, dst: int, msg: Message) -> None:
         if dst in self.idents:
@@ -411,25 +429,6 @@ def view_of(msg: Message) -> int:
     if isinstance(msg, Answer | Install):
         return msg.view
     raise ValueError(f"{msg.tag} is not a message between seats")
-
-
-class Counts:
-    """Counters of one gate at one peer, since it was opened here."""
-
-    def __init__(self) -> None:
-        self.entries = 0
-        self.waited = 0  # ns, total of all entries
-        self.longest = 0
-        self.sent = 0
-        self.received = 0
-        self.lost = 0
-        self.views = 0
-
-    def entered(self, waited: int) -> None:
-        self.entries += 1
-        self.waited += waited
-        if waited > self.longest:
-            self.longest = waited
 
 
 class SeatOutbox(Outbox):

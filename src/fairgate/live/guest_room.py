@@ -2,8 +2,8 @@
 
 Whatever happens is noted first: a guest has rung, died, or the cluster has answered. Then one change of the room does
 all that follows (room/guestbook.py). After it the cluster gets its slots back, and then it is asked for new guests: in
-this order, because another host may wait for the slots. The cluster may grant some of them at once, so this goes on
-until nothing is left to do.
+this order, because another host may wait for the slots; or in one step, if that saves the protocol a message. The
+cluster may grant some of them at once, so this goes on until nothing is left to do.
 """
 
 import asyncio
@@ -11,13 +11,13 @@ import logging
 import os
 import threading
 from collections import deque
-from typing import Protocol
 
+from fairgate.arguments import SECOND
 from fairgate.core.ids import NIL
 from fairgate.errors import FairgateError, GateClosed, KMismatch
-from fairgate.live.engine import LiveEngine
 from fairgate.live.gate import LiveGate
 from fairgate.live.guest_wish import Wish
+from fairgate.live.room_owner import RoomOwner
 from fairgate.live.ticket import INSIDE, LOST, Ticket
 from fairgate.room import calls, guestbook
 from fairgate.room.bell import Bell, path_of
@@ -46,16 +46,8 @@ GLIMPSE = 50_000  # ns: the loop may be held up this long for the lock
 FULL = 512  # rings: this many are read at once, so some may have been lost
 LEFT_INSIDE_SECONDS = 0.05  # how often to look for processes that a dead guest has left inside
 FEWEST_SEATS = 4  # from then on they are doubled
-SECOND = 1e9
 
 log = logging.getLogger("fairgate.live")
-
-
-class Host(Protocol):
-    """All rooms of the cluster on this host, as one room sees them."""
-
-    engine: LiveEngine
-    draining: bool
 
 
 class Asked:
@@ -97,7 +89,7 @@ class Look(Step):
 
 
 class GuestRoom:
-    def __init__(self, host: Host, folder: str, file: str) -> None:
+    def __init__(self, host: RoomOwner, folder: str, file: str) -> None:
         """Take over the room in this file of the cluster's directory. Raises BadInput if it cannot be used."""
         self.host = host
         self.engine = host.engine
@@ -285,8 +277,12 @@ class GuestRoom:
             over.append(granted)
         elif granted is not None and look.let_in != granted.number:
             self.swap(granted, look.let_in)
+        again = None
+        gate = self.usual(look.wishes[0]) if over and look.wishes and not self.host.draining else None
+        if gate is not None and gate.asks_again:
+            again = self.opened(look.wishes.pop(0))
         if over:
-            self.in_step(over, [])
+            self.in_step(over, [] if again is None else [again])
         if look.wishes:
             new = [asked for wish in look.wishes if (asked := self.opened(wish)) is not None]
             if new and not self.host.draining:
@@ -299,10 +295,12 @@ class GuestRoom:
         traffic.lock.take()  # a step, without the cost of `with`
         try:
             traffic.now = calls.clock()
+            if over and new and over[0].gate is new[0].gate:
+                self.ask(new.pop(0), over.pop(0))
             for asked in over:
                 asked.gate.release(asked.ticket)
             for asked in new:
-                self.ask(asked)
+                self.ask(asked, None)
             if traffic.local:
                 self.engine.deliver_local()
         finally:
@@ -312,7 +310,7 @@ class GuestRoom:
     def opened(self, wish: Wish) -> Asked | None:
         """The request for a new guest, of the gate as it expects it. None if it is refused."""
         try:
-            gate = self.gate(wish.k, wish.protocol)
+            gate = self.gate(wish)
         except FairgateError as wrong:
             old = self.engine.gates.get(self.name)
             if isinstance(wrong, KMismatch) and old is not None and not old.tickets:
@@ -324,15 +322,20 @@ class GuestRoom:
         asked.ticket.guest, asked.ticket.note = wish.guest, wish.note
         return asked
 
-    def gate(self, k: int, protocol: str) -> LiveGate:
+    def gate(self, wish: Wish) -> LiveGate:
         """As the engine's. Nearly every guest wants what the one before wanted, so that is not checked again."""
-        gate, engine = self.latest, self.engine
-        usable = gate is not None and not gate.closed and engine.gates.get(self.name) is gate
-        if gate is not None and usable and self.latest_wish == (k, protocol) and self.name not in engine.reopened:
-            return gate
-        gate = self.latest = engine.gate(self.name, k, protocol)
-        self.latest_wish = (k, protocol)
+        gate = self.usual(wish)
+        if gate is None:
+            gate = self.latest = self.engine.gate(self.name, wish.k, wish.protocol)
+            self.latest_wish = (wish.k, wish.protocol)
         return gate
+
+    def usual(self, wish: Wish) -> LiveGate | None:
+        """The gate that the latest guest wanted, if it can still be used and this guest wants the same."""
+        gate, engine = self.latest, self.engine
+        if gate is None or gate.closed or engine.gates.get(self.name) is not gate or self.name in engine.reopened:
+            return None
+        return gate if self.latest_wish == (wish.k, wish.protocol) else None
 
     async def reopen(self, old: LiveGate, wish: Wish) -> None:
         """Nobody here uses the gate any more: give up its seats, so that it can have another k."""
@@ -341,11 +344,14 @@ class GuestRoom:
             self.in_step([], [asked])
         self.run()
 
-    def ask(self, asked: Asked) -> None:
-        """The gate doubles its seats when there are too few of them, and keeps them: most guests change no roster."""
+    def ask(self, asked: Asked, old: Asked | None) -> None:
+        """In the same step, `old` returns its slot. The gate keeps its seats, and doubles them if there are too few."""
         asked.gate.fewest = FEWEST_SEATS
         try:
-            asked.gate.acquire(asked.ticket)
+            if old is None:
+                asked.gate.acquire(asked.ticket)
+            else:
+                asked.gate.again(old.ticket, asked.ticket)
         except FairgateError as wrong:
             asked.ticket.refuse(wrong)
 
@@ -355,8 +361,7 @@ class GuestRoom:
         other.number, asked.number = asked.number, number
         self.requests[other.number], self.requests[number] = other, asked
         mine, its = asked.ticket, other.ticket
-        mine.guest, its.guest = its.guest, mine.guest
-        mine.note, its.note = its.note, mine.note
+        mine.guest, mine.note, its.guest, its.note = its.guest, its.note, mine.guest, mine.note
 
     # Watching.
 
@@ -426,9 +431,6 @@ class GuestRoom:
         self.answers.clear()
         self.in_step(list(self.requests.values()), [])
         self.requests.clear()
-
-    def is_removed(self) -> bool:
-        return not self.desk.file.is_linked()
 
     def leave(self) -> None:
         """This peer leaves the cluster, which gets all slots back: the guests inside lose their permits."""

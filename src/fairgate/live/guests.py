@@ -89,7 +89,7 @@ class Guests:
             log.error("%s", wrong)
 
     def find_rooms(self) -> None:
-        for file in [file for file, room in self.rooms.items() if room.closed or room.is_removed()]:
+        for file in [file for file, room in self.rooms.items() if room.closed or not room.desk.file.is_linked()]:
             self.rooms.pop(file).close()
         for entry in os.listdir(self.folder):
             file = entry.removesuffix(SUFFIX)

@@ -127,6 +127,9 @@ class Recorded(Regenerate):
     def on_release(self, request: int) -> None:
         self.step("release", Regenerate.on_release, request)
 
+    def on_again(self, released: int, request: int) -> None:
+        self.step("again", Regenerate.on_again, released, request)
+
     def on_cancel(self, request: int) -> None:
         self.step("cancel", Regenerate.on_cancel, request)
 

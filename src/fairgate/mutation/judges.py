@@ -12,7 +12,7 @@ from fairgate.check.case import Case
 from fairgate.check.explore import Explorer
 from fairgate.check.model import Model
 from fairgate.core.kbr import Routed
-from fairgate.core.mutex import Mutex
+from fairgate.core.mutex import Mutex, asks_again
 from fairgate.mutation.dht_judges import (
     conditions_for,
     cost_conditions_for,
@@ -154,5 +154,7 @@ def cases(protocol: type[Mutex]) -> Iterator[Case]:
         yield Case(name, nodes=3, requests=2, cancels=1, options=options)
         if protocol.about.many:
             yield Case(name, nodes=3, k=2, requests=2, cancels=1, options=options)
+        if asks_again(protocol):
+            yield Case(name, nodes=3, requests=2, again=True, options=options)
     if not protocol.about.many:
         yield Case(name, nodes=4, requests=1)

@@ -27,7 +27,8 @@ Why it is live. For tree t, draw one arrow from each node: to its `parent[t]`, o
 request is. That is the node to which the request is in flight, the node that keeps it, or the node that holds (or is
 being sent) the token whose queue contains it. The arrows form a tree whose root holds the token or is being sent it,
 and every step preserves this: forwarding a request puts the forwarder below the requester, and releasing puts the
-releaser below a node in the queue. So no request travels in a circle.
+releaser below a node in the queue, or, if it asks again at once, below the next holder. So no request travels in a
+circle.
 """
 
 from operator import itemgetter
@@ -119,6 +120,15 @@ class BV95(Mutex):
                 # to follow the token.
                 self.parent[self.slot] = waiting[len(waiting) - 1][1]  # BV:RL2
             self.send_token(waiting[0][1], waiting[1:])  # BV:RL3
+
+    def again_cs(self) -> None:
+        """Send the new request in the token's queue instead of a message. It goes to the end, because this node's clock
+        is ahead of all stamps in the queue. This node stays a sink: it waits, and its request is where the token is."""
+        waiting: tuple[Waiting, ...] = self.merged()
+        if waiting and self.k == 1 and self.cache in ("append", "sorted"):
+            self.send_token(waiting[0][1], (*waiting[1:], (self.clock, self.me)))  # BV:AG1
+        else:
+            Mutex.again_cs(self)
 
     def merged(self) -> tuple[Waiting, ...]:
         """The token's queue and the kept requests, merged by the cache policy."""

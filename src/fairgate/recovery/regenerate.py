@@ -49,9 +49,7 @@ from fairgate.recovery.census import (
 )
 from fairgate.recovery.rebuild import Game, epoch_setup
 
-MOST_EARLY = (
-    100_000  # messages of epochs, or answers to views, that have not begun here yet: a flood must not fill memory
-)
+MOST_EARLY = 100_000  # messages or answers that belong to a later epoch or view: a flood must not fill memory
 NOT_COUNTED = "another member has this slot, with a higher fence"
 EXCLUDED = "this peer was excluded from the membership"
 
@@ -134,6 +132,12 @@ class Regenerate(Layer):
         self.ended(request)
         if self.epoch == self.view:
             self.lift().on_release(request)
+
+    def on_again(self, released: int, request: int) -> None:
+        self.ended(released)
+        self.request, self.asked = request, self.now
+        if self.epoch == self.view:
+            self.lift().on_again(released, request)
 
     def on_cancel(self, request: int) -> None:
         self.ended(request)

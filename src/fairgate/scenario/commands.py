@@ -135,10 +135,12 @@ class Runner:
             self.network.acquire(me)
 
     def do_release(self, *nodes: str) -> None:
-        for me in self.up(nodes):
-            if me not in self.network.inside:
-                raise Wrong(f"node {me} is not inside")
+        for me in self.inside(nodes):
             self.network.release(me)
+
+    def do_again(self, *nodes: str) -> None:
+        for me in self.inside(nodes):
+            self.network.again(me)
 
     def do_cancel(self, *nodes: str) -> None:
         for me in self.up(nodes):
@@ -164,6 +166,12 @@ class Runner:
         for me in nodes:
             if me in self.network.crashed:
                 raise Wrong(f"node {me} has crashed")
+            yield me
+
+    def inside(self, words: Iterable[str]) -> Iterator[int]:
+        for me in self.up(words):
+            if me not in self.network.inside:
+                raise Wrong(f"node {me} is not inside")
             yield me
 
     def members(self, words: Iterable[str]) -> list[int]:

@@ -105,6 +105,14 @@ class ManualNetwork:
         self.occupancy.leave(me, permit.slot)
         self.step(me, "on_release", permit.request)
 
+    def again(self, me: int) -> None:
+        """Release, and acquire in the same step."""
+        permit = self.inside.pop(me)
+        self.occupancy.leave(me, permit.slot)
+        self.requests += 1
+        self.waiting[me] = self.requests
+        self.step(me, "on_again", permit.request, self.requests)
+
     def cancel(self, me: int) -> None:
         if me in self.inside:
             permit = self.inside.pop(me)

@@ -16,7 +16,8 @@ returns the text with the actual output, so that a test compares two texts and a
 Lines that begin with # are comments, and so is everything after " #" in a command.
 
   protocol NAME members 1..8 [k 3] [root 3] [epoch 0] [seed 1] [over LAYER,LAYER] [census off] [OPTION=VALUE...]
-  acquire | release | cancel | crash NODE...     a node is a number, or a range as in 4..7
+  acquire | release | again | cancel | crash NODE...   a node is a number, or a range as in 4..7; `again`: a node
+                                                 leaves and asks again in one step
   deliver all | next | to NODE | SRC->DST [KIND]  `all`: until none is in flight; else only messages in flight now
   drop, duplicate                                 messages are selected as for deliver
   fire NODE TIMER     advance SECONDS     suspect | trust NODE PEER [T|S]

@@ -29,6 +29,7 @@ ARGUMENTS = {
     "start": 0,
     "acquire": 1,
     "release": 1,
+    "again": 2,  # the request that ends, and the one that begins
     "cancel": 1,
     "message": 0,  # source and message are separate fields of a step
     "timer": 1,

@@ -30,6 +30,7 @@ SYMBOL = {  # by event, or by effect
     "start": "·",
     "acquire": "◇",
     "release": "○",
+    "again": "◇",
     "cancel": "x",
     "timer": "t",
     "suspect": "!",
@@ -108,6 +109,7 @@ class States:
         state = {
             "acquire": WAITING,
             "release": IDLE,
+            "again": WAITING,
             "cancel": IDLE,
             "crash": DOWN,
             "reset": IDLE,
@@ -224,6 +226,7 @@ WORDS = {
     "start": "{me} starts",
     "acquire": "{me} asks",
     "release": "{me} leaves",
+    "again": "{me} leaves and asks again",
     "cancel": "{me} cancels",
     "message": "{message}",
     "timer": "{me} timer {a[0]}",

@@ -11,7 +11,7 @@ from itertools import permutations
 from typing import Any
 
 from fairgate.core.choose import from_floats
-from fairgate.core.mutex import Mutex
+from fairgate.core.mutex import Mutex, asks_again
 from fairgate.core.setup import Setup
 from fairgate.registry import with_layers
 from fairgate.scenario.manual import ManualNetwork, Violation
@@ -42,12 +42,13 @@ def entries_waited_for(protocol: type[Mutex], rng: random.Random, options: dict[
             network.deliver_all()
             network.release(victim)
             network.deliver_all()
+    again = asks_again(protocol)
     for _ in range(rng.randint(0, 50)):
-        move_others(network, rng, others)
+        move_others(network, rng, others, again)
     before = len(network.grants)
     network.acquire(victim)
     while victim in network.waiting:
-        move_others(network, rng, others)
+        move_others(network, rng, others, again)
         if len(network.grants) - before > PATIENCE:
             raise Violation(f"starvation: node {victim} waits while others entered {PATIENCE} times")
     for me, node in network.nodes.items():
@@ -60,12 +61,13 @@ def size(key: Any) -> int:
     return sum(map(size, key)) if isinstance(key, tuple) else 1
 
 
-def move_others(network: ManualNetwork, rng: random.Random, others: list[int]) -> None:
+def move_others(network: ManualNetwork, rng: random.Random, others: list[int], again: bool) -> None:
     """Let every idle node among the others request, then make one random move."""
     for me in others:
         if me not in network.waiting and me not in network.inside:
             network.acquire(me)
     moves: list[Move] = [partial(network.release, me) for me in network.inside]
+    moves += [partial(network.again, me) for me in network.inside if again and me in others]
     moves += [partial(network.deliver, index) for index in range(len(network.flight))]
     if not moves:
         raise Violation(f"liveness: nothing moves any more, and nodes {sorted(network.waiting)} wait")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fairgate.core.choose import from_floats
-from fairgate.core.mutex import Mutex
+from fairgate.core.mutex import Mutex, asks_again
 from fairgate.core.setup import Setup
 from fairgate.registry import with_layers
 from fairgate.scenario.manual import ManualNetwork, Violation
@@ -28,9 +28,17 @@ def random_network(protocol: type[Mutex], rng: random.Random, options: dict[str,
 
 
 def walk(
-    network: ManualNetwork, rng: random.Random, requests: int = 3, cancels: float = 0.1, steps: int = 20_000
+    network: ManualNetwork,
+    rng: random.Random,
+    requests: int = 3,
+    cancels: float = 0.1,
+    steps: int = 20_000,
+    again: bool = False,
 ) -> None:
-    """Each node makes `requests` requests; `cancels` is the share of moves in which one may be cancelled."""
+    """Each node makes `requests` requests; `cancels` is the share of moves in which one may be cancelled.
+
+    With `again`, a node may leave and ask again in one step.
+    """
     left = dict.fromkeys(network.nodes, requests)
     for _ in range(steps):
         moves: list[Move] = [
@@ -39,13 +47,15 @@ def walk(
             if more and me not in network.waiting and me not in network.inside
         ]
         moves += [(network.release, me) for me in network.inside]
+        if again:
+            moves += [(network.again, me) for me in network.inside if left[me]]
         moves += [(network.deliver, index) for index in range(len(network.flight))]
         if rng.random() < cancels:
             moves += [(network.cancel, me) for me in [*network.waiting, *network.inside]]
         if not moves:
             break
         move, argument = rng.choice(moves)
-        if move == network.acquire:
+        if move in (network.acquire, network.again):
             left[argument] -= 1
         move(argument)
     else:
@@ -61,7 +71,7 @@ def walks(protocol: type[Mutex], seeds: range, options: dict[str, Any] | None = 
         rng = random.Random(seed)
         network = random_network(protocol, rng, options)
         try:
-            walk(network, rng, cancels=rng.choice([0.0, 0.1, 0.3]))
+            walk(network, rng, cancels=rng.choice([0.0, 0.1, 0.3]), again=asks_again(protocol))
         except Violation as broken:
             raise Violation(f"{broken} [seed {seed}]") from broken
         marks |= network.marks

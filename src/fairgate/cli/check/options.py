@@ -11,6 +11,9 @@ Nodes = Annotated[
 ]
 K = Annotated[int, option(GATE, "Number of nodes that may be inside at a time.", metavar="K")]
 Requests = Annotated[int, option(GATE, "Requests per node, one after the other.", metavar="N")]
+Again = Annotated[
+    bool, option(GATE, "A node that leaves may ask again in the same step, as guests of live gates do.", name="--again")
+]
 Cancels = Annotated[
     int, option(GATE, "Up to N requests may be cancelled, at any moment, while they wait or are inside.", metavar="N")
 ]
