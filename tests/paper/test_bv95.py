@@ -93,6 +93,22 @@ def test_a_node_that_asks_again_at_once_is_last_in_the_queue_of_the_token(cache:
     assert network.grants == [0, 3, 1, 0, 2]
 
 
+def test_a_request_that_follows_the_token_comes_before_one_that_its_next_holder_adds() -> None:
+    network = gate(k=1, cache="sorted")
+    network.acquire(0)
+    for me in (1, 2):
+        network.acquire(me)
+        network.deliver_all()
+    network.release(0)
+    network.acquire(0)  # its request goes to node 2, the last in the queue
+    network.deliver_all()
+    network.again(1)
+    for me in (2, 0, 1):
+        network.deliver_all()
+        network.release(me)
+    assert network.grants == [0, 1, 2, 0, 1]
+
+
 def test_a_node_for_which_nobody_waits_enters_again_with_the_next_fence() -> None:
     network = gate(k=1)
     network.acquire(0)

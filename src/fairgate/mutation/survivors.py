@@ -220,6 +220,7 @@ SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
     "naimi_trehel": {("send_token", "self.fence = NIL"): TIDY},
     "bv95": {
         ("request_cs", "self.tick(0)"): PLACE,
+        ("again_cs", "self.tick(0)"): PLACE,
         ("merged", "if self.cache == 'prepend':"): PLACE,
         ("merged", "if self.cache == 'sorted':"): PLACE,
         ("merged", "return kept + self.queue"): PLACE,

@@ -126,6 +126,7 @@ class BV95(Mutex):
         is ahead of all stamps in the queue. This node stays a sink: it waits, and its request is where the token is."""
         waiting: tuple[Waiting, ...] = self.merged()
         if waiting and self.k == 1 and self.cache in ("append", "sorted"):
+            self.tick(0)  # or it would tie with a request that the last holder sent after the token
             self.send_token(waiting[0][1], (*waiting[1:], (self.clock, self.me)))  # BV:AG1
         else:
             Mutex.again_cs(self)
