@@ -41,11 +41,12 @@ LEASE = 30 * SECOND
 PING = 10 * SECOND
 
 
-def drawn(straight: tuple[int, ...] = (0, 1, 2), copies: int = 2, protocol: Any = E2EFT) -> ManualNetwork:
+def drawn(
+    straight: tuple[int, ...] = (0, 1, 2), copies: int = 2, protocol: Any = E2EFT, **options: Any
+) -> ManualNetwork:
     routes = [{me: 6 + i if me in straight else 3 + i for me in range(3)} | {3 + i: 6 + i} for i in range(3)]
-    setup = Setup(
-        tuple(range(9)), options={"routes": routes, "copies": copies, "lease": LEASE, "ping": PING, "drift": 0}
-    )
+    options = {"routes": routes, "copies": copies, "lease": LEASE, "ping": PING, "drift": 0, **options}
+    setup = Setup(tuple(range(9)), options=options)
     setup.options["keys"] = replica_keys(setup)
     return ManualNetwork(over(Drawn, over(Gates, protocol)), setup, slots=False, chooser=from_floats(lambda: 0.5))
 

@@ -104,7 +104,8 @@ class Promising(E2E):
     def on_winner(self, m: IAmWinner) -> None:
         i: int = m.replica
         r: Replica = self.replica(i)
-        self.use_vote(r, m.node, m.stamp)
+        if not self.is_waiting(i):  # it cannot accept the owner yet, so it must keep a vote that was handed over to it
+            self.use_vote(r, m.node, m.stamp)
         known = (r.holder, r.lineage, r.generation) == (m.node, m.lineage, m.generation)
         if self.is_bound(i, r, m.lineage) or not (known or self.is_news(m.generation, r.generation)):
             self.refuse(i, r)
