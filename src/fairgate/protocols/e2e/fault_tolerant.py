@@ -98,7 +98,6 @@ class E2EFT(Promising):
         self.ends = [self.now] * len(self.keys)
 
     def request_cs(self) -> None:
-        self.forget_copy()
         E2E.request_cs(self)
         self.ask_later(self.lease)
 
@@ -185,7 +184,6 @@ class E2EFT(Promising):
 
     def begin(self, requests: Queue) -> None:
         self.cancel_timer("ask")
-        self.cancel_timer("ping")
         self.take_queue(requests)
         self.forget_copy()
         self.route_winner()
