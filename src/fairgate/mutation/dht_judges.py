@@ -45,10 +45,12 @@ BUSY = Conditions(requests=8, think=300 * MS, idle=20, stay=100 * MS, drift=DRIF
 LOSSY = replace(BUSY, requests=5, loss=0.05, until=600 * SECOND)
 LONG = replace(BUSY, requests=4, stay=6 * SECOND)  # twice as long as a lease, so leases must be renewed
 FORGETFUL = replace(LONG, resets=2, until=10 * SECOND)
+DYING = replace(BUSY, requests=5, stay=2 * SECOND, crashes=1, until=15 * SECOND)
 CHANGING = Conditions(requests=4, cancel=0.1, joins=2, leaves=2, until=5 * SECOND, patience=300 * SECOND)
 FAILING = replace(CHANGING, joins=1, leaves=1, crashes=1, resets=1, loss=0.05, dup=0.05)
 COMING = replace(FAILING, requests=6, stay=2500 * MS, joins=3, leaves=2, resets=2, detect=2 * SECOND, until=40 * SECOND)
 LENT = {**LEASES, "overlay_wait": LEASES["lease"] + LEASES["lease"] // 50, "wait": True, "ping": SECOND}
+TAKEN_OVER = {**LEASES, "wait": True, "ping": SECOND // 2}  # of e2e_ft: waiters notice soon that an owner has crashed
 KEPT = {"overlay_wait": 60 * SECOND}  # no leases: the overlay waits for any node that may be alive
 MAJORITY = {"replicas": 20, "quorum": 11}
 ROUNDS = {"backoff": 20 * SECOND}  # of the strawman, which livelocks if clients that lost a round soon ask again
@@ -130,7 +132,8 @@ def conditions_for(protocol: type[Routed]) -> list[tuple[Conditions, Options]]:
         coming = [(COMING, {**leases, **MAJORITY}), (replace(COMING, k=2), {**leases, "replicas": 20, "quorum": 7})]
         return [*coming, (CALM, leases), (STORM, leases), (SILENT, leases), (churn, unanimous)]
     if "loss" in protocol.about.survives:
-        return [(CALM, leases), (STORM, leases), (SILENT, leases), (churn, unanimous)]
+        forgotten = [(replace(churn, crashes=2), TAKEN_OVER)] if name == "e2e_ft" else []
+        return [(CALM, leases), (STORM, leases), (SILENT, leases), (churn, unanimous), *forgotten]
     return [(CALM, {}), (FAST, {}), (MOVING, {})]
 
 
@@ -234,7 +237,8 @@ def cost_conditions_for(protocol: type[Routed]) -> list[tuple[Conditions, Option
     leases = leases_of(protocol)
     unanimous = {"replicas": 5, "quorum": 5, **leases}
     coming = [(COMING, {**leases, **MAJORITY})] if name == "sigma_zones" else []
-    return [(BUSY, leases), *coming, (LOSSY, leases), (LONG, leases), (FORGETFUL, unanimous)]
+    taken_over = [(DYING, TAKEN_OVER)] if name == "e2e_ft" else []
+    return [(BUSY, leases), *coming, (LOSSY, leases), (LONG, leases), (FORGETFUL, unanimous), *taken_over]
 
 
 def run_under(protocol: type[Routed], conditions: Conditions, options: Options, seeds: range) -> None:
