@@ -49,9 +49,9 @@ LONG = [
     "non_e2e",
     "strawman",
     "sigma_zones",
+    "e2e_ft",
 ]
 ON_A_DHT = [
-    "e2e_ft",
     "non_e2e_faults",
 ]  # survivors are not explained yet
 ROUTED = [name for name in (*LONG, *ON_A_DHT) if name != "non_e2e" and issubclass(PROTOCOLS[name], Routed)]

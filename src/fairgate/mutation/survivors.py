@@ -1,13 +1,14 @@
 """Statements that can be deleted without breaking safety or liveness, each with the reason.
 
-They are listed by protocol, then by (handler, statement); those of the protocols over a DHT are in dht_survivors.py. A
-survivor that is missing is reported as not explained. A reason argues why the deletion makes no difference, or says
-what else the statement is for. Reasons that begin with `which` or `where` belong to statements that implement an option
-of BV95: tests/paper/test_bv95.py fails without any one of these.
+They are listed by protocol, then by (handler, statement); those of the protocols over a DHT are in dht_survivors.py,
+ee_survivors.py and sigma_survivors.py. A survivor that is missing is reported as not explained. A reason argues why the
+deletion makes no difference, or says what else the statement is for. Reasons that begin with `which` or `where` belong
+to statements that implement an option of BV95: tests/paper/test_bv95.py fails without any one of these.
 """
 
 from fairgate.mutation.deletions import Deleted
 from fairgate.mutation.dht_survivors import DHT_SURVIVORS, TIDY
+from fairgate.mutation.ee_survivors import EE_SURVIVORS
 from fairgate.mutation.sigma_survivors import SIGMA_SURVIVORS
 
 # No node can tell the difference.
@@ -90,6 +91,7 @@ NO_CACHE = "where in the queue: without it `none` keeps as many requests as `app
 
 SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
     **DHT_SURVIVORS,
+    **EE_SURVIVORS,
     **SIGMA_SURVIVORS,
     "fair_k": {
         ("assign", "self.token_locations = ()"): TIDY,
