@@ -425,6 +425,12 @@ RULES: dict[str, tuple[Judge, str, list[Edit]]] = {
             )
         ],
     ),
+    "a beat denies censuses of versions that its sender has not been told of": (
+        1_009_185,
+        "census",
+        [("views", "news and not self.is_ahead()", "news")],
+    ),
+    "new members are not believed": (1_010_725, "liveness", [("changes", " or self.has_voted_for(src, m)", "")]),
     "changes may be skipped": (
         test_changes.test_a_change_out_of_order_waits,
         "test",

@@ -20,6 +20,12 @@ def test_five_voters() -> None:
     assert {*TROUBLES, *OUTCOMES} <= seen.keys()
 
 
+@pytest.mark.parametrize("seed", [FIVE + 9_185, FIVE + 10_725])
+def test_walks_that_broke_a_promise_once(seed: int) -> None:
+    """The first chose several versions in one step; in the second only new members knew the latest roster."""
+    roster_walks([seed])
+
+
 @pytest.mark.stress
 @pytest.mark.parametrize("part", range(10))
 def test_many_walks(part: int) -> None:

@@ -11,8 +11,9 @@ many of them could keep the gate from ever letting anybody in. Exclusions do not
 The voters are standing members that were heard lately, an odd number of them and at most seven. A fourth voter would
 not allow one more failure than three, and of two voters neither may fail.
 
-Who is believed: voters of the last known roster; while joining, the peer that was asked for admission; and any member
-if no majority of the voters has answered for longer than the patience.
+Who is believed: voters of the last known roster; while joining, the peer that was asked for admission; any member
+if no majority of the voters has answered for longer than the patience; and members of a roster for which this voter has
+voted, if they say that it was chosen.
 """
 
 from typing import Any
@@ -171,7 +172,7 @@ class Changes(Leases):
         self.is_told_by(src, m.at)
         if m.at <= self.at:
             self.told_late(src, m)
-        elif self.believes(src):
+        elif self.believes(src) or self.has_voted_for(src, m):
             self.learned(m.at, m.value)
         else:
             self.tell_voters(Behind(self.at))
@@ -185,6 +186,11 @@ class Changes(Leases):
             return src == self.contact
         silent = self.now - self.answered > self.patience
         return src in self.value[1] or (silent and src in ids(self.value))
+
+    def has_voted_for(self, src: int, m: Chosen) -> bool:
+        """The next roster, for which this voter has voted. If the voters that knew it to be chosen are dead, only members
+        that it has let in can tell."""
+        return m.at == self.at + 1 and m.value == self.accepted_value and src in ids(m.value)
 
     # The next version.
 

@@ -83,7 +83,11 @@ class Views(Changes):
         """These are the gates whose census this peer leads and that is not over. To be called in each `adopted`."""
         news = gates != self.censuses or self.told < self.at
         self.censuses = gates
-        self.beat_now(news)
+        self.beat_now(news and not self.is_ahead())
+
+    def is_ahead(self) -> bool:
+        """Has a version been chosen that `above` does not know yet? A beat would claim that it has no census in it."""
+        return any(call == self.above.adopted for call, *_ in self.news)
 
     def on_suspect(self, peer: int, detector: str) -> None:
         news = peer not in self.suspected
