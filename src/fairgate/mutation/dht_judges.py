@@ -46,6 +46,7 @@ LOSSY = replace(BUSY, requests=5, loss=0.05, until=600 * SECOND)
 LONG = replace(BUSY, requests=4, stay=6 * SECOND)  # twice as long as a lease, so leases must be renewed
 FORGETFUL = replace(LONG, resets=2, until=10 * SECOND)
 DYING = replace(BUSY, requests=5, stay=2 * SECOND, crashes=1, until=15 * SECOND)
+TOLD = replace(DYING, stay=500 * MS, crashes=2, detect=2 * SECOND)
 CHANGING = Conditions(requests=4, cancel=0.1, joins=2, leaves=2, until=5 * SECOND, patience=300 * SECOND)
 FAILING = replace(CHANGING, joins=1, leaves=1, crashes=1, resets=1, loss=0.05, dup=0.05)
 COMING = replace(FAILING, requests=6, stay=2500 * MS, joins=3, leaves=2, resets=2, detect=2 * SECOND, until=40 * SECOND)
@@ -236,9 +237,15 @@ def cost_conditions_for(protocol: type[Routed]) -> list[tuple[Conditions, Option
         return [(BUSY, {})]
     leases = leases_of(protocol)
     unanimous = {"replicas": 5, "quorum": 5, **leases}
-    coming = [(COMING, {**leases, **MAJORITY})] if name == "sigma_zones" else []
-    taken_over = [(DYING, TAKEN_OVER)] if name == "e2e_ft" else []
-    return [(BUSY, leases), *coming, (LOSSY, leases), (LONG, leases), (FORGETFUL, unanimous), *taken_over]
+    if name == "sigma_zones":
+        coming = (COMING, {**leases, **MAJORITY})
+        return [(BUSY, leases), coming, (LOSSY, leases), (LONG, leases), (FORGETFUL, unanimous)]
+    usual = [(BUSY, leases), (LOSSY, leases), (LONG, leases), (FORGETFUL, unanimous)]
+    if name == "e2e_ft":
+        return [*usual, (DYING, TAKEN_OVER)]
+    if name == "non_e2e_faults":
+        return [*usual, (DYING, LEASES), (TOLD, {"replicas": 7, "quorum": 7})]
+    return usual
 
 
 def run_under(protocol: type[Routed], conditions: Conditions, options: Options, seeds: range) -> None:
