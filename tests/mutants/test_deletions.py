@@ -50,18 +50,16 @@ LONG = [
     "strawman",
     "sigma_zones",
     "e2e_ft",
-]
-ON_A_DHT = [
     "non_e2e_faults",
-]  # survivors are not explained yet
-ROUTED = [name for name in (*LONG, *ON_A_DHT) if name != "non_e2e" and issubclass(PROTOCOLS[name], Routed)]
+]
+ROUTED = [name for name in LONG if name != "non_e2e" and issubclass(PROTOCOLS[name], Routed)]
 EXPLAINED = [name for name in PROTOCOLS if name in {*QUICK, *LONG}]  # those of `make mutants`
 ALL = [*QUICK, *[pytest.param(name, marks=pytest.mark.stress) for name in LONG]]
 
 
 def test_no_protocol_is_left_out() -> None:
     wanted = {name for name in PROTOCOLS if not name.endswith("_literal")}
-    assert {*QUICK, *LONG, *ON_A_DHT} == wanted, "add the protocol to LONG in this file (or to QUICK, ON_A_DHT)"
+    assert {*QUICK, *LONG} == wanted, "add the protocol to LONG in this file (or to QUICK)"
 
 
 @pytest.mark.parametrize("name", ["non_e2e", *[pytest.param(name, marks=pytest.mark.stress) for name in ROUTED]])
@@ -102,7 +100,7 @@ def test_every_explanation_names_a_statement_of_its_protocol(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [QUICK[0], *[pytest.param(name, marks=pytest.mark.stress) for name in [*QUICK[1:], *LONG, *ON_A_DHT]]]
+    "name", [QUICK[0], *[pytest.param(name, marks=pytest.mark.stress) for name in [*QUICK[1:], *LONG]]]
 )
 def test_the_original_passes_every_judge(name: str) -> None:
     assert judge(PROTOCOLS[name]) == ""

@@ -4,7 +4,7 @@ Nearly every message is repeated and every promise expires, so one rule often hi
 reasons name the test by hand that detects the deletion.
 """
 
-from fairgate.mutation.dht_survivors import TIDY
+from fairgate.mutation.dht_survivors import LITERAL_ONLY, TIDY
 
 # e2e_ft.
 RULES = "tests/paper/test_e2e_ft_rules.py detects it"
@@ -41,6 +41,35 @@ UNPROMISED = f"no effect: `serve_waiting` forgets a holder whose promise has end
 IN_VAIN = "no effect: the timer fires in vain, or is set again with the next promise"
 MOVED = f"not reached in so few runs: a replica must move while a promise or a wait of it matters ({FT})"
 NO_SETS = f"messages: no REQUEST is intercepted; that pays on long routes, and these rings are small ({RULES})"
+
+# non_e2e_faults.
+NF = "tests/paper/test_non_e2e_faults.py detects it"
+NF_RULES = "tests/paper/test_non_e2e_faults_rules.py detects it"
+ENTRY_STAYS = (
+    f"time: the entry of a lost request stays; the requests that it keeps ask again, bypassing it ({NF_RULES})"
+)
+ENTRY_ENDS = f"messages: the entry expires early, and the requests that it keeps are routed on ({NF_RULES})"
+FORMER_LIFE = f"not reached in so few runs: an attempt from before a reset counts as a current one ({NF})"
+UNTIL_ANSWERED = f"time: an expired vote is given up only when the replica answers that it is gone ({NF_RULES})"
+OLD_PLACE = f"time: a Ping goes to the node that served the replica before; the next one is routed ({NF_RULES})"
+SAME_NUMBER = f"not reached in so few runs: a late answer counts for a later question ({NF_RULES})"
+OLD_QUESTION = (
+    "no effect: an answer to such a question extends nothing; it stays only if all later ones are unanswered as well"
+)
+BY_LEASES = "not needed here: with leases, votes are counted by their leases"
+LATER_LOST = f"time: the permit ends with its lease, not when a replica answers that its vote is gone ({NF_RULES})"
+NOTHING_LEASED = "no effect: the timer finds no lease to renew"
+NEXT_VOTE = "no effect: the timer fires in vain, or is set again with the next vote"
+REPLICA_MOVED = f"not reached in so few runs: a replica must move while its lease or its wait matters ({NF_RULES})"
+HANDED_VOTE = f"not reached in so few runs: a replica must be handed over while its vote matters ({NF})"
+LOST_QUEUE = f"time: what a RELEASE had gathered is lost with it; those requesters ask again ({NF_RULES})"
+SENT_OFTEN = f"messages: copies are sent again although they have arrived, or more than a few times ({NF_RULES})"
+LOST_YIELD = f"time: the replica learns of a lost YIELD only when it notifies the owner again ({NF_RULES})"
+DEAD_QUEUED = f"messages: requests of crashed nodes are passed on, and dropped at the replica ({NF_RULES})"
+NEXT_REQUEST = f"time: the next request that arrives makes the replica vote ({NF_RULES})"
+PATH_BROKEN = f"time: the entries of a broken path stay; requesters ask again, bypassing them ({NF})"
+SILENT_NEIGHBOUR = f"time: a path is mended when the crash is reported; with leases, its entries expire ({NF_RULES})"
+NOBODY_RETURNS = f"not reached: no node that was reported as crashed returns in these runs ({NF_RULES})"
 
 EE_SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
     "e2e_ft": {
@@ -126,5 +155,61 @@ EE_SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
         ): NO_SETS,
         ("note_owner", "self.entries[m.replica] = Entry(m.node, m.generation, next_hop, src)"): NO_SETS,
         ("note_owner", "self.trusted[m.replica] = self.now + self.promise_time"): NO_SETS,
+    },
+    "non_e2e_faults": {
+        ("on_numbered_timer", "self.dissolve(entry, False)"): ENTRY_STAYS,
+        ("request_cs", "if self.lease and (not self.life):"): FORMER_LIFE,
+        ("request_cs", "self.life = 1 + self.out.choose(LIVES)"): FORMER_LIFE,
+        ("ask_again", "if self.leases[replica].until <= self.now and self.asks[replica].vote:"): UNTIL_ANSWERED,
+        ("ask_again", "self.lose_vote(replica)"): UNTIL_ANSWERED,
+        ("take_vote", "self.leases[replica].at = src"): OLD_PLACE,
+        ("ping", "self.pings += 1"): SAME_NUMBER,
+        ("ping", "for n in [n for n, sent in lease.questions.items() if sent + self.lease <= self.now]:"): OLD_QUESTION,
+        ("ping", "del lease.questions[n]"): OLD_QUESTION,
+        ("on_ack", "lease.at = src"): OLD_PLACE,
+        ("lose_vote", "self.voted -= ask.vote"): BY_LEASES,
+        ("lose_vote", "ask.holder = NIL"): LITERAL_ONLY,
+        ("watch", "self.lose('votes were gone')"): LATER_LOST,
+        ("forget", "self.cancel_timer('ping')"): NOTHING_LEASED,
+        ("vote", "self.cancel_timer(f'{VOTE}{number}')"): NEXT_VOTE,
+        ("take_replica", "if waits:"): REPLICA_MOVED,
+        ("take_replica", "if self.replicas[i].owner and self.lease:"): REPLICA_MOVED,
+        ("take_replica", "self.set_timer(f'{WAIT}{i}', self.hold)"): REPLICA_MOVED,
+        ("take_replica", "self.set_timer(f'{VOTE}{i}', self.hold)"): REPLICA_MOVED,
+        ("knows_nothing", "return Mending.knows_nothing(self, number) or self.is_waiting(number)"): HANDED_VOTE,
+        ("took_owner", "if self.lease:"): REPLICA_MOVED,
+        ("took_owner", "self.set_timer(f'{VOTE}{number}', self.hold)"): REPLICA_MOVED,
+        ("make_entry", "if self.lease:"): ENTRY_STAYS,
+        ("make_entry", "self.keep_entry(entry.replica)"): ENTRY_STAYS,
+        ("keep_entry", "self.set_timer(f'{ENTRY}{replica}', (len(self.keys) + 1) * self.hold)"): ENTRY_STAYS,
+        ("pass_request", "if self.lease and entry is not None and is_of(entry, m):"): ENTRY_ENDS,
+        ("pass_request", "self.keep_entry(m.replica)"): ENTRY_ENDS,
+        ("on_timer", "self.pass_kept_again(NIL)"): LOST_QUEUE,
+        ("on_request", "if replica.owner and self.follows(m.asked, replica.owner):"): LOST_YIELD,
+        ("on_request", "replica.owner = ()"): LOST_YIELD,
+        (
+            "follows",
+            "return asked[:2] == before[:2] and asked > before and (asked[2] >> LIFE == before[2] >> LIFE)",
+        ): LOST_YIELD,
+        ("keep", "self.kept[onward.replica, onward.ts, onward.node, onward.attempt] = kept"): LOST_QUEUE,
+        ("keep", "self.set_timer('keep', self.lease // 3)"): LOST_QUEUE,
+        ("on_taken", "if kept is not None and kept.before != NIL:"): SENT_OFTEN,
+        ("on_taken", "self.out.send(kept.before, m)"): SENT_OFTEN,
+        ("pass_kept_again", "for key in sorted(self.kept):"): LOST_QUEUE,
+        ("pass_kept_again", "if self.kept:"): LOST_QUEUE,
+        ("pass_kept_again", "if crashed in (NIL, kept.next):"): LOST_QUEUE,
+        ("pass_kept_again", "self.set_timer('keep', self.lease // 3)"): LOST_QUEUE,
+        ("pass_kept_again", "self.door.route(kept.msg.with_queue(kept.msg.queue, self.me))"): LOST_QUEUE,
+        ("pass_kept_again", "kept.tries -= 1"): SENT_OFTEN,
+        ("pass_kept_again", "if kept.tries == 0:"): SENT_OFTEN,
+        ("pass_kept_again", "del self.kept[key]"): SENT_OFTEN,
+        ("on_crash", "for entry in in_order(self.first):"): DEAD_QUEUED,
+        ("on_crash", "entry.queue = self.of_the_living(entry.queue or [])"): DEAD_QUEUED,
+        ("on_crash", "self.vote(number, replica)"): NEXT_REQUEST,
+        ("on_suspect", "self.mend_paths(peer)"): SILENT_NEIGHBOUR,
+        ("mend_paths", "self.pass_kept_again(peer)"): LOST_QUEUE,
+        ("on_trust", "self.crashed.discard(peer)"): NOBODY_RETURNS,
+        ("mend", "if entry.previous == peer:"): PATH_BROKEN,
+        ("mend", "self.door.route(self.clean_up(entry))"): PATH_BROKEN,
     },
 }
