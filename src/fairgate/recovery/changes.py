@@ -188,8 +188,8 @@ class Changes(Leases):
         return src in self.value[1] or (silent and src in ids(self.value))
 
     def has_voted_for(self, src: int, m: Chosen) -> bool:
-        """The next roster, for which this voter has voted. If the voters that knew it to be chosen are dead, only members
-        that it has let in can tell."""
+        """The next roster, for which this voter has voted. If all voters that knew it to be chosen are dead, only the
+        members that it lets in can tell."""
         return m.at == self.at + 1 and m.value == self.accepted_value and src in ids(m.value)
 
     # The next version.
