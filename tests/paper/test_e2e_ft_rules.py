@@ -24,7 +24,8 @@ from fairgate.protocols.e2e.messages import (
 )
 from fairgate.scenario.manual import ManualNetwork
 from tests.paper.test_e2e import REQ1, REQ2, REQ3, deliver, inside, node, of
-from tests.paper.test_e2e_ft import LEASE, SECOND, drawn, pass_time, split, waiting
+from tests.paper.test_e2e_ft import LEASE, drawn, pass_time, split, waiting
+from tests.support.dht_walk import SECOND
 
 # The client.
 
@@ -132,6 +133,7 @@ def with_a_token() -> tuple[ManualNetwork, Token]:
     waiting(network, REQ2)
     network.release(REQ1)
     token = of(network, Token)[0].msg
+    assert isinstance(token, Token)
     deliver(network, Token)
     return network, token
 

@@ -12,7 +12,8 @@ from fairgate.protocols.non_e2e.mending import ROUNDS, TRIES
 from fairgate.protocols.non_e2e.messages import Ack, GrantReq, HandOver, Ping, Release, Request
 from fairgate.scenario.manual import ManualNetwork
 from tests.paper.test_non_e2e import entry_at, entry_shown, sent, take
-from tests.paper.test_non_e2e_faults import HOLD, KEYS, LEASE, SECOND, at, crash, drawn, path, three
+from tests.paper.test_non_e2e_faults import HOLD, KEYS, LEASE, at, crash, drawn, path, three
+from tests.support.dht_walk import SECOND
 
 AGAIN = "upper/0/again"
 ENTRY = "upper/0/entry:0"
