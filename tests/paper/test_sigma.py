@@ -218,15 +218,6 @@ def test_with_a_smaller_quorum_there_are_k_winners() -> None:
         ballot_of(Setup((0, 1), 2, options={"replicas": 5, "quorum": 3}))
 
 
-def test_a_vote_that_was_given_back_as_surplus_is_not_renewed() -> None:
-    network = network_of(replicas=5, k=2, quorum=2, lease=3 * SECOND, resend=SECOND, retry=100)
-    network.acquire(5)
-    network.deliver_all()
-    assert node(network, 5).votes == 2
-    network.advance(1500 * MS)
-    assert sent(network) == ["5>0 request", "5>1 request"]
-
-
 def test_an_expired_vote_is_no_reason_to_give_back_a_valid_one() -> None:
     """A run with k = 2 and m = 2 of 5 that let three in. Behind a partition, a winner had one expired vote and two
     valid ones. It gave back a valid vote as surplus, and a third client entered with it.

@@ -12,7 +12,7 @@ from fairgate.protocols.sigma.strawman import Strawman
 from fairgate.protocols.sigma.votes import Release, Request, Response
 from fairgate.scenario.manual import Flight, ManualNetwork
 from tests.support.dht_walk import MS
-from tests.support.sigma_manual import ask, move, network_of, node, reach, replica, sent
+from tests.support.sigma_manual import ask, forget, move, network_of, node, reach, replica, sent
 
 
 def test_a_client_sends_a_request_to_every_replica() -> None:
@@ -137,13 +137,6 @@ def test_a_refusal_no_longer_counts_when_the_replica_votes_for_the_client() -> N
     reach(network, 4, 1)  # which still refuses, but a second refusal does not lose the round
     reach(network, 4, 2)
     assert list(network.inside) == [4]
-
-
-def forget(network: ManualNetwork, i: int) -> None:
-    """The node that serves replica i loses its memory."""
-    server = node(network, i)
-    server.replicas.clear()
-    server.life += 1000
 
 
 def test_a_client_inside_leaves_at_once_if_a_replica_has_voted_for_another() -> None:

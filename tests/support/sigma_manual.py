@@ -60,3 +60,10 @@ def replica(network: ManualNetwork, i: int) -> tuple[int, list[int]]:
     """The owner of replica `i`, and the clients in its queue."""
     rep = node(network, i).replicas[i]
     return rep.Cowner, [w.client for w in rep.Queue]
+
+
+def forget(network: ManualNetwork, i: int) -> None:
+    """The node that serves replica i loses its memory."""
+    server = node(network, i)
+    server.replicas.clear()
+    server.life += 1000

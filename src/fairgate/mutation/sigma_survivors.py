@@ -19,10 +19,10 @@ LATE_OR_OTHERS = (
     "see the two conditions: a late answer (tests/paper/test_strawman.py detects it), or one to a client that has left"
 )
 NO_ORDER = "not needed here: the strawman serves requests in no order, so a clock need not follow the others"
-FOR_SIGMA = "not needed here: only Sigma uses it"
+FOR_SIGMA = "not needed here: only Sigma uses it (tests/paper/test_sigma.py, test_sigma_counting.py)"
 LEFT_ALONE = (
     "not needed here: a client that looks at a replica that has answered and not voted for it leaves it alone; Sigma"
-    " asks it again (tests/paper/test_sigma.py detects it)"
+    " asks it again (tests/paper/test_sigma_counting.py detects it)"
 )
 ASKED_TO_VOTE = (
     "not needed here: replicas vote only when they are asked, so no vote crosses its RELEASE after its question was"
@@ -121,6 +121,8 @@ SIGMA_SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
         ("judge", "self.lose('votes lost')"): ENDS_WITH_LEASE,
         ("watch", "self.permit_at = end"): SET_AGAIN,
         ("lose", "self.release_votes()"): LOST_WITHOUT_LEASE,
+        ("end_request", "if self.resend:"): ASKED_TO_VOTE,
+        ("end_request", "self.forgetful = False"): FOR_SIGMA,
         ("end_request", "self.started = NEVER"): TIDY,
         ("end_request", "self.tally.clear()"): FOR_SIGMA,
         ("end_request", "self.over_at = self.now"): ASKED_TO_VOTE,
