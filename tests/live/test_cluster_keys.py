@@ -138,7 +138,7 @@ def test_keys_in_the_default_directory_are_found(home: Path, say: Say) -> None:
     assert say("keys", "add", "web1", "--also", HERE)[0] == 0
     port = free_port()
     peer, seed = standing("--create", "--listen", f"0.0.0.0:{port}", "--advertise", f"{HERE}:{port}")
-    assert "(1 peer of cluster fairgate)" in run("who", "--join", seed, "--keys", str(home)).stdout
+    assert "1 peer of cluster fairgate, guarantee" in run("who", "--join", seed, "--keys", str(home)).stdout
     assert (
         run("who", "--join", seed, "--join-timeout", "0.5").returncode == 2
     )  # on this host they are not taken unasked

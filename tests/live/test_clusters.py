@@ -43,8 +43,8 @@ def seed() -> Iterator[str]:
 
 
 def peers(seed: str) -> int:
-    words = run("who", "nothing", "--join", seed).stdout
-    return int(words.split("(")[1].split()[0])
+    last = run("who", "nothing", "--join", seed).stdout.splitlines()[-1]
+    return int(last.split()[0])
 
 
 # Entering.
