@@ -148,12 +148,6 @@ def test_peers_that_wait_in_vain_when_all_leave_are_caught() -> None:
         assert broken(Parts(views=views), 0) == "leaving"
 
 
-def test_exclusions_by_what_was_said_long_ago_are_caught() -> None:
-    old = "heard is None or (self.patience and self.now - heard.when > self.patience):"
-    with mutated(("leases", old, "heard is None:")) as views:
-        assert broken(Parts(views=views), 8015) == "leaving"
-
-
 def test_forgetting_an_excluded_peer_at_once_is_caught() -> None:
     with mutated(("changes", "self.now + wait) for", "self.now) for")) as views:
         assert broken(Parts(views=views), 18) == "exclusion"

@@ -431,6 +431,11 @@ RULES: dict[str, tuple[Judge, str, list[Edit]]] = {
         [("views", "news and not self.is_ahead()", "news")],
     ),
     "new members are not believed": (1_010_725, "liveness", [("changes", " or self.has_voted_for(src, m)", "")]),
+    "complaints count however old they are": (
+        test_exclusion.test_complaints_that_were_not_repeated_lately_do_not_count,
+        "test",
+        [("leases", "heard is None or (self.patience and self.now - heard.when > self.patience):", "heard is None:")],
+    ),
     "changes may be skipped": (
         test_changes.test_a_change_out_of_order_waits,
         "test",

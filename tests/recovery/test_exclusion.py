@@ -66,6 +66,18 @@ def test_one_of_two_peers_that_cannot_reach_each_other_goes(one: int, other: int
     assert 3 not in left
 
 
+def test_complaints_that_were_not_repeated_lately_do_not_count() -> None:
+    """A voter that acknowledged no beats for a while, and leads next, knows only what was said before."""
+    peers = trio()
+    peers.do(3, "on_suspect", 1, "")
+    peers.run(PATIENCE)
+    leader = peers.nodes[0]
+    leader.heard[3, 1].suspects = {1: leader.now - 2 * leader.patience}
+    assert leader.complaints() == [((3, 1), (1, 1))]
+    leader.heard[3, 1].when = leader.now - leader.patience - 1
+    assert leader.complaints() == []
+
+
 def test_a_peer_that_accuses_everybody_goes_itself() -> None:
     peers = trio()
     for other in (0, 1, 2):
