@@ -2,7 +2,7 @@
 
 Whatever happens is noted first: a guest has rung, died, or the cluster has answered. Then one change of the room does
 all that follows (room/guestbook.py). After it the cluster gets its slots back, and then it is asked for new guests: in
-this order, because another host may wait for the slots; or in one step, if that saves the protocol a message. The
+this order, because another host may wait for the slots. If the protocol saves a message by it, both are one step. The
 cluster may grant some of them at once, so this goes on until nothing is left to do.
 """
 

@@ -122,8 +122,11 @@ class BV95(Mutex):
             self.send_token(waiting[0][1], waiting[1:])  # BV:RL3
 
     def again_cs(self) -> None:
-        """Send the new request in the token's queue instead of a message. It goes to the end, because this node's clock
-        is ahead of all stamps in the queue. This node stays a sink: it waits, and its request is where the token is."""
+        """Put the new request at the end of the token's queue, instead of sending it as a message of its own.
+
+        Its place is the end, because its stamp is higher than all others in the queue. This node stays a sink: it
+        waits, and its request is where the token is.
+        """
         waiting: tuple[Waiting, ...] = self.merged()
         if waiting and self.k == 1 and self.cache in ("append", "sorted"):
             self.tick(0)  # or it would tie with a request that the last holder sent after the token

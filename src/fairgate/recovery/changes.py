@@ -11,9 +11,9 @@ many of them could keep the gate from ever letting anybody in. Exclusions do not
 The voters are standing members that were heard lately, an odd number of them and at most seven. A fourth voter would
 not allow one more failure than three, and of two voters neither may fail.
 
-Who is believed: voters of the last known roster; while joining, the peer that was asked for admission; any member
-if no majority of the voters has answered for longer than the patience; and members of a roster for which this voter has
-voted, if they say that it was chosen.
+A node takes rosters from voters of the last one it knows. While it joins, it takes them from the peer that it asked for
+admission. If no majority of the voters has answered for longer than the patience, it takes them from any member. A
+voter also takes the roster for which it has voted from the members of that roster.
 """
 
 from typing import Any
