@@ -52,6 +52,11 @@ def test_a_gate_of_one_host_loads_no_protocol() -> None:
     assert "fairgate.protocols" not in loaded_by("from fairgate import sync; sync.join()")
 
 
+def test_import_fairgate_gives_its_parts_on_first_use() -> None:
+    uses = "import fairgate; fairgate.sync.join; fairgate.lab.sweep; assert not hasattr(fairgate, 'other')"
+    subprocess.run([sys.executable, "-c", uses], check=True)
+
+
 def test_every_name_leads_to_a_class() -> None:
     for table in (PROTOCOLS, OVERLAYS, LAYERS):
         for name, found in table.items():

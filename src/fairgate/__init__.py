@@ -37,12 +37,15 @@ __all__ = [
     "Permit", "PermitLost", "ReentrantCall", "Semaphore", "join",
 ]  # fmt: skip
 FROM_API = ("Peer", "Permit", "Semaphore", "join")
+MODULES = ("lab", "sync")  # after `import fairgate`, as in `fairgate.sync.join()`
 
 
 def __getattr__(name: str) -> "Any":
     """Import the API on first use: a simulation needs neither asyncio nor sockets."""
     from importlib import import_module  # noqa: PLC0415
 
+    if name in MODULES:
+        return import_module(f"fairgate.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'fairgate' has no attribute {name!r}")
     return getattr(import_module("fairgate.api" if name in FROM_API else "fairgate.errors"), name)

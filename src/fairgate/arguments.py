@@ -17,6 +17,8 @@ def check_gate(name: object, k: object) -> None:
 def check_name(name: object, longest: int) -> None:
     if not (isinstance(name, str) and 0 < len(name) <= longest and name.isprintable()):
         raise BadInput(f"{name!r:.60} is not a valid gate name: use 1 to {longest} printable characters")
+    if not name.isascii() and (size := len(name.encode())) > longest:  # file systems count bytes
+        raise BadInput(f"{name!r:.60} is too long for a gate name: it takes {size} bytes, and {longest} are allowed")
 
 
 def printable(text: str) -> str:

@@ -125,7 +125,7 @@ def test_ctrl_c_reports_what_was_explored_so_far(fairgate: Run, monkeypatch: pyt
 
 REFUSED = {
     "unheard_of": "there is no protocol",
-    "leased": "depends on time: set how far the clocks advance",
+    "leased": "depends on time: set how far the clocks advance, for example --ticks 5",
     "leased --ticks 5 --option drift=0": "drift must be more than 0 to be explored",
     "fair_k --ticks 5": "--ticks, --skew and --rates are only for protocols that use the clock",
     "fair_k --k 4": "k must be 1..3",

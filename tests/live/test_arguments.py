@@ -14,6 +14,7 @@ from tests.live.kinds import Kind, each_place
 GATES: list[tuple[Any, Any, str]] = [
     (5, 1, "5 is not a valid gate name"),
     ("", 1, "'' is not a valid gate name"),
+    ("é" * 101, 1, f"'{'é' * 59} is too long for a gate name: it takes 202 bytes, and 200 are allowed"),
     ("gpu", "3", "k must be a whole number from 1 to 1000, not '3'"),
     ("gpu", True, "k must be a whole number from 1 to 1000, not True"),
     ("gpu", 2.0, "k must be a whole number from 1 to 1000, not 2.0"),

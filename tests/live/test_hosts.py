@@ -145,6 +145,7 @@ def test_an_address_that_refuses_is_reported_if_another_one_does_not(
     [
         ((), {"cluster": "x"}, "needs an address to listen on"),
         (("nowhere",), {}, "cannot read the address nowhere"),
+        ((b"nowhere",), {}, "cannot read the address b'nowhere': write a string, such as '10.0.0.5:7400'"),
         (("unix:x",), {}, "cannot read the address unix:x: write unix: followed by an absolute path"),
         (("unix:/x", f"{HERE}:1"), {}, f"either Unix sockets or TCP: unix:/x and {HERE}:1 cannot be combined"),
         ((), {"listen": "unix:/x", "advertise": f"{HERE}:1"}, f"TCP: unix:/x and {HERE}:1 cannot be combined"),

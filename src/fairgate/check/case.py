@@ -78,7 +78,7 @@ class Case:
             if getattr(self, name) < 0:
                 raise BadInput(f"--{name} must be 0 or more, not {getattr(self, name)}")
         if protocol.timed and self.ticks < 1:
-            raise BadInput(f"{self.protocol} depends on time: set how far the clocks advance, for example ticks=5")
+            raise BadInput(f"{self.protocol} depends on time: set how far the clocks advance, for example --ticks 5")
         if self.options.get("drift", 1) == 0:
             raise BadInput(
                 "drift must be more than 0 to be explored: messages may take no time here, so the holder of a lease and"

@@ -43,6 +43,8 @@ Address = UnixAddress | TcpAddress
 
 def parse_address(text: str) -> Address:
     """Parses `unix:/path`, `host:port`, `10.0.0.5:7400` or `[::1]:7400`. BadInput if it is none of these."""
+    if not isinstance(text, str):
+        raise BadInput(f"cannot read the address {text!r:.80}: write a string, such as '10.0.0.5:7400'")
     if not text.isprintable():
         raise BadInput(f"cannot read the address {text!r:.80}: it has characters that cannot be printed")
     if text.startswith("unix:"):
