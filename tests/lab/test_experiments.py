@@ -12,6 +12,7 @@ from fairgate.errors import BadInput
 from fairgate.lab.catalogue import all_experiments, chosen, find, run
 from fairgate.lab.coordinator_order import by_places, shares_early
 from fairgate.lab.experiment import FAILS, HOLDS, PARTLY, Bench, Outcome
+from fairgate.lab.live import most_inside
 from fairgate.sim.config import Config
 from tests.tidy.imports import PACKAGE
 
@@ -157,3 +158,8 @@ def test_an_unknown_size_is_refused() -> None:
 def test_a_negative_seed_is_refused() -> None:
     with pytest.raises(BadInput, match="the seed must be a whole number, 0 or more"):
         run("SG.2", seed=-1)
+
+
+def test_a_lock_that_lets_two_in_is_named() -> None:
+    assert most_inside({"fairgate": 1, "flock": 1}) == "at most 1 inside"
+    assert most_inside({"fairgate": 1, "GNU sem": 2, "flock": 1}) == "at most 1 inside (GNU sem: 2)"
