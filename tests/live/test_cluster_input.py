@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from fairgate.cli.run.in_cluster import settings
+from fairgate.cli.run.options import read_options
 from tests.live.commands import SOON, Say, line, run, start
 from tests.live.test_hosts import free_port
 
@@ -117,6 +119,25 @@ def test_an_unreachable_seed_is_retried_until_the_timeout(command: tuple[str, ..
     assert said[1].startswith("fairgate: ")
     assert said[1].endswith(f" within 0.3 s: {seed}: connection refused")
     assert len(said) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [
+        ((), None),  # as long as by default
+        (("-n",), 5),
+        (("-w", "0"), 5),
+        (("-w", "2"), 5),
+        (("-w", "7.5"), 7.5),
+        (("-w", "600"), 30),
+        (("-w", "2", "--join-timeout", "20"), 20),
+    ],
+)
+def test_a_run_that_must_not_wait_long_does_not_try_to_join_for_long(
+    words: tuple[str, ...], seconds: float | None
+) -> None:
+    options = read_options(["gpu", "--join", "10.0.0.5:7400", *words, "--", "true"])
+    assert settings(options).join_timeout == seconds
 
 
 def test_a_seed_that_answers_late_is_joined() -> None:

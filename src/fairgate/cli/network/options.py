@@ -102,7 +102,8 @@ OPTIONS = {
     "join_timeout": NetworkOption(
         float,
         "SECONDS",
-        "Fail if no peer of the cluster has answered within SECONDS (default: 30; to look at a cluster: 10).",
+        "Fail if no peer of the cluster has answered within SECONDS (default: 30; to look at a cluster: 10;"
+        " `fairgate run -n`: 5; `fairgate run -w`: as long as it may wait, 5 to 30).",
     ),
     "metrics": NetworkOption(
         int,

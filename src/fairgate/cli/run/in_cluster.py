@@ -27,6 +27,7 @@ from fairgate.live.cluster_permit import HeldTicket
 from fairgate.room.system import is_populated
 
 PERMIT_SECONDS = 0.05  # how often to ask whether the permit was lost
+SHORTEST_JOIN, LONGEST_JOIN = 5.0, 30.0  # with -n or -w, how many seconds to try to join
 
 
 def run_in_cluster(options: Options, program: str) -> int:
@@ -69,7 +70,8 @@ def settings(options: Options) -> NetworkSettings:
         raise BadInput(f"--{name} is for clusters (see --join): {NOT_ON_HOST[name]}")
     if options.permits > 1:
         raise BadInput(f"--permits {options.permits} is for gates of one host: a cluster grants one slot at a time")
-    return network
+    wait = 0.0 if options.now else options.wait
+    return network if wait is None else network.within(min(max(wait, SHORTEST_JOIN), LONGEST_JOIN))
 
 
 NOT_ON_HOST = {
