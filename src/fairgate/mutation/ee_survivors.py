@@ -36,7 +36,6 @@ NEXT_MESSAGE = f"time: the next request that arrives makes the replica vote ({RU
 TWICE_WAITING = f"messages: an earlier request of the node stays in the queue, and the vote for it comes back ({RULES})"
 SAME_LINEAGE = f"not reached in so few runs: an owner of another lineage while a promise lasts ({FT})"
 PROMISE_ENDS = f"time: the replica learns of the owner only when the promise of its vote has ended ({RULES})"
-BY_WINNER = f"time: the replica learns of the heir from its IAMWINNER; meanwhile the former owner passes on ({RULES})"
 UNPROMISED = f"no effect: `serve_waiting` forgets a holder whose promise has ended or is cancelled ({FT})"
 IN_VAIN = "no effect: the timer fires in vain, or is set again with the next promise"
 MOVED = f"not reached in so few runs: a replica must move while a promise or a wait of it matters ({FT})"
@@ -123,10 +122,6 @@ EE_SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
         ): SAME_LINEAGE,
         ("on_winner", "self.refuse(i, r)"): PROMISE_ENDS,
         ("on_release_message", "self.refuse(i, r)"): NEXT_MESSAGE,
-        (
-            "on_release_message",
-            "self.set_holder(i, r, m.heir, m.heir_stamp, m.generation + 1, m.lineage)",
-        ): BY_WINNER,
         ("on_release_message", "r.holder = NIL"): UNPROMISED,
         ("on_release_message", "self.cancel_timer(f'{PROMISE}{i}')"): IN_VAIN,
         ("on_release_message", "self.serve_waiting(i, r)"): NEXT_MESSAGE,
@@ -160,6 +155,7 @@ EE_SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
         ("on_numbered_timer", "self.dissolve(entry, False)"): ENTRY_STAYS,
         ("request_cs", "if self.lease and (not self.life):"): FORMER_LIFE,
         ("request_cs", "self.life = 1 + self.out.choose(LIVES)"): FORMER_LIFE,
+        ("ask_again", "for replica in sorted(self.leases):"): UNTIL_ANSWERED,
         ("ask_again", "if self.leases[replica].until <= self.now and self.asks[replica].vote:"): UNTIL_ANSWERED,
         ("ask_again", "self.lose_vote(replica)"): UNTIL_ANSWERED,
         ("take_vote", "self.leases[replica].at = src"): OLD_PLACE,
