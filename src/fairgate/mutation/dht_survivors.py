@@ -35,6 +35,10 @@ LAST_TO_WAIT = (
 BY_THE_QUEUE = (
     "time: the loser keeps the vote until its turn. That comes, because a majority has its request and hands it over"
 )
+BY_RELEASE = (
+    "messages: the winner's RELEASE returns its vote as well. If the next IAMWINNER arrives earlier, a RECALL is sent"
+    " in vain"
+)
 MOVED_RARELY = (
     "not reached in so few runs: somebody must depend on a replica that has moved"
     " (tests/paper/test_ee_moves.py, test_non_e2e.py)"
@@ -152,6 +156,7 @@ DHT_SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
         ("respond", "owner = r.holder"): OWNER_STAMP,
         ("respond", "owner_stamp = r.holder_stamp"): OWNER_STAMP,
         ("recall", "r.recalled = True"): RECALLED_OFTEN,
+        ("on_winner", "self.use_vote(r, m.node, m.stamp)"): BY_RELEASE,
         ("on_release_message", "self.serve_waiting(m.replica, r)"): LAST_TO_WAIT,
         ("set_holder", "r.holder_stamp = stamp"): OWNER_STAMP,
         ("set_holder", "r.lineage = lineage"): ONE_LINEAGE,
