@@ -15,6 +15,7 @@ import fairgate
 from fairgate import sync
 from fairgate.core.fences import FENCE_COUNT_BITS
 from fairgate.errors import GateClosed, PermitLost
+from fairgate.live.gate import LiveGate
 from fairgate.live.gate_checks import LATE
 from fairgate.live.live_protocols import live_protocols
 from fairgate.live.ticket import INSIDE, OVER, WAITING, Ticket
@@ -131,6 +132,40 @@ def test_fences_that_run_out_lead_to_a_new_view(cluster: Kind) -> None:
         permit = gate.hold(30)
         assert permit.fence is not None
         assert view < permit.fence >> FENCE_COUNT_BITS <= live(gate).record.view  # another view may have come since
+
+
+def test_a_view_whose_fences_run_out_is_replaced_once(cluster: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many enter until the next view."""
+    with cluster.sync_join() as peer:
+        asked: list[LiveGate] = []
+        monkeypatch.setattr(peer.engine, "renew", asked.append)
+        gate = peer.lock("report")
+        gate.hold(30).release()
+        kept = live(gate).kept
+        assert kept is not None
+        kept.fence += LATE + 1
+        kept.retakes += LATE + 1
+        for _ in range(5):
+            gate.hold(30).release()
+        assert asked == [live(gate)]
+
+
+def test_the_engine_runs_while_a_thread_enters_without_a_pause(cluster: Kind) -> None:
+    """It renews leases. Without pauses it would run a few times per second."""
+    with cluster.sync_join() as peer:
+        gate, loop = peer.lock("report"), peer.engine.loop
+        gate.hold(30).release()
+        ticks: list[float] = []
+
+        def tick() -> None:
+            ticks.append(time.monotonic())
+            loop.call_later(0.005, tick)
+
+        loop.call_soon_threadsafe(tick)
+        end = time.process_time() + 1
+        while time.process_time() < end:
+            gate.hold(30).release()
+        assert len(ticks) > 30
 
 
 def test_leaving_and_asking_again_is_one_message(cluster: Kind) -> None:

@@ -13,6 +13,7 @@ import atexit
 import logging
 import os
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
@@ -49,6 +50,7 @@ LEFT = "this peer has left"
 EXPIRED = "its lease has expired"
 ENDED = "this peer's thread has ended"
 CLOSE_SECONDS = 10.0
+PAUSE_EVERY, PAUSE_SECONDS = 5_000_000, 0.0001  # ns; see `breathe`
 
 T = TypeVar("T")
 
@@ -76,6 +78,7 @@ class LiveEngine(BackgroundTasks):
         self.members = Members()
         self.reopened: dict[str, LiveGate] = {}  # instead of gates of the same name whose seats are being given up
         self.lease = PeerLease(self)
+        self.paused = 0  # when a user's thread last let this one run
         self.closed = ""  # the reason, once it is
         self.questions = Questions()
         self.ready: Future[None] = Future()
@@ -248,9 +251,18 @@ class LiveEngine(BackgroundTasks):
             raise ForkedPeer(FORKED)
 
     def breathe(self, gate: LiveGate) -> None:
-        """Lets everything that has arrived be read. For the loop that means two turns: one may already be running."""
+        """Lets everything that has arrived be read. For the loop that means two turns: one may already be running.
+
+        A thread that enters again and again gives Python's global lock away when it reads, but has it back before the
+        engine's thread wakes up, and that thread does not insist on a lock that it sees released. Without a pause from
+        time to time, the engine would stand still for seconds, and with it the heartbeats that renew the lease.
+        """
         gate.retakes = 0
-        os.sched_yield()  # another process may be about to send a request
+        if self.traffic.now - self.paused >= PAUSE_EVERY:
+            time.sleep(PAUSE_SECONDS)
+            self.paused = clock()
+        else:
+            os.sched_yield()  # another process may be about to send a request
         reader = self.transport.reader
         if reader is not None:
             reader.read(0)

@@ -18,7 +18,7 @@ cdef class LiveGate:
     cdef public object record
     cdef readonly long long k
     cdef readonly dict options
-    cdef public long long seats, fewest, requests, retakes
+    cdef public long long seats, fewest, requests, retakes, renewed
     cdef public dict nodes, tickets, early
     cdef public list free, withheld
     cdef public set idents, unseated

@@ -68,6 +68,7 @@ class LiveGate:
         self.kept: Ticket | None = None  # released by its user, but its node has not been told
         self.retaken: Ticket | None = None  # the latest ticket that entered by retaking
         self.retakes = 0  # in a row
+        self.renewed = NIL  # the view that was asked to be replaced, because its fences run out
         self.closed = ""  # the reason, once it is
         self.leads = False  # a census that is not over
         self.counts = Counts()
@@ -239,7 +240,8 @@ class LiveGate:
         ticket = self.tickets.get(ident)
         if ticket is None or ticket.number != request or ticket.state != WAITING:
             return
-        if is_late(fence):
+        if is_late(fence) and self.renewed != self.record.view:
+            self.renewed = self.record.view  # once: the owner repeats it until there is another view
             self.owner.renew(self)
         ticket.slot, ticket.fence = slot, fence
         if self.uplink.has_lease():
