@@ -55,8 +55,8 @@ MUTANTS = {
         "test_gate.py::test_a_view_whose_fences_run_out_is_replaced_once",
     ),
     "a thread that enters without a pause keeps the engine from running": Mutant(
-        "live/engine.py",
-        "            time.sleep(PAUSE_SECONDS)\n",
+        "live/pauses.py",
+        "            time.sleep(SECONDS)\n",
         "            pass\n",
         "test_gate.py::test_the_engine_runs_while_a_thread_enters_without_a_pause",
     ),

@@ -13,7 +13,6 @@ import atexit
 import logging
 import os
 import threading
-import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
@@ -32,6 +31,7 @@ from fairgate.live.live_protocols import make_of, options_of, usual_protocol
 from fairgate.live.local_messages import LocalMessages, deliver
 from fairgate.live.membership import Membership
 from fairgate.live.no_journals import NO_JOURNALS, NoJournals
+from fairgate.live.pauses import Pauses
 from fairgate.live.peer_lease import PeerLease
 from fairgate.live.reliable import ReliableLinks
 from fairgate.live.report import PeerReport, Person, Questions, on_our_clock, report
@@ -50,7 +50,6 @@ LEFT = "this peer has left"
 EXPIRED = "its lease has expired"
 ENDED = "this peer's thread has ended"
 CLOSE_SECONDS = 10.0
-PAUSE_EVERY, PAUSE_SECONDS = 5_000_000, 0.0001  # ns; see `breathe`
 
 T = TypeVar("T")
 
@@ -78,7 +77,7 @@ class LiveEngine(BackgroundTasks):
         self.members = Members()
         self.reopened: dict[str, LiveGate] = {}  # instead of gates of the same name whose seats are being given up
         self.lease = PeerLease(self)
-        self.paused = 0  # when a user's thread last let this one run
+        self.pauses = Pauses()
         self.closed = ""  # the reason, once it is
         self.questions = Questions()
         self.ready: Future[None] = Future()
@@ -251,26 +250,16 @@ class LiveEngine(BackgroundTasks):
             raise ForkedPeer(FORKED)
 
     def breathe(self, gate: LiveGate) -> None:
-        """Lets everything that has arrived be read. For the loop that means two turns: one may already be running.
-
-        A thread that enters again and again gives Python's global lock away when it reads, but has it back before the
-        engine's thread wakes up, and that thread does not insist on a lock that it sees released. Without a pause from
-        time to time, the engine would stand still for seconds, and with it the heartbeats that renew the lease.
-        """
+        """Lets everything that has arrived be read. For the loop that means two turns: one may already be running."""
         gate.retakes = 0
-        if self.traffic.now - self.paused >= PAUSE_EVERY:
-            time.sleep(PAUSE_SECONDS)
-            self.paused = clock()
-        else:
-            os.sched_yield()  # another process may be about to send a request
+        self.pauses.pause(self.traffic.now)
         reader = self.transport.reader
         if reader is not None:
             reader.read(0)
             return
-        done = threading.Lock()
-        done.acquire()
-        self.loop.call_soon_threadsafe(self.loop.call_soon, done.release)
-        done.acquire(timeout=CLOSE_SECONDS)
+        done = threading.Event()
+        self.loop.call_soon_threadsafe(self.loop.call_soon, done.set)
+        done.wait(CLOSE_SECONDS)
 
     # Called by gates.
 
