@@ -338,7 +338,7 @@ class Peer:
         """Open a gate. Gates with the same name are the same gate for all processes of this user, or of the cluster.
 
         Args:
-            name: The name of the gate, 1 to 200 printable characters. On one host, a name with a slash is the path of
+            name: The name of the gate, 1 to 200 bytes of printable text. On one host a name with a slash is the path of
                 the gate's file: that is how several users share a gate.
             k: How many permits the gate grants at a time, 1 to 1000.
             protocol: The protocol that a cluster runs, a name from `fairgate protocols`; None chooses a suitable one.

@@ -11,6 +11,7 @@ from fairgate.net.secret import Secret, from_environment
 from fairgate.net.tls import Tls
 from fairgate.net.unix_socket import path_beside
 
+JOIN_SECONDS = 30.0
 LEASE_SECONDS = 10.0
 DRIFT = 0.01
 SHORTEST_LEASE, LONGEST_LEASE = 0.5, 3600.0  # seconds
@@ -52,7 +53,7 @@ class ClusterOptions:
     tls: Tls | None = None
     insecure: bool = False
     secret: Secret | None = field(default_factory=from_environment)
-    join_timeout: float = 30.0
+    join_timeout: float = JOIN_SECONDS
     standing: bool | None = None
     lease: float | None = None
     drift: float | None = None

@@ -6,8 +6,8 @@ engine's lock; what nodes send goes out through the engine when the step ends.
 
 **Retaking.** When a holder leaves and, as far as its node knows, nobody is waiting anywhere (`alone`), the node is not
 told of the release. The next local request is granted the same seat at once, with the fence raised by one and without
-any message. Before the node receives anything, it is told about the release it missed (`release_kept`). So no message
-that was read is ever overtaken, and after every `RETAKES` such entries everything that has arrived is read.
+any message. Before the node receives anything, it is told about the release it missed (`release_kept`). So only
+messages that were not read yet are overtaken, and after every `RETAKES` such entries everything that arrived is read.
 
 **Leases.** A peer may only let users in while it has a lease (recovery/views.py). A grant that comes while it has none
 is *withheld*: the node is inside, but its user waits until there is a lease again. Shortly before a lease is over, all

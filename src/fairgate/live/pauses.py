@@ -10,7 +10,8 @@ import time
 
 from fairgate.net.system import clock
 
-EVERY, SECONDS = 5_000_000, 0.0001  # ns; long enough for the other thread to wake up
+EVERY = 5_000_000  # ns: as often as Python lets threads take turns that do not read
+SECONDS = 0.0001  # long enough for the engine's thread to wake up and take the lock
 
 
 class Pauses:

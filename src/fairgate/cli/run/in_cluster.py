@@ -23,11 +23,12 @@ from fairgate.command.signals import FORWARDED, Interrupted, Signals
 from fairgate.command.supervisor import LOOK_SECONDS
 from fairgate.command.terminal import stop_our_group
 from fairgate.errors import BadInput
+from fairgate.live.cluster_options import JOIN_SECONDS
 from fairgate.live.cluster_permit import HeldTicket
 from fairgate.room.system import is_populated
 
 PERMIT_SECONDS = 0.05  # how often to ask whether the permit was lost
-SHORTEST_JOIN, LONGEST_JOIN = 5.0, 30.0  # with -n or -w, how many seconds to try to join
+SHORTEST_JOIN = 5.0  # seconds: joining takes a moment, even if -n or -w says not to wait
 
 
 def run_in_cluster(options: Options, program: str) -> int:
@@ -71,7 +72,7 @@ def settings(options: Options) -> NetworkSettings:
     if options.permits > 1:
         raise BadInput(f"--permits {options.permits} is for gates of one host: a cluster grants one slot at a time")
     wait = 0.0 if options.now else options.wait
-    return network if wait is None else network.within(min(max(wait, SHORTEST_JOIN), LONGEST_JOIN))
+    return network if wait is None else network.within(min(max(wait, SHORTEST_JOIN), JOIN_SECONDS))
 
 
 NOT_ON_HOST = {
