@@ -14,7 +14,6 @@ from tests.tidy.imports import PACKAGE, package_of
 
 ROOT = PACKAGE.parents[1]
 FILES = sorted(PACKAGE.rglob("*.py"))
-MOST_LINES = 450
 
 
 def module_of(path: Path) -> str:
@@ -23,11 +22,6 @@ def module_of(path: Path) -> str:
 
 def shown(paths: list[Path]) -> list[str]:
     return [str(path.relative_to(PACKAGE)) for path in paths]
-
-
-@pytest.mark.parametrize("path", FILES, ids=shown(FILES))
-def test_no_file_is_too_long_to_read(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= MOST_LINES
 
 
 @pytest.mark.parametrize("path", FILES, ids=shown(FILES))
