@@ -17,6 +17,7 @@ TWO = Case(3, 2, deaths=1)
 CANCEL = Case(3, 1, cancels=1, entries=(2, 2, 2))
 STOP = Case(3, 1, stops=1)
 PERMITS = Case(3, 2, permits=(1, 2, 1))
+CLOSE = Case(3, 1, closes=1)
 RESIZE = Case(3, 1, resizes=1, capacity=2)
 
 
@@ -152,6 +153,34 @@ MUTANTS = {
     ),
     "a seat is taken for one that knows of its grant": Mutant(
         "table", "m[seat + HEARD], m[seat + LOOKS] = 0, 0", "m[seat + HEARD], m[seat + LOOKS] = 1, 0", DEATH
+    ),
+    # A room that another thread closes.
+    "one that was rung does not look whether its request is over": Mutant(
+        "rules",
+        "    if is_over(m, seat, ticket):\n        return False\n    hear(m, seat)\n",
+        "    hear(m, seat)\n",
+        CLOSE,
+    ),
+    "a seat that another request has counts as one's own": Mutant(
+        "rules", "return m[seat + TICKET] != ticket or m[seat + STATE] == FREE", "return m[seat + STATE] == FREE", CLOSE
+    ),
+    "a seat that nobody has counts as one's own": Mutant(
+        "rules",
+        "return m[seat + TICKET] != ticket or m[seat + STATE] == FREE",
+        "return m[seat + TICKET] != ticket",
+        CLOSE,
+    ),
+    "closing ends only what waits": Mutant(
+        "rules",
+        "        if m[seat + STATE] != FREE and m[seat + OWNER]",
+        "        if m[seat + STATE] == WAITING and m[seat + OWNER]",
+        CLOSE,
+    ),
+    "closing ends only what is inside": Mutant(
+        "rules",
+        "        if m[seat + STATE] != FREE and m[seat + OWNER]",
+        "        if m[seat + STATE] == INSIDE and m[seat + OWNER]",
+        CLOSE,
     ),
     # The dead and the stopped.
     "the dead are not buried": Mutant(

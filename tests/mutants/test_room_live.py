@@ -9,8 +9,8 @@ import pytest
 import fairgate
 from tests.mutants.copies import HANGS, PASSES, SKIPPED, Mutant, end_of
 
-NAMES = ("deaths", "ends", "requests", "aio", "locks")
-DEATHS, ENDS, REQUESTS, AIO, LOCKS = (f"room/test_{name}.py::test_" for name in NAMES)
+NAMES = ("deaths", "ends", "requests", "aio", "locks", "closing")
+DEATHS, ENDS, REQUESTS, AIO, LOCKS, CLOSING = (f"room/test_{name}.py::test_" for name in NAMES)
 MUTANTS = {
     # Changes.
     "DIRTY is ignored": Mutant(
@@ -123,6 +123,61 @@ MUTANTS = {
         "    for file in list(files):\n        file.drop()\n",
         "",
         f"{DEATHS}a_child_of_a_process_that_died_with_the_lock_does_not_keep_it",
+    ),
+    # Closing, while a thread or a task is let in.
+    "a permit is read from the seat": Mutant(
+        "room/permit.py",
+        "        self.ticket: int = visit.ticket\n",
+        "        self.ticket: int = visit.desk.file.m[visit.seat + TICKET]\n",
+        f"{CLOSING}a_permit_is_that_of_its_request_though_another_one_has_its_seat",
+    ),
+    "a grant is taken without looking whether the room was closed": Mutant(
+        "room/room.py",
+        "                if self.desk.closed:\n",
+        "                if False:\n",
+        f"{CLOSING}a_request_that_is_closed_when_it_was_granted_gets_no_permit",
+    ),
+    "another thread may close the room between the ring and the look": Mutant(
+        "room/desk.py",
+        "                self.exclude_changes(visit.take_rung)",
+        "                visit.take_grant()",
+        f"{CLOSING}closing_between_the_ring_and_the_permit_leaves_the_next_holder_alone",
+    ),
+    "another thread may close the room while a lease is extended": Mutant(
+        "room/permit.py",
+        "self.desk.exclude_changes(lambda: self.extended(clock() + nanoseconds))",
+        "self.extended(clock() + nanoseconds)",
+        f"{CLOSING}a_lease_is_not_extended_in_a_seat_that_another_request_has",
+    ),
+    "two threads release a permit twice": Mutant(
+        "room/permit.py",
+        "        if self.ended:\n",
+        "        if False:\n",
+        f"{CLOSING}two_threads_that_release_a_permit_release_it_once",
+    ),
+    "a permit is valid in a forked child": Mutant(
+        "room/permit.py",
+        " and not self.desk.forked\n",
+        "\n",
+        f"{CLOSING}a_permit_is_not_valid_in_a_forked_child",
+    ),
+    "a task does not look whether its gate was closed": Mutant(
+        "room/aio.py",
+        "            self.check_open()  # it may have been closed before this task went on\n",
+        "",
+        f"{CLOSING}a_gate_that_is_closed_before_a_task_goes_on_gives_it_no_permit",
+    ),
+    "a task does not look whether its room was closed": Mutant(
+        "room/aio.py",
+        "        self.room.check_open()  # another thread may have closed it\n",
+        "",
+        f"{CLOSING}a_room_that_another_thread_closes_before_a_task_goes_on_gives_it_no_permit",
+    ),
+    "a request that failed counts as inside when its time is over": Mutant(
+        "room/aio.py",
+        " and waiter.granted.result() is None\n",
+        "\n",
+        f"{CLOSING}a_request_that_fails_when_its_time_is_over_is_not_inside",
     ),
     # Event loops.
     "a release does not keep its place": Mutant(

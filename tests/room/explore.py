@@ -71,8 +71,9 @@ class Packer:
 
     def unpack(self, key: bytes) -> State:
         m = self.empty.copy()
-        top, budget = key[0], Budget(*key[1:6])
-        begin, end = 6, 6 + len(self.model.links)
+        begin = 1 + len(Budget._fields)
+        top, budget = key[0], Budget(*key[1:begin])
+        end = begin + len(self.model.links)
         for at, number in zip(self.model.links, key[begin:end], strict=True):
             m[at] = self.seats[number]
         begin, end = end, end + len(self.model.words)
@@ -83,14 +84,18 @@ class Packer:
                 m[seat + word] = 1
         numbers = array("I")
         numbers.frombytes(key[end:])
-        return State(tuple(m), tuple([self.processes[number] for number in numbers]), budget, top)
+        processes = [self.processes[number] for number in numbers]
+        for process in processes:
+            if process.closed and m[process.seat + STATE] == FREE:
+                m[process.seat + TICKET] = process.ticket  # it may still be there
+        return State(tuple(m), tuple(processes), budget, top)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.room.explore", description="Explore one case of a room.")
     parser.add_argument("processes", type=int)
     parser.add_argument("k", type=int)
-    for name in ("deaths", "cancels", "stops", "resizes", "revokes", "capacity"):
+    for name in ("deaths", "cancels", "stops", "resizes", "revokes", "closes", "capacity"):
         parser.add_argument(f"--{name}", type=int, default=0)
     parser.add_argument("--entries", type=int, nargs="*", default=[], help="of each process")
     parser.add_argument("--permits", type=int, nargs="*", default=[], help="that each process asks for")

@@ -3,6 +3,8 @@
 The processes run fairgate.room.rules, as live ones do. A state is the table and, for each process: what it believes,
 whom it watches, whether its bell was rung, whom it has yet to ring, and whether it is stopped. properties.py says what
 must hold, and explore.py tries every order of the steps.
+
+A process that was rung looks later at what it was granted. Another thread of it may close the room in between.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from fairgate.room.layout import (
 )
 from tests.room.plain import links, rules, table
 
-OUT, WAITS, IN, DEAD = range(4)
+OUT, WAITS, ARRIVES, IN, DEAD = range(5)  # ARRIVES: it was rung, and has not looked yet
 UNHEARD, LOOK, GRANTED = range(3)  # what the bell says
 NOW = 100_000_000  # ns: every waiter may have been stopped meanwhile, and every new head is woken
 # Words whose values matter. The others are for people, and for times.
@@ -56,6 +58,7 @@ class Process(NamedTuple):
     to_ring: tuple[tuple[int, int], ...]  # owner, ticket
     stopped: bool
     life: int
+    closed: bool = False  # another thread has closed the room; the one that waits has not noticed
 
 
 class Budget(NamedTuple):
@@ -66,6 +69,7 @@ class Budget(NamedTuple):
     stops: int
     resizes: int
     revokes: int
+    closes: int
 
 
 class State(NamedTuple):
@@ -85,6 +89,7 @@ class Case:
     stops: int = 0
     resizes: int = 0  # to another k, up to `capacity`
     revokes: int = 0  # by a process that has no seat
+    closes: int = 0  # of its room by another thread of a process; it may open the room again
     permits: tuple[int, ...] = ()  # that each process asks for
     capacity: int = 0
     throttled: bool = False  # no new head is told of its duties, as if that had just been done
@@ -137,7 +142,7 @@ class Model:
         self.links = [*HEADER_LINKS, *slots, *[seat + at for seat in self.seats for at in SEAT_LINKS]]
         self.tracked = {*self.words, *self.links}
         out = [Process(OUT, 0, 0, entries, (), UNHEARD, (), False, 0) for entries in case.entries or (1,) * self.n]
-        budget = Budget(case.deaths, case.cancels, case.stops, case.resizes, case.revokes)
+        budget = Budget(case.deaths, case.cancels, case.stops, case.resizes, case.revokes, case.closes)
         self.start = State(tuple(words), tuple(out), budget, 0)
 
     def owner(self, i: int, process: Process) -> int:
@@ -245,6 +250,17 @@ class Model:
 
         return step
 
+    def close(self, i: int) -> Step:
+        """Another thread closes the room. The one that waits is rung, and notices later."""
+
+        def step(words: Words, process: Process, change: table.Change, senses: SeenProcesses) -> Process:
+            rules.abandon(words, change, {self.owner(i, process)})
+            if process.phase == IN:  # its user has the permit, and finds out that it is lost
+                return out_of_closed(process)
+            return process._replace(closed=True, heard=max(process.heard, LOOK))
+
+        return step
+
     # Steps.
 
     def steps(self, state: State) -> Iterator[tuple[bool, list[State]]]:
@@ -283,14 +299,20 @@ class Model:
             if process.entries and self.permits[i] <= state.table[K]:
                 yield False, self.locked(state, i, self.ask(i))
             yield from self.outside_steps(state, i)
+        if process.phase in (WAITS, ARRIVES, IN) and state.budget.closes and not process.closed:
+            yield False, self.locked(self.spend(state, closes=1), i, self.close(i))
         if process.phase == IN:
             yield False, self.locked(state, i, self.end)
+        if process.phase == ARRIVES:
+            yield True, [self.takes(state, i, process)]
         if process.phase == WAITS:
             if process.heard == GRANTED:
-                yield True, [self.enters(state, i, process)]
+                yield True, [self.rung(state, i, process)]
+            elif process.closed:
+                yield True, [self.sees_the_end(state, i, process)]
             elif process.heard or any(self.is_dead(state.processes, owner) for owner in process.watch):
                 yield True, self.locked(state, i, self.look(False))
-            if state.budget.cancels:
+            if state.budget.cancels and not process.closed:
                 yield from self.cancels(self.spend(state, cancels=1), i, process)
 
     def outside_steps(self, state: State, i: int) -> Iterator[tuple[bool, list[State]]]:
@@ -303,12 +325,29 @@ class Model:
                 if links.holder_of(list(state.table), slot):
                     yield False, self.locked(self.spend(state, revokes=1), i, self.revoke(slot))
 
-    def enters(self, state: State, i: int, process: Process) -> State:
-        """It was rung with its own ticket: it enters without the lock."""
+    def rung(self, state: State, i: int, process: Process) -> State:
+        """It was rung with its own ticket, so it will look without the lock at what it got."""
+        arrives = process._replace(phase=ARRIVES, watch=(), heard=UNHEARD)
+        return self.takes(state, i, arrives) if not state.budget.closes else with_process(state, i, arrives)
+
+    def takes(self, state: State, i: int, process: Process) -> State:
         words = Words(state.table)
-        rules.hear(words, process.seat)
-        entered = process._replace(phase=IN, watch=(), heard=UNHEARD)
-        return with_process(state._replace(table=tuple(words)), i, entered)
+        if rules.hear_ring(words, process.seat, process.ticket):
+            if words[process.seat + TICKET] != process.ticket or words[process.seat + STATE] not in (INSIDE, LOST):
+                raise Broken("a process takes a permit that its request does not have")
+            process = process._replace(phase=IN)
+        elif not process.closed:
+            raise Broken("a process that was let in is turned away")
+        else:
+            process = out_of_closed(process)
+        return with_process(state._replace(table=tuple(words)), i, process)
+
+    @staticmethod
+    def sees_the_end(state: State, i: int, process: Process) -> State:
+        """Its room is closed."""
+        if not rules.is_over(list(state.table), process.seat, process.ticket):
+            raise Broken("a room is closed, and its request goes on")
+        return with_process(state, i, out_of_closed(process))
 
     def cancels(self, state: State, i: int, process: Process) -> Iterator[tuple[bool, list[State]]]:
         yield False, self.locked(state, i, self.end)
@@ -321,6 +360,11 @@ class Model:
 
 def died_process(process: Process) -> Process:
     return Process(DEAD, 0, 0, process.entries, (), UNHEARD, (), False, process.life)
+
+
+def out_of_closed(process: Process) -> Process:
+    """It may open the room again, with another bell."""
+    return Process(OUT, 0, 0, process.entries, (), UNHEARD, process.to_ring, False, process.life + 1)
 
 
 def replaced(processes: tuple[Process, ...], i: int, process: Process) -> tuple[Process, ...]:

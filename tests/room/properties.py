@@ -32,7 +32,7 @@ from fairgate.room.layout import (
     WAITING,
     K,
 )
-from tests.room.model import IN, NOW, WAITS, Broken, Model, Process, SeenProcesses, State, Words
+from tests.room.model import ARRIVES, IN, NOW, WAITS, Broken, Model, Process, SeenProcesses, State, Words
 from tests.room.plain import links, table
 
 MANY = 50  # steps that follow from one
@@ -74,10 +74,10 @@ def judge_change(before: State, words: Words, i: int) -> int:
 def judge_others(before: State, words: Words, i: int) -> None:
     """What a change by process i may not do to others."""
     for j, process in enumerate(before.processes):
-        if j != i and process.phase in (WAITS, IN):
+        if j != i and process.phase in (WAITS, ARRIVES, IN) and not process.closed:
             if words[process.seat + TICKET] != process.ticket:
                 raise Broken("a living process lost its seat")
-            if process.phase == IN and words[process.seat + STATE] not in (INSIDE, LOST):
+            if process.phase in (ARRIVES, IN) and words[process.seat + STATE] not in (INSIDE, LOST):
                 raise Broken("a holder was thrown out")
             if process.phase == WAITS and words[process.seat + HEARD]:
                 raise Broken("a waiter is taken for one that knows of its grant")

@@ -14,6 +14,7 @@ import asyncio
 import os
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 
 from fairgate.errors import FairgateError, GateClosed
 from fairgate.room import calls, links, rules, table
@@ -72,6 +73,7 @@ class AsyncPermit(Permit):
 
     def give_back(self) -> None:
         self.gate.backlog.post(self)
+        self.end()
 
     def end(self) -> None:
         self.gate.held.pop(self.ticket, None)
@@ -102,6 +104,7 @@ class AsyncRoom:
         self.backlog = Backlog(room.desk)
         self.change = self.backlog.change
         self.bell = Bell(room.folder)
+        self.bell.busy = True  # another thread that closes the room rings it, and leaves it to this loop
         room.bells.append(self.bell)  # a program that ends without closing leaves nothing behind
         self.closed = ""  # why
         self.waiting: OrderedDict[int, Waiter] = OrderedDict()  # by ticket
@@ -125,8 +128,10 @@ class AsyncRoom:
         if self.begin_close(why):
             try:
                 await self.change(self.abandon)
+            except GateClosed:  # another thread has closed the room
+                pass
             except BaseException:
-                self.room.desk.finish(self.abandon)
+                self.finish()
                 raise
             finally:
                 self.end_close()
@@ -134,8 +139,12 @@ class AsyncRoom:
     def close(self, why: str = "") -> None:
         """As `aclose`, but it blocks the loop while it waits for the lock."""
         if self.begin_close(why):
-            self.room.desk.finish(self.abandon)
+            self.finish()
             self.end_close()
+
+    def finish(self) -> None:
+        with suppress(GateClosed):  # another thread has closed the room
+            self.room.desk.finish(self.abandon)
 
     def begin_close(self, why: str) -> bool:
         """Wake everybody. False if that was done before."""
@@ -176,14 +185,21 @@ class AsyncRoom:
         inside = False
         try:
             inside = await self.change(lambda change: self.asked(change, visit)) or await self.wait(visit, timeout)
-            return AsyncPermit(self, visit) if inside else None
+            if not inside:
+                return None
+            self.check_open()  # it may have been closed before this task went on
+            return AsyncPermit(self, visit)
         finally:
             if not inside and visit.ticket and not self.room.is_closed():  # it is late, or the task was cancelled
                 self.backlog.post(visit.leave)
 
-    def asked(self, change: table.Change, visit: Visit) -> bool:
+    def check_open(self) -> None:
         if self.closed:
             raise GateClosed(self.closed)
+        self.room.check_open()  # another thread may have closed it
+
+    def asked(self, change: table.Change, visit: Visit) -> bool:
+        self.check_open()
         return visit.ask(change)
 
     async def wait(self, visit: Visit, timeout: float | None) -> bool:
@@ -196,8 +212,8 @@ class AsyncRoom:
                 await self.look(waiter)
             async with asyncio.timeout(timeout):
                 await waiter.granted
-        except TimeoutError:  # perhaps it was let in at the last moment
-            return waiter.granted.done() and not waiter.granted.cancelled()
+        except TimeoutError:  # perhaps it was let in at the last moment, or has failed
+            return waiter.granted.done() and not waiter.granted.cancelled() and waiter.granted.result() is None
         finally:
             self.end_wait(waiter)
         return True
@@ -216,7 +232,6 @@ class AsyncRoom:
             waiter.granted.set_exception(why)
 
     def grant(self, waiter: Waiter) -> None:
-        rules.hear(self.room.file.m, waiter.visit.seat)
         if not waiter.granted.done():
             waiter.granted.set_result(None)
 
@@ -227,13 +242,23 @@ class AsyncRoom:
         for ticket in tickets:
             waiter = self.waiting.get(abs(ticket))
             if waiter is not None and ticket > 0:
-                self.grant(waiter)
+                self.take_rung(waiter)
             elif waiter is not None:
                 self.start_look(waiter)
             elif ticket in self.held and not self.held[ticket].is_valid():
                 self.held[ticket].lose()
+        if self.room.is_closed():  # by another thread
+            self.close(self.room.desk.closed)
         if len(tickets) >= FULL:
             self.check_held()
+
+    def take_rung(self, waiter: Waiter) -> None:
+        try:
+            self.room.desk.exclude_changes(waiter.visit.take_rung)
+        except FairgateError as wrong:  # another thread has closed the room
+            self.fail(waiter, wrong)
+        else:
+            self.grant(waiter)
 
     def died(self, owner: int) -> None:
         """The kernel says that nobody has the other end of this bell any more."""

@@ -82,14 +82,14 @@ class Exclusive:
         finally:
             self.mutex.release()
 
-    def exclude_changes(self, call: Callable[[], None]) -> None:
+    def exclude_changes(self, call: Callable[[], T]) -> T:
         """Do something else while no other thread makes a change."""
         with self.mutex:
             if self.changing:
                 self.refuse()
             self.changing = True
             try:
-                call()
+                return call()
             finally:
                 self.changing = False
                 if self.postponed:

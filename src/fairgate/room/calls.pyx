@@ -143,7 +143,7 @@ cdef class Exclusive:
     cpdef exclude_changes(self, call):
         self.take(True)
         try:
-            call()
+            return call()
         finally:
             self.give()
 

@@ -14,7 +14,7 @@ from fairgate.room.layout import (
     ASKED_K,
     CLUSTER,
     EXPECTED_K,
-    FREE,
+    FENCE,
     NOTE,
     PROTOCOL,
     REFUSED,
@@ -97,7 +97,11 @@ class Desk(Changes):
         now = clock()
         if self.file.fd < 0 or now - self.linked > LINKED:
             return False
-        return keeping.enter(self.file.m, visit.seat, visit.fence, visit.endings, now)
+        if not keeping.enter(self.file.m, visit.seat, visit.fence, visit.endings, now):
+            return False
+        visit.fence += 1
+        visit.follows = True
+        return True
 
     def drop(self, bell: Bell) -> None:
         """End the requests of this bell without the lock: its owner counts as dead."""
@@ -115,7 +119,7 @@ class Desk(Changes):
             if not visit.suspects:
                 tickets, visit.suspects = bell.wait(min(visit.duties.when, until) - clock())
             if visit.ticket in tickets:  # the process that rang also rings all others that are concerned
-                rules.hear(self.file.m, visit.seat)
+                self.exclude_changes(visit.take_rung)  # else another thread may close the room meanwhile
                 return True
             visit.late = until < FOREVER and clock() >= until
             visit.tick = not tickets and not visit.suspects
@@ -146,6 +150,8 @@ class Visit(Request):
         self.tick = False  # nothing has happened: it looks on its own
         self.late = False  # the time is over
         self.fence = 0  # of its last entry
+        self.slots: tuple[int, ...] = ()  # of its last entry
+        self.follows = False  # nobody else has entered between its last entry and the one before
         self.keeps = False  # its slot: see keeping.py
         self.endings = 0  # that there had been then
 
@@ -191,17 +197,39 @@ class Visit(Request):
         m = self.desk.file.m
         self.inside = m[self.seat + STATE] != WAITING
         if self.inside:
+            self.take_grant()
             while change.woken and self.seat in change.woken:
                 change.woken.remove(self.seat)
         else:
             self.duties = rules.duties(m, self.seat, change.now)
         return self.inside
 
+    def take_grant(self) -> None:
+        """Note what was granted, while the seat cannot become another request's: see `take_rung`."""
+        m = self.desk.file.m
+        before, self.fence = self.fence, m[self.seat + FENCE]
+        self.follows = self.fence == before + 1
+        self.slots = links.shown_slots(m, self.seat)
+
+    def take_rung(self) -> None:
+        """As `take_grant`, for a request that was rung; no other thread may make a change meanwhile.
+
+        Raises GateClosed if another thread has ended it in the meantime. Its seat may be another request's then.
+        """
+        self.desk.check_open()
+        if not rules.hear_ring(self.desk.file.m, self.seat, self.ticket):
+            raise self.over()
+        self.take_grant()
+
+    def over(self) -> GateClosed:
+        damaged = f"gate {self.desk.gate} was closed while this request waited, or its file was damaged"
+        return GateClosed(self.desk.closed or damaged)
+
     def look(self, change: Change) -> bool:
         """The step of a waiter that was woken. Returns whether its waiting is over: it is inside, or late."""
         m = self.desk.file.m
-        if m[self.seat + TICKET] != self.ticket or m[self.seat + STATE] == FREE:
-            raise GateClosed(f"gate {self.desk.gate} was closed while this request waited, or its file was damaged")
+        if rules.is_over(m, self.seat, self.ticket):
+            raise self.over()
         if m[self.seat + STATE] == REFUSED:
             self.end_refused(change)
         if self.tick:

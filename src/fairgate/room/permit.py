@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from fairgate.errors import FairgateError, GateStuck, ReentrantCall
+from fairgate.errors import FairgateError, GateClosed, GateStuck, ReentrantCall
 from fairgate.room import bell as bells
 from fairgate.room import keeping, links, rules, table
 from fairgate.room.calls import clock, read_tickets
 from fairgate.room.desk import Desk, Visit
-from fairgate.room.layout import DEADLINE, FENCE, GROUP, INSIDE, PROMISED, STATE, TICKET
+from fairgate.room.layout import DEADLINE, GROUP, INSIDE, PROMISED, STATE, TICKET
 from fairgate.room.table import Change, Step
 from fairgate.room.words import ATOMIC
 
@@ -20,35 +20,39 @@ class Permit(Step):
     """One or more slots, and a fence. Get it from `Room.acquire`."""
 
     def __init__(self, visit: Visit) -> None:
-        m = visit.desk.file.m
-        seat: int = visit.seat
+        """It has what the request was granted. The table is not read: its seat may be another request's by now."""
         self.desk: Desk = visit.desk
         self.visit = visit
-        self.seat: int = seat
-        self.ticket: int = m[seat + TICKET]
-        self.fence: int = m[seat + FENCE]
-        self.slots: tuple[int, ...] = links.shown_slots(m, seat)
-        self.follows: bool = self.fence == visit.fence + 1  # nobody else has entered in between
-        visit.fence = self.fence
-        self.released = False
+        self.seat: int = visit.seat
+        self.ticket: int = visit.ticket
+        self.fence: int = visit.fence
+        self.slots: tuple[int, ...] = visit.slots
+        self.follows: bool = visit.follows
+        self.released = False  # its user has released it
+        self.ended = False  # that was done: it has left the table, or its slot is kept
         self.shared = False
         self.why = ""  # it was lost
 
     def is_valid(self) -> bool:
         """False once it was released or revoked, or its lease is over."""
         m = self.desk.file.m
-        mine = m[self.seat + TICKET] == self.ticket and m[self.seat + STATE] == INSIDE
-        return mine and not self.released and not 0 < links.end_of(m, self.seat) <= clock()
+        until = links.end_of(m, self.seat)
+        inside = m[self.seat + STATE] == INSIDE
+        return inside and self.has_seat() and not self.released and not 0 < until <= clock()
+
+    def has_seat(self) -> bool:
+        """False if another thread has closed the room, or this is a forked child. Then what was read before is void."""
+        return self.desk.file.m[self.seat + TICKET] == self.ticket and not self.desk.forked
 
     def deadline(self) -> int:
         """When the lease ends, in ns on CLOCK_BOOTTIME; 0 if there is none."""
-        m = self.desk.file.m
-        return m[self.seat + DEADLINE] if m[self.seat + TICKET] == self.ticket else 0
+        deadline: int = self.desk.file.m[self.seat + DEADLINE]
+        return deadline if self.has_seat() else 0
 
     def promised(self) -> int:
         """Until when the peer of its cluster has promised the slot. It raises that again and again; 0: for good."""
-        m = self.desk.file.m
-        return m[self.seat + PROMISED] if m[self.seat + TICKET] == self.ticket else 0
+        promised: int = self.desk.file.m[self.seat + PROMISED]
+        return promised if self.has_seat() else 0
 
     def why_lost(self) -> str:
         """Why it ended before it was released; empty if it did not."""
@@ -67,24 +71,25 @@ class Permit(Step):
     def extend(self, nanoseconds: int) -> bool:
         """The lease ends this far from now. Returns False if the permit is not valid any more.
 
-        The lock is needed only if the lease ends just now: otherwise nobody else stores or uses the deadline.
+        The lock is needed only if the lease ends just now: otherwise nobody else stores or uses the deadline. But no
+        other thread may close the room meanwhile: the store could end another request's permit.
         """
         self.desk.check_open()
         before = self.deadline()
-        if before and before - clock() < MARGIN:
-            return self.desk.change(lambda change: self.extended(change, nanoseconds))
-        if not self.is_valid():
-            return False
-        table.extend(self.desk.file.m, self.seat, clock() + nanoseconds)
-        if before and before - clock() < MARGIN:  # this process was stopped meanwhile
-            return self.desk.change(lambda change: self.extended(change, nanoseconds))
-        return True
+        if not before or before - clock() >= MARGIN:
+            try:
+                extended = self.desk.exclude_changes(lambda: self.extended(clock() + nanoseconds))
+            except ReentrantCall:  # a signal handler: the thread that would change something is interrupted by it
+                extended = self.extended(clock() + nanoseconds)
+            if not extended or not before or before - clock() >= MARGIN:  # else this process was stopped meanwhile
+                return extended
+        return self.desk.change(lambda change: self.extended(change.now + nanoseconds))
 
-    def extended(self, change: Change, nanoseconds: int) -> bool:
-        if self.is_valid():
-            table.extend(self.desk.file.m, self.seat, change.now + nanoseconds)
-            return True
-        return False
+    def extended(self, deadline: int) -> bool:
+        valid = self.is_valid()
+        if valid:
+            table.extend(self.desk.file.m, self.seat, deadline)
+        return valid
 
     def fileno(self) -> int:
         """A descriptor that can be read when `is_valid` should be asked. `rung` must be called before the next wait."""
@@ -124,27 +129,25 @@ class Permit(Step):
         m = self.desk.file.m
         bell = self.visit.bell
         bell.close(remove=False)
-        if m[self.seat + STATE] != INSIDE or self.desk.is_gone(self.seat):
+        if not self.has_seat() or m[self.seat + STATE] != INSIDE or self.desk.is_gone(self.seat):
             rules.leave(m, change, self.seat, self.ticket)
             bell.remove()
             self.desk.senses.dead.discard(bell.owner)
 
     def release(self) -> None:
-        """Releasing twice is a no-op."""
+        """Releasing twice is a no-op, also if two threads do it at once."""
         if self.desk.file.fd < 0:
             self.desk.check_process()
         elif not self.released:  # an interrupted release can be repeated
             visit = self.visit
             if visit.keeps and keeping.rest(self.desk.file.m, self.seat, self.fence, visit.endings):
-                self.released = True
+                self.released = self.ended = True
                 self.desk.spare.append(visit)
                 return
-            visit.keeps = False
             if not self.is_valid():
                 self.why_lost()
             late = self.give_back()
             self.released = True
-            self.end()
             if late is not None:
                 raise late
 
@@ -159,6 +162,8 @@ class Permit(Step):
         except GateStuck:
             self.desk.drop(self.visit.bell)
             return None
+        except GateClosed:  # meanwhile, by another thread
+            return None
         except FairgateError:
             raise
         except BaseException as interrupt:
@@ -172,14 +177,22 @@ class Permit(Step):
             self.desk.drop(self.visit.bell)
 
     def run(self, change: Change) -> bool:
-        """The step that releases it. A process that is alone keeps its slot."""
+        """The step that releases it, once: its visit may have another permit afterwards, of the same seat and ticket.
+
+        A process that is alone keeps its slot.
+        """
+        if self.ended:
+            return False
         m = self.desk.file.m
         visit = self.visit
+        visit.keeps = False
         if ATOMIC and self.follows and not (self.shared or visit.note) and keeping.is_alone(m, self.seat, self.ticket):
             visit.endings = keeping.keep(m, self.seat)
             visit.keeps = True
         else:
             rules.leave(m, change, self.seat, self.ticket)
+        self.ended = True
+        self.end()
         return True
 
     def end(self) -> None:

@@ -86,7 +86,10 @@ class Room:
         visit = self.some_visit()
         try:
             if self.enter(visit, timeout, permits, lease, note):
-                return Permit(visit)
+                permit = Permit(visit)
+                if self.desk.closed:
+                    raise GateClosed(self.desk.closed)
+                return permit
         except ReentrantCall:
             self.spare.append(visit)
             raise
@@ -158,9 +161,9 @@ class Room:
         if self.file.fd >= 0:
             self.desk.closed = why or f"gate {self.gate} was closed"  # first: no thread makes a request from now on
             used = set(self.bells).difference([visit.bell for visit in self.desk.spare])
-            owners = {bell.owner for bell in used}
+            owners = {bell.owner for bell in self.bells}  # a slot that was kept may be entered at this moment
             try:
-                if owners or self.file.m[KEPT]:  # a change also ends that
+                if used or self.file.m[KEPT]:  # a change also ends that
                     self.change(lambda change: rules.abandon(self.file.m, change, owners))
             except BadInput:  # a damaged file
                 pass

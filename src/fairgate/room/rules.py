@@ -117,6 +117,23 @@ def hear(m: Table, seat: int) -> None:
     m[seat + HEARD] = 1
 
 
+def hear_ring(m: Table, seat: int, ticket: int) -> bool:
+    """The owner of this request was rung, because it was let in. False if the request is over.
+
+    It needs no lock, but no other thread of its process may close the room meanwhile: another request could get the
+    seat. As long as the process lives, nobody else frees it.
+    """
+    if is_over(m, seat, ticket):
+        return False
+    hear(m, seat)
+    return True
+
+
+def is_over(m: Table, seat: int, ticket: int) -> bool:
+    """Is this seat no longer that of the request with this ticket? Then another thread has closed the room."""
+    return m[seat + TICKET] != ticket or m[seat + STATE] == FREE
+
+
 def look_at_the_head(m: Table, change: Change, senses: Senses, seat: int) -> None:
     """Make sure that the first waiter is able to do its duties."""
     for _ in range(m[SEATS] + 1):
@@ -191,7 +208,7 @@ def leave(m: Table, change: Change, seat: int, ticket: int) -> None:
 
     One that was let in without hearing of it wakes the others that the same process may not have woken.
     """
-    if m[seat + TICKET] == ticket and m[seat + STATE] != FREE:
+    if not is_over(m, seat, ticket):
         if m[seat + STATE] == INSIDE:
             if not m[seat + HEARD]:
                 change.woken += table.perhaps_not_woken(m, seat)
