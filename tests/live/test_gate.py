@@ -19,7 +19,10 @@ from fairgate.live.gate import LiveGate
 from fairgate.live.gate_checks import LATE
 from fairgate.live.live_protocols import live_protocols
 from fairgate.live.ticket import INSIDE, OVER, WAITING, Ticket
+from fairgate.live.waiter import ThreadWaiter
+from fairgate.net.reader import Waiting
 from fairgate.net.transport import Transport
+from tests.live.commands import until
 from tests.live.gates import busy, live
 from tests.live.kinds import Kind
 
@@ -46,6 +49,25 @@ def test_one_peer_can_hold_all_slots(cluster: Kind) -> None:
                 assert permit.valid
 
     asyncio.run(main())
+
+
+def test_a_thread_whose_gate_is_closed_as_it_is_granted_gets_no_permit(
+    cluster: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with cluster.sync_join() as peer, ThreadPoolExecutor(1) as pool:
+        gate = peer.lock("report")
+        permit = gate.hold(30)
+        wait = ThreadWaiter.wait
+
+        def granted(waiter: ThreadWaiter, what: Waiting, timeout: float | None) -> None:
+            wait(waiter, what, timeout)
+            gate.close()
+
+        monkeypatch.setattr(ThreadWaiter, "wait", granted)
+        asking = pool.submit(gate.acquire, 30)
+        until(gate.waiters)
+        permit.release()
+        assert isinstance(asking.exception(30), GateClosed)
 
 
 def test_two_peers_take_turns(cluster: Kind) -> None:

@@ -6,10 +6,11 @@ from typing import Any
 
 from fairgate.arguments import SECOND
 from fairgate.core.ids import NIL
-from fairgate.errors import BadInput
+from fairgate.errors import BadInput, GateClosed, PermitLost
 from fairgate.interface import Request, Statistics
 from fairgate.live.cluster_options import ClusterOptions
 from fairgate.live.engine import EXPIRED, LiveEngine
+from fairgate.live.forks import process
 from fairgate.live.gate import LiveGate
 from fairgate.live.in_cluster import ClusterMembership
 from fairgate.live.no_journals import NO_JOURNALS, NoJournals
@@ -56,7 +57,8 @@ class HeldTicket:
         return min(ends, default=NO_DEADLINE)
 
     def is_valid(self) -> bool:
-        return self.ticket.state == INSIDE and not self.why_expired()
+        """Never in a forked child: the peer belongs to its parent."""
+        return self.ticket.state == INSIDE and not self.why_expired() and self.engine.pid == process[0]
 
     def why_expired(self) -> str:
         """By the clock: the engine's thread may not have noticed yet. Empty if it has not expired."""
@@ -98,6 +100,15 @@ class BaseClusterGate:
     def check_single(self, n: int) -> None:
         if n != 1:
             raise BadInput(f"gate {self.gate.name} is in a cluster, which grants one slot at a time, not {n}")
+
+    def check_granted(self, ticket: Ticket) -> None:
+        """Raises what has ended the request, if it was refused, or lost before its user could have the permit."""
+        if ticket.error is not None:
+            raise ticket.error
+        if ticket.state == LOST and self.gate.closed:
+            raise GateClosed(self.gate.closed)
+        if ticket.state == LOST:
+            raise PermitLost(f"the permit for gate {self.gate.name} was lost as soon as it was granted: {ticket.why}")
 
     def refuse_resize(self) -> None:
         raise BadInput(f"gate {self.gate.name} is in a cluster, where k cannot be changed while it is in use")

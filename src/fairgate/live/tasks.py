@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from fairgate.arguments import lease_time
-from fairgate.errors import GateClosed, PermitLost
+from fairgate.errors import GateClosed
 from fairgate.interface import Request
 from fairgate.live.cluster_permit import TRY_SECONDS, BaseClusterGate, HeldTicket, in_order, make_engine
 from fairgate.live.engine import LiveEngine
@@ -97,10 +97,7 @@ class ClusterGate(BaseClusterGate):
         self.engine.of_user(self.gate, self.gate.acquire, ticket)
         if ticket.state == WAITING:
             await self.wait(ticket, waiter, timeout)
-        if ticket.error is not None:
-            raise ticket.error
-        if ticket.state == LOST:
-            raise PermitLost(f"the permit for gate {self.gate.name} was lost as soon as it was granted: {ticket.why}")
+        self.check_granted(ticket)
         return HeldTaskTicket(self.engine, self.gate, ticket, waiter) if ticket.state == INSIDE else None
 
     async def wait(self, ticket: Ticket, waiter: LoopWaiter, timeout: float | None) -> None:

@@ -5,11 +5,11 @@ from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
 from fairgate.arguments import lease_time
-from fairgate.errors import GateClosed, PermitLost
+from fairgate.errors import GateClosed
 from fairgate.interface import Request
 from fairgate.live.cluster_permit import TRY_SECONDS, BaseClusterGate, HeldTicket, in_order, make_engine
 from fairgate.live.engine import LiveEngine
-from fairgate.live.ticket import INSIDE, LOST, WAITING, Ticket
+from fairgate.live.ticket import INSIDE, WAITING, Ticket
 from fairgate.live.waiter import ThreadWaiter
 
 T = TypeVar("T")
@@ -60,10 +60,7 @@ class ClusterGate(BaseClusterGate):
         except BaseException:  # Ctrl-C: nobody would ever release it
             self.engine.release(self.gate, ticket)
             raise
-        if ticket.error is not None:
-            raise ticket.error
-        if ticket.state == LOST:
-            raise PermitLost(f"the permit for gate {self.gate.name} was lost as soon as it was granted: {ticket.why}")
+        self.check_granted(ticket)
         return held if ticket.state == INSIDE else None
 
     def requests(self) -> list[Request]:
