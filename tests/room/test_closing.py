@@ -24,6 +24,8 @@ from fairgate.room.permit import Permit
 from fairgate.room.room import Room
 from fairgate.room.words import ATOMIC
 from tests.room.children import Child, waits
+from tests.room.closing import close_at_random
+from tests.room.versions import run_module
 
 plain = pytest.mark.skipif(ATOMIC, reason="compiled code has no moment here in which another thread could run")
 
@@ -288,3 +290,23 @@ def test_a_request_that_fails_when_its_time_is_over_is_not_inside(folder: str) -
                 assert acquired(other).is_valid()  # nothing is left behind
 
     asyncio.run(main())
+
+
+# At random (closing.py).
+
+
+@pytest.mark.parametrize("tasks", [False, True], ids=["threads", "tasks"])
+def test_rooms_are_closed_at_random(tasks: bool) -> None:
+    outcome = close_at_random(3.0, 3, 3, 1, tasks)
+    print(outcome)
+    assert outcome.complaints == []
+    assert outcome.entries > 50
+    assert outcome.closed > 50
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("plain", [True, False], ids=["plain", "compiled"])
+@pytest.mark.parametrize("tasks", [False, True], ids=["threads", "tasks"])
+@pytest.mark.parametrize("k", [1, 2])
+def test_rooms_are_closed_at_random_for_a_minute(plain: bool, tasks: bool, k: int) -> None:
+    print(run_module("closing", plain, "--seconds", "60", "-k", str(k), *["--tasks"] * tasks))
