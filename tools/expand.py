@@ -112,12 +112,12 @@ class Expanded:
         return name if cls.__module__ in self.project.declared else cls.__name__
 
     def constant(self, name: str, value: Any) -> str:
-        hint = vars(self.module).get("__annotations__", {}).get(name, type(value))
-        kind = kind_of(hint)
+        """What stands for the constant inside functions. Its C type is that of its value, whatever its annotation."""
         if type(value) is int and abs(value) < LITERALS:
             return f"({value})"
-        if type(value) is int or kind.base in (list, dict, tuple):
-            self.variables[name] = "unsigned long long" if type(value) is int and value >> 63 > 0 else kind.c
+        if type(value) in (int, list, dict, tuple):
+            unsigned = type(value) is int and value >> 63 > 0
+            self.variables[name] = "unsigned long long" if unsigned else kind_of(type(value)).c
             return f"c_{name}"
         return name
 

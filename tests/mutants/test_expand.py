@@ -29,6 +29,7 @@ MUTANTS = {
     ),
     "a line is edited from left to right": ("-edit[0].col_offset", "edit[0].col_offset"),
     "large integers are literals": ("LITERALS = 1 << 31", "LITERALS = 1 << 80"),
+    "constants stay Python objects": ("if type(value) in (int, list, dict, tuple):", "if type(value) is int:"),
     "every class is final": ("not cls.__subclasses__() and not issubclass(cls, Node)", "True"),
     "methods of a base are declared again": (
         "        if any(function.name in vars(base) for base in cls.__mro__[1:]):\n",

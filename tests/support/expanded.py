@@ -140,6 +140,10 @@ def typed(function: ast.FunctionDef) -> dict[str, str]:
     }
 
 
+CONSTANTS: list[tuple[object, str]] = [  # a value, and the type of its C variable; empty if it has none
+    (7, ""), (1 << 40, "long long"), (1 << 63, "unsigned long long"),
+    ((1, 2), "tuple"), ([1], "list"), ({1: 2}, "dict"), ("text", ""), (1.5, ""),
+]  # fmt: skip
 RECEIVE = "return FairK_on_message(self, src, msg) if type(self) is FairK else self.on_message(src, msg)"
 
 
@@ -155,6 +159,10 @@ def wrong_types(expand: ModuleType) -> list[str]:
         found += [f"as C: {body}"] * expand.can_be_c(function)
     for head in ("def f(self, x=1): pass", "def f(*x): pass", "@property\ndef f(self): pass", "def __f__(self): pass"):
         found += [f"as C: {head}"] * expand.can_be_c(ast.parse(head).body[0])
+    module = expanded(expand, "fairgate.protocols.fair_k")
+    for value, c in CONSTANTS:
+        module.constant("CONSTANT", value)
+        found += [f"{value}: {module.variables}"] * (module.variables.pop("CONSTANT", "") != c)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 import pytest
 
@@ -121,6 +122,13 @@ def test_constructors_and_constants_in_functions_become_c() -> None:
     text = expanded(expand, "fairgate.protocols.fair_k").py()
     assert "self.out.send_direct(r, make_Token(self.slot, self.fence))" in text
     assert "if self.parent != (-1):" in text
+
+
+def test_an_annotation_does_not_change_the_c_type_of_a_constant(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = expanded(expand, "fairgate.protocols.fair_k")
+    monkeypatch.setattr(module.module, "__annotations__", {"VOTES": Sequence[int]}, raising=False)
+    assert module.constant("VOTES", (1, 2)) == "c_VOTES"
+    assert module.variables == {"VOTES": "tuple"}
 
 
 def test_derived_methods_replace_the_declaration() -> None:

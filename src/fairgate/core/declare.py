@@ -121,7 +121,7 @@ def is_framework(cls: type) -> bool:
 
 def own_fields(cls: type) -> list[Field]:
     kinds = own_kinds(cls)
-    return [Field(name, kinds[name], vars(cls).get(name, MISSING)) for name in vars(cls).get("__annotations__", ())]
+    return [Field(name, kinds[name], vars(cls).get(name, MISSING)) for name in cls.__annotations__]
 
 
 def own_kinds(cls: type) -> dict[str, Kind]:
