@@ -1,23 +1,32 @@
 # Every target sets up what it needs; the machine only needs python3, make and git.
-# `make demo` runs the plain Python files, so that nobody waits for a compiler. All other targets compile the hot modules
-# first. Without a C compiler or Python.h, the plain files are used there too, and the build says so.
+# `make demo` and `make quick` run the plain Python files where nothing is compiled, so that nobody waits for a compiler.
+# All other targets compile the hot modules first. Without a C compiler or Python.h, the plain files are used there too,
+# and the build says so.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS := $(shell nproc 2>/dev/null || echo 2)
+EXTRAS := test,all
 TESTERS := $(shell expr $(JOBS) + 1)  # some tests wait for others rather than compute
+# What is tested without compiled modules as well.
+PLAIN := tests/core tests/generic tests/scenarios tests/tools tests/room tests/mutants/test_expand.py \
+	tests/mutants/test_clusters.py
+# Are the compiled modules there and up to date? A variable, so that `make -n quick` runs nothing.
+IS_BUILT = $(shell $(MAKE) --question $(VENV)/built && echo yes)
 MUTATED = $(BIN)/python -c 'from tests.mutants.test_deletions import EXPLAINED; print(*EXPLAINED)'
 HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd')) \
 	$(shell grep -rl --include='*.py' 'from fairgate.core.declare import' src) src/fairgate/core/derive.py \
 	src/fairgate/core/kinds.py $(wildcard src/fairgate/room/*.py) tools/c_types.py tools/expand.py tools/stage.py tools/tables.py
 
-.PHONY: demo test quick lint bench bench-dht bench-one-line bench-net bench-live bench-hosts bench-commands bench-growth bench-instructions bench-peers stress mutants spin notebook results docs install build wheel try-wheel clean help
+.PHONY: demo test suite compiled-suite plain-suite quick lint bench bench-dht bench-one-line bench-net bench-live bench-hosts bench-commands bench-growth bench-instructions bench-peers stress mutants spin notebook results docs install build wheel try-wheel clean help
 
 help:
 	@echo "make demo         watch eight processes share a gate of k=3"
 	@echo "make test         everything that CI runs: types, style, all tests"
-	@echo "make quick        the tests alone, without set-up"
+	@echo "make quick T=tests/room/test_api.py  these tests alone, within seconds: nothing is compiled. Compiled modules"
+	@echo "                  run if they are up to date, the plain Python files otherwise. Without T, the same tests as 'make"
+	@echo "                  test', or those that it runs on plain Python"
 	@echo "make stress       the long random runs"
 	@echo "make mutants      mutation testing: delete every statement of every protocol, break every rule of live gates"
 	@echo "make notebook     run examples/papers.ipynb and store its outputs"
@@ -43,13 +52,23 @@ help:
 demo: $(if $(wildcard $(VENV)/built),build,install)
 	@$(BIN)/fairgate demo
 
-test: build lint
-	$(BIN)/python -m pytest -n $(TESTERS)
-	FAIRGATE_PURE=1 $(BIN)/python -m pytest -n $(TESTERS) tests/core tests/generic tests/scenarios tests/tools \
-		tests/room tests/mutants/test_expand.py tests/mutants/test_clusters.py
+test: lint suite
 
-quick:
-	$(BIN)/python -m pytest -n $(TESTERS)
+suite: compiled-suite plain-suite
+
+compiled-suite: build
+	$(BIN)/python -m pytest -n $(TESTERS) $(T)
+
+plain-suite: build
+	FAIRGATE_PURE=1 $(BIN)/python -m pytest -n $(TESTERS) $(or $(T),$(PLAIN))
+
+quick: $(VENV)/testing
+	@if [ "$(IS_BUILT)" ]; then \
+		echo "fairgate: testing the compiled modules"; $(BIN)/python -m pytest -n $(TESTERS) $(T); \
+	else \
+		echo "fairgate: testing the plain Python files (make build compiles the hot modules)"; \
+		FAIRGATE_PURE=1 $(BIN)/python -m pytest -n $(TESTERS) $(or $(T),$(PLAIN)); \
+	fi
 
 lint: build
 	$(BIN)/ruff check .
@@ -107,8 +126,8 @@ docs: $(VENV)/documenting
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "fairgate: open build/site/index.html"
 
-# Stamp files: `made`, an empty environment; `installed`, fairgate and its dependencies, not compiled; `built`, compiled,
-# with the dependencies of the tests; `documenting`, with those of the docs.
+# Stamp files: `made`, an empty environment; `installed`, fairgate and its dependencies, not compiled; `testing`, with the
+# dependencies of the tests; `built`, compiled as well; `documenting`, with the dependencies of the docs.
 install: $(VENV)/installed
 
 build: $(VENV)/built
@@ -129,12 +148,16 @@ $(VENV)/installed: $(VENV)/made setup.py
 	@echo "fairgate: using the plain Python files (make build compiles the hot modules)"
 	@touch $@
 
+$(VENV)/testing: $(VENV)/made
+	@echo "fairgate: installing what the tests need"
+	@FAIRGATE_NO_COMPILE=1 $(PIP) install --no-build-isolation --editable '.[$(EXTRAS)]'
+	@touch $@
+
 # Only changed modules are compiled again, but all of them if setup.py has changed: its flags may be different.
-$(VENV)/built: $(VENV)/made setup.py $(HOT)
+$(VENV)/built: $(VENV)/testing setup.py $(HOT)
 	@touch $@.begun  # a file that is changed during the build is newer than this, and will be compiled next time
-	@echo "fairgate: compiling (a minute or two the first time, several minutes on a busy machine)"
+	@echo "fairgate: translating changed modules to C (compiling all of them takes a minute or two, or several on a busy machine)"
 	@$(PIP) install 'Cython==3.3.1'
-	@FAIRGATE_NO_COMPILE=1 $(PIP) install --no-build-isolation --editable '.[test]'
 	@$(if $(filter setup.py,$?),CYTHON_FORCE_REGEN=1) $(BIN)/python setup.py --quiet build_ext --inplace \
 		$(if $(filter setup.py,$?),--force) > /dev/null
 	@$(BIN)/python -c 'from fairgate.sim.run import kind_of_build; print("fairgate:", kind_of_build(), "modules will run")'

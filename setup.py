@@ -9,12 +9,16 @@ import shutil
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.modified import newer_group
 
 ROOT = Path(__file__).resolve().parent
 STAGED = ROOT / "build" / "staged"  # what Cython compiles: tools/stage.py
@@ -50,6 +54,8 @@ DIRECTIVES = {
 }
 UNCHECKED = ("fairgate.sim.", "fairgate.check.", "fairgate.overlay.")  # because no untrusted input gets there
 ROOM = "fairgate.room."  # all its numbers are words of a table
+NAMED = 8  # modules that a line names
+PAUSE = 10.0  # seconds between two lines about the progress
 
 
 def why_not() -> str:
@@ -101,7 +107,7 @@ def directives(module: str) -> dict[str, object]:
 def extensions() -> list[Extension]:
     reason = why_not()
     if reason:
-        print(f"fairgate: {reason}, so the pure Python modules will run (slower, otherwise the same)", file=sys.stderr)
+        say(f"{reason}, so the pure Python modules will run (slower, otherwise the same)")
         return []
     from Cython.Build import cythonize
 
@@ -131,6 +137,41 @@ def extensions() -> list[Extension]:
         return sorted(made, key=lambda each: Path(each.sources[0]).stat().st_size, reverse=True)  # largest first
 
 
+class Compile(build_ext):
+    """Compiles what is out of date, and says which modules these are and how many are done."""
+
+    def build_extensions(self) -> None:
+        names = [each.name for each in self.extensions if self.is_stale(each)]
+        say(announcement(names, len(self.extensions)))
+        self.stale, self.done = set(names), 0
+        self.lock, self.said = threading.Lock(), time.monotonic()
+        super().build_extensions()
+
+    def is_stale(self, extension: Extension) -> bool:
+        needed = [*extension.sources, *extension.depends]
+        return bool(self.force) or newer_group(needed, self.get_ext_fullpath(extension.name), "newer")
+
+    def build_extension(self, ext: Extension) -> None:
+        super().build_extension(ext)
+        with self.lock:  # several are compiled at once
+            self.done += ext.name in self.stale
+            if time.monotonic() - self.said >= PAUSE:
+                self.said = time.monotonic()
+                say(f"compiled {self.done} of {len(self.stale)}")
+
+
+def announcement(stale: Sequence[str], total: int) -> str:
+    if not stale:
+        return f"all {total} modules are compiled already"
+    names = [name.removeprefix("fairgate.") for name in stale[:NAMED]]
+    more = f" and {len(stale) - NAMED} more" if len(stale) > NAMED else ""
+    return f"compiling {len(stale)} of {total} modules: {', '.join(names)}{more}"
+
+
+def say(what: str) -> None:
+    print(f"fairgate: {what}", file=sys.stderr, flush=True)
+
+
 def remove_others(names: set[str]) -> None:
     """Delete what was compiled from modules that are no longer hot: Python would prefer it to their sources."""
     for found in (ROOT / "src").rglob("*.so"):
@@ -151,4 +192,8 @@ def working_in(folder: Path) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    setup(ext_modules=extensions(), options={"build_ext": {"parallel": os.cpu_count() or 1}})
+    setup(
+        ext_modules=extensions(),
+        cmdclass={"build_ext": Compile},
+        options={"build_ext": {"parallel": os.cpu_count() or 1}},
+    )
