@@ -73,7 +73,10 @@ def test_bad_options_of_every_command(
         (("run", "x", "--metrics", "x"), "--metrics must be a whole number from 0 to 65535, not 'x'"),
         (("run", "x", "--create"), "unrecognized arguments: --create (see"),
         (("run", "x", "-k", "1001"), "-k must be a whole number from 1 to 1000, not '1001'"),
-        (("run", "x", "-w", "1e10"), "--wait must be a number of seconds, 0 to 1e+09, not '1e10'"),
+        (
+            ("run", "x", "-w", "1e10"),
+            "--wait must be a duration up to 1e+09 s, such as",
+        ),
         (("peer", "x", "-k", "1001"), "k must be a whole number from 1 to 1000, not 1001"),
         (("break", "x", "one"), "invalid value for 'SLOT': it must be a number, as `fairgate who` shows it, not 'one'"),
         (("who", "--join", "unix:x"), "cannot read the address unix:x: write unix: followed by an absolute path"),

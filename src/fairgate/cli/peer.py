@@ -15,6 +15,7 @@ from fairgate.cli.exits import complain, log_as_complaints
 from fairgate.cli.network.options import CREATE_OPTIONS, OBSERVE_OPTIONS
 from fairgate.cli.network.settings import NetworkSettings
 from fairgate.cli.network.typer_options import network_options
+from fairgate.cli.options import duration
 from fairgate.cli.screen import counted
 from fairgate.command.signals import Interrupted, Signals
 from fairgate.errors import BadInput
@@ -63,11 +64,10 @@ def peer_command(
     ] = None,
     drain: Annotated[
         float,
-        typer.Option(
+        duration(
             "--drain",
-            metavar="SECONDS",
-            help="When a signal ends this peer of a cluster, let no guest in any more, and wait this long for those"
-            " inside before it leaves.",
+            "When a signal ends this peer of a cluster, let no guest in any more, and wait this long for those"
+            " inside before it leaves (default: 0).",
         ),
     ] = 0.0,
 ) -> int:

@@ -7,6 +7,7 @@ import typer
 
 from fairgate.arguments import MOST_K, check_k, check_seed
 from fairgate.cli.exits import GOOD, WRONG, cleaning_up_on_sigterm, complain
+from fairgate.cli.options import duration
 from fairgate.cli.screen import counted, number, plain_table, progress_bar, stdout
 from fairgate.errors import BadInput
 
@@ -22,8 +23,8 @@ def torture_command(
     guests: Annotated[int, typer.Option("--guests", metavar="N", help="Number of guests, on all hosts together.")] = 7,
     k: Annotated[int, typer.Option("-k", "--k", metavar="K", help=f"Permits of the gate, 1 to {MOST_K}.")] = 3,
     minutes: Annotated[float, typer.Option("--minutes", metavar="M", help="How long faults happen.")] = 5.0,
-    lease: Annotated[float, typer.Option("--lease", metavar="SECONDS", help="The lease of the cluster.")] = 2.0,
-    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="Mean time between two faults.")] = 1.0,
+    lease: Annotated[float, duration("--lease", "The lease of the cluster.", shown=True)] = 2.0,
+    every: Annotated[float, duration("--every", "Mean time between two faults.", shown=True)] = 1.0,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the random choices.")] = 1,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print every fault.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")] = False,

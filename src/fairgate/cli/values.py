@@ -4,11 +4,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fairgate.arguments import SECOND
+from fairgate.cli.durations import nanoseconds
 from fairgate.core.mutex import Mutex
 from fairgate.errors import BadInput
 from fairgate.known_options import known_options
 
-UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 BOOLS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
@@ -43,12 +44,10 @@ def read_option(name: str, word: str, known: Any) -> Any:
 
 def whole_number(word: str) -> int | None:
     """An integer such as `5`, or a time such as `10s` or `2.5ms` in nanoseconds; None if it is neither."""
-    unit = word.lstrip("0123456789.")
-    count = word.removesuffix(unit)
     try:
-        return round(float(count) * UNITS[unit]) if unit else int(count)
-    except (KeyError, ValueError):
-        return None
+        return int(word)
+    except ValueError:
+        return nanoseconds(word)
 
 
 def describe_options(protocol: str, known: Mapping[str, Any]) -> str:
@@ -65,8 +64,8 @@ def describe_option(name: str, known: Any) -> str:
         return f"{name}={'|'.join(map(str, known))}"
     if isinstance(known, bool):
         return f"{name}={'true|false' if known else 'false|true'}"
-    if isinstance(known, int) and known >= UNITS["s"]:  # only times in ns are this large
-        return f"{name}={known / UNITS['s']:g}s"
+    if isinstance(known, int) and known >= SECOND:  # only times in ns are this large
+        return f"{name}={known / SECOND:g}s"
     return f"{name}={known}"
 
 

@@ -1,5 +1,7 @@
 """Network options that `run`, `peer`, `who`, `top` and `break` share, declared once."""
 
+from fairgate.cli.durations import Duration
+
 PANEL = "Several hosts"
 BETWEEN_HOSTS = """\
 several hosts:
@@ -23,7 +25,7 @@ several hosts:
 
 
 class NetworkOption:
-    """One option. `kind` is bool, str, int, float, or list for an option that may be repeated."""
+    """One option. `kind` is bool, str, int, float, Duration, or list for an option that may be repeated."""
 
     def __init__(self, kind: type, metavar: str, help: str) -> None:
         self.kind = kind
@@ -51,8 +53,8 @@ OPTIONS = {
         " instead (see --state), so the same command can be used for every start.",
     ),
     "lease": NetworkOption(
-        float,
-        "SECONDS",
+        Duration,
+        "DURATION",
         "With --create: how long a peer that cannot reach a majority of the voters keeps its permits, and how long it"
         " takes until the slots of a killed peer are free (default: 10).",
     ),
@@ -100,9 +102,9 @@ OPTIONS = {
         " that FAIRGATE_SECRET names.",
     ),
     "join_timeout": NetworkOption(
-        float,
-        "SECONDS",
-        "Fail if no peer of the cluster has answered within SECONDS (default: 30; to look at a cluster: 10;"
+        Duration,
+        "DURATION",
+        "Fail if no peer of the cluster has answered within DURATION (default: 30; to look at a cluster: 10;"
         " `fairgate run -n`: 5; `fairgate run -w`: as long as it may wait, 5 to 30).",
     ),
     "metrics": NetworkOption(

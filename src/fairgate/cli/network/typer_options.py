@@ -7,8 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from fairgate.cli.durations import Duration
 from fairgate.cli.network.options import OBSERVE_OPTIONS, OPTIONS, PANEL, NetworkOption, flag
 from fairgate.cli.network.settings import NetworkSettings
+from fairgate.cli.options import duration
 
 Command = Callable[..., int]
 
@@ -39,10 +41,13 @@ def network_options(*names: str, checked: bool = True) -> Callable[[Command], Co
 
 
 def parameter(name: str, word: NetworkOption) -> inspect.Parameter:
-    kind: Any = {bool: bool, list: list[str] | None}.get(word.kind, word.kind | None)
+    kind: Any = {bool: bool, list: list[str] | None, Duration: float | None}.get(word.kind, word.kind | None)
     panel = None if name in OBSERVE_OPTIONS else PANEL
-    option = typer.Option(
-        flag(name), metavar=word.metavar or None, help=word.help, show_default=False, rich_help_panel=panel
-    )
+    if word.kind is Duration:
+        option = duration(flag(name), word.help, panel)
+    else:
+        option = typer.Option(
+            flag(name), metavar=word.metavar or None, help=word.help, show_default=False, rich_help_panel=panel
+        )
     default = False if word.kind is bool else None
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])

@@ -3,18 +3,11 @@
 from collections.abc import Callable
 
 from fairgate.arguments import MANY, ONE
+from fairgate.cli.durations import Duration, seconds
 from fairgate.cli.network.options import JOIN_OPTIONS, OBSERVE_OPTIONS, OPTIONS, flag
 from fairgate.cli.run.options import Option, whole
 
-
-def number(word: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        raise ValueError("a number") from None
-
-
-READERS: dict[type, Callable[[str], object]] = {str: str, int: whole(0, 65535), float: number, list: str}
+READERS: dict[type, Callable[[str], object]] = {str: str, int: whole(0, 65535), Duration: seconds, list: str}
 
 
 def network_option(name: str) -> Option:

@@ -24,9 +24,12 @@ examples:
   Skip the report if it is already being built:
     fairgate run report -n -E 0 -- make report
   Wait at most 10 minutes for the gate, then run for at most an hour (SIGTERM 5 s before it is over):
-    fairgate run import -w 600 --lease 3600 -- ./import.sh
+    fairgate run import -w 10m --lease 1h -- ./import.sh
 """
 MORE = f"""\
+durations:
+  A DURATION is a number of seconds, or has units, as in 500ms, 10m or 1h30m.
+
 environment of COMMAND:
   FAIRGATE_GATE      the name of the gate
   FAIRGATE_SLOT      the slot, 0 to K-1; no two commands inside the gate have the same slot. With

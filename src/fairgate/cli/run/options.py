@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from fairgate.arguments import LONGEST, MOST_K
+from fairgate.arguments import MOST_K
+from fairgate.cli.durations import seconds
 from fairgate.cli.exits import WRONG
 from fairgate.command.supervisor import KILL, TERM, WARN
 from fairgate.errors import BadInput
@@ -19,16 +20,6 @@ SEE = "(see fairgate run --help)"
 
 
 # How a value is read. Each raises ValueError with what the value must be.
-
-
-def seconds(word: str) -> float:
-    try:
-        value = float(word)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= LONGEST:
-        raise ValueError(f"a number of seconds, 0 to {LONGEST:g}")
-    return value
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
@@ -83,17 +74,17 @@ OPTIONS = [
            "number of slots that COMMAND takes at once (default: 1)", whole(1, MOST_K)),
     Option("-n --nonblock", "now", "",
            "do not wait: fail at once if no slot is free (see -E)"),
-    Option("-w --wait", "wait", "SECONDS",
-           "fail if no slot becomes free within SECONDS (see -E); 0 is the same as -n (default: wait forever)",
+    Option("-w --wait", "wait", "DURATION",
+           "fail if no slot becomes free within DURATION (see -E); 0 is the same as -n (default: wait forever)",
            seconds),
     Option("-E --conflict-exit-code", "code", "CODE",
            "exit status if -n or -w fails, 0 to 255 (default: 1)", whole(0, 255)),
     Option("-o --close", "close", "",
            "free the slot when COMMAND ends, even if processes that it started are still running"),
-    Option("--lease", "lease", "SECONDS",
+    Option("--lease", "lease", "DURATION",
            "longest time that COMMAND may be inside. It gets SIGTERM before the lease ends: see --grace and --on-lost"
            " (default: no limit)", seconds),
-    Option("--grace", "grace", "SECONDS",
+    Option("--grace", "grace", "DURATION",
            "time from SIGTERM to SIGKILL when COMMAND is terminated; it is part of the lease"
            f" (default: {GRACE:g}, or half the lease if that is less)", seconds),
     Option("--on-lost", "on_lost", f"{TERM}|{KILL}|{WARN}",

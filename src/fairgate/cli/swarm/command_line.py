@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from fairgate.cli.values import UNITS
+from fairgate.cli.durations import UNITS
 from fairgate.registry import OVERLAYS
 from fairgate.sim.config import Config
 
