@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fairgate import sync
 from tests.command.gates import requests, waiters
 from tests.live.commands import FAIRGATE, SOON, end, inside, run, start, until
 
@@ -113,3 +114,27 @@ def test_a_removed_working_directory(tmp_path: Path) -> None:
 def test_an_empty_path() -> None:
     done = in_shell("PATH= $RUN g -- no-such-command")
     assert (done.returncode, done.stderr) == (127, b"fairgate: cannot run no-such-command: command not found\n")
+
+
+def test_a_number_is_no_name_of_a_gate(tmp_path: Path) -> None:
+    """For flock(1) it is a descriptor. A script that was translated from it would lock nothing that it means to."""
+    for words in (("run", "4", "--", "true"), ("peer", "x", "4")):
+        done = run(*words)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == (
+            "fairgate: 4 would be a file descriptor for flock(1), and fairgate takes none: write ./4 for the file 4 in"
+            " this directory, or use a name with a letter\n"
+        )
+    assert not (tmp_path / "run").exists()
+    done = run("run", "./4", "--", "sh", "-c", 'echo "$FAIRGATE_GATE"', cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path}/4\n")
+    for name in ("4a", "-", "4.5", "٤"):
+        assert run("run", name, "--", "true").returncode == 0
+
+
+def test_a_gate_that_a_program_has_named_by_a_number_can_be_looked_at(tmp_path: Path) -> None:
+    with sync.join() as peer, peer.lock("4"):
+        assert run("who", "4").returncode == 0
+        path = run("where", "4").stdout.strip()
+        assert run("run", path, "-n", "--", "true").returncode == 1
+    assert run("run", path, "-n", "--", "true").returncode == 0

@@ -12,6 +12,7 @@ import typer
 
 from fairgate.arguments import MANY, MOST_K, ONE, check_k
 from fairgate.cli.exits import complain, log_as_complaints
+from fairgate.cli.gate_names import refuse_number
 from fairgate.cli.network.options import CREATE_OPTIONS, OBSERVE_OPTIONS
 from fairgate.cli.network.settings import NetworkSettings
 from fairgate.cli.network.typer_options import network_options
@@ -133,6 +134,8 @@ def on_host(network: NetworkSettings, gates: Sequence[str], k: int, protocol: st
         raise BadInput("--protocol is only for clusters: create one with --create --listen unix:PATH")
     if not gates and network.metrics is None:
         raise BadInput("nothing to do: name a gate to keep open, or use --metrics PORT")
+    for gate in gates:
+        refuse_number(gate)
     places = [place.locate(gate) for gate in gates]
     with ExitStack() as stack, signals.raised():
         stack.enter_context(network.served_on_host(places, say))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fairgate.arguments import MOST_K
 from fairgate.cli.durations import seconds
 from fairgate.cli.exits import WRONG
+from fairgate.cli.gate_names import refuse_number
 from fairgate.command.supervisor import KILL, TERM, WARN
 from fairgate.errors import BadInput
 
@@ -130,6 +131,8 @@ class Options:
             raise BadInput(f"-n does not wait and -w does: use only one of them {SEE}")
         if not self.gate:
             raise BadInput(f"no gate given: write its name, as in fairgate run GATE -- COMMAND {SEE}")
+        if not self.network:  # names in a cluster are no files
+            refuse_number(self.gate)
         if not self.command:
             raise BadInput(f"no command given: write it after --, as in fairgate run GATE -- COMMAND {SEE}")
         if self.permits > self.k:
