@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
+import sys
 import time
 from pathlib import Path
 
+import pytest
+
+from fairgate.cli.run import nested
+from fairgate.room import system
+from fairgate.room.room import Room
 from tests.command.gates import holders, requests, revoke, until_waiting
 from tests.live.commands import FAIRGATE, SOON, end, inside, line, run, start
 
@@ -108,3 +115,89 @@ def test_a_killed_nested_command_leaves_the_slot_to_the_outer_one() -> None:
     assert run("run", "report", "-n", "--", "true").returncode == 1
     end(outer)
     assert requests("report") == []
+
+
+# Who is part of a command. FAIRGATE_HELD can be inherited by processes that are not.
+
+FAMILY = shlex.join([sys.executable, str(Path(__file__).with_name("family.py"))])
+FULL, INSIDE = 1, 0
+
+
+def relative(*steps: str, outer: tuple[str, ...] = ()) -> int:
+    """The exit code of `fairgate run report -n` of a relative of the outer command, which is inside all the time."""
+    words = [shlex.join(steps), "--", RUN, "report", "-n", "--", "true"]
+    return in_shell("report", *outer, script=f"{FAMILY} {' '.join(words)}; exit $?")[0]
+
+
+def is_root() -> bool:
+    return os.geteuid() == 0
+
+
+@pytest.mark.parametrize(
+    ("steps", "code"),
+    [
+        ((), INSIDE),
+        (("close",), INSIDE),
+        (("session",), INSIDE),
+        (("orphan",), INSIDE),
+        (("close", "session"), INSIDE),  # as with subprocess.run(..., start_new_session=True)
+        (("close", "orphan"), INSIDE),  # its process group keeps the slot
+        (("session", "orphan"), INSIDE),  # the descriptor that it has inherited keeps the slot
+        (("close", "session", "orphan"), FULL),  # a daemon, which can outlive the command
+        (("close", "session", "aged"), FULL),  # the pid of the holder is that of another process now
+    ],
+)  # fmt: skip
+def test_only_what_keeps_the_slot_or_descends_from_its_holder_is_nested(steps: tuple[str, ...], code: int) -> None:
+    assert relative(*steps) == code
+
+
+@pytest.mark.parametrize(("steps", "code"), [((), INSIDE), (("session",), INSIDE), (("session", "orphan"), FULL)])
+def test_with_close_only_descendants_of_the_holder_are_nested(steps: tuple[str, ...], code: int) -> None:
+    assert relative(*steps, outer=("-o",)) == code
+
+
+@pytest.mark.skipif(not is_root(), reason="only root can create pid namespaces here")
+@pytest.mark.parametrize(("steps", "code"), [(("pids",), INSIDE), (("pids", "close"), FULL)])
+def test_in_another_pid_namespace_only_the_descriptor_counts(steps: tuple[str, ...], code: int) -> None:
+    assert relative(*steps) == code
+
+
+def test_an_environment_that_was_passed_on_does_not_make_a_process_part_of_a_command() -> None:
+    """Services and cron jobs get it from those that start or configure them."""
+    outer = start("run", "report", "--", "sh", "-c", 'echo "$FAIRGATE_HELD"; read x')
+    held = line(outer)
+    done = run("run", "report", "-n", "--", "true", env=os.environ | {"FAIRGATE_HELD": held})
+    assert (done.returncode, done.stderr) == (FULL, "")
+    for strange in (held.rpartition(":")[0], f"{held}x", f"{held}:0", "x", ":::"):
+        done = run("run", "report", "-n", "--", "true", env=os.environ | {"FAIRGATE_HELD": strange})
+        assert (done.returncode, done.stderr) == (FULL, "")
+    end(outer)
+
+
+def test_ids_of_another_pid_namespace_do_not_count(tmp_path: Path) -> None:
+    """The holder there may have the id of our parent, or of our process group, here."""
+    start = str(system.started(os.getppid()))
+    with Room(str(tmp_path), "report", k=1) as room:
+        assert room.acquire(0)
+        [request] = room.requests()
+        of_parent = request._replace(pid=os.getppid(), owner=1)
+        of_group = request._replace(group=os.getpgrp(), pid=0, owner=1)
+        assert nested.is_part_of(room, of_parent, start)
+        assert nested.is_part_of(room, of_group, "0")
+        assert not nested.is_part_of(room, of_parent._replace(namespace=1), start)
+        assert not nested.is_part_of(room, of_group._replace(namespace=1), "0")
+
+
+def test_the_chain_of_parents_ends_where_an_id_was_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has the id of a dead parent was started after its child."""
+    tick = 10**9 // os.sysconf("SC_CLK_TCK")
+    processes = {os.getpid(): (50, 900), 50: (40, 800), 40: (30, 800), 30: (20, 801), 20: (1, 10), 1: (0, 0)}
+
+    def stat(pid: int) -> list[bytes]:
+        parent, began = processes[pid]
+        return [b"S", b"%d" % parent, *[b"0"] * 17, b"%d" % began]
+
+    monkeypatch.setattr(system, "stat", stat)
+    assert list(system.ancestors()) == [(50, 800 * tick), (40, 800 * tick)]
+    processes[30] = (20, 799)
+    assert [pid for pid, _ in system.ancestors()] == [50, 40, 30, 20, 1]

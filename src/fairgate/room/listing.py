@@ -8,6 +8,7 @@ from fairgate.room.layout import (
     GROUP,
     INSIDE,
     NAMESPACE,
+    OWNER,
     PERMITS,
     PID,
     SINCE,
@@ -37,6 +38,7 @@ class Listed(NamedTuple):
     group: int  # the process group of its command, or 0
     stopped: bool  # as a waiter it is passed over
     note: str
+    owner: int  # the name of its bell
 
 
 def listed(m: Table, seat: int, slots: tuple[int, ...]) -> Listed:
@@ -56,4 +58,5 @@ def listed(m: Table, seat: int, slots: tuple[int, ...]) -> Listed:
         group=m[seat + GROUP],
         stopped=m[seat + SKIPPED] != 0,
         note=read_note(m, seat),
+        owner=m[seat + OWNER],
     )

@@ -3,6 +3,8 @@
 import fcntl
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 
 from fairgate.errors import BadInput
 
@@ -57,15 +59,20 @@ def whole_file(kind: int) -> bytes:
     return kind.to_bytes(2, sys.byteorder) + bytes(30)
 
 
-def process(pid: int) -> tuple[bytes, bytes]:
-    """Its state and its process group, or empty strings if there is no such process."""
+def stat(pid: int) -> list[bytes]:
+    """What /proc/PID/stat says after the name: state, parent, process group and so on. Empty if it cannot be read."""
     try:
         with open(f"/proc/{pid}/stat", "rb", 0) as file:
-            text = file.read(512)
+            text = file.read(1024)
     except OSError:
-        return b"", b""
-    state, _, group = text[text.rindex(b")") + 2 :].split(None, 3)[:3]
-    return state, group
+        return []
+    return text[text.rindex(b")") + 2 :].split()
+
+
+def process(pid: int) -> tuple[bytes, bytes]:
+    """Its state and its process group, or empty strings if there is no such process."""
+    fields = stat(pid)
+    return (fields[0], fields[2]) if fields else (b"", b"")
 
 
 def is_alive(pid: int) -> bool:
@@ -86,12 +93,47 @@ def exists(pid: int) -> bool:
 
 def started(pid: int) -> int:
     """When the process was started: nanoseconds of CLOCK_BOOTTIME, rounded down to a tick; 0 if that is not known."""
+    return start_in(stat(pid))
+
+
+def start_in(fields: list[bytes]) -> int:
+    return int(fields[19]) * (10**9 // os.sysconf("SC_CLK_TCK")) if fields else 0
+
+
+def ancestors() -> Iterator[tuple[int, int]]:
+    """The parent of this process, the parent of that one and so on: their ids, and when they were `started`.
+
+    It ends where no more can be seen.
+    """
+    fields = stat(os.getpid()) if is_ours() else []
+    while fields:
+        pid, born = int(fields[1]), start_in(fields)
+        fields = stat(pid) if pid else []
+        if not fields or start_in(fields) > born:  # the parent is dead, and its id is in use again
+            return
+        yield pid, start_in(fields)
+
+
+def is_ours() -> bool:
+    """Does /proc show the ids of this process's own pid namespace?"""
     try:
-        with open(f"/proc/{pid}/stat", "rb", 0) as file:
-            text = file.read(1024)
+        return os.readlink("/proc/self") == str(os.getpid())
     except OSError:
-        return 0
-    return int(text[text.rindex(b")") + 2 :].split()[19]) * (10**9 // os.sysconf("SC_CLK_TCK"))
+        return False
+
+
+def has_open(path: str) -> bool:
+    """Has this process a descriptor of the file?"""
+    try:
+        wanted = os.stat(path)
+        names = os.listdir("/proc/self/fd")
+    except OSError:
+        return False
+    for name in names:
+        with suppress(OSError):  # the descriptor of the listing itself is closed again
+            if os.path.samestat(os.fstat(int(name)), wanted):
+                return True
+    return False
 
 
 def is_populated(group: int) -> bool:

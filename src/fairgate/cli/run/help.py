@@ -62,7 +62,8 @@ signals and terminal:
 nested use:
   If COMMAND itself runs `fairgate run` with the same gate of this host, that one does not wait, which
   could take forever: it prints a note and runs at once, in the slot that COMMAND has. With --no-nested
-  it fails. In a cluster this holds for guests; others wait for a slot of their own.
+  it fails. A daemon that COMMAND has left behind waits like any other process. In a cluster nested use
+  is for guests; others wait for a slot of their own.
 
 background processes:
   As with flock, the slot stays taken until the last process that COMMAND started has ended, even if

@@ -1,8 +1,17 @@
 """Nested use of a gate: `fairgate run` in a command that already runs inside the same gate.
 
 To wait for another slot could take forever, because the slot that it waits for may be its own. So every command gets a
-list of the gates that it is inside, with its fences: "DEVICE:INODE:FENCE ..." in FAIRGATE_HELD. If the protocol of a
-cluster has no fences, "tTICKET" takes the place of the fence.
+list of the gates that it is inside in FAIRGATE_HELD: "DEVICE:INODE:FENCE:START ...", with the time when the holder's
+process, its `fairgate run`, was started. If the protocol of a cluster has no fences, "tTICKET" takes the place of the
+fence.
+
+A variable of the environment can reach processes that are not part of the command: daemons that it has left behind, or
+services that were started with its environment. So this process is nested only if the slots depend on it, or if
+somebody that they depend on may wait for it:
+
+- it has the bell of the permit open, or is in the process group of the command: both keep the slots taken;
+- or its parent, the parent of that one and so on lead to the holder. The start time tells the holder from a later
+  process with the same id.
 """
 
 from __future__ import annotations
@@ -10,6 +19,8 @@ from __future__ import annotations
 import os
 
 from fairgate.command.process import Command
+from fairgate.room import system
+from fairgate.room.bell import path_of
 from fairgate.room.calls import clock
 from fairgate.room.room import Room
 
@@ -31,7 +42,7 @@ def held_after(room: Room, permit: Permit) -> str:
     """The list with this permit added."""
     gate = identity(room)
     others = [one for one in os.environ.get(HELD, "").split() if not one.startswith(f"{gate}:")]
-    return " ".join([*others, f"{gate}:{name_of(permit)}"])
+    return " ".join([*others, f"{gate}:{name_of(permit)}:{system.started(os.getpid())}"])
 
 
 def name_of(permit: Permit | Listed) -> str:
@@ -42,14 +53,26 @@ def name_of(permit: Permit | Listed) -> str:
 def outer_permit(room: Room) -> Listed | None:
     """The permit with which this process is inside the gate, if it is still valid."""
     gate = identity(room)
-    names = [one.removeprefix(f"{gate}:") for one in os.environ.get(HELD, "").split() if one.startswith(f"{gate}:")]
-    if not names:
+    held = [one.removeprefix(f"{gate}:") for one in os.environ.get(HELD, "").split() if one.startswith(f"{gate}:")]
+    if not held:
         return None
+    starts = {name: start for name, _, start in [one.partition(":") for one in held]}
     now = clock()
     for request in room.requests():
-        if request.inside and name_of(request) in names and not 0 < request.deadline <= now:
+        start = starts.get(name_of(request)) if request.inside else None
+        if start is not None and not 0 < request.deadline <= now and is_part_of(room, request, start):
             return request
     return None
+
+
+def is_part_of(room: Room, request: Listed, start: str) -> bool:
+    """Is this process part of the command of this permit, whose holder was started then?"""
+    if system.has_open(path_of(room.folder, request.owner)):
+        return True
+    if request.namespace != system.pid_namespace():  # the ids mean something else here
+        return False
+    holder = (request.pid, start)
+    return os.getpgrp() == request.group or any((pid, str(began)) == holder for pid, began in system.ancestors())
 
 
 class NestedPermit:
