@@ -65,10 +65,17 @@ def who(say: Say, *words: str) -> dict[str, Any]:
 
 def test_looking_creates_nothing(folder: Path, say: Say) -> None:
     assert say("who") == (0, f"no gate is in use here ({folder})\n", "")
-    assert say("who", "gpu") == (0, f"there is no gate gpu here ({folder})\n", "")
+    assert say("who", "gpu") == (1, "", f"fairgate: there is no gate gpu here ({folder})\n")
     nothing: dict[str, list[str]] = {"gates": [], "unused": [], "unusable": [], "clusters": []}
     assert who(say) == {"folder": str(folder), "guarantee": "host", **nothing}
+    code, out, err = say("who", "gpu", "--json")
+    assert (code, json.loads(out)["gates"], err) == (1, [], f"fairgate: there is no gate gpu here ({folder})\n")
     assert not folder.exists()
+
+
+def test_a_gate_that_nobody_uses_is_there(say: Say) -> None:
+    assert run("run", "gpu", "-k", "2", "--", "true").returncode == 0
+    assert say("who", "gpu") == (0, "gpu: 0 of 2 inside, 0 waiting\n", "")
 
 
 def test_who_lists_holders_and_waiters_in_order(folder: Path, say: Say) -> None:

@@ -65,6 +65,14 @@ def test_excluded_peers_that_may_be_inside_are_named(say: Say) -> None:
         assert end_by(signal.SIGTERM, process)[0] == 0
 
 
+def test_a_gate_that_is_not_open_is_said_in_one_line(seed: str, say: Say) -> None:
+    missing = "fairgate: no gate report is open here (1 peer of cluster fairgate)\n"
+    assert say("who", "report", "--join", seed) == (1, "", missing)
+    code, out, err = say("who", "report", "--json", "--join", seed)
+    assert (code, json.loads(out)["gates"], err) == (1, [], missing)
+    assert say("who", "--join", seed)[0] == 0
+
+
 def test_json_has_what_the_table_has(seed: str, say: Say) -> None:
     holder = inside("report", "--join", seed, "--lease", "100")
     found = json.loads(say("who", "--json", "--join", seed)[1])

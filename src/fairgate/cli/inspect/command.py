@@ -49,7 +49,8 @@ def who_command(
 
     Without --join or --mdns, these are the gates of this host, and the guests
     of its standing peers at gates of clusters. Looking changes nothing: it does
-    not open a gate, join a cluster or disturb those inside.
+    not open a gate, join a cluster or disturb those inside. The exit status is 1
+    if there is no such gate.
 
         fairgate who
 

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from fairgate.arguments import printable
-from fairgate.cli.exits import complain
+from fairgate.cli.exits import GOOD, WRONG, complain
 from fairgate.cli.inspect.view import NONE, WAITS, Row, below_each_other, confirmed, gate_table, screen
 from fairgate.cli.screen import counted, seconds, stdout
 from fairgate.errors import BadInput, FairgateError
@@ -27,9 +27,12 @@ def who(directory: ClusterDirectory, gate: str | None, as_json: bool) -> int:
     picture = chosen(look(directory), gate)
     if as_json:
         print(json.dumps(for_programs(picture, directory)))
-    else:
+    if gate is not None and not picture.gates:
+        complain(f"no gate {gate} is open here ({counted(picture.peers, 'peer')} {directory.where()})")
+        return WRONG
+    if not as_json:
         stdout().print(shown(picture, gate, directory))
-    return 0
+    return GOOD
 
 
 def chosen(picture: Picture, gate: str | None) -> Picture:

@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from fairgate.arguments import SECOND, check_k, printable
-from fairgate.cli.exits import complain
+from fairgate.cli.exits import GOOD, WRONG, complain
 from fairgate.cli.inspect.view import NONE, WAITS, Row, below_each_other, confirmed, gate_table, screen
 from fairgate.cli.screen import counted, seconds, stdout
 from fairgate.errors import BadInput, FairgateError
@@ -30,13 +30,16 @@ class Seen(NamedTuple):
     host: HostView
     clusters: list[ClusterView]
 
+    def is_empty(self) -> bool:
+        return not self.host.gates and not any(cluster.rooms.gates for cluster in self.clusters)
+
     def unusable(self) -> list[tuple[str, str]]:
         return [one for view in (self.host, *[cluster.rooms for cluster in self.clusters]) for one in view.unusable]
 
 
 def look_once(gate: str | None) -> Seen:
     """All gates, or those with this name."""
-    clusters = [only_used(cluster, gate) for cluster in look_at_clusters()]
+    clusters = [chosen(cluster, gate) for cluster in look_at_clusters()]
     if gate is None:
         return Seen(look(place.gates_folder(create=False)), clusters)
     folder, name = place.locate(gate, create=False)
@@ -44,9 +47,10 @@ def look_once(gate: str | None) -> Seen:
     return Seen(HostView(folder, (found,) if found else (), ()), clusters)
 
 
-def only_used(cluster: ClusterView, gate: str | None) -> ClusterView:
-    used = [one for one in cluster.rooms.gates if one.in_use and gate in (None, one.name)]
-    return cluster._replace(rooms=cluster.rooms._replace(gates=tuple(used)))
+def chosen(cluster: ClusterView, gate: str | None) -> ClusterView:
+    """Its rooms that are in use, or the one with this name."""
+    rooms = [one for one in cluster.rooms.gates if (one.in_use if gate is None else one.name == gate)]
+    return cluster._replace(rooms=cluster.rooms._replace(gates=tuple(rooms)))
 
 
 # who.
@@ -58,9 +62,12 @@ def who(gate: str | None, as_json: bool) -> int:
         complain(printable(why))
     if as_json:
         print(json.dumps(for_programs(seen, gate)))
-    else:
+    if gate is not None and seen.is_empty():
+        complain(missing(seen.host.folder, gate))
+        return WRONG
+    if not as_json:
         stdout().print(shown(seen, gate))
-    return 0
+    return GOOD
 
 
 def for_programs(seen: Seen, gate: str | None) -> dict[str, Any]:
@@ -147,11 +154,15 @@ def shown(seen: Seen, gate: str | None) -> RenderableType:
     parts = [gate_shown(one, title_of(one)) for one in used]
     parts += [gate_shown(one, title_in(cluster, one)) for cluster in seen.clusters for one in cluster.rooms.gates]
     if not parts:
-        nothing = "no gate is in use here" if gate is None else f"there is no gate {gate} here"
-        parts.append(Text(printable(f"{nothing} ({host.folder})")))
+        nothing = f"no gate is in use here ({host.folder})" if gate is None else missing(host.folder, gate)
+        parts.append(Text(printable(nothing)))
     if unused:
         parts.append(Text(printable(f"{counted(len(unused), 'unused gate')}: {some_of(unused)}"), style="dim"))
     return below_each_other(parts)
+
+
+def missing(folder: str, gate: str) -> str:
+    return f"there is no gate {gate} here ({folder})"
 
 
 def some_of(names: list[str]) -> str:
@@ -245,7 +256,7 @@ def break_in(name: str, slot: int, yes: bool) -> int:
 def existing(folder: str, gate: str) -> GateView:
     found = look_at(folder, gate)
     if found is None:
-        raise BadInput(f"there is no gate {gate} here ({folder})")
+        raise BadInput(missing(folder, gate))
     return found
 
 
