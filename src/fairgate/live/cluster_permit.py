@@ -15,7 +15,7 @@ from fairgate.live.gate import LiveGate
 from fairgate.live.in_cluster import ClusterMembership
 from fairgate.live.no_journals import NO_JOURNALS, NoJournals
 from fairgate.live.peer_lease import LAPSED
-from fairgate.live.report import Person
+from fairgate.live.report import Person, has_left, latest_fences
 from fairgate.live.ticket import INSIDE, LOST, NO_DEADLINE, WAITING, Ticket
 from fairgate.net.system import clock
 
@@ -138,7 +138,9 @@ class BaseClusterGate:
 def in_order(people: list[Person]) -> list[Request]:
     """The holders by slot, then the waiters, longest wait first."""
     shift = time.time() - clock() / SECOND
-    holders = sorted([one for one in people if one.inside], key=lambda one: (one.slot, one.since))
+    latest = latest_fences(people)
+    inside = [one for one in people if one.inside and not has_left(one, latest)]
+    holders = sorted(inside, key=lambda one: (one.slot, one.since))
     waiters = sorted([one for one in people if not one.inside], key=lambda one: one.since)
     return [
         Request(

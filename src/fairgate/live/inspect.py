@@ -14,7 +14,7 @@ from fairgate.arguments import SECOND
 from fairgate.core.ids import NIL
 from fairgate.live.directory import ClusterDirectory, Roster
 from fairgate.live.engine import ASK, BREAK, TELL
-from fairgate.live.report import ANSWER_SECONDS, PeerReport, Person
+from fairgate.live.report import ANSWER_SECONDS, PeerReport, Person, has_left, latest_fences
 from fairgate.live.report import read as read_report
 from fairgate.live.ticket import NO_DEADLINE
 from fairgate.net.codec import CodecError, Frame
@@ -52,6 +52,12 @@ class GatePicture:
     ghosts: tuple[PeerRecord, ...]  # excluded peers that may still be inside, until their leases are over
     entries: int  # of the peers that exist now
     longest: float  # the longest wait of those entries, in seconds
+
+    @property
+    def mixed(self) -> bool:
+        """More than k are listed as inside: the peers answered at different moments. Slots and fences would have shown
+        who has left, but the protocol has none."""
+        return len(self.inside) > self.k
 
 
 @dataclass(frozen=True)
@@ -225,7 +231,8 @@ def cluster_picture(roster: Roster, reports: dict[int, PeerReport]) -> ClusterPi
 
 def picture(gate: GateRecord, members: Members, reports: dict[int, PeerReport]) -> GatePicture:
     told = [(one, report.now) for report in reports.values() for one in report.gates if one.name == gate.name]
-    people = [(person, now) for one, now in told for person in one.people]
+    latest = latest_fences([person for one, _ in told for person in one.people])
+    people = [(person, now) for one, now in told for person in one.people if not has_left(person, latest)]
     inside = [someone(person, now) for person, now in people if person.inside]
     waiting = [someone(person, now) for person, now in people if not person.inside]
     hosts = dict(gate.hosts)

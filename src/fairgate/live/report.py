@@ -1,6 +1,7 @@
 """What a peer reports about itself, for `fairgate who`, `fairgate top`, holders() and waiters()."""
 
 import asyncio
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -111,6 +112,20 @@ def on_our_clock(someone: Person, now: int) -> Person:
         return someone
     deadline = NO_DEADLINE if someone.deadline == NO_DEADLINE else someone.deadline + shift
     return msgspec.structs.replace(someone, since=someone.since + shift, deadline=deadline)
+
+
+def latest_fences(people: Iterable[Person]) -> dict[int, int]:
+    """The highest fence of each slot."""
+    latest: dict[int, int] = {}
+    for one in people:
+        latest[one.slot] = max(one.fence, latest.get(one.slot, one.fence))
+    return latest
+
+
+def has_left(one: Person, latest: dict[int, int]) -> bool:
+    """Peers answer at different moments, so two of them may list a holder of the same slot. Fences rise with every
+    holder of a slot: the one with the lower fence has left."""
+    return one.slot != NIL and one.fence < latest[one.slot]
 
 
 def encode(told: PeerReport) -> bytes:

@@ -48,7 +48,7 @@ def for_programs(picture: Picture, directory: ClusterDirectory) -> dict[str, Any
 
     gates = []
     for gate in picture.gates:
-        told = asdict(gate)
+        told = {**asdict(gate), "mixed": gate.mixed}
         for name in ("inside", "waiting"):
             told[name] = [plain(one, ("ident", "peer")) for one in getattr(gate, name)]
         for name in ("silent", "ghosts"):
@@ -83,13 +83,6 @@ def survival(cluster: ClusterPicture) -> str:
 
 
 def gate_shown(gate: GatePicture) -> RenderableType:
-    title = f"{gate.name}: {len(gate.inside)} of {gate.k} inside, {len(gate.waiting)} waiting ({gate.protocol})"
-    if gate.silent:
-        missing = f"{counted(len(gate.silent), 'peer')} {'does' if len(gate.silent) == 1 else 'do'} not answer"
-        title = (
-            f"{gate.name}: at least {len(gate.inside)} of {gate.k} inside, at least {len(gate.waiting)} waiting"
-            f" ({missing}; {gate.protocol})"
-        )
     rows = [row(one, NONE if one.slot is None else str(one.slot)) for one in gate.inside]
     rows += [row(one, WAITS) for one in gate.waiting]
     silent = [
@@ -106,7 +99,19 @@ def gate_shown(gate: GatePicture) -> RenderableType:
         )
         for peer in gate.ghosts
     ]
-    return Group(gate_table(title, rows), *silent, *ghosts)
+    return Group(gate_table(title_of(gate), rows), *silent, *ghosts)
+
+
+def title_of(gate: GatePicture) -> str:
+    least = "at least " if gate.silent else ""
+    inside = f"{'~' if gate.mixed else least}{len(gate.inside)} of {gate.k} inside"
+    remarks = [gate.protocol]
+    if gate.silent:
+        missing = f"{counted(len(gate.silent), 'peer')} {'does' if len(gate.silent) == 1 else 'do'} not answer"
+        remarks.insert(0, missing)
+    if gate.mixed:
+        remarks.insert(0, "the peers answered at different moments")
+    return f"{gate.name}: {inside}, {least}{len(gate.waiting)} waiting ({'; '.join(remarks)})"
 
 
 def row(one: ListedPerson, where: str) -> Row:
