@@ -266,6 +266,18 @@ def test_drain(host: GuestHost, processes: Processes) -> None:
     assert described(host.rooms) is None
 
 
+@pytest.mark.parametrize("drain", [(), ("--drain", "50ms")])
+def test_a_guest_is_told_that_its_peer_has_left(host: GuestHost, processes: Processes, drain: tuple[str, ...]) -> None:
+    processes.append(peer := host.peer(*drain))
+    processes.append(holder := host.inside("gpu"))
+    peer.terminate()
+    assert holder.wait(SOON) == 128 + signal.SIGTERM
+    assert holder.stderr is not None
+    told = b"fairgate: gate gpu: the permit for slot 0 was lost: the standing peer of this host has left the cluster\n"
+    assert holder.stderr.read() == told
+    assert peer.wait(SOON) == 0
+
+
 def test_drain_is_for_peers_of_clusters() -> None:
     done = run("peer", "gpu", "--drain", "3")
     assert done.returncode == 2

@@ -10,7 +10,8 @@ from rich.console import Console
 from fairgate.cli.inspect.in_cluster import gate_shown
 from fairgate.core.ids import NIL
 from fairgate.live.cluster_permit import in_order
-from fairgate.live.inspect import GatePicture, picture
+from fairgate.live.directory import Roster
+from fairgate.live.inspect import GatePicture, cluster_picture, picture
 from fairgate.live.report import GateReport, PeerReport, Person
 from fairgate.recovery.roster import GateRecord, Members, PeerRecord
 
@@ -67,3 +68,16 @@ def test_without_slots_a_picture_of_different_moments_is_marked(count: int, mark
     assert gate.mixed is marked
     expected = "gpu: ~4 of 3 inside, 0 waiting (the peers answered at different moments; any)"
     assert title(gate) == (expected if marked else "gpu: 3 of 3 inside, 0 waiting (any)")
+
+
+def test_an_excluded_peer_that_is_back_is_not_shown_as_excluded() -> None:
+    """It is back if a member has its address, or is its process: an excluded peer joins again under another id."""
+    creator = PeerRecord(1, "a:1", pid=10, host="a")
+    restarted, continued = PeerRecord(2, "b:1", pid=20, host="b"), PeerRecord(3, "c:1", pid=30, host="c")
+    lost, other_host = PeerRecord(4, "d:1", pid=40, host="d"), PeerRecord(5, "e:1", pid=30, host="e")
+    back = (PeerRecord(6, "b:1", pid=21, host="b"), PeerRecord(7, "c:9", pid=30, host="c"))
+    members = Members(peers=(creator, *back), excluded=(restarted, continued, lost, other_host))
+    shown = cluster_picture(Roster(9, (1,), (2, 4), members, 1), {})
+    assert shown.excluded == (lost, other_host)
+    before = Members(peers=(creator,), excluded=members.excluded)
+    assert cluster_picture(Roster(9, (1,), (2, 4), before, 1), {}).excluded == members.excluded

@@ -82,7 +82,7 @@ class ClusterPicture:
     version: int  # of the roster
     lease: float  # seconds
     members: tuple[MemberPicture, ...]
-    excluded: tuple[PeerRecord, ...]  # lately
+    excluded: tuple[PeerRecord, ...]  # lately, and not back
     lingering: tuple[int, ...]  # those of them whose leases may not be over
 
     @property
@@ -224,9 +224,15 @@ def cluster_picture(roster: Roster, reports: dict[int, PeerReport]) -> ClusterPi
         )
         for peer in members.peers
     ]
+    excluded = tuple([one for one in members.excluded if not is_back(one, members)])
     return ClusterPicture(
-        members.cluster, roster.version, members.lease / SECOND, tuple(pictures), members.excluded, roster.lingering
+        members.cluster, roster.version, members.lease / SECOND, tuple(pictures), excluded, roster.lingering
     )
+
+
+def is_back(gone: PeerRecord, members: Members) -> bool:
+    """Has the excluded peer joined again, under another id, or has another process taken its place?"""
+    return any(one.address == gone.address or (one.host, one.pid) == (gone.host, gone.pid) for one in members.peers)
 
 
 def picture(gate: GateRecord, members: Members, reports: dict[int, PeerReport]) -> GatePicture:

@@ -9,7 +9,7 @@ from fairgate.room import bell as bells
 from fairgate.room import keeping, links, rules, table
 from fairgate.room.calls import clock, read_tickets
 from fairgate.room.desk import Desk, Visit
-from fairgate.room.layout import DEADLINE, GROUP, INSIDE, PROMISED, STATE, TICKET
+from fairgate.room.layout import DEADLINE, GRANTED_BY, GROUP, INSIDE, PEER, PROMISED, STATE, TICKET
 from fairgate.room.table import Change, Step
 from fairgate.room.words import ATOMIC
 
@@ -64,6 +64,8 @@ class Permit(Step):
                 self.why = "the peer of this host has not renewed its lease in the cluster"
             elif self.desk.is_closed():
                 self.why = self.desk.closed
+            elif self.desk.file.m[self.seat + GRANTED_BY] not in (0, self.desk.file.m[PEER]):
+                self.why = "the standing peer of this host has left the cluster"
             else:
                 self.why = "it was revoked"
         return self.why
