@@ -126,7 +126,7 @@ def test_other_random_runs_reject_a_negative_seed(fairgate: Run, command: list[s
     ("text", "said"),
     [
         (b"0,5\n5,0\n", "has 2 nodes, but the run has 3"),
-        (b"0,5,x\n5,0,5\n5,5,0\n", "row 1 is not a row of numbers"),
+        (b"0,5,x\n5,0,5\n5,5,0\n", "row 1 is not a row of latencies"),
         (b"\x1f\x8bno gzip at all", "cannot read the latency file"),
     ],
 )

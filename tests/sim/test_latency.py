@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
@@ -13,7 +14,7 @@ from fairgate.errors import BadInput
 from fairgate.sim.build import make_latency
 from fairgate.sim.config import Config
 from fairgate.sim.latency import Latency, Matrix, Pairs, Uniform, WideArea
-from fairgate.sim.latency_files import read_matrix
+from fairgate.sim.latency_files import LARGEST, read_matrix
 from fairgate.sim.stream import Stream
 
 MS = 1_000_000
@@ -173,9 +174,10 @@ ERRORS: dict[str, tuple[str | bytes, str]] = {
     "too small": ("0,10\n10,0\n", "{} has 2 nodes, but the run has 3: use a larger file or fewer nodes"),
     "ragged": ("0,10,20\n10,0\n20,40,0\n", "{}: row 2 has 2 entries, but the matrix has 3 rows"),
     "not square": ("0,1,2,3\n" * 3, "{}: row 1 has 4 entries, but the matrix has 3 rows"),
-    "words": ("0,10,20\n10,far,40\n20,40,0\n", "{}: row 2 is not a row of numbers: '10,far,40'"),
-    "not a number": ("0,nan,20\n" * 3, "{}: row 1 is not a row of numbers: '0,nan,20'"),
-    "infinite": ("0,inf,20\n" * 3, "{}: row 1 is not a row of numbers: '0,inf,20'"),
+    "words": ("0,10,20\n10,far,40\n20,40,0\n", "{}: row 2 is not a row of latencies: '10,far,40'"),
+    "not a number": ("0,nan,20\n" * 3, "{}: row 1 is not a row of latencies: '0,nan,20'"),
+    "infinite": ("0,inf,20\n" * 3, "{}: row 1 is not a row of latencies: '0,inf,20'"),
+    "too long": ("0,1e13,20\n" * 3, "{}: row 1 is not a row of latencies: '0,1e13,20'"),
     "below zero": ("0,10,20\n10,0,-1\n20,40,0\n", "{}: row 2 is empty or has a negative latency"),
     "a name alone": ("a;\nb;\nc;\n", "{}: row 1 is empty or has a negative latency"),
     "a pair is missing": (
@@ -185,6 +187,8 @@ ERRORS: dict[str, tuple[str | bytes, str]] = {
     "topology with words": ("node 1\nnode 2\nnode 3\n1,2 far\n", "{}: not a latency: '1,2 far'"),
     "topology with no value": ("node 1\nnode 2\nnode 3\n1,2\n", "{}: not a latency: '1,2'"),
     "infinite topology": ("node 1\nnode 2\nnode 3\n1,2 inf\n", "{}: not a latency: '1,2 inf'"),
+    "topology with too long a time": ("node 1\nnode 2\n1,2 1e16\n", "{}: not a latency: '1,2 1e16'"),
+    "topology of nodes alone": ("node 1\n" * 100_000, "{} has no latency between some of its 100,000 nodes"),
     "binary": (b"\xff\xfe\x00\x81", "cannot read the latency file {}: not a text or gzip file"),
     "gzip cut off": (GZIPPED[:-9], "cannot read the latency file {}: not a text or gzip file"),
     "gzip header alone": (b"\x1f\x8b and then nothing", "cannot read the latency file {}: not a text or gzip file"),
@@ -207,3 +211,26 @@ def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, name: str) -> None:
 def test_a_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="Is a directory"):
         read_matrix(str(tmp_path), 3, Stream("a"))
+
+
+ZEROS = gzip.compress(bytes(LARGEST + 1), mtime=0)
+
+
+def test_a_file_that_unpacks_to_very_much_is_refused_without_reading_all_of_it(tmp_path: Path) -> None:
+    path = file(tmp_path, ZEROS + b"no gzip here: anyone who reads on fails")
+    with pytest.raises(BadInput) as wrong:
+        read_matrix(path, 3, Stream("a"))
+    assert str(wrong.value) == f"the latency file {path} has more than 64 MB unpacked: use one with fewer nodes"
+
+
+def test_a_very_large_file_is_refused(tmp_path: Path) -> None:
+    path = file(tmp_path, "0,10\n10,0\n")
+    os.truncate(path, LARGEST + 1)
+    with pytest.raises(BadInput) as wrong:
+        read_matrix(path, 2, Stream("a"))
+    assert str(wrong.value) == f"the latency file {path} has more than 64 MB: use one with fewer nodes"
+
+
+def test_a_file_of_the_largest_size_is_read(tmp_path: Path) -> None:
+    path = file(tmp_path, FORMS["csv"] + "#" * (LARGEST - len(FORMS["csv"])))
+    assert read_matrix(path, 3, Stream("a")) == THREE_MS
