@@ -18,7 +18,8 @@ from fairgate.errors import BadInput
 from fairgate.known_options import option_of
 from fairgate.lab.cluster import dask_executor
 from fairgate.lab.grid import OPTION, TYPES, read_values
-from fairgate.lab.plot import Picture, check_matplotlib, draw, no_column, series_by
+from fairgate.lab.plot import check_matplotlib, draw, no_column
+from fairgate.lab.sweep_plot import check_lines, lines_of, picture_of
 from fairgate.lab.sweeps import number_columns, plan, run_all
 from fairgate.lab.tables import check_name, write_rows
 from fairgate.processes import processors
@@ -43,8 +44,8 @@ Plot = Annotated[
     str | None,
     args.option(
         args.OUTPUT,
-        "Draw Y against X, such as rate:wait_max, one line per protocol, with 95 % intervals. The file is called like"
-        " --out, with the ending .svg.",
+        "Draw Y against X, such as rate:wait_max: one line per protocol and combination of the other swept parameters,"
+        " with the 95 % intervals of the trials. The file is called like --out, with the ending .svg.",
         name="--plot",
         metavar="X:Y",
     ),
@@ -86,7 +87,8 @@ def sweep_command(
     protocols, given = split(words)
     check(workers, out, as_json)
     grid = {**grid_of(given, protocols), "seed": [seed]}
-    check_plot(plot, out, grid)
+    drawn = {"protocol": protocols, **grid}
+    check_plot(plot, out, drawn)
     configs = plan(protocols, grid, trials)
     for config in configs[::trials]:
         check_config(config, find_protocol(config.protocol))
@@ -104,14 +106,16 @@ def sweep_command(
         if cache is not None:
             complain(f"interrupted: the same command goes on from here (results so far are in {cache})")
         return INTERRUPTED
-    return finish(rows, path, plot, as_json)
+    return finish(rows, path, plot, drawn, as_json)
 
 
-def finish(rows: list[dict[str, Any]], path: Path | None, plot: str | None, as_json: bool) -> int:
+def finish(
+    rows: list[dict[str, Any]], path: Path | None, plot: str | None, grid: Mapping[str, Sequence[Any]], as_json: bool
+) -> int:
     if path is not None:
         write_rows(path, rows)
         if plot is not None:
-            draw_plot(rows, path, plot)
+            draw_plot(rows, path, plot, grid)
     if as_json:
         print(json.dumps(rows))
     elif path is not None:
@@ -122,12 +126,10 @@ def finish(rows: list[dict[str, Any]], path: Path | None, plot: str | None, as_j
     return int(bool(broken))
 
 
-def draw_plot(rows: list[dict[str, Any]], path: Path, plot: str) -> None:
+def draw_plot(rows: list[dict[str, Any]], path: Path, plot: str, grid: Mapping[str, Sequence[Any]]) -> None:
     x, y = plot.split(":")
     picture = path.with_suffix(".svg")
-    values = sorted({row[x] for row in rows if x in row and isinstance(row[x], int | float)})
-    wide = len(values) > 2 and values[0] > 0 and values[-1] / values[0] > 50
-    draw(picture, Picture("", x.replace("_", " "), y.replace("_", " "), series_by(rows, x, y), log_x=wide))
+    draw(picture, picture_of(rows, x, y, lines_of(grid, x)))
     print(f"drew {picture}")
 
 
@@ -152,6 +154,7 @@ def check_plot(plot: str | None, out: str | None, grid: Mapping[str, Sequence[An
     for name in plot.split(":"):
         if name not in known:
             raise BadInput(no_column(name, known))
+    check_lines(grid, plot.split(":")[0])
     check_matplotlib()
 
 
