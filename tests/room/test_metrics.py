@@ -10,9 +10,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from fairgate.errors import BadInput
-from fairgate.room.layout import BUCKETS
+from fairgate.room.layout import BUCKETS, GRANTS, HISTOGRAM, LONGEST, SLOTS, WAITED
+from fairgate.room.links import count
 from fairgate.room.metrics import HostCollector, serve
 from fairgate.room.room import Room
+from fairgate.room.words import copied
 from tests.room.visitors import holder, waiter
 from tests.support.scrape import scrape
 
@@ -59,6 +61,18 @@ def test_the_histogram_of_waits(folder: str) -> None:
     ]
     assert [sample.value for sample in buckets] == [3.0] * BUCKETS  # none of them waited
     assert {sample.labels["gate"] for sample in buckets} == {"gpu"}
+
+
+def test_the_counters_begin_again_before_the_sum_of_the_waits_is_too_large() -> None:
+    year = 365 * 86_400 * 10**9
+    m = copied(bytes(8 * SLOTS))
+    for waits in range(1, 147):
+        count(m, year)
+        assert (m[GRANTS], m[WAITED], m[LONGEST]) == (waits, waits * year, year)
+    count(m, 1_500)
+    count(m, year)
+    assert (m[GRANTS], m[WAITED], m[LONGEST]) == (1, year, year)
+    assert [m[HISTOGRAM + bucket] for bucket in range(BUCKETS)] == [*[0] * (BUCKETS - 1), 1]
 
 
 def test_gates_elsewhere_and_files_that_are_not_usable(folder: str, tmp_path: Path, children: ExitStack) -> None:

@@ -35,6 +35,7 @@ ON_A_DHT = ("strawman", "sigma", "sigma_zones", "e2e", "e2e_ft", "non_e2e", "non
 GATES = replace(
     ALONE, nodes=20, resources=3, workload="rounds", rounds=4, requests=4, per_resource=True, stack=("settled_pastry",)
 )
+LONG = replace(SMALL, nodes=12, cs=8e7, give_up=0.0)  # the waits add up to more than 2^64 ns
 
 CASES = {
     "fair_k": SMALL,
@@ -65,6 +66,9 @@ CASES = {
     "sigma, many gates in rounds": replace(GATES, protocol="sigma"),
     "non_e2e, many gates in rounds": replace(GATES, protocol="non_e2e"),
     "e2e over a channel": replace(ALONE, protocol="e2e", stack=("settled_chord", "channel"), faults="loss:0.1,dup:0.1"),
+    **{f"{name}, long stays": replace(LONG, protocol=name) for name in ("fair_k", "one_line", "bv95")},
+    "fair_k, random long stays": replace(LONG, exponential_cs=True, latency="uniform:0,1e6"),
+    "fair_k, rare requests": replace(LONG, rate=1e-8, cs=1e3, workload="open"),
     "bv95, every tree": replace(SMALL, protocol="bv95", options={"tree": "queue_hint", "cache": "sorted"}),
 }
 

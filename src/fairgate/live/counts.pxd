@@ -1,4 +1,7 @@
+from fairgate.core.units cimport int128
+
 cdef class Counts:
-    cdef readonly long long waited, longest, views
+    cdef readonly int128 waited
+    cdef readonly long long longest, views
     cdef public long long entries, sent, received, lost
     cpdef entered(self, long long waited)

@@ -62,7 +62,7 @@ class Ballots(Node):
     led: int = 0  # since when
 
     def initialize(self, setup: Setup) -> None:
-        self.wait = self.lease + -(-self.lease * self.drift // MILLION)
+        self.wait = self.lease + (self.lease * self.drift + MILLION - 1) // MILLION
         self.oldest = max(self.wait, self.patience) + 1
 
     @property

@@ -15,6 +15,7 @@ from fairgate.room.layout import (
     GRANTS,
     HEAD,
     HISTOGRAM,
+    LIMIT,
     LONGEST,
     NEXT,
     PERMITS,
@@ -245,7 +246,11 @@ def put_spare(m: Table, seat: int) -> None:
 
 
 def count(m: Table, waited: int) -> None:
-    """Counters for metrics."""
+    """Counters for metrics. They begin again, all at once, before the sum of the waits no longer fits into its word."""
+    if m[WAITED] >= LIMIT - waited:
+        m[GRANTS] = m[WAITED] = m[LONGEST] = 0
+        for at in range(HISTOGRAM, HISTOGRAM + BUCKETS):
+            m[at] = 0
     m[GRANTS] = m[GRANTS] + 1
     m[WAITED] = m[WAITED] + waited
     if waited > m[LONGEST]:

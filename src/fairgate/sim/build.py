@@ -1,17 +1,19 @@
 """Builds an engine from a configuration. All bad input is found here, before anything runs."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from fairgate.arguments import is_whole
 from fairgate.core.choose import Chooser, from_floats
+from fairgate.core.clock import MILLION
 from fairgate.core.ids import NIL
 from fairgate.core.layers import MakeNode
 from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
-from fairgate.core.units import SECOND, seconds_to_ns
+from fairgate.core.units import NEVER, SECOND, seconds_to_ns
 from fairgate.errors import BadInput
 from fairgate.overlay.chord_table import SUCCESSORS
 from fairgate.overlay.gates import gates_of
@@ -36,6 +38,7 @@ from fairgate.sim.workload import Closed, Open, Rounds, Workload
 
 HOPS_A_ROUND = 100
 HOPS_WITH_COPIES = 30  # until a message is resent: copies are acknowledged before it leaves and before its answer does
+LONGEST_OPTION = NEVER // 16  # 9 years, if it is a time
 LENT_FOR_GOOD = 100  # periods of upkeep to wait for a missing title where votes are lent without a lease
 PATIENCE = 1_000  # a timed run counts as stuck after this many holds and delays without an entry
 
@@ -78,6 +81,7 @@ def build(config: Config) -> Engine:
         options = {**ring_options(protocol, options, latency), **options}
     if config.outsiders:
         options = {"base": config.nodes - config.outsiders, **options, "outsiders": config.outsiders}
+    check_options(options)
     setup = Setup(range(config.nodes), config.k, options=options)
     engine = Engine(
         make_stack(config),
@@ -88,7 +92,7 @@ def build(config: Config) -> Engine:
         slots=protocol.about.slots,
         warmup=config.warmup,
         check=config.check,
-        spares=config.churn // 2 * config.rounds,
+        spares=config.spares,
     )
     if config.resources > 1:
         engine.chooser = chooser_of_gates(engine, config.seed)
@@ -105,11 +109,19 @@ def build(config: Config) -> Engine:
     engine.noting = config.marks
     if config.usage or config.waits:
         engine.timeline = Timeline(engine.n * engine.resources, engine.resources, config.warmup)
-    hold = seconds_to_ns(config.cs + 1.0 / config.rate)
-    engine.patience = PATIENCE * (hold + max(latency.fixed, seconds_to_ns(1.0)))
+    hold = seconds_to_ns(config.cs) + seconds_to_ns(1.0 / config.rate)
+    engine.patience = min(PATIENCE * (hold + max(latency.longest, seconds_to_ns(1.0))), NEVER)
     if config.rounds and latency.fixed > 0:
         engine.patience = NIL  # no limit: rounds end by themselves, and nobody has to leave before the next one
     return engine
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse options that compiled protocols cannot compute with: they add a few times an option to the time."""
+    for name, value in options.items():
+        most = MILLION if name == "drift" else LONGEST_OPTION
+        if is_whole(value) and not -most <= value <= most:
+            raise BadInput(f"{name} must be at most {most:,}, not {value:,}: use a smaller value or a shorter latency")
 
 
 def make_stack(config: Config) -> MakeNode:

@@ -6,9 +6,13 @@ from typing import Any
 from fairgate.arguments import check_seed
 from fairgate.core.kbr import Routed
 from fairgate.core.mutex import Mutex
+from fairgate.core.units import seconds_to_ns
 from fairgate.errors import BadInput
 from fairgate.recovery.homes import BACKUPS
 from fairgate.registry import check_size, check_votes
+
+SLOWEST = 1e-9  # requests per second: one in 32 years
+MOST = (1 << 31) - 1  # seats, and requests of each: compiled, both are numbered in 32 bits
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,11 @@ class Config:
             return int(self.rate * self.seconds)
         return self.requests * (self.askers if self.workload == "rounds" else self.nodes)
 
+    @property
+    def spares(self) -> int:
+        """How many nodes join in the course of the run."""
+        return self.churn // 2 * self.rounds
+
     def describe(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -84,10 +93,14 @@ def check(config: Config, protocol: type[Mutex]) -> None:
     check_seed(config.seed)
     if not config.rate > 0:
         raise BadInput(f"rate must be above 0 requests per second, not {config.rate:g}")
+    if config.rate < SLOWEST:
+        raise BadInput(f"rate must be at least {SLOWEST:g} requests per second, not {config.rate:g}")
     if not config.cs >= 0:
         raise BadInput(f"cs must be 0 or more seconds, not {config.cs:g}")
     if config.requests < 1:
         raise BadInput(f"requests must be at least 1, not {config.requests}")
+    if max(config.requests, config.rounds) > MOST:
+        raise BadInput(f"requests and rounds must be at most {MOST:,}, not {max(config.requests, config.rounds):,}")
     if not 0 <= config.warmup < config.requests:
         raise BadInput(f"warmup must be 0..{config.requests - 1} (below requests), not {config.warmup}")
     if not 0.0 <= config.give_up <= 1.0 or not config.give_up_after > 0:
@@ -134,8 +147,13 @@ def check_times(config: Config) -> None:
         raise BadInput(
             f"warmup_seconds {config.warmup_seconds:g} leaves nothing to measure of seconds {config.seconds:g}"
         )
+    for seconds in (config.cs, config.give_up_after, config.seconds, config.round_seconds, config.replica_life):
+        seconds_to_ns(seconds)  # raises BadInput if it is too long
     if config.resources < 1:
         raise BadInput(f"resources must be at least 1, not {config.resources}")
+    seats = (config.nodes + config.spares) * config.resources
+    if seats > MOST:
+        raise BadInput(f"{seats:,} pairs of a node and a gate are too many: the simulator can number {MOST:,}")
     if config.rounds < 0 or (config.rounds and config.workload != "rounds"):
         raise BadInput("rounds must be at least 1, and needs the workload rounds")
     if config.churn < 0 or config.churn % 2 or (config.churn and not config.rounds):

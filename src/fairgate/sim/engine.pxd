@@ -2,12 +2,13 @@ cimport cython
 from fairgate.core.message cimport Message
 from fairgate.core.node cimport Node
 from fairgate.core.properties cimport Occupancy
+from fairgate.core.units cimport int128
 from fairgate.sim.invariants cimport Invariants
 from fairgate.sim.latency cimport Latency
 from fairgate.sim.overtakes cimport Waiters
 from fairgate.sim.seat cimport Seat
 
-cdef long long NIL
+cdef long long NEVER, NIL
 cdef long long ACQUIRE, CANCEL, DELIVER, PLANNED, RELEASE, TIMER
 cdef long long IDLE, WAITING, INSIDE, DOWN
 
@@ -19,7 +20,8 @@ cdef class Engine(Invariants):
     cdef readonly list plans
     cdef public list clocks
     cdef readonly dict timer_numbers, timer_names, marks
-    cdef readonly long long timers_set, inside_time
+    cdef readonly long long timers_set
+    cdef readonly int128 inside_time
     cdef public bint noting, mortal
     cdef readonly long long warm_at, warm_entries, warm_sent
     cdef bint impatient

@@ -19,6 +19,8 @@ from fairgate.core.layers import MakeNode
 from fairgate.core.message import Message
 from fairgate.core.numbers import COMPILED
 from fairgate.core.setup import Setup
+from fairgate.core.units import NEVER, SECOND
+from fairgate.errors import BadInput
 from fairgate.sim.events import ACQUIRE, CANCEL, DELIVER, PLANNED, RELEASE, TIMER
 from fairgate.sim.interfaces import NetworkModel, Newcomers, Recorder
 from fairgate.sim.invariants import Invariants
@@ -30,6 +32,7 @@ from fairgate.sim.timeline import Timeline
 from fairgate.sim.workload import Workload
 
 Plan = Callable[["Engine"], None]
+CLOCK_ENDS = f"the run would last longer than {NEVER // SECOND:,} s (146 years): use shorter times, or fewer requests"
 
 
 class Engine(Invariants):
@@ -114,6 +117,8 @@ class Engine(Invariants):
                 self.census()
             self.watch()
             if not more:
+                if self.size() > 0:
+                    raise BadInput(CLOCK_ENDS)
                 return False
         return True
 
@@ -248,7 +253,10 @@ class Engine(Invariants):
         if self.clocks is None:
             return self.now
         clock = self.clocks[me]
-        return clock.reading(self.now)
+        reading = clock.reading(self.now)
+        if reading >= NEVER:
+            raise BadInput(CLOCK_ENDS)
+        return reading
 
     # Exits.
 
@@ -327,9 +335,10 @@ class Engine(Invariants):
         self.timers_set += 1
         self.timer_numbers[self.acting, name] = self.timers_set
         self.timer_names[self.timers_set] = name
+        delay = min(delay, NEVER)
         due = self.now + delay
         if self.clocks is not None:
-            due = self.clocks[self.acting].time(self.reading(self.acting) + delay)
+            due = min(self.clocks[self.acting].time(self.reading(self.acting) + delay), NEVER)
         self.push(due, TIMER, self.acting, self.timers_set, None)
 
     def cancel_timer(self, name: str) -> None:
@@ -346,7 +355,7 @@ class Engine(Invariants):
 
     def plan(self, at: int, what: Plan) -> None:
         self.plans.append(what)
-        self.push(at, PLANNED, 0, len(self.plans) - 1, None)
+        self.push(min(at, NEVER), PLANNED, 0, len(self.plans) - 1, None)
 
     def crash(self, me: int) -> None:
         """Stop the node; its tokens are lost with it."""

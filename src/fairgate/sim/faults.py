@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from fairgate.core.clock import MILLION, Clock, drawn_clock
 from fairgate.core.message import Message
-from fairgate.core.units import seconds_to_ns
+from fairgate.core.units import NEVER, seconds_to_ns
 from fairgate.errors import BadInput
 from fairgate.sim.churn import come_back
 from fairgate.sim.detectors import Detectors
@@ -42,7 +42,6 @@ CRASH = re.compile(r"(?P<star>\*)?(?P<who>\d+)" + AT)
 CRASH_SHARE = re.compile(rf"(?P<share>{NUMBER})%@(?P<at>{NUMBER})")
 RESET = re.compile(r"(?P<who>\d+)" + AT)
 PARTITION = re.compile(r"(?P<a>[\d\-.]+)/(?P<b>[\d\-.]+)" + AT)
-FOR_EVER = 1 << 62
 DETECT = re.compile(rf"(?P<low>{NUMBER})(?:-(?P<high>{NUMBER}))?")
 STRETCH = 10  # a reordered message takes up to this many times as long
 
@@ -128,7 +127,7 @@ def parse_reset(faults: Faults, text: str, nodes: int) -> None:
 def parse_partition(faults: Faults, text: str, nodes: int) -> None:
     found = matched(PARTITION, text, "partition:0-4/5-9@60+30")
     start = seconds_to_ns(float(found["at"]))
-    end = start + seconds_to_ns(float(found["then"])) if found["then"] else FOR_EVER
+    end = start + seconds_to_ns(float(found["then"])) if found["then"] else NEVER
     a, b = group(found["a"], nodes), group(found["b"], nodes)
     if a & b:
         raise BadInput(f"node {min(a & b)} is on both sides of partition:{text}")
@@ -212,7 +211,7 @@ class FaultyNetwork:
     def deliver(self, engine: "Engine", src: int, dst: int, msg: Message) -> None:
         delay = engine.latency.delay(src, dst)
         if self.happens(self.faults.reorder):
-            delay += self.stream.below((STRETCH - 1) * delay + 1)
+            delay += self.stream.below(min((STRETCH - 1) * delay, NEVER - delay) + 1)
         engine.push(engine.now + delay, DELIVER, dst, src, msg)
 
     def happens(self, share: float) -> bool:

@@ -23,11 +23,12 @@ from fairgate.core.message import Message
 from fairgate.core.node import Node
 from fairgate.core.numbers import numbers
 from fairgate.core.outbox import Outbox
+from fairgate.core.units import NEVER
 from fairgate.sim.events import ACQUIRE, CANCEL, DELIVER, PLANNED, RELEASE
 from fairgate.sim.seat import Seat
 
 Event = tuple[int, int, int, int, int, Message | None]  # time, order, kind, destination, source, message
-NEVER: Event = (1 << 63, 0, 0, 0, 0, None)
+END: Event = (NEVER - 1, 1 << 63, 0, 0, 0, None)  # of the clock: later events are not handled
 OF_SEATS = frozenset((ACQUIRE, RELEASE, CANCEL))
 
 
@@ -37,7 +38,7 @@ class Queue:
     __slots__ = ("exits", "heap", "messages")
 
     def __init__(self) -> None:
-        self.heap: list[Event] = [NEVER]
+        self.heap: list[Event] = [END]
         self.messages: deque[tuple[int, int, int, Message]] = deque()  # time, destination, source, message
         self.exits: deque[tuple[int, int, int]] = deque()  # time, seat, request
 
@@ -49,10 +50,10 @@ class Queue:
         time, order = self.heap[0][:2]
         if self.messages and self.messages[0][0] < time:
             return (self.messages[0][0], 0, 0, 0, 0, None)
-        return NEVER if self.heap[0] is NEVER else (time, order, 0, 0, 0, None)
+        return END if self.heap[0] is END else (time, order, 0, 0, 0, None)
 
     def clear(self) -> None:
-        self.heap[:] = [NEVER]
+        self.heap[:] = [END]
         self.messages.clear()
         self.exits.clear()
 
@@ -80,7 +81,7 @@ class Loop(Outbox):
         self.sent: dict[type[Message], int] = {}
         self.passed: defaultdict[type[Message], int] = defaultdict(int)  # hops after the first
         self.pushed = 0  # events pushed into a heap: their sequence numbers
-        self.bound = NEVER[0]  # time of the first event that is not in the lane of messages
+        self.bound = END[0]  # time of the first event that is not in the lane of messages
         self.queues = [Queue()]  # of all gates together, followed by one per gate if they take turns
         self.turns = 0  # how many gates take turns; 0: there are no turns
         self.turn = 0  # the gate whose turn it is, 1..turns; 0: no gate's
@@ -123,22 +124,22 @@ class Loop(Outbox):
         self.turn = turn if turn <= self.turns else 0
         queue = self.queues[self.turn]
         self.heap, self.messages, self.exits = queue.heap, queue.messages, queue.exits
-        self.stop = NEVER
+        self.stop = END
         self.see_near()
 
     def see_stop(self) -> None:
         """End the turn at the next event that concerns all gates. One may have been planned since the turn began."""
         first = self.queues[0].first()
         if first != self.stop:
-            if self.stop is not NEVER:
+            if self.stop is not END:
                 self.heap.remove(self.stop)
                 heapify(self.heap)
             self.stop = first
-            if first is not NEVER:
+            if first is not END:
                 heappush(self.heap, first)
 
     def end_turn(self) -> None:
-        if self.stop is not NEVER:
+        if self.stop is not END:
             heappop(self.heap)
         self.give_turn(self.turn + self.next_turn)
 
@@ -242,7 +243,7 @@ class Loop(Outbox):
         """Handle up to `most` events of the queue whose turn it is; return how many there were."""
         messages, exits, heap = self.messages, self.exits, self.heap
         nodes, received, plain = self.nodes, self.received, self.plain
-        self.bound = min(heap[0][0], exits[0][0] if exits else NEVER[0])
+        self.bound = min(heap[0][0], exits[0][0] if exits else END[0])
         for done in range(most):
             if messages and messages[0][0] <= self.bound:
                 self.now, dst, src, msg = messages.popleft()
@@ -276,7 +277,7 @@ class Loop(Outbox):
         """Discard all events, which ends the run."""
         for queue in self.queues:
             queue.clear()
-        if self.stop is not NEVER:
+        if self.stop is not END:
             heappush(self.heap, self.stop)
         self.bound = self.stop[0]
 
@@ -297,7 +298,7 @@ class Loop(Outbox):
         raise NotImplementedError
 
     def size(self) -> int:
-        return sum(queue.size() for queue in self.queues) - (self.stop is not NEVER)
+        return sum(queue.size() for queue in self.queues) - (self.stop is not END)
 
     def under_way(self) -> Iterator[Message]:
         """Every message in the queues, in no particular order."""

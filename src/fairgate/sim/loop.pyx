@@ -54,7 +54,10 @@ cdef extern from *:
     int KIND_HASH(PyObject* cls) noexcept
     void drop_message(PyObject* message) noexcept
 
-cdef long long NEVER = (<unsigned long long>-1) >> 1
+cdef extern from *:
+    const long long END "((1LL << 62) - 1)"  # of the clock, as in loop.py: later events are not handled
+
+cdef long long LAST = (<unsigned long long>-1) >> 1  # a sequence number after all others
 
 
 cdef inline bint before(Event* a, Event* b) noexcept:
@@ -387,11 +390,11 @@ cdef class Loop(Outbox):
         return self.kinds_used - 1
 
     cpdef bint run(self, long long most) except -1:
-        cdef long long left = most, done, until, order = NEVER
+        cdef long long left = most, done, until, order = LAST
         self.straight = self.fixed >= 0 and self.turns == 0 and self.fetches == NOTHING
         while left > 0:
             if self.turns == 0:
-                left -= self.stretch(NEVER, NEVER, left)
+                left -= self.stretch(END, LAST, left)
                 if left > 0:
                     break
             elif self.turn > 0:
@@ -402,7 +405,7 @@ cdef class Loop(Outbox):
                 if left > 0:
                     self.give_turn(self.turn + self.next_turn)
             else:
-                done = self.stretch(NEVER, NEVER, 1)
+                done = self.stretch(END, LAST, 1)
                 left -= done
                 if done == 0 and not self.moved:
                     self.moved = True
@@ -424,8 +427,11 @@ cdef class Loop(Outbox):
     cdef long long first_of_all(self, long long* order) noexcept:
         """The time of the next event that concerns all gates; its sequence number goes into `order`."""
         cdef Queue* queue = self.queues
-        cdef long long time = queue.heap.time if queue.in_heap > 0 else NEVER
-        order[0] = queue.heap.order if queue.in_heap > 0 else NEVER
+        cdef long long time = END
+        order[0] = LAST
+        if queue.in_heap > 0 and queue.heap.time <= END:
+            time = queue.heap.time
+            order[0] = queue.heap.order
         if queue.messages.size > 0 and queue.messages.ring[queue.messages.first].time < time:
             time = queue.messages.ring[queue.messages.first].time
             order[0] = 0

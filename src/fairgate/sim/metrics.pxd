@@ -1,5 +1,6 @@
 cimport cython
 from cpython cimport array
+from fairgate.core.units cimport int128
 
 cdef packed struct Kept:  # 12 bytes instead of 16: a large system has one per node
     long long longest  # wait; -1: none since the warm-up
@@ -7,7 +8,8 @@ cdef packed struct Kept:  # 12 bytes instead of 16: a large system has one per n
 
 @cython.final
 cdef class Metrics:
-    cdef readonly long long warmup, counted, wait_total, wait_max
+    cdef readonly long long warmup, counted, wait_max
+    cdef readonly int128 wait_total
     cdef public long long entries, cancelled, lost
     cdef array.array waits
     cdef Kept* kept  # by node

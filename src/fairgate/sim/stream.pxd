@@ -5,6 +5,9 @@ from libc.stdint cimport uint32_t
 cdef enum:
     WORDS = 624  # a parameter of MT19937
 
+cdef extern from *:
+    const long long NEVER "(1LL << 62)"  # as in core/units.py
+
 @cython.final
 cdef class Stream:
     cdef uint32_t words[WORDS]
@@ -28,4 +31,5 @@ cdef class Stream:
         return (high * 67108864.0 + low) * (1.0 / 9007199254740992.0)  # 27 and 26 bits, as Python does
 
     cpdef inline long long exponential(self, double mean) except -1:
-        return <long long>(-mean * log(1.0 - self.unit()))
+        cdef double drawn = -mean * log(1.0 - self.unit())
+        return <long long>drawn if drawn < NEVER else NEVER

@@ -6,6 +6,8 @@ Every part of a run that draws numbers (workload, latency, faults, choices) has 
 from math import log
 from random import Random
 
+from fairgate.core.units import NEVER
+
 
 class Stream:
     def __init__(self, seed: str) -> None:
@@ -20,5 +22,5 @@ class Stream:
         return int(self.random() * n)
 
     def exponential(self, mean: float) -> int:
-        """Exponentially distributed with this mean, rounded down, since times are integers."""
-        return int(-mean * log(1.0 - self.random()))
+        """Exponentially distributed with this mean, rounded down, since times are integers; at most NEVER."""
+        return min(int(-mean * log(1.0 - self.random())), NEVER)

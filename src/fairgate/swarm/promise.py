@@ -9,12 +9,12 @@ from fairgate.core.clock import MILLION
 from fairgate.core.kbr import Routed, replica_keys
 from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
-from fairgate.core.units import SECOND
+from fairgate.core.units import NEVER, SECOND
 from fairgate.overlay.ring import Ring
 from fairgate.registry import find_protocol
 from fairgate.sim.build import uniform_bounds
 from fairgate.sim.config import Config
-from fairgate.sim.faults import FOR_EVER, STRETCH, Faults, parse_faults
+from fairgate.sim.faults import STRETCH, Faults, parse_faults
 
 SLACK = 1.1  # shortest time a protocol may wait for two messages, as a multiple of their average latency
 RESENDS = 10  # the same where messages may be lost, and arrive with the second or third resend
@@ -93,7 +93,7 @@ def network_promised(config: Config, faults: Faults, known: frozenset[str]) -> b
     else:
         lossy = faults.loss > 0 or bool(faults.partitions)
         carried = (not lossy or "loss" in known) and (not faults.dup or "duplication" in known)
-    return carried and all(end < FOR_EVER for _, _, _, end in faults.partitions)
+    return carried and all(end < NEVER for _, _, _, end in faults.partitions)
 
 
 def crashes_promised(config: Config, faults: Faults, known: frozenset[str]) -> bool:

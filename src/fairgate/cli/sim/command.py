@@ -28,7 +28,7 @@ from fairgate.sim.summary import Result
 from fairgate.sim.tables import check_file, loads_of, usage_of, waits_of, write_table
 from fairgate.sim.trials import combine, run_trials
 
-LONGEST = 1e9  # simulated seconds, a ninth of what the clock (63 bits of nanoseconds) can count
+LONGEST = 1e9  # simulated seconds, a quarter of what the clock can count; this is an estimate, made before the run
 ALWAYS = ("entries", "events", "wait_mean", "wait_max", "spread", "messages_per_entry", "max_inside", "overtakes")
 DEFAULT = Config()
 SIMULATED = {  # --overlay -> layer
