@@ -9,8 +9,11 @@ import pytest
 
 from fairgate import sync
 from fairgate.net import keys
-from fairgate.net.address import Address, TcpAddress
-from tests.live.peers import Peer, Stranger, close_all, hello, lines, run, until
+from fairgate.net.address import Address, TcpAddress, parse_address
+from fairgate.net.principal import own_principal
+from tests.live.commands import standing
+from tests.live.commands import until as until_then
+from tests.live.peers import SECRET, Peer, Stranger, close_all, hello, lines, run, until
 
 HOST = "127.0.0.1"
 ME = f"unix:{os.geteuid()}:{os.getpid()}"
@@ -103,3 +106,48 @@ def test_a_member_of_a_unix_cluster_is_the_process_that_joined(tmp_path: Path) -
         assert not membership.may_be(keeper.engine.me, f"unix:{os.geteuid()}:1")
         assert not membership.may_be(keeper.engine.me, f"unix:{os.geteuid() + 1}:{os.getpid()}")
         assert membership.may_be(4711, ME)  # a newcomer
+
+
+def test_another_member_cannot_take_the_id_of_the_dead_founder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its record stays in the roster, since nobody else votes."""
+    monkeypatch.setattr("fairgate.live.in_cluster.LEAVE_SECONDS", 0.1)  # without the founder it can only give up
+    folder = tmp_path / "keys"
+    keys.init(folder)
+    for host in ("founder", "member", "thief"):
+        keys.add(folder, host, [HOST])
+    founder, seed = standing(
+        "--create", "--listen", f"{HOST}:0", "--keys", str(folder / "founder.crt"), "--lease", "60"
+    )  # fmt: skip
+    with sync.join(seed, tls=keys.load(folder, "member")) as member:
+        record = next(peer for peer in member.engine.members.peers if peer.address == seed)
+        founder.kill()
+        founder.communicate()
+        until_then(lambda: record.id not in member.engine.transport.up)
+
+        async def main() -> None:
+            thief = Peer(record.id, "fairgate", secret=None, tls=keys.load(folder, "thief"))
+            dial = thief.transport.dial(parse_address(member.engine.identity.address))
+            await until(lambda: thief.told != [] or "is another process" in dial.why)
+            assert thief.told == []
+            await close_all(thief)
+
+        run(main())
+    assert record.principal == keys.principal(folder, "founder")
+
+
+@pytest.mark.parametrize(("listen", "principal"), [("unix:{}/0", ME), (f"{HOST}:0", "secret")])
+def test_a_founder_that_was_restarted_knows_its_principal(listen: str, principal: str, tmp_path: Path) -> None:
+    """Saved state has no principals, so that of any version will do."""
+    tmp_path.chmod(0o700)
+    (tmp_path / "state").mkdir(0o700)
+    saved = b'{"cluster":"c0ffee","lease":500000000,"drift":0,"epoch":7,"address":"","addresses":[],"alone":true}'
+    (tmp_path / "state" / "cluster.json").write_bytes(saved)
+    with sync.join(listen=listen.format(tmp_path), state=str(tmp_path / "state"), secret=SECRET) as founder:
+        engine = founder.engine
+        assert [(peer.id, peer.principal) for peer in engine.members.peers] == [(engine.me, principal)]
+        assert engine.members.cluster == "c0ffee"
+        assert not engine.membership.may_be(engine.me, "nothing")
+
+
+def test_without_tls_all_are_the_same_principal() -> None:
+    assert own_principal(over_unix=False, tls=None, secret=None) == "nothing"

@@ -37,7 +37,7 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def unchecked(folder: Path, host: str) -> Tls:
     """Skips the check of dates, like a host whose clock is wrong."""
-    return mutual(folder / "ca.crt", folder / f"{host}.crt", folder / f"{host}.key")
+    return mutual(folder / "ca.crt", folder / f"{host}.crt", folder / f"{host}.key", "somebody")
 
 
 @pytest.mark.parametrize("fast", [False, True], ids=["asyncio", "uvloop"])
@@ -99,7 +99,7 @@ def test_a_certificate_of_another_cluster_is_refused(
 @pytest.mark.parametrize("fast", [False, True], ids=["asyncio", "uvloop"])
 def test_a_client_without_a_certificate(fast: bool, ours: Path, caplog: pytest.LogCaptureFixture) -> None:
     bare = ssl.create_default_context(cafile=str(ours / "ca.crt"))
-    why, refused = dialled_by(keys.load(ours, HOST), Tls(bare, bare), caplog, fast)
+    why, refused = dialled_by(keys.load(ours, HOST), Tls(bare, bare, "nobody"), caplog, fast)
     assert why == "it closed the connection, perhaps because it does not accept our certificate"
     assert "it has no certificate" in refused[0]
 
@@ -112,7 +112,7 @@ def test_a_client_of_another_cluster_that_trusts_everyone_is_refused(
     lax.check_hostname = False
     lax.verify_mode = ssl.CERT_NONE
     lax.load_cert_chain(theirs / f"{HOST}.crt", theirs / f"{HOST}.key")
-    why, refused = dialled_by(keys.load(ours, HOST), Tls(lax, lax), caplog, False)
+    why, refused = dialled_by(keys.load(ours, HOST), Tls(lax, lax, "nobody"), caplog, False)
     assert why == "it closed the connection, perhaps because it does not accept our certificate"
     assert "its certificate is not signed by this cluster's authority" in refused[0]
 

@@ -226,7 +226,7 @@ def test_peers_that_others_could_not_reach_are_refused(keeper: sync.Peer) -> Non
         stranger = peers.Peer(77, "fairgate")
         stranger.transport.dial(parse_address(address(keeper)))
         await stranger.until("up", keeper.engine.me)
-        about = as_key(Newcomer(PeerRecord(77, "127.0.0.1:1")))
+        about = as_key(Newcomer(PeerRecord(77, "127.0.0.1:1", "secret")))
         stranger.transport.send(keeper.engine.me, (Join.tag, about, False))
         answer = (await stranger.until("frame"))[2]
         assert answer[:2] == (TurnedAway.tag, 77)

@@ -240,8 +240,8 @@ MUTANTS = {
     ),
     "the certificate of another host is accepted": Mutant(
         "net/tls.py",
-        "    return Tls(server, client)\n",
-        "    client.check_hostname = False\n    return Tls(server, client)\n",
+        "    return Tls(server, client, holder)\n",
+        "    client.check_hostname = False\n    return Tls(server, client, holder)\n",
         "test_tls.py::test_a_certificate_of_another_host",
         HANGS,
     ),

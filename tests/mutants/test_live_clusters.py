@@ -142,6 +142,25 @@ MUTANTS = {
         "        self.is_refused = True\n",
         "test_hosts.py::test_joining_an_unreachable_seed_times_out",
     ),
+    # Principals.
+    "the founder does not know its principal": Mutant(
+        "live/entrance.py",
+        "        proved = own_principal(self.direct, self.network.tls, self.network.secret)\n",
+        '        proved = "nothing"\n',
+        "test_principals.py::test_another_member_cannot_take_the_id_of_the_dead_founder",
+    ),
+    "a member of the roster is whoever says so": Mutant(
+        "live/in_cluster.py",
+        "        return record is None or record.principal == principal\n",
+        "        return True\n",
+        "test_principals.py::test_another_member_cannot_take_the_id_of_the_dead_founder",
+    ),
+    "a record may be without a principal": Mutant(
+        "recovery/roster.py",
+        "        if not self.principal:\n",
+        "        if False:\n",
+        f"{ROSTER}::test_no_record_is_without_a_principal",
+    ),
     # The roster.
     "view numbers follow the clock": Mutant(
         "recovery/roster.py",

@@ -33,7 +33,7 @@ from fairgate.recovery.roster import (
 
 NOW = 1_800_000_000
 ME, OTHER = 7, 9
-START = Members("c0ffee", 10, 1, 0, (PeerRecord(ME, "unix:/7"), PeerRecord(OTHER, "unix:/9")))
+START = Members("c0ffee", 10, 1, 0, (PeerRecord(ME, "unix:/7", "unix:0:7"), PeerRecord(OTHER, "unix:/9", "unix:0:9")))
 
 
 def gate(members: Members, name: str = "gpu") -> GateRecord:
@@ -97,7 +97,11 @@ def test_few_excluded_peers_are_remembered() -> None:
 
 
 def with_peer(members: Members, peer: int) -> Members:
-    return members_of(RosterBook().joined(as_key(members), peer, as_key(Newcomer(PeerRecord(peer, f"unix:/{peer}")))))
+    return members_of(
+        RosterBook().joined(
+            as_key(members), peer, as_key(Newcomer(PeerRecord(peer, f"unix:/{peer}", f"unix:0:{peer}")))
+        )
+    )
 
 
 def test_a_gate_ends_with_its_last_seat() -> None:
@@ -156,13 +160,23 @@ def book() -> RosterBook:
 
 
 def test_the_book_lets_newcomers_sit_down_as_they_join() -> None:
-    about = as_key(Newcomer(PeerRecord(5, "unix:/5"), (Sit("gpu", 2, "bv95", 1),)))
+    about = as_key(Newcomer(PeerRecord(5, "unix:/5", "unix:0:5"), (Sit("gpu", 2, "bv95", 1),)))
     content = book().joined(book().first(), 5, about)
     assert gate(members_of(content)).hosts == ((5, 1),)
     with pytest.raises(BadInput, match="peer 5 cannot join as peer 5"):
         book().joined(content, 5, about)
     with pytest.raises(BadInput, match="peer 6 cannot join as peer 5"):
         book().joined(book().first(), 6, about)
+
+
+def test_no_record_is_without_a_principal() -> None:
+    """Whoever came after such a peer could take its id."""
+    with pytest.raises(BadInput, match="peer 5 has no principal: an older version of fairgate runs there"):
+        PeerRecord(5, "unix:/5", "")
+    nameless = as_key(Newcomer(PeerRecord(5, "unix:/5", "unix:0:5")))
+    (peer, address, _, *more), seats = nameless
+    with pytest.raises(BadInput, match="peer 5 has no principal"):
+        book().joined(book().first(), 5, ((peer, address, "", *more), seats))
 
 
 def test_the_book_tells_which_gates_a_change_concerns() -> None:

@@ -29,6 +29,7 @@ from fairgate.live.views_driver import ViewsDriver, setup_of
 from fairgate.net.address import Address, TcpAddress, UnixAddress, check_one_kind, check_secure, parse_address
 from fairgate.net.codec import Frame
 from fairgate.net.dial import Dial
+from fairgate.net.principal import own_principal
 from fairgate.net.system import clock
 from fairgate.net.transport import Transport
 from fairgate.recovery.agreed import Value
@@ -109,7 +110,7 @@ class Entrance:
 
     def take_identity(self) -> None:
         me, pid, uid = self.transport.me, os.getpid(), os.geteuid()
-        proved = f"unix:{uid}:{pid}" if self.direct else ""  # others find out for themselves what we prove
+        proved = own_principal(self.direct, self.network.tls, self.network.secret)
         self.identity = PeerRecord(
             me, self.address, proved, pid, uid, socket.gethostname(), int(time.time()), self.standing
         )

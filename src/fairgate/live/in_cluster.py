@@ -213,7 +213,7 @@ class ClusterMembership(Entrance):
     def may_be(self, peer: int, principal: str) -> bool:
         """A member must be what it proved to be when it joined. A peer that joins may take any other id."""
         record = self.engine.members.peer(peer)
-        return record is None or record.principal in ("", principal)
+        return record is None or record.principal == principal
 
     def on_up(self, peer: int) -> None:
         dial = self.transport.up[peer].dial

@@ -147,10 +147,11 @@ class KeyFiles:
             check_unchanged(path)
         check_private(self.key)
         refused = denied.read(self.folder)
-        if fingerprint(read_certificate(self.certificate)) in refused:
+        certificate = read_certificate(self.certificate)
+        if fingerprint(certificate) in refused:
             raise BadInput(f"{self.certificate} is on the deny list: create another key for this host")
         try:
-            tls = mutual(self.authority, self.certificate, self.key)
+            tls = mutual(self.authority, self.certificate, self.key, of_certificate(certificate))
         except OSError as wrong:  # includes SSLError, which is raised if key and certificate do not match
             raise BadInput(f"cannot use {self.key} with {self.certificate}: {wrong.strerror or wrong}") from wrong
         tls.denied = refused

@@ -3,15 +3,18 @@
 cert:FINGERPRINT NAME    it has the private key of a certificate with this name (TLS; fingerprint.py)
 unix:UID:PID             it is this process of this user, according to the kernel (SO_PEERCRED)
 secret                   it knows the cluster's secret (secret.py)
-(empty)                  nothing: TLS is switched off
+nothing                  nothing: TLS is switched off
 """
 
 import asyncio
+import os
 import socket
 
 from fairgate.net.access import credentials
+from fairgate.net.secret import Secret
+from fairgate.net.tls import Tls
 
-NOTHING, SECRET, CERTIFICATE = "", "secret", "cert:"
+NOTHING, SECRET, CERTIFICATE = "nothing", "secret", "cert:"
 
 
 def principal_of(link: asyncio.BaseTransport) -> str:
@@ -26,6 +29,15 @@ def principal_of(link: asyncio.BaseTransport) -> str:
         return NOTHING
     who = credentials(sock)
     return f"unix:{who.uid}:{who.pid}"
+
+
+def own_principal(over_unix: bool, tls: Tls | None, secret: Secret | None) -> str:
+    """What this process proves to the others of its cluster."""
+    if over_unix:
+        return f"unix:{os.geteuid()}:{os.getpid()}"
+    if tls is not None:
+        return f"{CERTIFICATE}{tls.holder}"
+    return NOTHING if secret is None else SECRET
 
 
 def fingerprint_of(principal: str) -> str:

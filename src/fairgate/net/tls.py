@@ -22,6 +22,7 @@ class Tls:
 
     server: ssl.SSLContext
     client: ssl.SSLContext
+    holder: str  # of the certificate, see fingerprint.py
     denied: frozenset[str] = frozenset()  # fingerprints of keys that are refused, see fingerprint.py
     reload: Callable[[], "Tls | None"] | None = None  # the contexts of changed files; None if they are unchanged
 
@@ -33,11 +34,11 @@ class Tls:
         new = None if self.reload is None else self.reload()
         if new is None:
             return False
-        self.server, self.client, self.denied = new.server, new.client, new.denied
+        self.server, self.client, self.holder, self.denied = new.server, new.client, new.holder, new.denied
         return True
 
 
-def mutual(authority: Path, certificate: Path, key: Path) -> Tls:
+def mutual(authority: Path, certificate: Path, key: Path, holder: str) -> Tls:
     """Creates the contexts. The files must have been checked (keys.py)."""
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # checks host names by default
@@ -46,7 +47,7 @@ def mutual(authority: Path, certificate: Path, key: Path) -> Tls:
         context.verify_mode = ssl.CERT_REQUIRED
         context.load_verify_locations(authority)
         context.load_cert_chain(certificate, key)
-    return Tls(server, client)
+    return Tls(server, client, holder)
 
 
 CLOSED = "it closed the connection"

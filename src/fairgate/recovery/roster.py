@@ -40,12 +40,16 @@ class PeerRecord(msgspec.Struct, frozen=True, array_like=True):
 
     id: int
     address: str
-    principal: str = ""  # what it proved to be when it joined
+    principal: str  # what it proved to be when it joined: nobody else may have its id
     pid: int = 0
     uid: int = 0
     host: str = ""  # its host's name
     since: int = 0  # seconds since 1970
     standing: bool = False  # it may vote
+
+    def __post_init__(self) -> None:
+        if not self.principal:
+            raise BadInput(f"peer {self.id} has no principal: an older version of fairgate runs there, so restart it")
 
 
 class GateRecord(msgspec.Struct, frozen=True, array_like=True):

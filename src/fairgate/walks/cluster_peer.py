@@ -147,7 +147,7 @@ class SimulatedPeer:
         self.asked_to_join = self.walk.now
 
     def record(self) -> PeerRecord:
-        return PeerRecord(self.me, f"host{self.me}:7400", standing=self.standing)
+        return PeerRecord(self.me, f"host{self.me}:7400", f"key{self.me}", standing=self.standing)
 
     # Steps.
 

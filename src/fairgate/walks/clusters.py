@@ -104,7 +104,7 @@ class ClusterWalk(Unreliable):
         founders = tuple(range(1, n + 1))
         voters = min(7, n - 1 + n % 2)
         self.setup = Setup(founders, options={**TIMES, "voters": founders[:voters]})
-        records = tuple([PeerRecord(me, f"host{me}:7400", standing=True) for me in founders])
+        records = tuple([PeerRecord(me, f"host{me}:7400", f"key{me}", standing=True) for me in founders])
         self.first = Members("swarm", LEASE, DRIFT, 0, records)
         for me in founders:
             self.appear(SimulatedPeer(self, self.rng.randint(1, 2), True), me)
