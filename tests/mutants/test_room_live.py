@@ -9,8 +9,8 @@ import pytest
 import fairgate
 from tests.mutants.copies import HANGS, PASSES, SKIPPED, Mutant, end_of
 
-NAMES = ("deaths", "ends", "requests", "aio", "locks", "closing")
-DEATHS, ENDS, REQUESTS, AIO, LOCKS, CLOSING = (f"room/test_{name}.py::test_" for name in NAMES)
+NAMES = ("deaths", "ends", "requests", "aio", "locks", "clocks", "closing")
+DEATHS, ENDS, REQUESTS, AIO, LOCKS, CLOCKS, CLOSING = (f"room/test_{name}.py::test_" for name in NAMES)
 MUTANTS = {
     # Changes.
     "DIRTY is ignored": Mutant(
@@ -92,6 +92,44 @@ MUTANTS = {
         "                self.m[TURNS] = (self.m[TURNS] + 1) % LIMIT\n",
         "",
         f"{LOCKS}every_turn_counts",
+    ),
+    # Time namespaces.
+    "all time namespaces have one clock": Mutant(
+        "room/system.py",
+        "    offset = clock_offset(process)\n",
+        "    offset = 0\n",
+        f"{CLOCKS}a_gate_in_use_with_another_clock_is_refused",
+    ),
+    "offsets are those of the children": Mutant(
+        "room/system.py",
+        "    if own == INITIAL_TIME:\n        return 0\n",
+        "",
+        f"{CLOCKS}a_process_keeps_its_clock_when_only_its_children_get_another_one",
+    ),
+    "what was left inside is not looked for in another time namespace": Mutant(
+        "room/senses.py",
+        "        if system.is_this_boot(m[BOOT]):\n",
+        "        if False:\n",
+        f"{CLOCKS}what_a_killed_process_has_left_inside_counts",
+    ),
+    "a table that is started again forgets a kept slot": Mutant(
+        "room/file.py",
+        "            keeping.end(self.m, Change(0, nobody_is_stopped))\n",
+        "            pass\n",
+        f"{CLOCKS}a_table_that_is_started_again_counts_the_entries_of_a_kept_slot",
+    ),
+    "a guest does not compare clocks": Mutant(
+        "room/guest.py",
+        "    (described(standing.folder) or standing).refuse_other_clock()\n",
+        "",
+        "test_guest_clocks.py::test_a_guest_with_another_clock_is_refused",
+    ),
+    "a peer does not compare clocks": Mutant(
+        "room/clusters.py",
+        "    refuse_guests_of_another_clock(path)\n",
+        "",
+        "test_guest_clocks.py::test_a_peer_with_another_clock_than_its_guests_is_refused",
+        HANGS,
     ),
     # Waiting.
     "a stale ring is taken for one's own": Mutant(

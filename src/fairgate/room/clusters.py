@@ -18,11 +18,15 @@ import stat
 from contextlib import suppress
 
 from fairgate.arguments import LONGEST_NAME, check_name
-from fairgate.errors import BadInput
+from fairgate.errors import BadInput, FairgateError
+from fairgate.room import system
 from fairgate.room.bell import path_of
 from fairgate.room.calls import open_to_ring
+from fairgate.room.file import RoomFile
 from fairgate.room.folder import NOBODY, Folder, current_folder, group_of, share
-from fairgate.room.place import RUN, Places, make_private
+from fairgate.room.place import RUN, Places, gates_in, make_private
+from fairgate.room.room import path_of_gate
+from fairgate.room.system import OtherClock
 
 CLUSTERS = "clusters"
 DESCRIPTION = "peer"
@@ -48,6 +52,7 @@ class StandingPeer:
         bell: int,
         guarantee: str,
         addresses: tuple[str, ...],
+        boot: int | None = None,
     ) -> None:
         self.folder = folder
         self.cluster = cluster  # its name
@@ -57,6 +62,16 @@ class StandingPeer:
         self.bell = bell
         self.guarantee = guarantee
         self.addresses = addresses  # of all members
+        self.boot = system.boot_id() if boot is None else boot  # which shows its clock
+
+    def refuse_other_clock(self) -> None:
+        """Raises BadInput if the peer's promises mean nothing here, because its clock is another one."""
+        if self.boot != system.boot_id():
+            raise BadInput(
+                f"the standing peer of cluster {self.cluster} on this host (pid {self.pid}) is in another time"
+                " namespace, where the clock of leases differs from the one here: run this process there (nsenter"
+                " --time), or start a peer for this namespace and give both of them FAIRGATE_DIR"
+            )
 
     def is_alive(self) -> bool:
         fd = open_to_ring(path_of(self.folder, self.bell))
@@ -116,7 +131,19 @@ def make_folder(cluster: str, group: int = NOBODY) -> str:
             f"pid {other.pid} is already the standing peer of cluster {other.cluster} on this host ({path}): one is"
             " enough, or name another cluster with --cluster"
         )
+    refuse_guests_of_another_clock(path)
     return path
+
+
+def refuse_guests_of_another_clock(folder: str) -> None:
+    """They have waited since an earlier peer ended, or are still inside. Raises OtherClock if there are any."""
+    for name in gates_in(folder):
+        try:
+            RoomFile(path_of_gate(folder, name), 0, create=False, cluster=True).close()
+        except OtherClock:
+            raise
+        except FairgateError:  # it is reported when the peer serves it
+            pass
 
 
 def folder_for_peer(cluster: str) -> str:
@@ -153,6 +180,7 @@ def describe(standing: StandingPeer) -> None:
         f"peer {standing.peer}",
         f"pid {standing.pid}",
         f"bell {standing.bell}",
+        f"boot {standing.boot}",
         f"guarantee {standing.guarantee}",
         *[f"address {address}" for address in standing.addresses],
     ]
@@ -190,7 +218,8 @@ def described(folder: str) -> StandingPeer | None:
         addresses = tuple([value for key, _, value in words if key == "address"])
         numbers = int(said["peer"]), int(said["pid"]), int(said["bell"])
         number_of(said["id"])
-        return StandingPeer(folder, said["cluster"], said["id"], *numbers, said.get("guarantee", ""), addresses)
+        boot = int(said["boot"]) if "boot" in said else None  # an earlier version of fairgate has written it
+        return StandingPeer(folder, said["cluster"], said["id"], *numbers, said.get("guarantee", ""), addresses, boot)
     except (KeyError, ValueError):
         return None
 

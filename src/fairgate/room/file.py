@@ -26,13 +26,11 @@ from fairgate.room.layout import (
     CAPACITY,
     CLUSTER,
     DIRTY,
-    FREE,
     IS_A_ROOM,
     IS_BEING_MADE,
     KEPT,
     LIMIT,
     LOOK_AT,
-    MACHINE,
     MAGIC,
     MOST_SEATS,
     MOST_SLOTS,
@@ -40,7 +38,6 @@ from fairgate.room.layout import (
     RESCUED,
     SEATS,
     SLOTS,
-    STATE,
     STOP,
     SWEPT,
     THIS_VERSION,
@@ -48,9 +45,9 @@ from fairgate.room.layout import (
     K,
 )
 from fairgate.room.links import DAMAGE, Table
-from fairgate.room.opening import FIRST_SEATS, FIRST_SIZE, allocate, machine_number, open_file, start
+from fairgate.room.opening import FIRST_SEATS, FIRST_SIZE, allocate, is_elsewhere, open_file, start
 from fairgate.room.senses import LiveSenses
-from fairgate.room.table import Change
+from fairgate.room.table import Change, nobody_is_stopped
 from fairgate.room.words import mapped
 
 PATIENCE = 30_000_000  # ns for the lock, before its owner is looked up
@@ -132,17 +129,19 @@ class RoomFile:
             self.start_again(k)
 
     def start_again(self, k: int) -> None:
-        """After a reboot no process of the table is alive. Raises BadInput if there may have been no reboot."""
-        machine = machine_number()
-        if self.m[MACHINE] and machine and self.m[MACHINE] != machine:
+        """The table is of another boot, or of a time namespace with another clock. Raises BadInput if it is in use."""
+        if is_elsewhere(self.m):
             raise BadInput(f"cannot use {self.path}: it belongs to another machine; remove it if it is a copy")
         senses = LiveSenses(os.path.dirname(self.path))
-        seats = [seat for seat in links.all_seats(self.m) if self.m[seat + STATE] != FREE]
-        if system.is_open_elsewhere(self.fd) or any(senses.is_heard(self.m, seat) for seat in seats):
+        if system.is_open_elsewhere(self.fd) or senses.living(self.m):
+            if system.is_this_boot(self.m[BOOT]):
+                raise system.OtherClock(self.path)
             raise BadInput(
                 f"cannot use {self.path}: processes with another boot id are using it, as in a container with a /proc"
                 " of its own; use another directory"
             )
+        with suppress(*DAMAGE):  # only KEPT has the latest fence of a process that kept its slot
+            keeping.end(self.m, Change(0, nobody_is_stopped))
         start(self.m, self.capacity, self.seats, k or self.m[K], self.cluster)
 
     def touch(self) -> None:

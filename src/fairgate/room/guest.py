@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairgate.errors import BadInput
 from fairgate.room import links
-from fairgate.room.clusters import StandingPeer
+from fairgate.room.clusters import StandingPeer, described
 from fairgate.room.layout import GATE_PROTOCOL, HEAD, LOOK_AT, K
 from fairgate.room.notes import read_text
 from fairgate.room.permit import Permit
@@ -16,6 +16,7 @@ TRY_SECONDS = 1.0  # for a request that should not wait: the peer has to ask the
 
 def guest_room(standing: StandingPeer, file: str, k: int, protocol: str | None) -> Room:
     """The room of a gate of the cluster, by the name of its file (clusters.py). Raises BadInput."""
+    (described(standing.folder) or standing).refuse_other_clock()
     room = Room(standing.folder, file, k, cluster=True)
     room.desk.protocol = protocol or ""
     room.desk.doorbell = standing.bell

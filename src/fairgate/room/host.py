@@ -145,11 +145,14 @@ def look_at(folder: str, gate: str) -> GateView | None:
     if m is None:
         return None
     try:
-        return view(m, gate, path, LiveSenses(folder))
+        found = view(m, gate, path, LiveSenses(folder))
     except (IndexError, OverflowError, ValueError) as wrong:  # a number that no change has stored
         raise BadInput(f"{path} is damaged ({wrong!r}): remove it if nobody uses the gate") from wrong
     except OSError as wrong:
         raise BadInput(f"cannot find out who uses {path}: {wrong.strerror}") from wrong
+    if found.in_use and m[BOOT] != system.boot_id() and system.is_this_boot(m[BOOT]):
+        raise system.OtherClock(path)
+    return found
 
 
 # The copy of a table.
@@ -211,10 +214,9 @@ def living(m: Table, senses: LiveSenses) -> tuple[dict[int, tuple[int, ...]], li
         if m[at]:
             slots[m[at]] = (*slots.get(m[at], ()), at - SLOTS)
     waiters, pins, inside = [], [], set()
-    this_boot = m[BOOT] == system.boot_id()
-    for seat in links.all_seats(m):
+    for seat in senses.living(m):
         state = m[seat + STATE]
-        if state in (WAITING, INSIDE, PINNED) and is_there(m, seat, senses, this_boot):
+        if state in (WAITING, INSIDE, PINNED):
             if state == WAITING:
                 waiters.append(seat)
             elif state == PINNED:
@@ -226,10 +228,6 @@ def living(m: Table, senses: LiveSenses) -> tuple[dict[int, tuple[int, ...]], li
         seat: links.shown_slots(m, seat) if m[seat + GRANTED_BY] else slots[seat] for seat in slots if seat in inside
     }
     return holders, waiters, pins
-
-
-def is_there(m: Table, seat: int, senses: LiveSenses, this_boot: bool) -> bool:
-    return not senses.is_gone(m, seat) if this_boot else senses.is_heard(m, seat)
 
 
 def visitor(m: Table, senses: LiveSenses, seat: int, slots: tuple[int, ...]) -> Visitor:

@@ -16,7 +16,7 @@ from fairgate.errors import BadInput
 from fairgate.room import links, system, table
 from fairgate.room.calls import clock
 from fairgate.room.folder import NOBODY, PRIVATE, Folder, share
-from fairgate.room.layout import CLUSTER, MACHINE, MOST_SEATS, MOST_SLOTS, SWEPT
+from fairgate.room.layout import BOOT, CLUSTER, MACHINE, MOST_SEATS, MOST_SLOTS, SWEPT
 from fairgate.room.links import Table
 from fairgate.room.words import mapped
 
@@ -120,6 +120,12 @@ def start(m: Table, capacity: int, seats: int, k: int, cluster: bool) -> None:
 def machine_number() -> int:
     """The part of the machine id that a table has, or 0."""
     return int(system.machine_id()[:15] or "0", 16)
+
+
+def is_elsewhere(m: Table) -> bool:
+    """Is it the table of another machine? In this boot it is a container whose machine id differs."""
+    machine = machine_number()
+    return bool(m[MACHINE] and machine and m[MACHINE] != machine) and not system.is_this_boot(m[BOOT])
 
 
 def first_fence() -> int:

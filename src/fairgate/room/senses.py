@@ -5,8 +5,8 @@ import os
 from fairgate.room import system
 from fairgate.room.bell import path_of
 from fairgate.room.calls import DEAD, REMOVED, UNSEEN, is_stopped, open_to_ring
-from fairgate.room.layout import ASKED, GROUP, INSIDE, NAMESPACE, OWNER, PID, STATE
-from fairgate.room.links import Table
+from fairgate.room.layout import ASKED, BOOT, FREE, GROUP, INSIDE, NAMESPACE, OWNER, PID, STATE
+from fairgate.room.links import Table, all_seats
 
 
 class LiveSenses:
@@ -35,6 +35,13 @@ class LiveSenses:
         if m[seat + STATE] == INSIDE and m[seat + GROUP]:
             return visible and not system.is_populated(m[seat + GROUP])
         return fd == DEAD or visible
+
+    def living(self, m: Table) -> list[int]:
+        """The seats whose owners may be alive, or have left processes inside, in any time namespace."""
+        taken = [seat for seat in all_seats(m) if m[seat + STATE] != FREE]
+        if system.is_this_boot(m[BOOT]):
+            return [seat for seat in taken if not self.is_gone(m, seat)]
+        return [seat for seat in taken if self.is_heard(m, seat)]
 
     def is_heard(self, m: Table, seat: int) -> bool:
         """May anybody have the bell of this seat? That is all that is known of the processes of another boot."""

@@ -22,9 +22,9 @@ from itertools import islice
 from fairgate.errors import BadInput
 from fairgate.room import bell, calls, host, links, system
 from fairgate.room.calls import DEAD, clock
-from fairgate.room.layout import BOOT, FREE, IS_A_ROOM, MACHINE, OWNER, STATE
+from fairgate.room.layout import FREE, IS_A_ROOM, OWNER, STATE
 from fairgate.room.links import Table
-from fairgate.room.opening import UNFINISHED, machine_number
+from fairgate.room.opening import UNFINISHED, is_elsewhere
 from fairgate.room.room import SUFFIX
 from fairgate.room.senses import LiveSenses
 from fairgate.room.system import HEXADECIMAL
@@ -115,12 +115,7 @@ def is_unused(fd: int, folder: str, path: str) -> bool:
 
 
 def is_anybody_alive(m: Table, senses: LiveSenses) -> bool:
-    seats = [seat for seat in links.all_seats(m) if m[seat + STATE] != FREE]
-    if m[BOOT] == system.boot_id():
-        return any(not senses.is_gone(m, seat) for seat in seats)
-    machine = machine_number()
-    elsewhere = bool(m[MACHINE] and machine and m[MACHINE] != machine)
-    return elsewhere or any(senses.is_heard(m, seat) for seat in seats)
+    return is_elsewhere(m) or bool(senses.living(m))
 
 
 # Bells.

@@ -11,6 +11,19 @@ from fairgate.errors import BadInput
 MACHINE_ID = "/etc/machine-id"
 HEXADECIMAL = "0123456789abcdef"
 PID_BITS = 23  # the largest possible id is 1 << 22
+PROCESS = "/proc/self"
+INITIAL_TIME = 0xEFFFFFFA  # the inode of the time namespace in which every machine starts, whose clock is not shifted
+CLOCK_BITS = 32  # of a boot id, for the clock
+
+
+class OtherClock(BadInput):
+    """A gate is in use where CLOCK_BOOTTIME is another one."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"cannot use {path}: processes in another time namespace use it, where the clock of leases differs from the"
+            " one here: use it from there (nsenter --time), or use another directory here"
+        )
 
 
 def lock_owner(fd: int) -> int:
@@ -172,9 +185,45 @@ def name_in(namespace: int, pid: int) -> int:
     return namespace << PID_BITS | pid
 
 
-def boot_id() -> int:
+def boot_id(process: str = PROCESS) -> int:
+    """Which boot of the machine, and in the lower bits, which CLOCK_BOOTTIME: time namespaces have clocks of their own.
+
+    Processes with different boot ids cannot compare times.
+    """
     with open("/proc/sys/kernel/random/boot_id", "rb", 0) as file:
-        return int(file.read(64).replace(b"-", b"")[:15], 16)
+        boot = int(file.read(64).replace(b"-", b"")[:15], 16)
+    offset = clock_offset(process)
+    if not offset:
+        return boot
+    from zlib import crc32  # noqa: PLC0415 (most processes are in the first time namespace)
+
+    return boot ^ (crc32(b"%d" % offset) or 1)
+
+
+def is_this_boot(boot: int) -> bool:
+    """Is it the id of the boot that this process is in, with whatever clock?"""
+    return boot >> CLOCK_BITS == boot_id() >> CLOCK_BITS
+
+
+def clock_offset(process: str = PROCESS) -> int:
+    """By how many nanoseconds the CLOCK_BOOTTIME of this process is ahead of the machine's.
+
+    Raises BadInput if that cannot be found out.
+    """
+    try:
+        own = os.stat(f"{process}/ns/time").st_ino
+    except FileNotFoundError:  # the kernel has no time namespaces
+        return 0
+    if own == INITIAL_TIME:
+        return 0
+    if own != os.stat(f"{process}/ns/time_for_children").st_ino:  # then the offsets are those of the children
+        raise BadInput(
+            "this process has made a time namespace for its children (unshare), so it cannot find out its own clock:"
+            " open gates before that, or in a child"
+        )
+    with open(f"{process}/timens_offsets", "rb", 0) as file:
+        rows = [row.split() for row in file.read(4096).splitlines()]
+    return next((int(row[1]) * 10**9 + int(row[2]) for row in rows if row[0] == b"boottime"), 0)
 
 
 def machine_id(path: str = MACHINE_ID) -> str:
