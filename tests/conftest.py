@@ -1,15 +1,17 @@
-"""Signals as in a terminal, and a temporary directory that every test leaves as it was.
+"""Signals as in a terminal, a temporary directory that every test leaves as it was, and peers that make no mistakes.
 
 A shell that starts the tests in the background may ignore some signals, and every process below would inherit that.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 
 import pytest
 
+from fairgate.live.background import FILE
 from tests.support import temporary
 
 for each in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
@@ -18,6 +20,7 @@ for each in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
 
 
 temporary.use_own_folder()
+os.environ[FILE] = str(temporary.file_of_mistakes())
 
 
 def pytest_unconfigure() -> None:
@@ -32,6 +35,16 @@ def leaves_no_files() -> Iterator[None]:
     temporary.remove_hosts()
     left = temporary.left_since(before)
     assert not left, f"left in the temporary directory: {', '.join(sorted(left))}"
+
+
+@pytest.fixture(autouse=True)
+def no_mistakes() -> Iterator[None]:
+    """Fails a test in which a callback or a task of a peer raised, in this process or in one that the test started."""
+    yield
+    file = temporary.file_of_mistakes()
+    told = file.read_text()
+    file.write_text("")
+    assert not told, f"mistakes of peers:\n{told}"
 
 
 @pytest.fixture(autouse=True)

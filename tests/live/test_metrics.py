@@ -33,7 +33,7 @@ def one() -> Iterator[sync.Peer]:
 
 def test_a_scrape_reports_the_gates_of_this_peer(one: sync.Peer) -> None:
     with sync.join(one.engine.identity.address) as two, serve(one.engine, 0) as served:
-        assert set(scrape(served.port)) == {("peers", "")}
+        assert set(scrape(served.port)) == {("peers", ""), ("mistakes_total", "")}
         gpu, report = one.semaphore("gpu", k=2), one.lock("report")
         with gpu, gpu, report.hold(lease=60):
             waiting = scrape(served.port)
@@ -52,7 +52,7 @@ def test_a_scrape_reports_the_gates_of_this_peer(one: sync.Peer) -> None:
         assert found["messages_received_total", "gpu"] > 0
         assert found["views_total", "gpu"] > found["views_total", "report"] == 1
         assert found["permits_lost_total", "gpu"] == 0
-        assert found["peers", ""] == 2
+        assert (found["peers", ""], found["mistakes_total", ""]) == (2, 0)
 
 
 def test_waiters_are_counted() -> None:

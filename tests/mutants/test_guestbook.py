@@ -17,6 +17,7 @@ DEATH = Case(2, 1, deaths=1)
 CANCEL = Case(2, 1, cancels=1, entries=(2, 1))
 STOP = Case(2, 1, stops=1)
 PEERS = Case(2, 1, starts=2, halts=1, lapses=1)
+FAIL = Case(2, 1, fails=1)
 NO_CASE = RoomCase(1, 1)
 
 
@@ -34,7 +35,10 @@ MUTANTS = {
         "table", line("if m[CLUSTER]:", "    return", "granted = 0"), line("granted = 0"), Case(2, 1)
     ),
     "the turn of a guest that gave up is inherited": GuestMutant(
-        "guestbook", "        return 0\n    chosen =", "        pass\n    chosen =", CANCEL
+        "guestbook",
+        "    if ticket not in book.asked:  # its guest has given up, or another peer has taken over\n        return 0\n",
+        "",
+        CANCEL,
     ),
     "a stopped guest is let in": GuestMutant(
         "guestbook", "> PATIENT and change.is_stopped(seat):", "> PATIENT and False:", STOP
@@ -45,8 +49,14 @@ MUTANTS = {
         "    for seat in reversed(list(links.waiters(m))):\n",
         Case(2, 1),
     ),
+    "a guest that nobody has asked for is let in": GuestMutant(
+        "guestbook", " or m[seat + TICKET] not in book.asked:", ":", STOP
+    ),
     "a guest that was let in is not told": GuestMutant(
-        "guestbook", "    change.woken.append(seat)\n    book.inside[", "    book.inside[", Case(2, 1)
+        "guestbook",
+        "change.now - m[seat + ASKED])\n    m[DIRTY] = 0\n    change.woken.append(seat)\n",
+        "change.now - m[seat + ASKED])\n    m[DIRTY] = 0\n",
+        Case(2, 1),
     ),
     # The order of stores.
     "the state is stored before the promise": GuestMutant(
@@ -66,10 +76,13 @@ MUTANTS = {
         Case(2, 1),
     ),
     "a slot is not returned": GuestMutant(
-        "guestbook", "                news.release.append(ticket)\n", "                pass\n", Case(2, 1)
+        "guestbook", "                book.ended.append(ticket)\n", "                pass\n", Case(2, 1)
     ),
     "the request of a guest that gave up is not withdrawn": GuestMutant(
-        "guestbook", "            news.withdraw.append(ticket)\n", "            pass\n", CANCEL
+        "guestbook",
+        "            del book.asked[ticket], book.owners[ticket]\n            book.ended.append(ticket)\n",
+        "            del book.asked[ticket], book.owners[ticket]\n",
+        CANCEL,
     ),
     "the dead are not buried": GuestMutant(
         "guestbook",
@@ -84,13 +97,28 @@ MUTANTS = {
         "guestbook", "    for seat in reversed(newcomers):\n", "    for seat in newcomers:\n", PEERS
     ),
     "a guest that was stopped at its turn is forgotten": GuestMutant(
-        "guestbook", "        book.stopped[ticket] = seat\n        return 0\n", "        return 0\n", STOP
+        "guestbook",
+        "        book.stopped[ticket] = book.asked.pop(ticket)\n",
+        "        del book.asked[ticket]\n",
+        STOP,
     ),
     "one that swapped its turn is forgotten": GuestMutant(
         "guestbook",
-        "        book.asked[ticket] = seat\n        del book.asked[other]\n",
-        "        del book.asked[other]\n",
+        "    return m[chosen + TICKET]\n",
+        "    del book.asked[ticket]\n    return m[chosen + TICKET]\n",
         Case(2, 1),
+    ),
+    "what a failed turn has not asked for is forgotten": GuestMutant(
+        "guestbook",
+        "def note_new(m: Table, book: Guestbook) -> None:\n",
+        "def note_new(m: Table, book: Guestbook) -> None:\n    book.new.clear()\n",
+        FAIL,
+    ),
+    "what a failed turn has not returned is forgotten": GuestMutant(
+        "guestbook",
+        "    expire(m, change, book)\n    note_ends",
+        "    expire(m, change, book)\n    book.ended.clear()\n    note_ends",
+        FAIL,
     ),
     # Peers that end.
     "a promise that is over is raised": GuestMutant(

@@ -85,8 +85,8 @@ class Packer:
 
 
 def tickets_of(peer: Peer) -> set[int]:
-    pairs = (*peer.asked, *peer.passed, *peer.inside, *peer.earlier, *peer.arrived, *peer.held)
-    return {ticket for ticket, _ in pairs} | {*peer.pending, *peer.lost}
+    pairs = (*peer.new, *peer.asked, *peer.passed, *peer.inside, *peer.earlier, *peer.arrived, *peer.held)
+    return {ticket for ticket, _ in pairs} | {*peer.pending, *peer.lost, *peer.ended}
 
 
 def renamed(rings: guests.Pairs, rank: dict[int, int]) -> guests.Pairs:
@@ -100,11 +100,13 @@ def renamed_peer(peer: Peer, rank: dict[int, int]) -> Peer:
 
     return peer._replace(
         latest=rank.get(peer.latest, 0),
+        new=pairs(peer.new),
         asked=pairs(peer.asked),
         passed=pairs(peer.passed),
         inside=pairs(peer.inside),
         earlier=pairs(peer.earlier),
         owners=pairs(peer.owners),
+        ended=tuple([rank[ticket] for ticket in peer.ended]),
         arrived=pairs(peer.arrived),
         held=pairs(peer.held),
         pending=tuple([rank[ticket] for ticket in peer.pending]),
@@ -118,7 +120,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.room.explore_guests", description="Explore one case.")
     parser.add_argument("guests", type=int)
     parser.add_argument("k", type=int)
-    for name, default in (("deaths", 0), ("cancels", 0), ("stops", 0), ("starts", 1), ("halts", 0), ("lapses", 0)):
+    for name, default in (
+        ("deaths", 0),
+        ("cancels", 0),
+        ("stops", 0),
+        ("starts", 1),
+        ("halts", 0),
+        ("lapses", 0),
+        ("fails", 0),
+    ):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--entries", type=int, nargs="*", default=[], help="of each guest")
     given = vars(parser.parse_args())

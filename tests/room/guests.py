@@ -59,11 +59,13 @@ class Peer(NamedTuple):
     """The first fields are its guestbook; the next ones what it has at the cluster, by ticket."""
 
     latest: int
+    new: Pairs
     asked: Pairs
     passed: Pairs
     inside: Pairs
     earlier: Pairs
     owners: Pairs
+    ended: tuple[int, ...]
     pending: tuple[int, ...]
     arrived: Pairs  # ticket, slot: grants that it has not looked at
     held: Pairs  # ticket, slot
@@ -76,7 +78,7 @@ class Peer(NamedTuple):
     leased: bool
 
 
-NO_PEER = Peer(0, (), (), (), (), (), (), (), (), (), (), (), 0, False, False, False)
+NO_PEER = Peer(0, (), (), (), (), (), (), (), (), (), (), (), (), (), 0, False, False, False)
 
 
 class Budget(NamedTuple):
@@ -88,6 +90,7 @@ class Budget(NamedTuple):
     starts: int  # of peers
     halts: int  # of peers: one dies, or is stopped
     lapses: int  # of a lease
+    fails: int  # turns of a peer that something raises in, after it has changed the table
 
 
 class State(NamedTuple):
@@ -110,6 +113,7 @@ class Case:
     starts: int = 1
     halts: int = 0
     lapses: int = 0
+    fails: int = 0
 
 
 class Seen:
@@ -145,7 +149,7 @@ class Model:
         self.links = [*HEADER_LINKS, *slots, *[seat + at for seat in self.seats for at in SEAT_LINKS]]
         self.tracked = {*self.words, *self.links}
         out = [Guest(OUT, 0, 0, entries, UNHEARD, (), False, 0) for entries in case.entries or (1,) * self.n]
-        budget = Budget(case.deaths, case.cancels, case.stops, case.starts, case.halts, case.lapses)
+        budget = Budget(case.deaths, case.cancels, case.stops, case.starts, case.halts, case.lapses, case.fails)
         self.start = State(tuple(words), tuple(out), NO_PEER, (FREE_SLOT,) * case.k, 0, budget)
 
     def owner(self, i: int, guest: Guest) -> int:
@@ -207,14 +211,20 @@ class Model:
             dead = self.spend(with_guest(state, i, died(state.guests[i])), deaths=1)
         return self.locked(state, whole, dead)
 
-    def change_by_peer(self, state: State, step: Callable[..., State]) -> list[State]:
+    def turn_of_peer(self, state: State, step: Callable[..., State]) -> list[State]:
+        """A change, after which the peer tells the cluster what follows, unless something fails in between."""
+
         def whole(words: Words, change: table.Change, senses: Seen) -> tuple[None, State]:
-            return None, step(words, change, senses)
+            return None, self.tells(step(words, change, senses))
+
+        def half(words: Words, change: table.Change, senses: Seen) -> tuple[None, State]:
+            return None, self.spend(step(words, change, senses), fails=1)
 
         dead = None
         if state.budget.halts:
             dead = self.spend(state._replace(peer=gone(state.peer)), halts=1)
-        return self.locked(state, whole, dead)
+        found = self.locked(state, whole, dead)
+        return found + (self.locked(state, half, None) if state.budget.fails else [])
 
     # What guests do.
 
@@ -297,17 +307,19 @@ class Model:
             return
         if state.budget.halts:
             yield False, [self.spend(state._replace(peer=peer._replace(stopped=True)), halts=1)]
-            yield False, self.change_by_peer(self.spend(state, halts=1), lambda *about: self.leaves(state, *about))
+            yield False, self.turn_of_peer(self.spend(state, halts=1), lambda *about: self.leaves(state, *about))
         if peer.to_ring:
             return
         if peer.lost:
-            yield True, self.change_by_peer(state, lambda *about: self.revokes(state, *about))
+            yield True, self.turn_of_peer(state, lambda *about: self.revokes(state, *about))
         if not peer.leased:
-            yield True, self.change_by_peer(state, lambda *about: self.renews(state, *about))
+            yield True, self.turn_of_peer(state, lambda *about: self.renews(state, *about))
         if peer.arrived:
-            yield True, self.change_by_peer(state, lambda *about: self.admits(state, *about))
+            yield True, self.turn_of_peer(state, lambda *about: self.admits(state, *about))
         elif peer.called or self.dead_guests(state):
-            yield True, self.change_by_peer(state, lambda *about: self.looks(state, peer.called, *about))
+            yield True, self.turn_of_peer(state, lambda *about: self.looks(state, peer.called, *about))
+        if peer.new or peer.ended:  # a turn has failed
+            yield True, [self.tells(state)]
 
     def starts(self, state: State) -> list[State]:
         new = NO_PEER._replace(life=state.peer.life + 1, up=True, leased=True)
@@ -315,8 +327,8 @@ class Model:
 
         def step(words: Words, change: table.Change, senses: Seen) -> State:
             book = guestbook.take_over(words, change, senses, new.life, bell_of(new))
-            news = guestbook.look(words, change, senses, book, (0,), ())
-            return fresh._replace(peer=told(with_book(new, book), news)[0])
+            guestbook.look(words, change, senses, book, (0,), ())
+            return self.tells(fresh._replace(peer=with_book(new, book)))
 
         dead = self.spend(state._replace(peer=gone(new)), halts=1) if state.budget.halts else None
         return self.locked(state, lambda *about: (None, step(*about)), dead)
@@ -327,9 +339,22 @@ class Model:
 
     def looks(self, state: State, called: tuple[int, ...], words: Words, change: table.Change, senses: Seen) -> State:
         book = book_of(state.peer)
-        news = guestbook.look(words, change, senses, book, called, self.dead_guests(state))
-        peer, freed = told(with_book(state.peer, book), news)
-        return state._replace(peer=peer._replace(called=()), slots=without(state.slots, freed))
+        guestbook.look(words, change, senses, book, called, self.dead_guests(state))
+        return state._replace(peer=with_book(state.peer, book)._replace(called=()))
+
+    @staticmethod
+    def tells(state: State) -> State:
+        """The peer tells the cluster what is in its guestbook for it."""
+        peer, book = state.peer, book_of(state.peer)
+        freed = [slot for ticket, slot in (*peer.held, *peer.arrived) if ticket in book.ended]
+        pending = tuple([ticket for ticket in peer.pending if ticket not in book.ended])
+        arrived, held = [tuple([one for one in part if one[0] not in book.ended]) for part in (peer.arrived, peer.held)]
+        book.ended.clear()
+        for ticket in list(book.new):
+            guestbook.has_asked(book, ticket)
+            pending += (ticket,)
+        peer = with_book(peer, book)._replace(pending=pending, arrived=arrived, held=held)
+        return state._replace(peer=peer, slots=without(state.slots, freed))
 
     def admits(self, state: State, words: Words, change: table.Change, senses: Seen) -> State:
         (ticket, slot), rest = state.peer.arrived[0], state.peer.arrived[1:]
@@ -340,12 +365,15 @@ class Model:
         seat = dict(state.peer.asked).get(ticket, 0)
         wanted = wanted or (seat > 0 and guestbook.is_waiting(words, seat, ticket))  # it died, and nobody knows yet
         until = LATER + state.peer.life if state.peer.leased else PAST
-        let_in = guestbook.admit(words, change, book, ticket, slot, state.slots[slot][1], until)
-        peer = with_book(state.peer, book)
+        let_in = guestbook.choose(words, change, book, ticket, until)
         if not let_in:
-            return state._replace(peer=peer, slots=without(state.slots, [slot]))
+            return state._replace(peer=with_book(state.peer, book), slots=without(state.slots, [slot]))
         if not wanted:
             raise Broken("the turn of a guest that gave up was inherited")
+        guestbook.let_in(words, change, book, let_in, slot, state.slots[slot][1], until)
+        peer = with_book(state.peer, book)
+        if let_in not in (ticket, *peer.pending, *[other for other, _ in peer.arrived]):
+            raise Broken("a guest is let in for which the peer has asked nobody")
         if let_in != ticket:  # they have swapped
             pending = tuple([ticket if each == let_in else each for each in peer.pending])
             arrived = tuple([(ticket if each == let_in else each, other) for each, other in peer.arrived])
@@ -447,6 +475,7 @@ def without(slots: Pairs, freed: list[int]) -> Pairs:
 def book_of(peer: Peer) -> guestbook.Guestbook:
     book = guestbook.Guestbook(peer.life)
     book.latest = peer.latest
+    book.new, book.ended = dict(peer.new), list(peer.ended)
     book.asked, book.stopped = dict(peer.asked), dict(peer.passed)
     book.inside, book.earlier, book.owners = dict(peer.inside), dict(peer.earlier), dict(peer.owners)
     return book
@@ -455,14 +484,14 @@ def book_of(peer: Peer) -> guestbook.Guestbook:
 def with_book(peer: Peer, book: guestbook.Guestbook) -> Peer:
     parts = (book.asked, book.stopped, book.inside, book.earlier, book.owners)
     asked, passed, inside, earlier, owners = [tuple(sorted(part.items())) for part in parts]
-    return peer._replace(latest=book.latest, asked=asked, passed=passed, inside=inside, earlier=earlier, owners=owners)
-
-
-def told(peer: Peer, news: guestbook.News) -> tuple[Peer, list[int]]:
-    """The peer after it has told the cluster, and the slots that it has returned."""
-    freed = [slot for ticket, slot in peer.held if ticket in news.release]
-    freed += [slot for ticket, slot in peer.arrived if ticket in news.withdraw]
-    pending = [ticket for ticket in peer.pending if ticket not in news.withdraw]
-    arrived = tuple([grant for grant in peer.arrived if grant[0] not in news.withdraw])
-    held = tuple([one for one in peer.held if one[0] not in news.release])
-    return peer._replace(pending=(*pending, *news.ask), arrived=arrived, held=held), freed
+    new, ended = tuple(book.new.items()), tuple(book.ended)
+    return peer._replace(
+        latest=book.latest,
+        new=new,
+        asked=asked,
+        passed=passed,
+        inside=inside,
+        earlier=earlier,
+        owners=owners,
+        ended=ended,
+    )

@@ -34,13 +34,14 @@ def judge_change(before: State, after: State) -> None:
     if len(set(tickets)) < len(tickets):
         raise Broken("two requests have one ticket")
     stopped = [guest.seat for guest in before.guests if guest.stopped]
+    asked = dict(before.peer.asked)  # a guest for which the peer has not asked yet cannot be overtaken
     for seat in seats:
         if new[seat + STATE] == INSIDE and (old[seat + STATE] != INSIDE or old[seat + TICKET] != new[seat + TICKET]):
             if seat in stopped:
                 raise Broken("a stopped guest was let in")
             for other in seats:
                 waits = new[other + STATE] == WAITING and new[other + TICKET] < new[seat + TICKET]
-                if waits and not (new[other + SKIPPED] or old[other + SKIPPED]):
+                if waits and new[other + TICKET] in asked and not (new[other + SKIPPED] or old[other + SKIPPED]):
                     raise Broken("a guest is overtaken")
 
 
@@ -125,9 +126,9 @@ def judge_cluster(model: Model, state: State) -> None:
 
 def after_ticks(model: Model, state: State) -> State:
     """The state after the peer and all guests that wait have looked once on their own, and what follows from it."""
-    state = state._replace(budget=state.budget._replace(deaths=0, halts=0))
+    state = state._replace(budget=state.budget._replace(deaths=0, halts=0, fails=0))
     if state.peer.up and not state.peer.stopped:
-        (state,) = model.change_by_peer(state, lambda *about: model.looks(state, (0,), *about))
+        (state,) = model.turn_of_peer(state, lambda *about: model.looks(state, (0,), *about))
     for i, guest in enumerate(state.guests):
         if guest.phase == WAITS and not guest.stopped and not guest.to_ring:
             (state,) = model.change_by_guest(state, i, look)

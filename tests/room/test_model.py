@@ -61,7 +61,10 @@ SMALL_WITH_GUESTS = {
     "two guests": (GuestCase(2, 1), (400, 36)),
     "a death": (GuestCase(2, 1, deaths=1), (11_922, 536)),
     "a guest gives up": (GuestCase(2, 1, entries=(2, 1), cancels=1), (8_494, 213)),
-    "a guest is stopped": (GuestCase(2, 1, stops=1), (2_221, 215)),
+    "a guest is stopped": (GuestCase(2, 1, stops=1), (2_812, 224)),
+    "a turn of the peer fails": (GuestCase(2, 1, fails=1), (876, 66)),
+    "a turn of the peer fails, a guest is stopped": (GuestCase(2, 1, fails=1, stops=1), (6_424, 420)),
+    "a turn of the peer fails, a guest gives up": (GuestCase(2, 1, fails=1, cancels=1), (5_954, 172)),
     "the peer dies, is stopped, or leaves": (GuestCase(2, 1, starts=2, halts=1, lapses=1), (31_726, 2_807)),
 }
 LARGE_WITH_GUESTS = {
@@ -75,6 +78,7 @@ LARGE_WITH_GUESTS = {
         GuestCase(2, 2, starts=2, halts=1, lapses=1, cancels=1),
         (219_988, 12_431),
     ),
+    "a turn of the peer fails, a guest dies": (GuestCase(2, 1, fails=1, deaths=1), (32_440, 952)),
     "one gives up, one dies": (GuestCase(2, 1, entries=(2, 1), cancels=1, deaths=1), (218_978, 3_248)),
     "one is stopped, one dies, one gives up": (GuestCase(2, 1, stops=1, deaths=1, cancels=1), (215_578, 6_492)),
 }

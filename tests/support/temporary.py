@@ -11,6 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
+MISTAKES = "mistakes"  # where peers write down what has raised in their loops
 HOSTS = "hosts"  # directories that stand for other hosts; removed after every test
 PREFIX = "fgt"  # short: it is part of the paths of Unix sockets
 LIKE_TMP = 0o1777  # some tests run as other users
@@ -32,6 +33,12 @@ def use_own_folder() -> None:
     os.environ["TMPDIR"] = str(folder)
     tempfile.tempdir = None
     _used.append(folder)
+    file_of_mistakes().touch()
+    file_of_mistakes().chmod(0o666)
+
+
+def file_of_mistakes() -> Path:
+    return Path(tempfile.gettempdir()) / MISTAKES
 
 
 def remove_own_folder() -> None:

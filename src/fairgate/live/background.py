@@ -1,15 +1,24 @@
-"""Background tasks on the engine's loop, and futures that users' threads wait for."""
+"""Background tasks on the engine's loop, futures that users' threads wait for, and what happens if anything raises.
+
+Whatever raises in the loop where nothing should is a *mistake* of fairgate. It is counted, and logged with its traceback.
+The loop goes on, and what the callback has left undone is done later. If the variable FAIRGATE_MISTAKES names a file, the
+traceback is appended to it as well: `make test` fails if there is one.
+"""
 
 import asyncio
 import logging
+import os
+import traceback
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any
 
 from fairgate.errors import BadInput
+from fairgate.net.rationed_log import RationedLog
 
 RETRY_SECONDS = 0.5
 MISTAKE = "internal error in fairgate: please report it"
+FILE = "FAIRGATE_MISTAKES"
 
 Work = Coroutine[Any, Any, None]
 
@@ -23,6 +32,25 @@ class BackgroundTasks:
         self.tasks: set[asyncio.Task[None]] = set()
         self.awaited: set[Future[Any]] = set()  # by users' threads
         self.ending = False  # no new tasks are started
+        self.mistakes = 0
+        self.mistakes_log = RationedLog(log)
+
+    def mistake(self, wrong: BaseException) -> None:
+        """Something has raised in the loop, in whatever thread. The caller goes on."""
+        self.mistakes += 1
+        text = "".join(traceback.format_exception(wrong))
+        self.mistakes_log.warning("%s\n%s", MISTAKE, text.rstrip())
+        if path := os.environ.get(FILE):
+            with open(path, "a") as file:
+                file.write(text)
+
+    def raised(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """The loop's exception handler. Sockets that fail are no mistakes."""
+        wrong = context.get("exception")
+        if wrong is None or (isinstance(wrong, OSError) and "handle" not in context):
+            loop.default_exception_handler(context)
+        else:
+            self.mistake(wrong)
 
     def from_outside(self, work: Work) -> None:
         self.loop.call_soon_threadsafe(self.spawn, work)
@@ -31,7 +59,7 @@ class BackgroundTasks:
         if self.ending:
             work.close()
             return
-        task = self.loop.create_task(guarded(work))
+        task = self.loop.create_task(self.guarded(work))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
         task.add_done_callback(lambda _: work.close())  # in case it was cancelled before it started
@@ -50,6 +78,18 @@ class BackgroundTasks:
         for future in list(self.awaited):
             future.cancel()
 
+    async def guarded(self, work: Work) -> None:
+        try:
+            await work
+        except BadInput as wrong:
+            log.error("%s", wrong)
+        except Exception as wrong:
+            self.mistake(wrong)
+
+    def unforeseen(self, wrong: Exception) -> BadInput:
+        self.mistake(wrong)
+        return BadInput(f"the list of peers could not be changed: {wrong!r:.200}")
+
 
 async def insisting(work: Callable[[], Work]) -> None:
     why = ""
@@ -61,17 +101,3 @@ async def insisting(work: Callable[[], Work]) -> None:
                 log.error("%s; retrying", wrong)
             why = str(wrong)
         await asyncio.sleep(RETRY_SECONDS)
-
-
-async def guarded(work: Work) -> None:
-    try:
-        await work
-    except BadInput as wrong:
-        log.error("%s", wrong)
-    except Exception:
-        log.exception(MISTAKE)
-
-
-def unforeseen(wrong: Exception) -> BadInput:
-    log.exception(MISTAKE)
-    return BadInput(f"the list of peers could not be changed: {wrong!r:.200}")

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from fairgate.arguments import SECOND, check_gate
 from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed, KMismatch
-from fairgate.live.background import BackgroundTasks, unforeseen
+from fairgate.live.background import BackgroundTasks
 from fairgate.live.engine_lock import EngineLock
 from fairgate.live.forks import FORKED, process
 from fairgate.live.gate import RETAKES, LiveGate
@@ -108,6 +108,7 @@ class LiveEngine(BackgroundTasks):
 
     async def main(self) -> None:
         self.loop = asyncio.get_running_loop()
+        self.loop.set_exception_handler(self.raised)
         self.stopping = asyncio.Event()
         begin = self.loop.create_task(self.membership.begin())
         self.ready.add_done_callback(lambda _: self.loop.call_soon_threadsafe(begin.cancel))  # start() gave up
@@ -307,7 +308,7 @@ class LiveEngine(BackgroundTasks):
             await self.change(sit)
         except Exception as wrong:
             with self.step():
-                gate.refuse(wrong if isinstance(wrong, FairgateError) else unforeseen(wrong))
+                gate.refuse(wrong if isinstance(wrong, FairgateError) else self.unforeseen(wrong))
         if gate.closed:
             self.insist(partial(self.give_up_seats, gate))
 

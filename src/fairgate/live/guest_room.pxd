@@ -5,7 +5,7 @@ from fairgate.live.ticket cimport Ticket
 from fairgate.live.traffic cimport Traffic
 from fairgate.room cimport calls, guestbook
 from fairgate.room.changes cimport Changes
-from fairgate.room.guestbook cimport Guestbook, News
+from fairgate.room.guestbook cimport Guestbook
 from fairgate.room.notes cimport read_note, read_text, write_text
 from fairgate.room.table cimport Change, Step
 from fairgate.room.words cimport Words
@@ -19,15 +19,13 @@ cdef class Asked:
 
 cdef class Look(Step):
     cdef public GuestRoom room
-    cdef public Asked answer, granted
-    cdef public News news
-    cdef public long long let_in, end
+    cdef public Asked answer
+    cdef public long long end
     cdef public list wishes
-    cpdef begin(self)
     cpdef bint run(self, Change change) except -1
 
 cdef class GuestRoom:
-    cdef public object host, engine, loop, bell, timer, answers
+    cdef public object host, engine, loop, bell, timer, answers, over
     cdef public Traffic traffic
     cdef public str name, folder, cluster
     cdef public Changes desk
@@ -37,22 +35,28 @@ cdef class GuestRoom:
     cdef public bint renewed, running, closed
     cdef public unsigned long long thread
     cdef public long long waiting_since, timer_at, cluster_number
-    cdef public LiveGate described, latest
+    cdef public LiveGate described, latest, reopening
     cdef public tuple latest_wish
 
     cpdef answered(self, Asked asked)
-    @cython.locals(answer=Asked, look=Look)
     cpdef run(self)
-    @cython.locals(m=Words, asked=Asked, seat=cython.longlong, number=cython.longlong)
+    @cython.locals(answer=Asked, look=Look)
+    cpdef turn(self)
+    @cython.locals(m=Words, asked=Asked, called=set)
     cpdef step(self, Look look, Change change)
     @cython.locals(m=Words)
+    cpdef wish(self, long long number, long long seat)
+    @cython.locals(m=Words)
     cpdef check_cluster(self)
-    @cython.locals(m=Words, ticket=Ticket)
-    cpdef answer(self, Change change, Asked asked, Look look)
-    @cython.locals(granted=Asked, again=Asked, news=News, gate=LiveGate)
-    cpdef tell_cluster(self, Look look)
+    @cython.locals(m=Words, book=Guestbook, ticket=Ticket, number=cython.longlong)
+    cpdef answer(self, Change change, Asked asked)
+    @cython.locals(asked=Asked)
+    cpdef is_over(self, long long number)
+    @cython.locals(again=Asked, ended=list, gate=LiveGate)
+    cpdef tell_cluster(self, list wishes)
     @cython.locals(asked=Asked, traffic=Traffic)
-    cpdef in_step(self, list over, list new)
+    cpdef in_step(self, list new)
+    cpdef release(self, Asked asked)
     @cython.locals(gate=LiveGate, asked=Asked)
     cpdef Asked opened(self, wish)
     @cython.locals(gate=LiveGate)

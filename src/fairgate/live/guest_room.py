@@ -4,6 +4,10 @@ Whatever happens is noted first: a guest has rung, died, or the cluster has answ
 all that follows (room/guestbook.py). After it the cluster gets its slots back, and then it is asked for new guests: in
 this order, because another host may wait for the slots. If the protocol saves a message by it, both are one step. The
 cluster may grant some of them at once, so this goes on until nothing is left to do.
+
+Such a round is a *turn*. If something raises in it, which it should not, nothing is forgotten: what the turn has not done
+is still in the guestbook, or in one of the collections of GuestRoom, and the next turn does it, at the next tick at the
+latest.
 """
 
 import asyncio
@@ -24,7 +28,7 @@ from fairgate.room.bell import Bell, path_of
 from fairgate.room.changes import Changes
 from fairgate.room.clusters import name_of, number_of
 from fairgate.room.file import PATIENCE, RoomFile
-from fairgate.room.guestbook import ALL, Guestbook, News
+from fairgate.room.guestbook import ALL, Guestbook
 from fairgate.room.layout import (
     CLUSTER_ID,
     DIRTY,
@@ -67,23 +71,15 @@ class Asked:
 
 
 class Look(Step):
-    """One change of the room, and what it has led to."""
+    """One change of the room, and what it has led to. Damage may force it to be made again."""
 
     def __init__(self, room: "GuestRoom", answer: Asked | None) -> None:
         self.room = room
         self.answer = answer  # of the cluster
-        self.begin()
-
-    def begin(self) -> None:
-        """Damage may force the change to be made again."""
-        self.news = News()
-        self.granted: Asked | None = None
-        self.let_in = 0  # the guest that has the grant; 0: it is to be passed on
         self.wishes: list[Wish] = []
         self.end = 0  # when to look again at the latest
 
     def run(self, change: Change) -> bool:
-        self.begin()
         self.room.step(self, change)
         return True
 
@@ -106,7 +102,8 @@ class GuestRoom:
             raise
         self.thread = threading.get_ident()
         self.book = Guestbook(NIL)  # of no peer: the first change takes over
-        self.requests: dict[int, Asked] = {}  # by guest
+        self.requests: dict[int, Asked] = {}  # by guest: for all that its guestbook has asked for
+        self.over: deque[Asked] = deque()  # requests that are to be released or withdrawn
         self.answers: deque[Asked] = deque()
         self.called: set[int] = {ALL}
         self.suspects: set[int] = set()
@@ -123,6 +120,7 @@ class GuestRoom:
         self.closed = False
         self.described: LiveGate | None = None  # the gate whose k and protocol the room tells
         self.latest: LiveGate | None = None  # the gate that the latest guest wanted
+        self.reopening: LiveGate | None = None  # a gate that is being closed, because a guest wants another k
         self.latest_wish = (0, "")  # its k and protocol, as that guest named them
         self.cluster = ""  # its id
         self.cluster_number = 0  # the same, as a word of the room
@@ -147,25 +145,22 @@ class GuestRoom:
     def answered(self, asked: Asked) -> None:
         """By the cluster: perhaps under the engine's lock, and perhaps in another thread."""
         self.answers.append(asked)
-        if self.running:
-            return
-        if threading.get_ident() == self.thread:
-            if self.traffic.is_quiet:  # then the engine's lock is free
-                self.run()
-            else:
-                self.loop.call_soon(self.run)
-        else:
+        if threading.get_ident() != self.thread:
             self.loop.call_soon_threadsafe(self.run)
+        elif self.traffic.quiet_thread == self.thread:  # then the engine's lock is free
+            self.run()
+        elif not self.running:
+            self.loop.call_soon(self.run)
 
     def lease_changed(self) -> None:
         self.renewed = True
         self.run()
 
     def tick(self) -> None:
-        """Now and then: a guest may have died before it rang."""
+        """Now and then: a guest may have died before it rang, or a turn may have failed."""
         self.forget_idle()
         m = self.desk.file.m
-        if self.requests or self.book.owners or m[HEAD] or m[DIRTY]:
+        if self.requests or self.book.owners or self.over or m[HEAD] or m[DIRTY]:
             self.called.add(ALL)
             self.suspects |= self.left_inside
             self.run()
@@ -181,26 +176,30 @@ class GuestRoom:
             if self.requests and self.book.peer != self.engine.me:
                 self.drop_requests()
             while self.called or self.suspects or self.answers or self.renewed or self.refusals:
-                answer = self.answers[0] if self.answers else None  # one at a time: two requests may swap their guests
-                look = Look(self, answer)
-                try:
-                    self.desk.try_change(look, GLIMPSE)
-                except BlockingIOError:
-                    self.try_again()
-                    return
-                if answer is not None:
-                    self.answers.popleft()
-                self.waiting_since = 0
-                self.called, self.looked_at, self.suspects, self.renewed = set(), self.suspects, set(), False
-                self.refusals.clear()
-                self.tell_cluster(look)
-                self.watch()
-                self.look_later(look.end)
+                self.turn()
+        except BlockingIOError:
+            self.try_again()
         except FairgateError as wrong:  # the file is damaged, or was removed
             log.error("gate %s: %s", self.name, wrong)
             self.close()
+        except Exception as wrong:
+            self.answers.rotate(-1)  # if this answer is the reason, the others do not wait for it
+            self.engine.mistake(wrong)
         finally:
             self.running = False
+
+    def turn(self) -> None:
+        answer = self.answers[0] if self.answers else None  # one at a time: two requests may swap their guests
+        look = Look(self, answer)
+        self.desk.try_change(look, GLIMPSE)
+        if answer is not None:
+            self.answers.popleft()
+        self.waiting_since = 0
+        self.called, self.looked_at, self.suspects, self.renewed = set(), self.suspects, set(), False
+        self.refusals.clear()
+        self.tell_cluster(look.wishes)
+        self.watch()
+        self.look_later(look.end)
 
     def try_again(self) -> None:
         now = calls.clock()
@@ -217,18 +216,19 @@ class GuestRoom:
         if self.renewed:
             guestbook.promise(m, change, self.book, self.engine.lease_until)
         called = self.called if asked is None else {*self.called, asked.number}
-        look.news = guestbook.look(m, change, desk, self.book, called, self.suspects)
+        guestbook.look(m, change, desk, self.book, called, self.suspects)
         self.check_cluster()
-        for number in look.news.ask:
-            seat = self.book.asked[number]
-            protocol = read_text(m, seat + PROTOCOL, seat + NOTE)
-            guest = (m[seat + PID], m[seat + USER])
-            look.wishes.append(Wish(number, m[seat + EXPECTED_K], protocol, guest, read_note(m, seat)))
         if asked is not None:
-            self.answer(change, asked, look)
+            self.answer(change, asked)
         for number, wrong in self.refusals.items():
             self.refuse(change, number, wrong)
+        look.wishes = [] if self.host.draining else [self.wish(number, seat) for number, seat in self.book.new.items()]
         look.end = guestbook.next_end(m, self.book)
+
+    def wish(self, number: int, seat: int) -> Wish:
+        m = self.desk.file.m
+        protocol = read_text(m, seat + PROTOCOL, seat + NOTE)
+        return Wish(number, m[seat + EXPECTED_K], protocol, (m[seat + PID], m[seat + USER]), read_note(m, seat))
 
     def check_cluster(self) -> None:
         """If the cluster was made anew, its protocol does not know of those that the old one has let in."""
@@ -242,25 +242,32 @@ class GuestRoom:
             log.warning("gate %s: let in by an earlier cluster of this name and still inside: pid %s", self.name, some)
         m[CLUSTER_ID] = self.cluster_number
 
-    def answer(self, change: Change, asked: Asked, look: Look) -> None:
+    def answer(self, change: Change, asked: Asked) -> None:
         """Pass the answer of the cluster on to a guest."""
-        m, ticket = self.desk.file.m, asked.ticket
-        if ticket.state == INSIDE and self.host.draining:
-            look.granted = asked
-        elif ticket.state == INSIDE:
+        if self.requests.get(asked.number) is not asked:
+            return  # it is over, whatever the cluster has answered
+        m, book, ticket = self.desk.file.m, self.book, asked.ticket
+        if ticket.state == INSIDE:
             until = self.engine.lease_until
-            look.granted = asked
-            look.let_in = guestbook.admit(m, change, self.book, asked.number, ticket.slot, ticket.fence, until)
+            number = guestbook.choose(m, change, book, asked.number, until)
+            if not number:
+                self.is_over(asked.number)
+                return
+            if number != asked.number:
+                self.swap(asked, number)
+            guestbook.let_in(m, change, book, number, ticket.slot, ticket.fence, until)
             if self.described is not asked.gate or m[K] != asked.gate.k:
                 self.described = asked.gate
                 m[K] = asked.gate.k
                 write_text(m, GATE_PROTOCOL, LOOK_AT, asked.gate.protocol)
-        else:
-            self.requests.pop(asked.number, None)
-            if ticket.state == LOST:
-                guestbook.revoke(m, change, self.book, asked.number)
-            elif ticket.error is not None and not isinstance(ticket.error, GateClosed):  # else this peer is leaving
-                self.refuse(change, asked.number, ticket.error)
+            return
+        if ticket.state == LOST:
+            guestbook.revoke(m, change, book, asked.number)
+        elif isinstance(ticket.error, GateClosed):  # this peer is leaving, or the gate was closed to open it again
+            guestbook.ask_again(book, asked.number)
+        elif ticket.error is not None:
+            self.refuse(change, asked.number, ticket.error)
+        del self.requests[asked.number]
 
     def refuse(self, change: Change, number: int, wrong: FairgateError) -> None:
         k = wrong.found if isinstance(wrong, KMismatch) else 0
@@ -268,57 +275,72 @@ class GuestRoom:
 
     # The cluster.
 
-    def tell_cluster(self, look: Look) -> None:
-        """Return the slots of those that have left, pass on what nobody is there for, and ask for new guests."""
-        news, granted = look.news, look.granted
-        over = [self.requests.pop(number) for number in (*news.release, *news.withdraw) if number in self.requests]
-        if granted is not None and not look.let_in:
-            self.requests.pop(granted.number, None)
-            over.append(granted)
-        elif granted is not None and look.let_in != granted.number:
-            self.swap(granted, look.let_in)
-        again = None
-        gate = self.usual(look.wishes[0]) if over and look.wishes and not self.host.draining else None
-        if gate is not None and gate.asks_again:
-            again = self.opened(look.wishes.pop(0))
-        if over:
-            self.in_step(over, [] if again is None else [again])
-        if look.wishes:
-            new = [asked for wish in look.wishes if (asked := self.opened(wish)) is not None]
-            if new and not self.host.draining:
-                self.in_step([], new)
+    def is_over(self, number: int) -> None:
+        """What was asked for this guest is to be released or withdrawn."""
+        asked = self.requests.pop(number, None)
+        if asked is not None:
+            self.over.append(asked)
 
-    def in_step(self, over: list[Asked], new: list[Asked]) -> None:
-        """What this sends leaves at once, and not at the end of this turn of the loop."""
-        traffic, transport = self.traffic, self.engine.transport
-        before = transport.hold()
+    def tell_cluster(self, wishes: list[Wish]) -> None:
+        """Return the slots of those that have left, pass on what nobody is there for, and ask for new guests."""
+        ended = self.book.ended
+        while ended:
+            self.is_over(ended[-1])
+            ended.pop()
+        again = None
+        gate = self.usual(wishes[0]) if self.over and wishes else None
+        if gate is not None and gate.asks_again:
+            again = self.opened(wishes.pop(0))
+        if self.over:
+            self.in_step([] if again is None else [again])
+        if wishes:
+            new = [asked for wish in wishes if (asked := self.opened(wish)) is not None]
+            if new:
+                self.in_step(new)
+
+    def in_step(self, new: list[Asked]) -> None:
+        """Release what is over, then ask for these. What this sends leaves at once, not at the end of this turn of the
+        loop. If one of them raises, it does not keep the others from being done in the next turn."""
+        traffic, transport, over = self.traffic, self.engine.transport, self.over
+        before, quiet = transport.hold(), traffic.quiet_thread
         traffic.lock.take()  # a step, without the cost of `with`
+        traffic.quiet_thread = 0
         try:
             traffic.now = calls.clock()
             if over and new and over[0].gate is new[0].gate:
-                self.ask(new.pop(0), over.pop(0))
-            for asked in over:
-                asked.gate.release(asked.ticket)
+                self.ask(new.pop(0), over.popleft())
+            while over:
+                self.release(over.popleft())
             for asked in new:
                 self.ask(asked, None)
             if traffic.local:
                 self.engine.deliver_local()
         finally:
+            traffic.quiet_thread = quiet
             traffic.lock.give()
             transport.let_go(before)
 
+    def release(self, asked: Asked) -> None:
+        try:
+            asked.gate.release(asked.ticket)
+        except BaseException:
+            self.over.append(asked)
+            raise
+
     def opened(self, wish: Wish) -> Asked | None:
-        """The request for a new guest, of the gate as it expects it. None if it is refused."""
+        """The request for a new guest, of the gate as it expects it. None if it is refused, or has to wait."""
         try:
             gate = self.gate(wish)
         except FairgateError as wrong:
             old = self.engine.gates.get(self.name)
             if isinstance(wrong, KMismatch) and old is not None and not old.tickets:
-                self.engine.spawn(self.reopen(old, wish))
+                if self.reopening is not old:
+                    self.reopening = old
+                    self.engine.spawn(self.reopen(old))
             elif not isinstance(wrong, GateClosed):  # else this peer is leaving
                 self.refusals[wish.number] = wrong
             return None
-        asked = self.requests[wish.number] = Asked(self, wish.number, gate)
+        asked = Asked(self, wish.number, gate)
         asked.ticket.guest, asked.ticket.note = wish.guest, wish.note
         return asked
 
@@ -337,11 +359,13 @@ class GuestRoom:
             return None
         return gate if self.latest_wish == (wish.k, wish.protocol) else None
 
-    async def reopen(self, old: LiveGate, wish: Wish) -> None:
+    async def reopen(self, old: LiveGate) -> None:
         """Nobody here uses the gate any more: give up its seats, so that it can have another k."""
-        await self.engine.close_gate(old)
-        if wish.number in self.book.asked and (asked := self.opened(wish)) is not None:
-            self.in_step([], [asked])
+        try:
+            await self.engine.close_gate(old)
+        finally:
+            self.reopening = None
+        self.called.add(ALL)
         self.run()
 
     def ask(self, asked: Asked, old: Asked | None) -> None:
@@ -354,6 +378,12 @@ class GuestRoom:
                 asked.gate.again(old.ticket, asked.ticket)
         except FairgateError as wrong:
             asked.ticket.refuse(wrong)
+        except BaseException:
+            self.over += [asked] if old is None else [old, asked]
+            self.book.new[asked.number] = self.book.new.pop(asked.number)  # the others come first in the next turn
+            raise
+        self.requests[asked.number] = asked
+        guestbook.has_asked(self.book, asked.number)
 
     def swap(self, asked: Asked, number: int) -> None:
         """The grant is for another guest, whose request is for the first one from now on."""
@@ -423,14 +453,17 @@ class GuestRoom:
 
     def withdraw_all(self) -> None:
         """Before this peer leaves: the cluster should not grant anything any more."""
-        self.in_step([self.requests.pop(number) for number in list(self.book.asked) if number in self.requests], [])
+        for number in list(self.book.asked):
+            self.is_over(number)
+            guestbook.ask_again(self.book, number)
+        self.called.add(ALL)
+        self.run()
 
     def drop_requests(self) -> None:
         """This peer has another id since it was excluded: it asks again for all that wait."""
+        for number in list(self.requests):
+            self.is_over(number)
         self.called.add(ALL)
-        self.answers.clear()
-        self.in_step(list(self.requests.values()), [])
-        self.requests.clear()
 
     def leave(self) -> None:
         """This peer leaves the cluster, which gets all slots back: the guests inside lose their permits."""

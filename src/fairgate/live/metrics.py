@@ -59,9 +59,10 @@ class GateCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         with self.engine.user_lock:
             found = list(families(MEASURES, sorted(self.engine.gates.items())))
-            peers = len(self.engine.members.peers)
+            peers, mistakes = len(self.engine.members.peers), self.engine.mistakes
         yield from found
         yield GaugeMetricFamily("fairgate_peers", "Peers known to this one, including itself", peers)
+        yield CounterMetricFamily("fairgate_mistakes", "Internal errors of fairgate in this peer", mistakes)
 
 
 def serve(engine: LiveEngine, port: int, host: str = LOOPBACK) -> Served:

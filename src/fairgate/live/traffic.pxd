@@ -14,9 +14,10 @@ cdef class Traffic(Uplink):
     cdef public Links links
     cdef dict gates
     cdef bint stepping
-    cdef public bint is_quiet
+    cdef public unsigned long long quiet_thread
     cpdef on_frame(self, long long peer, tuple frame)
     @cython.locals(gate=LiveGate)
     cpdef bint on_frame_elsewhere(self, long long peer, tuple frame) except -1
     cpdef on_message(self, long long peer, LiveGate gate, long long dst, long long src, Message msg)
     cpdef on_quiet(self)
+    cdef wake(self, LiveGate gate, Ticket ticket)

@@ -7,6 +7,7 @@ raised either while only compiled code runs. If it strikes all the same, the gat
 
 from collections import deque
 from collections.abc import Callable, Coroutine
+from threading import get_ident
 from typing import Any, Protocol
 
 from fairgate.core.ids import SEAT_BITS
@@ -33,6 +34,8 @@ class TrafficOwner(Protocol):
 
     def abandoned(self, gate: LiveGate, ticket: Ticket) -> None: ...
 
+    def mistake(self, wrong: Exception) -> None: ...
+
     def from_outside(self, work: Coroutine[Any, Any, None]) -> None: ...
 
     def repair(self, gate: LiveGate) -> Coroutine[Any, Any, None]: ...
@@ -48,7 +51,7 @@ class Traffic(Uplink):
         self.others = others  # handles all other frames
         self.links: Links | None = None  # set as soon as our identity is known
         self.stepping = False
-        self.is_quiet = False  # users are being woken, outside of a step
+        self.quiet_thread = 0  # the thread that wakes users, outside of a step
         self.let_in: deque[tuple[LiveGate, Ticket]] = deque()  # granted, but not woken yet
 
     # In.
@@ -113,19 +116,32 @@ class Traffic(Uplink):
         again before a request that has already arrived."""
         if self.stepping:
             self.let_in.append((gate, ticket))
-        elif not ticket.wake():
-            self.owner.abandoned(gate, ticket)
+        else:
+            self.wake(gate, ticket)
 
     def on_quiet(self) -> None:
-        self.is_quiet = True
-        while self.let_in:
-            try:
-                gate, ticket = self.let_in.popleft()
-            except IndexError:  # two threads read, and the other one took it
-                break
-            if not ticket.wake():
+        if not self.let_in:
+            return
+        self.quiet_thread = get_ident()
+        try:
+            while self.let_in:
+                try:
+                    gate, ticket = self.let_in.popleft()
+                except IndexError:  # two threads read, and the other one took it
+                    break
+                self.wake(gate, ticket)
+        finally:
+            self.quiet_thread = 0
+
+    def wake(self, gate: LiveGate, ticket: Ticket) -> None:
+        """Wakes a user. If that raises, which it should not, the others are woken all the same."""
+        try:
+            is_there = ticket.wake()
+        except Exception as wrong:
+            self.owner.mistake(wrong)
+        else:
+            if not is_there:
                 self.owner.abandoned(gate, ticket)
-        self.is_quiet = False
 
     # Out.
 

@@ -5,8 +5,11 @@ guest, in the order of their tickets, and its guestbook says for which ones it h
 lock of the room; like the table, they see neither clock nor kernel, and the exhaustive model runs the same code.
 
 - A grant belongs to the request that it was asked for. If that guest has given up or died, the grant is passed on.
-- Otherwise it goes to the oldest guest that is not stopped. The two then swap what the peer has asked for. If all of
-  them are stopped, it is passed on, and the peer asks again when one continues.
+- Otherwise it goes to the oldest guest that is not stopped, among those for which the protocol was asked. The two then
+  swap what the peer has asked for. If all of them are stopped, it is passed on, and the peer asks again when one
+  continues.
+- What the peer still has to tell the protocol stays in the book until it has done so (`new`, `ended`). So if the peer
+  fails between two steps, its next turn does the rest.
 - A release frees the seat, and the peer returns the slot to the protocol.
 - A record names the peer that granted it, and until when that one has promised the slot. Only this peer raises that
   time, and never once it is over. So when a peer is dead or stopped, every guest knows by itself when its permit ends.
@@ -66,20 +69,13 @@ class Guestbook:
     def __init__(self, peer: int) -> None:
         self.peer = peer  # its id
         self.latest = 0  # ticket that it has seen
+        self.new: dict[int, int] = {}  # they wait, and the protocol is still to be asked for them
         self.asked: dict[int, int] = {}  # they wait, and the protocol was asked for them
         self.stopped: dict[int, int] = {}  # they wait, but were stopped when their turn came
         self.inside: dict[int, int] = {}  # it has let them in
         self.earlier: dict[int, int] = {}  # another peer has let them in
         self.owners: dict[int, int] = {}  # of all these: the bells that the peer watches
-
-
-class News:
-    """What the peer has to tell the protocol, by ticket."""
-
-    def __init__(self) -> None:
-        self.ask: list[int] = []
-        self.withdraw: list[int] = []
-        self.release: list[int] = []
+        self.ended: list[int] = []  # the protocol was asked for them, and is still to be told that they are over
 
 
 def take_over(m: Table, change: Change, senses: Senses, peer: int, bell: int) -> Guestbook:
@@ -92,12 +88,11 @@ def take_over(m: Table, change: Change, senses: Senses, peer: int, bell: int) ->
 
 def look(
     m: Table, change: Change, senses: Senses, book: Guestbook, called: Collection[int], suspects: Collection[int]
-) -> News:
-    """What has happened since the last look to the requests with these tickets, and to those that are new.
+) -> None:
+    """Note what has happened since the last look to the requests with these tickets, and which ones are new.
 
     `suspects` are the owners that the kernel reported dead, or cannot report.
     """
-    news = News()
     if suspects:
         bury(m, change, senses, book, suspects)
     everyone = ALL in called or ALL in change.called
@@ -105,18 +100,18 @@ def look(
         remind(m, change)
         find_earlier(m, book)
     expire(m, change, book)
-    note_ends(m, book, news, [*book.asked] if everyone or suspects else called)
+    note_ends(m, book, [*book.asked] if everyone or suspects else called)
     if m[PEER] == book.peer:
-        note_new(m, book, news)
+        note_new(m, book)
     else:  # another peer has taken over
-        news.withdraw += book.asked
+        book.ended += book.asked
         book.asked.clear()
-    return news
+        book.new.clear()
 
 
 def bury(m: Table, change: Change, senses: Senses, book: Guestbook, suspects: Collection[int]) -> None:
     """End the requests of the dead. One that ended its request itself may have died before it rang."""
-    for part in (book.asked, book.stopped, book.inside, book.earlier):
+    for part in (book.new, book.asked, book.stopped, book.inside, book.earlier):
         for ticket, seat in part.items():
             there = is_waiting(m, seat, ticket) or is_inside(m, seat, ticket)
             if there and book.owners[ticket] in suspects and senses.is_gone(seat):
@@ -146,28 +141,28 @@ def expire(m: Table, change: Change, book: Guestbook) -> None:
                 table.lose(m, change, seat)
 
 
-def note_ends(m: Table, book: Guestbook, news: News, called: Collection[int]) -> None:
+def note_ends(m: Table, book: Guestbook, called: Collection[int]) -> None:
     """Those that have given up, left, or died."""
     for ticket in called:
         seat = book.asked.get(ticket, 0)
         if seat and not is_waiting(m, seat, ticket):
             del book.asked[ticket], book.owners[ticket]
-            news.withdraw.append(ticket)
+            book.ended.append(ticket)
     for part in (book.inside, book.earlier):
         for ticket in [ticket for ticket, seat in part.items() if not is_inside(m, seat, ticket)]:
             del part[ticket], book.owners[ticket]
             if part is book.inside:
-                news.release.append(ticket)
-    for ticket in [ticket for ticket, seat in book.stopped.items() if not is_waiting(m, seat, ticket)]:
-        del book.stopped[ticket], book.owners[ticket]
+                book.ended.append(ticket)
+    for part in (book.new, book.stopped):
+        for ticket in [ticket for ticket, seat in part.items() if not is_waiting(m, seat, ticket)]:
+            del part[ticket], book.owners[ticket]
 
 
-def note_new(m: Table, book: Guestbook, news: News) -> None:
-    """Those for whom the protocol was not asked yet, in order: newcomers, and those that were stopped."""
+def note_new(m: Table, book: Guestbook) -> None:
+    """Those for whom the protocol is to be asked, in order: those that were stopped, and newcomers."""
     again = [ticket for ticket, seat in book.stopped.items() if not m[seat + SKIPPED]]
     for ticket in sorted(again):
-        book.asked[ticket] = book.stopped.pop(ticket)
-        news.ask.append(ticket)
+        book.new[ticket] = book.stopped.pop(ticket)
     newcomers = []
     seat = m[TAIL]
     for _ in range(m[SEATS]):
@@ -176,42 +171,49 @@ def note_new(m: Table, book: Guestbook, news: News) -> None:
         newcomers.append(seat)
         seat = m[seat + PREVIOUS]
     for seat in reversed(newcomers):
-        ticket = book.latest = m[seat + TICKET]
+        ticket = m[seat + TICKET]
         book.owners[ticket] = m[seat + OWNER]
-        (book.stopped if m[seat + SKIPPED] else book.asked)[ticket] = seat
-        if not m[seat + SKIPPED]:
-            news.ask.append(ticket)
+        (book.stopped if m[seat + SKIPPED] else book.new)[ticket] = seat
+        book.latest = ticket
+
+
+def has_asked(book: Guestbook, ticket: int) -> None:
+    """The peer has asked the protocol for this guest."""
+    book.asked[ticket] = book.new.pop(ticket)
+
+
+def ask_again(book: Guestbook, ticket: int) -> None:
+    """What the peer has asked for this guest is void."""
+    if ticket in book.asked:
+        book.new[ticket] = book.asked.pop(ticket)
 
 
 # Grants.
 
 
-def admit(m: Table, change: Change, book: Guestbook, ticket: int, slot: int, fence: int, until: int) -> int:
-    """The protocol has granted what was asked for this request. Returns the ticket of the guest that was let in.
+def choose(m: Table, change: Change, book: Guestbook, ticket: int, until: int) -> int:
+    """The protocol has granted what was asked for this request. Returns the ticket of the guest whose turn it is.
 
-    0 if nobody was: the grant has to be passed on. `slot` and `fence` are -1 if the protocol has none; `until` is the
-    end of the peer's lease, or 0. The caller has looked in the same change, at this ticket among others.
+    0 if it is nobody's: the grant has to be passed on. If it is another guest's, then the two swap what was asked for
+    them, and the grant is that one's. `until` is the end of the peer's lease, or 0. The caller has looked in the same
+    change, at this ticket among others.
     """
-    seat = book.asked.pop(ticket, 0)
+    if ticket in book.inside:  # the change is made again
+        return ticket
     over = 0 < until <= change.now or m[USED] >= m[CAPACITY]
-    if not seat:  # its guest has given up, or another peer has taken over
+    if ticket not in book.asked:  # its guest has given up, or another peer has taken over
         return 0
-    chosen = 0 if over else oldest_running(m, change)
+    chosen = 0 if over else oldest_running(m, change, book)
     if not chosen:
-        book.stopped[ticket] = seat
+        book.stopped[ticket] = book.asked.pop(ticket)
         return 0
-    other = m[chosen + TICKET]
-    if other != ticket:  # the request that was made for the other one is for this one from now on
-        book.asked[ticket] = seat
-        del book.asked[other]
-    let_in(m, change, book, chosen, slot, fence, until)
-    return other
+    return m[chosen + TICKET]
 
 
-def oldest_running(m: Table, change: Change) -> int:
-    """The first guest in the queue that is not stopped."""
+def oldest_running(m: Table, change: Change, book: Guestbook) -> int:
+    """The first guest in the queue that is not stopped, among those for which the protocol was asked."""
     for seat in links.waiters(m):
-        if m[seat + SKIPPED]:
+        if m[seat + SKIPPED] or m[seat + TICKET] not in book.asked:
             continue
         if change.now - m[seat + ASKED] > PATIENT and change.is_stopped(seat):
             m[DIRTY] = 1
@@ -222,7 +224,15 @@ def oldest_running(m: Table, change: Change) -> int:
     return 0
 
 
-def let_in(m: Table, change: Change, book: Guestbook, seat: int, slot: int, fence: int, until: int) -> None:
+def let_in(m: Table, change: Change, book: Guestbook, ticket: int, slot: int, fence: int, until: int) -> None:
+    """Let in the guest whose turn it is. `slot` and `fence` are -1 if the protocol has none.
+
+    If the change fails and is made again, the book says whether the guest is inside.
+    """
+    if ticket in book.inside:
+        change.woken.append(book.inside[ticket])
+        return
+    seat = book.asked[ticket]
     m[DIRTY] = 1
     m[seat + SLOT] = links.take_slots(m, seat)
     m[LAST_FENCE] = max(m[LAST_FENCE], fence)
@@ -232,20 +242,19 @@ def let_in(m: Table, change: Change, book: Guestbook, seat: int, slot: int, fenc
     m[seat + PROMISED] = until
     m[seat + SINCE] = change.now
     m[seat + DEADLINE] = min(change.now + m[seat + LEASE], LIMIT) if m[seat + LEASE] else 0
+    book.inside[ticket] = book.asked.pop(ticket)
     m[seat + STATE] = INSIDE
     m[USED] = m[USED] + 1
     links.unlink(m, seat, None)
     links.count(m, change.now - m[seat + ASKED])
     m[DIRTY] = 0
     change.woken.append(seat)
-    book.inside[m[seat + TICKET]] = seat
 
 
 def refuse(m: Table, change: Change, book: Guestbook, ticket: int, k: int, why: str) -> None:
     """The cluster refuses this request: because the gate's k is another one, or for the reason given."""
-    seat = book.asked.pop(ticket, 0)
-    if seat:
-        del book.owners[ticket]
+    part = book.new if ticket in book.new else book.asked
+    seat = part.get(ticket, 0)
     if seat and is_waiting(m, seat, ticket):
         write_note(m, seat, why)
         m[DIRTY] = 1
@@ -254,15 +263,17 @@ def refuse(m: Table, change: Change, book: Guestbook, ticket: int, k: int, why: 
         links.unlink(m, seat, None)
         m[DIRTY] = 0
         change.woken.append(seat)
+    if seat:
+        del part[ticket], book.owners[ticket]
 
 
 def revoke(m: Table, change: Change, book: Guestbook, ticket: int) -> None:
     """The protocol has taken this permit back."""
-    seat = book.inside.pop(ticket, 0)
-    if seat:
-        del book.owners[ticket]
+    seat = book.inside.get(ticket, 0)
     if seat and is_inside(m, seat, ticket):
         table.lose(m, change, seat)
+    if seat:
+        del book.inside[ticket], book.owners[ticket]
 
 
 def promise(m: Table, change: Change, book: Guestbook, until: int) -> None:

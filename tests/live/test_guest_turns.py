@@ -1,0 +1,194 @@
+"""Turns of a standing peer in which several things happen at once, or something raises: nothing is left half-way."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from fairgate import sync
+from fairgate.core.message import Message
+from fairgate.live.background import FILE
+from fairgate.live.engine_lock import EngineLock
+from fairgate.live.gate import LiveGate
+from fairgate.live.guests import Guests
+from fairgate.live.ticket import Ticket
+from fairgate.live.traffic import Traffic, TrafficOwner
+from fairgate.room.calls import is_stopped
+from fairgate.room.layout import PATIENT
+from tests.live.commands import SOON, WAITS, line, start, until
+from tests.live.guests import GuestHost, ended
+
+
+class Standing:
+    """A standing peer in this process, and guests in this and in other ones."""
+
+    def __init__(self, host: GuestHost, keeper: sync.Peer, guests: Guests) -> None:
+        self.host = host
+        self.keeper = keeper
+        self.engine = keeper.engine
+        self.guests = guests
+        self.seed = self.engine.identity.address
+
+    def on_loop(self, work: Callable[[], Any]) -> None:
+        """Its loop does this and nothing else meanwhile."""
+        done: Future[None] = Future()
+
+        def call() -> None:
+            try:
+                done.set_result(work())
+            except BaseException as wrong:
+                done.set_exception(wrong)
+
+        self.engine.loop.call_soon_threadsafe(call)
+        done.result(SOON)
+
+    def until_asked(self, count: int) -> None:
+        until(lambda: len(self.engine.gates["gpu"].tickets) == count)
+
+
+@pytest.fixture
+def standing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Standing]:
+    host = GuestHost(tmp_path)
+    monkeypatch.setenv("FAIRGATE_DIR", host.env["FAIRGATE_DIR"])
+    with sync.join(listen=host.seed) as keeper, Guests(keeper.engine, "fairgate") as guests:
+        yield Standing(host, keeper, guests)
+
+
+def enters(gate: sync.Semaphore) -> threading.Thread:
+    """A thread that enters and leaves."""
+
+    def enter() -> None:
+        with gate:
+            pass
+
+    return threading.Thread(target=enter)
+
+
+def test_a_newcomer_takes_the_turn_of_a_stopped_guest(standing: Standing) -> None:
+    """The turn of a stopped guest comes before the peer has asked the cluster for the next one."""
+    permit = standing.keeper.lock("gpu").acquire()
+    assert permit is not None
+    with sync.join(standing.seed) as one, sync.join(standing.seed) as two:
+        stopped = start("run", "gpu", "--join", standing.seed, "--", "sh", "-c", WAITS, env=standing.host.env)
+        with ended([stopped]):
+            standing.until_asked(2)
+            time.sleep(2 * PATIENT / 1e9)  # one that has waited for less is let in without a look
+            stopped.send_signal(signal.SIGSTOP)
+            until(lambda: is_stopped(stopped.pid))
+            newcomer = enters(one.lock("gpu"))
+
+            def at_once() -> None:
+                newcomer.start()
+                standing.host.until_waiting("gpu", 2)
+                permit.release()
+
+            standing.on_loop(at_once)
+            newcomer.join(SOON)
+            assert not newcomer.is_alive()
+            last = two.lock("gpu").acquire(SOON)
+            assert last is not None
+            last.release()
+            stopped.send_signal(signal.SIGCONT)
+            assert line(stopped) == "in"
+
+
+def fails_once(where: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """The next call of this method raises."""
+    right, failed = getattr(where, name), threading.Event()
+
+    def method(*given: Any) -> Any:
+        if failed.is_set():
+            return right(*given)
+        failed.set()
+        raise RuntimeError("this was to fail")
+
+    monkeypatch.setattr(where, name, method)
+    return failed
+
+
+@pytest.fixture
+def mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the tracebacks of this test go, which are wanted."""
+    monkeypatch.setenv(FILE, str(tmp_path / "mistakes"))
+    return tmp_path / "mistakes"
+
+
+@pytest.mark.parametrize("what", ["gate", "hold", "let_go"])
+def test_a_guest_is_not_forgotten_if_a_turn_raises(
+    standing: Standing, mistakes: Path, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = standing.engine
+    failed = fails_once(engine if what == "gate" else engine.transport, what, monkeypatch)
+    with sync.join(standing.seed) as peer:
+        permit = peer.lock("gpu").acquire(SOON)
+        assert permit is not None
+        permit.release()
+    assert failed.is_set()
+    until(lambda: mistakes.exists() and "RuntimeError: this was to fail" in mistakes.read_text())
+    assert engine.mistakes == 1
+
+
+@pytest.mark.parametrize("what", ["hold", "let_go"])
+def test_a_slot_is_not_forgotten_if_a_turn_raises(
+    standing: Standing, mistakes: Path, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = standing.engine
+    with sync.join(standing.seed) as peer:
+        permit = peer.lock("gpu").acquire(SOON)
+        assert permit is not None
+        failed = fails_once(engine.transport, what, monkeypatch)
+        permit.release()
+        assert failed.wait(SOON)
+        own = standing.keeper.lock("gpu").acquire(SOON)
+        assert own is not None
+        own.release()
+    until(lambda: mistakes.exists() and "RuntimeError: this was to fail" in mistakes.read_text())
+    assert engine.mistakes == 1
+
+
+class Shouting(LiveGate):
+    """A gate in which each message lets these users in."""
+
+    def __init__(self, traffic: Traffic, tickets: list[Ticket]) -> None:
+        self.traffic = traffic
+        self.users = tickets
+
+    def on_message(self, dst: int, src: int, msg: Message) -> None:
+        for ticket in self.users:
+            self.traffic.tell(self, ticket)
+
+
+def test_all_users_are_woken_if_waking_one_raises() -> None:
+    raised: list[Exception] = []
+    woken: list[int] = []
+
+    class Owner:
+        lock, gates, local = EngineLock(), dict[str, LiveGate](), deque[object]()
+
+        def mistake(self, wrong: Exception) -> None:
+            raised.append(wrong)
+
+    traffic = Traffic(cast(TrafficOwner, Owner()), lambda peer, frame: None)
+
+    def fail() -> bool:
+        raise RuntimeError("this was to fail")
+
+    def wake() -> bool:
+        woken.append(traffic.quiet_thread)
+        return True
+
+    gate = Shouting(traffic, [Ticket(wake), Ticket(fail), Ticket(wake)])
+    traffic.on_message(0, gate, 0, 0, cast(Message, None))
+    assert woken == []
+    traffic.on_quiet()
+    assert woken == [threading.get_ident()] * 2
+    assert [str(wrong) for wrong in raised] == ["this was to fail"]
+    assert traffic.quiet_thread == 0
