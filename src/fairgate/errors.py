@@ -15,6 +15,10 @@ class BadInput(FairgateError, ValueError):
     """
 
 
+class BadDeclaration(BadInput, TypeError):
+    """A class that declares a message, a record or a node of a protocol is wrong."""
+
+
 class KMismatch(BadInput):
     """The gate is already open with a different k.
 

@@ -12,7 +12,7 @@ MUTANTS = {
     "a gate's turn runs past an event that concerns all gates": Mutant(
         "sim/loop.py",
         "first = self.queues[0].first()",
-        "first = NEVER",
+        "first = END",
         f"{SAME}[non_e2e]",
     ),
     "events at the same time as one that concerns all gates come after it": Mutant(

@@ -15,6 +15,7 @@ from fairgate.check.steps import StepOutcome, Steps
 from fairgate.check.symmetry import renamings
 from fairgate.core.ids import NIL
 from fairgate.core.mutex import Mutex
+from fairgate.core.properties import no_slots
 from fairgate.core.setup import Setup
 from fairgate.errors import BadInput
 from fairgate.registry import with_layers
@@ -319,6 +320,8 @@ class Model:
                 taken.append(status[4])
         if len(taken) >= self.k:
             return f"k: {len(taken) + 1} inside, k is {self.k} (node {me} came last)"
+        if not self.slots and (slot != NIL or fence != NIL):
+            return no_slots(f"node {me}", slot, fence)
         if self.slots and not 0 <= slot < self.k:
             return f"slot: node {me} was given slot {slot}, there are 0..{self.k - 1}"
         if self.slots and slot in taken:

@@ -27,7 +27,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any, TypeVar, dataclass_transform, get_type_hints
 
-from fairgate.core import outside
+from fairgate.core import authors, outside
 from fairgate.core.derive import (
     MISSING,
     Choices,
@@ -45,7 +45,9 @@ from fairgate.core.derive import (
 )
 from fairgate.core.kinds import SHAPES, Fixed, Id, Ids, Kind, Moment, Option, Place, Small, Spread, kind_of
 from fairgate.core.message import Message, as_tuples, decode_as, register_decoder
+from fairgate.core.node import Node
 from fairgate.core.units import left, moment
+from fairgate.errors import BadDeclaration
 
 __all__ = [
     "Fixed", "Id", "Ids", "Moment", "Option", "Place", "Small", "Spread",
@@ -102,7 +104,7 @@ def merged_handlers(cls: type) -> list[Handler]:
         found.update({handler.name: handler for handler in HANDLERS.get(base, ())})
     for one, other in combinations(found.values(), 2):
         if one.message is other.message:
-            raise TypeError(f"{cls.__name__}: {one.name} and {other.name} both handle {one.message.__name__}")
+            raise BadDeclaration(f"{cls.__name__}: {one.name} and {other.name} both handle {one.message.__name__}")
     return list(found.values())
 
 
@@ -126,23 +128,40 @@ def own_fields(cls: type) -> list[Field]:
 
 def own_kinds(cls: type) -> dict[str, Kind]:
     """The kind of each field, by name. A field may refer to the class that is being declared."""
-    hints = get_type_hints(cls, localns={cls.__name__: cls}, include_extras=True)
-    return {name: kind_of(hint) for name, hint in hints.items()}
+    return {name: kind_of(hint) for name, hint in own_hints(cls).items()}
+
+
+def own_hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls, localns={cls.__name__: cls}, include_extras=True)
 
 
 def own_handlers(cls: type) -> list[Handler]:
-    """The handlers that the class defines itself. Raises TypeError if one has the name of a driver's input."""
+    """The handlers that the class defines itself. Raises BadDeclaration if one cannot be called."""
     found = []
     for name, method in vars(cls).items():
-        hints = [hint for argument, hint in getattr(method, "__annotations__", {}).items() if argument != "return"]
-        if name.startswith("on_") and hints and isinstance(hints[-1], type) and issubclass(hints[-1], Message):
-            if is_input(cls, name):
-                raise TypeError(
-                    f"{cls.__name__}.{name} handles {hints[-1].__name__}, but a driver calls {name} for another"
-                    f" purpose: rename the handler, for example to {name}_message"
-                )
-            found.append(Handler(name, hints[-1], takes_source=len(hints) > 1))
+        if not name.startswith("on_") or not callable(method) or name == "on_message":
+            continue
+        hints = authors.handler_hints(method)
+        takes = hints[-1] if hints else None
+        if not is_input(cls, name):
+            takes_source = authors.check_handler(cls, name, method, hints, FIELDS)
+            found.append(Handler(name, takes, takes_source))
+        elif isinstance(takes, type) and issubclass(takes, Message):
+            raise BadDeclaration(
+                f"{cls.__name__}.{name} handles {takes.__name__}, but a driver calls {name} for another"
+                f" purpose: rename the handler, for example to {name}_message"
+            )
     return found
+
+
+def check_complete(node: Any) -> None:
+    """Raise BadDeclaration if a part of the state of a new node has no value."""
+    authors.check_set(node, merged_fields(type(node)))
+
+
+def no_handler(cls: type, message: type[Message]) -> str:
+    """Why no handler of this protocol takes the message, and what to do; one line."""
+    return authors.unhandled(cls, message, merged_handlers(cls))
 
 
 def is_input(cls: type, name: str) -> bool:
@@ -179,9 +198,9 @@ def node_parts(cls: type, owners: dict[str, str] | None = None) -> list[Function
         direct = [handler for handler in merged_handlers(cls) if handler not in routed]
         for name, handlers in (("on_message", direct), ("deliver", routed)):
             if handlers and owners is not None:
-                found.append(c_dispatch(name, handlers, cls.__name__, owners))
+                found.append(c_dispatch(name, handlers, cls.__name__, owners, hasattr(cls, "about")))
             elif handlers:
-                found.append(dispatch(name, handlers))
+                found.append(dispatch(name, handlers, hasattr(cls, "about")))
     if "shown" in vars(cls):
         found.append(show(vars(cls)["shown"], fields))
     return [function for function in found if function.name not in written]
@@ -198,6 +217,8 @@ def remade(cls: type, functions: list[Function]) -> Any:
     for function in functions:
         exec(compile(function.text, f"<derived for {cls.__qualname__}>", "exec"), scope)
     namespace = {name: what for name, what in vars(cls).items() if name not in fields | {"__dict__", "__weakref__"}}
+    for function in functions:
+        scope[function.name].__qualname__ = f"{cls.__qualname__}.{function.name}"  # for tracebacks and errors
     namespace |= {function.name: scope[function.name] for function in functions}
     namespace["__slots__"] = tuple(sorted(fields - inherited))
     made = type(cls)(cls.__name__, cls.__bases__, namespace)
@@ -230,9 +251,12 @@ def message(tag: str = "", *, tokens: int = 0, coordinators: int = 0) -> Callabl
 
     `tokens` and `coordinators` say how many tokens and coordinator roles travel in each message.
     """
+    authors.check_tag(tag)
 
     def decorated(cls: Class) -> Class:
+        authors.check_base(cls, Message, "message")
         note(cls, own_fields(cls), [])
+        authors.check_fields(cls, FIELDS[cls], own_hints(cls))
         made = remade(cls, message_parts(cls, tag, tokens, coordinators))
         made.tag = tag
         if tag:
@@ -249,6 +273,7 @@ def message(tag: str = "", *, tokens: int = 0, coordinators: int = 0) -> Callabl
 def record(cls: Class) -> Class:
     """Declare a record, a part of a node's state."""
     note(cls, own_fields(cls), [])
+    authors.check_fields(cls, FIELDS[cls], own_hints(cls))
     made = remade(cls, record_parts(cls))
     kinds = own_kinds(made)
     FIELDS[made] = [replace(field, kind=kinds[field.name]) for field in FIELDS[made]]
@@ -258,7 +283,10 @@ def record(cls: Class) -> Class:
 
 def node(cls: Class) -> Class:
     """Declare a node: a protocol, a layer, or a base class of several of them."""
+    authors.check_base(cls, Node, "node")
     note(cls, own_fields(cls), own_handlers(cls))
+    authors.check_fields(cls, FIELDS[cls], own_hints(cls))
+    authors.check_node(cls, FIELDS)
     made = remade(cls, node_parts(cls))
     describe(made)
     return made  # type: ignore[no-any-return]

@@ -215,12 +215,19 @@ def key_functions(fields: list[Field], hand_written: set[str], layer: bool, time
     ]
 
 
-def dispatch(name: str, handlers: list[Handler]) -> Function:
-    """`on_message` or `deliver`, which calls the handler for the type of the message."""
-    return Function(name, "self, src, msg", ("kind = type(msg)", *branches(handlers, "kind", "self.{}(", "msg")))
+REFUSE = ("else:", "    self.unhandled(msg)")
 
 
-def c_dispatch(name: str, handlers: list[Handler], cls: str, owners: dict[str, str]) -> Function:
+def dispatch(name: str, handlers: list[Handler], refuses: bool) -> Function:
+    """`on_message` or `deliver`, which calls the handler for the type of the message.
+
+    A protocol refuses other messages. A layer ignores them, since it gets what other hosts send.
+    """
+    chosen = branches(handlers, "kind", "self.{}(", "msg")
+    return Function(name, "self, src, msg", ("kind = type(msg)", *chosen, *REFUSE * refuses))
+
+
+def c_dispatch(name: str, handlers: list[Handler], cls: str, owners: dict[str, str], refuses: bool) -> Function:
     """`dispatch` for Cython, with casts that tell the compiler each message's class.
 
     `owners` maps each handler to the class that defines it. If the node is of exactly this class, the calls are direct;
@@ -228,8 +235,8 @@ def c_dispatch(name: str, handlers: list[Handler], cls: str, owners: dict[str, s
     reference counting.
     """
     direct = {handler.name: f"{owners[handler.name]}.{{}}(self, " for handler in handlers}
-    exact = branches(handlers, "type(msg)", direct, "cython.cast({}, msg)")
-    other = branches(handlers, "type(msg)", "self.{}(", "cython.cast({}, msg)")
+    exact = [*branches(handlers, "type(msg)", direct, "cython.cast({}, msg)"), *REFUSE * refuses]
+    other = [*branches(handlers, "type(msg)", "self.{}(", "cython.cast({}, msg)"), *REFUSE * refuses]
     choice = [f"if type(self) is {cls}:", *indented(exact), "else:", *indented(other)]
     return Function(name, "self, src, msg", tuple(choice))
 

@@ -10,6 +10,7 @@ from reprlib import repr as shorten
 from typing import Any, TypeVar
 
 from fairgate.core.pool import pool
+from fairgate.errors import BadDeclaration
 
 Key = tuple[Any, ...]
 Kind = TypeVar("Kind", bound="Message")
@@ -53,10 +54,11 @@ MAKERS: dict[type[Message], Callable[..., Message]] = {}  # decoders; by type, a
 def register_decoder(kind: type[Message], maker: Callable[..., Message]) -> None:
     """Register the function that decodes messages of this kind from their fields.
 
-    Raises ValueError if another class has the same tag: otherwise, this would only show on the wire.
+    Raises BadDeclaration if another class has the same tag: otherwise, this would only show on the wire.
     """
-    if KINDS.setdefault(kind.tag, kind) is not kind:
-        raise ValueError(f"message tag {kind.tag!r} of {kind.__name__} is already in use")
+    other = KINDS.setdefault(kind.tag, kind)
+    if other is not kind:
+        raise BadDeclaration(f"message tag {kind.tag!r} of {kind.__name__} is already in use, by {other.__name__}")
     MAKERS[kind] = maker
     pool(kind)
 

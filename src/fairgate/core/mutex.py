@@ -10,11 +10,14 @@ same way in every protocol, sends no message, and cannot leak a permit.
 """
 
 from fairgate.core.about import About
-from fairgate.core.declare import declared
+from fairgate.core.declare import check_complete, declared, no_handler
 from fairgate.core.ids import NIL
+from fairgate.core.message import Message
 from fairgate.core.node import Node
 from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Setup
+
+COMPLETE: set[type] = set()  # whose nodes have a value for each field
 
 
 class Mutex(Node):
@@ -29,14 +32,17 @@ class Mutex(Node):
         self.requesting_cs = False
         self.inside = False
         Node.set_up(self, me, setup, out)
+        if type(self) not in COMPLETE:
+            check_complete(self)
+            COMPLETE.add(type(self))
 
     # What a protocol implements.
 
     def request_cs(self) -> None:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no method request_cs")
 
     def release_cs(self) -> None:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no method release_cs")
 
     def again_cs(self) -> None:
         """Release_CS, then Request_CS. A protocol may override this if it can do both with fewer messages."""
@@ -71,6 +77,10 @@ class Mutex(Node):
         self.inside = False
         self.requesting_cs = False
         self.out.lost(request, why)
+
+    def unhandled(self, msg: Message) -> None:
+        """A message has arrived that no handler takes."""
+        raise TypeError(no_handler(type(self), type(msg)))
 
     # For a driver that lets a user re-enter without asking the node, where that is certainly safe (live/gate.py).
 

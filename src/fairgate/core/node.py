@@ -83,7 +83,7 @@ class Node:
         raise NotImplementedError
 
     def on_message(self, src: int, msg: Message) -> None:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no handlers, and received {msg}")
 
     def receive(self, src: int, msg: Message) -> None:
         """`on_message`, as the compiled simulator calls it. A compiled protocol goes straight to its handler."""
@@ -120,7 +120,7 @@ class Node:
 
     def set_timer(self, name: str, delay: int) -> None:
         if self.timers is None:
-            assert self.timed, "only a timed node sets timers"
+            assert self.timed, "only a timed node sets timers: write `timed = True` in its class"
             self.timers = {}
         self.timers[name] = self.now + delay
         self.out.set_timer(name, delay)

@@ -10,6 +10,10 @@ from typing import Any
 from fairgate.core.message import Message
 
 
+def not_sent(dst: object, msg: object) -> TypeError:
+    return TypeError(f"send({dst!r}, {msg!r}): the first argument is the id of the receiver, the second a message")
+
+
 class Outbox:
     __slots__ = ()
 
@@ -59,6 +63,8 @@ class Collected(Outbox):
         self.chooser = chooser
 
     def send(self, dst: int, msg: Message) -> None:
+        if not isinstance(msg, Message):
+            raise not_sent(dst, msg)
         self.effects.append(("send", dst, msg))
 
     def set_timer(self, name: str, delay: int) -> None:

@@ -9,6 +9,13 @@ from fairgate.core.ids import NIL
 from fairgate.core.numbers import numbers
 
 
+def no_slots(who: str, slot: int, fence: int) -> str:
+    return (
+        f"slot: {who} was given slot {slot} and fence {fence}, but its protocol has none: pass NIL, NIL to enter_cs, or"
+        " say slots=True in its About"
+    )
+
+
 class Occupancy:
     __slots__ = ("gate", "gates", "holder", "inside", "k", "last_fence", "max_inside", "slots")
 
@@ -33,7 +40,7 @@ class Occupancy:
         if not self.slots:
             if slot == NIL and fence == NIL:
                 return ""
-            return f"slot: {self.named(who)} was given slot {slot}, there are none"
+            return no_slots(self.named(who), slot, fence)
         if not 0 <= slot < self.k:
             return f"slot: {self.named(who)} was given slot {slot}, there are 0..{self.k - 1}"
         other = self.holder[slot]

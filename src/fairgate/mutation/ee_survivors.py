@@ -152,7 +152,7 @@ EE_SURVIVORS: dict[str, dict[tuple[str, str], str]] = {
         ("note_owner", "self.trusted[m.replica] = self.now + self.promise_time"): NO_SETS,
     },
     "non_e2e_faults": {
-        ("on_numbered_timer", "self.dissolve(entry, False)"): ENTRY_STAYS,
+        ("numbered_timer_due", "self.dissolve(entry, False)"): ENTRY_STAYS,
         ("request_cs", "if self.lease and (not self.life):"): FORMER_LIFE,
         ("request_cs", "self.life = 1 + self.out.choose(LIVES)"): FORMER_LIFE,
         ("ask_again", "for replica in sorted(self.leases):"): UNTIL_ANSWERED,

@@ -22,7 +22,7 @@ from fairgate.core.keyed import Gated
 from fairgate.core.message import Message
 from fairgate.core.node import Node
 from fairgate.core.numbers import numbers
-from fairgate.core.outbox import Outbox
+from fairgate.core.outbox import Outbox, not_sent
 from fairgate.core.units import NEVER
 from fairgate.sim.events import ACQUIRE, CANCEL, DELIVER, PLANNED, RELEASE
 from fairgate.sim.seat import Seat
@@ -199,6 +199,8 @@ class Loop(Outbox):
         try:
             self.sent[type(msg)] += 1  # a plain dict, because the interpreter has a fast path for those alone
         except KeyError:
+            if not isinstance(msg, Message):
+                raise not_sent(dst, msg) from None
             self.sent[type(msg)] = 1
         if dst in self.near:
             self.messages.append((self.now + self.delay, dst, self.acting, msg))

@@ -14,9 +14,11 @@ from fairgate.cli import options as shared
 from fairgate.cli.check import options as args
 from fairgate.cli.check.view import exploring, report_table, verdict_of
 from fairgate.cli.screen import can_draw, line_width, stdout
+from fairgate.cli.sim.command import explain_error
 from fairgate.cli.values import read_options
 from fairgate.errors import BadInput
 from fairgate.registry import find_protocol
+from fairgate.sim.step_errors import add_place
 
 DEFAULT = Case("")
 
@@ -197,6 +199,10 @@ def make_model(case: Case, symmetry: bool) -> Model:
         return CensusModel(case) if case.census else Model(case, symmetry=symmetry)
     except ValueError as wrong:
         raise BadInput(str(wrong)) from wrong
+    except Exception as wrong:
+        add_place(wrong, find_protocol(case.protocol), "creating node 0")
+        explain_error(wrong)
+        raise
 
 
 def show(report: CheckReport, way: Counterexample | None) -> None:

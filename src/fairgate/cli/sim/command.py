@@ -259,7 +259,7 @@ def check_config(config: Config, protocol: type[Mutex]) -> None:
         raise BadInput(str(wrong)) from wrong
     except Exception as wrong:
         add_place(wrong, protocol, "creating node 0")
-        explain_error(wrong, protocol.about.name)
+        explain_error(wrong)
         raise
 
 
@@ -348,17 +348,16 @@ def errors_explained(config: Config, journal: str | None) -> Iterator[None]:
             raise
         raise BadInput(f"cannot write the journal {journal}: {wrong.strerror}") from wrong
     except Exception as wrong:
-        explain_error(wrong, config.protocol)
+        explain_error(wrong, f": try `fairgate check {config.protocol}`, which shows the shortest run to an error")
         raise
 
 
-def explain_error(wrong: Exception, protocol: str) -> None:
+def explain_error(wrong: Exception, hint: str = "") -> None:
     """Raise a FairgateError of one line if the exception came from a protocol. Return for any other exception."""
     place = place_noted(wrong)
     if place and not isinstance(wrong, FairgateError):
         what = " ".join(f"{type(wrong).__name__}: {wrong}".split()).removesuffix(":")
-        hint = f"try `fairgate check {protocol}`, which shows the shortest run to an error"
-        raise FairgateError(f"{what} ({place}): {hint}") from wrong
+        raise FairgateError(f"{what} ({place}){hint}") from wrong
 
 
 def nothing(config: Config) -> dict[str, Any]:

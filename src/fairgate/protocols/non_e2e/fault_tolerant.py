@@ -68,11 +68,11 @@ class NonE2EFaults(Mending):
             self.lose("lease over")
         elif ":" in name:
             kind, _, number = name.partition(":")
-            self.on_numbered_timer(kind + ":", int(number))
+            self.numbered_timer_due(kind + ":", int(number))
         else:
             Mending.on_timer(self, name)
 
-    def on_numbered_timer(self, kind: str, number: int) -> None:
+    def numbered_timer_due(self, kind: str, number: int) -> None:
         if kind == ENTRY:
             self.out.note("an entry ran out")
             entry = find(self.first, number)

@@ -1,0 +1,80 @@
+"""Mutants of the simulator's clock and files, of the checks for authors of protocols, and of the plots of sweeps."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mutants.copies import PASSES, Mutant, end_of
+
+BEYOND = "sim/test_large_times.py::test_a_run_beyond_the_end_of_the_clock_is_refused"
+AGREE = "core/test_authors.py::test_simulator_checker_and_scenarios_find_the_same_mistake"
+
+MUTANTS = {
+    "a run ends silently when the clock does": Mutant(
+        "sim/engine.py",
+        "if self.size() > 0:\n                    raise",
+        "if False:\n                    raise",
+        f"{BEYOND}[change0]",
+    ),
+    "the loop goes on beyond the end of the clock": Mutant(
+        "sim/loop.py", "END: Event = (NEVER - 1, ", "END: Event = (NEVER * 4, ", f"{BEYOND}[change2]"
+    ),
+    "a clock that runs ahead passes its end": Mutant(
+        "sim/engine.py",
+        "if reading >= NEVER:",
+        "if False:",
+        "sim/test_large_times.py::test_a_clock_that_runs_ahead_ends_earlier",
+    ),
+    "a draw may be later than any moment": Mutant(
+        "sim/stream.py",
+        "min(int(-mean * log(1.0 - self.random())), NEVER)",
+        "int(-mean * log(1.0 - self.random()))",
+        "sim/test_large_times.py::test_draws_are_cut_off_at_the_end_of_time",
+    ),
+    "the counters of a room go on for ever": Mutant(
+        "room/links.py",
+        "if m[WAITED] >= LIMIT - waited:",
+        "if False:",
+        "room/test_metrics.py::test_the_counters_begin_again_before_the_sum_of_the_waits_is_too_large",
+    ),
+    "a latency file is read to its end": Mutant(
+        "sim/latency_files.py",
+        ".read(LARGEST + 1)",
+        ".read()",
+        "sim/test_latency.py::test_a_file_that_unpacks_to_very_much_is_refused_without_reading_all_of_it",
+    ),
+    "the checker does not look at slots where there are none": Mutant(
+        "check/model.py",
+        "if not self.slots and (slot != NIL or fence != NIL):",
+        "if False:",
+        f"{AGREE}[slots without slots=True]",
+    ),
+    "a message without a handler is ignored": Mutant(
+        "core/derive.py", '"    self.unhandled(msg)"', '"    pass"', f"{AGREE}[no handler]"
+    ),
+    "a field may have any type": Mutant(
+        "core/authors.py",
+        "if not (known or kind.is_declared or anything):",
+        "if False:",
+        "core/test_authors.py::test_a_wrong_declaration_is_refused_in_one_line[a float field]",
+    ),
+    "a plot averages runs with different parameters": Mutant(
+        "lab/sweep_plot.py",
+        "if name != x and len(set(values)) > 1]",
+        'if name == "protocol"]',
+        "lab/test_sweep_plot.py::test_each_combination_of_the_other_parameters_has_a_line",
+    ),
+}
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("rule", MUTANTS)
+def test_each_mutant_is_noticed(rule: str) -> None:
+    mutant = MUTANTS[rule]
+    assert end_of(mutant.test, mutant) == mutant.end
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("test", sorted({mutant.test for mutant in MUTANTS.values()}))
+def test_the_unchanged_copy_passes(test: str) -> None:
+    assert end_of(test) == PASSES
