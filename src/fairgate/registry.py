@@ -10,11 +10,9 @@ from functools import reduce
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fairgate.core.authors import check_protocol
-from fairgate.core.declare import DERIVED
 from fairgate.core.kbr import Routed
 from fairgate.core.layers import MakeNode, over
-from fairgate.core.mutex import Mutex
+from fairgate.core.mutex import Mutex, check_protocol
 from fairgate.core.node import Node
 from fairgate.errors import BadInput
 
@@ -112,7 +110,7 @@ def find_protocol(name: str) -> type[Mutex]:
     """
     wanted = name.lower().replace("-", "_")
     if wanted in PROTOCOLS:
-        check_protocol(PROTOCOLS[wanted], wanted, DERIVED)
+        check_protocol(PROTOCOLS[wanted], wanted)
         return PROTOCOLS[wanted]
     near = get_close_matches(wanted, PROTOCOLS, n=1)
     hint = f"did you mean {near[0]}?" if near else "`fairgate protocols` lists them"

@@ -31,7 +31,7 @@ MUTANTS = {
         "int(-mean * log(1.0 - self.random()))",
         "sim/test_large_times.py::test_draws_are_cut_off_at_the_end_of_time",
     ),
-    "the counters of a room go on for ever": Mutant(
+    "the counters of a room never begin again": Mutant(
         "room/links.py",
         "if m[WAITED] >= LIMIT - waited:",
         "if False:",

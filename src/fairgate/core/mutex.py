@@ -9,8 +9,9 @@ comes, that request takes over the place. Otherwise the turn is released as soon
 same way in every protocol, sends no message, and cannot leak a permit.
 """
 
+from fairgate.core import authors
 from fairgate.core.about import About
-from fairgate.core.declare import check_complete, declared, no_handler
+from fairgate.core.declare import DERIVED, check_complete, declared, no_handler
 from fairgate.core.ids import NIL
 from fairgate.core.message import Message
 from fairgate.core.node import Node
@@ -134,6 +135,11 @@ class Mutex(Node):
 
 
 declared(Mutex, {"request": int, "requesting_cs": bool, "inside": bool})  # part of every protocol's state
+
+
+def check_protocol(protocol: type[Mutex], name: str) -> None:
+    """Raise BadDeclaration unless this class is a declared protocol of this name."""
+    authors.check_protocol(protocol, name, DERIVED)
 
 
 def asks_again(protocol: type[Mutex]) -> bool:

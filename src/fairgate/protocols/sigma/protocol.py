@@ -130,7 +130,7 @@ class Sigma(Strawman):
         if not self.resend:
             return
         timeout: int = self.timeout()
-        early: int = wait * self.retry // 100
+        early: int = min(wait, NEVER // 100) * self.retry // 100
         long: int = RECENT if self.forgetful else LONG
         self.look_later(r, early if early > long * timeout else wait + timeout)
 
@@ -306,7 +306,8 @@ class Sigma(Strawman):
         """Answer a waiting client, with Tw = Tcs (P + 1/2)."""
         Tcs: int = rep.Tcs if rep.Tcs else self.resend
         P: int = rep.place(w.ts, w.client) if Tcs else 0  # irrelevant if Tcs is 0
-        self.respond(rep, w.client, w.life, w.ts, w.age, Tcs * (2 * P + 1) // 2, False)
+        Tw: int = min(Tcs, NEVER // (2 * P + 1)) * (2 * P + 1) // 2
+        self.respond(rep, w.client, w.life, w.ts, w.age, Tw, False)
 
     def on_release_message(self, m: Release) -> None:
         rep: Replica = self.replica(m.i)
@@ -322,7 +323,7 @@ class Sigma(Strawman):
     def observe(self, rep: Replica) -> None:
         """Update Tcs, the average time from release to release."""
         if rep.busy_since != NEVER:
-            took: int = self.now - rep.busy_since
+            took: int = min(self.now - rep.busy_since, NEVER // 8)
             rep.Tcs = (7 * rep.Tcs + took) // 8 if rep.Tcs else took
 
     def free(self, rep: Replica) -> None:
