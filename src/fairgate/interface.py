@@ -23,7 +23,7 @@ class Request(NamedTuple):
         pid: The process that made the request; 0 if it is unknown.
         host: The name of its host.
         since: When it entered, or when it began to wait.
-        deadline: When the lease of a holder expires; None if it has no lease.
+        deadline: When the lease that a holder asked for expires; None if it has no lease.
         note: The remark given to `acquire`.
     """
 
@@ -112,20 +112,31 @@ class BasePermit:
 
     @property
     def deadline(self) -> float | None:
-        """When the lease expires, in seconds on CLOCK_BOOTTIME; None if the permit has no lease."""
+        """When the lease that was asked for expires, in seconds on CLOCK_BOOTTIME; None if there is none."""
         deadline = self.held.deadline()
         return deadline / SECOND if deadline else None
 
     def left(self) -> float | None:
-        """The number of seconds until the lease expires, negative afterwards; None if the permit has no lease."""
+        """The number of seconds until `deadline`, negative afterwards; None if the permit has no lease."""
         deadline = self.held.deadline()
         return (deadline - time.clock_gettime_ns(time.CLOCK_BOOTTIME)) / SECOND if deadline else None
 
     @property
-    def valid(self) -> bool:
-        """True while the permit is held and its lease, if any, has not expired.
+    def safe_until(self) -> float | None:
+        """Until when the permit is certainly valid, as far as is known now; in seconds on CLOCK_BOOTTIME.
 
-        The clock is read each time, so this turns False at the deadline even if the loss has not been reported yet.
+        In a cluster this is when the lease of the peer ends, which is renewed again and again while it can reach a
+        majority of the voters, or `deadline` if that is earlier. On one host it is `deadline`: None without a lease.
+        Nobody else gets the slot before, unless `fairgate break` or the end of the peer takes the permit away.
+        """
+        until = self.held.safe_until()
+        return until / SECOND if until else None
+
+    @property
+    def valid(self) -> bool:
+        """True while the permit is held and `safe_until`, if any, has not come.
+
+        The clock is read each time, so this turns False at that time even if the loss has not been reported yet.
         """
         return self.held.is_valid()
 
@@ -246,7 +257,10 @@ class Held(Protocol):
     def fence(self) -> int | None: ...
 
     def deadline(self) -> int:
-        """When its lease ends, in ns on CLOCK_BOOTTIME; 0 if it has none."""
+        """When the lease that its user asked for ends, in ns on CLOCK_BOOTTIME; 0 if it has none."""
+
+    def safe_until(self) -> int:
+        """When it ends if nothing else happens, by that lease or by that of the peer; 0 if it does not."""
 
     def is_valid(self) -> bool: ...
 

@@ -465,6 +465,25 @@ MUTANTS = {
         "test_hosts.py::test_broken_connections_lose_nothing[0]",
         HANGS,
     ),
+    # Times.
+    "the lease of a peer counts as the user's": Mutant(
+        "live/cluster_permit.py",
+        "        return self.ticket.deadline\n",
+        "        return self.safe_until()\n",
+        "test_safe_until.py::test_without_a_lease_there_is_no_deadline[peer]",
+    ),
+    "what a peer has promised is shown as the lease of its guest": Mutant(
+        "room/listing.py",
+        "deadline=m[seat + DEADLINE] if inside",
+        "deadline=end_of(m, seat) if inside",
+        "test_safe_until.py::test_without_a_lease_there_is_no_deadline[guest]",
+    ),
+    "only the lease of the user is guaranteed": Mutant(
+        "live/cluster_permit.py",
+        "for end in (self.ticket.deadline, self.engine.lease_until) if",
+        "for end in (self.ticket.deadline,) if",
+        "test_safe_until.py::test_safe_until_is_the_earlier_end[peer]",
+    ),
 }
 NODES = sorted({mutant.test for mutant in MUTANTS.values()})
 

@@ -52,6 +52,9 @@ class HeldTicket:
         return None if self.ticket.fence == NIL else self.ticket.fence
 
     def deadline(self) -> int:
+        return self.ticket.deadline
+
+    def safe_until(self) -> int:
         """The earlier of its own lease and the lease of this peer, which is raised again and again."""
         ends = [end for end in (self.ticket.deadline, self.engine.lease_until) if end != NO_DEADLINE]
         return min(ends, default=NO_DEADLINE)

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from fairgate.room.layout import (
     ASKED,
+    DEADLINE,
     FENCE,
     GROUP,
     INSIDE,
@@ -34,7 +35,8 @@ class Listed(NamedTuple):
     user: int
     asked: int
     since: int  # inside
-    deadline: int  # of its lease, or 0
+    deadline: int  # of its own lease, or 0
+    safe_until: int  # the same, or the end of what the peer of its cluster has promised if that is earlier
     group: int  # the process group of its command, or 0
     stopped: bool  # as a waiter it is passed over
     note: str
@@ -54,7 +56,8 @@ def listed(m: Table, seat: int, slots: tuple[int, ...]) -> Listed:
         user=m[seat + USER],
         asked=m[seat + ASKED],
         since=m[seat + SINCE] if inside else 0,
-        deadline=end_of(m, seat) if inside else 0,
+        deadline=m[seat + DEADLINE] if inside else 0,
+        safe_until=end_of(m, seat) if inside else 0,
         group=m[seat + GROUP],
         stopped=m[seat + SKIPPED] != 0,
         note=read_note(m, seat),

@@ -49,6 +49,11 @@ class Permit(Step):
         deadline: int = self.desk.file.m[self.seat + DEADLINE]
         return deadline if self.has_seat() else 0
 
+    def safe_until(self) -> int:
+        """When it ends if nothing else happens, by its lease or by what the peer of its cluster has promised; or 0."""
+        m = self.desk.file.m
+        return links.end_of(m, self.seat) if m[self.seat + TICKET] == self.ticket else 0
+
     def promised(self) -> int:
         """Until when the peer of its cluster has promised the slot. It raises that again and again; 0: for good."""
         promised: int = self.desk.file.m[self.seat + PROMISED]

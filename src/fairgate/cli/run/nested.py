@@ -60,7 +60,7 @@ def outer_permit(room: Room) -> Listed | None:
     now = clock()
     for request in room.requests():
         start = starts.get(name_of(request)) if request.inside else None
-        if start is not None and not 0 < request.deadline <= now and is_part_of(room, request, start):
+        if start is not None and not 0 < request.safe_until <= now and is_part_of(room, request, start):
             return request
     return None
 
