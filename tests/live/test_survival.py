@@ -314,14 +314,3 @@ def error_of_joining(*seeds: str) -> str:
     except BadInput as wrong:
         return str(wrong)
     return ""
-
-
-def test_a_unit_for_systemd(folder: Path) -> None:
-    words = ("peer", "gpu", "--create", "--listen", "10.0.0.5:7400", "--keys", "/etc/fairgate")
-    done = run(*words, "--print-unit")
-    assert (done.returncode, done.stderr) == (0, "")
-    [command] = [row for row in done.stdout.splitlines() if row.startswith("ExecStart=")]
-    assert f" {' '.join(words)} --state /" in command
-    assert command.endswith("/clusters/fairgate")
-    assert "Restart=always" in done.stdout
-    assert "--print-unit" not in done.stdout

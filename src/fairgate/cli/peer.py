@@ -3,10 +3,9 @@
 import grp
 import os
 import signal
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -16,6 +15,7 @@ from fairgate.cli.gate_names import refuse_number
 from fairgate.cli.network.options import CREATE_OPTIONS, OBSERVE_OPTIONS
 from fairgate.cli.network.settings import NetworkSettings
 from fairgate.cli.network.typer_options import network_options
+from fairgate.cli.notify import notify
 from fairgate.cli.options import duration
 from fairgate.cli.screen import counted
 from fairgate.command.signals import Interrupted, Signals
@@ -25,6 +25,9 @@ from fairgate.room.folder import NOBODY
 from fairgate.room.peer import refuse_journal
 from fairgate.room.pin import pin
 from fairgate.room.room import Room
+
+if TYPE_CHECKING:
+    from fairgate.live.engine import LiveEngine
 
 LOOK_SECONDS = 1.0  # how often to check that this peer is still a member, or that its gates still have their files
 NO_GATE = "keeps no gate open"
@@ -112,7 +115,7 @@ def peer_command(
     if print_unit:
         from fairgate.cli.unit import unit  # noqa: PLC0415
 
-        print(unit(sys.argv[1:], network.name, network.state_folder(network.join)), end="")
+        print(unit(network, gates or [], k, protocol, group, drain), end="")
         return 0
     signals = Signals()
     try:
@@ -123,7 +126,9 @@ def peer_command(
             raise BadInput("--group and --drain are for peers of a cluster: add --join HOST:PORT, or --create")
         return on_host(network, gates or [], k, protocol, signals)
     except Interrupted as by:
-        say(f"{signal.Signals(by.signum).name}: leaving")
+        leaving = f"{signal.Signals(by.signum).name}: leaving"
+        notify(STOPPING="1", STATUS=leaving)
+        say(leaving)
         return 130 if by.signum == signal.SIGINT else 0
 
 
@@ -144,7 +149,9 @@ def on_host(network: NetworkSettings, gates: Sequence[str], k: int, protocol: st
             pin(room)
         kept = [f"keeps {', '.join(gates)} open with k={k}"] if gates else []
         metrics = [] if network.metrics is None else ["serves the metrics of this host's gates"]
-        say(f"pid {os.getpid()} {' and '.join(kept + metrics)} until a signal ends it")
+        what = " and ".join(kept + metrics)
+        say(f"pid {os.getpid()} {what} until a signal ends it")
+        notify(READY="1", STATUS=what)
         while not (removed := [room for room in rooms if not room.file.is_linked()]):
             signals.wait(LOOK_SECONDS)
     complain(f"gate {removed[0].gate}: its file was removed")
@@ -186,15 +193,29 @@ def in_cluster(
         where = f"of cluster {network.name} at {engine.identity.address} (guarantee: {engine.membership.guarantee})"
         with Guests(engine, network.name, welcome.group) as guests:
             say(f"pid {engine.pid} is a peer {where} and {kept} until a signal ends it")
+            told = status_line(engine, network.name)
+            notify(READY="1", STATUS=told)
             try:
                 with signals.raised():
                     while not engine.closed:
                         signals.wait(LOOK_SECONDS)
-            except Interrupted:
+                        status = status_line(engine, network.name)
+                        if status != told:
+                            notify(STATUS=status)
+                            told = status
+            except Interrupted as by:
+                if welcome.drain and (inside := guests.count_inside()):
+                    name = signal.Signals(by.signum).name
+                    notify(STOPPING="1", STATUS=f"{name}: draining, {counted(inside, 'guest')} inside")
                 if welcome.drain and not guests.drain(welcome.drain):
                     complain(f"{counted(guests.count_inside(), 'guest')} did not leave within {welcome.drain:g} s")
                 raise
     return 1
+
+
+def status_line(engine: "LiveEngine", cluster: str) -> str:
+    peers = counted(len(engine.members.peers), "peer")
+    return f"{peers} in cluster {cluster}, guarantee: {engine.membership.guarantee}"
 
 
 def say(what: str) -> None:

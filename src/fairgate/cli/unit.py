@@ -1,37 +1,114 @@
-"""`fairgate peer --print-unit`: a systemd unit for the standing peer of this host."""
+"""`fairgate peer --print-unit`: a systemd unit that runs this peer.
 
-import getpass
+The command is written anew from its options, because a unit starts in another directory and with another environment:
+paths are absolute, and what the environment has said is in the unit.
+"""
+
+import math
 import os
-import shlex
+import pwd
 import sys
+from collections.abc import Sequence
+
+from fairgate.cli.network.options import CREATE_OPTIONS, OBSERVE_OPTIONS, flag
+from fairgate.cli.network.settings import NOTHING_SAID, NetworkSettings
+from fairgate.net import secret
+
+SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:,=+@-")
+IN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.")
+LONGEST_NAME = 200  # of a unit; systemd allows a few more
+STOP_SECONDS = 30  # that a peer has to leave, after it has drained
+PATHS = ("keys", "state", "secret", "journal")
 
 UNIT = """\
-# Save this as /etc/systemd/system/fairgate.service, then: systemctl enable --now fairgate
-# The same command creates the cluster at its first start and joins it again after every other one.
-[Unit]
-Description=fairgate, standing peer of cluster {cluster}
-Wants=network-online.target
-After=network-online.target
-
+# Save this as /etc/systemd/system/{name}.service, then: systemctl daemon-reload && systemctl enable --now {name}
+{remark}[Unit]
+Description={description}
+{after}
 [Service]
+Type=notify
 User={user}
-ExecStart={command}
-Restart=always
-RestartSec=1
+{environment}ExecStart={command}
+{restart}
 KillMode=mixed
-TimeoutStopSec=30
+TimeoutStopSec={stop}
 
 [Install]
 WantedBy=multi-user.target
 """
+CREATES = "# The same command creates the cluster at its first start and joins it again after every other one.\n"
+NETWORK = "Wants=network-online.target\nAfter=network-online.target\nStartLimitIntervalSec=0\n"
+IN_CLUSTER = "TimeoutStartSec=infinity\nRestart=always\nRestartSec=1"  # it gives up by itself: --join-timeout
+ON_HOST = "Restart=on-failure\nRestartPreventExitStatus=2"
 
 
-def unit(arguments: list[str], cluster: str, state: str | None) -> str:
-    """The unit that runs `fairgate ARGUMENTS`."""
-    words = [word for word in arguments if word != "--print-unit"]
-    if state is not None and "--state" not in words:
-        words += ["--state", os.path.abspath(state)]
+def unit(
+    network: NetworkSettings, gates: Sequence[str], k: int, protocol: str | None, group: str | None, drain: float
+) -> str:
+    words = ["peer", *[os.path.abspath(gate) if "/" in gate else gate for gate in gates]]
+    given = {"-k": str(k) if k != 1 else None, "--protocol": protocol, "--group": group}
+    words += [word for name, value in given.items() if value is not None for word in (name, value)]
+    words += ["--drain", f"{drain:g}"] if drain else []
+    words += network_words(network)
     called = os.path.abspath(sys.argv[0])
     program = [sys.executable, "-m", "fairgate"] if called.endswith("__main__.py") else [called]
-    command = shlex.join([*program, *words]).replace("%", "%%")
-    return UNIT.format(cluster=cluster, user=getpass.getuser(), command=command)
+    folder = os.environ.get("FAIRGATE_DIR")
+    variable = quoted(f"FAIRGATE_DIR={os.path.abspath(folder)}", in_command=False) if folder else ""
+    user = user_name()
+    if network.between_hosts:
+        name, description = f"cluster-{network.name}", f"standing peer of cluster {network.name}"
+    elif gates:
+        name, description = f"{user}-{'-'.join(gates)}", f"keeps {', '.join(gates)} open"
+    else:
+        name, description = f"{user}-metrics", "metrics of the gates of this host"
+    return UNIT.format(
+        name=unit_name(name),
+        remark=CREATES if network.create else "",
+        description=f"fairgate, {description}".replace("%", "%%"),
+        after=NETWORK if network.between_hosts else "",
+        user=user,
+        environment=f"Environment={variable}\n" if variable else "",
+        command=" ".join(map(quoted, [*program, *words])),
+        restart=IN_CLUSTER if network.between_hosts else ON_HOST,
+        stop=STOP_SECONDS + math.ceil(drain),
+    )
+
+
+def network_words(network: NetworkSettings) -> list[str]:
+    """The network options that were given, and those that the environment has said or that must not change."""
+    values = {name: getattr(network, name) for name in (*CREATE_OPTIONS, *OBSERVE_OPTIONS)}
+    if network.between_hosts:
+        values["state"] = network.state_folder(network.join)
+        values["secret"] = network.secret or os.environ.get(secret.VARIABLE)
+    words = []
+    for name, value in values.items():
+        if value == getattr(NOTHING_SAID, name):
+            continue
+        if value is True:
+            words.append(flag(name))
+        for one in value if isinstance(value, tuple) else () if value is True else (value,):
+            text = f"{one:g}" if isinstance(one, float) else str(one)
+            words += [flag(name), os.path.abspath(text) if name in PATHS else text]
+    return words
+
+
+def unit_name(about: str) -> str:
+    """Without what would have to be quoted in a shell or escaped in a unit."""
+    return "fairgate-" + "".join([char if char in IN_NAMES else "-" for char in about])[:LONGEST_NAME]
+
+
+def user_name() -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
+
+
+def quoted(word: str, in_command: bool = True) -> str:
+    """As systemd reads it: not the same as in a shell. Only a command has variables."""
+    word = word.replace("%", "%%")
+    if word and SAFE.issuperset(word.replace("%", "")):
+        return word
+    if in_command:
+        word = word.replace("$", "$$")
+    return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,137 @@
+"""`fairgate peer --print-unit`: a unit that systemd accepts, and that runs the same peer from anywhere."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fairgate.cli import unit
+from fairgate.cli.app import run
+
+ME = pwd.getpwuid(os.geteuid()).pw_name
+Unit = Callable[..., list[str]]
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Unit:
+    """The rows of the unit for `fairgate peer WORDS`, printed in a directory of its own."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("FAIRGATE_DIR", "FAIRGATE_SECRET"):
+        monkeypatch.delenv(name, raising=False)
+
+    def do(*words: str) -> list[str]:
+        code = run(["peer", *words, "--print-unit"])
+        out, err = capsys.readouterr()
+        assert (code, err) == (0, "")
+        return out.splitlines()
+
+    return do
+
+
+def value(rows: list[str], name: str) -> str:
+    [found] = [row.partition("=")[2] for row in rows if row.startswith(f"{name}=")]
+    return found
+
+
+HOST = ("gpu", "-k", "3", "--metrics", "9150")
+TCP = ("--create", "--listen", "10.0.0.5:7400", "--insecure")
+
+
+def test_a_unit_waits_for_the_drain(printed: Unit) -> None:
+    assert value(printed(*TCP), "TimeoutStopSec") == "30"
+    assert value(printed(*TCP, "--drain", "5m"), "TimeoutStopSec") == "330"
+    assert value(printed(*TCP, "--drain", "0.5"), "TimeoutStopSec") == "31"
+
+
+def test_a_unit_has_no_relative_paths(printed: Unit, tmp_path: Path) -> None:
+    words = (*TCP[:3], "--keys", "keys", "--state", "./state", "--journal", "run.ndjson")
+    command = value(printed(*words), "ExecStart")
+    for name in ("keys", "state", "run.ndjson"):
+        assert f" {tmp_path}/{name}" in command
+    assert f" {tmp_path}/gpu.gate " in value(printed("./gpu.gate", "-k", "2"), "ExecStart") + " "
+
+
+def test_a_unit_keeps_what_the_environment_says(printed: Unit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    local = ("--create", "--listen", "127.0.0.1:7400")
+    monkeypatch.setenv("FAIRGATE_SECRET", "secret")
+    assert f" --secret {tmp_path}/secret" in value(printed(*local), "ExecStart")
+    assert f" --secret {tmp_path}/other" in value(printed(*local, "--secret", "other"), "ExecStart")
+    assert "secret" not in value(printed(*HOST), "ExecStart")
+    assert not [row for row in printed(*HOST) if row.startswith("Environment=")]
+    monkeypatch.setenv("FAIRGATE_DIR", "my gates")
+    assert value(printed(*HOST), "Environment") == f'"FAIRGATE_DIR={tmp_path}/my gates"'
+
+
+def test_every_unit_has_a_name_of_its_own(printed: Unit) -> None:
+    units = {
+        f"fairgate-{ME}-gpu": HOST,
+        f"fairgate-{ME}-gpu-disk": ("gpu", "disk"),
+        f"fairgate-{ME}-metrics": ("--metrics", "9150"),
+        "fairgate-cluster-fairgate": TCP,
+        "fairgate-cluster-my-lab": (*TCP, "--cluster", "my lab"),
+    }
+    for name, words in units.items():
+        assert printed(*words)[0] == (
+            f"# Save this as /etc/systemd/system/{name}.service, then:"
+            f" systemctl daemon-reload && systemctl enable --now {name}"
+        )
+
+
+def test_only_a_unit_that_creates_a_cluster_speaks_of_that(printed: Unit) -> None:
+    def speaks(*words: str) -> tuple[bool, bool]:
+        rows = "\n".join(printed(*words))
+        return "creates the cluster" in rows, "cluster" in rows
+
+    assert speaks(*TCP) == (True, True)
+    assert speaks("--join", "10.0.0.5:7400", "--insecure") == (False, True)
+    assert speaks(*HOST) == (False, False)
+
+
+def test_the_command_of_a_unit_is_the_one_that_was_given(printed: Unit) -> None:
+    words = ("gpu", "disk", "-k", "3", "--group", "users", "--drain", "60", "--protocol", "one_line",
+             *TCP, "--lease", "5", "--drift", "0.02", "--join-timeout", "20", "--metrics", "0")  # fmt: skip
+    command = value(printed(*words), "ExecStart").split()
+    start = command.index("peer")
+    assert sorted([*words, "peer"]) == sorted(word for word in command[start:] if "/" not in word and word != "--state")
+    assert command[start + 1 : start + 3] == ["gpu", "disk"]
+    assert value(printed(*HOST), "ExecStart").endswith(" peer gpu -k 3 --metrics 9150")
+    joined = value(printed("--join", "h:1", "--join", "h:2", "--insecure"), "ExecStart")
+    assert " --join h:1 --join h:2 " in joined
+    assert "--print-unit" not in joined
+
+
+@pytest.mark.parametrize(
+    ("word", "quoted"),
+    [
+        ("plain-1.5:%h", "plain-1.5:%%h"),
+        ("two words", '"two words"'),
+        ("$HOME", '"$$HOME"'),
+        ('a"b\\c', '"a\\"b\\\\c"'),
+        ("it's", '"it\'s"'),
+        ("", '""'),
+        (";", '";"'),
+    ],
+)
+def test_words_are_quoted_as_systemd_reads_them(word: str, quoted: str) -> None:
+    assert unit.quoted(word) == quoted
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze here")
+@pytest.mark.parametrize(
+    "words", [HOST, ("a $HOME %h 'gate' \"x\"",), TCP, (*TCP, "--cluster", "my lab", "--drain", "1h")]
+)
+def test_systemd_accepts_it(printed: Unit, tmp_path: Path, words: tuple[str, ...]) -> None:
+    rows = printed(*words)
+    file = tmp_path / rows[0].partition("/system/")[2].partition(",")[0]
+    file.write_text("\n".join(rows))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(file)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert [row for row in done.stderr.splitlines() if file.name in row] == []
+    assert done.returncode == 0, done.stderr
