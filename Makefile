@@ -19,7 +19,7 @@ HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(
 	$(shell grep -rl --include='*.py' 'from fairgate.core.declare import' src) src/fairgate/core/derive.py \
 	src/fairgate/core/kinds.py $(wildcard src/fairgate/room/*.py) tools/c_types.py tools/expand.py tools/stage.py tools/tables.py
 
-.PHONY: demo test suite compiled-suite plain-suite quick lint bench bench-dht bench-one-line bench-net bench-live bench-hosts bench-commands bench-growth bench-instructions bench-peers stress mutants spin notebook results docs install build wheel try-wheel clean help
+.PHONY: demo test suite compiled-suite plain-suite test-pythons quick lint bench bench-dht bench-one-line bench-net bench-live bench-hosts bench-commands bench-growth bench-instructions bench-peers stress mutants spin notebook results docs install build wheel try-wheel clean help
 
 help:
 	@echo "make demo         watch eight processes share a gate of k=3"
@@ -27,6 +27,8 @@ help:
 	@echo "make quick T=tests/room/test_api.py  these tests alone, within seconds: nothing is compiled. Compiled modules"
 	@echo "                  run if they are up to date, the plain Python files otherwise. Without T, the same tests as 'make"
 	@echo "                  test', or those that it runs on plain Python"
+	@echo "make test-pythons the same tests on every supported Python: from PATH, from pyenv, or from Debian sid, which is"
+	@echo "                  installed into a folder (needs root and debootstrap); ONLY=3.14 for one, T=tests/room for some tests"
 	@echo "make stress       the long random runs"
 	@echo "make mutants      mutation testing: delete every statement of every protocol, break every rule of live gates"
 	@echo "make notebook     run examples/papers.ipynb and store its outputs"
@@ -61,6 +63,9 @@ compiled-suite: build
 
 plain-suite: build
 	FAIRGATE_PURE=1 $(BIN)/python -m pytest -n $(TESTERS) $(or $(T),$(PLAIN))
+
+test-pythons: $(VENV)/made
+	@$(BIN)/python -m tools.pythons --testers $(TESTERS) $(if $(ONLY),--only $(ONLY)) $(if $(T),--t "$(T)")
 
 quick: $(VENV)/testing
 	@if [ "$(IS_BUILT)" ]; then \

@@ -7,6 +7,7 @@ compare the two, or to run mutation tests (compiled classes cannot be patched).
 """
 
 import os
+import sys
 
 TYPE_CHECKING = False  # importing `typing` would double the start-up time of `fairgate run`
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     )
 
 __version__ = "0.1.0"
+
+if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    raise ImportError("fairgate needs the global interpreter lock: set PYTHON_GIL=1, or use a Python that has it")
 
 if os.environ.get("FAIRGATE_PURE"):
     from fairgate._pure import prefer_source
