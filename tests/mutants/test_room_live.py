@@ -9,8 +9,8 @@ import pytest
 import fairgate
 from tests.mutants.copies import HANGS, PASSES, SKIPPED, Mutant, end_of
 
-NAMES = ("deaths", "ends", "requests", "aio", "locks", "clocks", "closing")
-DEATHS, ENDS, REQUESTS, AIO, LOCKS, CLOCKS, CLOSING = (f"room/test_{name}.py::test_" for name in NAMES)
+NAMES = ("deaths", "ends", "requests", "aio", "locks", "clocks", "closing", "api")
+DEATHS, ENDS, REQUESTS, AIO, LOCKS, CLOCKS, CLOSING, API = (f"room/test_{name}.py::test_" for name in NAMES)
 MUTANTS = {
     # Changes.
     "DIRTY is ignored": Mutant(
@@ -216,6 +216,13 @@ MUTANTS = {
         " and waiter.granted.result() is None\n",
         "\n",
         f"{CLOSING}a_request_that_fails_when_its_time_is_over_is_not_inside",
+    ),
+    # For people.
+    "a holder whose lease is over is shown as one": Mutant(
+        "room/room.py",
+        "links.valid_holders(m, change.now), list",
+        "links.holders(m), list",
+        f"{API}a_holder_whose_lease_is_over_is_not_shown_as_one",
     ),
     # Event loops.
     "a release does not keep its place": Mutant(

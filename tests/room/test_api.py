@@ -55,6 +55,21 @@ def test_a_timeout_of_zero_tries() -> None:
         assert not gate.locked()
 
 
+def test_a_holder_whose_lease_is_over_is_not_shown_as_one() -> None:
+    """Nobody needed its slot yet, so the file still has it."""
+    with sync.join() as peer:
+        gate = peer.lock("report")
+        permit = gate.acquire(lease=0.02)
+        assert permit is not None
+        assert gate.locked()
+        while permit.valid:
+            time.sleep(0.005)
+        assert gate.holders() == []
+        assert not gate.locked()
+        assert gate.statistics().inside == 0
+        assert gate.acquire(timeout=0) is not None
+
+
 def test_a_timeout_of_zero_tries_in_asyncio() -> None:
     async def main() -> None:
         async with fairgate.join() as peer:

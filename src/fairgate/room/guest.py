@@ -34,8 +34,7 @@ def patience(room: Room, timeout: float | None, permits: int) -> float | None:
 
 def is_taken(room: Room, change: Change) -> bool:
     m = room.file.m
-    valid = [seat for seat in links.holders(m) if not 0 < links.end_of(m, seat) <= change.now]
-    return m[HEAD] != 0 or len(valid) >= m[K]
+    return m[HEAD] != 0 or len(links.valid_holders(m, change.now)) >= m[K]
 
 
 def acquire(room: Room, timeout: float | None, permits: int, lease: float | None, note: str) -> Permit | None:

@@ -130,6 +130,11 @@ def holders(m: Table) -> list[int]:
     return list(found)
 
 
+def valid_holders(m: Table, now: int) -> list[int]:
+    """Without those whose lease is over: their seats stay until somebody needs the slots."""
+    return [seat for seat in holders(m) if not 0 < end_of(m, seat) <= now]
+
+
 def holder_of(m: Table, slot: int) -> int:
     """The seat that holds the slot, or 0."""
     return m[SLOTS + slot] if 0 <= slot < m[CAPACITY] else 0

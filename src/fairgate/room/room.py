@@ -113,14 +113,14 @@ class Room:
     # For people.
 
     def requests(self) -> list[Listed]:
-        """All requests of living processes: the holders by slot, then the waiters in order."""
+        """All requests of living processes: the holders of valid permits by slot, then the waiters in order."""
         return self.change(self.listed)
 
     def listed(self, change: Change) -> list[Listed]:
         from fairgate.room.listing import listed  # noqa: PLC0415 (it imports typing)
 
         m = self.file.m
-        holders, waiters = links.holders(m), list(links.waiters(m))
+        holders, waiters = links.valid_holders(m, change.now), list(links.waiters(m))
         by_owner = {m[seat + OWNER]: seat for seat in holders + waiters}  # a process may have thousands
         dead = {owner for owner, seat in by_owner.items() if self.desk.is_gone(seat)}
         found = [listed(m, seat, links.shown_slots(m, seat)) for seat in holders if m[seat + OWNER] not in dead]
