@@ -19,7 +19,7 @@ HOT := $(shell find src -name '*.pxd' -o -name '*.pyx') $(patsubst %.pxd,%.py,$(
 	$(shell grep -rl --include='*.py' 'from fairgate.core.declare import' src) src/fairgate/core/derive.py \
 	src/fairgate/core/kinds.py $(wildcard src/fairgate/room/*.py) tools/c_types.py tools/expand.py tools/stage.py tools/tables.py
 
-.PHONY: demo test suite compiled-suite plain-suite test-pythons quick lint bench bench-dht bench-one-line bench-net bench-live bench-hosts bench-commands bench-growth bench-instructions bench-peers stress mutants spin notebook results docs install build wheel try-wheel clean help
+.PHONY: demo test suite compiled-suite plain-suite test-pythons quick lint bench bench-dht bench-one-line bench-net bench-live bench-hosts bench-commands bench-growth bench-instructions bench-peers stress test-peers mutants spin notebook results docs install build wheel try-wheel clean help
 
 help:
 	@echo "make demo         watch eight processes share a gate of k=3"
@@ -30,6 +30,8 @@ help:
 	@echo "make test-pythons the same tests on every supported Python: from PATH, from pyenv, or from Debian sid, which is"
 	@echo "                  installed into a folder (needs root and debootstrap); ONLY=3.14 for one, T=tests/room for some tests"
 	@echo "make stress       the long random runs"
+	@echo "make test-peers   the lock tests of CPython, kazoo, redis-py, filelock, fasteners, portalocker and python-redis-lock, run"
+	@echo "                  against gates; needs a network the first time; ARGS=--reasons says what does not apply and why"
 	@echo "make mutants      mutation testing: delete every statement of every protocol, break every rule of live gates"
 	@echo "make notebook     run examples/papers.ipynb and store its outputs"
 	@echo "make results RUN=DIR  make the docs pages of figures and claims from 'fairgate lab run all --paper --out DIR'"
@@ -83,6 +85,9 @@ lint: build
 stress: build
 	$(BIN)/python -m pytest -n $(JOBS) -m stress --timeout 1800 tests
 	FAIRGATE_PURE=1 $(BIN)/python -m pytest -n $(JOBS) tests/paper
+
+test-peers: build
+	$(BIN)/python -m tests.peers $(ARGS)
 
 mutants: build
 	@failed=0; names=$$($(MUTATED)) || exit 1; for each in $$names; do $(BIN)/fairgate check $$each --mutants || failed=1; done; \
