@@ -211,12 +211,6 @@ MUTANTS = {
         "",
         f"{CLOSING}a_room_that_another_thread_closes_before_a_task_goes_on_gives_it_no_permit",
     ),
-    "a request that failed counts as inside when its time is over": Mutant(
-        "room/aio.py",
-        " and waiter.granted.result() is None\n",
-        "\n",
-        f"{CLOSING}a_request_that_fails_when_its_time_is_over_is_not_inside",
-    ),
     # For people.
     "a holder whose lease is over is shown as one": Mutant(
         "room/room.py",
@@ -236,6 +230,24 @@ MUTANTS = {
         "                self.backlog.post(visit.leave)\n",
         "                pass\n",
         f"{AIO}a_task_cancelled_just_after_it_has_asked_leaves_nothing_behind",
+    ),
+    "a request that has failed when its time is over is let in": Mutant(
+        "room/aio.py",
+        "            waiter.granted.result()\n        finally:",
+        "        finally:",
+        f"{CLOSING}a_request_that_fails_when_its_time_is_over_is_not_inside",
+    ),
+    "a look goes on after the gate was closed": Mutant(
+        "room/aio.py",
+        "        if self.closed:\n            return  # meanwhile: the request has ended\n",
+        "",
+        f"{AIO}a_try_while_the_gate_is_closed_ends_with_that",
+    ),
+    "a permit that a close has ended counts as revoked": Mutant(
+        "room/permit.py",
+        "            elif self.why_closed():\n",
+        "            elif self.desk.is_closed():\n",
+        f"{AIO}permits_are_lost_by_the_close_from_its_first_moment",
     ),
     "a lost ring is never made up for": Mutant(
         "room/aio.py",

@@ -453,3 +453,62 @@ def test_a_shorter_lease_is_told_in_time(folder: str) -> None:
                 await permit.lost.wait()
 
     asyncio.run(main())
+
+
+def test_a_request_whose_time_is_over_when_the_gate_is_closed_gets_no_permit(folder: str) -> None:
+    """Both happen in the same turn of the loop: the close first, and the task runs only after the timeout as well."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        async with gate(folder, 1) as room:
+            assert await room.acquire() is not None
+            asked = asyncio.create_task(room.acquire(timeout=0.1))
+            await until(lambda: waiting(room) == 1)
+            loop.call_later(0.01, room.close, "it was closed")
+            time.sleep(0.15)
+            with pytest.raises(GateClosed, match="it was closed"):
+                await asked
+
+    asyncio.run(main())
+
+
+def test_a_try_while_the_gate_is_closed_ends_with_that(folder: str) -> None:
+    """The close comes after the look has let it in, and before the task goes on."""
+
+    async def main() -> None:
+        async with gate(folder, 1) as room:
+            holder = await room.acquire()
+            assert holder is not None
+            change = room.change
+
+            async def closed_meanwhile(step: Callable[[Change], Any]) -> Any:
+                if room.waiting and not room.closed:
+                    room.room.change(lambda now: rules.leave(room.room.file.m, now, holder.seat, holder.ticket))
+                    found = await change(step)
+                    room.close("it was closed")
+                    return found
+                return await change(step)
+
+            room.change = closed_meanwhile  # type: ignore[method-assign]
+            with pytest.raises(GateClosed, match="it was closed"):
+                await room.acquire(timeout=0)
+
+    asyncio.run(main())
+
+
+def test_permits_are_lost_by_the_close_from_its_first_moment(folder: str) -> None:
+    async def main() -> None:
+        with Room(folder, "g", 2) as room:
+            gate = AsyncRoom(room)
+            permit, of_thread = await gate.acquire(), room.acquire()
+            assert permit is not None
+            assert of_thread is not None
+            assert gate.begin_close("it was closed")
+            await gate.change(gate.abandon)
+            assert permit.why_lost() == "it was closed"
+            gate.end_close()
+            room.desk.closed = "it was closed too"
+            room.change(lambda change: rules.abandon(room.file.m, change, {of_thread.visit.bell.owner}))
+            assert of_thread.why_lost() == "it was closed too"
+
+    asyncio.run(main())

@@ -59,6 +59,9 @@ class AsyncPermit(Permit):
             self.watch_lease()
         return extended
 
+    def why_closed(self) -> str:
+        return self.gate.closed or Permit.why_closed(self)
+
     def lose(self) -> None:
         if self.why_lost() and not self.lost.is_set():
             self.lost.set()
@@ -212,9 +215,13 @@ class AsyncRoom:
                 await self.look(waiter)
             async with asyncio.timeout(timeout):
                 await waiter.granted
-        except TimeoutError:  # perhaps it was let in at the last moment, or has failed
-            return waiter.granted.done() and not waiter.granted.cancelled() and waiter.granted.result() is None
+        except TimeoutError:  # perhaps it was let in at the last moment, or the gate was closed
+            if not waiter.granted.done() or waiter.granted.cancelled():
+                return False
+            waiter.granted.result()
         finally:
+            if waiter.granted.done() and not waiter.granted.cancelled():
+                waiter.granted.exception()  # a task that was cancelled does not raise it, and asyncio would complain
             self.end_wait(waiter)
         return True
 
@@ -282,6 +289,8 @@ class AsyncRoom:
         except FairgateError as wrong:  # for the task that waits, not for this one
             self.fail(waiter, wrong)
             return
+        if self.closed:
+            return  # meanwhile: the request has ended
         if inside:
             self.rung()  # those let in before it
             self.grant(waiter)

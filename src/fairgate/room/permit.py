@@ -67,13 +67,17 @@ class Permit(Step):
                 self.why = "its lease has expired"
             elif 0 < self.promised() <= clock():
                 self.why = "the peer of this host has not renewed its lease in the cluster"
-            elif self.desk.is_closed():
-                self.why = self.desk.closed
+            elif self.why_closed():
+                self.why = self.why_closed()
             elif self.desk.file.m[self.seat + GRANTED_BY] not in (0, self.desk.file.m[PEER]):
                 self.why = "the standing peer of this host has left the cluster"
             else:
                 self.why = "it was revoked"
         return self.why
+
+    def why_closed(self) -> str:
+        """Why the gate is closed, from the first moment of the close: permits end in the middle of it. Else empty."""
+        return self.desk.closed
 
     def extend(self, nanoseconds: int) -> bool:
         """The lease ends this far from now. Returns False if the permit is not valid any more.
