@@ -52,8 +52,8 @@ MUTANTS = {
     "a signal handler waits for its own thread": Mutant(
         "room/calls.py",
         "        with self.mutex:\n            if self.changing:\n                self.refuse()\n"
-        "            self.changing = True\n            try:\n                return",
-        "        with self.mutex:\n            self.changing = True\n            try:\n                return",
+        "            self.changing = True\n            try:\n                return self",
+        "        with self.mutex:\n            self.changing = True\n            try:\n                return self",
         f"{ENDS}a_signal_handler_cannot_acquire_in_the_middle_of_a_change",
     ),
     "what a signal handler has asked for is forgotten": Mutant(
