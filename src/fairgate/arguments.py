@@ -3,6 +3,9 @@
 from fairgate.errors import BadInput
 
 LONGEST = 1e9  # seconds, about 31 years: longer times overflow timers
+SHORTEST_LEASE = 0.001  # seconds: a shorter one would be over before its permit is used
+FOREVER = -1  # a timeout, as in threading
+SINGLE = 1  # the usual n. Only this very object needs no check: True and 1.0 are equal to it
 LONGEST_NAME = 200
 MOST_K = 1000  # in a cluster, the memory of a gate grows with the square of k
 SECOND = 1_000_000_000  # ns
@@ -26,33 +29,43 @@ def printable(text: str) -> str:
     return "".join([char if char.isprintable() else "?" for char in text])
 
 
+def shown(value: object) -> str:
+    """For an error message. Python refuses to print integers with thousands of digits."""
+    try:
+        return f"{value!r:.60}"
+    except ValueError:
+        return "an integer with thousands of digits"
+
+
 def check_k(k: object) -> None:
     if not is_whole(k) or not 1 <= k <= MOST_K:
-        raise BadInput(f"k must be a whole number from 1 to {MOST_K}, not {k!r:.60}")
+        raise BadInput(f"k must be a whole number from 1 to {MOST_K}, not {shown(k)}")
 
 
 def check_seed(seed: object) -> None:
     """Refuses negative seeds, because Python's generator makes the same numbers from -1 as from 1."""
     if not is_whole(seed) or seed < 0:
-        raise BadInput(f"the seed must be a whole number, 0 or more, not {seed!r:.60}")
+        raise BadInput(f"the seed must be a whole number, 0 or more, not {shown(seed)}")
 
 
-def check_request(timeout: object, note: object, n: object) -> None:
-    """The arguments of `acquire`. A timeout below 0 counts as 0."""
-    if timeout is not None and not (is_number(timeout) and -LONGEST <= timeout <= LONGEST):
-        raise BadInput(f"timeout must be a number of seconds up to {LONGEST:g}, or None, not {timeout!r:.60}")
+def check_request(timeout: object, note: object, n: object) -> float | None:
+    """The arguments of `acquire`. Returns how many seconds to wait; None is forever. A gate refuses n above its k."""
+    forever = timeout is None or (is_number(timeout) and timeout == FOREVER)
+    if not forever and not (is_number(timeout) and 0 <= timeout <= LONGEST):
+        raise BadInput(f"timeout must be a number of seconds from 0 to {LONGEST:g}, or None, not {shown(timeout)}")
     if not isinstance(note, str):
         raise BadInput(f"note must be a string, not {note!r:.60}")
-    if not is_whole(n) or n < 1:
-        raise BadInput(f"n must be a whole number of permits, 1 or more, not {n!r:.60}")
+    if not is_whole(n) or not 1 <= n <= MOST_K:
+        raise BadInput(f"n must be a whole number of permits from 1 to {MOST_K}, not {shown(n)}")
+    return None if forever else timeout
 
 
 def lease_time(lease: object) -> int:
     """The lease in nanoseconds; 0 for None."""
     if lease is None:
         return 0
-    if not (is_number(lease) and 0 < lease <= LONGEST):
-        raise BadInput(f"lease must be a number of seconds, more than 0 and up to {LONGEST:g}, not {lease!r:.60}")
+    if not (is_number(lease) and SHORTEST_LEASE <= lease <= LONGEST):
+        raise BadInput(f"lease must be a number of seconds from {SHORTEST_LEASE} to {LONGEST:g}, not {shown(lease)}")
     return int(lease * SECOND)
 
 

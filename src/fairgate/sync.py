@@ -17,7 +17,7 @@ from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
-from fairgate.arguments import check_request, lease_time
+from fairgate.arguments import SINGLE, check_request, lease_time
 from fairgate.errors import AcquireTimeout, BadInput, PermitLost
 from fairgate.interface import BasePermit, BaseSemaphore, LatestPermits, Request, ThreadGate
 from fairgate.room.clusters import standing_peer
@@ -152,11 +152,12 @@ class Semaphore(BaseSemaphore):
 
         Args:
             timeout: How many seconds to wait; None waits forever, 0 only tries. As for `threading.Lock`, False only
-                tries, and True waits forever.
-            lease: How many seconds the permit is valid for, see `Permit.extend`; None means until it is released.
+                tries, and True and -1 wait forever.
+            lease: How many seconds the permit is valid for, 0.001 or more, see `Permit.extend`; None means until it is
+                released.
             note: A remark that `fairgate who` shows beside the request.
-            n: How many slots the permit takes. It waits until that many are free at once; later requests do not
-                overtake it meanwhile. Clusters only grant one.
+            n: How many slots the permit takes, up to k. It waits until that many are free at once; later requests do
+                not overtake it meanwhile. Clusters only grant one.
 
         Returns:
             The permit, which the caller must release; None if the timeout passed first.
@@ -177,9 +178,8 @@ class Semaphore(BaseSemaphore):
         """
         if timeout is True or timeout is False:
             timeout = None if timeout else 0
-        if timeout is not None or note != "" or n != 1:
-            check_request(timeout, note, n)
-            timeout = None if timeout is None else max(timeout, 0)
+        if timeout is not None or note != "" or n is not SINGLE:
+            timeout = check_request(timeout, note, n)
         if lease is not None:
             lease_time(lease)
         held = None

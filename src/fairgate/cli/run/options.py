@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from fairgate.arguments import MOST_K
+from fairgate.arguments import MOST_K, SHORTEST_LEASE
 from fairgate.cli.durations import seconds
 from fairgate.cli.exits import WRONG
 from fairgate.cli.gate_names import refuse_number
@@ -137,8 +137,8 @@ class Options:
             raise BadInput(f"no command given: write it after --, as in fairgate run GATE -- COMMAND {SEE}")
         if self.permits > self.k:
             raise BadInput(f"--permits {self.permits} is more than the gate has: add -k {self.permits} or more")
-        if self.lease == 0:
-            raise BadInput("--lease must be more than 0 seconds")
+        if self.lease is not None and self.lease < SHORTEST_LEASE:
+            raise BadInput(f"--lease must be at least {SHORTEST_LEASE} seconds, not {self.lease:g}")
         if self.lease is not None and self.grace is not None and self.grace > self.lease:
             raise BadInput(f"--grace {self.grace:g} must not be longer than --lease {self.lease:g}")
         self.now = self.now or self.wait == 0
