@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 import fairgate
-from fairgate import BadInput, KMismatch, PermitLost, sync
+from fairgate import BadInput, GateClosed, KMismatch, PermitLost, sync
+from fairgate.room.aio import AsyncRoom
 from fairgate.room.room import Room
 
 SOON = 20.0
@@ -447,3 +448,93 @@ def test_a_task_that_ends_without_closing_prints_nothing_and_leaves_nothing(how:
         gate = peer.lock("report")
         assert gate.requests() == []
     assert [file for file in os.listdir(folder) if file.endswith(".bell")] == []
+
+
+# Opening a gate while it is closed.
+
+
+def test_a_gate_that_is_closed_at_the_same_moment_is_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread closes it just after this one has found it open, and before it asks for its file."""
+    is_closed = Room.is_closed
+    with sync.join() as peer:
+        first = peer.lock("report")
+
+        def looked_too_early(room: Room) -> bool:
+            monkeypatch.setattr(Room, "is_closed", is_closed)
+            closing = threading.Thread(target=first.close)
+            closing.start()
+            closing.join()
+            return False
+
+        monkeypatch.setattr(Room, "is_closed", looked_too_early)
+        second = peer.lock("report")
+        with second:
+            assert second.locked()
+
+
+def test_no_gate_is_opened_while_the_peer_is_closing() -> None:
+    """Other tasks run while its gates are closed one by one."""
+
+    async def main() -> None:
+        peer = await fairgate.join()
+        gate = peer.lock("report")
+        other = peer.lock("other")
+        await gate.acquire()
+        refused: list[str] = []
+        aclose = AsyncRoom.aclose
+
+        async def aclose_later(self: AsyncRoom, why: str) -> None:
+            for name in ("report", "new"):
+                with pytest.raises(GateClosed) as wrong:
+                    peer.lock(name)
+                refused.append(str(wrong.value))
+            await aclose(self, why)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(AsyncRoom, "aclose", aclose_later)
+            await peer.close()
+        assert refused == ["this peer has left"] * 2
+        with pytest.raises(GateClosed):
+            await other.acquire()
+
+    run(main)
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_gate_and_its_peer_can_be_closed_at_the_same_moment(later: bool) -> None:
+    """The thread that is second finds nothing to do, whether the file is open when it comes or closed already."""
+    peer = sync.join()
+    gate = peer.lock("report")
+    assert gate.acquire() is not None
+    room = gate.gate.room  # type: ignore[attr-defined]
+    change = room.change
+    wrong: list[BaseException] = []
+
+    def close_gate() -> None:
+        try:
+            gate.close()
+        except BaseException as error:
+            wrong.append(error)
+
+    def changes(step: Any) -> None:
+        """Of the second thread, once it has found the file open."""
+        found_open.set()
+        closed.wait(SOON if later else 0)
+        change(step)
+
+    def close_peer(step: Any) -> None:
+        change(step)
+        room.change = changes
+        closing.start()
+        assert found_open.wait(SOON)
+        if not later:
+            closing.join()
+
+    found_open, closed = threading.Event(), threading.Event()
+    closing = threading.Thread(target=close_gate)
+    room.change = close_peer
+    peer.close()
+    closed.set()
+    closing.join(SOON)
+    assert not closing.is_alive()
+    assert wrong == []

@@ -38,7 +38,7 @@ class HostPeer:
                 raise GateClosed(LEFT)
             key = self.key(gate, k, protocol)
             room = self.rooms.get(key)
-            if room is None or room.is_closed() or not room.file.is_linked():
+            if room is None or not is_open(room):
                 room = self.rooms[key] = self.open(folder, gate, k, protocol)
             elif k not in (room.k, room.file.m[ASKED_K], room.file.m[K]):
                 raise KMismatch(name, k, room.file.m[K])
@@ -72,6 +72,14 @@ class HostPeer:
             rooms, self.rooms = self.rooms, {}
         for room in rooms.values():
             room.close(LEFT)
+
+
+def is_open(room: Room) -> bool:
+    """False if its file was removed, or another thread closes the room at this moment."""
+    try:
+        return not room.is_closed() and room.file.is_linked()
+    except OSError:
+        return False
 
 
 def refuse_journal(journal: str | None) -> None:

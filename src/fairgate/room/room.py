@@ -165,7 +165,7 @@ class Room:
             try:
                 if used or self.file.m[KEPT]:  # a change also ends that
                     self.change(lambda change: rules.abandon(self.file.m, change, owners))
-            except BadInput:  # a damaged file
+            except (BadInput, GateClosed):  # a damaged file, or another thread was faster
                 pass
             except GateStuck:
                 for bell in used:
@@ -175,6 +175,8 @@ class Room:
             open_rooms.discard(self)
 
     def close_files(self) -> None:
+        if self.is_closed():
+            return
         for bell in self.bells:
             if bell.busy:
                 bell.remove()  # its thread may never run again

@@ -77,6 +77,8 @@ class TaskHostPeer(HostPeer):
 
     async def leave(self) -> None:
         if self.pid == os.getpid():
+            with self.mutex:
+                self.closed = True  # other tasks run while its gates are closed
             for gate in list(self.gates.values()):
                 await gate.aend(LEFT)
         self.close()
