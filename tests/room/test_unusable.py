@@ -13,9 +13,10 @@ import pytest
 
 from fairgate.cli.run.command import run_arguments
 from fairgate.errors import BadInput, GateClosed
-from fairgate.room import calls, system
+from fairgate.room import calls, opening, system, table
 from fairgate.room.bell import Bell, path_of
 from fairgate.room.calls import REMOVED, UNSEEN
+from fairgate.room.folder import PRIVATE
 from fairgate.room.layout import BOOT, IS_BEING_MADE, MACHINE, MAGIC, VERSION, K
 from fairgate.room.opening import FIRST_SIZE, LARGEST, UNFINISHED
 from fairgate.room.room import Room
@@ -94,10 +95,28 @@ def test_a_device_is_refused_before_it_is_opened(folder: str) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 8, 1000, FIRST_SIZE])
-def test_an_empty_file_becomes_a_gate(folder: str, size: int) -> None:
-    """`touch` may have created it, or a process that died while it allocated the space."""
+@pytest.mark.parametrize("by_path", [False, True])
+def test_an_empty_file_is_refused_and_not_changed(folder: str, size: int, by_path: bool) -> None:
+    """It may be a file that a program is about to write."""
     gate(folder).write_bytes(bytes(size))
-    with Room(folder, "g", 2) as room:
+    gate(folder).chmod(0o640)
+    before = gate(folder).stat()
+    assert refusal(folder, str(gate(folder)) if by_path else "g") == (
+        f"cannot use {gate(folder)}: it is empty, and may be another program's; use another name, or remove it if"
+        " nothing needs it"
+    )
+    after = gate(folder).stat()
+    assert (after.st_mode, after.st_mtime_ns, after.st_size) == (before.st_mode, before.st_mtime_ns, size)
+    assert gate(folder).read_bytes() == bytes(size)
+
+
+@pytest.mark.parametrize("size", [0, 8, 1000, FIRST_SIZE])
+def test_a_gate_that_has_lost_its_contents_is_created_again(folder: str, size: int) -> None:
+    """In a power failure, a file can get its name although its contents were not written yet."""
+    Room(folder, "g", 1).close()
+    os.truncate(gate(folder), 0)
+    os.truncate(gate(folder), size)
+    with Room(folder, str(gate(folder)), 2) as room:
         assert room.acquire(timeout=0)
         assert gate(folder).stat().st_size == FIRST_SIZE
 
@@ -110,11 +129,16 @@ def test_a_table_whose_creator_died_is_created_again(folder: str) -> None:
         assert room.file.m[K] == 2
 
 
-def test_a_creator_that_dies_leaves_no_gate(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("module", "name"), [(opening, "share"), (opening, "allocate"), (opening, "start"), (table, "create"), (os, "link")]
+)
+def test_a_creator_that_dies_leaves_no_gate(
+    folder: str, monkeypatch: pytest.MonkeyPatch, module: object, name: str
+) -> None:
     def die(*_: object, **__: object) -> None:
         os._exit(0)
 
-    monkeypatch.setattr(os, "link", die)
+    monkeypatch.setattr(module, name, die)
     assert answer(opened(folder)) == ""
     monkeypatch.undo()
     (left,) = os.listdir(folder)
@@ -277,7 +301,8 @@ def test_a_file_that_cannot_be_filled_stays_as_it_was(shared: str) -> None:
     def work() -> object:
         mount("ramfs", shared)
         os.chmod(shared, 0o700)
-        gate(shared).touch(0o600)
+        gate(shared).touch()
+        gate(shared).chmod(PRIVATE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (FIRST_SIZE // 2, FIRST_SIZE // 2))
         try:
             Room(shared, "g", 1)

@@ -20,7 +20,7 @@ from fairgate.errors import BadInput, GateStuck
 from fairgate.room import calls, keeping, links, system, table
 from fairgate.room.bell import forking
 from fairgate.room.calls import FOREVER
-from fairgate.room.folder import PRIVATE, group_of, share
+from fairgate.room.folder import PRIVATE, STICKY, group_of, share
 from fairgate.room.layout import (
     BOOT,
     CAPACITY,
@@ -110,9 +110,18 @@ class RoomFile:
         return False
 
     def use(self, k: int) -> None:
-        """With the lock: check the table. An empty file gets a new one: `touch` may have created it."""
+        """With the lock: check the table.
+
+        A file without one gets it only if it is ours: after a power failure its contents may be lost. Our files have
+        the sticky bit (folder.py), which no program sets for files of its own.
+        """
         found = os.fstat(self.fd)
         if is_blank(self.fd, found.st_size):
+            if not found.st_mode & STICKY:
+                raise BadInput(
+                    f"cannot use {self.path}: it is empty, and may be another program's; use another name, or remove it"
+                    " if nothing needs it"
+                )
             self.allocate(FIRST_SIZE)
             self.map()
             start(self.m, MOST_SLOTS, FIRST_SEATS, k or 1, self.cluster)
@@ -364,7 +373,7 @@ class LockWatch:
 
 
 def is_blank(fd: int, size: int) -> bool:
-    """Is the file empty, or only zeros, because a process died while it allocated them?"""
+    """Is the file empty, or only zeros?"""
     if size > FIRST_SIZE or os.pread(fd, 8, 0).strip(b"\0"):
         return False
     return not os.pread(fd, size, 0).strip(b"\0")

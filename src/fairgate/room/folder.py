@@ -36,9 +36,9 @@ LOCAL = {  # file systems, with the numbers by which statfs(2) names them
     b"xfs": 0x58465342,
     b"zfs": 0x2FC12FC1,
 }
-KEPT = stat.S_ISVTX  # for files it only means that systemd-tmpfiles does not remove old ones
-PRIVATE = KEPT | 0o600
-SHARED = KEPT | 0o660
+STICKY = stat.S_ISVTX  # tells our files from others, and systemd-tmpfiles does not remove them when they are old
+PRIVATE = STICKY | 0o600
+SHARED = STICKY | 0o660
 MOST_LINKS = 40  # as in the kernel
 NOBODY = -1
 
