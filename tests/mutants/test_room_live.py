@@ -25,6 +25,12 @@ MUTANTS = {
         "",
         f"{ENDS}a_change_that_is_refused_wakes_those_whom_it_let_in",
     ),
+    "zeros are taken for a grant": Mutant(
+        "room/changes.py",
+        "            file.check_whole()\n",
+        "",
+        "room/test_damage.py::test_zeros_in_the_middle_of_a_change_are_not_believed",
+    ),
     "a failed change wakes nobody": Mutant(
         "room/changes.py",
         "                self.tell(self.undone(change))\n",

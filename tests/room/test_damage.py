@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from fairgate.room.layout import (
     K,
 )
 from fairgate.room.room import Room
+from fairgate.room.table import Change
 from tests.room.versions import run_module
 
 
@@ -83,3 +85,27 @@ def test_a_rebuilt_table_keeps_everybody(folder: str) -> None:
         room.change(room.file.rebuild)
         assert all(permit and permit.is_valid() for permit in permits)
         assert room.acquire(timeout=0) is None
+
+
+@pytest.mark.parametrize("when", ["before the request is made", "once it waits"])
+def test_zeros_in_the_middle_of_a_change_are_not_believed(folder: str, when: str) -> None:
+    """Another program has overwritten the file, or cut it off (words.pyx). A seat of zeros does not wait any more."""
+    with Room(folder, "g", 1) as room:
+        holder = room.acquire()
+        visit = room.some_visit()
+        visit.want(1, None, "")
+
+        def step(change: Change) -> bool:
+            if when == "once it waits":
+                assert not visit.ask(change)
+            with open(room.file.path, "r+b") as file:
+                file.write(bytes(os.fstat(file.fileno()).st_size))
+            return visit.is_inside(change) if when == "once it waits" else visit.ask(change)
+
+        with pytest.raises(BadInput, match="was cut off or overwritten: remove it if nobody uses the gate"):
+            room.change(step)
+        assert holder
+        assert not holder.is_valid()
+        for _ in range(2):
+            with pytest.raises(BadInput, match="it is not a gate file"):
+                room.acquire(timeout=0)

@@ -106,6 +106,7 @@ class Changes(Exclusive):
             except DAMAGE as wrong:
                 result = self.repeated(change, step, wrong)
                 told = self.to_ring(change)
+            file.check_whole()
             self.tell(told)
             return result  # type: ignore[no-any-return]  # a Step returns a bool
         except BaseException:
@@ -119,6 +120,7 @@ class Changes(Exclusive):
 
     def repeated(self, change: Change, step: Callable[[Change], T], wrong: Exception) -> T:
         """Do the step again, after rebuilding a table that was damaged from outside."""
+        self.file.check_whole()
         if isinstance(wrong, BadInput):  # which is a ValueError
             raise wrong
         change.woken.clear()

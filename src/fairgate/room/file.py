@@ -125,8 +125,6 @@ class RoomFile:
             self.allocate(FIRST_SIZE)
             self.map()
             start(self.m, MOST_SLOTS, FIRST_SEATS, k or 1, self.cluster)
-        elif found.st_size < HEADER:
-            raise BadInput(f"cannot use {self.path}: it is too short for a gate file ({found.st_size} bytes)")
         else:
             self.map()
         if self.m[MAGIC] == IS_BEING_MADE and found.st_size >= FIRST_SIZE:
@@ -186,13 +184,20 @@ class RoomFile:
         """
         other = os.open(f"/proc/self/fd/{self.fd}", os.O_RDWR | os.O_CLOEXEC)
         try:
-            self.m = mapped(other, os.fstat(other).st_size // 8 * 8)
+            size = os.fstat(other).st_size
+            if size < HEADER:
+                raise BadInput(
+                    f"cannot use {self.path}: it is too short for a gate file ({size} bytes); remove it if nobody uses"
+                    " the gate"
+                )
+            self.m = mapped(other, size // 8 * 8)
         finally:
             os.close(other)
         self.mapped = True
 
     def grow(self) -> None:
         """With the lock: make room for twice as many seats."""
+        self.check_whole()
         seats = 2 * self.m[SEATS]
         if seats > MOST_SEATS:
             raise BadInput(f"{self.path} is full: {self.m[SEATS]} requests")
@@ -212,13 +217,18 @@ class RoomFile:
         if m[STOP] and m[STOP] != self.name:  # it has unlocked, or died
             m[STOP] = 0
         if m[SEATS] != self.seats or m[CAPACITY] != self.capacity:
-            self.map()
-            self.check()
+            try:
+                self.map()
+                self.check()
+            except BadInput:
+                self.m = m  # which leads here again
+                raise
             m = self.m
         if m[DIRTY]:
             self.rebuild(change)
         if m[KEPT]:
             self.end_keeping(change)
+        self.check_whole()
 
     def check(self) -> None:
         """Raises BadInput if the header cannot be used."""
@@ -232,6 +242,11 @@ class RoomFile:
             raise BadInput(f"cannot use {self.path}: it is {whose}")
         self.seats = self.m[SEATS]
         self.capacity = self.m[CAPACITY]
+
+    def check_whole(self) -> None:
+        """Raises BadInput if the file was cut off meanwhile: then there are only zeros (words.pyx)."""
+        if self.m[MAGIC] != IS_A_ROOM:
+            raise BadInput(f"{self.path} was cut off or overwritten: remove it if nobody uses the gate")
 
     def rebuild(self, change: Change) -> None:
         """Raises BadInput if that is not possible."""
