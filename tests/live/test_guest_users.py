@@ -11,6 +11,7 @@ import pytest
 
 from fairgate import sync
 from fairgate.room.clusters import find_standing
+from fairgate.room.words import ATOMIC
 from tests.live.commands import SOON
 from tests.live.guests import GuestHost, end
 from tests.room.children import Child
@@ -61,6 +62,23 @@ def test_two_users_take_turns(host: GuestHost) -> None:
             assert bob.hear(SOON) == "0"
             bob.end()
     host.until_inside("gpu", 0)
+
+
+@pytest.mark.skipif(not ATOMIC, reason="plain Python cannot handle SIGBUS")
+def test_a_guest_that_cuts_off_a_room_ends_neither_the_peer_nor_other_guests(host: GuestHost) -> None:
+    def cut_off() -> object:
+        os.truncate(f"{host.rooms}/gpu.gate", 0)
+        return "cut"
+
+    with Child(guest(ALICE, host.seed)) as alice:
+        assert [alice.hear(), alice.hear()] == ["asks", "0"]
+        assert as_user(BOB, cut_off, [TEAM]) == "cut"
+        alice.say("go on")  # it finds its permit lost
+        assert alice.hear(SOON) == ""
+        assert os.waitstatus_to_exitcode(os.waitpid(alice.pid, 0)[1]) == 0
+        alice.ended = True
+    guest_of_another = host.run("cpu", "--", "echo", "inside")
+    assert guest_of_another.communicate(timeout=SOON) == (b"inside\n", b"")
 
 
 def test_others_are_no_guests(host: GuestHost) -> None:

@@ -110,6 +110,22 @@ def test_an_empty_file_is_refused_and_not_changed(folder: str, size: int, by_pat
     assert gate(folder).read_bytes() == bytes(size)
 
 
+def test_a_file_that_is_cut_off_while_it_is_mapped_is_refused(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Room(folder, "g", 1) as room:
+        fstat = os.fstat
+
+        def cut_off_afterwards(fd: int) -> os.stat_result:
+            monkeypatch.undo()
+            found = fstat(fd)
+            os.truncate(gate(folder), 4096)
+            return found
+
+        monkeypatch.setattr(os, "fstat", cut_off_afterwards)
+        with pytest.raises(BadInput, match=f"cannot use {gate(folder)}: mmap length is greater than file size"):
+            room.file.map()
+        os.truncate(gate(folder), FIRST_SIZE)  # for closing it
+
+
 @pytest.mark.parametrize("size", [0, 8, 1000, FIRST_SIZE])
 def test_a_gate_that_has_lost_its_contents_is_created_again(folder: str, size: int) -> None:
     """In a power failure, a file can get its name although its contents were not written yet."""

@@ -191,6 +191,8 @@ class RoomFile:
                     " the gate"
                 )
             self.m = mapped(other, size // 8 * 8)
+        except ValueError as wrong:  # it has become shorter meanwhile; BadInput is one, too
+            raise wrong if isinstance(wrong, BadInput) else BadInput(f"cannot use {self.path}: {wrong}") from None
         finally:
             os.close(other)
         self.mapped = True
