@@ -53,3 +53,8 @@ def __getattr__(name: str) -> "Any":
     if name not in __all__:
         raise AttributeError(f"module 'fairgate' has no attribute {name!r}")
     return getattr(import_module("fairgate.api" if name in FROM_API else "fairgate.errors"), name)
+
+
+def __dir__() -> list[str]:
+    """For `dir`, `help` and completion: they would only see what has been imported already."""
+    return sorted({*__all__, *MODULES, *[name for name in globals() if name.startswith("__")]})

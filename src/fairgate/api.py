@@ -23,13 +23,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 from weakref import WeakKeyDictionary
 
-from fairgate.arguments import SINGLE, check_request, lease_time
+from fairgate.arguments import SINGLE, check_request, given, lease_time
 from fairgate.errors import AcquireTimeout, BadInput, PermitLost
 from fairgate.interface import BasePermit, BaseSemaphore, LatestPermits, Request, TaskGate, TaskHeld
 from fairgate.room.clusters import standing_peer
 
 if TYPE_CHECKING:
     from fairgate.live.engine import LiveEngine
+    from fairgate.net.secret import Secret
+    from fairgate.net.tls import Tls
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -395,7 +397,21 @@ class Joining:
         await asyncio.shield(self.peer.close())
 
 
-def join(*seeds: str, journal: str | None = None, **network: Any) -> Joining:
+def join(
+    *seeds: str,
+    listen: str | None = None,
+    advertise: str | None = None,
+    cluster: str | None = None,
+    tls: "Tls | None" = None,
+    insecure: bool = False,
+    secret: "Secret | None" = None,
+    join_timeout: float | None = None,
+    standing: bool | None = None,
+    lease: float | None = None,
+    drift: float | None = None,
+    state: str | None = None,
+    journal: str | None = None,
+) -> Joining:
     """Make this process a user of the gates of this host, or of a cluster of several hosts.
 
     Without arguments these are the gates of this host. With `seeds` it joins a cluster; with `listen` but without
@@ -404,10 +420,24 @@ def join(*seeds: str, journal: str | None = None, **network: Any) -> Joining:
 
     Args:
         *seeds: Addresses ("host:port") of peers of the cluster. The first one that answers is used.
+        listen: Where to listen, "host:port" or "unix:/path". Required to create a cluster; otherwise the default is a
+            free port of the address from which the first seed is reached, or a new Unix socket beside the seed.
+        advertise: The address at which other peers reach this one, if it is not `listen` (NAT, containers).
+        cluster: The name of the cluster; None means "fairgate". Peers of clusters with other names are refused.
+        tls: The keys of this host, from `fairgate.net.keys.load`. Required unless all addresses are loopback addresses
+            or Unix sockets.
+        insecure: Do without TLS: anyone who can reach the port can enter.
+        secret: The secret that the peers share, from `fairgate.net.secret.load`. Required for loopback addresses
+            without TLS. None reads it from the file that the environment variable FAIRGATE_SECRET names.
+        join_timeout: How many seconds to try to join; None means 30.
+        standing: Whether this peer may vote on the roster. None: if it creates the cluster.
+        lease: For a peer that creates a cluster: how many seconds a peer that cannot reach a majority of the voters
+            keeps its permits, and how long it takes until the slots of a killed peer are free. None means 10.
+        drift: For a peer that creates a cluster: by which fraction the clocks of two hosts may run at different
+            speeds. None means 0.01.
+        state: A directory for what this peer must know when it is started again. None: nothing is saved.
         journal: A file to write every step of this peer of a cluster to, for `fairgate replay`. If the peer opens
             several gates, the name must contain `{gate}`, which is replaced by the name of the gate.
-        **network: Options for clusters, the fields of `fairgate.live.cluster_options.ClusterOptions`: `listen`,
-            `advertise`, `cluster`, `tls`, `insecure`, `join_timeout`.
 
     Returns:
         An object to use with `async with join() as peer`, or `peer = await join()` and later `await peer.close()`.
@@ -427,10 +457,23 @@ def join(*seeds: str, journal: str | None = None, **network: Any) -> Joining:
             ...
         ```
     """
-    if seeds and (standing := standing_peer(seeds, journal, network)) is not None:
+    network = given(
+        listen=listen,
+        advertise=advertise,
+        cluster=cluster,
+        tls=tls,
+        insecure=insecure or None,
+        secret=secret,
+        join_timeout=join_timeout,
+        standing=standing,
+        lease=lease,
+        drift=drift,
+        state=state,
+    )
+    if seeds and (standing_here := standing_peer(seeds, journal, network)) is not None:
         from fairgate.room.guest_tasks import TaskGuestPeer  # noqa: PLC0415
 
-        return Joining(TaskGuestPeer(standing))
+        return Joining(TaskGuestPeer(standing_here))
     if seeds or network:
         from fairgate.live.tasks import ClusterPeer  # noqa: PLC0415 (most programs need no cluster)
 

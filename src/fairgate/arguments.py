@@ -69,9 +69,14 @@ def lease_time(lease: object) -> int:
     return int(lease * SECOND)
 
 
+def given(**options: object) -> "dict[str, Any]":
+    """Those that the caller has chosen: None stands for the default."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
 TYPE_CHECKING = False  # importing `typing` takes longer than everything else that `fairgate run` does before it waits
 if TYPE_CHECKING:
-    from typing import TypeGuard
+    from typing import Any, TypeGuard
 
 
 def is_number(value: object) -> "TypeGuard[float]":

@@ -17,13 +17,15 @@ from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
-from fairgate.arguments import SINGLE, check_request, lease_time
+from fairgate.arguments import SINGLE, check_request, given, lease_time
 from fairgate.errors import AcquireTimeout, BadInput, PermitLost
 from fairgate.interface import BasePermit, BaseSemaphore, LatestPermits, Request, ThreadGate
 from fairgate.room.clusters import standing_peer
 
 if TYPE_CHECKING:
     from fairgate.live.engine import LiveEngine
+    from fairgate.net.secret import Secret
+    from fairgate.net.tls import Tls
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -357,7 +359,21 @@ class Peer:
         self.close()
 
 
-def join(*seeds: str, journal: str | None = None, **network: Any) -> Peer:
+def join(
+    *seeds: str,
+    listen: str | None = None,
+    advertise: str | None = None,
+    cluster: str | None = None,
+    tls: "Tls | None" = None,
+    insecure: bool = False,
+    secret: "Secret | None" = None,
+    join_timeout: float | None = None,
+    standing: bool | None = None,
+    lease: float | None = None,
+    drift: float | None = None,
+    state: str | None = None,
+    journal: str | None = None,
+) -> Peer:
     """Make this process a user of the gates of this host, or of a cluster of several hosts.
 
     Takes the arguments of `fairgate.join`. In a cluster it blocks until this process is a peer, or finds that it can be
@@ -376,10 +392,23 @@ def join(*seeds: str, journal: str | None = None, **network: Any) -> Peer:
             ...
         ```
     """
-    if seeds and (standing := standing_peer(seeds, journal, network)) is not None:
+    network = given(
+        listen=listen,
+        advertise=advertise,
+        cluster=cluster,
+        tls=tls,
+        insecure=insecure or None,
+        secret=secret,
+        join_timeout=join_timeout,
+        standing=standing,
+        lease=lease,
+        drift=drift,
+        state=state,
+    )
+    if seeds and (standing_here := standing_peer(seeds, journal, network)) is not None:
         from fairgate.room.guest_threads import ThreadGuestPeer  # noqa: PLC0415
 
-        return Peer(ThreadGuestPeer(standing))
+        return Peer(ThreadGuestPeer(standing_here))
     if seeds or network:
         from fairgate.live.threads import ClusterPeer  # noqa: PLC0415 (most programs need no cluster)
 

@@ -193,9 +193,9 @@ def test_loopback_needs_a_secret_and_insecure_does_not_waive_that(
     insecure: bool, monkeypatch: pytest.MonkeyPatch, say: Say, tmp_path: Path
 ) -> None:
     monkeypatch.delenv(secret.VARIABLE)
-    for options in ({"listen": "127.0.0.1:0"}, {"listen": "[::1]:0"}, {"listen": "localhost:0"}):
+    for listen in ("127.0.0.1:0", "[::1]:0", "localhost:0"):
         with pytest.raises(BadInput, match="every user of this host can connect to"):
-            sync.join(**options, insecure=insecure)
+            sync.join(listen=listen, insecure=insecure)
     with pytest.raises(BadInput, match="every user of this host can connect to"):
         sync.join("127.0.0.1:7400", insecure=insecure)
     flags = ["--insecure"] * insecure

@@ -51,8 +51,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "net": {"arguments", "core", "errors"},
     "command": {"arguments", "room"},
     "live": {"arguments", "core", "errors", "interface", "net", "prometheus", "recovery", "registry", "room", "trace"},
-    "api": {"arguments", "errors", "interface", "live", "room"},
-    "sync": {"arguments", "errors", "interface", "live", "room"},
+    "api": {"arguments", "errors", "interface", "live", "net", "room"},
+    "sync": {"arguments", "errors", "interface", "live", "net", "room"},
     "lab": {
         "arguments", "core", "errors", "known_options", "processes", "protocols", "registry", "sim", "sync", "trace",
         "__init__",
