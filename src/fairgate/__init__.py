@@ -13,7 +13,7 @@ TYPE_CHECKING = False  # importing `typing` would double the start-up time of `f
 if TYPE_CHECKING:
     from typing import Any
 
-    from fairgate.api import Peer, Permit, Semaphore, join
+    from fairgate.api import Peer, Permit, Semaphore, join, lock, semaphore
     from fairgate.errors import (
         AcquireTimeout,
         BadInput,
@@ -38,9 +38,9 @@ if os.environ.get("FAIRGATE_PURE"):
 
 __all__ = [
     "AcquireTimeout", "BadInput", "FairgateError", "ForkedPeer", "GateClosed", "GateStuck", "KMismatch", "Peer",
-    "Permit", "PermitLost", "ReentrantCall", "Semaphore", "join",
+    "Permit", "PermitLost", "ReentrantCall", "Semaphore", "join", "lock", "semaphore",
 ]  # fmt: skip
-FROM_API = ("Peer", "Permit", "Semaphore", "join")
+FROM_API = ("Peer", "Permit", "Semaphore", "join", "lock", "semaphore")
 MODULES = ("lab", "sync")  # after `import fairgate`, as in `fairgate.sync.join()`
 
 

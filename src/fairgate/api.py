@@ -11,7 +11,8 @@
             permit.release()
 
 The body of `async with` only runs while its permit is valid: if the permit is lost, the body is cancelled and
-`async with` raises PermitLost. `fairgate.sync` is the same API for threads.
+`async with` raises PermitLost. `fairgate.sync` is the same API for threads. A gate of this host needs no `join`: see
+`semaphore` at the end.
 """
 
 import asyncio
@@ -20,18 +21,33 @@ from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from functools import wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 from weakref import WeakKeyDictionary
 
 from fairgate.arguments import SINGLE, check_request, given, lease_time
-from fairgate.errors import AcquireTimeout, BadInput, PermitLost
-from fairgate.interface import BasePermit, BaseSemaphore, LatestPermits, Request, TaskGate, TaskHeld
+from fairgate.errors import BadInput, PermitLost
+from fairgate.interface import (
+    BaseBackend,
+    BasePeer,
+    BasePermit,
+    BaseSemaphore,
+    LatestPermits,
+    Slot_co,
+    TaskGate,
+    TaskHeld,
+    TokenProtocol,
+)
+from fairgate.misuse import ForTasks, OfOneProcess
+from fairgate.on_first_use import OnFirstUse
+from fairgate.request import Request
 from fairgate.room.clusters import standing_peer
 
 if TYPE_CHECKING:
     from fairgate.live.engine import LiveEngine
     from fairgate.net.secret import Secret
     from fairgate.net.tls import Tls
+
+__all__ = ["Peer", "Permit", "Semaphore", "join", "lock", "semaphore"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,7 +56,7 @@ T = TypeVar("T")
 class Lost:
     """Whether a permit was lost: test it with `if permit.lost`, or await it with `await permit.lost.wait()`."""
 
-    def __init__(self, permit: "Permit") -> None:
+    def __init__(self, permit: "Permit[Any]") -> None:
         self.permit = permit
 
     def __bool__(self) -> bool:
@@ -60,7 +76,7 @@ class Lost:
         return self.permit.held.why_lost()
 
 
-class Permit(BasePermit):
+class Permit(BasePermit[Slot_co], ForTasks):
     """The right to be inside a gate, from `Semaphore.acquire` until `release`.
 
     As an async context manager it releases itself at the end of the body, and cancels the body if it is lost. A permit
@@ -147,21 +163,24 @@ class Permit(BasePermit):
             raise PermitLost(f"the permit for gate {self.gate} was lost: {lost}") from error
 
 
-class Hold:
+class Hold(OfOneProcess, ForTasks, Generic[Slot_co]):
     """The async context manager that `Semaphore.hold` returns."""
 
-    def __init__(self, semaphore: "Semaphore", timeout: float | None, lease: float | None, note: str, n: int) -> None:
+    def __init__(
+        self, semaphore: "Semaphore[Slot_co]", timeout: float | None, lease: float | None, note: str, n: int
+    ) -> None:
         self.semaphore = semaphore
         self.timeout = timeout
         self.lease = lease
         self.note = note
         self.n = n
-        self.permits: dict[asyncio.Task[Any] | None, list[Permit]] = {}  # of each task, innermost last
+        self.permits: dict[asyncio.Task[Any] | None, list[Permit[Slot_co]]] = {}  # of each task, innermost last
 
-    async def __aenter__(self) -> Permit:
+    async def __aenter__(self) -> Permit[Slot_co]:
         permit = await self.semaphore.acquire(self.timeout, lease=self.lease, note=self.note, n=self.n)
         if permit is None:
-            raise AcquireTimeout(f"timed out waiting for gate {self.semaphore.name} ({self.timeout:g} s)")
+            assert self.timeout is not None, "without a timeout acquire() returns a permit or raises"
+            raise self.semaphore.timed_out(self.timeout)
         try:
             await permit.__aenter__()
         except BaseException:
@@ -169,6 +188,9 @@ class Hold:
             raise
         self.permits.setdefault(asyncio.current_task(), []).append(permit)
         return permit
+
+    def __repr__(self) -> str:
+        return f"<hold() of {self.semaphore!r}>"
 
     async def __aexit__(self, *how: Any) -> None:
         task = asyncio.current_task()
@@ -179,12 +201,13 @@ class Hold:
         await permit.__aexit__(*how)
 
 
-class Semaphore(BaseSemaphore):
+class Semaphore(BaseSemaphore[Slot_co], ForTasks):
     """A gate that grants at most k permits at a time, to any number of tasks in any number of processes.
 
-    Created by `Peer.semaphore` and `Peer.lock`. `async with semaphore as permit` waits for a permit without a timeout
-    and releases it at the end of the body. It raises what `acquire` raises, and PermitLost if the permit was lost. As a
-    decorator of an `async def` it does that for every call.
+    Created by `Peer.semaphore` and `Peer.lock`, and without a peer by `fairgate.semaphore` and `fairgate.lock`. `async
+    with semaphore as permit` waits for a permit without a timeout and releases it at the end of the body. It raises
+    what `acquire` raises, and PermitLost if the permit was lost. As a decorator of an `async def` it does that for
+    every call.
     """
 
     gate: TaskGate
@@ -192,11 +215,11 @@ class Semaphore(BaseSemaphore):
     def __init__(self, name: str, gate: TaskGate) -> None:
         super().__init__(name, gate)
         self.plain = Hold(self, None, None, "", 1)  # for `async with` without options
-        self.acquired: WeakKeyDictionary[asyncio.Task[Any], LatestPermits[Permit]] = WeakKeyDictionary()
+        self.acquired: WeakKeyDictionary[asyncio.Task[Any], LatestPermits[Permit[Any]]] = WeakKeyDictionary()
 
     async def acquire(
         self, timeout: float | None = None, *, lease: float | None = None, note: str = "", n: int = 1
-    ) -> Permit | None:
+    ) -> Permit[Slot_co] | None:
         """Wait for a permit. Cancelling the task withdraws the request.
 
         Args:
@@ -233,7 +256,7 @@ class Semaphore(BaseSemaphore):
         held = await self.gate.acquire(timeout, n, lease, note)
         if held is None:
             return None
-        permit = Permit(self.name, held)
+        permit: Permit[Slot_co] = Permit(self.name, held)
         task = asyncio.current_task()
         assert task is not None
         self.acquired.setdefault(task, LatestPermits()).add(permit)
@@ -250,7 +273,9 @@ class Semaphore(BaseSemaphore):
         assert task is not None
         self.acquired.setdefault(task, LatestPermits()).release(self.name)
 
-    def hold(self, timeout: float | None = None, *, lease: float | None = None, note: str = "", n: int = 1) -> Hold:
+    def hold(
+        self, timeout: float | None = None, *, lease: float | None = None, note: str = "", n: int = 1
+    ) -> Hold[Slot_co]:
         """`async with` with arguments: `async with gpu.hold(timeout=5, lease=60) as permit`.
 
         Takes the arguments of `acquire`. Entering raises AcquireTimeout if the timeout passes without a permit, and
@@ -258,7 +283,7 @@ class Semaphore(BaseSemaphore):
         """
         return Hold(self, timeout, lease, note, n)
 
-    async def __aenter__(self) -> Permit:
+    async def __aenter__(self) -> Permit[Slot_co]:
         return await self.plain.__aenter__()
 
     async def __aexit__(self, *how: Any) -> None:
@@ -320,7 +345,7 @@ class Semaphore(BaseSemaphore):
         await self.gate.close()
 
 
-class Backend(Protocol):
+class Backend(BaseBackend, Protocol):
     """The peer of one host, or of a cluster."""
 
     async def start(self) -> None: ...
@@ -330,12 +355,15 @@ class Backend(Protocol):
     async def leave(self) -> None: ...
 
 
-class Peer:
+class Peer(BasePeer):
     """This process as a user of gates, on this host or in a cluster. Created by `fairgate.join`."""
 
-    def __init__(self, backend: Backend) -> None:
-        self.backend = backend
+    backend: Backend
 
+    @overload
+    def semaphore(self, name: str, k: int, protocol: TokenProtocol | None = None) -> Semaphore[int]: ...
+    @overload
+    def semaphore(self, name: str, k: int, protocol: str) -> Semaphore: ...
     def semaphore(self, name: str, k: int, protocol: str | None = None) -> Semaphore:
         """Open a gate. Gates with the same name are the same gate for all processes of this user, or of the cluster.
 
@@ -362,6 +390,10 @@ class Peer:
         """
         return Semaphore(name, self.backend.gate(name, k, protocol))
 
+    @overload
+    def lock(self, name: str, protocol: TokenProtocol | None = None) -> Semaphore[int]: ...
+    @overload
+    def lock(self, name: str, protocol: str) -> Semaphore: ...
     def lock(self, name: str, protocol: str | None = None) -> Semaphore:
         """A semaphore with k=1. See `semaphore`."""
         return self.semaphore(name, 1, protocol)
@@ -377,7 +409,7 @@ class Peer:
         return engine
 
 
-class Joining:
+class Joining(OfOneProcess, ForTasks):
     """What `join` returns: either await it and close the peer yourself, or use it with `async with`."""
 
     def __init__(self, backend: Backend) -> None:
@@ -386,6 +418,9 @@ class Joining:
     async def start(self) -> Peer:
         await self.peer.backend.start()
         return self.peer
+
+    def __repr__(self) -> str:
+        return f"<join(), {self.peer.backend.describe()}>"
 
     def __await__(self) -> Generator[Any, None, Peer]:
         return self.start().__await__()
@@ -483,3 +518,34 @@ def join(
 
     refuse_journal(journal)
     return Joining(TaskHostPeer())
+
+
+def semaphore(name: str, k: int) -> Semaphore[int]:
+    """A gate of this host that needs no `join`: every process opens it when it first uses it, also after a fork.
+
+    So a module can create it when it is imported, and a decorated function works in every worker of a server. It can be
+    pickled. It stays open until `close`, or until the process ends.
+
+    Args:
+        name: As for `Peer.semaphore`.
+        k: How many permits the gate grants at a time, 1 to 1000.
+
+    Raises:
+        BadInput: The name or k is invalid. Everything else is found out by the first use.
+
+    Example:
+        ```python
+        gpu = fairgate.semaphore("gpu", k=3)
+
+        @gpu
+        async def train(model): ...
+        ```
+    """
+    from fairgate.room.tasks import TaskHostPeer  # noqa: PLC0415 (most programs use one of the APIs)
+
+    return Semaphore(name, OnFirstUse(TaskHostPeer, name, k))
+
+
+def lock(name: str) -> Semaphore[int]:
+    """A semaphore with k=1 that needs no `join`. See `semaphore`."""
+    return semaphore(name, 1)

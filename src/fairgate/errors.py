@@ -3,6 +3,10 @@
 Every message is one line that says what is wrong, with which value, and where possible what to do about it.
 """
 
+TYPE_CHECKING = False  # importing `typing` would double the start-up time of `fairgate run`
+if TYPE_CHECKING:
+    from fairgate.request import Request
+
 
 class FairgateError(Exception):
     """Base class of all fairgate errors."""
@@ -34,6 +38,10 @@ class KMismatch(BadInput):
         self.asked = asked
         self.found = found
 
+    def __reduce__(self) -> "tuple[type[KMismatch], tuple[str, int, int]]":
+        """For pools of processes, which send exceptions to the caller."""
+        return KMismatch, (self.gate, self.asked, self.found)
+
 
 class GateClosed(FairgateError):
     """The gate or the peer was closed, so it can no longer be used to enter."""
@@ -51,7 +59,16 @@ class PermitLost(FairgateError):
 
 
 class AcquireTimeout(FairgateError, TimeoutError):
-    """No permit was granted within the timeout."""
+    """No permit was granted within the timeout.
+
+    Attributes:
+        holders: Those who were inside then, as far as they were known without asking anybody: in a cluster only those
+            of this peer, or of this host for its guests. The message names the first three.
+    """
+
+    def __init__(self, message: str, holders: "list[Request] | None" = None) -> None:
+        super().__init__(message)
+        self.holders = holders or []
 
 
 class ReentrantCall(FairgateError, RuntimeError):

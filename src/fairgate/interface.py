@@ -6,40 +6,31 @@ The protocols at the end are what they expect of each.
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, cast
 
-from fairgate.arguments import SECOND, lease_time
-from fairgate.errors import BadInput, PermitLost
+from fairgate.arguments import SECOND, lease_time, printable
+from fairgate.errors import AcquireTimeout, BadInput, FairgateError, ForkedPeer, PermitLost
+from fairgate.forgotten import watch, watches
+from fairgate.misuse import OfOneProcess
+from fairgate.on_first_use import OnFirstUse
+from fairgate.request import Request
 
+# What `slot` and `fence` of a permit are: int, or int | None if it is not known that the gate has slots.
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
 
-class Request(NamedTuple):
-    """A request that is waiting or inside. Times are seconds since 1970.
+    Slot_co = TypeVarWithDefault("Slot_co", bound=int | None, covariant=True, default=int | None)
+else:
+    Slot_co = TypeVar("Slot_co", covariant=True)
 
-    Attributes:
-        inside: True for a holder, False for a waiter.
-        slots: The slots of a holder; empty for a waiter, and if the protocol has no slots.
-        fence: The fence of a holder, or None.
-        pid: The process that made the request; 0 if it is unknown.
-        host: The name of its host.
-        since: When it entered, or when it began to wait.
-        deadline: When the lease that a holder asked for expires; None if it has no lease.
-        note: The remark given to `acquire`.
-    """
-
-    inside: bool
-    slots: tuple[int, ...]
-    fence: int | None
-    pid: int
-    host: str
-    since: float
-    deadline: float | None
-    note: str
-
-    @property
-    def slot(self) -> int | None:
-        """The lowest of its slots, or None."""
-        return self.slots[0] if self.slots else None
+TokenProtocol = Literal[  # those that run live and have slots
+    "bv95", "centralised", "fair_k", "fair_k_bounded", "naimi_trehel", "one_line", "raymond_tree", "srimani_reddy",
+    "suzuki_kasami",
+]  # fmt: skip
+SHOWN = 3  # holders that a message names
+LONGEST_SHOWN = 40  # characters of a note
 
 
 @dataclass(frozen=True)
@@ -79,23 +70,24 @@ class Statistics:
     views: int = 0
 
 
-class BasePermit:
+class BasePermit(OfOneProcess, Generic[Slot_co]):
     """What the permits of both APIs have in common."""
 
-    __slots__ = ("gate", "held")
+    __slots__ = ("__weakref__", "gate", "held")
 
     def __init__(self, gate: str, held: "Held") -> None:
         self.gate = gate
         self.held = held
+        watch(self, gate, held)
 
     @property
-    def slot(self) -> int | None:
+    def slot(self) -> Slot_co:
         """The slot that this permit occupies, 0 to k-1; None if the protocol has no slots.
 
         No two valid permits of a gate have the same slot, so it can stand for one of k devices, ports or licences. A
         permit from `acquire(n=...)` has several: see `slots`.
         """
-        return self.held.slots[0] if self.held.slots else None
+        return cast(Slot_co, self.held.slots[0] if self.held.slots else None)
 
     @property
     def slots(self) -> tuple[int, ...]:
@@ -103,12 +95,12 @@ class BasePermit:
         return self.held.slots
 
     @property
-    def fence(self) -> int | None:
+    def fence(self) -> Slot_co:
         """The fencing token: higher than that of every earlier permit of the same slot; None without slots.
 
         A resource that remembers the highest fence per slot can reject holders whose permit was lost.
         """
-        return self.held.fence or None
+        return cast(Slot_co, self.held.fence or None)
 
     @property
     def deadline(self) -> float | None:
@@ -176,17 +168,22 @@ class BasePermit:
             ForkedPeer: The peer belongs to the parent process.
         """
         self.held.release()
+        watches.pop(id(self.held), None)
 
     def shared(self) -> BadInput:
         """The error for a permit that several bodies use: the first one to end would release it."""
         return BadInput(f"this permit for gate {self.gate} is in use by a `with` block already: acquire one for each")
 
     def __repr__(self) -> str:
-        state = "valid" if self.valid else "lost" if self.held.why_lost() else "released"
-        return f"<permit for {self.gate}, slot {self.slot}, fence {self.fence}, {state}>"
+        try:
+            state = "lost" if self.held.why_lost() else "valid" if self.valid else "released"
+        except ForkedPeer:
+            state = "of the parent process"
+        slots = f"slot {', '.join(map(str, self.slots))}" if self.slots else "no slot"
+        return f"<permit for {self.gate}, {slots}, fence {self.fence}, {state}>"
 
 
-T = TypeVar("T", bound=BasePermit)
+T = TypeVar("T", bound=BasePermit[Any])
 FEW = 8  # permits, beyond which those that were released are forgotten
 
 
@@ -212,7 +209,7 @@ class LatestPermits(Generic[T]):
         raise BadInput(f"there is no permit of gate {gate} to release: the caller has acquired none, or released it")
 
 
-class BaseSemaphore:
+class BaseSemaphore(OfOneProcess, Generic[Slot_co]):
     """What the semaphores of both APIs have in common.
 
     Attributes:
@@ -240,8 +237,46 @@ class BaseSemaphore:
         """
         return self.gate.statistics()
 
+    def timed_out(self, timeout: float) -> AcquireTimeout:
+        """The error for a request that got no permit in time. It names the holders, as far as that takes no time."""
+        holders: list[Request] = []
+        with suppress(FairgateError, OSError):  # what went wrong is that the time is over
+            holders = self.gate.holders_now()
+        return AcquireTimeout(f"timed out waiting for gate {self.name} ({timeout:g} s){held_by(holders)}", holders)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """A gate that every process opens for itself can be sent to another one."""
+        if isinstance(self.gate, OnFirstUse):
+            return type(self), (self.name, self.gate)
+        return super().__reduce__()
+
     def __repr__(self) -> str:
-        return f"<gate {self.name}, k={self.k}, {self.gate.protocol}>"
+        protocol = self.gate.protocol or "protocol not chosen yet"  # by the standing peer, for its guests
+        return f"<gate {self.name}, k={self.k}, {protocol}, {self.gate.state()}>"
+
+
+def held_by(holders: list[Request]) -> str:
+    """The end of a message: who they are."""
+    if not holders:
+        return ""
+    now = time.time()
+    named = [
+        f"pid {one.pid} on {printable(one.host)} for {max(now - one.since, 0):.3g} s"
+        + (f' ("{printable(one.note)[:LONGEST_SHOWN]}")' if one.note else "")
+        for one in holders[:SHOWN]
+    ]
+    more = [f"and {len(holders) - SHOWN} more"] if len(holders) > SHOWN else []
+    return f", held by {', '.join(named + more)}"
+
+
+class BasePeer(OfOneProcess):
+    """What the peers of both APIs have in common."""
+
+    def __init__(self, backend: "BaseBackend") -> None:
+        self.backend = backend
+
+    def __repr__(self) -> str:
+        return f"<{self.backend.describe()}>"
 
 
 # What the APIs expect of both kinds of gates.
@@ -278,8 +313,19 @@ class TaskHeld(Held, Protocol):
         """Call this in the loop that acquired it, once, when it is lost; at once if it already was."""
 
 
+class BaseBackend(Protocol):
+    def describe(self) -> str:
+        """For people: what kind of peer it is, of what, its state, and how many gates it has open. Never raises."""
+
+
 class Gate(Protocol):
     protocol: str
+
+    def state(self) -> str:
+        """For people: "open", or what it is instead. Never raises."""
+
+    def holders_now(self) -> list[Request]:
+        """The holders that are known here, by slot, without waiting for anybody: not all of them, in a cluster."""
 
     @property
     def k(self) -> int: ...

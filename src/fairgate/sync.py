@@ -15,17 +15,31 @@ import time
 from collections.abc import Callable
 from functools import wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar, overload
 
 from fairgate.arguments import SINGLE, check_request, given, lease_time
-from fairgate.errors import AcquireTimeout, BadInput, PermitLost
-from fairgate.interface import BasePermit, BaseSemaphore, LatestPermits, Request, ThreadGate
+from fairgate.errors import BadInput, PermitLost
+from fairgate.interface import (
+    BaseBackend,
+    BasePeer,
+    BasePermit,
+    BaseSemaphore,
+    LatestPermits,
+    Slot_co,
+    ThreadGate,
+    TokenProtocol,
+)
+from fairgate.misuse import ForThreads
+from fairgate.on_first_use import OnFirstUse
+from fairgate.request import Request
 from fairgate.room.clusters import standing_peer
 
 if TYPE_CHECKING:
     from fairgate.live.engine import LiveEngine
     from fairgate.net.secret import Secret
     from fairgate.net.tls import Tls
+
+__all__ = ["Peer", "Permit", "Semaphore", "join", "lock", "semaphore"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,7 +50,7 @@ SHORTEST, LONGEST = 0.001, 0.02  # seconds between two looks of `permit.lost.wai
 class Lost:
     """Whether a permit was lost: test it with `if permit.lost`, or wait with `permit.lost.wait(seconds)`."""
 
-    def __init__(self, permit: "Permit") -> None:
+    def __init__(self, permit: "Permit[Any]") -> None:
         self.permit = permit
 
     def __bool__(self) -> bool:
@@ -66,7 +80,7 @@ class Lost:
         return self.is_set()
 
 
-class Permit(BasePermit):
+class Permit(BasePermit[Slot_co], ForThreads):
     """The right to be inside a gate, from `Semaphore.acquire` until `release`.
 
     As a context manager it releases itself at the end of the body. A permit is lost when its lease expires, its peer
@@ -121,16 +135,16 @@ class ThreadPermits(threading.local):
     """The permits of a gate that this thread has."""
 
     def __init__(self) -> None:
-        self.bodies: list[Permit] = []  # of `with`, innermost last
-        self.acquired: LatestPermits[Permit] = LatestPermits()
+        self.bodies: list[Permit[Any]] = []  # of `with`, innermost last
+        self.acquired: LatestPermits[Permit[Any]] = LatestPermits()
 
 
-class Semaphore(BaseSemaphore):
+class Semaphore(BaseSemaphore[Slot_co], ForThreads):
     """A gate that grants at most k permits at a time, to any number of threads in any number of processes.
 
-    Created by `Peer.semaphore` and `Peer.lock`. `with semaphore as permit` waits for a permit without a timeout and
-    releases it at the end of the body. It raises what `acquire` raises, and PermitLost if the permit was lost. As a
-    decorator it does that for every call of a function.
+    Created by `Peer.semaphore` and `Peer.lock`, and without a peer by `sync.semaphore` and `sync.lock`. `with semaphore
+    as permit` waits for a permit without a timeout and releases it at the end of the body. It raises what `acquire`
+    raises, and PermitLost if the permit was lost. As a decorator it does that for every call of a function.
 
     Example:
         ```python
@@ -149,7 +163,7 @@ class Semaphore(BaseSemaphore):
 
     def acquire(
         self, timeout: float | None = None, *, lease: float | None = None, note: str = "", n: int = 1
-    ) -> Permit | None:
+    ) -> Permit[Slot_co] | None:
         """Wait for a permit. Ctrl-C during the wait withdraws the request.
 
         Args:
@@ -189,7 +203,7 @@ class Semaphore(BaseSemaphore):
             held = self.gate.acquire(timeout, n, lease, note)
             if held is None:
                 return None
-            permit = Permit(self.name, held)
+            permit: Permit[Slot_co] = Permit(self.name, held)
             self.permits.acquired.add(permit)
             return permit
         except BaseException:  # Ctrl-C: nobody would ever release it
@@ -206,7 +220,9 @@ class Semaphore(BaseSemaphore):
         """
         self.permits.acquired.release(self.name)
 
-    def hold(self, timeout: float | None = None, *, lease: float | None = None, note: str = "", n: int = 1) -> Permit:
+    def hold(
+        self, timeout: float | None = None, *, lease: float | None = None, note: str = "", n: int = 1
+    ) -> Permit[Slot_co]:
         """Like `acquire`, but a timeout is an error: `with gpu.hold(timeout=5, lease=60) as permit`.
 
         Raises:
@@ -215,10 +231,11 @@ class Semaphore(BaseSemaphore):
         """
         permit = self.acquire(timeout, lease=lease, note=note, n=n)
         if permit is None:
-            raise AcquireTimeout(f"timed out waiting for gate {self.name} ({timeout:g} s)")
+            assert timeout is not None, "without a timeout acquire() returns a permit or raises"
+            raise self.timed_out(timeout)
         return permit
 
-    def __enter__(self) -> Permit:
+    def __enter__(self) -> Permit[Slot_co]:
         permit = self.acquire()
         assert permit is not None, "acquire() without a timeout returns a permit or raises"
         try:
@@ -295,7 +312,7 @@ class Semaphore(BaseSemaphore):
         self.gate.close()
 
 
-class Backend(Protocol):
+class Backend(BaseBackend, Protocol):
     """The peer of one host, or of a cluster."""
 
     def gate(self, name: str, k: int, protocol: str | None) -> ThreadGate: ...
@@ -303,15 +320,18 @@ class Backend(Protocol):
     def close(self) -> None: ...
 
 
-class Peer:
+class Peer(BasePeer, ForThreads):
     """This process as a user of gates, on this host or in a cluster, from `join` until `close`.
 
     As a context manager it closes itself at the end of the body.
     """
 
-    def __init__(self, backend: Backend) -> None:
-        self.backend = backend
+    backend: Backend
 
+    @overload
+    def semaphore(self, name: str, k: int, protocol: TokenProtocol | None = None) -> Semaphore[int]: ...
+    @overload
+    def semaphore(self, name: str, k: int, protocol: str) -> Semaphore: ...
     def semaphore(self, name: str, k: int, protocol: str | None = None) -> Semaphore:
         """Open a gate. Gates with the same name are the same gate for all processes of this user, or of the cluster.
 
@@ -338,6 +358,10 @@ class Peer:
         """
         return Semaphore(name, self.backend.gate(name, k, protocol))
 
+    @overload
+    def lock(self, name: str, protocol: TokenProtocol | None = None) -> Semaphore[int]: ...
+    @overload
+    def lock(self, name: str, protocol: str) -> Semaphore: ...
     def lock(self, name: str, protocol: str | None = None) -> Semaphore:
         """A semaphore with k=1. See `semaphore`."""
         return self.semaphore(name, 1, protocol)
@@ -417,3 +441,34 @@ def join(
 
     refuse_journal(journal)
     return Peer(ThreadHostPeer())
+
+
+def semaphore(name: str, k: int) -> Semaphore[int]:
+    """A gate of this host that needs no `join`: every process opens it when it first uses it, also after a fork.
+
+    So a module can create it when it is imported, and a decorated function works in every worker of a server. It can be
+    pickled. It stays open until `close`, or until the process ends.
+
+    Args:
+        name: As for `Peer.semaphore`.
+        k: How many permits the gate grants at a time, 1 to 1000.
+
+    Raises:
+        BadInput: The name or k is invalid. Everything else is found out by the first use.
+
+    Example:
+        ```python
+        gpu = fairgate.sync.semaphore("gpu", k=3)
+
+        @gpu
+        def train(model): ...
+        ```
+    """
+    from fairgate.room.peer import ThreadHostPeer  # noqa: PLC0415 (most programs use one of the APIs)
+
+    return Semaphore(name, OnFirstUse(ThreadHostPeer, name, k))
+
+
+def lock(name: str) -> Semaphore[int]:
+    """A semaphore with k=1 that needs no `join`. See `semaphore`."""
+    return semaphore(name, 1)

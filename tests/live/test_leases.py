@@ -269,10 +269,11 @@ def test_peers_that_leave_at_once(creator: sync.Peer, standing: bool, caplog: py
 
 def test_what_an_excluded_peer_held_is_free_after_its_lease(creator: sync.Peer) -> None:
     with joined(creator) as peer, joined(creator) as other:
-        peer.lock("report").hold(SOON)
+        permit = peer.lock("report").hold(SOON)
         with busy(peer):
             began = time.monotonic()
             with other.lock("report").hold(SOON):
+                assert not permit.valid
                 assert 0.5 * LEASE < time.monotonic() - began < LEASE + 1
 
 

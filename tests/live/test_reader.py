@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -104,7 +104,8 @@ def test_frames_for_the_engine_reach_it(cluster: Kind) -> None:
     with cluster.sync_join() as one, cluster.sync_join() as two:
         gate = one.lock("gate")
         two.lock("gate").hold(SOON).release()  # now they are connected, and waiting threads read
-        with gate.hold(SOON) as permit, waiting(two.lock("gate"), []):
+        outcome: list[object] = []
+        with gate.hold(SOON) as permit, waiting(two.lock("gate"), outcome):
             until(lambda: reader_of(two).user != 0)
             until(lambda: len(gate.waiters()) == 1)  # queries `two`
             permit.release()
@@ -187,7 +188,7 @@ def test_waiters_are_woken_after_everything_that_arrived_was_read(
 
 
 def woken_by_two_tokens(
-    one: sync.Peer, ours: list[sync.Semaphore], two: sync.Peer, theirs: list[sync.Semaphore]
+    one: sync.Peer, ours: Sequence[sync.Semaphore], two: sync.Peer, theirs: Sequence[sync.Semaphore]
 ) -> list[tuple[float, list[str]]]:
     """When the two waiters are woken, and the states of both then."""
     permits = [gate.hold(SOON) for gate in ours]

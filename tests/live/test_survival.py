@@ -117,11 +117,12 @@ def test_a_leaving_peer_hands_over_at_once(hosts: list[Host]) -> None:
     seed = hosts[0].listen
     with sync.join(seed) as other:
         leaving = sync.join(seed)
-        leaving.lock("report").hold(SOON)
+        permit = leaving.lock("report").hold(SOON)
         leaving.close()
         began = time.monotonic()
         with other.lock("report").hold(SOON):
             assert time.monotonic() - began < 0.5
+            assert permit.lost
 
 
 def test_any_one_of_three_may_die(hosts: list[Host]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from fairgate.arguments import SECOND
 from fairgate.core.ids import NIL
 from fairgate.errors import BadInput, GateClosed, PermitLost
-from fairgate.interface import Request, Statistics
+from fairgate.interface import Statistics
 from fairgate.live.cluster_options import ClusterOptions
 from fairgate.live.engine import EXPIRED, LiveEngine
 from fairgate.live.forks import process
@@ -15,9 +15,10 @@ from fairgate.live.gate import LiveGate
 from fairgate.live.in_cluster import ClusterMembership
 from fairgate.live.no_journals import NO_JOURNALS, NoJournals
 from fairgate.live.peer_lease import LAPSED
-from fairgate.live.report import Person, has_left, latest_fences
+from fairgate.live.report import Person, has_left, latest_fences, of_gate
 from fairgate.live.ticket import INSIDE, LOST, NO_DEADLINE, WAITING, Ticket
 from fairgate.net.system import clock
+from fairgate.request import Request
 
 TRY_SECONDS = 1.0  # how long `acquire(timeout=0)` waits for a slot that is free as far as the peers know
 
@@ -25,6 +26,14 @@ TRY_SECONDS = 1.0  # how long `acquire(timeout=0)` waits for a slot that is free
 def make_engine(seeds: tuple[str, ...], journal: str | None, network: dict[str, Any]) -> LiveEngine:
     options = ClusterOptions(seeds=seeds, **network)
     return LiveEngine(lambda engine: ClusterMembership(engine, options), choose_journals(journal))
+
+
+def describe(engine: LiveEngine) -> str:
+    """A peer of a cluster, for people."""
+    if not hasattr(engine, "identity"):
+        return "peer of a cluster, not joined"
+    state = "of the parent process" if engine.pid != process[0] else "closed" if engine.closed else "open"
+    return f"peer {engine.me} of a cluster, {engine.identity.address}, {state}, gates: {len(engine.gates)}"
 
 
 def choose_journals(path: str | None) -> NoJournals:
@@ -99,6 +108,17 @@ class BaseClusterGate:
         self.gate = engine.gate(name, k, protocol)
         self.k = k
         self.protocol = self.gate.protocol
+
+    def state(self) -> str:
+        forked = self.engine.pid != process[0]
+        return "of the parent process" if forked else "closed" if self.gate.closed else "open"
+
+    def holders_now(self) -> list[Request]:
+        """Those of this peer."""
+        self.engine.check_process()
+        with self.engine.user_lock:
+            people = of_gate(self.engine, self.gate).people
+        return in_order([one for one in people if one.inside])
 
     def check_single(self, n: int) -> None:
         if n != 1:

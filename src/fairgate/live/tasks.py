@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 from fairgate.arguments import lease_time
 from fairgate.errors import GateClosed
-from fairgate.interface import Request
-from fairgate.live.cluster_permit import TRY_SECONDS, BaseClusterGate, HeldTicket, in_order, make_engine
+from fairgate.live.cluster_permit import TRY_SECONDS, BaseClusterGate, HeldTicket, describe, in_order, make_engine
 from fairgate.live.engine import LiveEngine
 from fairgate.live.gate import LiveGate
 from fairgate.live.ticket import INSIDE, LOST, WAITING, Ticket
+from fairgate.request import Request
 
 T = TypeVar("T")
 
@@ -30,6 +30,9 @@ class ClusterPeer:
             if starting.exception() is None:
                 await self.leave()
             raise
+
+    def describe(self) -> str:
+        return describe(self.engine)
 
     def gate(self, name: str, k: int, protocol: str | None) -> "ClusterGate":
         return ClusterGate(self.engine, name, k, protocol)

@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 
 from fairgate.arguments import lease_time
 from fairgate.errors import GateClosed
-from fairgate.interface import Request
-from fairgate.live.cluster_permit import TRY_SECONDS, BaseClusterGate, HeldTicket, in_order, make_engine
+from fairgate.live.cluster_permit import TRY_SECONDS, BaseClusterGate, HeldTicket, describe, in_order, make_engine
 from fairgate.live.engine import LiveEngine
 from fairgate.live.ticket import INSIDE, WAITING, Ticket
 from fairgate.live.waiter import ThreadWaiter
+from fairgate.request import Request
 
 T = TypeVar("T")
 FirstGate = tuple[str, int, str | None]  # name, k and protocol
@@ -25,6 +25,9 @@ class ClusterPeer:
         if first is not None:
             self.gate(*first)
         self.engine.start()
+
+    def describe(self) -> str:
+        return describe(self.engine)
 
     def gate(self, name: str, k: int, protocol: str | None) -> "ClusterGate":
         return ClusterGate(self.engine, name, k, protocol)

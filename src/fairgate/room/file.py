@@ -140,7 +140,7 @@ class RoomFile:
         if is_elsewhere(self.m):
             raise BadInput(f"cannot use {self.path}: it belongs to another machine; remove it if it is a copy")
         senses = LiveSenses(os.path.dirname(self.path))
-        if system.is_open_elsewhere(self.fd) or senses.living(self.m):
+        if system.is_open_elsewhere(self.fd) or senses.living(self.m, links.all_seats(self.m)):
             if system.is_this_boot(self.m[BOOT]):
                 raise system.OtherClock(self.path)
             raise BadInput(

@@ -30,6 +30,9 @@ class GuestPeer(HostPeer):
                 raise KMismatch(name, k, other.k)
         return super().room(name, k, protocol)
 
+    def what(self) -> str:
+        return f"guest of cluster {self.standing.cluster} on this host"
+
     def key(self, gate: str, k: int, protocol: str | None) -> tuple[str, int, str | None]:
         return gate, k, protocol
 

@@ -44,6 +44,7 @@ from fairgate.room.table import Change, nobody_is_stopped
 from fairgate.room.words import copied
 
 PATIENCE = 200_000_000  # ns for the lock, before the table is read without it
+GLANCE = 1_000_000  # ns, for one who must not be kept waiting
 
 
 class Visitor(NamedTuple):
@@ -158,7 +159,22 @@ def look_at(folder: str, gate: str) -> GateView | None:
 # The copy of a table.
 
 
-def snapshot(path: str) -> Table | None:
+def holders_at(path: str) -> list[Listed]:
+    """The holders of the gate with this file, by slot, as far as they can be seen at once. Raises BadInput.
+
+    It takes as long with many waiters as with none: they may all be late at the same time.
+    """
+    m = snapshot(path, GLANCE)
+    if m is None:
+        return []
+    try:
+        seats = holders(m, LiveSenses(os.path.dirname(path)))
+        return [listed(m, seat, slots) for seat, slots in seats.items()]
+    except DAMAGE as wrong:
+        raise BadInput(f"{path} is damaged ({wrong!r}): remove it if nobody uses the gate") from wrong
+
+
+def snapshot(path: str, patience: int = PATIENCE) -> Table | None:
     """A copy of the gate's table, or None if there is no gate. Raises BadInput if it is not usable."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -169,7 +185,7 @@ def snapshot(path: str) -> Table | None:
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode) or os.fstat(fd).st_size > LARGEST:
             raise BadInput(f"{path} is not a gate file: remove it, or use another name")
-        calls.lock(fd, PATIENCE)
+        calls.lock(fd, patience)
         data = os.pread(fd, os.fstat(fd).st_size, 0)  # the file may have grown before the lock
     finally:
         os.close(fd)  # which also unlocks it
@@ -209,25 +225,26 @@ def view(m: Table, gate: str, path: str, senses: LiveSenses) -> GateView:
 
 def living(m: Table, senses: LiveSenses) -> tuple[dict[int, tuple[int, ...]], list[int], list[int]]:
     """The seats that are not of dead processes: the holders with their slots, the waiters in order, and the pins."""
+    found: dict[int, list[int]] = {WAITING: [], PINNED: []}
+    for seat in senses.living(m, links.all_seats(m)):
+        if m[seat + STATE] in found:
+            found[m[seat + STATE]].append(seat)
+    return holders(m, senses), sorted(found[WAITING], key=lambda seat: m[seat + TICKET]), found[PINNED]
+
+
+def holders(m: Table, senses: LiveSenses) -> dict[int, tuple[int, ...]]:
+    """The seats of living processes that are inside, with their slots."""
     slots: dict[int, tuple[int, ...]] = {}
     for at in range(SLOTS, links.first_seat(m)):
-        if m[at]:
+        if m[at] and links.is_seat(m, m[at]):
             slots[m[at]] = (*slots.get(m[at], ()), at - SLOTS)
-    waiters, pins, inside = [], [], set()
-    for seat in senses.living(m):
-        state = m[seat + STATE]
-        if state in (WAITING, INSIDE, PINNED):
-            if state == WAITING:
-                waiters.append(seat)
-            elif state == PINNED:
-                pins.append(seat)
-            elif len(slots.get(seat, ())) == m[seat + PERMITS]:  # else half of a grant, which is no grant
-                inside.add(seat)
-    waiters.sort(key=lambda seat: m[seat + TICKET])
-    holders = {
-        seat: links.shown_slots(m, seat) if m[seat + GRANTED_BY] else slots[seat] for seat in slots if seat in inside
+    living = set(senses.living(m, slots))
+    return {
+        seat: links.shown_slots(m, seat) if m[seat + GRANTED_BY] else taken
+        for seat, taken in slots.items()
+        # else half of a grant, which is no grant
+        if m[seat + STATE] == INSIDE and len(taken) == m[seat + PERMITS] and seat in living
     }
-    return holders, waiters, pins
 
 
 def visitor(m: Table, senses: LiveSenses, seat: int, slots: tuple[int, ...]) -> Visitor:

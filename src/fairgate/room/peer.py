@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 from fairgate.arguments import SECOND, check_k
 from fairgate.errors import BadInput, ForkedPeer, GateClosed, KMismatch
-from fairgate.interface import Request, Statistics
+from fairgate.interface import Statistics
+from fairgate.request import Request
 from fairgate.room import place
 from fairgate.room.calls import clock
 from fairgate.room.layout import ASKED_K, GRANTS, LONGEST, LOSSES, WAITED, K
@@ -58,6 +59,13 @@ class HostPeer:
 
     def open(self, folder: str, gate: str, k: int, protocol: str | None) -> Room:
         return Room(folder, gate, k)
+
+    def describe(self) -> str:
+        state = "of the parent process" if self.pid != os.getpid() else "closed" if self.closed else "open"
+        return f"{self.what()}, {state}, gates: {len(self.rooms)}"
+
+    def what(self) -> str:
+        return "peer of this host"
 
     def check_process(self) -> None:
         if self.pid != os.getpid():
@@ -139,6 +147,14 @@ class BaseRoomGate:
     @property
     def k(self) -> int:
         return self.room.file.m[K]
+
+    def state(self) -> str:
+        return "of the parent process" if self.room.desk.forked else "closed" if self.room.is_closed() else "open"
+
+    def holders_now(self) -> list[Request]:
+        from fairgate.room.host import holders_at  # noqa: PLC0415 (rarely needed)
+
+        return requests(holders_at(self.room.file.path))
 
     def statistics(self) -> Statistics:
         return statistics(self.room)

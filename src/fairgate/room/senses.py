@@ -1,12 +1,13 @@
 """What a process sees of the owners of seats: are they dead, or stopped? What cannot be seen counts as alive."""
 
 import os
+from collections.abc import Iterable
 
 from fairgate.room import system
 from fairgate.room.bell import path_of
 from fairgate.room.calls import DEAD, REMOVED, UNSEEN, is_stopped, open_to_ring
 from fairgate.room.layout import ASKED, BOOT, FREE, GROUP, INSIDE, NAMESPACE, OWNER, PID, STATE
-from fairgate.room.links import Table, all_seats
+from fairgate.room.links import Table
 
 
 class LiveSenses:
@@ -36,9 +37,9 @@ class LiveSenses:
             return visible and not system.is_populated(m[seat + GROUP])
         return fd == DEAD or visible
 
-    def living(self, m: Table) -> list[int]:
-        """The seats whose owners may be alive, or have left processes inside, in any time namespace."""
-        taken = [seat for seat in all_seats(m) if m[seat + STATE] != FREE]
+    def living(self, m: Table, seats: Iterable[int]) -> list[int]:
+        """Those of these seats whose owners may be alive, or have left processes inside, in any time namespace."""
+        taken = [seat for seat in seats if m[seat + STATE] != FREE]
         if system.is_this_boot(m[BOOT]):
             return [seat for seat in taken if not self.is_gone(m, seat)]
         return [seat for seat in taken if self.is_heard(m, seat)]

@@ -115,7 +115,7 @@ def is_unused(fd: int, folder: str, path: str) -> bool:
 
 
 def is_anybody_alive(m: Table, senses: LiveSenses) -> bool:
-    return is_elsewhere(m) or bool(senses.living(m))
+    return is_elsewhere(m) or bool(senses.living(m, links.all_seats(m)))
 
 
 # Bells.

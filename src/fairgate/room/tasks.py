@@ -4,7 +4,7 @@ import asyncio
 import os
 
 from fairgate.arguments import check_k
-from fairgate.interface import Request
+from fairgate.request import Request
 from fairgate.room.aio import AsyncPermit, AsyncRoom
 from fairgate.room.peer import LEFT, BaseRoomGate, HostPeer, requests
 from fairgate.room.room import Room

@@ -1,0 +1,86 @@
+"""Mutation tests of what users hold in their hands: each mutant breaks one rule, and a test must notice it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mutants.copies import PACKAGE, PASSES, Mutant, end_of
+
+LAZY = "./test_on_first_use.py::test_"
+FORGOTTEN = "live/test_forgotten.py::test_"
+MUTANTS = {
+    "a forked child uses what its parent has opened": Mutant(
+        "on_first_use.py",
+        "os.register_at_fork(after_in_child=peers.clear)\n",
+        "",
+        f"{LAZY}a_forked_child_opens_its_own",
+    ),
+    "a gate is opened when it is created": Mutant(
+        "on_first_use.py",
+        "        self.gate: Any = None\n",
+        "        self.gate: Any = None\n        self.opened()\n",
+        f"{LAZY}nothing_is_opened_before_the_first_use",
+    ),
+    "every object opens the gate for itself": Mutant(
+        "on_first_use.py",
+        "peers.get(self.kind) or peers.setdefault(self.kind, self.kind())",
+        "self.peer or self.kind()",
+        f"{LAZY}two_objects_of_a_name_share_what_the_process_has_open",
+    ),
+    "a gate is pickled with what it has opened": Mutant(
+        "interface.py",
+        "        if isinstance(self.gate, OnFirstUse):\n",
+        "        if False:\n",
+        f"{LAZY}a_gate_is_pickled_by_name",
+    ),
+    "a permit that has ended warns": Mutant(
+        "forgotten.py",
+        "    if one.held.is_valid():\n",
+        "    if True:\n",
+        f"{FORGOTTEN}closing_is_no_cause[room]",
+    ),
+    "a released permit is watched": Mutant(
+        "interface.py",
+        "        watches.pop(id(self.held), None)\n",
+        "",
+        f"{FORGOTTEN}a_permit_that_has_ended_is_no_cause[released-room]",
+    ),
+    "a forked child warns of permits of its parent": Mutant(
+        "forgotten.py",
+        "os.register_at_fork(after_in_child=watches.clear)",
+        "",
+        f"{FORGOTTEN}a_forked_child_does_not_answer_for_its_parent[cluster]",
+    ),
+    "what cannot be read hides the timeout": Mutant(
+        "interface.py",
+        "        with suppress(FairgateError, OSError):",
+        "        with suppress():",
+        "live/test_timeouts.py::test_what_cannot_be_read_does_not_hide_the_timeout[room]",
+    ),
+    "one that is late waits for the lock": Mutant(
+        "room/host.py",
+        "snapshot(path, GLANCE)",
+        "snapshot(path)",
+        "live/test_timeouts.py::test_a_table_that_is_locked_is_read_without_the_lock[room]",
+    ),
+}
+NODES = sorted({mutant.test for mutant in MUTANTS.values()})
+
+
+@pytest.mark.parametrize("rule", MUTANTS)
+def test_each_mutant_can_be_made(rule: str) -> None:
+    mutant = MUTANTS[rule]
+    assert (PACKAGE / mutant.file).read_text().count(mutant.old) == 1
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("rule", MUTANTS)
+def test_each_mutant_is_noticed(rule: str) -> None:
+    mutant = MUTANTS[rule]
+    assert end_of(mutant.test, mutant) == mutant.end
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("node", NODES)
+def test_each_test_passes_without_a_mutant(node: str) -> None:
+    assert end_of(node) == PASSES
