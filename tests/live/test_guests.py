@@ -263,7 +263,9 @@ def test_drain(host: GuestHost, processes: Processes) -> None:
     assert holder.returncode == 0
     assert peer.wait(SOON) == 0
     assert waiter.poll() is None
-    assert described(host.rooms) is None
+    left = described(host.rooms)
+    assert left is not None
+    assert not left.is_alive()
 
 
 @pytest.mark.parametrize("drain", [(), ("--drain", "50ms")])

@@ -180,9 +180,10 @@ def in_cluster(
 ) -> int:
     from fairgate.live.guests import Guests  # noqa: PLC0415 (asyncio is only needed in a cluster)
     from fairgate.live.keep_open import keep_open  # noqa: PLC0415
-    from fairgate.room.clusters import make_folder  # noqa: PLC0415
+    from fairgate.room.clusters import announce, make_folder  # noqa: PLC0415
 
-    make_folder(network.name, welcome.group)  # fails now, not after joining
+    folder = make_folder(network.name, welcome.group)  # fails now, not after joining
+    announce(folder, network.name, tuple(map(str, network.addresses(network.join))))
     signals.catch_stops()  # the others would wait for a stopped peer
     with signals.raised():
         peer = network.peer(standing=True)

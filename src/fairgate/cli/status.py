@@ -33,7 +33,7 @@ def directory_of(network: NetworkSettings) -> NetworkSettings:
     if network.between_hosts:
         return network
     standing = find_standing((), network.name)
-    if standing is not None:
+    if standing is not None and standing.is_alive():
         return network.joining(standing.addresses)
     saved = saved_state(network)
     return network.joining((saved.address, *saved.addresses))

@@ -20,7 +20,7 @@ from fairgate.live.engine import LiveEngine
 from fairgate.live.guest_room import GuestRoom
 from fairgate.room import calls
 from fairgate.room.bell import Bell
-from fairgate.room.clusters import StandingPeer, describe, make_folder, remove_description
+from fairgate.room.clusters import StandingPeer, describe, make_folder
 from fairgate.room.folder import NOBODY
 from fairgate.room.room import SUFFIX
 
@@ -143,7 +143,6 @@ class Guests:
             self.ticker.cancel()
         if self.lease_changed in self.engine.on_lease:
             self.engine.on_lease.remove(self.lease_changed)
-        remove_description(self.standing)
         for room in self.rooms.values():
             room.leave()
         self.engine.loop.remove_reader(self.doorbell.fd)

@@ -7,8 +7,11 @@ A cluster has one directory on a host, which its standing peer owns:
     the user's own directory (place.py)/clusters/NAME
 
 With mode 2770 the members of its group are the guests. A file in it describes the peer: a process that can read it,
-and finds there the address that it was told to join, becomes a guest. The peer's bell shows whether it is alive. The id
-of the cluster stands in the description and in every room, because a cluster that is made anew has the same directory.
+and finds there the address that it was told to join, becomes a guest. The id of the cluster stands in the description and
+in every room, because a cluster that is made anew has the same directory.
+
+The peer's bell shows whether it is running. If it is not, its description stays: this is still a host with a standing
+peer, which is being started or restarted, and its guests wait in the rooms until it is there.
 """
 
 from __future__ import annotations
@@ -36,6 +39,8 @@ NO_MAJORITY = "no majority"  # a value of `guarantee`: the peer cannot let anybo
 GROUP_MODE = 0o2770
 LARGEST_WORD = 0x7FFF_FFFF_FFFF_FFFF
 LONGEST_FILE = 200  # bytes
+NO_BELL = 0  # of a peer that is not running yet
+OF_PEER = ("listen", "advertise", "keys", "tls", "journal", "metrics")  # options that guests do not have
 ESCAPED = {"%": "%25", "/": "%2F", ".": "%2E"}  # in the name of a file
 
 
@@ -224,44 +229,70 @@ def described(folder: str) -> StandingPeer | None:
         return None
 
 
-def remove_description(standing: StandingPeer) -> None:
-    with suppress(FileNotFoundError):
-        os.unlink(f"{standing.folder}/{DESCRIPTION}")
+def announce(folder: str, cluster: str, addresses: tuple[str, ...]) -> None:
+    """Describe a peer that is being started, by the addresses that it was given: its guests can wait from now on."""
+    before = described(folder)
+    if before is None:
+        before = StandingPeer(folder, cluster, "", 0, os.getpid(), NO_BELL, "", ())
+    before.addresses = tuple(dict.fromkeys((*before.addresses, *addresses)))
+    describe(before)
 
 
 # Finding the peer whose guest to be.
 
 
 def find_standing(addresses: tuple[str, ...], cluster: str | None = None) -> StandingPeer | None:
-    """The standing peer on this host of the cluster that has a member at one of these addresses, if there is one.
+    """The standing peer that this host has in the cluster with a member at one of these addresses, if it has one.
 
-    Without addresses, the one of the cluster with this name. Raises BadInput if the cluster has another name.
+    Without addresses, the one in the cluster with this name. It need not be running. Raises BadInput if the cluster of
+    one that is has another name.
     """
     name = cluster or DEFAULT_NAME
-    for standing in all_standing():
-        if addresses and any(is_listed(address, standing.addresses) for address in addresses):
-            if standing.cluster != name:
-                raise BadInput(
-                    f"{addresses[0]} is in cluster {standing.cluster}, not in {name}: name it with --cluster"
-                )
-            return standing
-        if not addresses and standing.cluster == name:
+    for standing, runs in all_standing():
+        listed = any(is_listed(address, standing.addresses) for address in addresses)
+        if listed and runs and standing.cluster != name:
+            raise BadInput(f"{addresses[0]} is in cluster {standing.cluster}, not in {name}: name it with --cluster")
+        if standing.cluster == name and (listed or not addresses or not standing.addresses):
             return standing
     return None
 
 
 def standing_peer(seeds: tuple[str, ...], journal: str | None, network: dict[str, object]) -> StandingPeer | None:
     """Whose guest a process becomes that joins with these arguments; None if it has to become a peer itself."""
-    standing = find_standing(seeds, str(network.get("cluster") or DEFAULT_NAME))
-    if standing is not None:
-        refuse_options([name for name, value in (*network.items(), ("journal", journal)) if value], standing)
-    return standing
+    given = [name for name, value in (*network.items(), ("journal", journal)) if value]
+    return host_of_guest(seeds, str(network.get("cluster") or DEFAULT_NAME), given)
 
 
-def all_standing() -> list[StandingPeer]:
-    """Those of this host whose guest this process may be."""
-    found = [described(folder) for folder in folders()]
-    return [one for one in found if one is not None and one.is_alive()]
+def host_of_guest(seeds: tuple[str, ...], cluster: str | None, given: list[str], shown: str = "") -> StandingPeer | None:
+    """As find_standing, for a process that was given these options. `shown` is put before their names.
+
+    If the peer is not running, a process that was given what peers need becomes one itself. Raises BadInput if a guest
+    was given what is its peer's to decide.
+    """
+    standing = find_standing(seeds, cluster)
+    own = [name for name in OF_PEER if name in given]
+    if standing is None or not own:
+        return standing
+    if not standing.is_alive():
+        return None
+    raise BadInput(
+        f"{shown}{own[0]} is for peers: this process is a guest of the standing peer of cluster {standing.cluster} on"
+        f" this host (pid {standing.pid}), which has its own"
+    )
+
+
+def all_standing() -> list[tuple[StandingPeer, bool]]:
+    """Those of this host whose guest this process may be, and whether they are running. Those that are come first."""
+    found = [described(folder) or undescribed(folder) for folder in folders()]
+    peers = [(one, one.is_alive()) for one in found if one is not None]
+    return sorted(peers, key=lambda peer: not peer[1])
+
+
+def undescribed(folder: str) -> StandingPeer | None:
+    """The peer for which an administrator has created this directory, if none has been started since."""
+    above, _, file = folder.rpartition("/")
+    made = above == f"{RUN}/{CLUSTERS}" and os.access(folder, os.W_OK) and not os.path.lexists(f"{folder}/{DESCRIPTION}")
+    return StandingPeer(folder, name_of(file), "", 0, 0, NO_BELL, "", ()) if made else None
 
 
 def folders() -> list[str]:
@@ -296,16 +327,3 @@ def numbers_of(host: str) -> set[str]:
         return {str(found[4][0]) for found in socket.getaddrinfo(host.strip("[]"), None)}
     except OSError:
         return set()
-
-
-OF_PEER = ("listen", "advertise", "keys", "tls", "journal", "metrics")
-
-
-def refuse_options(given: list[str], standing: StandingPeer, shown: str = "") -> None:
-    """Raises BadInput if a guest was given what is its peer's to decide. `shown` is put before the name."""
-    for name in OF_PEER:
-        if name in given:
-            raise BadInput(
-                f"{shown}{name} is for peers: this process is a guest of the standing peer of cluster"
-                f" {standing.cluster} on this host (pid {standing.pid}), which has its own"
-            )

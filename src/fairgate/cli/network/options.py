@@ -17,7 +17,8 @@ several hosts:
   that --keys names. If a peer is killed, its slots are free once its lease is over (guarantee: lease).
 
   On a host with a standing peer (`fairgate peer --create` or `--join`), `fairgate run --join` is its guest: it
-  waits in a room of that peer, and needs no keys and no port.
+  waits in a room of that peer, and needs no keys and no port. While that peer is being restarted, it waits for
+  it, as long as -w allows.
 
   A cluster can also run on one host, over Unix sockets, to try a protocol: unix:PATH takes the place of
   HOST:PORT, and needs no keys. PATH is absolute, in a directory that only you can write to.

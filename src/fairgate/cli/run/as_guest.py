@@ -15,12 +15,13 @@ from fairgate.command.process import KILLED
 from fairgate.command.signals import Interrupted, Signals
 from fairgate.errors import BadInput
 from fairgate.room.calls import clock
-from fairgate.room.clusters import NO_MAJORITY, StandingPeer, file_name, find_standing, refuse_options
+from fairgate.room.clusters import NO_MAJORITY, StandingPeer, file_name, host_of_guest
 from fairgate.room.guest import acquire, guest_room
 from fairgate.room.permit import Permit
 from fairgate.room.room import Room
 
 SOONEST = 0.02  # seconds between two looks at the promise of the peer
+NOT_RUNNING = "this host's standing peer is not running"
 SHARE = 3  # the command is ended this part of the peer's lease before its end, or earlier by --grace if that is less
 
 
@@ -30,10 +31,7 @@ def standing_for(options: Options) -> StandingPeer | None:
     seeds = tuple([str(seed) for seed in as_list(given.get("join"))])
     if not seeds and not given.get("mdns"):
         return None
-    standing = find_standing(seeds, str(given["cluster"]) if given.get("cluster") else None)
-    if standing is not None:
-        refuse_options(list(given), standing, "--")
-    return standing
+    return host_of_guest(seeds, str(given["cluster"]) if given.get("cluster") else None, list(given), "--")
 
 
 def as_list(value: object) -> list[object]:
@@ -41,10 +39,18 @@ def as_list(value: object) -> list[object]:
 
 
 def run_as_guest(options: Options, program: str, standing: StandingPeer) -> int:
-    """Wait for a permit and run the command; returns the exit code."""
+    """Wait for a permit and run the command; returns the exit code.
+
+    If the peer is not running, this process waits in the room: the peer lets it in when it is back.
+    """
     if options.permits > 1:
         raise BadInput(f"--permits {options.permits} is for gates of one host: a cluster grants one slot at a time")
-    if standing.guarantee == NO_MAJORITY:
+    if not standing.is_alive():
+        if options.now or options.wait == 0:
+            complain(NOT_RUNNING)
+            return options.code
+        complain(f"{NOT_RUNNING}; waiting (if it has none any more, remove {standing.folder})")
+    elif standing.guarantee == NO_MAJORITY:
         complain(f"most voters of cluster {standing.cluster} do not answer: nobody is let in until they do")
     protocol = str(options.network.get("protocol", ""))
     signals = Signals()
