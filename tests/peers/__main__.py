@@ -43,10 +43,14 @@ def download(package: str, sha256: str) -> Path:
     pattern = f"{name.replace('-', '[-_]')}-{version}.tar.gz"
     if not list(archives.glob(pattern)):
         archives.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", name, "--dest", archives]
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", name]
         try:
             ended = subprocess.run(
-                [*command, package], check=False, capture_output=True, text=True, timeout=DOWNLOAD_SECONDS
+                [*command, "--dest", str(archives), package],
+                check=False,
+                capture_output=True,
+                text=True,
+                timeout=DOWNLOAD_SECONDS,
             )
         except subprocess.TimeoutExpired:
             raise Unavailable(f"pip did not download {package} within {DOWNLOAD_SECONDS} s") from None

@@ -58,7 +58,7 @@ class Suite:
 
 def load(path: Path) -> Suite:
     data: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    lists = {key: by_name(data.pop(key, [])) for key in ("not_applicable", "not_run")}
+    lists: dict[str, Any] = {key: by_name(data.pop(key, [])) for key in ("not_applicable", "not_run")}
     twice = lists["not_applicable"].keys() & lists["not_run"].keys()
     assert not twice, f"{path.name} lists a test twice: {', '.join(twice)}"
     return Suite(path.stem, **{"adapter": path.stem, **data}, **lists)

@@ -489,7 +489,7 @@ def test_a_try_while_the_gate_is_closed_ends_with_that(folder: str) -> None:
                     return found
                 return await change(step)
 
-            room.change = closed_meanwhile  # type: ignore[method-assign]
+            room.change = closed_meanwhile
             with pytest.raises(GateClosed, match="it was closed"):
                 await room.acquire(timeout=0)
 

@@ -30,6 +30,7 @@ def gate_beside(path: Any, k: int = 1) -> Semaphore:
 
 
 class InterProcessLock(fasteners.process_lock.InterProcessLock):  # type: ignore[misc]
+    acquired: bool
     permit: Permit | None = None
 
     def take(self, timeout: float | None) -> bool:

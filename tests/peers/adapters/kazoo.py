@@ -21,7 +21,7 @@ from tests.peers.adapters.gates import READERS, peer_gate
 ROUND_TRIP = 0.05  # seconds
 
 
-class Lock:
+class GateLock:
     def __init__(self, client: Client, path: str, identifier: str = "", k: int = 1, n: int = 1) -> None:
         self.client = client
         self.path = path.strip("/")
@@ -87,7 +87,7 @@ class Lock:
         self.release()
 
 
-class Semaphore(Lock):
+class GateSemaphore(GateLock):
     """A holder that acquires again keeps its permit. The k of others is only found out when it is used."""
 
     def __init__(self, client: Client, path: str, identifier: str = "", max_leases: int = 1) -> None:
@@ -122,17 +122,17 @@ class Client:
         for peer in self.peers:
             peer.close()
 
-    def Lock(self, path: str, identifier: str) -> Lock:
-        return Lock(self, path, identifier)
+    def Lock(self, path: str, identifier: str) -> GateLock:
+        return GateLock(self, path, identifier)
 
-    def ReadLock(self, path: str, identifier: str) -> Lock:
-        return Lock(self, path, identifier, READERS)
+    def ReadLock(self, path: str, identifier: str) -> GateLock:
+        return GateLock(self, path, identifier, READERS)
 
-    def WriteLock(self, path: str, identifier: str) -> Lock:
-        return Lock(self, path, identifier, READERS, READERS)
+    def WriteLock(self, path: str, identifier: str) -> GateLock:
+        return GateLock(self, path, identifier, READERS, READERS)
 
-    def Semaphore(self, path: str, identifier: str = "", max_leases: int = 1) -> Semaphore:
-        return Semaphore(self, path, identifier, max_leases)
+    def Semaphore(self, path: str, identifier: str = "", max_leases: int = 1) -> GateSemaphore:
+        return GateSemaphore(self, path, identifier, max_leases)
 
 
 class TestCase(unittest.TestCase):
