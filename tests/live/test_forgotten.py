@@ -100,7 +100,8 @@ def released(gate: sync.Semaphore) -> None:
 
 
 def expired(gate: sync.Semaphore) -> None:
-    permit = gate.hold(SOON, lease=0.001)
+    permit = gate.hold(SOON)
+    permit.extend(0.001)
     assert permit.lost.wait(SOON)
 
 
