@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -41,7 +42,8 @@ class Shifted(Child):
     def end(self, number: signal.Signals = signal.SIGKILL) -> None:
         """Kill the process with the other clock, and wait until it is dead."""
         if not self.ended and self.inner:
-            os.kill(self.inner, number)
+            with suppress(ProcessLookupError):  # it has ended by itself
+                os.kill(self.inner, number)
             os.waitpid(self.pid, 0)
             self.ended = True
         Child.end(self, number)
