@@ -50,14 +50,16 @@ def check_seed(seed: object) -> None:
 
 def check_request(timeout: object, note: object, n: object) -> float | None:
     """The arguments of `acquire`. Returns how many seconds to wait; None is forever. A gate refuses n above its k."""
-    forever = timeout is None or (is_number(timeout) and timeout == FOREVER)
-    if not forever and not (is_number(timeout) and 0 <= timeout <= LONGEST):
+    seconds: float | None = None
+    if is_number(timeout) and 0 <= timeout <= LONGEST:
+        seconds = timeout
+    elif timeout is not None and timeout != FOREVER:
         raise BadInput(f"timeout must be a number of seconds from 0 to {LONGEST:g}, or None, not {shown(timeout)}")
     if not isinstance(note, str):
         raise BadInput(f"note must be a string, not {note!r:.60}")
     if not is_whole(n) or not 1 <= n <= MOST_K:
         raise BadInput(f"n must be a whole number of permits from 1 to {MOST_K}, not {shown(n)}")
-    return None if forever else timeout
+    return seconds
 
 
 def lease_time(lease: object) -> int:

@@ -159,9 +159,9 @@ def test_no_lease_is_shorter_than_a_millisecond(kind: Kind, value: Any) -> None:
             gate.acquire(lease=value)
         with gate as permit, pytest.raises(BadInput, match=r"lease must be a number of seconds from 0\.001"):
             permit.extend(value)
-        permit = gate.acquire(lease=1e-3)
-        assert permit is not None
-        permit.release()
+        shortest = gate.acquire(lease=1e-3)
+        assert shortest is not None
+        shortest.release()
 
     async def main() -> None:
         async with kind.join() as peer:
