@@ -99,7 +99,7 @@ def test_exit_code(words: list[str], code: int, complaint: str) -> None:
 
 @pytest.mark.parametrize(
     "words", [["-k", "0"], ["-k", "x"], ["-w", "-1"], ["-E", "256"], ["-n", "-w", "1"], ["--lease", "0"],
-              ["--lease", "1", "--grace", "2"], ["--on-lost", "no"], ["--permits", "2"],
+              ["--lease", "5e-10"], ["--lease", "1", "--grace", "2"], ["--on-lost", "no"], ["--permits", "2"],
               ["-k", "2", "--permits", "0"], ["--nope"], ["-x"], ["--close=1"], ["--wait"], ["--lease", "1e10"],
               ["--lease", "nan"], ["-k", "1001"], ["--protocol", "fair_k"], ["--journal", "j"], ["--metrics", "0"],
               ["--metrics", "x"], ["--listen", "127.0.0.1:0"]],

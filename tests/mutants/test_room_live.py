@@ -99,6 +99,31 @@ MUTANTS = {
         "",
         f"{LOCKS}every_turn_counts",
     ),
+    "an empty file of another program becomes a gate": Mutant(
+        "room/file.py",
+        "            if not found.st_mode & STICKY:\n",
+        "            if False:\n",
+        "room/test_unusable.py::test_an_empty_file_is_refused_and_not_changed",
+    ),
+    # Closing.
+    "gates are opened while their peer closes": Mutant(
+        "room/tasks.py",
+        "                self.closed = True  # other tasks run while its gates are closed\n",
+        "                pass\n",
+        f"{API}no_gate_is_opened_while_the_peer_is_closing",
+    ),
+    "a room that another thread closes is used": Mutant(
+        "room/peer.py",
+        "    except OSError:\n        return False\n",
+        "    except ZeroDivisionError:\n        return False\n",
+        f"{API}a_gate_that_is_closed_at_the_same_moment_is_opened_again",
+    ),
+    "two threads close the files of one room": Mutant(
+        "room/room.py",
+        "        if self.is_closed():\n            return\n        for bell",
+        "        for bell",
+        f"{API}a_gate_and_its_peer_can_be_closed_at_the_same_moment",
+    ),
     # Time namespaces.
     "all time namespaces have one clock": Mutant(
         "room/system.py",
