@@ -142,7 +142,7 @@ def own_handlers(cls: type) -> list[Handler]:
         if not name.startswith("on_") or not callable(method) or name == "on_message":
             continue
         hints = authors.handler_hints(method)
-        takes = hints[-1] if hints else None
+        takes: Any = hints[-1] if hints else None
         if not is_input(cls, name):
             takes_source = authors.check_handler(cls, name, method, hints, FIELDS)
             found.append(Handler(name, takes, takes_source))
