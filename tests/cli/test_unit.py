@@ -63,6 +63,7 @@ def test_a_unit_keeps_what_the_environment_says(printed: Unit, monkeypatch: pyte
     assert f" --secret {tmp_path}/secret" in value(printed(*local), "ExecStart")
     assert f" --secret {tmp_path}/other" in value(printed(*local, "--secret", "other"), "ExecStart")
     assert "secret" not in value(printed(*HOST), "ExecStart")
+    assert "secret" not in value(printed("--create", "--listen", "unix:/x"), "ExecStart")  # it would be refused
     assert not [row for row in printed(*HOST) if row.startswith("Environment=")]
     monkeypatch.setenv("FAIRGATE_DIR", "my gates")
     assert value(printed(*HOST), "Environment") == f'"FAIRGATE_DIR={tmp_path}/my gates"'

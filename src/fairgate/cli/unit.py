@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from fairgate.cli.network.options import CREATE_OPTIONS, OBSERVE_OPTIONS, flag
 from fairgate.cli.network.settings import NOTHING_SAID, NetworkSettings
 from fairgate.net import secret
+from fairgate.net.address import UnixAddress
 
 SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:,=+@-")
 IN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.")
@@ -79,7 +80,8 @@ def network_words(network: NetworkSettings) -> list[str]:
     values = {name: getattr(network, name) for name in (*CREATE_OPTIONS, *OBSERVE_OPTIONS)}
     if network.between_hosts:
         values["state"] = network.state_folder(network.join)
-        values["secret"] = network.secret or os.environ.get(secret.VARIABLE)
+        unix = any(isinstance(address, UnixAddress) for address in network.addresses(network.join))
+        values["secret"] = network.secret or (None if unix else os.environ.get(secret.VARIABLE))
     words = []
     for name, value in values.items():
         if value == getattr(NOTHING_SAID, name):
