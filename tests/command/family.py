@@ -49,8 +49,7 @@ def main(words: list[str]) -> int:
     if "orphan" in steps:
         os.waitpid(between, 0)
     os.close(let_go)
-    code = os.read(done, 1)
-    return code[0]
+    return os.read(done, 1)[0]
 
 
 if __name__ == "__main__":

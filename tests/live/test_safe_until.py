@@ -17,6 +17,8 @@ import pytest
 import fairgate
 from fairgate import sync
 from fairgate.errors import PermitLost
+from fairgate.room.layout import PROMISED
+from fairgate.room.room import Room
 from tests.live.commands import FAIRGATE, SOON, Say, inside, line, standing, until
 from tests.live.gates import busy
 from tests.live.guests import GuestHost, ended
@@ -100,7 +102,7 @@ def test_safe_until_is_the_earlier_end(gate: sync.Semaphore) -> None:
 
 def test_what_a_cluster_guarantees_is_raised_again_and_again(cluster: sync.Peer) -> None:
     with cluster.lock("gpu").hold(SOON) as permit:
-        raised = [permit.safe_until]
+        raised = [permit.safe_until or 0.0]
         while len(raised) < 4:
             raised.append(until(lambda: permit.safe_until != raised[-1] and permit.safe_until))
         assert sorted(raised) == raised
@@ -131,9 +133,26 @@ def test_tasks_see_the_same(cluster: sync.Peer) -> None:
                 assert [one.deadline for one in await gate.holders()] == [None]
             async with gate.hold(lease=LONG) as permit:
                 assert (permit.left() or 0) > LONG - SOON
+                assert permit.safe_until is not None
                 assert permit.safe_until <= now() + LEASE
 
     asyncio.run(main())
+
+
+def test_a_room_keeps_the_two_apart(tmp_path: Path) -> None:
+    """What a peer has promised stands in the record of its guest, beside the guest's own lease."""
+    with Room(str(tmp_path), "gpu", k=1) as room:
+        permit = room.acquire(0, lease=LONG)
+        assert permit is not None
+        own = permit.deadline()
+        for promised, end in ((own + 1, own), (own - 1, own - 1), (0, own)):
+            room.file.m[permit.seat + PROMISED] = promised
+            [listed] = room.requests()
+            assert (listed.deadline, listed.safe_until) == (permit.deadline(), permit.safe_until()) == (own, end)
+            assert permit.is_valid()
+        room.file.m[permit.seat + PROMISED] = 1  # long ago
+        assert (permit.deadline(), permit.safe_until()) == (own, 1)
+        assert not permit.is_valid()
 
 
 # Commands.

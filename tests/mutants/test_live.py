@@ -476,7 +476,7 @@ MUTANTS = {
         "room/listing.py",
         "deadline=m[seat + DEADLINE] if inside",
         "deadline=end_of(m, seat) if inside",
-        "test_safe_until.py::test_without_a_lease_there_is_no_deadline[guest]",
+        "test_safe_until.py::test_a_room_keeps_the_two_apart",
     ),
     "only the lease of the user is guaranteed": Mutant(
         "live/cluster_permit.py",
