@@ -280,7 +280,7 @@ def declared(old: str, new: str) -> Any:
     module = ModuleType("central")
     sys.modules["central"] = module
     exec(compile(SOURCE.replace(old, new), "central.py", "exec"), vars(module))
-    return module.Central  # type: ignore[attr-defined]
+    return module.Central
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,14 @@ ROWS = [
     for rate in (0.25, 0.5)
     for trial in (0, 2)
 ]
-GRID = {"protocol": ["fair_k", "bv95"], "nodes": [50, 100], "rate": [0.25, 0.5], "cs": [10.0], "seed": [1]}
+Grid = dict[str, Sequence[Any]]
+GRID: Grid = {
+    "protocol": ["fair_k", "bv95"],
+    "nodes": [50, 100],
+    "rate": [0.25, 0.5],
+    "cs": [10.0],
+    "seed": [1],
+}
 
 
 def test_each_combination_of_the_other_parameters_has_a_line() -> None:
@@ -48,7 +56,7 @@ def test_each_combination_of_the_other_parameters_has_a_line() -> None:
 
 
 def test_one_combination_is_one_line_with_the_protocol_as_the_title() -> None:
-    grid = {"protocol": ["fair_k"], "nodes": [50, 100], "seed": [1]}
+    grid: Grid = {"protocol": ["fair_k"], "nodes": [50, 100], "seed": [1]}
     assert lines_of(grid, "nodes") == ["protocol"]
     picture = picture_of([each for each in ROWS if each["protocol"] == "fair_k"], "nodes", "wait_max", ["protocol"])
     assert (list(picture.series), picture.title) == (["fair_k"], "fair_k")
@@ -56,7 +64,13 @@ def test_one_combination_is_one_line_with_the_protocol_as_the_title() -> None:
 
 def test_lines_name_options_layers_and_units() -> None:
     rows = [row("sigma", 10, 1.0, 3.0) | {"layers": "settled_chord", "option.retry": 50, "cs": 0.5}]
-    grid = {"protocol": ["sigma"], "stack": [("a",), ("b",)], "option.retry": [0, 50], "cs": [0.5, 1], "nodes": [10]}
+    grid: Grid = {
+        "protocol": ["sigma"],
+        "stack": [("a",), ("b",)],
+        "option.retry": [0, 50],
+        "cs": [0.5, 1],
+        "nodes": [10],
+    }
     picture = picture_of(rows, "nodes", "wait_max", lines_of(grid, "nodes"))
     assert list(picture.series) == ["settled_chord, retry 50, cs 0.5 s"]
 
@@ -98,7 +112,7 @@ def test_trials_of_a_sweep_are_what_its_intervals_average(tmp_path: Path) -> Non
 
 
 def test_more_lines_than_can_be_told_apart_are_refused() -> None:
-    grid = {"protocol": ["a"], "nodes": range(MOST_LINES), "rate": range(9)}
+    grid: Grid = {"protocol": ["a"], "nodes": range(MOST_LINES), "rate": range(9)}
     check_lines(grid, "rate")
     with pytest.raises(BadInput) as wrong:
         check_lines({**grid, "k": [1, 2]}, "rate")

@@ -29,7 +29,7 @@ def waiter(peer: int) -> Person:
 def seen(*people: Person) -> GatePicture:
     """Each of them is in the report of a peer of its own."""
     reports = {one.peer: PeerReport(one.peer, one.pid, "host", (report(one),), 10, 10) for one in people}
-    members = Members(peers=tuple([PeerRecord(peer, f"h:{peer}") for peer in reports]))
+    members = Members(peers=tuple([PeerRecord(peer, f"h:{peer}", "key") for peer in reports]))
     record = GateRecord("gpu", K, "any", 1, tuple([(peer, 1) for peer in reports]))
     return picture(record, members, reports)
 
@@ -72,10 +72,13 @@ def test_without_slots_a_picture_of_different_moments_is_marked(count: int, mark
 
 def test_an_excluded_peer_that_is_back_is_not_shown_as_excluded() -> None:
     """It is back if a member has its address, or is its process: an excluded peer joins again under another id."""
-    creator = PeerRecord(1, "a:1", pid=10, host="a")
-    restarted, continued = PeerRecord(2, "b:1", pid=20, host="b"), PeerRecord(3, "c:1", pid=30, host="c")
-    lost, other_host = PeerRecord(4, "d:1", pid=40, host="d"), PeerRecord(5, "e:1", pid=30, host="e")
-    back = (PeerRecord(6, "b:1", pid=21, host="b"), PeerRecord(7, "c:9", pid=30, host="c"))
+    creator = PeerRecord(1, "a:1", "key", pid=10, host="a")
+    restarted, continued = (
+        PeerRecord(2, "b:1", "key", pid=20, host="b"),
+        PeerRecord(3, "c:1", "key", pid=30, host="c"),
+    )
+    lost, other_host = PeerRecord(4, "d:1", "key", pid=40, host="d"), PeerRecord(5, "e:1", "key", pid=30, host="e")
+    back = (PeerRecord(6, "b:1", "key", pid=21, host="b"), PeerRecord(7, "c:9", "key", pid=30, host="c"))
     members = Members(peers=(creator, *back), excluded=(restarted, continued, lost, other_host))
     shown = cluster_picture(Roster(9, (1,), (2, 4), members, 1), {})
     assert shown.excluded == (lost, other_host)

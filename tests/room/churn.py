@@ -30,7 +30,8 @@ from pathlib import Path
 import fairgate
 from fairgate import sync
 from fairgate.errors import BadInput, FairgateError, GateClosed, PermitLost
-from fairgate.interface import BasePermit, Request
+from fairgate.interface import BasePermit
+from fairgate.request import Request
 from fairgate.room.room import Room
 from tests.room.versions import version
 

@@ -263,7 +263,9 @@ def standing_peer(seeds: tuple[str, ...], journal: str | None, network: dict[str
     return host_of_guest(seeds, str(network.get("cluster") or DEFAULT_NAME), given)
 
 
-def host_of_guest(seeds: tuple[str, ...], cluster: str | None, given: list[str], shown: str = "") -> StandingPeer | None:
+def host_of_guest(
+    seeds: tuple[str, ...], cluster: str | None, given: list[str], shown: str = ""
+) -> StandingPeer | None:
     """As find_standing, for a process that was given these options. `shown` is put before their names.
 
     If the peer is not running, a process that was given what peers need becomes one itself. Raises BadInput if a guest
@@ -291,7 +293,9 @@ def all_standing() -> list[tuple[StandingPeer, bool]]:
 def undescribed(folder: str) -> StandingPeer | None:
     """The peer for which an administrator has created this directory, if none has been started since."""
     above, _, file = folder.rpartition("/")
-    made = above == f"{RUN}/{CLUSTERS}" and os.access(folder, os.W_OK) and not os.path.lexists(f"{folder}/{DESCRIPTION}")
+    made = (
+        above == f"{RUN}/{CLUSTERS}" and os.access(folder, os.W_OK) and not os.path.lexists(f"{folder}/{DESCRIPTION}")
+    )
     return StandingPeer(folder, name_of(file), "", 0, 0, NO_BELL, "", ()) if made else None
 
 

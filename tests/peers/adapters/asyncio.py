@@ -11,7 +11,7 @@ import asyncio
 
 import fairgate
 from fairgate.errors import BadInput
-from fairgate.interface import Request
+from fairgate.request import Request
 from tests.peers.adapters.gates import gate, new_name
 
 SETTLED = 0.05  # seconds
