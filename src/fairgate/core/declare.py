@@ -198,7 +198,7 @@ def node_parts(cls: type, owners: dict[str, str] | None = None) -> list[Function
         direct = [handler for handler in merged_handlers(cls) if handler not in routed]
         for name, handlers in (("on_message", direct), ("deliver", routed)):
             if handlers and owners is not None:
-                found.append(c_dispatch(name, handlers, cls.__name__, owners, hasattr(cls, "about")))
+                found.append(c_dispatch(name, handlers, cls.__name__, owners))
             elif handlers:
                 found.append(dispatch(name, handlers, hasattr(cls, "about")))
     if "shown" in vars(cls):

@@ -215,28 +215,27 @@ def key_functions(fields: list[Field], hand_written: set[str], layer: bool, time
     ]
 
 
-REFUSE = ("else:", "    self.unhandled(msg)")
-
-
 def dispatch(name: str, handlers: list[Handler], refuses: bool) -> Function:
     """`on_message` or `deliver`, which calls the handler for the type of the message.
 
     A protocol refuses other messages. A layer ignores them, since it gets what other hosts send.
     """
     chosen = branches(handlers, "kind", "self.{}(", "msg")
-    return Function(name, "self, src, msg", ("kind = type(msg)", *chosen, *REFUSE * refuses))
+    refuse = ("else:", "    self.unhandled(msg)") if refuses else ()
+    return Function(name, "self, src, msg", ("kind = type(msg)", *chosen, *refuse))
 
 
-def c_dispatch(name: str, handlers: list[Handler], cls: str, owners: dict[str, str], refuses: bool) -> Function:
+def c_dispatch(name: str, handlers: list[Handler], cls: str, owners: dict[str, str]) -> Function:
     """`dispatch` for Cython, with casts that tell the compiler each message's class.
 
     `owners` maps each handler to the class that defines it. If the node is of exactly this class, the calls are direct;
     a subclass written in Python may override any handler. `type(msg)` is repeated because a variable for it would cost
-    reference counting.
+    reference counting. Other messages are ignored: to refuse them as `dispatch` does would cost instructions for every
+    message, and authors run plain Python.
     """
     direct = {handler.name: f"{owners[handler.name]}.{{}}(self, " for handler in handlers}
-    exact = [*branches(handlers, "type(msg)", direct, "cython.cast({}, msg)"), *REFUSE * refuses]
-    other = [*branches(handlers, "type(msg)", "self.{}(", "cython.cast({}, msg)"), *REFUSE * refuses]
+    exact = branches(handlers, "type(msg)", direct, "cython.cast({}, msg)")
+    other = branches(handlers, "type(msg)", "self.{}(", "cython.cast({}, msg)")
     choice = [f"if type(self) is {cls}:", *indented(exact), "else:", *indented(other)]
     return Function(name, "self, src, msg", tuple(choice))
 
