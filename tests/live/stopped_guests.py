@@ -1,7 +1,7 @@
 """Two hosts of one cluster with busy guests, some of which are always stopped for a moment: does anybody hang?
 
-A guest that is stopped when its turn comes is passed over, and its peer swaps what it has asked for. The judge reads what
-the guests wrote down, and looks at the logs of the peers: no callback of theirs may have raised.
+A guest that is stopped when its turn comes is passed over, and its peer swaps what it has asked for. The judge reads
+what the guests wrote down, and looks at the logs of the peers: no callback of theirs may have raised.
 
 `python -m tests.live.stopped_guests --help` runs it from the command line.
 """

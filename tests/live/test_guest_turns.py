@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import signal
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,14 +17,17 @@ import pytest
 
 from fairgate import sync
 from fairgate.core.message import Message
+from fairgate.live import guest_room
 from fairgate.live.background import FILE
 from fairgate.live.engine_lock import EngineLock
 from fairgate.live.gate import LiveGate
+from fairgate.live.guest_room import MOST_AT_ONCE
 from fairgate.live.guests import Guests
 from fairgate.live.ticket import Ticket
 from fairgate.live.traffic import Traffic, TrafficOwner
 from fairgate.room.calls import is_stopped
 from fairgate.room.layout import PATIENT
+from fairgate.room.room import Room
 from tests.live.commands import SOON, WAITS, line, start, until
 from tests.live.guests import GuestHost, ended
 
@@ -98,6 +103,25 @@ def test_a_newcomer_takes_the_turn_of_a_stopped_guest(standing: Standing) -> Non
             last.release()
             stopped.send_signal(signal.SIGCONT)
             assert line(stopped) == "in"
+
+
+def test_a_grant_that_is_lost_before_the_guest_is_let_in_is_asked_for_again(standing: Standing) -> None:
+    permit = standing.keeper.lock("gpu").acquire()
+    assert permit is not None
+    with sync.join(standing.seed) as peer:
+        waiter = enters(peer.lock("gpu"))
+        waiter.start()
+        standing.until_asked(2)
+
+        def at_once() -> None:
+            permit.release()
+            with standing.engine.step():
+                assert standing.engine.gates["gpu"].lose_all("this was to be lost")
+                standing.engine.gates["gpu"].lease_ended()
+
+        standing.on_loop(at_once)
+        waiter.join(SOON)
+        assert not waiter.is_alive()
 
 
 def fails_once(where: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
@@ -192,3 +216,58 @@ def test_all_users_are_woken_if_waking_one_raises() -> None:
     assert woken == [threading.get_ident()] * 2
     assert [str(wrong) for wrong in raised] == ["this was to fail"]
     assert traffic.quiet_thread == 0
+
+
+CROWD = 3 * MOST_AT_ONCE
+
+
+def test_the_loop_goes_on_between_the_turns_of_a_crowd(standing: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks for a few guests at a time: the peer must renew its lease meanwhile."""
+    monkeypatch.setattr(guest_room, "LONGEST_RUN", 0)
+    permit = standing.keeper.lock("gpu").acquire()
+    assert permit is not None
+    gate = standing.engine.gates["gpu"]
+    asked = [1]  # after every turn of the loop
+
+    def note() -> None:
+        if len(gate.tickets) <= CROWD:
+            asked.append(len(gate.tickets))
+            standing.engine.loop.call_soon(note)
+
+    with sync.join(standing.seed) as peer:
+        crowd = [enters(peer.lock("gpu")) for _ in range(CROWD)]
+
+        def all_ask() -> None:
+            for guest in crowd:
+                guest.start()
+            standing.host.until_waiting("gpu", CROWD)
+            note()
+
+        standing.on_loop(all_ask)
+        standing.until_asked(1 + CROWD)
+        permit.release()
+        for guest in crowd:
+            guest.join(SOON)
+            assert not guest.is_alive()
+    steps = [after - before for before, after in pairwise(asked)]
+    assert max(steps) == MOST_AT_ONCE
+
+
+def test_a_room_whose_file_is_locked_does_not_hold_the_loop_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = GuestHost(tmp_path)
+    monkeypatch.setenv("FAIRGATE_DIR", host.env["FAIRGATE_DIR"])
+    with sync.join(listen=host.seed) as keeper:
+        guests = Guests(keeper.engine, "fairgate")
+        with Room(host.rooms, "gpu", 1, cluster=True) as room, open(room.file.path) as owner:
+            fcntl.flock(owner, fcntl.LOCK_EX)
+            entering = threading.Thread(target=guests.__enter__)
+            entering.start()
+            entering.join(SOON)
+            stuck = entering.is_alive()
+            fcntl.flock(owner, fcntl.LOCK_UN)
+            entering.join(SOON)
+            assert not stuck
+            permit = room.acquire(SOON)
+            assert permit is not None
+            permit.release()
+        guests.__exit__()

@@ -36,7 +36,8 @@ MUTANTS = {
     ),
     "the turn of a guest that gave up is inherited": GuestMutant(
         "guestbook",
-        "    if ticket not in book.asked:  # its guest has given up, or another peer has taken over\n        return 0\n",
+        "    if ticket not in book.asked:  # its guest has given up, or another peer has taken over\n"
+        "        return 0\n",
         "",
         CANCEL,
     ),
@@ -108,6 +109,12 @@ MUTANTS = {
         "    del book.asked[ticket]\n    return m[chosen + TICKET]\n",
         Case(2, 1),
     ),
+    "a grant that was lost on its way is not asked for again": GuestMutant(
+        "guestbook",
+        "    if ticket in book.asked:\n        book.new[ticket] = book.asked.pop(ticket)\n",
+        "",
+        Case(2, 1, lapses=1),
+    ),
     "what a failed turn has not asked for is forgotten": GuestMutant(
         "guestbook",
         "def note_new(m: Table, book: Guestbook) -> None:\n",
@@ -122,7 +129,7 @@ MUTANTS = {
     ),
     # Peers that end.
     "a promise that is over is raised": GuestMutant(
-        "guestbook", "change.now < promised < until", "promised < until", Case(2, 1, lapses=1)
+        "guestbook", "now < promised < until", "promised < until", Case(2, 1, lapses=1)
     ),
     "a new peer raises the promises of the old one": GuestMutant(
         "guestbook",

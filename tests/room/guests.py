@@ -313,7 +313,7 @@ class Model:
         if peer.lost:
             yield True, self.turn_of_peer(state, lambda *about: self.revokes(state, *about))
         if not peer.leased:
-            yield True, self.turn_of_peer(state, lambda *about: self.renews(state, *about))
+            yield True, [self.renews(state)]
         if peer.arrived:
             yield True, self.turn_of_peer(state, lambda *about: self.admits(state, *about))
         elif peer.called or self.dead_guests(state):
@@ -372,18 +372,21 @@ class Model:
             raise Broken("the turn of a guest that gave up was inherited")
         guestbook.let_in(words, change, book, let_in, slot, state.slots[slot][1], until)
         peer = with_book(state.peer, book)
-        if let_in not in (ticket, *peer.pending, *[other for other, _ in peer.arrived]):
+        if let_in not in (ticket, *peer.pending, *peer.lost, *[other for other, _ in peer.arrived]):
             raise Broken("a guest is let in for which the peer has asked nobody")
         if let_in != ticket:  # they have swapped
-            pending = tuple([ticket if each == let_in else each for each in peer.pending])
+            pending, lost = [
+                tuple([ticket if each == let_in else each for each in part]) for part in (peer.pending, peer.lost)
+            ]
             arrived = tuple([(ticket if each == let_in else each, other) for each, other in peer.arrived])
-            peer = peer._replace(pending=pending, arrived=arrived)
+            peer = peer._replace(pending=pending, lost=lost, arrived=arrived)
         return state._replace(peer=peer._replace(held=(*peer.held, (let_in, slot))))
 
     def revokes(self, state: State, words: Words, change: table.Change, senses: Seen) -> State:
         book = book_of(state.peer)
         for ticket in state.peer.lost:
             guestbook.revoke(words, change, book, ticket)
+            guestbook.ask_again(book, ticket)
         return state._replace(peer=with_book(state.peer, book)._replace(lost=()))
 
     def leaves(self, state: State, words: Words, change: table.Change, senses: Seen) -> State:
@@ -393,11 +396,13 @@ class Model:
         slots = tuple([FREE_SLOT if holder[0] == state.peer.life else holder for holder in state.slots])
         return state._replace(peer=gone(state.peer), slots=slots)
 
-    def renews(self, state: State, words: Words, change: table.Change, senses: Seen) -> State:
-        book = book_of(state.peer)
-        guestbook.promise(words, change, book, LATER + book.peer)
-        state = state._replace(peer=with_book(state.peer, book)._replace(leased=True))
-        return self.looks(state, (0,), words, change, senses)
+    @staticmethod
+    def renews(state: State) -> State:
+        """Without the lock. The peer looks at everything soon after."""
+        words, book = Words(state.table), book_of(state.peer)
+        guestbook.promise(words, NOW, book, LATER + book.peer)
+        called = tuple(sorted({*state.peer.called, 0}))
+        return state._replace(table=tuple(words), peer=state.peer._replace(leased=True, called=called))
 
     # What the cluster does.
 
@@ -428,10 +433,8 @@ class Model:
         slots = tuple([FREE_SLOT if holder == life else (holder, fence) for holder, fence in state.slots])
         peer = state.peer
         if peer.up and peer.life == life:
-            lost = tuple([ticket for ticket, _ in peer.held])
-            again = tuple([ticket for ticket, _ in peer.arrived])  # as if they had not been granted
-            pending = (*peer.pending, *again)
-            peer = peer._replace(lost=lost, held=(), arrived=(), pending=pending, leased=False)
+            lost = tuple([ticket for ticket, _ in (*peer.held, *peer.arrived)])
+            peer = peer._replace(lost=lost, held=(), arrived=(), leased=False)
         return state._replace(table=tuple(words), slots=slots, peer=peer)
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import resource
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -70,3 +74,25 @@ def test_a_file_that_was_removed_or_replaced_is_another_one(used: ModuleType, tm
         used.is_same_file(str(path), fd)
     with pytest.raises(OSError, match="too long"):
         used.is_same_file("x" * 5000, fd)
+
+
+@both
+def test_a_loop_does_not_give_its_processor_away_for_a_lock(
+    used: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a crowded machine it would have it back after a tenth of a second."""
+
+    def give_away(*_: Any) -> None:
+        raise AssertionError("it gave its processor away")
+
+    path = tmp_path / "gate"
+    path.touch()
+    with path.open() as owner, path.open() as waiter:
+        fcntl.flock(owner, fcntl.LOCK_EX)
+        monkeypatch.setattr(os, "sched_yield", give_away)
+        monkeypatch.setattr(time, "sleep", give_away)
+        before = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+        assert not used.lock(waiter.fileno(), 2_000_000)
+        assert resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw == before  # it has not slept
+        fcntl.flock(owner, fcntl.LOCK_UN)
+        assert used.lock(waiter.fileno(), 0)

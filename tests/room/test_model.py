@@ -62,10 +62,11 @@ SMALL_WITH_GUESTS = {
     "a death": (GuestCase(2, 1, deaths=1), (11_922, 536)),
     "a guest gives up": (GuestCase(2, 1, entries=(2, 1), cancels=1), (8_494, 213)),
     "a guest is stopped": (GuestCase(2, 1, stops=1), (2_812, 224)),
+    "a lease lapses": (GuestCase(2, 1, lapses=1), (5_505, 117)),
     "a turn of the peer fails": (GuestCase(2, 1, fails=1), (876, 66)),
     "a turn of the peer fails, a guest is stopped": (GuestCase(2, 1, fails=1, stops=1), (6_424, 420)),
     "a turn of the peer fails, a guest gives up": (GuestCase(2, 1, fails=1, cancels=1), (5_954, 172)),
-    "the peer dies, is stopped, or leaves": (GuestCase(2, 1, starts=2, halts=1, lapses=1), (31_726, 2_807)),
+    "the peer dies, is stopped, or leaves": (GuestCase(2, 1, starts=2, halts=1, lapses=1), (39_586, 3_226)),
 }
 LARGE_WITH_GUESTS = {
     "three guests": (GuestCase(3, 2), (80_075, 1_178)),

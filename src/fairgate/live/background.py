@@ -1,8 +1,8 @@
 """Background tasks on the engine's loop, futures that users' threads wait for, and what happens if anything raises.
 
-Whatever raises in the loop where nothing should is a *mistake* of fairgate. It is counted, and logged with its traceback.
-The loop goes on, and what the callback has left undone is done later. If the variable FAIRGATE_MISTAKES names a file, the
-traceback is appended to it as well: `make test` fails if there is one.
+Whatever raises in the loop where nothing should is a *mistake* of fairgate. It is counted, and logged with its
+traceback. The loop goes on, and what the callback has left undone is done later. If the variable FAIRGATE_MISTAKES
+names a file, the traceback is appended to it as well: `make test` fails if there is one.
 """
 
 import asyncio

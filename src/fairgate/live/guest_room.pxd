@@ -25,24 +25,25 @@ cdef class Look(Step):
     cpdef bint run(self, Change change) except -1
 
 cdef class GuestRoom:
-    cdef public object host, engine, loop, bell, timer, answers, over
+    cdef public object host, engine, loop, bell, timer, retry, answers, over
     cdef public Traffic traffic
     cdef public str name, folder, cluster
     cdef public Changes desk
     cdef public Guestbook book
     cdef public dict requests, refusals, lines
     cdef public set called, suspects, looked_at, left_inside, idle
-    cdef public bint renewed, running, closed
+    cdef public bint crowded, rescuing, running, closed
     cdef public unsigned long long thread
     cdef public long long waiting_since, timer_at, cluster_number
     cdef public LiveGate described, latest, reopening
     cdef public tuple latest_wish
 
     cpdef answered(self, Asked asked)
+    @cython.locals(began=cython.longlong)
     cpdef run(self)
     @cython.locals(answer=Asked, look=Look)
     cpdef turn(self)
-    @cython.locals(m=Words, asked=Asked, called=set)
+    @cython.locals(m=Words, asked=Asked, called=set, new=list)
     cpdef step(self, Look look, Change change)
     @cython.locals(m=Words)
     cpdef wish(self, long long number, long long seat)

@@ -5,9 +5,9 @@ all that follows (room/guestbook.py). After it the cluster gets its slots back, 
 this order, because another host may wait for the slots. If the protocol saves a message by it, both are one step. The
 cluster may grant some of them at once, so this goes on until nothing is left to do.
 
-Such a round is a *turn*. If something raises in it, which it should not, nothing is forgotten: what the turn has not done
-is still in the guestbook, or in one of the collections of GuestRoom, and the next turn does it, at the next tick at the
-latest.
+Such a round is a *turn*. If something raises in it, which it should not, nothing is forgotten: what the turn has not
+done is still in the guestbook, or in one of the collections of GuestRoom, and the next turn does it, at the next tick
+at the latest.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ import logging
 import os
 import threading
 from collections import deque
+from itertools import islice
 
 from fairgate.arguments import SECOND
 from fairgate.core.ids import NIL
@@ -27,7 +28,7 @@ from fairgate.room import calls, guestbook
 from fairgate.room.bell import Bell, path_of
 from fairgate.room.changes import Changes
 from fairgate.room.clusters import name_of, number_of
-from fairgate.room.file import PATIENCE, RoomFile
+from fairgate.room.file import RoomFile
 from fairgate.room.guestbook import ALL, Guestbook
 from fairgate.room.layout import (
     CLUSTER_ID,
@@ -43,13 +44,16 @@ from fairgate.room.layout import (
     K,
 )
 from fairgate.room.notes import read_note, read_text, write_text
-from fairgate.room.room import path_of_gate
 from fairgate.room.table import Change, Step
 
 GLIMPSE = 50_000  # ns: the loop may be held up this long for the lock
+RETRY_SECONDS = 0.001  # until it tries again. Guests try less and less often, so that a crowd of them lets the peer in
+RESCUE_AFTER = 500_000_000  # ns: waiting guests look for a stopped owner of the lock much earlier
 FULL = 512  # rings: this many are read at once, so some may have been lost
 LEFT_INSIDE_SECONDS = 0.05  # how often to look for processes that a dead guest has left inside
 FEWEST_SEATS = 4  # from then on they are doubled
+LONGEST_RUN = 5_000_000  # ns of turns, after which the loop does other things: above all, the lease must be renewed
+MOST_AT_ONCE = 16  # new guests in one turn
 
 log = logging.getLogger("fairgate.live")
 
@@ -84,16 +88,21 @@ class Look(Step):
         return True
 
 
+def continue_owner(file: RoomFile) -> None:
+    """Not passed as a method: a compiled one is no object."""
+    file.continue_owner()
+
+
 class GuestRoom:
-    def __init__(self, host: RoomOwner, folder: str, file: str) -> None:
-        """Take over the room in this file of the cluster's directory. Raises BadInput if it cannot be used."""
+    def __init__(self, host: RoomOwner, folder: str, file: str, table: RoomFile) -> None:
+        """Take over the room in this file of the cluster's directory, as it was opened. Raises BadInput."""
         self.host = host
         self.engine = host.engine
         self.traffic = host.engine.traffic
         self.loop = host.engine.loop
         self.name = name_of(file)
         self.folder = folder
-        self.desk = Changes(folder, self.name, RoomFile(path_of_gate(folder, file), 0, create=False, cluster=True))
+        self.desk = Changes(folder, self.name, table)
         self.desk.is_peer = True
         try:
             self.bell = Bell(folder)
@@ -110,11 +119,13 @@ class GuestRoom:
         self.looked_at: set[int] = set()  # the suspects of the latest change
         self.left_inside: set[int] = set()  # owners that are dead and have left processes inside
         self.refusals: dict[int, FairgateError] = {}  # by guest: those that this peer refuses itself
-        self.renewed = False  # the lease of this peer has changed
+        self.crowded = False  # there are more new guests than a turn can take
         self.lines: dict[int, int] = {}  # by owner: the writing end of its bell
         self.idle: set[int] = set()  # owners that had no request at the last tick
         self.running = False
         self.waiting_since = 0  # for the lock
+        self.retry: asyncio.TimerHandle | None = None
+        self.rescuing = False  # the process that has it
         self.timer: asyncio.TimerHandle | None = None
         self.timer_at = 0  # ns
         self.closed = False
@@ -153,8 +164,12 @@ class GuestRoom:
             self.loop.call_soon(self.run)
 
     def lease_changed(self) -> None:
-        self.renewed = True
-        self.run()
+        """Of the peer: at once, and not in the next turn, which has to wait for the lock."""
+        if self.book.peer == self.engine.me and not self.closed:
+            guestbook.promise(self.desk.file.m, calls.clock(), self.book, self.engine.lease_until)
+        if self.book.stopped:  # perhaps only because there was no lease
+            self.called.add(ALL)
+            self.run()
 
     def tick(self) -> None:
         """Now and then: a guest may have died before it rang, or a turn may have failed."""
@@ -175,8 +190,12 @@ class GuestRoom:
         try:
             if self.requests and self.book.peer != self.engine.me:
                 self.drop_requests()
-            while self.called or self.suspects or self.answers or self.renewed or self.refusals:
+            began = calls.clock()
+            while self.called or self.suspects or self.answers or self.refusals or self.crowded:
                 self.turn()
+                if calls.clock() - began > LONGEST_RUN:
+                    self.loop.call_soon(self.run)
+                    break
         except BlockingIOError:
             self.try_again()
         except FairgateError as wrong:  # the file is damaged, or was removed
@@ -195,26 +214,43 @@ class GuestRoom:
         if answer is not None:
             self.answers.popleft()
         self.waiting_since = 0
-        self.called, self.looked_at, self.suspects, self.renewed = set(), self.suspects, set(), False
+        self.called, self.looked_at, self.suspects = set(), self.suspects, set()
         self.refusals.clear()
+        new = len(self.book.new)
         self.tell_cluster(look.wishes)
+        self.crowded = 0 < len(self.book.new) < new  # otherwise those that are left have to wait for something
         self.watch()
         self.look_later(look.end)
 
     def try_again(self) -> None:
         now = calls.clock()
         self.waiting_since = self.waiting_since or now
-        if now - self.waiting_since > PATIENCE:
-            self.desk.file.continue_owner()
-        self.loop.call_later(calls.pause_after(now - self.waiting_since) / SECOND, self.run)
+        if now - self.waiting_since > RESCUE_AFTER and not self.rescuing:
+            self.rescuing = True
+            self.engine.spawn(self.rescue())
+        if self.retry is None:
+            self.retry = self.loop.call_later(RETRY_SECONDS, self.retry_now)
+
+    def retry_now(self) -> None:
+        self.retry = None
+        self.run()
+
+    async def rescue(self) -> None:
+        """If the process that has the lock is stopped, let it finish its change. In a thread of its own, because only
+        the kernel's list of locks says which process it is, and with many waiting guests that takes a second."""
+        try:
+            await self.loop.run_in_executor(None, continue_owner, self.desk.file)
+        except Exception:
+            if not self.closed:
+                raise
+        finally:
+            self.rescuing = False
 
     def step(self, look: Look, change: Change) -> None:
         m, desk, asked = self.desk.file.m, self.desk, look.answer
         if self.book.peer != self.engine.me:
             self.described = None
             self.book = guestbook.take_over(m, change, desk, self.engine.me, self.bell.owner)
-        if self.renewed:
-            guestbook.promise(m, change, self.book, self.engine.lease_until)
         called = self.called if asked is None else {*self.called, asked.number}
         guestbook.look(m, change, desk, self.book, called, self.suspects)
         self.check_cluster()
@@ -222,7 +258,8 @@ class GuestRoom:
             self.answer(change, asked)
         for number, wrong in self.refusals.items():
             self.refuse(change, number, wrong)
-        look.wishes = [] if self.host.draining else [self.wish(number, seat) for number, seat in self.book.new.items()]
+        new = [] if self.host.draining else list(self.book.new.items())[:MOST_AT_ONCE]
+        look.wishes = [self.wish(number, seat) for number, seat in new]
         look.end = guestbook.next_end(m, self.book)
 
     def wish(self, number: int, seat: int) -> Wish:
@@ -263,6 +300,7 @@ class GuestRoom:
             return
         if ticket.state == LOST:
             guestbook.revoke(m, change, book, asked.number)
+            guestbook.ask_again(book, asked.number)  # it was lost before its guest was let in
         elif isinstance(ticket.error, GateClosed):  # this peer is leaving, or the gate was closed to open it again
             guestbook.ask_again(book, asked.number)
         elif ticket.error is not None:
@@ -401,7 +439,9 @@ class GuestRoom:
         if not self.left_inside and owners <= self.lines.keys():
             return
         self.left_inside &= owners
-        for owner in owners - self.lines.keys() - self.left_inside:
+        unwatched = owners - self.lines.keys() - self.left_inside
+        self.crowded = self.crowded or len(unwatched) > MOST_AT_ONCE
+        for owner in islice(unwatched, MOST_AT_ONCE):
             fd = calls.open_to_ring(path_of(self.folder, owner))
             if fd >= 0:
                 self.lines[owner] = fd

@@ -21,8 +21,9 @@ from fairgate.live.guest_room import GuestRoom
 from fairgate.room import calls
 from fairgate.room.bell import Bell
 from fairgate.room.clusters import StandingPeer, describe, make_folder
+from fairgate.room.file import RoomFile
 from fairgate.room.folder import NOBODY
-from fairgate.room.room import SUFFIX
+from fairgate.room.room import SUFFIX, path_of_gate
 
 TICK_SECONDS = 1.0  # how often to make up for lost rings, and to look for rooms
 POLL_SECONDS = 0.02
@@ -37,6 +38,7 @@ class Guests:
         self.cluster = cluster
         self.folder = make_folder(cluster, group)
         self.rooms: dict[str, GuestRoom] = {}  # by file
+        self.opening: set[str] = set()  # files
         self.unusable: set[str] = set()  # files that were complained about
         self.draining = False
         self.closed = False
@@ -93,17 +95,25 @@ class Guests:
             self.rooms.pop(file).close()
         for entry in os.listdir(self.folder):
             file = entry.removesuffix(SUFFIX)
-            if file != entry and file not in self.rooms:
-                self.open(file)
+            if file != entry and file not in self.rooms and file not in self.opening:
+                self.opening.add(file)
+                self.engine.spawn(self.open(file))
 
-    def open(self, file: str) -> None:
+    async def open(self, file: str) -> None:
+        """In a thread of its own: opening takes the lock of the file, for which many guests may be waiting."""
         try:
-            self.rooms[file] = GuestRoom(self, self.folder, file)
+            table = await self.engine.loop.run_in_executor(None, open_table, path_of_gate(self.folder, file))
+            if self.closed:
+                table.close()
+                return
+            self.rooms[file] = GuestRoom(self, self.folder, file, table)
             self.unusable.discard(file)
         except BadInput as wrong:
             if file not in self.unusable:
                 self.unusable.add(file)
                 log.error("gate %s: %s", file, wrong)
+        finally:
+            self.opening.discard(file)
 
     def describe(self) -> None:
         """Write down who lets guests in here, whether it can, and the addresses of the members, if that has changed."""
@@ -147,6 +157,11 @@ class Guests:
             room.leave()
         self.engine.loop.remove_reader(self.doorbell.fd)
         self.doorbell.close()
+
+
+def open_table(path: str) -> RoomFile:
+    """Raises BadInput if it cannot be used."""
+    return RoomFile(path, 0, create=False, cluster=True)
 
 
 def raise_file_limit() -> None:

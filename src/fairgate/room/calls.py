@@ -116,18 +116,20 @@ def try_lock(fd: int) -> bool:
 def lock(fd: int, patience: int, since: int = 0) -> bool:
     """Try for this many nanoseconds. It never blocks in the kernel, because the holder of the lock may be stopped.
 
-    `since` is when the caller began to wait, if it tries again.
+    `since` is when the caller began to wait, if it goes on until it has the lock. Another caller has other things to
+    do, so it does not give its processor away: on a crowded machine it would have it back after a tenth of a second.
     """
     if try_lock(fd):
         return True
     now = clock()
     end = now + patience
-    began = since or now
     for attempt in range(1 << 62):
-        if attempt < YIELDS:
+        if not since:
+            pass
+        elif attempt < YIELDS:
             os.sched_yield()
         else:
-            time.sleep(pause_after(now - began) / SECOND)
+            time.sleep(pause_after(now - since) / SECOND)
         if try_lock(fd):
             return True
         now = clock()

@@ -179,21 +179,22 @@ cpdef bint try_lock(int fd) except -1:
 
 
 cpdef bint lock(int fd, long long patience, long long since=0) except -1:
-    cdef long long now, end, began
+    cdef long long now, end
     cdef int attempt = 0
     cdef timespec length
     if try_lock(fd):
         return True
     now = clock()
     end = now + patience
-    began = since or now
     while True:
-        if attempt < TRIES:
+        if not since:
+            pass
+        elif attempt < TRIES:
             attempt += 1
             with nogil:
                 sched_yield()
         else:
-            length.tv_sec, length.tv_nsec = 0, pause_after(now - began)
+            length.tv_sec, length.tv_nsec = 0, pause_after(now - since)
             with nogil:
                 nanosleep(&length, NULL)
             PyErr_CheckSignals()

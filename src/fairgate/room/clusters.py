@@ -7,8 +7,8 @@ A cluster has one directory on a host, which its standing peer owns:
     the user's own directory (place.py)/clusters/NAME
 
 With mode 2770 the members of its group are the guests. A file in it describes the peer: a process that can read it,
-and finds there the address that it was told to join, becomes a guest. The id of the cluster stands in the description and
-in every room, because a cluster that is made anew has the same directory.
+and finds there the address that it was told to join, becomes a guest. The id of the cluster stands in the description
+and in every room, because a cluster that is made anew has the same directory.
 
 The peer's bell shows whether it is running. If it is not, its description stays: this is still a host with a standing
 peer, which is being started or restarted, and its guests wait in the rooms until it is there.

@@ -1,8 +1,9 @@
 """A room of a cluster: its processes are *guests*, and only the cluster's peer on this host lets them in.
 
 Guests ask, wait, give up and release as in any room. The peer asks the protocol of the cluster once for each waiting
-guest, in the order of their tickets, and its guestbook says for which ones it has. All functions are called with the
-lock of the room; like the table, they see neither clock nor kernel, and the exhaustive model runs the same code.
+guest, in the order of their tickets, and its guestbook says for which ones it has. All functions but `promise` are
+called with the lock of the room. Like the table, they see neither clock nor kernel, and the exhaustive model runs the
+same code.
 
 - A grant belongs to the request that it was asked for. If that guest has given up or died, the grant is passed on.
 - Otherwise it goes to the oldest guest that is not stopped, among those for which the protocol was asked. The two then
@@ -276,11 +277,15 @@ def revoke(m: Table, change: Change, book: Guestbook, ticket: int) -> None:
         del book.inside[ticket], book.owners[ticket]
 
 
-def promise(m: Table, change: Change, book: Guestbook, until: int) -> None:
-    """The lease of this peer ends then. A promise that is over stays over: somebody else may have the slot."""
+def promise(m: Table, now: int, book: Guestbook, until: int) -> None:
+    """The lease of this peer ends then. A promise that is over stays over: somebody else may have the slot.
+
+    It needs no lock, for which a crowd of guests might make the peer wait for too long: the promise is one word, which
+    only this peer stores, and nobody reads that of a seat that is not inside.
+    """
     for ticket, seat in book.inside.items():
         promised = m[seat + PROMISED]
-        if is_inside(m, seat, ticket) and (not promised or change.now < promised < until):
+        if is_inside(m, seat, ticket) and (not promised or now < promised < until):
             m[seat + PROMISED] = until
 
 

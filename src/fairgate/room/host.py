@@ -185,7 +185,7 @@ def snapshot(path: str, patience: int = PATIENCE) -> Table | None:
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode) or os.fstat(fd).st_size > LARGEST:
             raise BadInput(f"{path} is not a gate file: remove it, or use another name")
-        calls.lock(fd, patience)
+        calls.lock(fd, patience, calls.clock())
         data = os.pread(fd, os.fstat(fd).st_size, 0)  # the file may have grown before the lock
     finally:
         os.close(fd)  # which also unlocks it
