@@ -433,7 +433,7 @@ class Model:
         slots = tuple([FREE_SLOT if holder == life else (holder, fence) for holder, fence in state.slots])
         peer = state.peer
         if peer.up and peer.life == life:
-            lost = tuple([ticket for ticket, _ in (*peer.held, *peer.arrived)])
+            lost = (*peer.lost, *[ticket for ticket, _ in (*peer.held, *peer.arrived)])
             peer = peer._replace(lost=lost, held=(), arrived=(), leased=False)
         return state._replace(table=tuple(words), slots=slots, peer=peer)
 

@@ -72,16 +72,16 @@ LARGE_WITH_GUESTS = {
     "three guests": (GuestCase(3, 2), (80_075, 1_178)),
     "a death, two slots": (GuestCase(2, 2, deaths=1), (40_240, 1_054)),
     "a guest gives up, three guests": (GuestCase(3, 1, cancels=1), (138_089, 1_050)),
-    "a guest is stopped, three guests": (GuestCase(3, 1, stops=1), (103_146, 2_842)),
+    "a guest is stopped, three guests": (GuestCase(3, 1, stops=1), (140_066, 2_971)),
     "the peer ends twice, and two leases": (GuestCase(2, 1, starts=2, halts=2, lapses=2), (306_240, 32_899)),
     "the peer ends, and a guest dies": (GuestCase(2, 1, starts=2, halts=1, lapses=1, deaths=1), (641_020, 49_331)),
     "the peer ends, a guest gives up, two slots": (
         GuestCase(2, 2, starts=2, halts=1, lapses=1, cancels=1),
-        (219_988, 12_431),
+        (294_921, 15_344),
     ),
     "a turn of the peer fails, a guest dies": (GuestCase(2, 1, fails=1, deaths=1), (32_440, 952)),
     "one gives up, one dies": (GuestCase(2, 1, entries=(2, 1), cancels=1, deaths=1), (218_978, 3_248)),
-    "one is stopped, one dies, one gives up": (GuestCase(2, 1, stops=1, deaths=1, cancels=1), (215_578, 6_492)),
+    "one is stopped, one dies, one gives up": (GuestCase(2, 1, stops=1, deaths=1, cancels=1), (232_574, 6_459)),
 }
 
 Counts = tuple[int, int]  # all states, and the calm ones
