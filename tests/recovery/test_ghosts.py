@@ -68,6 +68,28 @@ def test_the_slot_of_an_excluded_holder_is_withheld_until_its_lease_is_over(prot
     assert set(gate.inside) == {1}
 
 
+@pytest.mark.parametrize("protocol", TOKENS)
+def test_a_seat_that_was_given_up_and_taken_again_says_nothing_about_tokens(protocol: str) -> None:
+    """0 knows that the token went to 1, and not that 1 has passed it on to the ghost."""
+    gate = network(3, 1, protocol)
+    enter(gate, 1, 2)
+    gate.release(1)
+    gate.deliver_all()
+    assert set(gate.inside) == {2}
+    old = gate.nodes[1]
+    fresh = Regenerate(1, old.setup, old.out, find_protocol(protocol))
+    fresh.wait_for_view()
+    gate.nodes[1] = fresh
+    gate.step(0, "on_view", 1, (0, 2), ())  # 1 has given up its seat; 2 does not hear of it
+    gate.step(0, "on_view", 2, (0,), (2,))
+    view(gate, 3, (0, 1), (2,))
+    enter(gate, 0, 1)
+    assert set(gate.inside) == {2}
+    gate.crash(2)
+    view(gate, 4, (0, 1))
+    assert len(gate.inside) == 1
+
+
 @pytest.mark.parametrize("protocol", MANY)
 def test_the_other_slots_go_on(protocol: str) -> None:
     """Two of three permits are held by survivors and one by a ghost: the survivors' permits pass on."""

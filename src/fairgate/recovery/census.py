@@ -2,10 +2,10 @@
 
 Which slots the excluded may have. Tokens leave a trail: whenever a token is sent, the message carries how often that
 token has been sent in this epoch, and both ends remember the last number they saw. The highest number that any survivor
-knows says where the token went last, as far as survivors know. If that is a survivor, the token is there, or on its way
-there, and no excluded member has it. Otherwise the slot is *withheld*. This holds only if all survivors speak of the
-same epoch, and if none of them has answered a census since whose leader is no survivor: that leader may have finished
-it, and so begun an epoch that no survivor knows.
+knows says where the token went last, as far as survivors know. If that is a survivor which was in this epoch, the token
+is there, or on its way there, and no excluded member has it. Otherwise the slot is *withheld*. This holds only if all
+survivors speak of the same epoch, and if none of them has answered a census since whose leader is no survivor: that
+leader may have finished it, and so begun an epoch that no survivor knows.
 """
 
 from collections import deque

@@ -325,11 +325,13 @@ class Regenerate(Layer):
     def certain(self, answers: dict[int, Answer]) -> set[int]:
         """The slots that no ghost can have."""
         new = set(self.newcomers)
-        old = [answer for member, answer in answers.items() if member not in new]
-        if not is_common(self.epoch, old):
+        old = {member: answer for member, answer in answers.items() if member not in new}
+        if not is_common(self.epoch, list(old.values())):
             return set()
-        places = places_of_tokens(self.epoch, old)
-        found = {slot for i, slot in enumerate(self.epoch_slots) if places.get(i, NIL) in self.member_set}
+        places = places_of_tokens(self.epoch, list(old.values()))
+        # A seat that was given up and taken again has a new node, which does not know where the old one's tokens went.
+        there = {member for member, answer in old.items() if answer.epoch == self.epoch}
+        found = {slot for i, slot in enumerate(self.epoch_slots) if places.get(i, NIL) in there}
         if set(self.withheld_for).isdisjoint(self.ghosts):
             found |= set(range(self.setup.k)) - set(self.epoch_slots)
         return found
