@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from unittest.mock import patch
 
+import msgspec
 import pytest
 
 from fairgate.core.ids import NIL
-from fairgate.core.message import Key
+from fairgate.core.message import Key, Message
 from fairgate.core.numbers import COMPILED
 from fairgate.live.gate import LiveGate
 from fairgate.live.ticket import Ticket
 from fairgate.recovery.census import Answer, Install
 from fairgate.recovery.regenerate import Regenerate
-from fairgate.recovery.roster import RosterBook
+from fairgate.recovery.roster import RosterBook, as_key, members_of
 from fairgate.scenario.manual import Violation
 from fairgate.walks.cluster_peer import Parts, SimulatedPeer
 from fairgate.walks.clusters import cluster_walks
@@ -100,6 +101,33 @@ class ForgetsEarlyMessages(LiveGate):
         self.early = {}
 
 
+class RestsWhileItIsUsed(LiveGate):
+    def is_idle(self) -> bool:
+        return not (self.resting or self.closed or self.unseated)
+
+
+class UsesSeatsThatAreGivenUp(LiveGate):
+    def acquire(self, ticket: Ticket) -> None:
+        resting, self.resting = self.resting, False
+        LiveGate.acquire(self, ticket)
+        self.resting = resting
+
+
+class TakesMessagesOfSeatsGivenUp(LiveGate):
+    def on_message(self, dst: int, src: int, msg: Message) -> None:
+        unseated, self.unseated = self.unseated, set()
+        LiveGate.on_message(self, dst, src, msg)
+        self.unseated |= unseated - self.idents
+
+
+class ForgetsEpochs(RosterBook):
+    """With the last gate."""
+
+    def changed(self, content: Key, change: Key, peer: int) -> Key:
+        after = members_of(RosterBook.changed(self, content, change, peer))
+        return as_key(after if after.gates else msgspec.structs.replace(after, epoch=0))
+
+
 class ForgetsGhosts(RosterBook):
     def excluded(self, content: Key, peer: int) -> Key:
         return self.left(content, peer)
@@ -124,7 +152,10 @@ MUTANTS = {
     "withheld grants are forgotten": (Parts(gate=ForgetsWithheldGrants), 80, "slots"),
     "a census is never over": (Parts(gate=IsAlwaysBusy), 0, "slots"),
     "waiting requests of an excluded peer are lost": (Parts(gate=AsksNoMore), 0, "liveness"),
-    "messages for a later view are lost": (Parts(gate=ForgetsEarlyMessages), 1, "liveness"),
+    "messages for a later view are lost": (Parts(gate=ForgetsEarlyMessages), 10, "liveness"),
+    "a gate rests while it is used": (Parts(gate=RestsWhileItIsUsed), 0, "exclusion"),
+    "seats that are given up are used": (Parts(gate=UsesSeatsThatAreGivenUp), 4, "exclusion"),
+    "a gate that comes back starts with old epochs": (Parts(book=ForgetsEpochs), 22, "fences"),
 }
 
 
@@ -157,6 +188,11 @@ def test_forgetting_an_excluded_peer_at_once_is_caught() -> None:
 def test_fences_that_do_not_rise_with_the_view_are_caught() -> None:
     module = mutant("recovery.regenerate", "self.view, in_order(front", "1, in_order(front")
     assert broken(Parts(regenerate=module.Regenerate), 0) == "fences"
+
+
+def test_messages_for_a_seat_that_was_given_up_are_caught_if_they_reach_the_next() -> None:
+    with pytest.raises(ValueError, match="only its leader can"):
+        cluster_walks(range(150, 160), Parts(gate=TakesMessagesOfSeatsGivenUp))
 
 
 def test_an_excluded_peer_that_keeps_its_id_is_caught() -> None:

@@ -8,7 +8,8 @@ from fairgate.walks.clusters import RUNNING, cluster_walks
 
 FAULTS = {"crash", "pause", "full cut", "one-way cut", "partial cut", "heal", "join", "leave"}
 OUTCOMES = {
-    "asked another", "grants", "retakes", "cancelled", "versions", "changes", "excluded", "new ids", "left",
+    "asked another", "forgotten gates", "grants", "retakes", "cancelled", "versions", "changes", "excluded", "new ids",
+    "left", "rests",
     "a slot is withheld", "every slot is withheld",
 }  # fmt: skip
 

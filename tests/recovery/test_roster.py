@@ -150,6 +150,14 @@ def test_what_is_refused() -> None:
     assert changed(one, Renew("gpu"), OTHER, NOW) == one  # it has no seat there
 
 
+def test_a_gate_that_comes_back_has_a_higher_view_than_it_ever_had() -> None:
+    one = sat(START, ME)
+    none = changed(one, Rise("gpu"), ME, NOW)
+    assert none.gates == ()
+    assert none.epoch == gate(one).view
+    assert gate(changed(none, Sit("gpu", 3, "bv95", 1), OTHER, 0)).view > none.epoch  # with any k, by any clock
+
+
 # The book, as the leader of the views uses it.
 
 

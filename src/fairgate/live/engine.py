@@ -36,6 +36,7 @@ from fairgate.live.peer_lease import PeerLease
 from fairgate.live.reliable import ReliableLinks
 from fairgate.live.report import PeerReport, Person, Questions, on_our_clock, report
 from fairgate.live.report import encode as encode_report
+from fairgate.live.resting import Resting
 from fairgate.live.ticket import INSIDE, Ticket
 from fairgate.live.traffic import Traffic
 from fairgate.net.codec import Frame
@@ -76,6 +77,7 @@ class LiveEngine(BackgroundTasks):
         self.on_frame_elsewhere = traffic.on_frame_elsewhere
         self.members = Members()
         self.reopened: dict[str, LiveGate] = {}  # instead of gates of the same name whose seats are being given up
+        self.resting = Resting(self)
         self.lease = PeerLease(self)
         self.pauses = Pauses()
         self.closed = ""  # the reason, once it is
@@ -120,6 +122,7 @@ class LiveEngine(BackgroundTasks):
             return
         with suppress(InvalidStateError):
             self.ready.set_result(None)
+            self.spawn(self.resting.watch())
             await self.stopping.wait()
         await self.end()
 
@@ -265,6 +268,8 @@ class LiveEngine(BackgroundTasks):
     # Called by gates.
 
     def sit(self, gate: LiveGate) -> None:
+        if gate.name not in self.gates:  # it was at rest
+            self.gates[gate.name] = gate
         self.from_outside(self.sitting(gate))
 
     def renew(self, gate: LiveGate) -> None:
@@ -311,18 +316,32 @@ class LiveEngine(BackgroundTasks):
                 gate.refuse(wrong if isinstance(wrong, FairgateError) else self.unforeseen(wrong))
         if gate.closed:
             self.insist(partial(self.give_up_seats, gate))
+        else:
+            self.resting.make_room()
+
+    def put_to_rest(self, gate: LiveGate) -> None:
+        self.insist(partial(self.give_up_seats, gate))
 
     async def give_up_seats(self, gate: LiveGate) -> None:
-        """The gate is closed. Until the others know, it goes on answering censuses."""
+        """The gate is closed, or is to rest. Until the others know, it goes on answering censuses."""
         await self.lease.until_users_stopped([gate])
+        await self.membership.entered()
+        if self.gates.get(gate.name) is not gate or not (gate.closed or gate.resting):
+            return  # it has started again, under another id of this peer
         await self.change(Rise(gate.name))
-        with self.lock:
-            if self.gates.get(gate.name) is gate:
+        with self.step():
+            if self.gates.get(gate.name) is not gate:
+                return
+            if gate.closed:
                 del self.gates[gate.name]
                 again = self.reopened.pop(gate.name, None)
                 if again is not None:
                     self.gates[gate.name] = again
                     self.spawn(self.sitting(again))
+            elif gate.resting:
+                gate.rested()
+                if not gate.seats:
+                    self.resting.forget(gate)
 
     # The roster.
 
@@ -344,6 +363,9 @@ class LiveEngine(BackgroundTasks):
 
     def may_be(self, peer: int, principal: str) -> bool:
         return self.membership.may_be(peer, principal)
+
+    def is_member(self, peer: int) -> bool:
+        return peer in self.links.addresses
 
     def on_up(self, peer: int) -> None:
         self.links.on_up(peer)
@@ -386,8 +408,10 @@ class LiveEngine(BackgroundTasks):
         with self.user_lock:
             if self.closed:
                 raise GateClosed(self.closed)
-            gate = self.reopened.get(name) or self.gates.get(name)
-            if gate is None or gate.closed or ((gate.k, gate.protocol) != (k, protocol) and gate.is_unused()):
+            gate = self.reopened.get(name) or self.gates.get(name) or self.resting.gates.get(name)
+            if gate is not None and (gate.k, gate.protocol) != (k, protocol) and gate.is_unused():
+                gate.close(f"gate {name} was opened again, with k={k} and protocol {protocol}")
+            if gate is None or gate.closed:
                 gate = self.new_gate(name, k, protocol)
             if gate.k != k:
                 raise KMismatch(name, k, gate.k)

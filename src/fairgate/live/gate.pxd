@@ -18,11 +18,12 @@ cdef class LiveGate:
     cdef public object record
     cdef readonly long long k
     cdef readonly dict options
-    cdef public long long seats, fewest, requests, retakes, renewed
+    cdef object __weakref__
+    cdef public long long seats, fewest, requests, retakes, renewed, used
     cdef public dict nodes, tickets, early
     cdef public list free, withheld
     cdef public set idents, unseated
-    cdef public bint standing, leads
+    cdef public bint standing, leads, pinned, resting
     cdef readonly bint asks_again
     cdef public Ticket broken, kept, retaken
     cdef public str closed

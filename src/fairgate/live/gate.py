@@ -13,10 +13,16 @@ messages that were not read yet are overtaken, and after every `RETAKES` such en
 is *withheld*: the node is inside, but its user waits until there is a lease again. Shortly before a lease is over, all
 permits are lost (`lose_all`); when it is over, their slots are free (`lease_ended`), and not before, even if the gate
 is closed meanwhile. A peer that finds itself excluded starts again under another id (`start_again`).
+
+**Rest.** A gate that nobody here has used for a while gives up its seats (resting.py). Until the roster lists them no
+more, they still answer censuses, and new requests wait without a seat: the roster must not be asked for seats that it
+may be about to remove. Then all seats are forgotten, and those requests get new ones (`rested`).
 """
 
 import logging
 from random import SystemRandom
+
+from msgspec.structs import replace
 
 from fairgate.core.ids import NIL, identity, peer_of
 from fairgate.core.layers import MakeNode
@@ -29,6 +35,7 @@ from fairgate.live.counts import Counts
 from fairgate.live.gate_checks import EarlyMessage, described, is_late, keep_early, stopping
 from fairgate.live.gate_owner import GateOwner
 from fairgate.live.ticket import INSIDE, LOST, NO_DEADLINE, OVER, WAITING, Ticket
+from fairgate.net.rationed_log import RationedLog
 from fairgate.recovery.census import Answer, Dated, Install
 from fairgate.recovery.regenerate import Regenerate
 from fairgate.recovery.roster import MOST_REQUESTS, GateRecord
@@ -38,6 +45,7 @@ RETAKES = 64
 chance = SystemRandom()
 
 log = logging.getLogger("fairgate.live")
+spoils = RationedLog(log)
 
 
 class LiveGate:
@@ -68,6 +76,9 @@ class LiveGate:
         self.retaken: Ticket | None = None  # the latest ticket that entered by retaking
         self.retakes = 0  # in a row
         self.renewed = NIL  # the view that was asked to be replaced, because its fences run out
+        self.used = 0  # ns: when a user last left
+        self.pinned = False  # it never rests
+        self.resting = False  # its seats are being given up
         self.closed = ""  # the reason, once it is
         self.leads = False  # a census that is not over
         self.counts = Counts()
@@ -79,6 +90,9 @@ class LiveGate:
             self.repair()
         if self.closed:
             raise GateClosed(self.closed)
+        if self.resting:
+            self.begin(ticket, -1 - self.requests)  # no seat has such a number
+            return
         self.release_kept()
         ident = self.free.pop() if self.free else self.new_seat()
         self.begin(ticket, ident)
@@ -164,6 +178,9 @@ class LiveGate:
         if self.tickets.get(ticket.ident) is not ticket:
             return
         del self.tickets[ticket.ident]
+        self.used = self.uplink.now
+        if ticket.ident < 0:
+            return
         if ticket.state != INSIDE:
             self.free.append(ticket.ident)
             try:
@@ -214,7 +231,7 @@ class LiveGate:
     def spoil(self, wrong: Exception) -> None:
         """A node has failed: some peer must have sent it a message that is not part of the protocol. Users do not
         notice. The gate gets a new view, whose census rebuilds it."""
-        log.error("gate %s gets a new view, because its state is not valid: %s", self.name, described(wrong))
+        spoils.error("gate %s gets a new view, because its state is not valid: %s", self.name, described(wrong))
         self.broken = Ticket()  # no request in particular
         self.owner.spoiled(self)
 
@@ -288,19 +305,22 @@ class LiveGate:
         """This peer was excluded and has another id now. Held permits are lost; waiting requests ask again, in the
         order in which they asked first. All seats are new."""
         had_seats = self.seats > 0
+        self.forget_seats(GateRecord(self.name, self.k, self.protocol, 0), why)
+        if had_seats and not self.closed and not self.seats:
+            self.free.append(self.new_seat())  # or the gate might end, and its k with it
+
+    def forget_seats(self, record: GateRecord, why: str) -> None:
         tickets = sorted(self.tickets.values(), key=lambda ticket: ticket.asked)
         self.broken = self.kept = None
-        self.record = GateRecord(self.name, self.k, self.protocol, 0)
+        self.record = record
         self.idents, self.nodes, self.tickets = set(), {}, {}
         self.free, self.withheld, self.unseated, self.early = [], [], set(), {}
-        self.seats, self.standing = 0, False
+        self.seats, self.standing, self.resting = 0, False, False
         for ticket in tickets:
             if ticket.state == INSIDE:
                 self.tell_lost(ticket, why)
             elif ticket.state == WAITING:
                 self.ask_again(ticket)
-        if had_seats and not self.closed and not self.seats:
-            self.free.append(self.new_seat())  # or the gate might end, and its k with it
 
     def ask_again(self, ticket: Ticket) -> None:
         ticket.ident = self.new_seat()
@@ -308,6 +328,24 @@ class LiveGate:
         node = self.nodes[ticket.ident]
         node.now = ticket.asked  # it has waited since then, so that a census gives it its old place
         node.on_acquire(ticket.number)
+
+    # Rest.
+
+    def is_idle(self) -> bool:
+        """Whether its seats can be given up."""
+        used = self.tickets or self.unseated or self.pinned or self.broken is not None
+        return not (used or self.resting or self.closed or self.has_census_under_way())
+
+    def rest(self) -> None:
+        """The owner asks for the removal of its seats now."""
+        self.release_kept()
+        self.resting = True
+
+    def rested(self) -> None:
+        """The roster lists no seat of this peer. The number of the view stays: later ones are higher."""
+        self.forget_seats(replace(self.record, hosts=(), ghosts=()), "")
+        if self.pinned and not self.seats:
+            self.free.append(self.new_seat())
 
     # Messages.
 
@@ -318,8 +356,8 @@ class LiveGate:
             if peer_of(dst) == self.uplink.me:  # it may be a seat that the new view brings
                 keep_early(self.early, (dst, src, msg))
             return
-        if dst not in self.nodes or src not in self.idents:
-            return
+        if dst not in self.nodes or src not in self.idents or dst in self.unseated:
+            return  # the last: for a seat of this number that was given up
         self.counts.received += 1
         if self.kept is not None:
             self.release_kept()

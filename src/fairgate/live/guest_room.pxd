@@ -34,7 +34,7 @@ cdef class GuestRoom:
     cdef public set called, suspects, looked_at, left_inside, idle
     cdef public bint crowded, rescuing, running, closed
     cdef public unsigned long long thread
-    cdef public long long waiting_since, timer_at, cluster_number
+    cdef public long long waiting_since, timer_at, cluster_number, quiet
     cdef public LiveGate described, latest, reopening
     cdef public tuple latest_wish
 

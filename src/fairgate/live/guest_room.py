@@ -44,6 +44,7 @@ from fairgate.room.layout import (
     K,
 )
 from fairgate.room.notes import read_note, read_text, write_text
+from fairgate.room.sweep import is_unused
 from fairgate.room.table import Change, Step
 
 GLIMPSE = 50_000  # ns: the loop may be held up this long for the lock
@@ -122,6 +123,7 @@ class GuestRoom:
         self.crowded = False  # there are more new guests than a turn can take
         self.lines: dict[int, int] = {}  # by owner: the writing end of its bell
         self.idle: set[int] = set()  # owners that had no request at the last tick
+        self.quiet = 0  # ticks in a row without any request
         self.running = False
         self.waiting_since = 0  # for the lock
         self.retry: asyncio.TimerHandle | None = None
@@ -175,7 +177,9 @@ class GuestRoom:
         """Now and then: a guest may have died before it rang, or a turn may have failed."""
         self.forget_idle()
         m = self.desk.file.m
+        self.quiet += 1
         if self.requests or self.book.owners or self.over or m[HEAD] or m[DIRTY]:
+            self.quiet = 0
             self.called.add(ALL)
             self.suspects |= self.left_inside
             self.run()
@@ -504,6 +508,20 @@ class GuestRoom:
         for number in list(self.requests):
             self.is_over(number)
         self.called.add(ALL)
+
+    def remove_if_unused(self) -> None:
+        """If no guest has the room open. The next one creates another file and rings the doorbell."""
+        file, self.quiet = self.desk.file, 0
+        if not calls.try_lock(file.fd):
+            return
+        try:
+            unused = is_unused(file.fd, self.folder, file.path)
+            if unused:
+                os.unlink(file.path)
+        finally:
+            calls.unlock(file.fd)
+        if unused:
+            self.close()
 
     def leave(self) -> None:
         """This peer leaves the cluster, which gets all slots back: the guests inside lose their permits."""

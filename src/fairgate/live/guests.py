@@ -18,6 +18,7 @@ from typing import Self
 from fairgate.errors import BadInput
 from fairgate.live.engine import LiveEngine
 from fairgate.live.guest_room import GuestRoom
+from fairgate.live.resting import IDLE_SECONDS, MOST_IDLE
 from fairgate.room import calls
 from fairgate.room.bell import Bell
 from fairgate.room.clusters import StandingPeer, describe, make_folder
@@ -27,6 +28,7 @@ from fairgate.room.room import SUFFIX, path_of_gate
 
 TICK_SECONDS = 1.0  # how often to make up for lost rings, and to look for rooms
 POLL_SECONDS = 0.02
+MOST_REMOVED = 256  # rooms, in one tick
 
 log = logging.getLogger("fairgate.live")
 
@@ -85,10 +87,19 @@ class Guests:
         self.find_rooms()
         for room in self.rooms.values():
             room.tick()
+        self.remove_rooms()
         try:
             self.describe()
         except BadInput as wrong:  # guests of before go on; it is not tried again before something else changes
             log.error("%s", wrong)
+
+    def remove_rooms(self) -> None:
+        """Those without a request for as long as it takes until a gate rests (resting.py), and the oldest of many."""
+        quiet = sorted([room for room in self.rooms.values() if room.quiet], key=lambda room: -room.quiet)
+        many = len(quiet) - MOST_IDLE
+        for i, room in enumerate(quiet[:MOST_REMOVED]):
+            if i < many or room.quiet * TICK_SECONDS >= IDLE_SECONDS:
+                room.remove_if_unused()
 
     def find_rooms(self) -> None:
         for file in [file for file, room in self.rooms.items() if room.closed or not room.desk.file.is_linked()]:

@@ -10,6 +10,7 @@ def keep_open(engine: LiveEngine, name: str, k: int, protocol: str | None) -> st
     """Takes a seat, and returns the gate's protocol. KMismatch or BadInput if k or protocol differ from the gate's."""
     gate = engine.gate(name, k, protocol)
     with engine.user_lock:
+        gate.pinned = True
         if not gate.seats:
             gate.free.append(gate.new_seat())
         seats = gate.seats_to_ask_for()

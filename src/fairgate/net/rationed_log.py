@@ -1,4 +1,4 @@
-"""Log lines that strangers can cause: only a few a minute, so that nobody can fill the log."""
+"""Log lines that others can cause: only a few a minute, so that nobody can fill the log."""
 
 import logging
 import time
@@ -16,6 +16,12 @@ class RationedLog:
         self.omitted = 0
 
     def warning(self, text: str, *args: object) -> None:
+        self.write(logging.WARNING, text, *args)
+
+    def error(self, text: str, *args: object) -> None:
+        self.write(logging.ERROR, text, *args)
+
+    def write(self, level: int, text: str, *args: object) -> None:
         """Logs the line, unless there have been too many. How many were left out is said later."""
         now = self.clock()
         if now >= self.until:
@@ -24,6 +30,6 @@ class RationedLog:
             self.until, self.left, self.omitted = now + SECONDS, LINES, 0
         if self.left:
             self.left -= 1
-            self.log.warning(text, *args)
+            self.log.log(level, text, *args)
         else:
             self.omitted += 1

@@ -347,7 +347,8 @@ class Changes(Leases):
         self.is_succeeded = self.gone and not self.is_listed() and self.me not in before[1]
         self.waits = {name: self.waits.get(name, self.now + wait) for name in self.value[3]}
         self.heard = {name: heard for name, heard in self.heard.items() if name in known}
-        self.viewed |= dict.fromkeys(self.touched, self.at)
+        viewed = self.viewed | dict.fromkeys(self.touched, self.at)
+        self.viewed = {gate: at for gate, at in viewed.items() if self.book.leader_of(self.value[4], gate) != NIL}
         self.touched = set()
         self.asks = {name: asked for name, asked in self.asks.items() if name in known}
         self.leaving.intersection_update(known)

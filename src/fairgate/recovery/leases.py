@@ -95,7 +95,8 @@ class Leases(Ballots):
     def beat(self) -> None:
         self.number += 1
         self.told = self.at
-        self.sent = {number: when for number, when in self.sent.items() if self.now - when < self.lease}
+        while self.sent and self.now - next(iter(self.sent.values())) >= self.lease:  # there may be a beat per version
+            del self.sent[next(iter(self.sent))]
         self.sent[self.number] = self.now
         suspects = tuple(sorted(self.suspected.intersection(ids(self.value))))
         self.tell_voters(Beat(self.at, self.number, self.value[0], self.joined, self.censuses, suspects))

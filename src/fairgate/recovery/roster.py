@@ -12,10 +12,12 @@ they belong to no request, and are hosted by the gate's *warden*, the first peer
 
 **Ghosts.** The seats of an excluded peer become ghosts. It may still be inside until its lease is over, so a census
 leaves the slots that it cannot account for to the ghosts. When the peer is forgotten, its ghosts go, and those slots
-are free. A gate lives on as long as it has seats or ghosts.
+are free. A gate lives on as long as it has seats or ghosts. Then its record goes, and nothing but `Members.epoch` is
+left of it: if it comes back, its view has a higher number than any that it ever had.
 """
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -79,7 +81,7 @@ class GateRecord(msgspec.Struct, frozen=True, array_like=True):
         return tuple([identity(peer, seat) for peer, seats in self.ghosts for seat in range(min(seats, self.k))])
 
 
-class Members(msgspec.Struct, frozen=True, array_like=True):
+class Members(msgspec.Struct, frozen=True, array_like=True, dict=True):
     """The roster. `cluster`, `lease` and `drift` are fixed when the cluster is created."""
 
     cluster: str = ""  # a random id, which two clusters with the same name do not share
@@ -90,8 +92,12 @@ class Members(msgspec.Struct, frozen=True, array_like=True):
     gates: tuple[GateRecord, ...] = ()
     excluded: tuple[PeerRecord, ...] = ()  # lately, the latest last
 
+    @cached_property
+    def by_name(self) -> dict[str, GateRecord]:
+        return {gate.name: gate for gate in self.gates}
+
     def gate(self, name: str) -> GateRecord | None:
-        return next((gate for gate in self.gates if gate.name == name), None)
+        return self.by_name.get(name)
 
     def peer(self, ident: int) -> PeerRecord | None:
         return next((peer for peer in self.peers if peer.id == ident), None)

@@ -19,6 +19,7 @@ from fairgate.room.room import Room
 from fairgate.room.table import Change
 
 LEFT = "this peer has left"
+FEW_ROOMS = 64
 FORKED = "this peer belongs to the parent process: join again in the child, after the fork"
 
 
@@ -28,6 +29,7 @@ class HostPeer:
         self.mutex = threading.Lock()
         self.closed = False
         self.rooms: dict[object, Room] = {}
+        self.most_rooms = FEW_ROOMS
 
     def room(self, name: str, k: int, protocol: str | None) -> Room:
         """The room of a gate, which is opened if necessary."""
@@ -40,10 +42,17 @@ class HostPeer:
             key = self.key(gate, k, protocol)
             room = self.rooms.get(key)
             if room is None or not is_open(room):
+                self.forget_closed()
                 room = self.rooms[key] = self.open(folder, gate, k, protocol)
             elif k not in (room.k, room.file.m[ASKED_K], room.file.m[K]):
                 raise KMismatch(name, k, room.file.m[K])
             return room
+
+    def forget_closed(self) -> None:
+        """A program may use and close one gate after the other."""
+        if len(self.rooms) >= self.most_rooms:
+            self.rooms = {key: room for key, room in self.rooms.items() if not room.is_closed()}
+            self.most_rooms = max(FEW_ROOMS, 2 * len(self.rooms))
 
     def key(self, gate: str, k: int, protocol: str | None) -> object:
         """What tells rooms apart that this peer has open."""

@@ -28,7 +28,7 @@ from fairgate.live.ticket import INSIDE, LOST, Ticket
 from fairgate.live.uplink import Uplink
 from fairgate.recovery.agreed import Value
 from fairgate.recovery.regenerate import Regenerate
-from fairgate.recovery.roster import EPOCH_ZERO, GateRecord, Members, PeerRecord, Renew, RosterBook, Sit, as_key
+from fairgate.recovery.roster import EPOCH_ZERO, GateRecord, Members, PeerRecord, Renew, Rise, RosterBook, Sit, as_key
 from fairgate.recovery.views import Views
 from fairgate.walks.unreliable import SLOW
 
@@ -130,6 +130,7 @@ class SimulatedPeer:
         self.until = 0  # the end of the lease that the gate knows
         self.is_leaving = False
         self.has_crashed = False
+        self.is_at_rest = False
 
     @property
     def me(self) -> int:
@@ -143,6 +144,7 @@ class SimulatedPeer:
         self.ended = False  # excluded: it needs another id
         self.until = 0
         self.regained = 0  # since when it has had a lease without a gap
+        self.rise = 0  # the number of the change that gives its seats up
         self.lease = PeerLease(self)
         self.asked_to_join = self.walk.now
 
@@ -224,7 +226,7 @@ class SimulatedPeer:
     def adopt(self, members: Members) -> None:
         self.walk.links.only(self.me, {peer.id for peer in members.peers})
         record: GateRecord | None = members.gate(GATE)
-        if record is not None:
+        if record is not None and not self.is_at_rest:
             self.gate.adopt(record)
 
     def busy(self) -> tuple[str, ...]:
@@ -232,6 +234,8 @@ class SimulatedPeer:
 
     def applied(self, number: int) -> None:
         self.walk.seen["changes"] += 1
+        if number == self.rise:
+            self.walk.push(self.walk.moment(), self.me, "rested", (self.me,))
 
     def denied(self, number: int, why: str) -> None:
         self.walk.break_off(f"refused: change {number} of peer {self.me}: {why}")
@@ -249,12 +253,26 @@ class SimulatedPeer:
     # Called by the gate.
 
     def sit(self, gate: LiveGate) -> None:
+        self.is_at_rest = False
         self.walk.push(self.walk.moment(), self.me, "sit", ())
 
     def sit_now(self) -> None:
         if self.member and self.gate.standing and not self.is_leaving:
             self.gate.standing = False
             self.views.change(as_key(Sit(GATE, self.gate.k, self.gate.protocol, self.gate.seats_to_ask_for())))
+
+    def rest(self) -> None:
+        if self.member and not self.is_leaving and self.gate.seats and self.gate.is_idle():
+            self.gate.rest()
+            self.rise = self.views.last_change + 1  # before: it may be applied at once
+            self.views.change(as_key(Rise(GATE)))
+
+    def rested(self, me: int) -> None:
+        """As live/engine.py."""
+        if self.me == me and self.gate.resting and not self.gate.closed:
+            self.walk.seen["rests"] += 1
+            self.gate.rested()
+            self.is_at_rest = not self.gate.seats
 
     def renew(self, gate: LiveGate) -> None:
         self.views.change(as_key(Renew(GATE)))

@@ -5,7 +5,8 @@ is cut in all ways, and clocks drift. Throughout:
 
 - never more than k users are inside. Those of paused and crashed peers count until their leases are over, and so do
   users that were told to stop because their peer is about to lose its lease, or was excluded;
-- the fences of each slot rise, and nobody is inside without a lease, or with a permit from before a gap in the lease;
+- the fences of each slot rise, also if no peer had a seat in between, and nobody is inside without a lease, or with a
+  permit from before a gap in the lease;
 - there is one sequence of rosters, and no honest message makes a seat fail.
 
 Then nothing fails any more. If a majority of the voters has survived, k users must get in at the same time (if the
@@ -92,6 +93,7 @@ class ClusterWalk(Unreliable):
         self.protocol = rng.choice(RUNNING)
         self.k = rng.randint(1, 4) if PROTOCOLS[self.protocol].about.many else 1
         self.seen[self.protocol] += 1
+        self.rests = seed % 3 == 1  # gates give up their seats now and then
         self.troubles = rng.randint(2, 14)
         self.storm = True
         self.was_full = False  # since the storm, as many as possible were inside at the same time
@@ -137,6 +139,8 @@ class ClusterWalk(Unreliable):
         for i in range(len(peer.users)):
             self.push(self.rng.randint(0, LEASE // 5), me, "user", (i,))
         self.push(self.rng.randint(0, LEASE // 2), me, "search", ())
+        if self.rests:
+            self.push(self.rng.randint(0, LEASE), me, "rest", ())
 
     def join(self, peer: SimulatedPeer, me: int, seats: int) -> None:
         """A new id, which asks one of the members that it can reach for admission."""
@@ -222,6 +226,11 @@ class ClusterWalk(Unreliable):
             arguments[0]()
         elif event == "sit":
             self.step(peer, peer.sit_now)
+        elif event == "rest":
+            self.push(self.rng.randint(0, 2 * LEASE), me, "rest", ())
+            self.step(peer, peer.rest)
+        elif event == "rested":
+            self.step(peer, peer.rested, *arguments)
         elif event == "census":
             self.step(peer, peer.tell_census)
         elif event == "part":
@@ -260,6 +269,7 @@ class ClusterWalk(Unreliable):
         if self.history.learned(at, value):
             self.seen["versions"] += 1
             self.rosters[at] = members_of(value[4])
+            self.seen["forgotten gates"] += bool(self.rosters[at - 1].gates) and not self.rosters[at].gates
         return self.rosters[at]
 
     def stepped(self, me: int) -> None:
