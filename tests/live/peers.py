@@ -39,6 +39,7 @@ class Peer:
         self.news = asyncio.Event()
         self.answer: Callable[[int, Frame], None] | None = None
         self.principals: list[tuple[int, str]] = []  # as asked by `may_be`
+        self.members: set[int] = set()
         self.transport = Transport(me, cluster, self, **{"secret": SECRET} | options)
         self.me = me
 
@@ -49,6 +50,9 @@ class Peer:
     def may_be(self, peer: int, principal: str) -> bool:
         self.principals.append((peer, principal))
         return True
+
+    def is_member(self, peer: int) -> bool:
+        return peer in self.members
 
     def on_up(self, peer: int) -> None:
         self.tell("up", peer)

@@ -28,6 +28,9 @@ class Unconnected(Pipe):
     def wait_for_room(self) -> None:
         raise AssertionError
 
+    def frame_begun(self) -> None:
+        raise AssertionError
+
     def drop(self, why: str, level: int = logging.DEBUG) -> None:
         raise AssertionError
 

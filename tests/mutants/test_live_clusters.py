@@ -142,6 +142,58 @@ MUTANTS = {
         "        self.is_refused = True\n",
         "test_hosts.py::test_joining_an_unreachable_seed_times_out",
     ),
+    # Rest.
+    "gates never rest": Mutant(
+        "live/resting.py",
+        "            gate.rest()\n            self.owner.put_to_rest(gate)\n",
+        "            pass\n",
+        "test_resting.py::test_the_roster_has_only_gates_that_are_in_use",
+        HANGS,
+    ),
+    "gates at rest are kept": Mutant(
+        "live/resting.py",
+        "WeakValueDictionary[str, LiveGate] = WeakValueDictionary()",
+        "dict[str, LiveGate] = {}",
+        "test_resting.py::test_the_roster_has_only_gates_that_are_in_use",
+        HANGS,
+    ),
+    "a gate that is kept open rests": Mutant(
+        "live/gate.py",
+        " or self.pinned or self.broken is not None\n",
+        " or self.broken is not None\n",
+        "test_resting.py::test_a_gate_that_is_kept_open_does_not_rest",
+    ),
+    "seats that were just taken are given up": Mutant(
+        "live/engine.py",
+        "        if self.gates.get(gate.name) is not gate or not (gate.closed or gate.resting):\n",
+        "        if False:\n",
+        "test_resting.py::test_an_excluded_peer_takes_new_seats_instead_of_giving_them_up",
+    ),
+    "a census trusts a seat that was given up and taken again": Mutant(
+        "recovery/regenerate.py",
+        "if places.get(i, NIL) in there}",
+        "if places.get(i, NIL) in self.member_set}",
+        "recovery/test_ghosts.py::test_a_seat_that_was_given_up_and_taken_again_says_nothing_about_tokens[naimi_trehel]",
+    ),
+    "the leader remembers all gates": Mutant(
+        "recovery/changes.py",
+        " if self.book.leader_of(self.value[4], gate) != NIL}",
+        "}",
+        "test_resting.py::test_the_roster_has_only_gates_that_are_in_use",
+    ),
+    "rooms stay that no guest uses": Mutant(
+        "live/guests.py",
+        "                room.remove_if_unused()\n",
+        "                pass\n",
+        "test_resting.py::test_rooms_that_no_guest_uses_are_removed",
+        HANGS,
+    ),
+    "rooms are removed that guests have open": Mutant(
+        "room/sweep.py",
+        " or system.is_open_elsewhere(fd):\n",
+        ":\n",
+        "test_resting.py::test_rooms_that_no_guest_uses_are_removed",
+    ),
     # Principals.
     "the founder does not know its principal": Mutant(
         "live/entrance.py",
@@ -154,6 +206,38 @@ MUTANTS = {
         "        return record is None or record.principal == principal\n",
         "        return True\n",
         "test_principals.py::test_another_member_cannot_take_the_id_of_the_dead_founder",
+    ),
+    "one key may have any number of connections": Mutant(
+        "net/crowd.py",
+        "        for each in outsiders[: max(len(outsiders) - most, 0)]:\n",
+        "        for each in ():\n",
+        "test_one_member.py::test_connections_of_one_principal_are_bounded",
+    ),
+    "members count as outsiders": Mutant(
+        "net/crowd.py",
+        "for each in same if not self.owner.is_member(each.peer)]",
+        "for each in same]",
+        "test_one_member.py::test_connections_of_one_principal_are_bounded",
+    ),
+    "one key may begin any number of large frames": Mutant(
+        "net/crowd.py",
+        "            if excess <= 0:\n",
+        "            if True:\n",
+        "test_one_member.py::test_bytes_in_flight_of_one_principal_are_bounded[loop]",
+        HANGS,
+    ),
+    "large frames that another thread reads are not counted": Mutant(
+        "net/pipe.py",
+        "                self.later(self.frame_begun)\n",
+        "                pass\n",
+        "test_one_member.py::test_bytes_in_flight_of_one_principal_are_bounded[reader]",
+        HANGS,
+    ),
+    "members fill the log": Mutant(
+        "net/connection.py",
+        "                rationed = self.owner.members_log if self.up else self.owner.strangers_log\n",
+        "                rationed = log if self.up else self.owner.strangers_log\n",
+        "test_one_member.py::test_lines_about_members_are_rationed",
     ),
     "a record may be without a principal": Mutant(
         "recovery/roster.py",

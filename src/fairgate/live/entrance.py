@@ -30,6 +30,7 @@ from fairgate.net.address import Address, TcpAddress, UnixAddress, check_one_kin
 from fairgate.net.codec import Frame
 from fairgate.net.dial import Dial
 from fairgate.net.principal import own_principal
+from fairgate.net.rationed_log import RationedLog
 from fairgate.net.system import clock
 from fairgate.net.transport import Transport
 from fairgate.recovery.agreed import Value
@@ -50,6 +51,7 @@ NOT_LET_IN = "connected, but not let in: most voters of the cluster may be gone 
 MAYBE_LOST = "; if most standing peers of this cluster are lost for good, see `fairgate abandon-majority --help`"
 
 log = logging.getLogger("fairgate.live")
+other_clusters = RationedLog(log)
 
 
 class Entrance:
@@ -371,7 +373,7 @@ class Entrance:
         where = self.transport.up[peer].where
         wrong = f"{where} is in another cluster with the name {self.network.cluster}, {found} and not {self.cluster}"
         if self.joined.done():
-            log.error("%s", wrong)
+            other_clusters.error("%s", wrong)
             return
         for future in (self.found, self.joined):
             if not future.done():

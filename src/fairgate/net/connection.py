@@ -14,7 +14,7 @@ loop's transport only reads; with a reader (reader.py), not even that after the 
 
 **Limits.** Nothing grows without bound. Frames have a size limit, a small one before the greeting is over. Data that
 the other side does not read is queued: above `HIGH` bytes `on_pressure` is called, above `MOST` the connection is
-closed, which is better than losing frames silently.
+closed, which is better than losing frames silently. crowd.py bounds what one principal may use in all its connections.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from typing import Any, Protocol, cast
 
 from fairgate.core.ids import NIL
 from fairgate.net.codec import LIMIT, CodecError, Frame
-from fairgate.net.pipe import NO_FRAME, Pipe
+from fairgate.net.pipe import LARGE, NO_FRAME, Pipe
 from fairgate.net.principal import NOTHING
 from fairgate.net.rationed_log import RationedLog
 from fairgate.net.secret import Proving
@@ -44,6 +44,7 @@ class ConnectionOwner(Protocol):
 
     greeting_seconds: float
     strangers_log: RationedLog
+    members_log: RationedLog
     reader: Any  # None if the loop's transport reads
 
     def made(self, connection: "Connection") -> None:
@@ -53,6 +54,9 @@ class ConnectionOwner(Protocol):
         """A frame came before the connection was up."""
 
     receiving: bool  # frames are being passed on; a flush follows
+
+    def begun(self, connection: "Connection") -> None:
+        """Part of a large frame has arrived."""
 
     def unsent(self, connection: "Connection") -> None:
         """It needs a flush soon."""
@@ -110,6 +114,8 @@ class Connection(Pipe, asyncio.Protocol):
                     owner.on_frame(self.peer, frame)
                 elif not self.why:
                     owner.greeted(self, frame)
+            if self.decoder.need > LARGE:
+                self.frame_begun()
         except CodecError as wrong:
             self.drop(f"{NO_FRAME}{wrong}", logging.WARNING)
         finally:
@@ -119,6 +125,9 @@ class Connection(Pipe, asyncio.Protocol):
         if self.up and self.raw is not None and owner.reader is not None:
             self.link.pause_reading()
             owner.reader.add(self, self.raw.fileno())
+
+    def frame_begun(self) -> None:
+        self.owner.begun(self)
 
     def pause_writing(self) -> None:
         self.full = True
@@ -223,10 +232,11 @@ class Connection(Pipe, asyncio.Protocol):
     def drop(self, why: str, level: int = logging.DEBUG) -> None:
         """Closes it at once."""
         if not self.why:
-            if self.up or level < logging.WARNING:
+            if level < logging.WARNING:
                 log.log(level, "closed the connection with %s: %s", self.name(), why)
             else:
-                self.owner.strangers_log.warning("closed the connection with %s: %s", self.name(), why)
+                rationed = self.owner.members_log if self.up else self.owner.strangers_log
+                rationed.warning("closed the connection with %s: %s", self.name(), why)
         self.end(why)
         self.link.abort()
 

@@ -17,6 +17,7 @@ from fairgate.net.tls import explain
 
 EMPTY = bytearray()
 NO_FRAME = "it sent an invalid frame: "
+LARGE = 1 << 14  # bytes of a frame; most are far smaller
 
 
 class Pipe:
@@ -68,6 +69,8 @@ class Pipe:
                     self.owner.on_frame(self.peer, frame)
                 elif not elsewhere(self.peer, frame):
                     self.later(self.pass_on, frame)
+            if self.decoder.need > LARGE:
+                self.later(self.frame_begun)
         except BlockingIOError:  # another thread has read it
             return True
         except OSError as wrong:
@@ -97,6 +100,10 @@ class Pipe:
     @abstractmethod
     def wait_for_room(self) -> None:
         """Writes the rest as soon as the socket accepts more."""
+
+    @abstractmethod
+    def frame_begun(self) -> None:
+        """Part of a large frame has arrived."""
 
     @abstractmethod
     def drop(self, why: str, level: int = logging.DEBUG) -> None:

@@ -22,7 +22,8 @@ stale one from a dial that has given way.
 **Who is there.** A connection has a `principal`: what the other end has proved (principal.py). An id belongs to one
 principal as long as that peer is up, and beyond that for as long as the handler says (`may_be`).
 
-Invalid input from outside costs a log line and a connection, never the process.
+Invalid input from outside costs a log line and a connection, never the process. What one principal can use up with many
+connections is bounded (crowd.py).
 """
 
 import asyncio
@@ -39,6 +40,7 @@ from fairgate.net.access import access
 from fairgate.net.address import Address, UnixAddress, check_secure
 from fairgate.net.codec import CodecError, Frame, encode
 from fairgate.net.connection import HELLO, PROTOCOL, READY, REFUSED, Connection
+from fairgate.net.crowd import Crowd
 from fairgate.net.dial import Dial
 from fairgate.net.listening import Listening, checked_name
 from fairgate.net.principal import NOTHING, SECRET, fingerprint_of, principal_of
@@ -63,6 +65,9 @@ log = logging.getLogger("fairgate.net")
 class Handler(Protocol):
     def may_be(self, peer: int, principal: str) -> bool:
         """Whether whoever has proved to be this principal (principal.py) may have this id. Asked in the greeting."""
+
+    def is_member(self, peer: int) -> bool:
+        """Whether the roster lists this id. Those that it does not list are bounded (crowd.py)."""
 
     def on_up(self, peer: int) -> None: ...
 
@@ -101,10 +106,12 @@ class Transport:
         self.greeting_seconds = greeting_seconds
         self.frame_seconds = frame_seconds
         self.strangers_log = RationedLog(log)
+        self.members_log = RationedLog(log)
         self.refused = ""  # why a connection was refused last, if that is likely to happen again
         self.loop = asyncio.get_running_loop()
         self.on_frame: Callable[[int, Frame], None] = handler.on_frame
         self.on_quiet: Callable[[], None] = handler.on_quiet
+        self.is_member: Callable[[int], bool] = handler.is_member
         self.on_pressure: Callable[[int, bool], None] = handler.on_pressure
         self.up: dict[int, Connection] = {}  # between on_up and on_down
         self.welcomed: dict[int, Connection] = {}  # their hello was answered; they are not ready yet
@@ -115,6 +122,8 @@ class Transport:
         self.closing = False
         self.reader = None if elsewhere is None else Reader(self, elsewhere)
         self.listening = Listening(self)
+        self.crowd = Crowd(self)
+        self.begun: Callable[[Connection], None] = self.crowd.begun
         self.half_frames: dict[Connection, bytearray] = {}  # begun and not complete at the last look
         self.timer = self.loop.call_later(frame_seconds, self.drop_half_frames)
         self.keys_timer = self.loop.call_later(KEYS_SECONDS, self.look_at_keys)
@@ -322,6 +331,7 @@ class Transport:
         self.up[peer] = connection
         connection.is_up()
         log.debug("peer %d is up at %s", peer, connection.where)
+        self.crowd.came_up(connection)
         self.handler.on_up(peer)
 
     def lost(self, connection: Connection) -> None:

@@ -1,0 +1,60 @@
+"""What those that have proved to be the same principal (principal.py) may use together of a peer.
+
+A member of the cluster may open any number of connections, each with an id that nobody has, and begin a large frame on
+each. So two things are bounded for each principal. Where a limit is reached, the oldest goes, as with strangers
+(listening.py): newcomers and inspectors need a moment.
+
+- Connections that are up whose ids are not members'. Those of members are as few as the roster lists.
+- The sum of large frames that have begun to arrive, as their senders have announced them. Members keep theirs as long
+  as there are others.
+
+All who know the secret are one principal, and so are all without TLS: more of them may come at the same time.
+"""
+
+import logging
+from typing import Protocol
+
+from fairgate.net.connection import Connection
+from fairgate.net.pipe import LARGE
+from fairgate.net.principal import NOTHING, SECRET
+
+MOST_OUTSIDERS = 128  # hosts may start a hundred commands at once
+MOST_OUTSIDERS_SHARED = 512
+MOST_LARGE = 1 << 25  # bytes
+
+
+class CrowdOwner(Protocol):
+    """What this module needs of the transport."""
+
+    connections: set[Connection]
+    up: dict[int, Connection]
+
+    def is_member(self, peer: int) -> bool: ...
+
+
+class Crowd:
+    def __init__(self, owner: CrowdOwner) -> None:
+        self.owner = owner
+        self.large: list[Connection] = []  # with a large frame under way, the oldest first
+
+    def came_up(self, connection: Connection) -> None:
+        shared = connection.principal in (NOTHING, SECRET)
+        most = MOST_OUTSIDERS_SHARED if shared else MOST_OUTSIDERS
+        same = [each for each in self.owner.up.values() if each.principal == connection.principal and each.dial is None]
+        if len(same) <= most:
+            return
+        outsiders = [each for each in same if not self.owner.is_member(each.peer)]
+        for each in outsiders[: max(len(outsiders) - most, 0)]:
+            each.drop(f"{most} others with the same key or user came after it", logging.WARNING)
+
+    def begun(self, connection: Connection) -> None:
+        """Part of a large frame has arrived."""
+        large = dict.fromkeys([*self.large, connection])
+        self.large = [each for each in large if each in self.owner.connections and each.decoder.need > LARGE]
+        same = [each for each in self.large if each.principal == connection.principal]
+        excess = sum([each.decoder.need for each in same]) - MOST_LARGE
+        for each in sorted(same, key=lambda one: self.owner.is_member(one.peer)):
+            if excess <= 0:
+                break
+            excess -= each.decoder.need
+            each.drop("too many large frames with the same key or user are under way", logging.WARNING)

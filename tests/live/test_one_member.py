@@ -1,0 +1,195 @@
+"""One member's key cannot exhaust a peer: its connections, their unfinished frames and lines about it are bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import ssl
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from struct import Struct
+
+import pytest
+
+from fairgate import sync
+from fairgate.net import crowd, keys
+from fairgate.net.address import Address, TcpAddress, parse_address
+from fairgate.net.codec import LIMIT, VERSION, encode
+from fairgate.net.rationed_log import LINES
+from tests.live.commands import standing
+from tests.live.peers import Peer, Stranger, hello, lines, quietly, run, until
+
+HEAD = Struct(">IB")
+HOST = "127.0.0.1"
+UNFINISHED = HEAD.pack(LIMIT, VERSION) + bytes(LIMIT - 100)
+Connect = Callable[[Address], Awaitable[Stranger]]
+
+
+def held(peer: Peer) -> int:
+    """Bytes of frames that have begun to arrive."""
+    return sum([len(connection.decoder.rest) for connection in peer.transport.connections])
+
+
+async def flood(one: Peer, address: Address, count: int, data: bytes) -> list[Stranger]:
+    """Connections with ids of their own, each of which sends this after the greeting."""
+    found = []
+    for number in range(1000, 1000 + count):
+        stranger = await Stranger.at(address)
+        await stranger.greet(number)
+        await one.until("up", number)
+        stranger.say(data)
+        await quietly(stranger.writer.drain())
+        found.append(stranger)
+    return found
+
+
+def test_connections_of_one_principal_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(crowd, "MOST_OUTSIDERS", 20)
+
+    async def main() -> None:
+        one = Peer(1)
+        one.members = {1000, 1001}
+        address = one.listen(tmp_path)
+        strangers = await flood(one, address, 200, encode(("here",)))
+        await one.until("frame", 1199)
+        assert sorted(one.transport.up) == [1000, 1001, *range(1180, 1200)]  # members stay, and of others the latest
+        await until(lambda: len(one.transport.connections) == 22)
+        for stranger in strangers:
+            await stranger.close()
+        await one.transport.close()
+
+    run(main())
+    assert f"{crowd.MOST_OUTSIDERS} others with the same key or user came after it" in lines(caplog.records)[0]
+    assert len(lines(caplog.records)) == LINES
+
+
+@pytest.mark.parametrize("reads", ["loop", "reader"])
+def test_bytes_in_flight_of_one_principal_are_bounded(
+    reads: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    most = 4 * (LIMIT + HEAD.size)
+    monkeypatch.setattr(crowd, "MOST_LARGE", most)
+
+    async def main() -> None:
+        one = Peer(1, elsewhere=(lambda peer, frame: False) if reads == "reader" else None)
+        one.members = {7}
+        address = one.listen(tmp_path)
+        member = await Stranger.at(address)
+        await member.greet(7)
+        await one.until("up", 7)
+        member.say(UNFINISHED)
+        await until(lambda: held(one) > LIMIT - 200)
+        strangers = await flood(one, address, 20, UNFINISHED)
+        await until(lambda: len(one.transport.up) == 4)
+        assert sorted(one.transport.up) == [7, 1017, 1018, 1019]
+        await until(lambda: held(one) > 3 * LIMIT)
+        assert held(one) <= most
+        whole = encode((bytes(LIMIT - 100),))  # others are not affected
+        other = await Stranger.at(address)
+        await other.greet(8)
+        await one.until("up", 8)
+        one.transport.up[8].principal = "unix:1:1"
+        other.say(whole)
+        await one.until("frame", 8)
+        for stranger in (member, other, *strangers):
+            await stranger.close()
+        await one.transport.close()
+
+    run(main())
+    assert "too many large frames with the same key or user are under way" in caplog.text
+
+
+def test_frames_before_the_end_of_a_greeting_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crowd, "MOST_LARGE", 2 * (LIMIT + HEAD.size))
+
+    async def main() -> None:
+        one = Peer(1)
+        address = one.listen(tmp_path)
+        strangers = [await Stranger.at(address) for _ in range(8)]
+        for number, stranger in enumerate(strangers):
+            stranger.say(hello(1000 + number))
+            while not stranger.decoder.feed(await stranger.reader.read(1000)):
+                pass
+            stranger.say(UNFINISHED)
+        await until(lambda: len(one.transport.connections) == 2)
+        assert held(one) <= 2 * (LIMIT + HEAD.size)
+        for stranger in strangers:
+            await stranger.close()
+        await one.transport.close()
+
+    run(main())
+
+
+def test_lines_about_members_are_rationed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        one = Peer(1)
+        address = one.listen(tmp_path)
+        for stranger in await flood(one, address, 2 * LINES, encode(("here",))):
+            await until(lambda: len(one.frames()) == 2 * LINES)
+            stranger.say(b"\xff" * 100)
+            assert await stranger.answers() == []
+            await stranger.close()
+        await one.transport.close()
+
+    run(main())
+    assert len(lines(caplog.records)) == LINES
+    assert all("frame version 255" in line for line in lines(caplog.records))
+
+
+def test_all_members_of_a_cluster_with_a_secret_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are one principal."""
+    most = 4
+    monkeypatch.setattr(crowd, "MOST_OUTSIDERS_SHARED", most)
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(sync.join(listen=f"{HOST}:0"))
+        seed = first.engine.identity.address
+        peers = [first, *[stack.enter_context(sync.join(seed)) for _ in range(3 * most)]]
+        for peer in peers:
+            with peer.lock("report").hold(30):
+                pass
+        assert len(first.engine.transport.up) == len(peers) - 1
+        assert len(first.engine.members.peers) == len(peers)
+
+
+def memory(pid: int) -> float:
+    """Resident MiB."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 / (1 << 20)
+
+
+@pytest.mark.stress
+def test_fifteen_hundred_connections_with_one_key(tmp_path: Path) -> None:
+    """With the real limits, over TLS: each connection has buffers of its own."""
+    folder = tmp_path / "keys"
+    keys.init(folder)
+    for host in ("one", "thief"):
+        keys.add(folder, host, [HOST])
+    peer, seed = standing("--create", "--listen", f"{HOST}:0", "--keys", str(folder / "one.crt"))
+    before = memory(peer.pid)
+    client: ssl.SSLContext = keys.load(folder, "thief").client
+
+    async def main() -> None:
+        address = parse_address(seed)
+        assert isinstance(address, TcpAddress)
+        found = []
+        for number in range(1500):
+            stranger = Stranger(*await asyncio.open_connection(address.host, address.port, ssl=client))
+            stranger.say(hello(1000 + number, "fairgate"))
+            while not stranger.decoder.feed(await stranger.reader.read(1000)):
+                pass
+            stranger.say(encode(("ready",)) + UNFINISHED)
+            await quietly(stranger.writer.drain())
+            found.append(stranger)
+        assert memory(peer.pid) - before < 200
+        for stranger in found:
+            stranger.writer.transport.abort()
+
+    with asyncio.Runner() as runner:
+        runner.run(main())
+    with sync.join(seed, tls=keys.load(folder, "thief")) as other, other.lock("report").hold(30):
+        pass
+    logging.getLogger(__name__).info("%.0f MiB before, %.0f after", before, memory(peer.pid))
+    peer.kill()
+    peer.communicate()
