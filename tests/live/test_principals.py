@@ -135,7 +135,7 @@ def test_another_member_cannot_take_the_id_of_the_dead_founder(tmp_path: Path, m
     assert record.principal == keys.principal(folder, "founder")
 
 
-@pytest.mark.parametrize(("listen", "principal"), [("unix:{}/0", ME), (f"{HOST}:0", "secret")])
+@pytest.mark.parametrize(("listen", "principal"), [("unix:{}/0", ME), (f"{HOST}:0", "secret")], ids=["unix", "secret"])
 def test_a_founder_that_was_restarted_knows_its_principal(listen: str, principal: str, tmp_path: Path) -> None:
     """Saved state has no principals, so that of any version will do."""
     tmp_path.chmod(0o700)

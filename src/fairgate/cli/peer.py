@@ -4,7 +4,7 @@ import grp
 import os
 import signal
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -18,6 +18,7 @@ from fairgate.cli.network.typer_options import network_options
 from fairgate.cli.notify import notify
 from fairgate.cli.options import duration
 from fairgate.cli.screen import counted
+from fairgate.command.priority import come_first
 from fairgate.command.signals import Interrupted, Signals
 from fairgate.errors import BadInput
 from fairgate.room import place
@@ -218,15 +219,6 @@ def in_cluster(
 def status_line(engine: "LiveEngine", cluster: str) -> str:
     peers = counted(len(engine.members.peers), "peer")
     return f"{peers} in cluster {cluster}, guarantee: {engine.membership.guarantee}"
-
-
-def come_first() -> None:
-    """Let this peer run before the crowd that waits for it, if it may: a late peer loses the permits of all its guests.
-
-    It works for less than a millisecond at a time, so others hardly notice. What it starts is not privileged.
-    """
-    with suppress(PermissionError):
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
 
 
 def say(what: str) -> None:

@@ -8,8 +8,6 @@ import random
 import signal
 import sys
 import time
-from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -28,7 +26,6 @@ class GuestPlan(msgspec.Struct, frozen=True):
     results: str  # the file that it appends its reports to
     seed: int
     cluster: str = "fairgate"
-    keys: str = ""
     stay: float = 0.05  # seconds inside, on average
     rest: float = 0.02  # and outside
     impatient: float = 0.3  # the share of requests that give up soon
@@ -49,7 +46,7 @@ class Guest:
     def run(self) -> None:
         while not self.stopping:
             try:
-                with sync.join(self.plan.address, cluster=self.plan.cluster, **self.network()) as peer:
+                with sync.join(self.plan.address, cluster=self.plan.cluster) as peer:
                     gate = peer.semaphore(self.plan.gate, self.plan.k)
                     while not self.stopping:
                         self.visit(gate)
@@ -58,9 +55,6 @@ class Guest:
             except FairgateError as wrong:  # its peer is gone, or has just been started again
                 print(f"{self.plan.name}: {wrong}", file=sys.stderr, flush=True)
                 time.sleep(REFUSED_SECONDS)
-
-    def network(self) -> dict[str, Any]:
-        return {"keys": Path(self.plan.keys)} if self.plan.keys else {}
 
     def visit(self, gate: sync.Semaphore) -> None:
         impatient = self.random.random() < self.plan.impatient
