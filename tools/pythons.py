@@ -43,6 +43,7 @@ MIRROR = re.compile(r"\bhttps?://\S+/debian/?(?=\s|$)")
 PACKAGES = (
     "ca-certificates,ccache,gcc,git,iproute2,libc6-dev,make,openssl,procps,systemd-standalone-tmpfiles,util-linux"
 )
+APT = "apt-get -q -o Acquire::Check-Valid-Until=false"  # a mirror may lag behind; signatures are checked all the same
 TREE = "/fairgate"  # where a copy of the tree is mounted
 AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"  # a proxy may have an authority of its own
 PASSED_ON = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "PIP_INDEX_URL")
@@ -133,7 +134,7 @@ def in_sid(version: str) -> Place:
         shutil.copy("/etc/resolv.conf", root / "etc" / "resolv.conf")
         if not (root / "usr" / "bin" / place.python).exists():
             packages = f"{place.python} {place.python}-dev {place.python}-venv"
-            script = f"apt-get -q update && apt-get -qy install --no-install-recommends {packages}"
+            script = f"{APT} update && {APT} -y install --no-install-recommends {packages}"
             quiet = ("env", "DEBIAN_FRONTEND=noninteractive", "sh", "-c", script)
             if run(place.command(BUILD, *quiet), log, SETTING_UP):
                 raise NotTested(f"Debian sid has no {packages}: see {log.name}; remove {root} to install today's sid")
