@@ -36,10 +36,16 @@ def test_a_crash_at_any_moment_is_survived(case: Case, expected: int) -> None:
     assert report.states == expected
 
 
+class AnyFences(HomesModel):
+    """Fences may fall, so that what else goes wrong is seen."""
+
+    def raise_fence(self, state: list[int], slot: int, fence: int) -> str:
+        return ""
+
+
 def broken(nodes: int, fences: bool = True, mortal: list[int] | None = None) -> tuple[HomesModel, FoundViolation]:
     case = Case("fair_k", nodes=nodes, backups=1, crashes=1, ticks=4, options=LETTER)
-    model = HomesModel(case)
-    model.slots = fences
+    model = HomesModel(case) if fences else AnyFences(case)
     model.mortal = mortal or model.mortal
     (violation,) = Explorer(case, model).run().violations
     return model, violation

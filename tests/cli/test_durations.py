@@ -10,6 +10,7 @@ from fairgate.cli.app import run
 from fairgate.cli.run.options import read_options
 from fairgate.errors import BadInput
 
+SHORTEST = 0.001  # of leases
 WANTED = "a duration up to 1e+09 s, such as 10 (seconds), 500ms, 10m or 1h30m, not "
 
 
@@ -23,7 +24,9 @@ WANTED = "a duration up to 1e+09 s, such as 10 (seconds), 500ms, 10m or 1h30m, n
 def test_a_duration_is_seconds_or_has_units(word: str, seconds: float) -> None:
     for name, field in (("-w", "wait"), ("--lease", "lease"), ("--grace", "grace")):
         words = ["x", f"{name}={word}" if name.startswith("--") else f"{name}{word}", "--", "true"]
-        if field == "lease" and not seconds:
+        if field == "lease" and seconds < SHORTEST:
+            with pytest.raises(BadInput, match=r"--lease must be at least 0\.001 seconds, not "):
+                read_options(words)
             continue
         assert getattr(read_options(words), field) == seconds
     assert read_options(["x", "--join-timeout", word, "--", "true"]).network == {"join_timeout": seconds}

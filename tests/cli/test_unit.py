@@ -6,6 +6,8 @@ import os
 import pwd
 import shutil
 import subprocess
+import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +24,7 @@ Unit = Callable[..., list[str]]
 def printed(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Unit:
     """The rows of the unit for `fairgate peer WORDS`, printed in a directory of its own."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [sysconfig.get_path("scripts") + "/fairgate"])
     for name in ("FAIRGATE_DIR", "FAIRGATE_SECRET"):
         monkeypatch.delenv(name, raising=False)
 

@@ -43,7 +43,7 @@ def seed() -> Iterator[str]:
 
 
 def peers(seed: str) -> int:
-    last = run("who", "nothing", "--join", seed).stdout.splitlines()[-1]
+    last = run("who", "--join", seed).stdout.splitlines()[-1]
     return int(last.split()[0])
 
 

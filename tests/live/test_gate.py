@@ -15,6 +15,7 @@ import fairgate
 from fairgate import sync
 from fairgate.core.fences import FENCE_COUNT_BITS
 from fairgate.errors import GateClosed, PermitLost
+from fairgate.live import threads
 from fairgate.live.gate import LiveGate
 from fairgate.live.gate_checks import LATE
 from fairgate.live.live_protocols import live_protocols
@@ -57,13 +58,13 @@ def test_a_thread_whose_gate_is_closed_as_it_is_granted_gets_no_permit(
     with cluster.sync_join() as peer, ThreadPoolExecutor(1) as pool:
         gate = peer.lock("report")
         permit = gate.hold(30)
-        wait = ThreadWaiter.wait
 
-        def granted(waiter: ThreadWaiter, what: Waiting, timeout: float | None) -> None:
-            wait(waiter, what, timeout)
-            gate.close()
+        class ClosesAsItIsGranted(ThreadWaiter):
+            def wait(self, what: Waiting, timeout: float | None) -> None:
+                super().wait(what, timeout)
+                gate.close()
 
-        monkeypatch.setattr(ThreadWaiter, "wait", granted)
+        monkeypatch.setattr(threads, "ThreadWaiter", ClosesAsItIsGranted)
         asking = pool.submit(gate.acquire, 30)
         until(gate.waiters)
         permit.release()

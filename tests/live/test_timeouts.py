@@ -110,9 +110,9 @@ def test_a_table_that_is_locked_is_read_without_the_lock(kind: Kind, monkeypatch
             waits: list[int] = []
             lock: Any = calls.lock
 
-            def waits_for(fd: int, patience: int) -> bool:
+            def waits_for(fd: int, patience: int, since: int = 0) -> bool:
                 waits.append(patience)
-                return bool(lock(fd, patience))
+                return bool(lock(fd, patience, since))
 
             fd = os.open(backend.room.file.path, os.O_RDONLY)
             try:

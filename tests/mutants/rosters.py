@@ -33,12 +33,11 @@ def mutated(*edits: Edit) -> Iterator[type[Views]]:
             code = compile(edited(name, edits), f"{name}.py", "exec", dont_inherit=True)  # annotations must be types
             exec(code, module.__dict__)
         mutant: type[Views] = module.Views
-    finally:
         sys.modules.update(modules)
         KINDS.update({**kinds, **KINDS})
-    try:
         yield mutant
     finally:
+        sys.modules.update(modules)
         KINDS.clear()
         KINDS.update(kinds)
 

@@ -122,7 +122,7 @@ RULES: dict[str, tuple[Judge, str, list[Edit]]] = {
     "no allowance for drift": (
         30,
         "lease",
-        [("ballots", "self.lease + -(-self.lease * self.drift // MILLION)", "self.lease")],
+        [("ballots", "self.lease + (self.lease * self.drift + MILLION - 1) // MILLION", "self.lease")],
     ),
     "the least that is left": (7, "lease", [("ballots", "max(self.accepts.values())", "min(self.accepts.values())")]),
     "a new voter knows of nothing left": (
@@ -253,7 +253,7 @@ RULES: dict[str, tuple[Judge, str, list[Edit]]] = {
     "a leader forgets which gates it gave views": (
         11,
         "census",
-        [("changes", "        self.viewed |= dict.fromkeys(self.touched, self.at)\n", "")],
+        [("changes", "self.viewed | dict.fromkeys(self.touched, self.at)", "self.viewed")],
     ),
     "a new leader believes old beats": (242, "census", [("changes", "            self.leads_from = self.at\n", "")]),
     "an inherited proposal touches nothing": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -48,6 +49,7 @@ def test_clocks_that_drift_apart_are_almost_as_fair(protocol: str) -> None:
 @pytest.mark.parametrize("protocol", [E2E, NonE2E])
 def test_a_lamport_clock_that_only_counts_is_not_fair(protocol: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     class Counting(protocol):  # type: ignore[misc]
+        about = replace(protocol.about, name="counting")
         counted = 0
 
         def clock(self) -> int:

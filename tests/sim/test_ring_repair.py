@@ -44,6 +44,8 @@ def test_end_to_end_needs_no_repair() -> None:
 
 def test_without_repair_requests_that_failed_nodes_kept_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     class Unmended(NonE2EFaults):
+        about = replace(NonE2EFaults.about, name="unmended")
+
         def mend_paths(self, peer: int) -> None:
             pass
 

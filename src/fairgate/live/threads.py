@@ -60,10 +60,10 @@ class ClusterGate(BaseClusterGate):
                 waiter.wait(ticket, timeout)
                 if ticket.state == WAITING:
                     self.engine.release(self.gate, ticket)
+            self.check_granted(ticket)
         except BaseException:  # Ctrl-C: nobody would ever release it
             self.engine.release(self.gate, ticket)
             raise
-        self.check_granted(ticket)
         return held if ticket.state == INSIDE else None
 
     def requests(self) -> list[Request]:
