@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairgate import sync
+from fairgate.errors import BadInput
 from fairgate.room import clusters
 from fairgate.room.clusters import described, find_standing
 from tests.live.commands import SOON, WAITS, line, run, start, until
@@ -108,6 +109,12 @@ def test_a_process_with_an_address_of_its_own_does_not_wait(host: GuestHost, pro
     done = run("run", "gpu", "--join", host.seed, *own, "--", "true", env=host.env)
     assert done.returncode == 2
     assert "could not join within 0.1 s" in done.stderr
+
+
+def test_an_address_that_is_no_string_is_refused(host: GuestHost, processes: Processes) -> None:
+    processes.append(host.peer())
+    with pytest.raises(BadInput, match="cannot read the address b'nowhere:7400': write a string"):
+        sync.join(b"nowhere:7400")  # type: ignore[arg-type]
 
 
 def test_an_administrator_has_made_a_place_for_a_peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -259,6 +259,8 @@ def find_standing(addresses: tuple[str, ...], cluster: str | None = None) -> Sta
 
 def standing_peer(seeds: tuple[str, ...], journal: str | None, network: dict[str, object]) -> StandingPeer | None:
     """Whose guest a process becomes that joins with these arguments; None if it has to become a peer itself."""
+    if not all(isinstance(seed, str) for seed in seeds):
+        return None  # a peer refuses them
     given = [name for name, value in (*network.items(), ("journal", journal)) if value]
     return host_of_guest(seeds, str(network.get("cluster") or DEFAULT_NAME), given)
 
