@@ -26,7 +26,8 @@ from fairgate.live.guests import Guests
 from fairgate.live.ticket import Ticket
 from fairgate.live.traffic import Traffic, TrafficOwner
 from fairgate.room.calls import is_stopped
-from fairgate.room.layout import PATIENT
+from fairgate.room.file import RoomFile
+from fairgate.room.layout import PATIENT, PROMISED
 from fairgate.room.room import Room
 from tests.live.commands import SOON, WAITS, line, start, until
 from tests.live.guests import GuestHost, ended
@@ -112,12 +113,14 @@ def test_a_grant_that_is_lost_before_the_guest_is_let_in_is_asked_for_again(stan
         waiter = enters(peer.lock("gpu"))
         waiter.start()
         standing.until_asked(2)
+        gate = standing.engine.gates["gpu"]
+        until(lambda: not gate.unseated and not gate.has_census_under_way())  # so the release lets the guest in at once
 
         def at_once() -> None:
             permit.release()
             with standing.engine.step():
-                assert standing.engine.gates["gpu"].lose_all("this was to be lost")
-                standing.engine.gates["gpu"].lease_ended()
+                assert gate.lose_all("this was to be lost")
+                gate.lease_ended()
 
         standing.on_loop(at_once)
         waiter.join(SOON)
@@ -145,12 +148,12 @@ def mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "mistakes"
 
 
-@pytest.mark.parametrize("what", ["gate", "hold", "let_go"])
+@pytest.mark.parametrize("what", ["gate", "sit", "hold", "let_go"])
 def test_a_guest_is_not_forgotten_if_a_turn_raises(
     standing: Standing, mistakes: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = standing.engine
-    failed = fails_once(engine if what == "gate" else engine.transport, what, monkeypatch)
+    failed = fails_once(engine if what in ("gate", "sit") else engine.transport, what, monkeypatch)
     with sync.join(standing.seed) as peer:
         permit = peer.lock("gpu").acquire(SOON)
         assert permit is not None
@@ -176,6 +179,21 @@ def test_a_slot_is_not_forgotten_if_a_turn_raises(
         own.release()
     until(lambda: mistakes.exists() and "RuntimeError: this was to fail" in mistakes.read_text())
     assert engine.mistakes == 1
+
+
+def test_whatever_raises_in_the_loop_of_a_peer_is_counted(standing: Standing, mistakes: Path) -> None:
+    engine = standing.engine
+
+    def fail() -> None:
+        raise RuntimeError("this was to fail")
+
+    async def fail_later() -> None:
+        fail()
+
+    engine.loop.call_soon_threadsafe(fail)
+    engine.loop.call_soon_threadsafe(engine.spawn, fail_later())
+    until(lambda: mistakes.exists() and mistakes.read_text().count("RuntimeError: this was to fail") == 2)
+    assert engine.mistakes == 2
 
 
 class Shouting(LiveGate):
@@ -271,3 +289,36 @@ def test_a_room_whose_file_is_locked_does_not_hold_the_loop_up(tmp_path: Path, m
             assert permit is not None
             permit.release()
         guests.__exit__()
+
+
+def test_promises_are_renewed_while_the_file_of_a_room_is_locked(standing: Standing) -> None:
+    """A crowd could keep the lock from the peer for longer than its lease."""
+    with sync.join(standing.seed) as peer, peer.lock("gpu").hold(SOON):
+        (room,) = standing.guests.rooms.values()
+        (seat,) = room.book.inside.values()
+        table = room.desk.file
+        with open(table.path) as owner:
+            fcntl.flock(owner, fcntl.LOCK_EX)
+            before = table.m[seat + PROMISED]
+            until(lambda: table.m[seat + PROMISED] > before)
+
+
+def test_the_loop_goes_on_while_it_is_looked_up_who_has_the_lock(
+    standing: Standing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked, go = threading.Event(), threading.Event()
+
+    def look(file: RoomFile) -> None:
+        looked.set()
+        go.wait(SOON)
+
+    monkeypatch.setattr(guest_room, "continue_owner", look)
+    monkeypatch.setattr(guest_room, "RESCUE_AFTER", 0)
+    with sync.join(standing.seed) as peer, peer.lock("gpu").hold(SOON):
+        (room,) = standing.guests.rooms.values()
+        with open(room.desk.file.path) as owner:
+            fcntl.flock(owner, fcntl.LOCK_EX)
+            room.loop.call_soon_threadsafe(room.look_at_all)
+            assert looked.wait(SOON)
+            standing.on_loop(lambda: None)
+            go.set()
