@@ -4,11 +4,16 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import cast
 
+import pytest
+
+from fairgate.live import reliable
 from fairgate.live.engine_lock import EngineLock
 from fairgate.live.reliable import MOST_OWED, Letter, ReliableLinks
 from fairgate.net.codec import Frame
+from fairgate.net.rationed_log import LINES
 from fairgate.net.transport import Transport
-from fairgate.recovery.channel import Ack, Data
+from fairgate.recovery.channel import WINDOW, Ack, Data
+from fairgate.recovery.roster import Members, PeerRecord
 
 ME, OTHER, THIRD = 1, 2, 3
 HELLO: Frame = ("tell", 0, b"")
@@ -19,6 +24,8 @@ class Recorder:
 
     def __init__(self) -> None:
         self.me = ME
+        self.closing = False
+        self.dials: list[object] = []
         self.up: dict[int, object] = {}
         self.sent: list[tuple[int, Frame]] = []
         self.news = asyncio.Event()
@@ -82,6 +89,51 @@ def test_what_is_not_acknowledged_is_sent_again() -> None:
         assert sent == [(OTHER, data(1)), (THIRD, data(1)), (OTHER, data(1)), (OTHER, data(1))]
 
     run(test)
+
+
+# What does not come in turn.
+
+
+def test_a_message_before_its_turn_is_not_kept() -> None:
+    """Connections keep the order, and the sender repeats all that was not acknowledged."""
+
+    async def test(transport: Recorder, links: ReliableLinks, delivered: list[Frame]) -> None:
+        for number in range(2, WINDOW):
+            assert links.take(OTHER, data(number))
+        assert not delivered
+        assert not links.channel.links[OTHER].early
+        for number in (1, 2, 3):
+            assert links.take(OTHER, data(number))
+        assert delivered == [HELLO] * 3
+        assert await transport.more(1) == [(OTHER, Ack(3).key())]
+
+    run(test)
+
+
+def test_ids_that_are_not_members_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reliable, "MOST_OUTSIDERS", 4)
+
+    async def test(transport: Recorder, links: ReliableLinks, delivered: list[Frame]) -> None:
+        links.take(OTHER, data(1))
+        transport.up[100] = object()
+        for outsider in range(100, 200):
+            links.take(outsider, data(1))
+        assert list(links.channel.links) == [OTHER, 100, 197, 198, 199]
+        links.known(Members(peers=tuple([PeerRecord(peer, "unused", "key") for peer in (100, 199)])))
+        for outsider in range(200, 300):
+            links.take(outsider, data(1))
+        assert list(links.channel.links) == [100, 199, 296, 297, 298, 299]  # the others have left
+
+    run(test)
+
+
+def test_lines_about_members_that_cannot_be_reached_are_rationed(caplog: pytest.LogCaptureFixture) -> None:
+    async def test(transport: Recorder, links: ReliableLinks, delivered: list[Frame]) -> None:
+        for _ in range(2 * LINES):
+            links.tell_of(OTHER, "it does not answer")
+
+    run(test)
+    assert len([record for record in caplog.records if "cannot reach peer 2" in record.getMessage()]) == LINES
 
 
 # What is not acknowledged.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from fairgate.live import gate_checks, local_messages
 from fairgate.live.ticket import INSIDE, WAITING
 from fairgate.live.traffic import MESSAGE
 from fairgate.net.codec import encode
+from fairgate.net.rationed_log import LINES
 from fairgate.recovery.census import Dated, Install
 from tests.live.fuzz_world import GATE, World
 
@@ -141,23 +143,44 @@ def test_a_request_of_a_node_by_itself_does_not_loop_for_ever(
 
 
 def test_messages_for_unknown_views_are_kept_and_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate_checks, "MOST_EARLY", 5)
     future = (Dated.tag, world.view + 1000, (), ("bv.request", 0, identity(3, 0), 1))
+    assert sent(world, 2, 3, future) == ""
+    (size,) = world.hosts[2].gate.early.sizes.values()
+    monkeypatch.setattr(gate_checks, "MOST_EARLY", 5 * size)
+    monkeypatch.setattr(gate_checks, "MOST_EARLY_OF_ALL", 7 * size)
     said = [sent(world, 2, 3, future) for _ in range(7)]
-    assert said[:5] == [""] * 5
-    assert "for a view that nobody else knows" in said[5]
+    assert said[:4] == [""] * 4
+    assert "for a view that nobody else knows" in said[4]
     assert sent(world, 2, 1, future) == ""  # each peer has its own limit
+    assert sent(world, 2, STRANGER, future) == ""
+    assert "for a view that nobody else knows" in sent(world, 2, STRANGER + 1, future)
     assert world.spoiled == 0
     world.calm_down()
+
+
+def test_messages_for_unknown_views_are_kept_as_small_as_they_came(world: World) -> None:
+    queue = ((1, identity(3, 0)),) * 50_000
+    tracemalloc.start()
+    assert sent(world, 2, 3, (Dated.tag, world.view + 1000, (1,), ("bv.token", 0, 1, 0, queue))) == ""
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 1 << 20
 
 
 def test_a_message_from_a_later_view_waits_for_it(world: World) -> None:
     host = world.hosts[2]
     assert sent(world, 2, 3, (Dated.tag, world.view + 1, (), ("bv.request", 0, identity(3, 0), 5))) == ""
-    assert sum(map(len, host.gate.early.values())) == 1
+    assert len(host.gate.early.frames) == 1
     world.wants_view = True
     world.settle()
-    assert not host.gate.early
+    assert not host.gate.early.frames
+    world.calm_down()
+
+
+def test_lines_about_spoilt_gates_are_rationed(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(2 * LINES):
+        world.hosts[2].gate.spoil(ValueError("this was forged"))
+    assert 0 < len([record for record in caplog.records if "this was forged" in record.getMessage()]) <= LINES
     world.calm_down()
 
 

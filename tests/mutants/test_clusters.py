@@ -14,6 +14,7 @@ from fairgate.core.ids import NIL
 from fairgate.core.message import Key, Message
 from fairgate.core.numbers import COMPILED
 from fairgate.live.gate import LiveGate
+from fairgate.live.gate_checks import EarlyMessages
 from fairgate.live.ticket import Ticket
 from fairgate.recovery.census import Answer, Install
 from fairgate.recovery.regenerate import Regenerate
@@ -98,7 +99,7 @@ class AsksNoMore(LiveGate):
 
 class ForgetsEarlyMessages(LiveGate):
     def deliver_early(self) -> None:
-        self.early = {}
+        self.early = EarlyMessages()
 
 
 class RestsWhileItIsUsed(LiveGate):

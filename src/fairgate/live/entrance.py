@@ -87,6 +87,7 @@ class Entrance:
         self.until = 0  # of the lease that the engine knows
         self.searches: list[Dial] = []  # for the cluster, if this peer has lost it
         self.looked: dict[int, int] = {}  # peer -> when it was asked for the roster
+        self.members_log = RationedLog(log)
         self.latest: Members | None = None  # the roster of another peer that was heard of last
 
     async def begin(self) -> None:

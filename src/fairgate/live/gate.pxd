@@ -15,12 +15,12 @@ cdef class LiveGate:
     cdef readonly object owner, make, regenerate
     cdef readonly Uplink uplink
     cdef readonly str name, protocol
-    cdef public object record
+    cdef public object record, early
     cdef readonly long long k
     cdef readonly dict options
     cdef object __weakref__
     cdef public long long seats, fewest, requests, retakes, renewed, used
-    cdef public dict nodes, tickets, early
+    cdef public dict nodes, tickets
     cdef public list free, withheld
     cdef public set idents, unseated
     cdef public bint standing, leads, pinned, resting

@@ -32,7 +32,7 @@ from fairgate.core.outbox import Outbox
 from fairgate.core.setup import Options, Setup
 from fairgate.errors import BadInput, FairgateError, GateClosed
 from fairgate.live.counts import Counts
-from fairgate.live.gate_checks import EarlyMessage, described, is_late, keep_early, stopping
+from fairgate.live.gate_checks import EarlyMessages, described, is_late, stopping
 from fairgate.live.gate_owner import GateOwner
 from fairgate.live.ticket import INSIDE, LOST, NO_DEADLINE, OVER, WAITING, Ticket
 from fairgate.net.rationed_log import RationedLog
@@ -70,7 +70,7 @@ class LiveGate:
         self.standing = False  # there are new seats that have not been sent to the roster yet
         self.unseated: set[int] = set()  # new seats that are in no view yet
         self.broken: Ticket | None = None  # a step for this ticket was interrupted half-way
-        self.early: dict[int, list[EarlyMessage]] = {}  # by peer: messages of views that we do not know yet
+        self.early = EarlyMessages()  # of views that we do not know yet
         self.requests = 0
         self.kept: Ticket | None = None  # released by its user, but its node has not been told
         self.retaken: Ticket | None = None  # the latest ticket that entered by retaking
@@ -314,7 +314,7 @@ class LiveGate:
         self.broken = self.kept = None
         self.record = record
         self.idents, self.nodes, self.tickets = set(), {}, {}
-        self.free, self.withheld, self.unseated, self.early = [], [], set(), {}
+        self.free, self.withheld, self.unseated, self.early = [], [], set(), EarlyMessages()
         self.seats, self.standing, self.resting = 0, False, False
         for ticket in tickets:
             if ticket.state == INSIDE:
@@ -354,7 +354,7 @@ class LiveGate:
             self.repair()
         if view_of(msg) > self.record.view:
             if peer_of(dst) == self.uplink.me:  # it may be a seat that the new view brings
-                keep_early(self.early, (dst, src, msg))
+                self.early.keep(dst, src, msg)
             return
         if dst not in self.nodes or src not in self.idents or dst in self.unseated:
             return  # the last: for a seat of this number that was given up
@@ -407,13 +407,11 @@ class LiveGate:
         self.free = [*new, *known]
 
     def deliver_early(self) -> None:
-        early, self.early = self.early, {}
-        for messages in early.values():
-            for dst, src, msg in messages:
-                try:
-                    self.on_message(dst, src, msg)
-                except Exception as wrong:  # the gate has dealt with it (`spoil`)
-                    log.debug("gate %s: %s", self.name, described(wrong))
+        for dst, src, msg in self.early.take():
+            try:
+                self.on_message(dst, src, msg)
+            except Exception as wrong:  # the gate has dealt with it (`spoil`)
+                log.debug("gate %s: %s", self.name, described(wrong))
 
     def no_longer_here(self, ident: int) -> None:
         node = self.nodes.pop(ident)

@@ -1,15 +1,17 @@
 """Small questions about the users, fences, errors and early messages of a gate."""
 
+from collections.abc import Iterator
+
 from fairgate.core.fences import FENCE_COUNT_BITS
 from fairgate.core.ids import NIL, peer_of
-from fairgate.core.message import Message
+from fairgate.core.message import Message, decode
 from fairgate.live.ticket import LOST, Ticket
+from fairgate.net.codec import Decoder, encode
 
 LATE = 1 << 31  # a view has 2^32 fences: ask for a new view when half of them are used
 
-MOST_EARLY = 1024  # messages of one peer for views that we do not know yet
-
-EarlyMessage = tuple[int, int, Message]  # destination, source, message
+MOST_EARLY = 1 << 23  # bytes of one peer's messages for views that we do not know yet
+MOST_EARLY_OF_ALL = 1 << 25  # of those of all peers
 
 
 def described(wrong: Exception) -> str:
@@ -26,9 +28,29 @@ def stopping(tickets: dict[int, Ticket]) -> list[Ticket]:
     return [ticket for ticket in tickets.values() if ticket.state == LOST]
 
 
-def keep_early(early: dict[int, list[EarlyMessage]], message: EarlyMessage) -> None:
-    """The sender has heard of a new view before us. ValueError if it has sent too many such messages."""
-    kept = early.setdefault(peer_of(message[1]), [])
-    if len(kept) >= MOST_EARLY:
-        raise ValueError(f"more than {MOST_EARLY} messages for a view that nobody else knows")
-    kept.append(message)
+class EarlyMessages:
+    """Messages of senders that have heard of a new view before us, until we hear of it.
+
+    They are kept as they came. A message takes up to thirty times as much memory once it is decoded, and may be from
+    anyone who is admitted.
+    """
+
+    def __init__(self) -> None:
+        self.frames: list[bytes] = []
+        self.sizes: dict[int, int] = {}  # by peer
+
+    def keep(self, dst: int, src: int, msg: Message) -> None:
+        """ValueError if there are too many."""
+        peer, frame = peer_of(src), encode((dst, src, msg.key()))
+        size = self.sizes.get(peer, 0) + len(frame)
+        if size > MOST_EARLY or sum(self.sizes.values()) + len(frame) > MOST_EARLY_OF_ALL:
+            raise ValueError("too many messages for a view that nobody else knows")
+        self.frames.append(frame)
+        self.sizes[peer] = size
+
+    def take(self) -> Iterator[tuple[int, int, Message]]:
+        """Destination, source and message of each. None is left."""
+        frames, self.frames, self.sizes = self.frames, [], {}
+        for frame in frames:
+            ((dst, src, key),) = Decoder().feed(frame)
+            yield dst, src, decode(key)

@@ -120,7 +120,7 @@ class ClusterMembership(Entrance):
     def tell_of_excluded(self, members: Members) -> None:
         for peer in members.excluded:
             if peer not in self.engine.members.excluded:
-                log.warning(
+                self.members_log.warning(
                     "the peer at %s (pid %d on %s) was excluded: it could not be reached",
                     peer.address, peer.pid, printable(peer.host),
                 )  # fmt: skip

@@ -11,11 +11,11 @@ cdef class Desk(Node):
     cdef public list arrived
 
 cdef class ReliableLinks(Links):
-    cdef public object deliver, alarm
+    cdef public object deliver, alarm, log
     cdef public Channel channel
     cdef public long long alarm_at, patience
     cdef public set full, missed
-    cdef public dict owed, acked
+    cdef public dict owed, acked, outsiders
 
     cpdef send(self, long long peer, tuple frame)
     cpdef keep(self, long long peer, tuple frame)

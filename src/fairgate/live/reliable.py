@@ -6,6 +6,9 @@ ids that are fresh at every start: those of peers are, those of seats need not b
 Acknowledgements are cumulative, and nobody waits for them. So they are not sent message by message, which would double
 the number of frames, but together (`owe`). For the same reason one timer of the loop serves all timers of the channel:
 it is set when it would be late, and not touched when a message is acknowledged.
+
+A connection keeps the order of frames, and a sender repeats everything that was not acknowledged when there is another
+one. So a message that comes before its turn is dropped: to keep it would let anyone who is admitted fill our memory.
 """
 
 import asyncio
@@ -24,6 +27,7 @@ from fairgate.live.links import Links
 from fairgate.live.traffic import MESSAGE
 from fairgate.net.address import parse_address
 from fairgate.net.codec import Frame
+from fairgate.net.rationed_log import RationedLog
 from fairgate.net.system import clock
 from fairgate.net.transport import Transport
 from fairgate.recovery.channel import MOST, TIMER, WINDOW, Ack, Channel, Data
@@ -32,6 +36,7 @@ from fairgate.recovery.roster import Members
 MISSED_SECONDS = 1.0
 ACK_SECONDS = 0.05  # an acknowledgement waits this long for others to join it; the sender waits four times as long
 MOST_OWED = WINDOW // 4  # but it does not wait once this many messages are unacknowledged
+MOST_OUTSIDERS = 1024  # ids of newcomers, inspectors and former members that the channel remembers
 NEVER = 1 << 62
 
 log = logging.getLogger("fairgate.live")
@@ -82,7 +87,9 @@ class ReliableLinks(Links):
         self.owed: dict[int, int] = {}  # by peer: the number to acknowledge
         self.acked: dict[int, int] = {}  # by peer: the number last acknowledged
         self.full: set[int] = set()  # peers that have acknowledged too little to be sent anything more
+        self.log = RationedLog(log)  # a member may come and vanish again and again
         self.missed: set[int] = set()  # peers that are down and may have to be reported
+        self.outsiders: dict[int, None] = {}  # ids that are not members', the one that was heard last is last
         self.patience = 0  # ns without an acknowledgement after which a connection is made anew; 0: never
 
     def send(self, peer: int, frame: Frame) -> None:
@@ -99,7 +106,7 @@ class ReliableLinks(Links):
 
     def give_up(self, peer: int) -> None:
         """The peer acknowledges nothing. It gets nothing any more until the others have removed it."""
-        log.error("peer %d has not acknowledged %d messages: closing its connection", peer, MOST)
+        self.log.error("peer %d has not acknowledged %d messages: closing its connection", peer, MOST)
         self.full.add(peer)
         self.channel.on_crash(peer)
         self.loop.call_soon_threadsafe(self.transport.hang_up, peer, "it acknowledges nothing")
@@ -119,6 +126,19 @@ class ReliableLinks(Links):
         for peer in gone:
             self.channel.now = clock()
             self.channel.on_crash(peer)
+            self.remember(peer)
+        self.outsiders = {peer: None for peer in self.outsiders if peer not in self.addresses}
+
+    def remember(self, outsider: int) -> None:
+        """Forget what the channel knows of the oldest, if there are too many: one key may take any number of ids."""
+        self.outsiders.pop(outsider, None)
+        self.outsiders[outsider] = None
+        if len(self.outsiders) > MOST_OUTSIDERS:
+            for peer in self.outsiders:
+                if peer not in self.up:
+                    del self.outsiders[peer]
+                    self.channel.links.pop(peer, None)
+                    break
 
     def dial_now(self, peer: int, address: str) -> None:
         """Dials a member. We may not be allowed to: a newer member can be off this host while we have no TLS."""
@@ -126,7 +146,7 @@ class ReliableLinks(Links):
             try:
                 self.transport.dial(parse_address(address), peer, quiet=True)
             except BadInput as wrong:
-                log.error("cannot connect to peer %d: %s", peer, wrong)
+                self.log.error("cannot connect to peer %d: %s", peer, wrong)
             else:
                 self.is_missed(peer, "it does not answer")
 
@@ -140,7 +160,7 @@ class ReliableLinks(Links):
         self.missed.discard(peer)
         if peer in self.addresses and peer not in self.transport.up and not self.transport.closing:
             found = [dial.why for dial in self.transport.dials if dial.peer == peer and dial.why]
-            log.warning("cannot reach peer %d at %s: %s", peer, self.addresses[peer], "; ".join(found) or why)
+            self.log.warning("cannot reach peer %d at %s: %s", peer, self.addresses[peer], "; ".join(found) or why)
 
     def on_up(self, peer: int) -> None:
         """Resends at once instead of when the timer is due."""
@@ -160,6 +180,11 @@ class ReliableLinks(Links):
         desk = self.channel.upper
         assert isinstance(desk, Desk)
         with self.lock:
+            if peer not in self.addresses:
+                self.remember(peer)
+            link = self.channel.link(peer)
+            if isinstance(msg, Data) and msg.number > link.taken + 1:
+                return True
             self.channel.now = clock()
             self.channel.on_message(peer, msg)
             arrived, desk.arrived = desk.arrived, []
