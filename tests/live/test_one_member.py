@@ -15,8 +15,9 @@ import pytest
 from fairgate import sync
 from fairgate.net import crowd, keys
 from fairgate.net.address import Address, TcpAddress, parse_address
-from fairgate.net.codec import LIMIT, VERSION, encode
+from fairgate.net.codec import LIMIT, VERSION, Frame, encode
 from fairgate.net.rationed_log import LINES
+from fairgate.recovery.roster import Members, PeerRecord
 from tests.live.commands import standing
 from tests.live.peers import Peer, Stranger, hello, lines, quietly, run, until
 
@@ -123,6 +124,39 @@ def test_frames_before_the_end_of_a_greeting_count(tmp_path: Path, monkeypatch: 
     run(main())
 
 
+def test_answers_that_one_principal_does_not_read_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(crowd, "MOST_FULL", 2)
+
+    async def main() -> None:
+        one = Peer(1)
+
+        def answers(peer: int, frame: Frame) -> None:
+            for _ in range(4):
+                one.transport.send(peer, (bytes(LIMIT - 100),))
+
+        one.members = {1000, 1001}
+        one.answer = answers
+        address = one.listen(tmp_path)
+        strangers = await flood(one, address, 10, encode(("ask",)))
+        await until(lambda: len(one.transport.connections) == 4)
+        assert sorted(one.transport.up) == [1000, 1001, 1008, 1009]
+        other = await Stranger.at(address)  # one that reads is not affected
+        await other.greet(8)
+        await one.until("up", 8)
+        other.say(encode(("ask",)))
+        found = 0
+        while found < 4:
+            found += len(other.decoder.feed(await other.reader.read(LIMIT)))
+        for stranger in (other, *strangers):
+            await stranger.close()
+        await one.transport.close()
+
+    run(main())
+    assert "it does not read, nor do 2 others with the same key or user" in caplog.text
+
+
 def test_lines_about_members_are_rationed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         one = Peer(1)
@@ -137,6 +171,16 @@ def test_lines_about_members_are_rationed(tmp_path: Path, caplog: pytest.LogCapt
     run(main())
     assert len(lines(caplog.records)) == LINES
     assert all("frame version 255" in line for line in lines(caplog.records))
+
+
+def test_lines_about_members_that_come_and_vanish_are_rationed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tmp_path.chmod(0o700)
+    gone = tuple([PeerRecord(peer, f"{HOST}:{peer}", "key") for peer in range(1, 2 * LINES)])
+    with sync.join(listen=f"unix:{tmp_path}/0") as keeper:
+        keeper.engine.membership.tell_of_excluded(Members(excluded=gone))  # type: ignore[attr-defined]
+    assert caplog.text.count("was excluded") == LINES
 
 
 def test_all_members_of_a_cluster_with_a_secret_stay(monkeypatch: pytest.MonkeyPatch) -> None:

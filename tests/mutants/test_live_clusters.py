@@ -82,6 +82,67 @@ MUTANTS = {
         "",
         "test_acknowledgements.py::test_a_connection_that_delivers_nothing_is_made_anew",
     ),
+    "a message before its turn is kept": Mutant(
+        "live/reliable.py",
+        "            if isinstance(msg, Data) and msg.number > link.taken + 1:\n                return True\n",
+        "",
+        "test_acknowledgements.py::test_a_message_before_its_turn_is_not_kept",
+    ),
+    "no id is ever forgotten": Mutant(
+        "live/reliable.py",
+        "        if len(self.outsiders) > MOST_OUTSIDERS:\n",
+        "        if False:\n",
+        "test_acknowledgements.py::test_ids_that_are_not_members_are_forgotten",
+    ),
+    "an id that is connected is forgotten": Mutant(
+        "live/reliable.py",
+        "                if peer not in self.up:\n",
+        "                if True:\n",
+        "test_acknowledgements.py::test_ids_that_are_not_members_are_forgotten",
+    ),
+    # Turns of a standing peer.
+    "a turn that has failed is not repeated": Mutant(
+        "live/guest_room.py",
+        "        if self.requests or self.book.owners or self.over or m[HEAD] or m[DIRTY]:\n",
+        "        if self.requests:\n",
+        "test_guest_turns.py::test_a_guest_is_not_forgotten_if_a_turn_raises[gate]",
+        HANGS,
+    ),
+    "what raises in the loop is not counted": Mutant(
+        "live/engine.py",
+        "        self.loop.set_exception_handler(self.raised)\n",
+        "",
+        "test_guest_turns.py::test_whatever_raises_in_the_loop_of_a_peer_is_counted",
+        HANGS,
+    ),
+    "the loop never pauses for a crowd": Mutant(
+        "live/guest_room.py",
+        "list(self.book.new.items())[:MOST_AT_ONCE]",
+        "list(self.book.new.items())",
+        "test_guest_turns.py::test_the_loop_goes_on_between_the_turns_of_a_crowd",
+    ),
+    "promises wait for the lock of the room": Mutant(
+        "live/guest_room.py",
+        "            guestbook.promise(self.desk.file.m, calls.clock(), self.book, self.engine.lease_until)\n",
+        "            self.desk.try_change(Look(self, None), GLIMPSE)\n"
+        "            guestbook.promise(self.desk.file.m, calls.clock(), self.book, self.engine.lease_until)\n",
+        "test_guest_turns.py::test_promises_are_renewed_while_the_file_of_a_room_is_locked",
+        HANGS,
+    ),
+    "the loop looks up who has the lock": Mutant(
+        "live/guest_room.py",
+        "            await self.loop.run_in_executor(None, continue_owner, self.desk.file)\n",
+        "            continue_owner(self.desk.file)\n",
+        "test_guest_turns.py::test_the_loop_goes_on_while_it_is_looked_up_who_has_the_lock",
+        HANGS,
+    ),
+    "rooms are opened in the loop": Mutant(
+        "live/guests.py",
+        "await self.engine.loop.run_in_executor(None, open_table, path_of_gate(self.folder, file))",
+        "open_table(path_of_gate(self.folder, file))",
+        "test_guest_turns.py::test_a_room_whose_file_is_locked_does_not_hold_the_loop_up",
+        HANGS,
+    ),
     # Exclusions.
     "requests of an excluded peer are lost": Mutant(
         "live/gate.py",
@@ -232,6 +293,25 @@ MUTANTS = {
         "                pass\n",
         "test_one_member.py::test_bytes_in_flight_of_one_principal_are_bounded[reader]",
         HANGS,
+    ),
+    "one key may leave any number of answers unread": Mutant(
+        "net/crowd.py",
+        "        for each in outsiders[: max(len(outsiders) - MOST_FULL, 0)]:\n",
+        "        for each in ():\n",
+        "test_one_member.py::test_answers_that_one_principal_does_not_read_are_bounded",
+        HANGS,
+    ),
+    "early messages are not bounded for each peer": Mutant(
+        "live/gate_checks.py",
+        "size > MOST_EARLY or ",
+        "",
+        "test_forged_frames.py::test_messages_for_unknown_views_are_kept_and_bounded",
+    ),
+    "early messages are not bounded for all peers": Mutant(
+        "live/gate_checks.py",
+        " or sum(self.sizes.values()) + len(frame) > MOST_EARLY_OF_ALL",
+        "",
+        "test_forged_frames.py::test_messages_for_unknown_views_are_kept_and_bounded",
     ),
     "members fill the log": Mutant(
         "net/connection.py",

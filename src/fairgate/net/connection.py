@@ -58,6 +58,9 @@ class ConnectionOwner(Protocol):
     def begun(self, connection: "Connection") -> None:
         """Part of a large frame has arrived."""
 
+    def filled(self, connection: "Connection") -> None:
+        """More is queued than the other side reads."""
+
     def unsent(self, connection: "Connection") -> None:
         """It needs a flush soon."""
 
@@ -131,6 +134,7 @@ class Connection(Pipe, asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self.full = True
+        self.owner.filled(self)
         if self.up:
             self.owner.on_pressure(self.peer, True)
 

@@ -1,12 +1,13 @@
 """What those that have proved to be the same principal (principal.py) may use together of a peer.
 
-A member of the cluster may open any number of connections, each with an id that nobody has, and begin a large frame on
-each. So two things are bounded for each principal. Where a limit is reached, the oldest goes, as with strangers
-(listening.py): newcomers and inspectors need a moment.
+A member of the cluster may open any number of connections, each with an id that nobody has, and on each of them begin
+a large frame, or ask without reading the answers. So three things are bounded for each principal. Where a limit is
+reached, the oldest goes, as with strangers (listening.py): newcomers and inspectors need a moment.
 
 - Connections that are up whose ids are not members'. Those of members are as few as the roster lists.
 - The sum of large frames that have begun to arrive, as their senders have announced them. Members keep theirs as long
   as there are others.
+- Connections, except those of members, on which much is queued that the other side does not read.
 
 All who know the secret are one principal, and so are all without TLS: more of them may come at the same time.
 """
@@ -21,6 +22,7 @@ from fairgate.net.principal import NOTHING, SECRET
 MOST_OUTSIDERS = 128  # hosts may start a hundred commands at once
 MOST_OUTSIDERS_SHARED = 512
 MOST_LARGE = 1 << 25  # bytes
+MOST_FULL = 16  # connections: on each of them 16 MiB may be queued (connection.py)
 
 
 class CrowdOwner(Protocol):
@@ -36,6 +38,7 @@ class Crowd:
     def __init__(self, owner: CrowdOwner) -> None:
         self.owner = owner
         self.large: list[Connection] = []  # with a large frame under way, the oldest first
+        self.full: list[Connection] = []  # with much that is not read, the oldest first
 
     def came_up(self, connection: Connection) -> None:
         shared = connection.principal in (NOTHING, SECRET)
@@ -58,3 +61,12 @@ class Crowd:
                 break
             excess -= each.decoder.need
             each.drop("too many large frames with the same key or user are under way", logging.WARNING)
+
+    def filled(self, connection: Connection) -> None:
+        """The other side reads more slowly than we send."""
+        full = dict.fromkeys([*self.full, connection])
+        self.full = [each for each in full if each in self.owner.connections and each.full]
+        same = [each for each in self.full if each.principal == connection.principal]
+        outsiders = [each for each in same if not self.owner.is_member(each.peer)]
+        for each in outsiders[: max(len(outsiders) - MOST_FULL, 0)]:
+            each.drop(f"it does not read, nor do {MOST_FULL} others with the same key or user", logging.WARNING)

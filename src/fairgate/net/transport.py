@@ -124,6 +124,7 @@ class Transport:
         self.listening = Listening(self)
         self.crowd = Crowd(self)
         self.begun: Callable[[Connection], None] = self.crowd.begun
+        self.filled: Callable[[Connection], None] = self.crowd.filled
         self.half_frames: dict[Connection, bytearray] = {}  # begun and not complete at the last look
         self.timer = self.loop.call_later(frame_seconds, self.drop_half_frames)
         self.keys_timer = self.loop.call_later(KEYS_SECONDS, self.look_at_keys)
