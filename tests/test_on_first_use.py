@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import pickle
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -117,6 +119,23 @@ def test_asyncio_in_one_loop_after_the_other(folder: Path) -> None:
 
     asyncio.run(main())
     asyncio.run(main())
+
+
+def test_async_with_ends_after_its_release(folder: Path) -> None:
+    """The loop runs no longer than that, and nobody would release it later if the lock is not free just then."""
+    locks: list[threading.Timer] = []
+
+    async def main() -> None:
+        async with prefork.in_tasks:
+            file = os.open(folder / "report.gate", os.O_RDONLY)
+            fcntl.flock(file, fcntl.LOCK_EX)
+            locks.append(threading.Timer(0.2, os.close, [file]))
+            locks[0].start()
+
+    with closing(asyncio.new_event_loop()) as loop:
+        loop.run_until_complete(main())
+        with prefork.report.hold(timeout=5):
+            locks[0].join()
 
 
 def test_threads_open_it_once() -> None:

@@ -148,6 +148,8 @@ class Permit(BasePermit[Slot_co], ForTasks):
         """Release the permit. PermitLost if it was lost, unless the body raised an exception of its own."""
         task, self.task = self.task, None
         self.release()
+        if not self.cancelled:
+            await self.held.settled()
         lost = self.held.why_lost()
         if self.cancelled and task is not None:
             if kind is not asyncio.CancelledError:  # the body ended before our cancellation reached it

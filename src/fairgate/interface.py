@@ -312,6 +312,9 @@ class TaskHeld(Held, Protocol):
     def when_lost(self, call: Callable[[], None]) -> None:
         """Call this in the loop that acquired it, once, when it is lost; at once if it already was."""
 
+    async def settled(self) -> None:
+        """Wait until what `release` left to the loop is done."""
+
 
 class BaseBackend(Protocol):
     def describe(self) -> str:

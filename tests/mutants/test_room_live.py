@@ -262,6 +262,24 @@ MUTANTS = {
         "                pass\n",
         f"{AIO}a_task_cancelled_just_after_it_has_asked_leaves_nothing_behind",
     ),
+    "a loop that ends leaves steps undone": Mutant(
+        "room/backlog.py",
+        "            self.finish()\n            raise\n",
+        "            raise\n",
+        f"{AIO}a_loop_that_ends_leaves_nothing_to_do",
+    ),
+    "a request that is given up does not wait until it is taken back": Mutant(
+        "room/aio.py",
+        "                await self.backlog.settled()\n",
+        "",
+        f"{AIO}a_loop_that_ends_leaves_nothing_to_do",
+    ),
+    "async with does not wait for its release": Mutant(
+        "api.py",
+        "            await self.held.settled()\n",
+        "            pass\n",
+        "./test_on_first_use.py::test_async_with_ends_after_its_release",
+    ),
     "a request that has failed when its time is over is let in": Mutant(
         "room/aio.py",
         "            waiter.granted.result()\n        finally:",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import resource
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -301,6 +302,72 @@ def test_a_request_does_not_pass_an_earlier_release(folder: str) -> None:
             assert await room.acquire(timeout=0) is not None  # the task that releases has not run yet
 
     asyncio.run(main())
+
+
+async def release(room: AsyncRoom, lock: Callable[[], None]) -> None:
+    permit = await room.acquire()
+    assert permit
+    lock()
+    permit.release()
+
+
+async def give_up(room: AsyncRoom, lock: Callable[[], None]) -> None:
+    room.loop.call_later(0.05, lock)
+    assert await room.acquire(timeout=0.1) is None
+
+
+async def be_cancelled(room: AsyncRoom, lock: Callable[[], None]) -> None:
+    task = asyncio.create_task(room.acquire())
+    await until(lambda: waiting(room) == 1)
+    lock()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def end(room: AsyncRoom, lock: Callable[[], None]) -> None:
+    """Another task is waiting."""
+    task = asyncio.create_task(room.acquire())
+    await until(lambda: waiting(room) == 1)
+    lock()
+    assert not task.done()
+
+
+def run_until_complete(main: Coroutine[Any, Any, None]) -> None:
+    """As programs do that use one loop again and again."""
+    with closing(asyncio.new_event_loop()) as loop:
+        loop.run_until_complete(main)
+
+
+RUN: list[Callable[[Coroutine[Any, Any, None]], None]] = [asyncio.run, run_until_complete]
+
+
+@pytest.mark.parametrize(
+    ("how", "run"), [(release, asyncio.run), (end, asyncio.run), *itertools.product((give_up, be_cancelled), RUN)]
+)
+def test_a_loop_that_ends_leaves_nothing_to_do(
+    folder: str, how: Callable[[AsyncRoom, Callable[[], None]], Coroutine[Any, Any, None]], run: Any
+) -> None:
+    """Although the lock is not free just then. Nobody would do it later, and all others would wait forever."""
+    with Room(folder, "g", 1) as room, Room(folder, "g", 1) as other, ExitStack() as stack:
+        holder = None if how is release else other.acquire()
+
+        def lock() -> None:
+            stack.enter_context(locked_elsewhere(folder))
+            unlocking = threading.Timer(0.3, stack.pop_all().close)
+            stack.callback(unlocking.join)
+            unlocking.start()
+
+        async def main() -> None:
+            await how(AsyncRoom(room), lock)
+
+        run(main())
+        stack.close()
+        if holder is not None:
+            holder.release()
+        found = other.acquire(timeout=1)
+        assert found is not None
+        found.release()
 
 
 def test_a_task_cancelled_before_it_has_asked_leaves_nothing_behind(folder: str) -> None:

@@ -84,6 +84,9 @@ class HeldTaskTicket(HeldTicket):
         if self.ticket.state == LOST:
             self.waiter.awake()
 
+    async def settled(self) -> None:
+        """The engine has a loop of its own."""
+
 
 class ClusterGate(BaseClusterGate):
     async def acquire(self, timeout: float | None, n: int, lease: float | None, note: str) -> HeldTaskTicket | None:

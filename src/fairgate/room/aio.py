@@ -78,6 +78,10 @@ class AsyncPermit(Permit):
         self.gate.backlog.post(self)
         self.end()
 
+    async def settled(self) -> None:
+        """Wait until its release is done, if the lock was not free for it."""
+        await self.gate.backlog.settled()
+
     def end(self) -> None:
         self.gate.held.pop(self.ticket, None)
         if self.timer is not None:
@@ -195,6 +199,7 @@ class AsyncRoom:
         finally:
             if not inside and visit.ticket and not self.room.is_closed():  # it is late, or the task was cancelled
                 self.backlog.post(visit.leave)
+                await self.backlog.settled()
 
     def check_open(self) -> None:
         if self.closed:

@@ -60,6 +60,12 @@ class Backlog:
         else:
             self.add(step, None)
 
+    async def settled(self) -> None:
+        """Wait until what was posted is done: the loop may end afterwards. Does not wait for a lock that is stuck."""
+        if self.entries and self.loop is asyncio.get_running_loop():
+            with suppress(FairgateError):
+                await self.change(lambda change: None)
+
     def add(self, step: Step[Any], promise: "asyncio.Future[Any] | None") -> None:
         self.entries.append(Entry(step, promise))
         if self.worker is None:
@@ -86,24 +92,37 @@ class Backlog:
                     if wrong is not None and not self.do_first():
                         self.give_up(wrong)
                     look_at = clock() + PATIENCE
+        except asyncio.CancelledError:  # the loop is about to end, and nobody would do them later
+            self.finish()
+            raise
         finally:
             self.worker = None
 
-    def do_first(self) -> bool:
-        """Do the first step. False if the lock is not free."""
+    def do_first(self, wait: bool = False) -> bool:
+        """Do the first step. False if the lock is not free; or wait for it, and raise GateStuck if it is stuck."""
         step, promise = self.entries[0]
         if promise is None or not promise.done():  # else its task was cancelled
             try:
-                result = self.desk.try_change(step, GLIMPSE)
+                result = self.desk.change(step) if wait else self.desk.try_change(step, GLIMPSE)
                 if promise is not None:
                     promise.set_result(result)
             except BlockingIOError:
                 return False
+            except GateStuck:
+                raise
             except FairgateError as wrong:
                 if promise is not None:
                     promise.set_exception(wrong)
         self.entries.popleft()
         return True
+
+    def finish(self) -> None:
+        """Do all steps, although the loop is blocked meanwhile."""
+        try:
+            while self.entries:
+                self.do_first(wait=True)
+        except GateStuck as wrong:
+            self.give_up(wrong)
 
     def give_up(self, why: GateStuck) -> None:
         """End the steps that somebody waits for. The others end something, and have to be done some day."""
