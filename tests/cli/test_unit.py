@@ -79,6 +79,8 @@ def test_every_unit_has_a_name_of_its_own(printed: Unit) -> None:
         f"fairgate-{ME}-metrics": ("--metrics", "9150"),
         "fairgate-cluster-fairgate": TCP,
         "fairgate-cluster-my-lab": (*TCP, "--cluster", "my lab"),
+        f"fairgate-{ME}-srv-x-a.gate": ("/srv/x/a.gate",),
+        f"fairgate-{ME}-gpu{os.getcwd().replace('/', '-')}-a.gate": ("gpu", "./a.gate"),
     }
     for name, words in units.items():
         assert printed(*words)[0] == (
@@ -108,6 +110,25 @@ def test_the_command_of_a_unit_is_the_one_that_was_given(printed: Unit) -> None:
     joined = value(printed("--join", "h:1", "--join", "h:2", "--insecure"), "ExecStart")
     assert " --join h:1 --join h:2 " in joined
     assert "--print-unit" not in joined
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        (("4",), "4 would be a file descriptor"),
+        (("gpu", "--drain", "5"), "--group and --drain are for peers of a cluster"),
+        (("gpu", "--protocol", "fair_k"), "--protocol is only for clusters"),
+        ((), "nothing to do"),
+        ((*TCP, "--group", "no-such-group"), "there is no group 'no-such-group'"),
+    ],
+)
+def test_there_is_no_unit_of_a_command_that_is_refused(
+    words: tuple[str, ...], wrong: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for unit_or_not in ((), ("--print-unit",)):
+        assert run(["peer", *words, *unit_or_not]) == 2
+        out, err = capsys.readouterr()
+        assert (out, err.startswith(f"fairgate: {wrong}")) == ("", True)
 
 
 @pytest.mark.parametrize(

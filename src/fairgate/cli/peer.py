@@ -113,6 +113,7 @@ def peer_command(
 
         return status(network, as_json)
     network.check()
+    check(network, gates or [], protocol, group, drain)
     if print_unit:
         from fairgate.cli.unit import unit  # noqa: PLC0415
 
@@ -123,9 +124,7 @@ def peer_command(
         if network.between_hosts:
             welcome = Welcome(group_id(group), drain)
             return in_cluster(network, gates or [], k, protocol, signals, welcome)
-        if group is not None or drain:
-            raise BadInput("--group and --drain are for peers of a cluster: add --join HOST:PORT, or --create")
-        return on_host(network, gates or [], k, protocol, signals)
+        return on_host(network, gates or [], k, signals)
     except Interrupted as by:
         leaving = f"{signal.Signals(by.signum).name}: leaving"
         notify(STOPPING="1", STATUS=leaving)
@@ -133,8 +132,15 @@ def peer_command(
         return 130 if by.signum == signal.SIGINT else 0
 
 
-def on_host(network: NetworkSettings, gates: Sequence[str], k: int, protocol: str | None, signals: Signals) -> int:
-    """Pins gates. Returns when one of their files was removed."""
+def check(
+    network: NetworkSettings, gates: Sequence[str], protocol: str | None, group: str | None, drain: float
+) -> None:
+    """Raises BadInput for options that do not go together. A unit would only fail when it is started."""
+    if network.between_hosts:
+        group_id(group)
+        return
+    if group is not None or drain:
+        raise BadInput("--group and --drain are for peers of a cluster: add --join HOST:PORT, or --create")
     refuse_journal(network.journal)
     if protocol is not None:
         raise BadInput("--protocol is only for clusters: create one with --create --listen unix:PATH")
@@ -142,6 +148,10 @@ def on_host(network: NetworkSettings, gates: Sequence[str], k: int, protocol: st
         raise BadInput("nothing to do: name a gate to keep open, or use --metrics PORT")
     for gate in gates:
         refuse_number(gate)
+
+
+def on_host(network: NetworkSettings, gates: Sequence[str], k: int, signals: Signals) -> int:
+    """Pins gates. Returns when one of their files was removed."""
     places = [place.locate(gate) for gate in gates]
     with ExitStack() as stack, signals.raised():
         stack.enter_context(network.served_on_host(places, say))

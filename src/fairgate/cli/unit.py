@@ -46,7 +46,8 @@ ON_HOST = "Restart=on-failure\nRestartPreventExitStatus=2"
 def unit(
     network: NetworkSettings, gates: Sequence[str], k: int, protocol: str | None, group: str | None, drain: float
 ) -> str:
-    words = ["peer", *[os.path.abspath(gate) if "/" in gate else gate for gate in gates]]
+    gates = [os.path.abspath(gate) if "/" in gate else gate for gate in gates]
+    words = ["peer", *gates]
     given = {"-k": str(k) if k != 1 else None, "--protocol": protocol, "--group": group}
     words += [word for name, value in given.items() if value is not None for word in (name, value)]
     words += ["--drain", f"{drain:g}"] if drain else []
@@ -59,7 +60,7 @@ def unit(
     if network.between_hosts:
         name, description = f"cluster-{network.name}", f"standing peer of cluster {network.name}"
     elif gates:
-        name, description = f"{user}-{'-'.join(gates)}", f"keeps {', '.join(gates)} open"
+        name, description = f"{user}-{'-'.join([gate.lstrip('/') for gate in gates])}", f"keeps {', '.join(gates)} open"
     else:
         name, description = f"{user}-metrics", "metrics of the gates of this host"
     return UNIT.format(
