@@ -175,4 +175,5 @@ def test_reprs_in_a_forked_child(kind: Kind) -> None:
             assert lines[0].endswith(", of the parent process>")
             assert ", of the parent process, " in lines[1]
             assert lines[2].startswith("<permit for report, slot 0, ")
+            assert lines[2].endswith(", of the parent process>")
             assert permit.valid

@@ -80,6 +80,7 @@ class HeldTicket:
         return LAPSED if peers != NO_DEADLINE and peers <= now else ""
 
     def why_lost(self) -> str:
+        self.engine.check_process()
         if self.ticket.state == LOST:
             return self.ticket.why
         return self.why_expired() if self.ticket.state == INSIDE else ""
