@@ -85,10 +85,11 @@ def test_it_is_the_gate_of_that_name() -> None:
 
 
 def test_two_objects_of_a_name_share_what_the_process_has_open() -> None:
+    bells = len(bell.ours)  # of loops that other tests have ended
     for _ in range(3):
         with sync.lock("report"):
             assert len(room.open_rooms) == 1
-    assert len(bell.ours) <= 1
+    assert len(bell.ours) <= bells + 1
 
 
 def test_a_closed_gate_stays_closed_in_this_process() -> None:

@@ -274,6 +274,18 @@ MUTANTS = {
         "",
         f"{AIO}a_loop_that_ends_leaves_nothing_to_do",
     ),
+    "tasks of a loop that is closed are cancelled": Mutant(
+        "room/aio.py",
+        "            if not self.loop.is_closed():\n                task.cancel()\n",
+        "            task.cancel()\n",
+        f"{AIO}a_room_can_be_closed_after_its_loop",
+    ),
+    "a loss is told to a loop that is closed": Mutant(
+        "room/aio.py",
+        " and not self.gate.loop.is_closed():\n                self.on_loss()",
+        ":\n                self.on_loss()",
+        f"{AIO}a_room_can_be_closed_after_its_loop",
+    ),
     "async with does not wait for its release": Mutant(
         "api.py",
         "            await self.held.settled()\n",

@@ -359,13 +359,46 @@ def test_a_loop_that_ends_leaves_nothing_to_do(
             unlocking.start()
 
         async def main() -> None:
-            await how(AsyncRoom(room), lock)
+            opened.append(AsyncRoom(room))
+            await how(opened[0], lock)
 
+        opened: list[AsyncRoom] = []
         run(main())
         stack.close()
         if holder is not None:
             holder.release()
         found = other.acquire(timeout=1)
+        assert found is not None
+        found.release()
+        opened[0].close()
+
+
+def test_a_room_can_be_closed_after_its_loop(folder: str) -> None:
+    """Whatever its tasks were about to do when the loop was closed."""
+    with Room(folder, "g", 1) as room, closing(asyncio.new_event_loop()) as loop:
+
+        def tell() -> None:
+            loop.call_soon(print)
+
+        async def main() -> tuple[AsyncRoom, asyncio.Task[Any]]:
+            opened = AsyncRoom(room)
+            permit = await opened.acquire()
+            assert permit
+            permit.when_lost(tell)
+            task = asyncio.create_task(opened.acquire())
+            await until(lambda: waiting(opened) == 1)
+            stack.enter_context(locked_elsewhere(folder))
+            opened.start_look(opened.waiting[next(iter(opened.waiting))])
+            await asyncio.sleep(0.01)  # it waits for the lock
+            return opened, task
+
+        with ExitStack() as stack:
+            opened, task = loop.run_until_complete(main())
+            loop.close()
+        opened.close()
+        for each in (task, opened.backlog.worker, *opened.looks):
+            each._log_destroy_pending = False  # type: ignore[union-attr]
+        found = room.acquire(timeout=1)
         assert found is not None
         found.release()
 

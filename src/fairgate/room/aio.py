@@ -65,7 +65,7 @@ class AsyncPermit(Permit):
     def lose(self) -> None:
         if self.why_lost() and not self.lost.is_set():
             self.lost.set()
-            if self.on_loss is not None:
+            if self.on_loss is not None and not self.gate.loop.is_closed():
                 self.on_loss()
 
     def when_lost(self, call: Callable[[], None]) -> None:
@@ -159,7 +159,8 @@ class AsyncRoom:
             return False
         self.closed = why or f"gate {self.room.gate} was closed"
         for task in self.looks:
-            task.cancel()
+            if not self.loop.is_closed():
+                task.cancel()
         for waiter in list(self.waiting.values()):
             self.fail(waiter, GateClosed(self.closed))
             self.end_wait(waiter)

@@ -62,7 +62,7 @@ class Backlog:
 
     async def settled(self) -> None:
         """Wait until what was posted is done: the loop may end afterwards. Does not wait for a lock that is stuck."""
-        if self.entries and self.loop is asyncio.get_running_loop():
+        if self.entries and self.loop.is_running():
             with suppress(FairgateError):
                 await self.change(lambda change: None)
 
