@@ -325,6 +325,24 @@ async def be_cancelled(room: AsyncRoom, lock: Callable[[], None]) -> None:
         await task
 
 
+async def release_and_cancel_all(room: AsyncRoom, lock: Callable[[], None]) -> None:
+    """The task that is to release it has not begun."""
+    await release(room, lock)
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
+
+
+async def be_cancelled_twice(room: AsyncRoom, lock: Callable[[], None]) -> None:
+    task = asyncio.create_task(room.acquire())
+    await until(lambda: waiting(room) == 1)
+    lock()
+    for _ in range(2):
+        task.cancel()
+        await asyncio.sleep(0.01)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
 async def end(room: AsyncRoom, lock: Callable[[], None]) -> None:
     """Another task is waiting."""
     task = asyncio.create_task(room.acquire())
@@ -343,14 +361,18 @@ RUN: list[Callable[[Coroutine[Any, Any, None]], None]] = [asyncio.run, run_until
 
 
 @pytest.mark.parametrize(
-    ("how", "run"), [(release, asyncio.run), (end, asyncio.run), *itertools.product((give_up, be_cancelled), RUN)]
+    ("how", "run"),
+    [
+        *itertools.product((release, release_and_cancel_all, end), [asyncio.run]),
+        *itertools.product((give_up, be_cancelled, be_cancelled_twice), RUN),
+    ],
 )
 def test_a_loop_that_ends_leaves_nothing_to_do(
     folder: str, how: Callable[[AsyncRoom, Callable[[], None]], Coroutine[Any, Any, None]], run: Any
 ) -> None:
     """Although the lock is not free just then. Nobody would do it later, and all others would wait forever."""
     with Room(folder, "g", 1) as room, Room(folder, "g", 1) as other, ExitStack() as stack:
-        holder = None if how is release else other.acquire()
+        holder = None if how in (release, release_and_cancel_all) else other.acquire()
 
         def lock() -> None:
             stack.enter_context(locked_elsewhere(folder))

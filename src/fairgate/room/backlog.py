@@ -61,42 +61,55 @@ class Backlog:
             self.add(step, None)
 
     async def settled(self) -> None:
-        """Wait until what was posted is done: the loop may end afterwards. Does not wait for a lock that is stuck."""
-        if self.entries and self.loop.is_running():
-            with suppress(FairgateError):
-                await self.change(lambda change: None)
+        """Wait until what was posted is done, also if the task is cancelled: the loop may end afterwards.
+
+        Does not wait for a lock that is stuck.
+        """
+        if not self.entries or not self.loop.is_running():
+            return
+        last: asyncio.Future[None] = self.loop.create_future()
+        self.add(lambda change: None, last)
+        cancelled = None
+        while not last.done():
+            try:
+                await asyncio.wait([last])
+            except asyncio.CancelledError as late:
+                cancelled = late
+        last.exception()  # else asyncio would complain
+        if cancelled is not None:
+            raise cancelled
 
     def add(self, step: Step[Any], promise: "asyncio.Future[Any] | None") -> None:
         self.entries.append(Entry(step, promise))
-        if self.worker is None:
+        if self.worker is None or self.worker.done():
             self.worker = self.loop.create_task(self.work())
+            self.worker.add_done_callback(self.worked)
+
+    def worked(self, worker: "asyncio.Task[None]") -> None:
+        """There is a rest if it was cancelled, as at the end of asyncio.run: nobody would do it later."""
+        if self.worker is worker:
+            self.finish()
 
     async def work(self) -> None:
         watch = LockWatch(self.desk.file)
         since = watch.since
         look_at = since + PATIENCE
         done = 0
-        try:
-            while self.entries:
-                if self.do_first():
-                    watch.restart()
-                    since = watch.since
-                    look_at = since + PATIENCE
-                    done += 1
-                    if done % MANY == 0:
-                        await asyncio.sleep(0)
-                    continue
-                await asyncio.sleep(pause_after(clock() - since) / SECOND)
-                if clock() > look_at:
-                    wrong = watch.look()
-                    if wrong is not None and not self.do_first():
-                        self.give_up(wrong)
-                    look_at = clock() + PATIENCE
-        except asyncio.CancelledError:  # the loop is about to end, and nobody would do them later
-            self.finish()
-            raise
-        finally:
-            self.worker = None
+        while self.entries:
+            if self.do_first():
+                watch.restart()
+                since = watch.since
+                look_at = since + PATIENCE
+                done += 1
+                if done % MANY == 0:
+                    await asyncio.sleep(0)
+                continue
+            await asyncio.sleep(pause_after(clock() - since) / SECOND)
+            if clock() > look_at:
+                wrong = watch.look()
+                if wrong is not None and not self.do_first():
+                    self.give_up(wrong)
+                look_at = clock() + PATIENCE
 
     def do_first(self, wait: bool = False) -> bool:
         """Do the first step. False if the lock is not free; or wait for it, and raise GateStuck if it is stuck."""
