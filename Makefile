@@ -143,6 +143,7 @@ install: $(VENV)/installed
 build: $(VENV)/built
 
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
+CYTHON := 'Cython==3.3.1'  # as in pyproject.toml
 
 $(VENV)/made: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -160,6 +161,7 @@ $(VENV)/installed: $(VENV)/made setup.py
 
 $(VENV)/testing: $(VENV)/made
 	@echo "fairgate: installing what the tests need"
+	@$(PIP) install $(CYTHON)
 	@FAIRGATE_NO_COMPILE=1 $(PIP) install --no-build-isolation --editable '.[$(EXTRAS)]'
 	@touch $@
 
@@ -167,7 +169,7 @@ $(VENV)/testing: $(VENV)/made
 $(VENV)/built: $(VENV)/testing setup.py $(HOT)
 	@touch $@.begun  # a file that is changed during the build is newer than this, and will be compiled next time
 	@echo "fairgate: translating changed modules to C (compiling all of them takes a minute or two, or several on a busy machine)"
-	@$(PIP) install 'Cython==3.3.1'
+	@$(PIP) install $(CYTHON)  # for an environment whose Cython is of another version
 	@$(if $(filter setup.py,$?),CYTHON_FORCE_REGEN=1) $(BIN)/python setup.py --quiet build_ext --inplace \
 		$(if $(filter setup.py,$?),--force) > /dev/null
 	@$(BIN)/python -c 'from fairgate.sim.run import kind_of_build; print("fairgate:", kind_of_build(), "modules will run")'
@@ -181,7 +183,7 @@ $(VENV)/documenting: $(VENV)/made
 wheel: $(VENV)/made
 	@rm -f dist/fairgate-*
 	@mkdir -p build
-	@$(PIP) install 'Cython==3.3.1'
+	@$(PIP) install $(CYTHON)
 	@FAIRGATE_NO_COMPILE=1 $(BIN)/python setup.py --quiet sdist > build/sdist.log 2>&1 || { cat build/sdist.log; exit 1; }
 	@echo "fairgate: compiling a wheel (a minute or two, several on a busy machine)"
 	@$(PIP) wheel --no-build-isolation --no-deps --wheel-dir dist dist/fairgate-*.tar.gz

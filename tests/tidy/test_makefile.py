@@ -15,6 +15,7 @@ echo "${FAIRGATE_PURE:+plain }${FAIRGATE_NO_COMPILE:+uncompiled }$(basename "$0"
 case "$*" in "-m venv "*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" && cp "$0" "$3/bin/pip";; esac
 """
 INSTALL = "uncompiled pip --quiet --disable-pip-version-check install --no-build-isolation --editable .[test,all]"
+CYTHON = "pip --quiet --disable-pip-version-check install Cython=="  # tests of tools/ execute what they generate
 HOT = "src/fairgate/core/derive.py"
 
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="there is no make")
@@ -50,6 +51,7 @@ def tree(tmp_path: Path) -> Tree:
 def test_quick_on_a_fresh_clone_installs_what_it_needs_and_compiles_nothing(tree: Tree) -> None:
     called = tree.make("quick", "T=tests/room/test_api.py")
     assert called[0] == "python -m venv .venv"
+    assert called[-3].startswith(CYTHON)
     assert called[-2:] == [INSTALL, "plain python -m pytest -n 3 tests/room/test_api.py"]
     assert not any("build_ext" in line for line in called)
     assert tree.make("quick", "T=tests/core") == ["plain python -m pytest -n 3 tests/core"]
