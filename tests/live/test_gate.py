@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -19,7 +21,7 @@ from fairgate.live import threads
 from fairgate.live.gate import LiveGate
 from fairgate.live.gate_checks import LATE
 from fairgate.live.live_protocols import live_protocols
-from fairgate.live.ticket import INSIDE, OVER, WAITING, Ticket
+from fairgate.live.ticket import INSIDE, LOST, OVER, WAITING, Ticket
 from fairgate.live.waiter import ThreadWaiter
 from fairgate.net.reader import Waiting
 from fairgate.net.transport import Transport
@@ -69,6 +71,69 @@ def test_a_thread_whose_gate_is_closed_as_it_is_granted_gets_no_permit(
         until(gate.waiters)
         permit.release()
         assert isinstance(asking.exception(30), GateClosed)
+
+
+class Ending:
+    """A request that is inside when it is looked at first, and has been lost when it is looked at again."""
+
+    error = None
+    why = "its gate was closed"
+
+    def __init__(self) -> None:
+        self.states = [INSIDE]
+
+    @property
+    def state(self) -> str:
+        return self.states.pop() if self.states else LOST
+
+
+def test_the_state_of_a_request_is_judged_by_one_look(cluster: Kind) -> None:
+    """A request without a timeout that is closed as it is granted must not look as if it came too late."""
+    with cluster.sync_join() as peer:
+        gate: Any = peer.lock("report").gate
+        assert gate.is_granted(Ending())
+
+
+def break_in(gate: sync.Semaphore, peer: sync.Peer) -> None:
+    engine = peer.engine
+    (ident,) = engine.gates[gate.name].tickets
+    engine.loop.call_soon_threadsafe(engine.break_in, gate.name, ident)
+
+
+LOSSES: dict[str, Callable[[sync.Semaphore, sync.Peer], None]] = {
+    "its gate is closed": lambda gate, peer: gate.close(),
+    "its peer leaves": lambda gate, peer: peer.close(),
+    "it is revoked": break_in,
+}
+
+
+class Looks(logging.Handler):
+    """When a loss is logged, which may take long: is the permit valid, and is its seat still taken?"""
+
+    def __init__(self, gate: sync.Semaphore) -> None:
+        super().__init__()
+        self.gate: Any = gate.gate
+        self.permit = gate.hold(30)
+        self.seen: list[tuple[bool, bool]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "was lost" in record.getMessage():
+            self.seen.append((self.permit.valid, bool(self.gate.gate.tickets)))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_permit_ends_before_its_slot_passes_on(cluster: Kind, loss: str) -> None:
+    with cluster.sync_join() as peer:
+        gate = peer.lock("report")
+        looks = Looks(gate)
+        log = logging.getLogger("fairgate.live")
+        log.addHandler(looks)
+        try:
+            LOSSES[loss](gate, peer)
+            until(lambda: looks.seen)
+        finally:
+            log.removeHandler(looks)
+    assert looks.seen == [(False, True)]
 
 
 def test_two_peers_take_turns(cluster: Kind) -> None:

@@ -70,8 +70,8 @@ MUTANTS = {
     ),
     "releasing a lost permit ends it again": Mutant(
         "live/gate.py",
-        "        if ticket.state in (WAITING, INSIDE):\n            self.end(ticket)\n",
-        "        if True:\n            self.end(ticket)\n",
+        "        if ticket.state in (WAITING, INSIDE):\n            self.end(ticket, ticket.state)\n",
+        "        if True:\n            self.end(ticket, ticket.state)\n",
         "test_generic.py::test_close[gate-centralised]",
     ),
     "holders are not notified when the gate closes": Mutant(
@@ -79,6 +79,18 @@ MUTANTS = {
         "            if was == INSIDE:\n                self.tell_lost(ticket, why)\n",
         "            if was == INSIDE:\n                pass\n",
         "test_generic.py::test_close[gate-centralised]",
+    ),
+    "a permit is valid while its slot passes on": Mutant(
+        "live/gate.py",
+        "            self.tell_lost(ticket, why)\n            self.end(ticket, INSIDE)\n",
+        "            self.end(ticket, INSIDE)\n            self.tell_lost(ticket, why)\n",
+        "test_gate.py::test_a_permit_ends_before_its_slot_passes_on[it is revoked]",
+    ),
+    "a request that is closed as it is granted came too late": Mutant(
+        "live/cluster_permit.py",
+        "        return state == INSIDE\n",
+        "        return ticket.state == INSIDE\n",
+        "test_gate.py::test_the_state_of_a_request_is_judged_by_one_look",
     ),
     "an interrupted step counts as complete": Mutant(
         "live/engine.py",

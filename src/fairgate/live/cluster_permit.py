@@ -125,14 +125,20 @@ class BaseClusterGate:
         if n != 1:
             raise BadInput(f"gate {self.gate.name} is in a cluster, which grants one slot at a time, not {n}")
 
-    def check_granted(self, ticket: Ticket) -> None:
-        """Raises what has ended the request, if it was refused, or lost before its user could have the permit."""
+    def is_granted(self, ticket: Ticket) -> bool:
+        """False if the request was not granted in time.
+
+        Raises what has ended it, if it was refused, or lost before its user could have the permit. Its state is read
+        once: the engine's thread may end the permit between two looks.
+        """
+        state = ticket.state
         if ticket.error is not None:
             raise ticket.error
-        if ticket.state == LOST and self.gate.closed:
+        if state == LOST and self.gate.closed:
             raise GateClosed(self.gate.closed)
-        if ticket.state == LOST:
+        if state == LOST:
             raise PermitLost(f"the permit for gate {self.gate.name} was lost as soon as it was granted: {ticket.why}")
+        return state == INSIDE
 
     def refuse_resize(self) -> None:
         raise BadInput(f"gate {self.gate.name} is in a cluster, where k cannot be changed while it is in use")

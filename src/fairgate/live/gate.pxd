@@ -37,7 +37,7 @@ cdef class LiveGate:
     @cython.locals(old=Ticket, ticket=Ticket)
     cpdef Ticket retake(self, str note)
     cpdef release(self, Ticket ticket)
-    cpdef end(self, Ticket ticket)
+    cpdef end(self, Ticket ticket, str was)
     @cython.locals(node=Regenerate)
     cpdef leave(self, Ticket ticket)
     @cython.locals(ticket=Ticket)

@@ -142,7 +142,7 @@ class LiveGate:
         if self.broken is not None:
             self.repair()
         if ticket.state in (WAITING, INSIDE):
-            self.end(ticket)
+            self.end(ticket, ticket.state)
             ticket.state = OVER
         elif self.tickets.get(ticket.ident) is ticket:  # lost with the lease, and its user has stopped
             del self.tickets[ticket.ident]
@@ -170,18 +170,21 @@ class LiveGate:
     def lose(self, ticket: Ticket, why: str) -> None:
         """Ends a held permit: its user is notified and the slot passes on."""
         if ticket.state == INSIDE:
-            self.end(ticket)
             self.tell_lost(ticket, why)
+            self.end(ticket, INSIDE)
 
-    def end(self, ticket: Ticket) -> None:
-        """Frees the ticket's seat, or keeps it for retaking."""
+    def end(self, ticket: Ticket, was: str) -> None:
+        """Frees the seat of a ticket that was in this state, or keeps it for retaking.
+
+        A permit that is lost must not be valid any more: its slot may pass on at once.
+        """
         if self.tickets.get(ticket.ident) is not ticket:
             return
         del self.tickets[ticket.ident]
         self.used = self.uplink.now
         if ticket.ident < 0:
             return
-        if ticket.state != INSIDE:
+        if was != INSIDE:
             self.free.append(ticket.ident)
             try:
                 self.node(ticket.ident).on_cancel(ticket.number)
@@ -212,10 +215,10 @@ class LiveGate:
             self.leave(ticket)
 
     def tell_lost(self, ticket: Ticket, why: str) -> None:
-        which = "the permit" if ticket.slot == NIL else f"the permit for slot {ticket.slot}"
-        log.warning("gate %s: %s was lost: %s", self.name, which, why)
         self.counts.lost += 1
         ticket.lose(why)
+        which = "the permit" if ticket.slot == NIL else f"the permit for slot {ticket.slot}"
+        log.warning("gate %s: %s was lost: %s", self.name, which, why)
 
     def refuse(self, error: FairgateError) -> None:
         """The new seats were rejected: refuses the requests that use them now."""
@@ -438,11 +441,11 @@ class LiveGate:
         self.closed = self.closed or why
         for ticket in [ticket for ticket in self.tickets.values() if ticket.state != LOST]:
             was = ticket.state
-            self.end(ticket)
             if was == INSIDE:
                 self.tell_lost(ticket, why)
             else:
                 ticket.refuse(GateClosed(why))
+            self.end(ticket, was)
         self.release_kept()
 
     def is_unused(self) -> bool:

@@ -10,7 +10,7 @@ from fairgate.errors import GateClosed
 from fairgate.live.cluster_permit import TRY_SECONDS, BaseClusterGate, HeldTicket, describe, in_order, make_engine
 from fairgate.live.engine import LiveEngine
 from fairgate.live.gate import LiveGate
-from fairgate.live.ticket import INSIDE, LOST, WAITING, Ticket
+from fairgate.live.ticket import LOST, WAITING, Ticket
 from fairgate.request import Request
 
 T = TypeVar("T")
@@ -103,8 +103,8 @@ class ClusterGate(BaseClusterGate):
         self.engine.of_user(self.gate, self.gate.acquire, ticket)
         if ticket.state == WAITING:
             await self.wait(ticket, waiter, timeout)
-        self.check_granted(ticket)
-        return HeldTaskTicket(self.engine, self.gate, ticket, waiter) if ticket.state == INSIDE else None
+        granted = self.is_granted(ticket)
+        return HeldTaskTicket(self.engine, self.gate, ticket, waiter) if granted else None
 
     async def wait(self, ticket: Ticket, waiter: LoopWaiter, timeout: float | None) -> None:
         """Waits until the request is decided or the timeout passes. No permit leaks, however this ends."""

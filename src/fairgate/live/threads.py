@@ -8,7 +8,7 @@ from fairgate.arguments import lease_time
 from fairgate.errors import GateClosed
 from fairgate.live.cluster_permit import TRY_SECONDS, BaseClusterGate, HeldTicket, describe, in_order, make_engine
 from fairgate.live.engine import LiveEngine
-from fairgate.live.ticket import INSIDE, WAITING, Ticket
+from fairgate.live.ticket import WAITING, Ticket
 from fairgate.live.waiter import ThreadWaiter
 from fairgate.request import Request
 
@@ -60,11 +60,11 @@ class ClusterGate(BaseClusterGate):
                 waiter.wait(ticket, timeout)
                 if ticket.state == WAITING:
                     self.engine.release(self.gate, ticket)
-            self.check_granted(ticket)
+            granted = self.is_granted(ticket)
         except BaseException:  # Ctrl-C: nobody would ever release it
             self.engine.release(self.gate, ticket)
             raise
-        return held if ticket.state == INSIDE else None
+        return held if granted else None
 
     def requests(self) -> list[Request]:
         return in_order(on_loop(self.engine, self.engine.people, self.gate.name))

@@ -1,6 +1,7 @@
 """One request of one user: the state that the engine and the user's thread share.
 
-It changes only under the engine's lock. `wake` is called there whenever the request is granted, refused or lost.
+It changes only under the engine's lock. `wake` is called there whenever the request is granted, refused or lost. The
+user's thread reads it without the lock, so the state is stored last.
 """
 
 from collections.abc import Callable
@@ -48,12 +49,12 @@ class Ticket:
 
     def let_in(self, now: int, slot: int, fence: int) -> None:
         """Grants the permit. The caller then calls `wake`, which returns False if the user is gone."""
-        self.state = INSIDE
         self.entered = now
         self.slot = slot
         self.fence = fence
         if self.lease:
             self.deadline = now + self.lease
+        self.state = INSIDE
 
     def again(self, now: int, note: str) -> "Ticket":
         """The next ticket of the same seat, for an entry that the seat's node is not told of."""
@@ -75,11 +76,11 @@ class Ticket:
         return ticket
 
     def refuse(self, error: FairgateError) -> None:
-        self.state = OVER
         self.error = error
+        self.state = OVER
         self.wake()
 
     def lose(self, why: str) -> None:
-        self.state = LOST
         self.why = why
+        self.state = LOST
         self.wake()
