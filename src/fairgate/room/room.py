@@ -17,7 +17,7 @@ from __future__ import annotations
 import atexit
 import os
 
-from fairgate.errors import BadInput, FairgateError, GateClosed, GateStuck, ReentrantCall
+from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed, GateStuck, ReentrantCall
 from fairgate.room import bell as bells
 from fairgate.room import calls, links, rules
 from fairgate.room.desk import Desk, Visit
@@ -103,7 +103,7 @@ class Room:
         """End the request."""
         try:
             self.desk.finish(visit.leave)
-        except GateClosed:  # closing has ended the request, and left the bell to the thread that waited
+        except (GateClosed, ForkedPeer):  # closing has ended the request, and left the bell to the thread that waited
             visit.bell.close()
         except FairgateError:  # the lock is stuck, or the file is damaged
             self.desk.drop(visit.bell)
