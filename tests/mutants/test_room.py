@@ -170,6 +170,12 @@ MUTANTS = {
         "return m[seat + TICKET] != ticket",
         CLOSE,
     ),
+    "a release does not look whether the seat is another request's": Mutant(
+        "rules",
+        "    if not is_over(m, seat, ticket):\n",
+        "    if m[seat + STATE] != FREE:\n",
+        CLOSE,
+    ),
     "closing ends only what waits": Mutant(
         "rules",
         "        if m[seat + STATE] != FREE and m[seat + OWNER]",

@@ -49,20 +49,22 @@ class Packer:
                 m[seat + at] = 0
         taken = [seat for seat in self.model.seats if m[seat + STATE] != FREE]
         tickets = ranks((m[seat + TICKET] for seat in taken), 1)
-        fences = ranks([0, m[LAST_FENCE], state.top, *[m[seat + FENCE] for seat in taken]], 0)
+        noted = [process.fence for process in state.processes]
+        fences = ranks([0, m[LAST_FENCE], state.top, *noted, *[m[seat + FENCE] for seat in taken]], 0)
         for seat in taken:
             m[seat + TICKET] = tickets[m[seat + TICKET]]
             m[seat + FENCE] = fences[m[seat + FENCE]]
         m[NEXT_TICKET] = 1 + len([ticket for ticket in tickets if ticket < m[NEXT_TICKET]])
         m[LAST_FENCE] = fences[m[LAST_FENCE]]
-        processes = array("I", [self.number(process, tickets) for process in state.processes])
+        processes = array("I", [self.number(process, tickets, fences) for process in state.processes])
         links = bytes(map(self.numbers.__getitem__, self.links(m)))
         return bytes((fences[state.top], *state.budget)) + links + bytes(self.words(m)) + processes.tobytes()
 
-    def number(self, process: Process, tickets: dict[int, int]) -> int:
+    def number(self, process: Process, tickets: dict[int, int], fences: dict[int, int]) -> int:
         """Which of the processes that were met so far it is."""
         rings = tuple([(owner, tickets.get(ticket, 0)) for owner, ticket in process.to_ring])
-        process = process._replace(ticket=tickets.get(process.ticket, 0), to_ring=rings)
+        fence = fences[process.fence]
+        process = process._replace(ticket=tickets.get(process.ticket, 0), to_ring=rings, fence=fence)
         number = self.known.get(process)
         if number is None:
             number = self.known[process] = len(self.processes)
@@ -95,7 +97,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.room.explore", description="Explore one case of a room.")
     parser.add_argument("processes", type=int)
     parser.add_argument("k", type=int)
-    for name in ("deaths", "cancels", "stops", "resizes", "revokes", "closes", "capacity"):
+    for name in ("deaths", "cancels", "stops", "resizes", "revokes", "closes", "forks", "capacity"):
         parser.add_argument(f"--{name}", type=int, default=0)
     parser.add_argument("--entries", type=int, nargs="*", default=[], help="of each process")
     parser.add_argument("--permits", type=int, nargs="*", default=[], help="that each process asks for")

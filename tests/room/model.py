@@ -4,7 +4,9 @@ The processes run fairgate.room.rules, as live ones do. A state is the table and
 whom it watches, whether its bell was rung, whom it has yet to ring, and whether it is stopped. properties.py says what
 must hold, and explore.py tries every order of the steps.
 
-A process that was rung looks later at what it was granted. Another thread of it may close the room in between.
+The user's side of a request is part of it if rooms are closed (`Case.closes`): a process that was rung looks later at
+what it was granted, notes that, and returns it to its user later still. Another thread may close the room in between,
+and whoever has the permit may release it long after that. A process may also fork: its child has the bell for a moment.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from fairgate.room.layout import (
     CAPACITY,
     DEADLINE,
     DIRTY,
+    FENCE,
     HEARD,
     INSIDE,
     LOST,
@@ -32,7 +35,8 @@ from fairgate.room.layout import (
 )
 from tests.room.plain import links, rules, table
 
-OUT, WAITS, ARRIVES, IN, DEAD = range(5)  # ARRIVES: it was rung, and has not looked yet
+# ARRIVES: it was rung, and has not looked yet. RETURNS: it knows what it was granted, but its user does not have it yet
+OUT, WAITS, ARRIVES, RETURNS, IN, DEAD = range(6)
 UNHEARD, LOOK, GRANTED = range(3)  # what the bell says
 NOW = 100_000_000  # ns: every waiter may have been stopped meanwhile, and every new head is woken
 # Words whose values matter. The others are for people, and for times.
@@ -58,7 +62,9 @@ class Process(NamedTuple):
     to_ring: tuple[tuple[int, int], ...]  # owner, ticket
     stopped: bool
     life: int
-    closed: bool = False  # another thread has closed the room; the one that waits has not noticed
+    closed: bool = False  # another thread has closed the room; the one that waits, or its user, has not noticed
+    fence: int = 0  # of its permit, as it was noted
+    child: int = 0  # the owner whose bell a forked child still has
 
 
 class Budget(NamedTuple):
@@ -70,6 +76,7 @@ class Budget(NamedTuple):
     resizes: int
     revokes: int
     closes: int
+    forks: int
 
 
 class State(NamedTuple):
@@ -90,6 +97,7 @@ class Case:
     resizes: int = 0  # to another k, up to `capacity`
     revokes: int = 0  # by a process that has no seat
     closes: int = 0  # of its room by another thread of a process; it may open the room again
+    forks: int = 0  # the child has the bell until it drops what it has inherited
     permits: tuple[int, ...] = ()  # that each process asks for
     capacity: int = 0
     throttled: bool = False  # no new head is told of its duties, as if that had just been done
@@ -142,7 +150,7 @@ class Model:
         self.links = [*HEADER_LINKS, *slots, *[seat + at for seat in self.seats for at in SEAT_LINKS]]
         self.tracked = {*self.words, *self.links}
         out = [Process(OUT, 0, 0, entries, (), UNHEARD, (), False, 0) for entries in case.entries or (1,) * self.n]
-        budget = Budget(case.deaths, case.cancels, case.stops, case.resizes, case.revokes, case.closes)
+        budget = Budget(case.deaths, case.cancels, case.stops, case.resizes, case.revokes, case.closes, case.forks)
         self.start = State(tuple(words), tuple(out), budget, 0)
 
     def owner(self, i: int, process: Process) -> int:
@@ -150,8 +158,10 @@ class Model:
         return 1 + i + self.n * process.life
 
     def is_dead(self, processes: tuple[Process, ...], owner: int) -> bool:
+        """Has no process its bell any more? A forked child may."""
         process = processes[(owner - 1) % self.n]
-        return process.life != (owner - 1) // self.n or process.phase == DEAD
+        ended = process.life != (owner - 1) // self.n or process.phase == DEAD
+        return ended and process.child != owner
 
     # One change under the lock.
 
@@ -188,7 +198,7 @@ class Model:
         told = [
             (words[seat + OWNER], words[seat + TICKET] if words[seat + STATE] in (INSIDE, LOST) else 0)
             for seat in table.in_order(words, change.woken)
-            if not (seat == process.seat and process.phase == IN)
+            if not (seat == process.seat and process.phase in (RETURNS, IN))
         ]
         return tuple(told)
 
@@ -224,15 +234,27 @@ class Model:
 
     def waits_or_enters(self, words: Words, process: Process) -> Process:
         if words[process.seat + STATE] != WAITING:
-            return process._replace(phase=IN, watch=(), heard=UNHEARD)
+            return self.let_in(words, process)
         watch = tuple(sorted(rules.duties(words, process.seat, NOW).owners))
         return process._replace(phase=WAITS, watch=watch, heard=UNHEARD)
+
+    def let_in(self, words: Words, process: Process) -> Process:
+        """It notes what it was granted."""
+        if not self.case.closes:
+            return process._replace(phase=IN, watch=(), heard=UNHEARD)
+        return process._replace(phase=RETURNS, watch=(), heard=UNHEARD, fence=words[process.seat + FENCE])
 
     @staticmethod
     def end(words: Words, process: Process, change: table.Change, senses: SeenProcesses) -> Process:
         """Release, or give up: Ctrl-C, or a timeout."""
         rules.leave(words, change, process.seat, process.ticket)
-        return process._replace(phase=OUT, seat=0, ticket=0, watch=(), heard=min(process.heard, LOOK))
+        return process._replace(phase=OUT, seat=0, ticket=0, watch=(), heard=min(process.heard, LOOK), fence=0)
+
+    @staticmethod
+    def end_closed(words: Words, process: Process, change: table.Change, senses: SeenProcesses) -> Process:
+        """As `end`, after another thread has closed the room: the seat may be another request's."""
+        rules.leave(words, change, process.seat, process.ticket)
+        return out_of_closed(process)
 
     @staticmethod
     def resize(k: int) -> Step:
@@ -251,12 +273,10 @@ class Model:
         return step
 
     def close(self, i: int) -> Step:
-        """Another thread closes the room. The one that waits is rung, and notices later."""
+        """Another thread closes the room. The one that waits is rung, and notices later, as does a holder."""
 
         def step(words: Words, process: Process, change: table.Change, senses: SeenProcesses) -> Process:
             rules.abandon(words, change, {self.owner(i, process)})
-            if process.phase == IN:  # its user has the permit, and finds out that it is lost
-                return out_of_closed(process)
             return process._replace(closed=True, heard=max(process.heard, LOOK))
 
         return step
@@ -270,7 +290,14 @@ class Model:
                 if process.entries:  # it is started again
                     again = process._replace(phase=OUT, life=process.life + 1)
                     yield False, [with_process(state, i, again)]
+                if process.child:
+                    yield True, [with_process(state, i, process._replace(child=0))]
                 continue
+            if process.child:
+                yield True, [with_process(state, i, process._replace(child=0))]
+            elif state.budget.forks and process.phase != OUT:
+                forked = process._replace(child=self.owner(i, process))
+                yield False, [self.spend(with_process(state, i, forked), forks=1)]
             if state.budget.deaths:
                 yield False, [self.spend(with_process(state, i, died_process(process)), deaths=1)]
             if process.stopped:
@@ -291,6 +318,8 @@ class Model:
             return [state]
         j = (owner - 1) % self.n
         other = state.processes[j]
+        if other.phase == DEAD or self.owner(j, other) != owner:  # its child has the bell, and does not read it
+            return [state]
         heard = GRANTED if ticket and ticket == other.ticket and other.phase == WAITS else LOOK
         return [with_process(state, j, other._replace(heard=max(other.heard, heard)))]
 
@@ -299,10 +328,12 @@ class Model:
             if process.entries and self.permits[i] <= state.table[K]:
                 yield False, self.locked(state, i, self.ask(i))
             yield from self.outside_steps(state, i)
-        if process.phase in (WAITS, ARRIVES, IN) and state.budget.closes and not process.closed:
+        if process.phase in (WAITS, ARRIVES, RETURNS, IN) and state.budget.closes and not process.closed:
             yield False, self.locked(self.spend(state, closes=1), i, self.close(i))
+        if process.phase == RETURNS:
+            yield True, self.returned(state, i, process)
         if process.phase == IN:
-            yield False, self.locked(state, i, self.end)
+            yield False, self.locked(state, i, self.end_closed if process.closed else self.end)
         if process.phase == ARRIVES:
             yield True, [self.takes(state, i, process)]
         if process.phase == WAITS:
@@ -335,12 +366,18 @@ class Model:
         if rules.hear_ring(words, process.seat, process.ticket):
             if words[process.seat + TICKET] != process.ticket or words[process.seat + STATE] not in (INSIDE, LOST):
                 raise Broken("a process takes a permit that its request does not have")
-            process = process._replace(phase=IN)
+            process = self.let_in(words, process)
         elif not process.closed:
             raise Broken("a process that was let in is turned away")
         else:
             process = out_of_closed(process)
         return with_process(state._replace(table=tuple(words)), i, process)
+
+    def returned(self, state: State, i: int, process: Process) -> list[State]:
+        """Its user gets the permit, or learns that the room was closed: then it ends what it was granted."""
+        if process.closed:
+            return self.locked(state, i, self.end_closed)
+        return [with_process(state, i, process._replace(phase=IN))]
 
     @staticmethod
     def sees_the_end(state: State, i: int, process: Process) -> State:
@@ -359,12 +396,13 @@ class Model:
 
 
 def died_process(process: Process) -> Process:
-    return Process(DEAD, 0, 0, process.entries, (), UNHEARD, (), False, process.life)
+    return Process(DEAD, 0, 0, process.entries, (), UNHEARD, (), False, process.life, child=process.child)
 
 
 def out_of_closed(process: Process) -> Process:
     """It may open the room again, with another bell."""
-    return Process(OUT, 0, 0, process.entries, (), UNHEARD, process.to_ring, False, process.life + 1)
+    again = process.life + 1
+    return Process(OUT, 0, 0, process.entries, (), UNHEARD, process.to_ring, False, again, child=process.child)
 
 
 def replaced(processes: tuple[Process, ...], i: int, process: Process) -> tuple[Process, ...]:

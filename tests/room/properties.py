@@ -32,7 +32,7 @@ from fairgate.room.layout import (
     WAITING,
     K,
 )
-from tests.room.model import ARRIVES, IN, NOW, WAITS, Broken, Model, Process, SeenProcesses, State, Words
+from tests.room.model import ARRIVES, IN, NOW, RETURNS, WAITS, Broken, Model, Process, SeenProcesses, State, Words
 from tests.room.plain import links, table
 
 MANY = 50  # steps that follow from one
@@ -74,10 +74,10 @@ def judge_change(before: State, words: Words, i: int) -> int:
 def judge_others(before: State, words: Words, i: int) -> None:
     """What a change by process i may not do to others."""
     for j, process in enumerate(before.processes):
-        if j != i and process.phase in (WAITS, ARRIVES, IN) and not process.closed:
+        if j != i and process.phase in (WAITS, ARRIVES, RETURNS, IN) and not process.closed:
             if words[process.seat + TICKET] != process.ticket:
                 raise Broken("a living process lost its seat")
-            if process.phase in (ARRIVES, IN) and words[process.seat + STATE] not in (INSIDE, LOST):
+            if process.phase in (ARRIVES, RETURNS, IN) and words[process.seat + STATE] not in (INSIDE, LOST):
                 raise Broken("a holder was thrown out")
             if process.phase == WAITS and words[process.seat + HEARD]:
                 raise Broken("a waiter is taken for one that knows of its grant")
@@ -116,8 +116,23 @@ def judge_derived(m: Words) -> None:
         raise Broken("a waiter wants more than there is")
 
 
+def judge_permits(state: State) -> None:
+    """What users have, or are about to get. It is never another request's, however long ago the room was closed."""
+    m = state.table
+    fences = [process.fence for process in state.processes if process.fence]
+    if len(set(fences)) < len(fences):
+        raise Broken("two permits have one fence")
+    for process in state.processes:
+        if process.fence and m[process.seat + TICKET] == process.ticket and m[process.seat + STATE] == INSIDE:
+            if m[process.seat + FENCE] != process.fence:
+                raise Broken("a permit is not what its request was granted")
+            if process.closed:
+                raise Broken("a permit is valid although its room was closed")
+
+
 def judge_calm(model: Model, state: State) -> bool:
     """Raises Broken if nobody has anything to do and somebody is forgotten. Returns whether it was calm."""
+    judge_permits(state)
     if any(own for own, _ in model.steps(state)):
         return False
     case = model.case

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.room.explore import explore
+from fairgate.room.layout import FENCE, TICKET
+from tests.room.explore import Packer, explore
 from tests.room.explore_guests import explore as explore_guests
 from tests.room.guests import Case as GuestCase
-from tests.room.model import Case
-from tests.room.search import Found
+from tests.room.model import IN, Broken, Case, Model, Process, State, with_process
+from tests.room.properties import judge_calm, judge_change
+from tests.room.search import Found, search
 
 SMALL = {
     "two processes, two deaths": (Case(2, 1, deaths=2), (4_043, 2_359)),
@@ -23,13 +25,19 @@ SMALL = {
     "several permits at once": (Case(3, 2, cancels=1, deaths=1, permits=(1, 2, 1)), (49_246, 12_403)),
     "k is changed": (Case(3, 1, resizes=2, capacity=3), (2_250, 855)),
     "k is changed, several permits at once": (Case(3, 2, resizes=2, permits=(1, 2, 1)), (746, 340)),
-    "a room is closed": (Case(3, 1, closes=2), (3_682, 376)),
-    "a room is closed and opened again": (Case(2, 1, closes=2, entries=(2, 2)), (1_161, 221)),
-    "a room is closed, a lease ends": (Case(3, 1, closes=1, cancels=1), (5_161, 961)),
-    "a room is closed, a permit is revoked": (Case(3, 1, closes=1, revokes=1), (8_117, 1_004)),
-    "a room is closed, k is changed": (Case(3, 2, closes=1, resizes=1, capacity=2), (2_708, 818)),
-    "a room is closed, several permits at once": (Case(3, 2, closes=2, permits=(1, 2, 1)), (3_486, 427)),
-    "a room is closed, a stop": (Case(3, 1, closes=1, stops=1), (6_534, 1_605)),
+    "a room is closed": (Case(3, 1, closes=2), (7_138, 658)),
+    "a room is closed and opened again": (Case(2, 1, closes=2, entries=(2, 2)), (2_029, 325)),
+    "a room is closed, a lease ends": (Case(3, 1, closes=1, cancels=1), (10_111, 1_408)),
+    "a room is closed, a permit is revoked": (Case(3, 1, closes=1, revokes=1), (14_099, 1_433)),
+    "a room is closed, k is changed": (Case(3, 2, closes=1, resizes=1, capacity=2), (5_903, 1_202)),
+    "a room is closed, several permits at once": (Case(3, 2, closes=2, permits=(1, 2, 1)), (8_274, 891)),
+    "a room is closed, a stop": (Case(3, 1, closes=1, stops=1), (9_654, 2_280)),
+    "a room is closed, a process forks": (Case(3, 1, closes=1, forks=1), (9_340, 619)),
+    "a room is closed, a process forks, a death": (
+        Case(2, 1, closes=1, forks=1, deaths=1, entries=(2, 1)),
+        (24_830, 3_897),
+    ),
+    "a process forks, a death, a stop": (Case(2, 1, deaths=1, forks=1, stops=1), (4_127, 1_401)),
     "a permit is revoked": (Case(3, 2, revokes=2), (2_249, 863)),
     "four processes": (Case(4, 2, cancels=1), (42_397, 7_213)),
 }
@@ -50,8 +58,13 @@ LARGE = {
     "k is changed twice, a death": (Case(3, 1, resizes=2, capacity=3, deaths=1), (366_201, 76_926)),
     "several permits, two deaths": (Case(3, 2, deaths=2, permits=(2, 1, 1)), (246_082, 51_951)),
     "several permits, k is changed, a death": (Case(3, 2, deaths=1, resizes=1, permits=(1, 2, 1)), (32_330, 8_638)),
-    "a room is closed, a death": (Case(3, 1, closes=1, deaths=1), (52_933, 7_870)),
-    "three rooms are opened again": (Case(3, 1, closes=2, entries=(2, 2, 1)), (85_175, 5_153)),
+    "a room is closed, a death": (Case(3, 1, closes=1, deaths=1), (89_326, 10_942)),
+    "everything, two processes": (
+        Case(2, 1, closes=1, deaths=1, revokes=1, resizes=1, capacity=2, cancels=1, forks=1),
+        (120_132, 18_544),
+    ),
+    "a process forks, a death": (Case(3, 1, deaths=1, forks=1), (37_438, 4_621)),
+    "three rooms are opened again": (Case(3, 1, closes=2, entries=(2, 2, 1)), (124_132, 7_127)),
     "a permit is revoked, a death": (Case(3, 2, deaths=1, revokes=1), (95_282, 22_430)),
     "four processes, a death": (Case(4, 1, deaths=1), (246_900, 29_724)),
     "four processes, a death, two slots": (Case(4, 2, deaths=1), (1_859_187, 86_379)),
@@ -102,6 +115,21 @@ def complete(explore: Callable[[Any], Found], case: Any, counts: Counts) -> None
 @pytest.mark.parametrize(("explore", "case", "counts"), cases(SMALL, SMALL_WITH_GUESTS))
 def test_nothing_breaks(explore: Callable[[Any], Found], case: Any, counts: Counts) -> None:
     complete(explore, case, counts)
+
+
+class Late(Model):
+    """A permit is what its seat says when its user gets it."""
+
+    def returned(self, state: State, i: int, process: Process) -> list[State]:
+        seat = process.seat
+        late = process._replace(phase=IN, ticket=state.table[seat + TICKET], fence=state.table[seat + FENCE])
+        return [with_process(state, i, late)]
+
+
+def test_a_permit_that_is_read_from_its_seat_later_is_found() -> None:
+    model = Late(Case(2, 1, closes=1), judge_change)
+    with pytest.raises(Broken, match="two permits have one fence"):
+        search(model, Packer(model), judge_calm, 10**6)
 
 
 @pytest.mark.stress
