@@ -13,6 +13,7 @@ import pytest
 
 from fairgate.errors import FairgateError
 from fairgate.room.aio import AsyncRoom
+from fairgate.room.calls import clock
 from fairgate.room.layout import DIRTY
 from fairgate.room.room import Room
 from fairgate.room.table import Change
@@ -94,6 +95,31 @@ def test_idle(shared: str, size: int) -> None:
             assert said.pop(0) == f"{gate(shared)} was cut off or overwritten: remove it if nobody uses the gate"
         assert all(one.startswith(f"cannot use {gate(shared)}: {why(size)}") for one in said)
         assert child.hear() == "True"  # other gates go on
+        assert child.hear() == "still there"
+
+
+def test_while_a_slot_is_kept(shared: str) -> None:
+    """The header is still there, so that the slot seems to be kept; the seat is gone."""
+
+    def work(me: Child) -> None:
+        with Room(shared, str(gate(shared)), 1) as room:
+            kept = []
+            for _ in range(3):
+                permit = room.acquire()
+                assert permit
+                permit.release()
+                kept.append(permit.visit.keeps)
+            assert kept[-1]
+            me.say("kept")
+            me.hear()
+            room.desk.linked = clock()  # the file was looked at just now
+            room.acquire(timeout=0)
+
+    with member(work) as child:
+        assert child.hear() == "kept"
+        cut_off(shared, 4096)
+        child.say("go on")
+        assert child.hear() == f"BadInput: {gate(shared)} was cut off or overwritten: remove it if nobody uses the gate"
         assert child.hear() == "still there"
 
 

@@ -99,6 +99,7 @@ class Desk(Changes):
             return False
         if not keeping.enter(self.file.m, visit.seat, visit.fence, visit.endings, now):
             return False
+        self.file.check_whole()  # of a file that was cut off, the header may be left
         visit.fence += 1
         visit.follows = True
         return True

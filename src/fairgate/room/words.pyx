@@ -76,8 +76,10 @@ cdef extern from *:
     static void forget_mapping(const volatile void *start) {
         struct mapping *one;
         for (one = mappings; one; one = one->next)
-            if (one->start == (uintptr_t)start)
-                one->end = one->start = 0;
+            if (one->start == (uintptr_t)start) {
+                one->end = 0;  /* first: the handler may run in another thread, and must not take 0 for the start */
+                one->start = 0;
+            }
     }
     """
     int protect_mapping(const volatile void* start, size_t size)
