@@ -7,12 +7,13 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
 
 import msgspec
 
 from fairgate import sync
-from fairgate.errors import FairgateError, PermitLost
+from fairgate.errors import FairgateError, GateClosed, PermitLost
 from fairgate.torture.history import ASKS, END, ENTERS, GIVES_UP, LEAVES, LOSES, USES
 
 REFUSED_SECONDS = 0.2  # until it tries again to reach its peer
@@ -30,6 +31,7 @@ class GuestPlan(msgspec.Struct, frozen=True):
     rest: float = 0.02  # and outside
     impatient: float = 0.3  # the share of requests that give up soon
     patience: float = 0.05  # seconds after which these do
+    closing: float = 0.1  # the share of visits during which another thread closes the gate
 
 
 class Guest:
@@ -47,9 +49,8 @@ class Guest:
         while not self.stopping:
             try:
                 with sync.join(self.plan.address, cluster=self.plan.cluster) as peer:
-                    gate = peer.semaphore(self.plan.gate, self.plan.k)
                     while not self.stopping:
-                        self.visit(gate)
+                        self.visit(peer.semaphore(self.plan.gate, self.plan.k))
             except PermitLost:
                 continue
             except FairgateError as wrong:  # its peer is gone, or has just been started again
@@ -57,16 +58,30 @@ class Guest:
                 time.sleep(REFUSED_SECONDS)
 
     def visit(self, gate: sync.Semaphore) -> None:
+        if self.random.random() < self.plan.closing:
+            closer = threading.Timer(self.random.expovariate(1 / self.plan.stay), gate.close)
+            closer.start()
+            try:
+                self.enter(gate)
+            finally:
+                closer.join()
+        else:
+            self.enter(gate)
+        time.sleep(self.random.expovariate(1 / self.plan.rest))
+
+    def enter(self, gate: sync.Semaphore) -> None:
         impatient = self.random.random() < self.plan.impatient
         self.tell(ASKS, now())
-        permit = gate.acquire(self.plan.patience if impatient else None)
+        try:
+            permit = gate.acquire(self.plan.patience if impatient else None)
+        except GateClosed:
+            permit = None
         if permit is None:
             self.tell(GIVES_UP, now())
             return
         self.tell(ENTERS, now(), permit.slot, permit.fence)
         with permit:
             self.use(permit)
-        time.sleep(self.random.expovariate(1 / self.plan.rest))
 
     def use(self, permit: sync.Permit) -> None:
         until = now() + int(self.random.expovariate(1 / self.plan.stay) * 1e9)
@@ -76,10 +91,12 @@ class Guest:
                 permit.check()
                 self.tell(USES, before)
                 time.sleep(0.005)
+            before = now()
+            permit.check()
         except PermitLost:
             self.tell(LOSES, now())
             raise
-        self.tell(LEAVES, now())
+        self.tell(LEAVES, before)
 
     def tell(self, *what: object) -> None:
         """A guest that is killed may leave part of a line behind. So every line has an end, and begins at a new one."""
