@@ -21,6 +21,7 @@ DEAD = (b"Z", b"X")
 PACKAGE = Path(fairgate.__file__).parent
 PROJECT = Path(__file__).parents[2]
 FAILS, HANGS, PASSES, SKIPPED = "fails", "hangs", "passes", "is skipped"
+FAILS_OR_HANGS = f"{FAILS} or {HANGS}"  # which of the two depends on the order of threads
 LIMIT = 15.0  # seconds; most tests in tests/live have a timeout of 20
 
 

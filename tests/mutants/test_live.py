@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.mutants.copies import HANGS, PASSES, SKIPPED, Mutant, end_of
+from tests.mutants.copies import FAILS_OR_HANGS, HANGS, PASSES, SKIPPED, Mutant, end_of
 
 MUTANTS = {
     # Retaking.
@@ -66,7 +66,7 @@ MUTANTS = {
         "            raise GateClosed(self.closed)\n",
         "            pass\n",
         "test_generic.py::test_close[gate-centralised]",
-        HANGS,
+        FAILS_OR_HANGS,
     ),
     "releasing a lost permit ends it again": Mutant(
         "live/gate.py",
@@ -507,7 +507,7 @@ def test_each_mutant_is_noticed(rule: str) -> None:
     end = end_of(mutant.test, mutant)
     if end == SKIPPED:
         pytest.skip("its test is skipped on this machine")
-    assert end == mutant.end
+    assert end in mutant.end.split(" or ")
 
 
 @pytest.mark.stress

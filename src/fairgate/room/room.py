@@ -160,8 +160,9 @@ class Room:
     def end(self, why: str) -> None:
         if self.file.fd >= 0:
             self.desk.closed = why or f"gate {self.gate} was closed"  # first: no thread makes a request from now on
-            used = set(self.bells).difference([visit.bell for visit in self.desk.spare])
-            owners = {bell.owner for bell in self.bells}  # a slot that was kept may be entered at this moment
+            bells = list(self.bells)  # other threads may remove theirs meanwhile
+            used = set(bells).difference([visit.bell for visit in self.desk.spare])
+            owners = {bell.owner for bell in bells}  # a slot that was kept may be entered at this moment
             try:
                 if used or self.file.m[KEPT]:  # a change also ends that
                     self.change(lambda change: rules.abandon(self.file.m, change, owners))
@@ -177,7 +178,7 @@ class Room:
     def close_files(self) -> None:
         if self.is_closed():
             return
-        for bell in self.bells:
+        for bell in list(self.bells):
             if bell.busy:
                 bell.remove()  # its thread may never run again
                 calls.ring(bell.fd, 0)  # its thread looks, finds the room closed, and closes the bell

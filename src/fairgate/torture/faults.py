@@ -132,8 +132,9 @@ class Faults:
         me, lost = host.number, [host.number]
         others = [other.number for other in self.hosts if other is not host]
         if what == CUT_PAIR:  # either of the two may be excluded
-            others = [self.random.choice(others if self.can_lose(2) else sorted(self.disturbed()))]
-            lost += others
+            some = others if self.can_lose(2) else sorted(self.disturbed() - {me})
+            others = [self.random.choice(some)] if some else others  # small clusters: from all of them
+            lost += others if some else []
         there, back = [(me, other) for other in others], [(other, me) for other in others]
         pairs = self.random.choice([there, back]) if what == CUT_ONE_WAY else there + back
         for src, dst in pairs:
