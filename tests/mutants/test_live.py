@@ -472,8 +472,8 @@ MUTANTS = {
     ),
     "links between hosts have no reliable channel": Mutant(
         "live/reliable.py",
-        "        if peer not in self.addresses:\n",
-        "        if True:\n",
+        'would never be reported."""\n        if peer not in self.addresses:\n',
+        'would never be reported."""\n        if True:\n',
         "test_hosts.py::test_broken_connections_lose_nothing[0]",
         HANGS,
     ),

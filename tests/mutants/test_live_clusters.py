@@ -276,8 +276,8 @@ MUTANTS = {
     ),
     "members count as outsiders": Mutant(
         "net/crowd.py",
-        "for each in same if not self.owner.is_member(each.peer)]",
-        "for each in same]",
+        "for each in connections if not self.owner.is_member(each.peer)]",
+        "for each in connections]",
         "test_one_member.py::test_connections_of_one_principal_are_bounded",
     ),
     "one key may begin any number of large frames": Mutant(

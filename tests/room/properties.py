@@ -104,10 +104,10 @@ def judge_derived(m: Words) -> None:
         raise Broken("the slots are wrong")
     spare = set()
     seat = m[SPARE]
-    while seat:
+    while seat and seat not in spare:
         spare.add(seat)
         seat = m[seat + NEXT]
-    if spare != {seat for seat in seats if m[seat + STATE] == FREE}:
+    if seat or spare != {seat for seat in seats if m[seat + STATE] == FREE}:
         raise Broken("a seat leaked")
     first = links.first_waiter(m)
     if first and m[USED] + m[first + PERMITS] <= m[K]:

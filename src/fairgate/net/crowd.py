@@ -40,13 +40,16 @@ class Crowd:
         self.large: list[Connection] = []  # with a large frame under way, the oldest first
         self.full: list[Connection] = []  # with much that is not read, the oldest first
 
+    def outsiders(self, connections: list[Connection]) -> list[Connection]:
+        return [each for each in connections if not self.owner.is_member(each.peer)]
+
     def came_up(self, connection: Connection) -> None:
         shared = connection.principal in (NOTHING, SECRET)
         most = MOST_OUTSIDERS_SHARED if shared else MOST_OUTSIDERS
         same = [each for each in self.owner.up.values() if each.principal == connection.principal and each.dial is None]
         if len(same) <= most:
             return
-        outsiders = [each for each in same if not self.owner.is_member(each.peer)]
+        outsiders = self.outsiders(same)
         for each in outsiders[: max(len(outsiders) - most, 0)]:
             each.drop(f"{most} others with the same key or user came after it", logging.WARNING)
 
@@ -67,6 +70,6 @@ class Crowd:
         full = dict.fromkeys([*self.full, connection])
         self.full = [each for each in full if each in self.owner.connections and each.full]
         same = [each for each in self.full if each.principal == connection.principal]
-        outsiders = [each for each in same if not self.owner.is_member(each.peer)]
+        outsiders = self.outsiders(same)
         for each in outsiders[: max(len(outsiders) - MOST_FULL, 0)]:
             each.drop(f"it does not read, nor do {MOST_FULL} others with the same key or user", logging.WARNING)
