@@ -166,8 +166,10 @@ class Torture:
         end = time.monotonic() + seconds
         try:
             while time.monotonic() < end:
-                self.sleep(self.rng.random() * 0.02)
-                self.step()
+                pause, began = self.rng.random() * 0.02, now()
+                time.sleep(pause)
+                self.step()  # waits for those that it kills: they need a processor to die
+                self.delay = max(self.delay, (now() - began) / 1e9 - pause)
         finally:
             self.finish = now()
             kills = len(self.killed)
@@ -193,19 +195,14 @@ class Torture:
             left += ["a slot" for permit in permits if permit is None]
         for name in self.bells():
             os.utime(f"{self.folder}/{name}", (0, 0))
-        before = len(self.bells()) + 1
-        while 0 < len(self.bells()) < before:  # a sweep has only a tenth of a second
-            before = len(self.bells())
+        for _ in range(50):  # a sweep has only a tenth of a second, and may have no processor meanwhile
+            if not self.bells():
+                break
             sweep(self.folder, False)
         return left + self.bells()
 
     def bells(self) -> list[str]:
         return [name for name in os.listdir(self.folder) if name.endswith(SUFFIX)]
-
-    def sleep(self, seconds: float) -> None:
-        began = now()
-        time.sleep(seconds)
-        self.delay = max(self.delay, (now() - began) / 1e9 - seconds)
 
     def step(self) -> None:
         for pid, (since, until) in list(self.stopped.items()):
