@@ -9,8 +9,10 @@ import pytest
 import fairgate
 from tests.mutants.copies import HANGS, PASSES, SKIPPED, Mutant, end_of
 
-NAMES = ("deaths", "ends", "requests", "aio", "locks", "clocks", "closing", "api")
-DEATHS, ENDS, REQUESTS, AIO, LOCKS, CLOCKS, CLOSING, API = (f"room/test_{name}.py::test_" for name in NAMES)
+NAMES = ("deaths", "ends", "requests", "aio", "loops", "locks", "clocks", "closing", "api", "unusable")
+DEATHS, ENDS, REQUESTS, AIO, LOOPS, LOCKS, CLOCKS, CLOSING, API, UNUSABLE = (
+    f"room/test_{name}.py::test_" for name in NAMES
+)
 MUTANTS = {
     # Changes.
     "DIRTY is ignored": Mutant(
@@ -120,8 +122,8 @@ MUTANTS = {
     ),
     "two threads close the files of one room": Mutant(
         "room/room.py",
-        "        if self.is_closed():\n            return\n        for bell",
-        "        for bell",
+        "        if self.is_closed():\n            return\n        busy",
+        "        busy",
         f"{API}a_gate_and_its_peer_can_be_closed_at_the_same_moment",
     ),
     # Time namespaces.
@@ -209,7 +211,7 @@ MUTANTS = {
     "another thread may close the room between the ring and the look": Mutant(
         "room/desk.py",
         "                self.exclude_changes(visit.take_rung)",
-        "                visit.take_grant()",
+        "                rules.hear(self.file.m, visit.seat)",
         f"{CLOSING}closing_between_the_ring_and_the_permit_leaves_the_next_holder_alone",
     ),
     "another thread may close the room while a lease is extended": Mutant(
@@ -241,6 +243,38 @@ MUTANTS = {
         "        self.room.check_open()  # another thread may have closed it\n",
         "",
         f"{CLOSING}a_room_that_another_thread_closes_before_a_task_goes_on_gives_it_no_permit",
+    ),
+    "a bell that its loop has closed is rung": Mutant(
+        "room/bell.py",
+        "            if self.fd >= 0:\n                ring(",
+        "            if True:\n                ring(",
+        f"{LOOPS}a_room_is_closed_although_its_loop_has_just_closed_its_bell",
+    ),
+    # Several event loops.
+    "two threads forget an ended loop": Mutant(
+        "room/tasks.py",
+        "self.by_loop.pop(old, None)",
+        "self.by_loop.pop(old)",
+        f"{LOOPS}two_threads_forget_an_ended_loop_at_once",
+    ),
+    "a loop that runs in another thread is used": Mutant(
+        "room/tasks.py",
+        "                if not runs_elsewhere(gate.loop):  #",
+        "                if True:  #",
+        f"{LOOPS}closing_a_gate_wakes_the_loops_of_other_threads",
+    ),
+    "loops are rung before their room is closed": Mutant(
+        "room/room.py",
+        "                busy.append(bell)\n",
+        "                bell.ring()\n",
+        f"{LOOPS}a_loop_that_looks_at_its_ring_finds_the_room_closed",
+    ),
+    # Files.
+    "an emptied file that is in use becomes a new gate": Mutant(
+        "room/file.py",
+        "            if system.is_open_elsewhere(self.fd):\n",
+        "            if False:\n",
+        f"{UNUSABLE}an_emptied_file_that_is_in_use_does_not_become_a_new_gate",
     ),
     # For people.
     "a holder whose lease is over is shown as one": Mutant(

@@ -90,6 +90,14 @@ def test_a_permit_is_that_of_its_request_though_another_one_has_its_seat(folder:
         assert taken.is_valid()
 
 
+def waiting(room: Room) -> int:
+    """The seat of a request that waits, of which its thread never hears again."""
+    visit = room.some_visit()
+    visit.want(1, None, "")
+    assert not room.change(visit)
+    return visit.seat
+
+
 @plain
 def test_closing_between_the_ring_and_the_permit_leaves_the_next_holder_alone(
     folder: str, monkeypatch: pytest.MonkeyPatch
@@ -103,12 +111,10 @@ def test_closing_between_the_ring_and_the_permit_leaves_the_next_holder_alone(
         def rung(bell: Bell, nanoseconds: int) -> tuple[list[int], set[int]]:
             tickets, dead = wait(bell, nanoseconds)
             if tickets and not taken:
-                room.close()
-                acquired(other)
-                behind = last.some_visit()
-                behind.want(1, None, "")
-                assert not last.change(behind)  # it waits
-                taken.append(behind.seat)
+                taken.extend(links.holders(last.file.m))
+                waiting(other)
+                room.close()  # now that one is inside
+                assert [waiting(last)] == taken  # in the seat of the request that was rung
                 room.desk.closed = "a room that was closed"
             return tickets, dead
 

@@ -110,6 +110,22 @@ def test_an_empty_file_is_refused_and_not_changed(folder: str, size: int, by_pat
     assert gate(folder).read_bytes() == bytes(size)
 
 
+@pytest.mark.parametrize("size", [0, FIRST_SIZE])
+def test_an_emptied_file_that_is_in_use_does_not_become_a_new_gate(folder: str, size: int) -> None:
+    """Its tickets and fences would begin again, and a permit of the old gate could be taken for one of the new gate."""
+    with Room(folder, "g", 1) as room:
+        permit = room.acquire()
+        assert permit
+        contents = gate(folder).read_bytes()
+        os.truncate(gate(folder), 0)
+        os.truncate(gate(folder), size)
+        assert "it was emptied while processes use it; end them first" in refusal(folder)
+        gate(folder).write_bytes(contents)
+        assert permit.is_valid()
+    with Room(folder, "g", 1) as room:
+        assert room.acquire(timeout=0)
+
+
 def test_a_file_that_is_cut_off_while_it_is_mapped_is_refused(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with Room(folder, "g", 1) as room:
         fstat = os.fstat

@@ -13,7 +13,7 @@ from _thread import RLock
 from contextlib import suppress
 
 from fairgate.errors import BadInput
-from fairgate.room.calls import Poll, open_to_ring
+from fairgate.room.calls import Poll, open_to_ring, ring
 from fairgate.room.folder import PRIVATE, group_of, share
 
 SUFFIX = ".bell"
@@ -96,6 +96,12 @@ class Bell:
         for owner in dead:  # the kernel would report it again and again
             self.forget(owner)
         return tickets, dead
+
+    def ring(self) -> None:
+        """Let its owner look, unless that has closed it meanwhile: the descriptor may be another file's by now."""
+        with forking:
+            if self.fd >= 0:
+                ring(self.fd, 0)
 
     def close(self, remove: bool = True) -> None:
         """Closing twice is a no-op: if a room is closed while a thread waits, both of them do it.

@@ -122,6 +122,8 @@ class RoomFile:
                     f"cannot use {self.path}: it is empty, and may be another program's; use another name, or remove it"
                     " if nothing needs it"
                 )
+            if system.is_open_elsewhere(self.fd):
+                raise BadInput(f"cannot use {self.path}: it was emptied while processes use it; end them first")
             self.allocate(FIRST_SIZE)
             self.map()
             start(self.m, MOST_SLOTS, FIRST_SEATS, k or 1, self.cluster)

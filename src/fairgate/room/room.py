@@ -19,7 +19,7 @@ import os
 
 from fairgate.errors import BadInput, FairgateError, ForkedPeer, GateClosed, GateStuck, ReentrantCall
 from fairgate.room import bell as bells
-from fairgate.room import calls, links, rules
+from fairgate.room import links, rules
 from fairgate.room.desk import Desk, Visit
 from fairgate.room.file import RoomFile, files
 from fairgate.room.layout import KEPT, MOST_SLOTS, OWNER, PERMITS, PID, K
@@ -178,14 +178,17 @@ class Room:
     def close_files(self) -> None:
         if self.is_closed():
             return
+        busy = []
         for bell in list(self.bells):
             if bell.busy:
                 bell.remove()  # its thread may never run again
-                calls.ring(bell.fd, 0)  # its thread looks, finds the room closed, and closes the bell
+                busy.append(bell)
             else:
                 bell.close()
         self.desk.close_lines()
         self.file.close()
+        for bell in busy:  # only now: its thread looks, finds the room closed, and closes the bell
+            bell.ring()
 
 
 def path_of_gate(folder: str, gate: str) -> str:

@@ -22,8 +22,10 @@ class RoomTaskGate(BaseRoomGate):
         loop = asyncio.get_running_loop()
         found = self.by_loop.get(loop)
         if found is None or found.closed:
-            for old in [each for each in self.by_loop if each.is_closed()]:
-                self.by_loop.pop(old).close()
+            for old in [each for each in list(self.by_loop) if each.is_closed()]:
+                ended = self.by_loop.pop(old, None)
+                if ended is not None:  # else the loop of another thread was faster
+                    ended.close()
             self.room.check_open()
             found = self.by_loop[loop] = AsyncRoom(self.room)
         return found
@@ -51,10 +53,19 @@ class RoomTaskGate(BaseRoomGate):
 
     def end(self, why: str) -> None:
         if not self.room.is_closed():
-            for gate in self.by_loop.values():
-                gate.close(why)
+            for gate in list(self.by_loop.values()):
+                if not runs_elsewhere(gate.loop):  # else closing the room rings it
+                    gate.close(why)
             self.by_loop.clear()
             self.room.close(why)
+
+
+def runs_elsewhere(loop: asyncio.AbstractEventLoop) -> bool:
+    """Does it run in another thread, which alone may use it then?"""
+    try:
+        return loop.is_running() and loop is not asyncio.get_running_loop()
+    except RuntimeError:  # there is no loop in this thread
+        return loop.is_running()
 
 
 class TaskHostPeer(HostPeer):
