@@ -91,7 +91,7 @@ test-peers: build
 
 mutants: build
 	@failed=0; names=$$($(MUTATED)) || exit 1; for each in $$names; do $(BIN)/fairgate check $$each --mutants || failed=1; done; \
-	$(BIN)/python -m pytest -n $(JOBS) -m stress tests/mutants/test_commands.py tests/mutants/test_live.py tests/mutants/test_live_clusters.py tests/mutants/test_room_live.py tests/mutants/test_shares.py tests/mutants/test_users_objects.py || failed=1; exit $$failed
+	$(BIN)/python -m pytest -n $(JOBS) -m stress tests/mutants/test_commands.py tests/mutants/test_live.py tests/mutants/test_live_clusters.py tests/mutants/test_room_live.py tests/mutants/test_shares.py tests/mutants/test_simulator.py tests/mutants/test_users_objects.py || failed=1; exit $$failed
 
 bench: build
 	$(BIN)/python -m bench.speed

@@ -2,6 +2,8 @@
 
 The copy holds only the plain Python files, as symbolic links to all but the changed one. Processes that the test starts
 use it too, through PYTHONPATH. A mutant that makes its test hang counts as caught, but its table entry must say so.
+
+A module with a table, MUTANTS, imports the tests from here (conftest.py hands them the table of their module).
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+import pytest
 
 import fairgate
 
@@ -70,7 +74,7 @@ def run(test: str, folder: Path) -> str:
         "-x",
         "-p",
         "no:cacheprovider",
-        f"tests/{test if '/' in test.partition('::')[0] else f'live/{test}'}",
+        path_of(test),
     ]
     log = folder / "log"
     with log.open("w") as out:
@@ -92,6 +96,10 @@ def run(test: str, folder: Path) -> str:
     return FAILS
 
 
+def path_of(test: str) -> str:
+    return f"tests/{test}" if "/" in test.partition("::")[0] else f"tests/live/{test}"
+
+
 def end_session(leader: int) -> None:
     """Kill every process that the test started and did not end."""
     while living := [
@@ -111,3 +119,26 @@ def seen(stat: Path) -> tuple[int, bytes, int]:
     except OSError:
         return 0, b"", 0
     return int(stat.parent.name), state, int(session)
+
+
+def test_each_mutant_can_be_made(mutant: Mutant) -> None:
+    """Its text is there once, and its test exists."""
+    assert (PACKAGE / mutant.file).read_text().count(mutant.old) == 1
+    file, _, test = path_of(mutant.test).partition("::")
+    assert f"def {test.partition('[')[0]}(" in (PROJECT / file).read_text()
+
+
+@pytest.mark.stress
+def test_each_mutant_is_noticed(mutant: Mutant) -> None:
+    assert not_skipped(end_of(mutant.test, mutant)) in mutant.end.split(" or ")
+
+
+@pytest.mark.stress
+def test_each_test_passes_without_a_mutant(node: str) -> None:
+    assert not_skipped(end_of(node)) == PASSES
+
+
+def not_skipped(end: str) -> str:
+    if end == SKIPPED:
+        pytest.skip("its test is skipped on this machine")
+    return end

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
-import fairgate
-from tests.mutants.copies import PASSES, SKIPPED, Mutant, end_of
+from tests.mutants.copies import (  # noqa: F401 (the tests of this table)
+    Mutant,
+    test_each_mutant_can_be_made,
+    test_each_mutant_is_noticed,
+    test_each_test_passes_without_a_mutant,
+)
 
 NESTED = "command/test_nested.py::test_"
 RELATIVE = f"{NESTED}only_what_keeps_the_slot_or_descends_from_its_holder_is_nested"
@@ -61,27 +61,3 @@ MUTANTS = {
         f"{NESTED}the_chain_of_parents_ends_where_an_id_was_used_again",
     ),
 }
-PACKAGE = Path(fairgate.__file__).parent
-NODES = sorted({mutant.test for mutant in MUTANTS.values()})
-
-
-@pytest.mark.parametrize("rule", MUTANTS)
-def test_each_mutant_can_be_made(rule: str) -> None:
-    mutant = MUTANTS[rule]
-    assert (PACKAGE / mutant.file).read_text().count(mutant.old) == 1
-
-
-@pytest.mark.stress
-@pytest.mark.parametrize("rule", MUTANTS)
-def test_each_mutant_is_noticed(rule: str) -> None:
-    mutant = MUTANTS[rule]
-    end = end_of(mutant.test, mutant)
-    if end == SKIPPED:
-        pytest.skip("its test is skipped on this machine")
-    assert end == mutant.end
-
-
-@pytest.mark.stress
-@pytest.mark.parametrize("node", NODES)
-def test_each_test_passes_without_a_mutant(node: str) -> None:
-    assert end_of(node) in (PASSES, SKIPPED)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
-import fairgate
-from tests.mutants.copies import HANGS, PASSES, SKIPPED, Mutant, end_of
+from tests.mutants.copies import (  # noqa: F401 (the tests of this table)
+    HANGS,
+    Mutant,
+    test_each_mutant_can_be_made,
+    test_each_mutant_is_noticed,
+    test_each_test_passes_without_a_mutant,
+)
 
 NAMES = ("deaths", "ends", "requests", "aio", "loops", "locks", "clocks", "closing", "api", "unusable")
 DEATHS, ENDS, REQUESTS, AIO, LOOPS, LOCKS, CLOCKS, CLOSING, API, UNUSABLE = (
@@ -357,27 +358,3 @@ MUTANTS = {
         f"{AIO}a_revocation_is_noticed_at_once_although_the_bell_is_full",
     ),
 }
-PACKAGE = Path(fairgate.__file__).parent
-NODES = sorted({mutant.test for mutant in MUTANTS.values()})
-
-
-@pytest.mark.parametrize("rule", MUTANTS)
-def test_each_mutant_can_be_made(rule: str) -> None:
-    mutant = MUTANTS[rule]
-    assert (PACKAGE / mutant.file).read_text().count(mutant.old) == 1
-
-
-@pytest.mark.stress
-@pytest.mark.parametrize("rule", MUTANTS)
-def test_each_mutant_is_noticed(rule: str) -> None:
-    mutant = MUTANTS[rule]
-    end = end_of(mutant.test, mutant)
-    if end == SKIPPED:
-        pytest.skip("its test is skipped on this machine")
-    assert end == mutant.end
-
-
-@pytest.mark.stress
-@pytest.mark.parametrize("node", NODES)
-def test_each_test_passes_without_a_mutant(node: str) -> None:
-    assert end_of(node) in (PASSES, SKIPPED)

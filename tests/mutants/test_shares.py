@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.mutants.copies import HANGS, PASSES, Mutant, end_of
+from tests.mutants.copies import (  # noqa: F401 (the tests of this table)
+    HANGS,
+    Mutant,
+    test_each_mutant_can_be_made,
+    test_each_mutant_is_noticed,
+    test_each_test_passes_without_a_mutant,
+)
 
 SAME = "sim/test_shares.py::test_the_result_is_the_same"
 
@@ -77,16 +81,3 @@ MUTANTS = {
         "sim/test_shares.py::test_a_worker_ends_when_the_first_process_is_gone",
     ),
 }
-
-
-@pytest.mark.stress
-@pytest.mark.parametrize("rule", MUTANTS)
-def test_each_mutant_is_noticed(rule: str) -> None:
-    mutant = MUTANTS[rule]
-    assert end_of(mutant.test, mutant) == mutant.end
-
-
-@pytest.mark.stress
-@pytest.mark.parametrize("test", sorted({mutant.test for mutant in MUTANTS.values()}))
-def test_the_unchanged_copy_passes(test: str) -> None:
-    assert end_of(test) == PASSES

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.mutants.copies import PASSES, Mutant, end_of
+from tests.mutants.copies import (  # noqa: F401 (the tests of this table)
+    Mutant,
+    test_each_mutant_can_be_made,
+    test_each_mutant_is_noticed,
+    test_each_test_passes_without_a_mutant,
+)
 
 BEYOND = "sim/test_large_times.py::test_a_run_beyond_the_end_of_the_clock_is_refused"
 AGREE = "core/test_authors.py::test_simulator_checker_and_scenarios_find_the_same_mistake"
@@ -65,16 +68,3 @@ MUTANTS = {
         "lab/test_sweep_plot.py::test_each_combination_of_the_other_parameters_has_a_line",
     ),
 }
-
-
-@pytest.mark.stress
-@pytest.mark.parametrize("rule", MUTANTS)
-def test_each_mutant_is_noticed(rule: str) -> None:
-    mutant = MUTANTS[rule]
-    assert end_of(mutant.test, mutant) == mutant.end
-
-
-@pytest.mark.stress
-@pytest.mark.parametrize("test", sorted({mutant.test for mutant in MUTANTS.values()}))
-def test_the_unchanged_copy_passes(test: str) -> None:
-    assert end_of(test) == PASSES
