@@ -322,7 +322,8 @@ class BaseBackend(Protocol):
 
 
 class Gate(Protocol):
-    protocol: str
+    @property
+    def protocol(self) -> str: ...
 
     def state(self) -> str:
         """For people: "open", or what it is instead. Never raises."""

@@ -14,7 +14,7 @@ import pytest
 
 import fairgate
 from fairgate import sync
-from tests.live.kinds import GUESTS, ROOM, Kind, each_place
+from tests.live.kinds import GUESTS, ROOM, Kind, each_place, of_kinds
 
 
 @pytest.fixture(autouse=True)
@@ -149,6 +149,28 @@ def test_reprs_tell_name_k_and_state(kind: Kind) -> None:
         assert repr(permit).endswith(", released>")
     assert repr(gate).endswith(", closed>")
     assert ", closed, " in repr(peer)
+
+
+@of_kinds(GUESTS)
+def test_the_repr_of_a_guests_gate_names_the_protocol_that_runs(kind: Kind) -> None:
+    """The peer chooses it at the first request, and anew if nobody uses the gate and a request has another k."""
+    with kind.sync_join() as peer:
+        with peer.lock("gpu"):
+            pass
+        with kind.sync_join() as other:
+            gate = other.semaphore("gpu", 2)
+            assert repr(gate) == "<gate gpu, k=2, protocol not chosen yet, open>"
+            with gate:
+                assert repr(gate) == "<gate gpu, k=2, one_line, open>"
+
+    async def main() -> None:
+        async with kind.join() as peer:
+            gate = peer.semaphore("gpu", 3)
+            assert repr(gate) == "<gate gpu, k=3, protocol not chosen yet, open>"
+            async with gate:
+                assert repr(gate) == "<gate gpu, k=3, one_line, open>"
+
+    run(main)
 
 
 def test_a_permit_of_several_slots_shows_all() -> None:

@@ -47,6 +47,16 @@ def refuse_resize(room: Room) -> None:
     raise BadInput(f"gate {room.gate} is in a cluster, where k cannot be changed while it is in use")
 
 
+def k_of(room: Room) -> int:
+    return room.k if opens_anew(room) else room.file.m[K]
+
+
 def protocol_of(room: Room) -> str:
     """The protocol of the gate, if the peer has opened it."""
-    return read_text(room.file.m, GATE_PROTOCOL, LOOK_AT) or room.desk.protocol
+    running = "" if opens_anew(room) else read_text(room.file.m, GATE_PROTOCOL, LOOK_AT)
+    return running or room.desk.protocol
+
+
+def opens_anew(room: Room) -> bool:
+    """Will a request open the gate with another k, because nobody uses it?"""
+    return room.k not in (0, room.file.m[K]) and not links.is_in_use(room.file.m)

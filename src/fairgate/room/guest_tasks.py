@@ -1,19 +1,17 @@
 """The gates of a cluster for asyncio, if this process is a guest of the cluster's standing peer on this host."""
 
-from fairgate.interface import Statistics
 from fairgate.room import guest
 from fairgate.room.aio import AsyncPermit
 from fairgate.room.clusters import StandingPeer
-from fairgate.room.guest_threads import GuestPeer, guest_statistics
+from fairgate.room.guest_threads import BaseGuestGate, GuestPeer
 from fairgate.room.room import Room
 from fairgate.room.tasks import RoomTaskGate, TaskHostPeer
 
 
-class GuestTaskGate(RoomTaskGate):
+class GuestTaskGate(BaseGuestGate, RoomTaskGate):
     def __init__(self, room: Room, standing: StandingPeer) -> None:
         super().__init__(room)
         self.standing = standing
-        self.protocol = guest.protocol_of(room)
 
     async def acquire(self, timeout: float | None, n: int, lease: float | None, note: str) -> AsyncPermit | None:
         seconds = guest.patience(self.room, timeout, n)
@@ -21,9 +19,6 @@ class GuestTaskGate(RoomTaskGate):
 
     async def resize(self, k: int) -> None:
         guest.refuse_resize(self.room)
-
-    def statistics(self) -> Statistics:
-        return guest_statistics(self.room, self.standing)
 
 
 class TaskGuestPeer(GuestPeer, TaskHostPeer):

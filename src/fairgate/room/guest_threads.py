@@ -5,7 +5,7 @@ from fairgate.interface import Statistics
 from fairgate.room import guest
 from fairgate.room.clusters import StandingPeer, described, file_name
 from fairgate.room.layout import K
-from fairgate.room.peer import HostPeer, RoomGate, statistics
+from fairgate.room.peer import BaseRoomGate, HostPeer, RoomGate, statistics
 from fairgate.room.permit import Permit
 from fairgate.room.room import Room
 
@@ -43,17 +43,29 @@ class GuestPeer(HostPeer):
         return guest.guest_room(self.standing, gate, k, protocol)
 
 
-def guest_statistics(room: Room, standing: StandingPeer) -> Statistics:
-    """Of the guests of this host."""
-    now = described(standing.folder) or standing
-    return statistics(room, guest.protocol_of(room), now.guarantee)
+class BaseGuestGate(BaseRoomGate):
+    """For threads and for tasks. The peer chooses k and the protocol anew whenever it opens the gate anew."""
+
+    standing: StandingPeer
+
+    @property
+    def protocol(self) -> str:
+        return guest.protocol_of(self.room)
+
+    @property
+    def k(self) -> int:
+        return guest.k_of(self.room)
+
+    def statistics(self) -> Statistics:
+        """Of the guests of this host."""
+        now = described(self.standing.folder) or self.standing
+        return statistics(self.room, self.protocol, now.guarantee)
 
 
-class GuestGate(RoomGate):
+class GuestGate(BaseGuestGate, RoomGate):
     def __init__(self, room: Room, standing: StandingPeer) -> None:
         super().__init__(room)
         self.standing = standing
-        self.protocol = guest.protocol_of(room)
         self.acquire = self.ask
 
     def ask(self, timeout: float | None, n: int, lease: float | None, note: str) -> Permit | None:
@@ -61,9 +73,6 @@ class GuestGate(RoomGate):
 
     def resize(self, k: int) -> None:
         guest.refuse_resize(self.room)
-
-    def statistics(self) -> Statistics:
-        return guest_statistics(self.room, self.standing)
 
 
 class ThreadGuestPeer(GuestPeer):

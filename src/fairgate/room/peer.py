@@ -148,10 +148,12 @@ def statistics(room: Room, protocol: str = "room", guarantee: str = "host") -> S
 class BaseRoomGate:
     """A room, as the semaphores of both APIs use it."""
 
-    protocol = "room"
-
     def __init__(self, room: Room) -> None:
         self.room = room
+
+    @property
+    def protocol(self) -> str:
+        return "room"
 
     @property
     def k(self) -> int:
