@@ -12,8 +12,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, get_type_hints
 
+from fairgate.core.authors import known_kind
 from fairgate.core.declare import FIELDS
-from fairgate.core.kinds import Kind, kind_of
+from fairgate.core.kinds import Kind
 
 MARKER = "from fairgate.core.declare import "
 CLOSURES = (ast.Lambda, ast.GeneratorExp, ast.FunctionDef, ast.AsyncFunctionDef, ast.Yield, ast.YieldFrom)
@@ -95,10 +96,11 @@ def c_signature(project: Project, function: ast.FunctionDef, live: Any) -> str:
     hints = get_type_hints(live, include_extras=True)
     arguments = []
     for argument in function.args.args:
-        known = argument.arg in hints
-        arguments.append(f"{project.c_type(kind_of(hints[argument.arg]))} {argument.arg}" if known else argument.arg)
+        name = argument.arg
+        kind = known_kind(f"{function.name}: {name}", hints[name]) if name in hints else None
+        arguments.append(f"{project.c_type(kind)} {name}" if kind else name)
     result = hints.get("return", Any)
-    c = "bint" if result is type(None) else project.c_type(kind_of(result))  # None becomes 0
+    c = "bint" if result is type(None) else project.c_type(known_kind(f"{function.name}: return", result))  # None: 0
     failure = " except -1" if c == "bint" else ""  # for numbers Cython's default: after -1 it asks Python
     return f"cpdef {c} {function.name}({', '.join(arguments)}){failure}"
 
@@ -109,7 +111,7 @@ def c_locals(project: Project, function: ast.FunctionDef, module: ModuleType) ->
     for one in ast.walk(function):
         if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
             hint = eval(compile(ast.Expression(one.annotation), "", "eval"), vars(module))
-            found[one.target.id] = project.c_type(kind_of(hint))
+            found[one.target.id] = project.c_type(known_kind(f"{function.name}: {one.target.id}", hint))
     return f"@cython.locals({', '.join(f'{name}={as_cython(c)}' for name, c in found.items())})" if found else ""
 
 

@@ -25,11 +25,12 @@ from fairgate.sim.run import simulate
 
 SOURCE = """
 from fairgate.core.about import About
-from fairgate.core.declare import message, node
+from fairgate.core.declare import Option, message, node
 from fairgate.core.ids import NIL
 from fairgate.core.message import Message
 from fairgate.core.mutex import Mutex
 from fairgate.core.setup import Setup
+from typing import Annotated, Literal, NewType
 
 
 @message("central.request")
@@ -100,6 +101,42 @@ DECLARED = {  # what is wrong with the declaration -> (what was written, what is
     "a float field": ("fence: int = 0", "fence: float = 0.0", f"Central.fence cannot be of type float: use {TYPES}"),
     "bytes": ("fence: int = 0", "fence: bytes = b''", f"Central.fence cannot be of type bytes: use {TYPES}"),
     "any class": ("waiting: list[int] = []", "waiting: Setup", f"Central.waiting cannot be of type Setup: use {TYPES}"),
+    "a frozenset": (
+        "waiting: list[int] = []",
+        "waiting: frozenset[int]",
+        f"Central.waiting cannot be of type frozenset[int]: use {TYPES}",
+    ),
+    "a new type": (
+        "waiting: list[int] = []",
+        "waiting: NewType('Line', int) = 0",
+        "Central.waiting: central.Line is not a class: write the class that its values have",
+    ),
+    "a literal": (
+        "has: bool = False",
+        "has: Literal[True, False] = False",
+        "Central.has: typing.Literal[True, False] is not a class: write the class that its values have",
+    ),
+    "an option that is no class": (
+        "fence: int = 0",
+        "fence: int = 0\n    wait: Option[Literal[0]] = 0",
+        "Central.wait: typing.Literal[0] is not a class: write the class that its values have",
+    ),
+    "an unknown mark": (
+        "fence: int = 0",
+        "fence: Annotated[int, 'smal'] = 0",
+        "Central.fence: typing.Annotated[int, 'smal'] has the unknown mark 'smal': use id, place, small, moment,"
+        " option, fixed, spread, object",
+    ),
+    "a number or None": (
+        "fence: int = 0",
+        "fence: int | None = None",
+        "Central.fence: int | None is not a type of C: a number cannot be None, so use NIL or another number",
+    ),
+    "a list of unions": (
+        "waiting: list[int] = []",
+        "waiting: list[int | str] = []",
+        f"Central.waiting cannot be of type list[int | str]: use {TYPES}",
+    ),
     "a union": ("fence: int = 0", "fence: int | str = 0", f"Central.fence cannot be of type int | str: use {TYPES}"),
     "a list of floats": (
         "waiting: list[int]",

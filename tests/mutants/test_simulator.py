@@ -57,9 +57,21 @@ MUTANTS = {
     ),
     "a field may have any type": Mutant(
         "core/authors.py",
-        "if not (known or kind.is_declared or anything):",
+        "if not (known or kind.is_declared or kind.base is Any):",
         "if False:",
         "core/test_authors.py::test_a_wrong_declaration_is_refused_in_one_line[a float field]",
+    ),
+    "what is no class becomes a Python object": Mutant(
+        "core/kinds.py",
+        "if not (isinstance(base, type) or base is Any):",
+        "if False:",
+        "core/test_authors.py::test_a_wrong_declaration_is_refused_in_one_line[an option that is no class]",
+    ),
+    "an unknown mark is ignored": Mutant(
+        "core/kinds.py",
+        "if mark not in MARKS]",
+        "if False]",
+        "core/test_authors.py::test_a_wrong_declaration_is_refused_in_one_line[an unknown mark]",
     ),
     "a plot averages runs with different parameters": Mutant(
         "lab/sweep_plot.py",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from types import ModuleType
 
 import pytest
 
 from fairgate.core.numbers import COMPILED
+from fairgate.errors import BadDeclaration
 from tests.support.expanded import (
     ALONE,
     SRC,
@@ -19,7 +21,7 @@ from tests.support.expanded import (
     wrong_types,
 )
 from tools import expand
-from tools.c_types import is_declared
+from tools.c_types import Project, c_locals, c_signature, is_declared
 
 pytestmark = pytest.mark.skipif(COMPILED, reason="`make test` runs it with FAIRGATE_PURE=1")
 
@@ -116,6 +118,25 @@ def test_a_subclass_repeats_neither_fields_nor_methods_of_its_base() -> None:
 
 def test_annotated_locals_are_typed_and_what_cython_cannot_do_stays_python() -> None:
     assert wrong_types(expand) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "what"),
+    [
+        ("def f(self, x: Literal[1]): pass", r"f: x: typing.Literal\[1\]"),
+        ("def f(self) -> Literal[1]: pass", r"f: return: typing.Literal\[1\]"),
+        ("def f(self):\n    x: 'Token' = 1", "f: x: Token"),
+    ],
+)
+def test_what_has_no_c_type_is_refused(source: str, what: str) -> None:
+    """Else it would be a Python object without anybody noticing."""
+    module = ModuleType("written")
+    exec(f"from typing import Literal\n{source}", vars(module))
+    function = ast.parse(source).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    translate = c_locals if "Token" in what else c_signature
+    with pytest.raises(BadDeclaration, match=f"^{what} is not a class"):
+        translate(Project(SRC), function, module if "Token" in what else module.f)
 
 
 def test_constructors_and_constants_in_functions_become_c() -> None:

@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from dis import get_instructions
 from inspect import signature
-from types import UnionType
-from typing import Any, Union, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
 from fairgate.core.derive import MISSING, Choices, Field, Handler
-from fairgate.core.kinds import Kind
+from fairgate.core.kinds import Kind, kind_of
 from fairgate.core.message import Message
 from fairgate.errors import BadDeclaration
 
@@ -51,6 +50,14 @@ def check_fields(cls: type, fields: list[Field], hints: Mapping[str, Any]) -> No
         check_default(cls, field, hints[field.name])
 
 
+def known_kind(what: str, hint: Any) -> Kind:
+    """The kind of what has this type. Raises BadDeclaration if there is none."""
+    try:
+        return kind_of(hint)
+    except BadDeclaration as unknown:
+        raise BadDeclaration(f"{what}: {unknown}") from unknown
+
+
 def check_kind(cls: type, name: str, kind: Kind, hint: Any, sent: bool) -> None:
     bare = kind.base in CONTAINERS and not kind.parts
     if bare and not (kind.base is tuple and hint is not tuple):
@@ -58,8 +65,7 @@ def check_kind(cls: type, name: str, kind: Kind, hint: Any, sent: bool) -> None:
             cls, f".{name}: {said(hint)} does not say what it contains: write for example {EXAMPLES[kind.base]}"
         )
     known = kind.base in ((int, bool, str, tuple) if sent else (int, bool, str, *CONTAINERS))
-    anything = kind.base is Any and get_origin(hint) not in (Union, UnionType)
-    if not (known or kind.is_declared or anything):
+    if not (known or kind.is_declared or kind.base is Any):
         use = TYPES_IN_MESSAGES if sent else TYPES
         raise wrong(cls, f".{name} cannot be of type {said(hint)}: use {use}")
     for part in kind.parts:

@@ -128,7 +128,7 @@ def own_fields(cls: type) -> list[Field]:
 
 def own_kinds(cls: type) -> dict[str, Kind]:
     """The kind of each field, by name. A field may refer to the class that is being declared."""
-    return {name: kind_of(hint) for name, hint in own_hints(cls).items()}
+    return {name: authors.known_kind(f"{cls.__name__}.{name}", hint) for name, hint in own_hints(cls).items()}
 
 
 def own_hints(cls: type) -> dict[str, Any]:

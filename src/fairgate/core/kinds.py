@@ -13,6 +13,7 @@ from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from fairgate.core.message import Message
+from fairgate.errors import BadDeclaration
 
 T = TypeVar("T")
 
@@ -27,6 +28,7 @@ Spread = Annotated[T, "spread"]  # a tuple in a message whose items appear in th
 
 ROLES = ("option", "fixed")
 SHAPES: dict[type, Any] = {}  # record -> the shape of its key, for those that travel in messages
+MARKS = ("id", "place", "small", "moment", "option", "fixed", "spread", "object")  # what an annotation may add
 C_INTEGERS = {"object": "object", "place": "unsigned long long", "small": "int"}  # mark -> C type; first match wins
 
 
@@ -155,20 +157,27 @@ class Kind:
 
 
 def kind_of(hint: Any) -> Kind:
-    """The kind that an annotation describes."""
+    """The kind that an annotation describes. Raises BadDeclaration if it describes none that has a type in C."""
     if get_origin(hint) is Annotated:
         inner = kind_of(hint.__origin__)
+        if unknown := [mark for mark in hint.__metadata__ if mark not in MARKS]:
+            raise BadDeclaration(f"{hint} has the unknown mark {unknown[0]!r}: use {', '.join(MARKS)}")
         return Kind(inner.base, (*inner.marks, *hint.__metadata__), inner.parts, inner.any_length)
     if get_origin(hint) in (Union, UnionType):
         rest = [one for one in get_args(hint) if one is not type(None)]
-        inner = kind_of(rest[0]) if len(rest) == 1 else Kind(Any)
+        inner = kind_of(rest[0]) if len(rest) == 1 else Kind(UnionType)
+        if inner.base in (int, bool, float):
+            raise BadDeclaration(f"{hint} is not a type of C: a number cannot be None, so use NIL or another number")
         return Kind(inner.base, (*inner.marks, "optional"), inner.parts, inner.any_length)
     base, parts = get_origin(hint), get_args(hint)
     if base is tuple and len(parts) == 2 and parts[1] is ...:
         return Kind(tuple, parts=(kind_of(parts[0]),), any_length=True)
     if base in (tuple, list, set, dict):
         return Kind(base, parts=kinds_of(parts))
-    return Kind(hint if isinstance(hint, type) else Any)
+    base = base or hint
+    if not (isinstance(base, type) or base is Any):  # as NewType, Literal, Final, or a name in quotes
+        raise BadDeclaration(f"{hint} is not a class: write the class that its values have")
+    return Kind(base)
 
 
 def kinds_of(hints: Sequence[Any]) -> tuple[Kind, ...]:
