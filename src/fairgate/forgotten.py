@@ -21,7 +21,7 @@ class Held(Protocol):
 
 
 class Watch(ref[object]):
-    """Of one permit. With `python -X tracemalloc` the warning shows where this was created: in `acquire`."""
+    """Of one permit. With `python -X tracemalloc=9` the warning shows where this was created: who called `acquire`."""
 
     __slots__ = ("gate", "held")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -17,9 +18,10 @@ from typing import Any
 import pytest
 
 from fairgate import sync
-from fairgate.forgotten import watches
+from fairgate.forgotten import Watch, watches
 from tests.live.kinds import ROOM, Kind, each_place, of_kinds
 
+ROOT = Path(__file__).parents[2]
 WARNING = r"a permit for gate kept \(slot 0\) was garbage-collected while it was held, so its slot stays taken"
 SOON = 20.0
 
@@ -170,11 +172,17 @@ def test_the_end_of_a_program_is_no_cause(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
-def test_the_warning_shows_where_the_permit_was_acquired(tmp_path: Path) -> None:
+ADVISERS = {"docs/python.md": (ROOT / "docs" / "python.md").read_text(), "Watch": str(Watch.__doc__)}
+
+
+@pytest.mark.parametrize("adviser", ADVISERS)
+def test_the_warning_shows_where_the_permit_was_acquired(adviser: str, tmp_path: Path) -> None:
+    advised = re.findall(r"-X (tracemalloc[^ `]*)", ADVISERS[adviser])
+    assert len(advised) == 1
     program = tmp_path / "program.py"
     program.write_text("from fairgate import sync\n\npeer = sync.join()\npeer.lock('kept').acquire()  # here\n")
     environ = {**os.environ, "FAIRGATE_DIR": str(tmp_path / "run")}
-    words = [sys.executable, "-X", "tracemalloc=9", "-W", "always", str(program)]
+    words = [sys.executable, "-X", *advised, "-W", "always", str(program)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=environ, check=True)
     assert "ResourceWarning: a permit for gate kept (slot 0)" in done.stderr
     assert "acquire()  # here" in done.stderr.partition("Object allocated at")[2]
