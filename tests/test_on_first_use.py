@@ -19,6 +19,7 @@ import fairgate
 from fairgate import BadInput, GateClosed, KMismatch, sync
 from fairgate.on_first_use import peers
 from fairgate.room import bell, room
+from fairgate.room.peer import RoomGate, ThreadHostPeer
 from tests.support import prefork
 
 ROOT = Path(__file__).parents[1]
@@ -107,6 +108,43 @@ def test_a_closed_gate_stays_closed_in_this_process() -> None:
         return True
 
     assert in_child(enters)
+
+
+def test_closing_an_unused_gate_opens_nothing(folder: Path) -> None:
+    gate, other = sync.lock("report"), fairgate.lock("report")
+    for _ in range(2):
+        gate.close()
+        asyncio.run(other.close())
+    assert not folder.exists()
+    for each in (gate, other):
+        assert repr(each) == "<gate report, k=1, room, closed>"
+    for use in (gate.acquire, gate.requests, lambda: asyncio.run(other.acquire())):
+        with pytest.raises(GateClosed, match=r"^gate report was closed$"):
+            use()
+    assert not folder.exists()
+    with sync.semaphore("report", 2):
+        sync.lock("report").close()  # k is only looked at when a gate is opened
+
+    def enters() -> bool:
+        gate.hold(timeout=5).release()
+        return True
+
+    assert in_child(enters)
+
+
+def test_a_gate_that_is_closed_while_it_is_opened_stays_closed() -> None:
+    """As by another thread."""
+    gate = sync.lock("report")
+
+    class Slow(ThreadHostPeer):
+        def gate(self, name: str, k: int, protocol: str | None) -> RoomGate:
+            gate.close()
+            return super().gate(name, k, protocol)
+
+    peers[ThreadHostPeer] = Slow()
+    for _ in range(2):
+        with pytest.raises(GateClosed):
+            gate.acquire()
 
 
 def test_asyncio_in_one_loop_after_the_other(folder: Path) -> None:

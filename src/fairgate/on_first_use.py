@@ -5,9 +5,11 @@ and one that is started gets the name, not what its parent has opened.
 """
 
 import os
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 from fairgate.arguments import check_gate
+from fairgate.errors import GateClosed
 
 
 class PeerOfProcess(Protocol):
@@ -16,6 +18,16 @@ class PeerOfProcess(Protocol):
     def __init__(self) -> None: ...
 
     def gate(self, name: str, k: int, protocol: str | None) -> Any: ...
+
+
+class Nothing:
+    """What closing an unused gate has to do: threads ignore it, tasks await it."""
+
+    def __await__(self) -> Iterator[Any]:
+        return iter(())
+
+
+NOTHING = Nothing()
 
 
 class OnFirstUse:
@@ -31,15 +43,28 @@ class OnFirstUse:
         self.name = name
         self.asked_k = k
         self.peer: PeerOfProcess | None = None  # through which it was opened
+        self.closed_in = 0  # the process that closed it last
         self.gate: Any = None
 
     def opened(self) -> Any:
         """The gate, as threads or tasks use it; it is opened now, unless it is already."""
         peer = peers.get(self.kind) or peers.setdefault(self.kind, self.kind())
         if self.peer is not peer:
+            self.check_not_closed()
             self.gate = peer.gate(self.name, self.asked_k, None)
             self.peer = peer
+            self.check_not_closed()  # by another thread meanwhile
         return self.gate
+
+    def check_not_closed(self) -> None:
+        if self.is_closed:
+            self.peer = None
+            raise GateClosed(f"gate {self.name} was closed")
+
+    @property
+    def is_closed(self) -> bool:
+        """In this process."""
+        return self.closed_in == os.getpid()
 
     @property
     def is_open(self) -> bool:
@@ -51,7 +76,9 @@ class OnFirstUse:
         return int(self.gate.k) if self.is_open else self.asked_k
 
     def state(self) -> str:
-        return str(self.gate.state()) if self.is_open else "not opened yet"
+        if self.is_open:
+            return str(self.gate.state())
+        return "closed" if self.is_closed else "not opened yet"
 
     def acquire(self, timeout: float | None, n: int, lease: float | None, note: str) -> Any:
         return self.opened().acquire(timeout, n, lease, note)
@@ -69,7 +96,9 @@ class OnFirstUse:
         return self.opened().resize(k)
 
     def close(self) -> Any:
-        return self.opened().close()
+        """It opens nothing."""
+        self.closed_in = os.getpid()
+        return self.gate.close() if self.is_open else NOTHING
 
     def __reduce__(self) -> tuple[object, ...]:
         return OnFirstUse, (self.kind, self.name, self.asked_k)

@@ -30,6 +30,24 @@ MUTANTS = {
         "self.peer or self.kind()",
         f"{LAZY}two_objects_of_a_name_share_what_the_process_has_open",
     ),
+    "a gate is opened to be closed": Mutant(
+        "on_first_use.py",
+        "return self.gate.close() if self.is_open else NOTHING",
+        "self.closed_in = 0; return self.opened().close()",
+        f"{LAZY}closing_an_unused_gate_opens_nothing",
+    ),
+    "an unused gate that was closed is opened": Mutant(
+        "on_first_use.py",
+        "            self.check_not_closed()\n            self.gate = peer",
+        "            self.closed_in = 0; self.gate = peer",
+        f"{LAZY}closing_an_unused_gate_opens_nothing",
+    ),
+    "a gate stays open if it is closed while it is opened": Mutant(
+        "on_first_use.py",
+        "            self.check_not_closed()  # by another thread meanwhile\n",
+        "",
+        f"{LAZY}a_gate_that_is_closed_while_it_is_opened_stays_closed",
+    ),
     "a gate is pickled with what it has opened": Mutant(
         "interface.py",
         "        if isinstance(self.gate, OnFirstUse):\n",
