@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, Self, TypeV
 from weakref import WeakKeyDictionary
 
 from fairgate.arguments import SINGLE, check_request, given, lease_time
-from fairgate.errors import BadInput, PermitLost
+from fairgate.errors import BadInput, ForkedPeer, PermitLost
 from fairgate.interface import (
     BaseBackend,
     BasePeer,
@@ -36,6 +36,9 @@ from fairgate.interface import (
     TaskGate,
     TaskHeld,
     TokenProtocol,
+    of_the_parent,
+    repr_of_lost,
+    why_lost,
 )
 from fairgate.misuse import ForTasks, OfOneProcess
 from fairgate.on_first_use import OnFirstUse
@@ -64,7 +67,10 @@ class Lost:
 
     def is_set(self) -> bool:
         """True if the permit was lost. A permit that was released first is never lost."""
-        return self.permit.held.why_lost() != ""
+        return why_lost(self.permit) != ""
+
+    def __repr__(self) -> str:
+        return repr_of_lost(self.permit)
 
     async def wait(self) -> str:
         """Wait until the permit is lost or released.
@@ -73,7 +79,7 @@ class Lost:
             The reason for the loss; empty if it was released.
         """
         await self.permit.ended().wait()
-        return self.permit.held.why_lost()
+        return why_lost(self.permit)
 
 
 class Permit(BasePermit[Slot_co], ForTasks):
@@ -145,12 +151,20 @@ class Permit(BasePermit[Slot_co], ForTasks):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Release the permit. PermitLost if it was lost, unless the body raised an exception of its own."""
+        """Release the permit. PermitLost if it was lost, unless the body raised an exception of its own.
+
+        A forked child does not release the permit of its parent: ForkedPeer, unless the body raised an exception.
+        """
         task, self.task = self.task, None
-        self.release()
-        if not self.cancelled:
-            await self.held.settled()
-        lost = self.held.why_lost()
+        try:
+            self.release()
+            if not self.cancelled:
+                await self.held.settled()
+            lost = why_lost(self)
+        except ForkedPeer:
+            if error is None:
+                raise
+            return
         if self.cancelled and task is not None:
             if kind is not asyncio.CancelledError:  # the body ended before our cancellation reached it
                 with suppress(asyncio.CancelledError):
@@ -191,11 +205,27 @@ class Hold(OfOneProcess, ForTasks, Generic[Slot_co]):
         self.permits.setdefault(asyncio.current_task(), []).append(permit)
         return permit
 
+    def is_forked(self) -> bool:
+        """Do its permits belong to the parent process?"""
+        try:
+            for permits in self.permits.values():
+                why_lost(permits[-1])
+        except ForkedPeer:
+            return True
+        return False
+
     def __repr__(self) -> str:
         return f"<hold() of {self.semaphore!r}>"
 
     async def __aexit__(self, *how: Any) -> None:
-        task = asyncio.current_task()
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:  # a forked child, where asyncio knows of no running loop
+            if not self.is_forked():
+                raise
+            if how[1] is None:
+                raise of_the_parent(self.semaphore.name) from None
+            return
         permits = self.permits[task]
         permit = permits.pop()
         if not permits:
@@ -357,10 +387,11 @@ class Backend(BaseBackend, Protocol):
     async def leave(self) -> None: ...
 
 
-class Peer(BasePeer):
+class Peer(BasePeer, ForTasks):
     """This process as a user of gates, on this host or in a cluster. Created by `fairgate.join`."""
 
     backend: Backend
+    entered_by = "async with fairgate.join() as peer"
 
     @overload
     def semaphore(self, name: str, k: int, protocol: TokenProtocol | None = None) -> Semaphore[int]: ...

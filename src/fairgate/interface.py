@@ -138,7 +138,7 @@ class BasePermit(OfOneProcess, Generic[Slot_co]):
         Raises:
             PermitLost: The permit was lost or released, or its lease has expired.
         """
-        why = self.held.why_lost()
+        why = why_lost(self)
         if why:
             raise PermitLost(f"the permit for gate {self.gate} was lost: {why}")
         if not self.held.is_valid():
@@ -158,7 +158,11 @@ class BasePermit(OfOneProcess, Generic[Slot_co]):
         length = lease_time(lease)
         if not length:
             raise BadInput("extend needs the duration of the new lease in seconds, not None")
-        if not self.held.extend(length):
+        try:
+            extended = self.held.extend(length)
+        except ForkedPeer as error:
+            raise of_the_parent(self.gate) from error
+        if not extended:
             self.check()
 
     def release(self) -> None:
@@ -167,7 +171,10 @@ class BasePermit(OfOneProcess, Generic[Slot_co]):
         Raises:
             ForkedPeer: The peer belongs to the parent process.
         """
-        self.held.release()
+        try:
+            self.held.release()
+        except ForkedPeer as error:
+            raise of_the_parent(self.gate) from error
         watches.pop(id(self.held), None)
 
     def shared(self) -> BadInput:
@@ -181,6 +188,28 @@ class BasePermit(OfOneProcess, Generic[Slot_co]):
             state = "of the parent process"
         slots = f"slot {', '.join(map(str, self.slots))}" if self.slots else "no slot"
         return f"<permit for {self.gate}, {slots}, fence {self.fence}, {state}>"
+
+
+def why_lost(permit: BasePermit[Any]) -> str:
+    """Why it was lost; empty if it was not. Raises ForkedPeer."""
+    try:
+        return permit.held.why_lost()
+    except ForkedPeer as error:
+        raise of_the_parent(permit.gate) from error
+
+
+def repr_of_lost(permit: BasePermit[Any]) -> str:
+    """Of `permit.lost`. A prompt shows it, so it says what `bool` would."""
+    try:
+        why = why_lost(permit)
+    except ForkedPeer:
+        why = "of the parent process"
+    return f"<lost: {why or 'no'}>"
+
+
+def of_the_parent(gate: str) -> ForkedPeer:
+    """The error for a permit in a forked child."""
+    return ForkedPeer(f"this permit for gate {gate} belongs to the parent process: acquire one in the child")
 
 
 T = TypeVar("T", bound=BasePermit[Any])
@@ -203,7 +232,7 @@ class LatestPermits(Generic[T]):
     def release(self, gate: str) -> None:
         while self.permits:
             permit = self.permits.pop()
-            if permit.valid or permit.held.why_lost():
+            if permit.valid or why_lost(permit):
                 permit.release()
                 return
         raise BadInput(f"there is no permit of gate {gate} to release: the caller has acquired none, or released it")

@@ -20,10 +20,12 @@ class ForTasks:
 
     __slots__ = ()
 
+    entered_by = "async with"
+
     if not TYPE_CHECKING:  # type checkers refuse `with` by themselves as long as they see no such methods
 
         def __enter__(self) -> NoReturn:
-            raise TypeError(f"{self!r} is for asyncio: use `async with`, or fairgate.sync instead of fairgate")
+            raise TypeError(f"{self!r} is for asyncio: use `{self.entered_by}`, or fairgate.sync instead of fairgate")
 
         def __exit__(self, *_: object) -> None:
             """Never called, but `with` looks for it first."""

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar, overload
 
 from fairgate.arguments import SINGLE, check_request, given, lease_time
-from fairgate.errors import BadInput, PermitLost
+from fairgate.errors import BadInput, ForkedPeer, PermitLost
 from fairgate.interface import (
     BaseBackend,
     BasePeer,
@@ -28,6 +28,8 @@ from fairgate.interface import (
     Slot_co,
     ThreadGate,
     TokenProtocol,
+    repr_of_lost,
+    why_lost,
 )
 from fairgate.misuse import ForThreads
 from fairgate.on_first_use import OnFirstUse
@@ -58,7 +60,10 @@ class Lost:
 
     def is_set(self) -> bool:
         """True if the permit was lost. A permit that was released first is never lost."""
-        return self.permit.held.why_lost() != ""
+        return why_lost(self.permit) != ""
+
+    def __repr__(self) -> str:
+        return repr_of_lost(self.permit)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the permit is lost or released.
@@ -120,13 +125,21 @@ class Permit(BasePermit[Slot_co], ForThreads):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Release the permit. PermitLost if it was lost, unless the body raised an exception of its own."""
+        """Release the permit. PermitLost if it was lost, unless the body raised an exception of its own.
+
+        A forked child does not release the permit of its parent: ForkedPeer, unless the body raised an exception.
+        """
         try:
-            self.release()
-        except KeyboardInterrupt:
-            self.release()  # the first call may not have started
-            raise
-        why = self.held.why_lost()
+            try:
+                self.release()
+            except KeyboardInterrupt:
+                self.release()  # the first call may not have started
+                raise
+            why = why_lost(self)
+        except ForkedPeer:
+            if error is None:
+                raise
+            return
         if why and error is None:
             raise PermitLost(f"the permit for gate {self.gate} was lost: {why}")
 

@@ -31,13 +31,14 @@ def run(main: Callable[[], Any]) -> None:
 
 def test_with_says_that_asyncio_needs_async_with() -> None:
     def enter(thing: Any) -> None:
-        with pytest.raises(TypeError, match=r"is for asyncio: use `async with`, or fairgate\.sync"), thing:
+        with pytest.raises(TypeError, match=r"is for asyncio: use `async with.*`, or fairgate\.sync"), thing:
             pass
 
     async def main() -> None:
         enter(fairgate.join())
         enter(fairgate.lock("report"))
         async with fairgate.join() as peer:
+            enter(peer)
             gate = peer.lock("report")
             enter(gate)
             enter(gate.hold(timeout=5))
@@ -179,6 +180,83 @@ def test_a_permit_of_several_slots_shows_all() -> None:
 
 
 @each_place
+def test_permit_lost_tells_at_a_prompt_whether_it_was(kind: Kind) -> None:
+    async def main() -> None:
+        async with kind.join() as peer:
+            gate = peer.semaphore("gpu", 1)
+            permit = await gate.acquire()
+            said.append(repr(permit.lost))
+            kind.lose(gate)
+            said.append(repr(permit.lost))
+
+    said: list[str] = []
+    run(main)
+    with kind.sync_join() as peer:
+        gate = peer.semaphore("gpu", 1)
+        permit = gate.hold()
+        said.append(repr(permit.lost))
+        gate.close()
+        said.append(repr(permit.lost))
+    assert said == ["<lost: no>", "<lost: it was revoked>", "<lost: no>", "<lost: gate gpu was closed>"]
+
+
+def ends_in_child(error: BaseException | None, ended: BaseException) -> int:
+    """The exit code of a forked child whose body ended by `error`: 0 if `with` raised that, or else ForkedPeer."""
+    if error is not None:
+        return int(ended is not error)
+    belongs = "this permit for gate report belongs to the parent process: acquire one in the child"
+    return int(not isinstance(ended, fairgate.ForkedPeer) or str(ended) != belongs)
+
+
+ENDS = [SystemExit(0), KeyError("body"), None]
+
+
+@each_place
+@pytest.mark.parametrize("error", ENDS, ids=repr)
+def test_the_bodys_exception_wins_in_a_forked_child(kind: Kind, error: BaseException | None) -> None:
+    with kind.sync_join() as peer:
+        parent = os.getpid()
+        try:
+            with peer.lock("report") as permit:
+                child = os.fork()
+                if child == 0 and error is not None:
+                    raise error
+                if child:
+                    assert os.waitpid(child, 0)[1] == 0
+                    assert permit.valid
+        except BaseException as ended:
+            if os.getpid() != parent:
+                os._exit(ends_in_child(error, ended))
+            raise
+        if os.getpid() != parent:
+            os._exit(2)
+
+
+@each_place
+@pytest.mark.parametrize("error", ENDS, ids=repr)
+def test_the_bodys_exception_wins_in_a_child_forked_by_a_task(kind: Kind, error: BaseException | None) -> None:
+    async def main() -> None:
+        async with kind.join() as peer:
+            parent = os.getpid()
+            try:
+                async with peer.lock("report") as permit:
+                    child = os.fork()
+                    if child == 0 and error is not None:
+                        raise error
+                    if child:
+                        assert os.waitpid(child, 0)[1] == 0
+                        assert permit.valid
+            except BaseException as ended:
+                if os.getpid() != parent:
+                    os._exit(ends_in_child(error, ended))
+                raise
+            if os.getpid() != parent:
+                os._exit(2)
+
+    run(main)
+
+
+@each_place
 def test_reprs_in_a_forked_child(kind: Kind) -> None:
     with kind.sync_join() as peer:
         gate = peer.lock("report")
@@ -187,7 +265,7 @@ def test_reprs_in_a_forked_child(kind: Kind) -> None:
             child = os.fork()
             if child == 0:
                 try:
-                    os.write(writer, f"{gate!r}\n{peer!r}\n{permit!r}".encode())
+                    os.write(writer, f"{gate!r}\n{peer!r}\n{permit!r}\n{permit.lost!r}".encode())
                 finally:
                     os._exit(0)
             os.close(writer)
@@ -198,4 +276,5 @@ def test_reprs_in_a_forked_child(kind: Kind) -> None:
             assert ", of the parent process, " in lines[1]
             assert lines[2].startswith("<permit for report, slot 0, ")
             assert lines[2].endswith(", of the parent process>")
+            assert lines[3] == "<lost: of the parent process>"
             assert permit.valid

@@ -10,6 +10,7 @@ from tests.mutants.copies import (  # noqa: F401 (the tests of this table)
 )
 
 LAZY = "./test_on_first_use.py::test_"
+MISUSE = "live/test_misuse.py::test_"
 FORGOTTEN = "live/test_forgotten.py::test_"
 MUTANTS = {
     "a forked child uses what its parent has opened": Mutant(
@@ -53,6 +54,18 @@ MUTANTS = {
         "        if isinstance(self.gate, OnFirstUse):\n",
         "        if False:\n",
         f"{LAZY}a_gate_is_pickled_by_name",
+    ),
+    "a forked child ends with ForkedPeer, not with the exception of its body": Mutant(
+        "sync.py",
+        "            if error is None:\n                raise\n            return\n",
+        "            raise\n",
+        f"{MISUSE}the_bodys_exception_wins_in_a_forked_child[SystemExit(0)-room]",
+    ),
+    "a child that a task forked ends with an error of asyncio": Mutant(
+        "api.py",
+        "            if not self.is_forked():\n",
+        "            if True:\n",
+        f"{MISUSE}the_bodys_exception_wins_in_a_child_forked_by_a_task[SystemExit(0)-room]",
     ),
     "a permit that has ended warns": Mutant(
         "forgotten.py",
