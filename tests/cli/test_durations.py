@@ -79,6 +79,15 @@ def test_options_of_protocols_take_the_same_units(say_options: Callable[[str], o
     assert say_options("250") == 250
 
 
+def test_counts_and_percentages_take_no_units() -> None:
+    from fairgate.cli.values import read_options as read_protocol_options  # noqa: PLC0415
+    from fairgate.registry import find_protocol  # noqa: PLC0415
+
+    for text, protocol in (("retry=5s", "sigma"), ("drift=1ms", "sigma"), ("reentry=1m", "fair_k_bounded")):
+        with pytest.raises(BadInput, match=f"^cannot use --option {text}: write {text.partition('=')[0]}="):
+            read_protocol_options([text], find_protocol(protocol), ())
+
+
 @pytest.fixture
 def say_options() -> Callable[[str], object]:
     from fairgate.cli.values import read_options as read_protocol_options  # noqa: PLC0415

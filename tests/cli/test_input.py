@@ -90,6 +90,8 @@ def test_a_usage_error_is_one_line_with_a_hint(fairgate: Run, arguments: list[st
         ("fair_k", "--option parent_on_child", "cannot use --option parent_on_child: the options of fair_k are"),
         ("bv95", "--option tree=oak", "cannot use --option tree=oak: write tree=random|round_robin|"),
         ("leased", "--option lease=long", "cannot use --option lease=long: write lease=10s"),
+        ("sigma", "--option retry=5s", "cannot use --option retry=5s: write retry=80"),
+        ("leased", "--option lease=1_0", "cannot use --option lease=1_0: write lease=10s"),
         (
             "leased",
             "--option channel_resend=1s",

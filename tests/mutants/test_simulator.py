@@ -1,4 +1,4 @@
-"""Mutants of the simulator's clock and files, of the checks for authors of protocols, and of the plots of sweeps."""
+"""Mutants of the simulator's clock, files and options, of the checks for authors of protocols, and of sweeps' plots."""
 
 from __future__ import annotations
 
@@ -33,6 +33,18 @@ MUTANTS = {
         "min(int(-mean * log(1.0 - self.random())), NEVER)",
         "int(-mean * log(1.0 - self.random()))",
         "sim/test_large_times.py::test_draws_are_cut_off_at_the_end_of_time",
+    ),
+    "a product of two options exceeds 64 bits": Mutant(
+        "protocols/sigma/protocol.py",
+        "NEVER // max(self.retry, 1)",
+        "NEVER // 100",
+        "paper/test_sigma_times.py::test_no_percentage_of_a_wait_is_later_than_any_moment",
+    ),
+    "a percentage takes units of time": Mutant(
+        "cli/values.py",
+        "is_time=not 0 < known < LEAST_TIME",
+        "is_time=True",
+        "cli/test_durations.py::test_counts_and_percentages_take_no_units",
     ),
     "the counters of a room never begin again": Mutant(
         "room/links.py",

@@ -6,7 +6,7 @@ Nodes 0, 1 and 2 play the replicas; nodes 3, 4 and 5 are the clients.
 from __future__ import annotations
 
 from fairgate.core.ids import NIL
-from fairgate.core.units import SECOND
+from fairgate.core.units import NEVER, SECOND
 from fairgate.protocols.sigma.replica import DRIFT
 from fairgate.protocols.sigma.votes import Request, Response
 from tests.support.dht_walk import MS
@@ -111,6 +111,16 @@ def test_a_client_asks_again_early_if_its_wait_is_long() -> None:
         r.due = client.now + 1000 * SECOND
         client.retry_later(r, wait)
         assert r.due == due
+
+
+def test_no_percentage_of_a_wait_is_later_than_any_moment() -> None:
+    """Compiled, the product of a wait and a large `retry` would exceed 64 bits."""
+    network = network_of(retry=5 * SECOND, resend=SECOND)
+    ask(network, 3, 0)
+    client = node(network, 3)
+    client.resp[0].due = NEVER
+    client.retry_later(client.resp[0], 500 * SECOND)
+    assert client.now + 500 * SECOND < client.resp[0].due < NEVER
 
 
 def test_if_replicas_forget_a_client_asks_again_early_after_shorter_waits_too() -> None:

@@ -10,15 +10,23 @@ import json
 import os
 import subprocess
 import sys
+from bisect import bisect_left
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
+from fairgate.arguments import is_whole
 from fairgate.core.kbr import Routed
 from fairgate.core.numbers import COMPILED
-from fairgate.registry import PROTOCOLS, make_node
+from fairgate.core.units import NEVER
+from fairgate.errors import BadInput
+from fairgate.known_options import known_options
+from fairgate.registry import PROTOCOLS, find_protocol, make_node
+from fairgate.sim.build import check_options
 from fairgate.sim.config import Config
 from fairgate.sim.run import simulate
 from fairgate.trace.replay import replay
@@ -120,9 +128,56 @@ def test_every_journal_replays(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_interpreted_and_compiled_runs_are_identical(tmp_path: Path, name: str) -> None:
     compiled, interpreted = str(tmp_path / "compiled"), str(tmp_path / "interpreted")
+    assert plain(f"write({name!r}, {interpreted!r})") == write(name, compiled)
+    assert Path(interpreted).read_bytes() == Path(compiled).read_bytes()
+
+
+@pytest.mark.skipif(not COMPILED, reason="nothing is compiled here, so there is nothing to compare")
+def test_the_largest_options_mean_the_same_interpreted_and_compiled() -> None:
+    """Each integer option of each protocol and its layers: no product of options and times exceeds 64 bits."""
+    found = with_largest_options()
+    assert found == plain("with_largest_options()")
+    assert "sigma retry" in found
+    assert sum(isinstance(result, list) for result in found.values()) > 30
+
+
+def with_largest_options() -> dict[str, Any]:
+    """What a run of at most 10 s does with each option at its largest accepted value, or why it is refused."""
+    found: dict[str, Any] = {}
+    for config in CASES.values():
+        for name, default in known_options(find_protocol(config.protocol), config.stack).items():
+            label = f"{config.protocol} {name}"
+            if not is_whole(default) or label in found:
+                continue
+            largest = replace(config, options={**config.options, name: largest_value(name)}, seconds=10)
+            with TemporaryDirectory() as folder:
+                journal = Path(folder, "journal")
+                try:
+                    result = simulate(largest, journal=str(journal))
+                    found[label] = [result.events, result.entries, sha256(journal.read_bytes()).hexdigest()]
+                except BadInput as refused:
+                    found[label] = str(refused)
+    return found
+
+
+def largest_value(name: str) -> int:
+    """The largest value of this option that the simulator accepts."""
+
+    def is_refused(value: int) -> bool:
+        try:
+            check_options({name: value})
+        except BadInput:
+            return True
+        return False
+
+    return bisect_left(range(NEVER), True, key=is_refused) - 1
+
+
+def plain(expression: str) -> Any:
+    """The value of an expression of this module in a process where nothing is compiled."""
     code = (
-        "import json; from fairgate.core.numbers import COMPILED; from tests.sim.test_determinism import write; "
-        f"assert not COMPILED; print(json.dumps(write({name!r}, {interpreted!r})))"
+        "import json; from fairgate.core.numbers import COMPILED; from tests.sim.test_determinism import *; "
+        f"assert not COMPILED; print(json.dumps({expression}))"
     )
     run = subprocess.run(
         [sys.executable, "-c", code],
@@ -133,5 +188,4 @@ def test_interpreted_and_compiled_runs_are_identical(tmp_path: Path, name: str) 
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    assert json.loads(run.stdout) == write(name, compiled)
-    assert Path(interpreted).read_bytes() == Path(compiled).read_bytes()
+    return json.loads(run.stdout)

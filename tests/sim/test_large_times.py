@@ -140,6 +140,7 @@ def test_a_clock_that_runs_ahead_ends_earlier() -> None:
             "lease must be at most 288,230,376,151,711,744",
         ),
         ({"protocol": "leased", "k": 1, "options": {"drift": 1_000_001}}, "drift must be at most 1,000,000"),
+        ({"protocol": "leased", "k": 1, "options": {"lease": -1}}, "lease must be at least 0, not -1"),
         ({"stack": ("channel",), "latency": "1e9"}, "channel_resend must be at most 288,230,376,151,711,744"),
     ],
 )

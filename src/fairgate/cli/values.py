@@ -10,6 +10,7 @@ from fairgate.core.mutex import Mutex
 from fairgate.errors import BadInput
 from fairgate.known_options import known_options
 
+LEAST_TIME = 1_000_000  # ns: an option with a smaller default, except 0, is a count or a percentage
 BOOLS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
@@ -34,7 +35,7 @@ def read_option(name: str, word: str, known: Any) -> Any:
         if word.lower() in BOOLS:
             return BOOLS[word.lower()]
     elif isinstance(known, int):
-        value = whole_number(word)
+        value = whole_number(word, is_time=not 0 < known < LEAST_TIME)
         if value is not None:
             return value
     else:
@@ -42,12 +43,11 @@ def read_option(name: str, word: str, known: Any) -> Any:
     raise BadInput(f"cannot use --option {name}={word}: write {describe_option(name, known)}")
 
 
-def whole_number(word: str) -> int | None:
-    """An integer such as `5`, or a time such as `10s` or `2.5ms` in nanoseconds; None if it is neither."""
-    try:
+def whole_number(word: str, is_time: bool) -> int | None:
+    """An integer such as `5`, or of a time also `10s` or `2.5ms`, in nanoseconds; None if it is neither."""
+    if word.removeprefix("-").isdecimal():
         return int(word)
-    except ValueError:
-        return nanoseconds(word)
+    return nanoseconds(word) if is_time else None
 
 
 def describe_options(protocol: str, known: Mapping[str, Any]) -> str:

@@ -120,7 +120,9 @@ def check_options(options: Mapping[str, Any]) -> None:
     """Refuse options that compiled protocols cannot compute with: they add a few times an option to the time."""
     for name, value in options.items():
         most = MILLION if name == "drift" else LONGEST_OPTION
-        if is_whole(value) and not -most <= value <= most:
+        if is_whole(value) and value < 0:
+            raise BadInput(f"{name} must be at least 0, not {value:,}")
+        if is_whole(value) and value > most:
             raise BadInput(f"{name} must be at most {most:,}, not {value:,}: use a smaller value or a shorter latency")
 
 

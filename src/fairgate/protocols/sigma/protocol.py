@@ -130,7 +130,7 @@ class Sigma(Strawman):
         if not self.resend:
             return
         timeout: int = self.timeout()
-        early: int = min(wait, NEVER // 100) * self.retry // 100
+        early: int = min(wait, NEVER // max(self.retry, 1)) * self.retry // 100
         long: int = RECENT if self.forgetful else LONG
         self.look_later(r, early if early > long * timeout else wait + timeout)
 
