@@ -227,6 +227,18 @@ MUTANTS = {
         "        if False:\n",
         f"{CLOSING}two_threads_that_release_a_permit_release_it_once",
     ),
+    "the reason of a loss is judged when its user asks": Mutant(
+        "room/permit.py",
+        "m[self.seat + SINCE] if m[self.seat + STATE] == LOST else clock()",
+        "clock()",
+        "room/test_ends.py::test_the_reason_of_a_loss_is_what_ended_the_permit_not_what_came_later",
+    ),
+    "a lost permit does not say since when": Mutant(
+        "room/table.py",
+        "    m[seat + SINCE] = change.now  # before the state: its owner looks without the lock\n",
+        "",
+        "room/test_ends.py::test_the_reason_of_a_loss_is_the_lease_that_was_over_first",
+    ),
     "a permit is valid in a forked child": Mutant(
         "room/permit.py",
         " and not self.desk.forked\n",

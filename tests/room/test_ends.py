@@ -16,8 +16,8 @@ import pytest
 
 from fairgate.errors import BadInput, ForkedPeer, GateClosed, ReentrantCall
 from fairgate.room import links
-from fairgate.room.calls import DEAD, open_to_ring, read_tickets
-from fairgate.room.layout import DIRTY, IS_A_ROOM, MAGIC
+from fairgate.room.calls import DEAD, clock, open_to_ring, read_tickets
+from fairgate.room.layout import DEADLINE, DIRTY, GRANTED_BY, IS_A_ROOM, MAGIC, PROMISED
 from fairgate.room.links import CorruptTable
 from fairgate.room.permit import Permit
 from fairgate.room.room import Room
@@ -434,3 +434,37 @@ def test_a_signal_handler_uses_the_gate_while_its_thread_waits(folder: str) -> N
             timer.start()
             assert room.acquire(timeout=5) is not None
             timer.join()
+
+
+def test_the_reason_of_a_loss_is_what_ended_the_permit_not_what_came_later(folder: str) -> None:
+    """Its leases go on after it was revoked, and may be over when its user asks for the reason."""
+    with Room(folder, "g", 3) as room:
+        m = room.file.m
+        for since_revoked, ends, told in (
+            ((), (DEADLINE,), "it was revoked"),
+            ((GRANTED_BY,), (PROMISED,), "the standing peer of this host has left the cluster"),
+            ((GRANTED_BY,), (PROMISED, DEADLINE), "the standing peer of this host has left the cluster"),
+        ):
+            permit = room.acquire(0)
+            assert permit
+            room.revoke(permit.slots[0])
+            for word in since_revoked:
+                m[permit.seat + word] = 7  # and the room's peer is another one, or none
+            for word in ends:
+                m[permit.seat + word] = clock()
+            assert permit.why_lost() == told
+
+
+def test_the_reason_of_a_loss_is_the_lease_that_was_over_first(folder: str) -> None:
+    with Room(folder, "g", 2) as room:
+        m = room.file.m
+        for first, later, told in (
+            (DEADLINE, PROMISED, "its lease has expired"),
+            (PROMISED, DEADLINE, "the peer of this host has not renewed its lease in the cluster"),
+        ):
+            permit = room.acquire(0)
+            assert permit
+            m[permit.seat + first] = clock()
+            room.revoke(permit.slots[0])
+            m[permit.seat + later] = clock()
+            assert permit.why_lost() == told

@@ -9,7 +9,7 @@ from fairgate.room import bell as bells
 from fairgate.room import keeping, links, rules, table
 from fairgate.room.calls import clock, read_tickets
 from fairgate.room.desk import Desk, Visit
-from fairgate.room.layout import DEADLINE, GRANTED_BY, GROUP, INSIDE, PEER, PROMISED, STATE, TICKET
+from fairgate.room.layout import DEADLINE, GRANTED_BY, GROUP, INSIDE, LOST, PEER, PROMISED, SINCE, STATE, TICKET
 from fairgate.room.table import Change, Step
 from fairgate.room.words import ATOMIC
 
@@ -63,9 +63,10 @@ class Permit(Step):
         """Why it ended before it was released; empty if it did not."""
         self.desk.check_process()
         if not self.why and not self.released and not self.is_valid():
-            if 0 < self.deadline() <= clock():
+            ended = self.ended_at()
+            if 0 < self.deadline() <= ended:
                 self.why = "its lease has expired"
-            elif 0 < self.promised() <= clock():
+            elif 0 < self.promised() <= ended:
                 self.why = "the peer of this host has not renewed its lease in the cluster"
             elif self.why_closed():
                 self.why = self.why_closed()
@@ -74,6 +75,12 @@ class Permit(Step):
             else:
                 self.why = "it was revoked"
         return self.why
+
+    def ended_at(self) -> int:
+        """When it was revoked, by which the reason is judged: leases may end afterwards. The present if it was not."""
+        m = self.desk.file.m
+        ended: int = m[self.seat + SINCE] if m[self.seat + STATE] == LOST else clock()
+        return ended if self.has_seat() else clock()
 
     def why_closed(self) -> str:
         """Why the gate is closed, from the first moment of the close: permits end in the middle of it. Else empty."""

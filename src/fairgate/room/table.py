@@ -298,6 +298,7 @@ def leave(m: Table, change: Change, seat: int) -> None:
 def lose(m: Table, change: Change, seat: int) -> None:
     """Revoke a holder's permit. The seat stays until its owner has seen that."""
     m[DIRTY] = 1
+    m[seat + SINCE] = change.now  # before the state: its owner looks without the lock
     m[seat + STATE] = LOST
     change.woken.append(seat)
     m[LOSSES] = m[LOSSES] + 1
