@@ -17,15 +17,17 @@ import pytest
 
 from fairgate import sync
 from fairgate.core.message import Message
-from fairgate.live import guest_room
+from fairgate.live import guest_room, guests
 from fairgate.live.background import FILE
 from fairgate.live.engine_lock import EngineLock
 from fairgate.live.gate import LiveGate
-from fairgate.live.guest_room import MOST_AT_ONCE
+from fairgate.live.guest_room import MOST_AT_ONCE, GuestRoom
 from fairgate.live.guests import Guests
 from fairgate.live.ticket import Ticket
 from fairgate.live.traffic import Traffic, TrafficOwner
+from fairgate.room import guestbook
 from fairgate.room.calls import is_stopped
+from fairgate.room.changes import Changes
 from fairgate.room.file import RoomFile
 from fairgate.room.layout import PATIENT, PROMISED
 from fairgate.room.room import Room
@@ -179,6 +181,98 @@ def test_a_slot_is_not_forgotten_if_a_turn_raises(
         own.release()
     until(lambda: mistakes.exists() and "RuntimeError: this was to fail" in mistakes.read_text())
     assert engine.mistakes == 1
+
+
+PLACES: dict[str, tuple[Any, str]] = {
+    "room": (
+        GuestRoom,
+        "turn step wish check_cluster answer swap is_over tell_cluster in_step release opened gate usual ask "
+        "watch look_later answered",
+    ),
+    "guestbook": (guestbook, "look note_ends note_new expire choose let_in has_asked next_end"),
+    "gate": (LiveGate, "acquire again begin release end leave"),
+    "changes": (Changes, "try_change to_ring tell ring"),
+    "traffic": (Traffic, "wake"),
+}
+
+
+class Trap:
+    """One call of this function in the loop of a peer raises, before or after it has done its work."""
+
+    def __init__(self, where: Any, name: str, after: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.thread = 0  # of the loop, from when on it is set
+        self.sprung = False
+        right = getattr(where, name)
+
+        def method(*given: Any, **named: Any) -> Any:
+            here = threading.get_ident() == self.thread and not self.sprung
+            self.sprung = self.sprung or here
+            if here and not after:
+                raise RuntimeError("this was to fail")
+            result = right(*given, **named)
+            if here:
+                raise RuntimeError("this was to fail")
+            return result
+
+        monkeypatch.setattr(where, name, method)
+
+
+def last_of_those_asked_for(m: Any, change: Any, book: guestbook.Guestbook, ticket: int, until: int) -> int:
+    """As `choose`, but the grant is nearly always another guest's, so that the two swap."""
+    found = choose(m, change, book, ticket, until)
+    others = [other for other, seat in book.asked.items() if other != ticket and guestbook.is_waiting(m, seat, other)]
+    return others[-1] if found and others and ticket not in book.inside else found
+
+
+choose = guestbook.choose
+
+
+@pytest.mark.skipif(not guest_room.__file__.endswith(".py"), reason="compiled classes cannot be changed")
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("where", PLACES)
+def test_whatever_raises_in_a_turn_is_made_up_for(
+    standing: Standing, mistakes: Path, where: str, after: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All guests come in, and all slots come back."""
+    monkeypatch.setattr(guests, "TICK_SECONDS", 0.02)
+    owner, names = PLACES[where]
+    for name in names.split():
+        with monkeypatch.context() as patch, sync.join(standing.seed) as peer:
+            patch.setattr(guestbook, "choose", last_of_those_asked_for)
+            trap = Trap(owner, name, after, patch)
+            assert turns(standing, peer.lock("gpu"), trap), f"{name}: a guest was forgotten"
+            assert trap.sprung, f"{name} was not called"
+
+
+def turns(standing: Standing, gate: sync.Semaphore, trap: Trap) -> bool:
+    """Several guests wait and give up, and one asks in the turn in which another one leaves. Are all of them served?"""
+    own = standing.keeper.lock("gpu").acquire(SOON)
+    assert own is not None
+    crowd = [enters(gate) for _ in range(3)]
+    crowd[0].start()
+    standing.host.until_waiting("gpu", 1)
+    trap.thread = standing.engine.thread.ident or 0
+    crowd[1].start()
+    standing.host.until_waiting("gpu", 2)
+    assert gate.acquire(0.01) is None
+    own.release()
+    permit = gate.acquire(SOON)
+    if permit is None:
+        return False
+
+    def leave_and_ask() -> None:
+        permit.release()
+        view = standing.host.view("gpu")
+        assert view is not None
+        crowd[2].start()
+        standing.host.until_waiting("gpu", 1 + len(view.waiting))
+
+    standing.on_loop(leave_and_ask)
+    for guest in crowd:
+        guest.join(SOON)
+    (room,) = standing.guests.rooms.values()
+    until(lambda: not (standing.engine.gates["gpu"].tickets or room.requests or room.over))
+    return not any(guest.is_alive() for guest in crowd)
 
 
 def test_whatever_raises_in_the_loop_of_a_peer_is_counted(standing: Standing, mistakes: Path) -> None:

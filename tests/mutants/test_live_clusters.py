@@ -112,6 +112,37 @@ MUTANTS = {
         "test_guest_turns.py::test_a_guest_is_not_forgotten_if_a_turn_raises[gate]",
         HANGS,
     ),
+    "the cluster is asked before it is recorded for whom": Mutant(
+        "live/guest_room.py",
+        "            self.requests[asked.number] = asked\n            guestbook.has_asked(self.book, asked.number)\n"
+        "            if old is None:\n                asked.gate.acquire(asked.ticket)\n",
+        "            if old is None:\n                asked.gate.acquire(asked.ticket)\n"
+        "                self.requests[asked.number] = asked\n"
+        "                guestbook.has_asked(self.book, asked.number)\n",
+        "test_guest_turns.py::test_whatever_raises_in_a_turn_is_made_up_for[guestbook-before]",
+        HANGS,
+    ),
+    "a slot is forgotten before it is returned": Mutant(
+        "live/guest_room.py",
+        "                self.release(over[0])\n                over.popleft()\n",
+        "                self.release(over.popleft())\n",
+        "test_guest_turns.py::test_whatever_raises_in_a_turn_is_made_up_for[room-before]",
+        HANGS,
+    ),
+    "a slot that is half returned stays so": Mutant(
+        "live/guest_room.py",
+        "            asked.gate.spoil(wrong)  # perhaps half-way\n",
+        "",
+        "test_guest_turns.py::test_whatever_raises_in_a_turn_is_made_up_for[gate-before]",
+        HANGS,
+    ),
+    "an answer that was lost on its way is not missed": Mutant(
+        "live/guest_room.py",
+        "            self.find_lost()\n",
+        "",
+        "test_guest_turns.py::test_whatever_raises_in_a_turn_is_made_up_for[traffic-before]",
+        HANGS,
+    ),
     "what raises in the loop is not counted": Mutant(
         "live/engine.py",
         "        self.loop.set_exception_handler(self.raised)\n",

@@ -157,10 +157,10 @@ class LiveGate:
             self.acquire(ticket)
             return
         self.release_kept()
-        old.state = OVER
         self.begin(ticket, old.ident)
-        node = self.node(old.ident)
+        old.state = OVER
         try:
+            node = self.node(old.ident)
             if old.retakes:
                 node.retaken(old.retakes)
             node.on_again(old.number, ticket.number)
@@ -198,8 +198,8 @@ class LiveGate:
     def leave(self, ticket: Ticket) -> None:
         """Tells the node that its user has left."""
         self.free.append(ticket.ident)
-        node = self.node(ticket.ident)
         try:
+            node = self.node(ticket.ident)
             if ticket.retakes:
                 node.retaken(ticket.retakes)
             node.on_release(ticket.number)

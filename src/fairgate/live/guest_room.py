@@ -180,9 +180,19 @@ class GuestRoom:
         self.quiet += 1
         if self.requests or self.book.owners or self.over or m[HEAD] or m[DIRTY]:
             self.quiet = 0
+            self.find_lost()
             self.called.add(ALL)
             self.suspects |= self.left_inside
             self.run()
+
+    def find_lost(self) -> None:
+        """Answers that have not arrived because something raised on their way, and guests that nothing is asked for."""
+        for number in list(self.book.asked):
+            asked = self.requests.get(number)
+            if asked is None:
+                guestbook.ask_again(self.book, number)
+            elif asked.ticket.is_over() and asked not in self.answers:
+                self.answers.append(asked)
 
     # What follows.
 
@@ -286,6 +296,8 @@ class GuestRoom:
     def answer(self, change: Change, asked: Asked) -> None:
         """Pass the answer of the cluster on to a guest."""
         if self.requests.get(asked.number) is not asked:
+            if asked.ticket.state == INSIDE:  # or a turn that raised has lost it: releasing twice is a no-op
+                self.over.append(asked)
             return  # it is over, whatever the cluster has answered
         m, book, ticket = self.desk.file.m, self.book, asked.ticket
         if ticket.state == INSIDE:
@@ -350,9 +362,11 @@ class GuestRoom:
         try:
             traffic.now = calls.clock()
             if over and new and over[0].gate is new[0].gate:
-                self.ask(new.pop(0), over.popleft())
+                self.ask(new.pop(0), over[0])
+                over.popleft()
             while over:
-                self.release(over.popleft())
+                self.release(over[0])
+                over.popleft()
             for asked in new:
                 self.ask(asked, None)
             if traffic.local:
@@ -365,8 +379,9 @@ class GuestRoom:
     def release(self, asked: Asked) -> None:
         try:
             asked.gate.release(asked.ticket)
-        except BaseException:
-            self.over.append(asked)
+        except Exception as wrong:
+            asked.gate.spoil(wrong)  # perhaps half-way
+            self.over.rotate(-1)  # the others come first in the next turn
             raise
 
     def opened(self, wish: Wish) -> Asked | None:
@@ -411,21 +426,26 @@ class GuestRoom:
         self.run()
 
     def ask(self, asked: Asked, old: Asked | None) -> None:
-        """In the same step, `old` returns its slot. The gate keeps its seats, and doubles them if there are too few."""
+        """In the same step, `old` returns its slot. The gate keeps its seats, and doubles them if there are too few.
+
+        The request is recorded first: the slot of one that nobody knows of would never come back.
+        """
         asked.gate.fewest = FEWEST_SEATS
         try:
+            self.requests[asked.number] = asked
+            guestbook.has_asked(self.book, asked.number)
             if old is None:
                 asked.gate.acquire(asked.ticket)
             else:
                 asked.gate.again(old.ticket, asked.ticket)
         except FairgateError as wrong:
             asked.ticket.refuse(wrong)
-        except BaseException:
-            self.over += [asked] if old is None else [old, asked]
-            self.book.new[asked.number] = self.book.new.pop(asked.number)  # the others come first in the next turn
+        except Exception as wrong:
+            if old is not None:
+                asked.gate.spoil(wrong)  # perhaps half-way between the two
+            self.is_over(asked.number)
+            guestbook.ask_again(self.book, asked.number)  # the others come first in the next turn
             raise
-        self.requests[asked.number] = asked
-        guestbook.has_asked(self.book, asked.number)
 
     def swap(self, asked: Asked, number: int) -> None:
         """The grant is for another guest, whose request is for the first one from now on."""
