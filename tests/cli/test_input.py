@@ -91,6 +91,8 @@ def test_a_usage_error_is_one_line_with_a_hint(fairgate: Run, arguments: list[st
         ("bv95", "--option tree=oak", "cannot use --option tree=oak: write tree=random|round_robin|"),
         ("leased", "--option lease=long", "cannot use --option lease=long: write lease=10s"),
         ("sigma", "--option retry=5s", "cannot use --option retry=5s: write retry=80"),
+        ("sigma", f"--option retry={'9' * 5000}", "cannot use --option retry=999"),
+        ("leased", f"--option lease={'9' * 400}s", "cannot use --option lease=999"),
         ("leased", "--option lease=1_0", "cannot use --option lease=1_0: write lease=10s"),
         (
             "leased",

@@ -23,7 +23,7 @@ def nanoseconds(word: str) -> int | None:
         count, rest = rest.removesuffix(unit), unit.lstrip("abcdefghijklmnopqrstuvwxyz")
         try:
             total += round(float(count) * UNITS[unit[: len(unit) - len(rest)]])
-        except (KeyError, ValueError):
+        except (KeyError, ValueError, OverflowError):
             return None
     return total if word else None
 

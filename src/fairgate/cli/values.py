@@ -1,6 +1,7 @@
 """Parsers for option values of the command line. Each raises BadInput with one clear line for a bad value."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -45,7 +46,7 @@ def read_option(name: str, word: str, known: Any) -> Any:
 
 def whole_number(word: str, is_time: bool) -> int | None:
     """An integer such as `5`, or of a time also `10s` or `2.5ms`, in nanoseconds; None if it is neither."""
-    if word.removeprefix("-").isdecimal():
+    if re.fullmatch(r"-?\d{1,20}", word):  # more digits than any option has, which int() may refuse
         return int(word)
     return nanoseconds(word) if is_time else None
 
