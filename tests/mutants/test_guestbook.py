@@ -9,15 +9,17 @@ import pytest
 from tests.mutants.test_room import Mutant, applied, line
 from tests.room.explore_guests import explore
 from tests.room.guests import Case
-from tests.room.model import Broken
 from tests.room.model import Case as RoomCase
 from tests.room.plain import links
+from tests.room.processes import Broken
 
 DEATH = Case(2, 1, deaths=1)
 CANCEL = Case(2, 1, cancels=1, entries=(2, 1))
 STOP = Case(2, 1, stops=1)
 PEERS = Case(2, 1, starts=2, halts=1, lapses=1)
 FAIL = Case(2, 1, fails=1)
+CLOSE = Case(2, 1, closes=1)
+LEASE = Case(2, 1, leases=1)
 NO_CASE = RoomCase(1, 1)
 
 
@@ -142,6 +144,31 @@ MUTANTS = {
     ),
     "a peer that leaves takes no permit back": GuestMutant(
         "guestbook", "    for ticket in list(book.inside):\n        revoke(m, change, book, ticket)\n", "", PEERS
+    ),
+    # Requests that end although their guests go on.
+    "one that was rung does not look whether its request is over": GuestMutant(
+        "rules",
+        "    if is_over(m, seat, ticket):\n        return False\n    hear(m, seat)\n",
+        "    hear(m, seat)\n",
+        CLOSE,
+    ),
+    "a release does not look whether the seat is another guest's": GuestMutant(
+        "rules", "    if not is_over(m, seat, ticket):\n", "    if m[seat + STATE] != FREE:\n", CLOSE
+    ),
+    "a lease never ends": GuestMutant(
+        "guestbook", "0 < links.end_of(m, seat) <= change.now:", "0 < m[seat + PROMISED] <= change.now:", LEASE
+    ),
+    "a guest has the lease of the one before": GuestMutant(
+        "guestbook",
+        line("m[seat + DEADLINE] = min(change.now + m[seat + LEASE], LIMIT) if m[seat + LEASE] else 0"),
+        "",
+        Case(2, 1),
+    ),
+    "a permit is revoked, and its slot is not returned": GuestMutant(
+        "table",
+        line("empty_slots(m, seat)", "call_peer(m, change, m[seat + TICKET])"),
+        line("empty_slots(m, seat)"),
+        Case(2, 1, revokes=1),
     ),
 }
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import pytest
 
 from tests.room.explore import explore
-from tests.room.model import Broken, Case
+from tests.room.model import Case
 from tests.room.plain import NAMES, links, plain, run, source_of
+from tests.room.processes import Broken
 
 DEATH = Case(3, 1, deaths=1)
 TWO = Case(3, 2, deaths=1)

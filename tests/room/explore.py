@@ -11,10 +11,11 @@ from array import array
 from operator import itemgetter
 
 from fairgate.room.layout import DIRTY, FENCE, FREE, LAST_FENCE, NEXT_TICKET, SLOT, STATE, TICKET, WAITING
-from tests.room.model import SEAT_WORDS, Broken, Budget, Case, Model, Process, State
+from tests.room.model import SEAT_WORDS, Budget, Case, Model, State
 from tests.room.plain import links
+from tests.room.processes import Broken, Process
 from tests.room.properties import judge_calm, judge_change
-from tests.room.search import Found, ranks, search
+from tests.room.search import Found, left_by_closed, ranked, ranks, search
 
 # Words that an earlier request has left in a seat, by its state. They have any value, so nothing may depend on them.
 LEFT_OVER = {FREE: SEAT_WORDS[1:], WAITING: (SLOT, FENCE)}
@@ -62,9 +63,7 @@ class Packer:
 
     def number(self, process: Process, tickets: dict[int, int], fences: dict[int, int]) -> int:
         """Which of the processes that were met so far it is."""
-        rings = tuple([(owner, tickets.get(ticket, 0)) for owner, ticket in process.to_ring])
-        fence = fences[process.fence]
-        process = process._replace(ticket=tickets.get(process.ticket, 0), to_ring=rings, fence=fence)
+        process = ranked(process, tickets, fences)
         number = self.known.get(process)
         if number is None:
             number = self.known[process] = len(self.processes)
@@ -87,9 +86,7 @@ class Packer:
         numbers = array("I")
         numbers.frombytes(key[end:])
         processes = [self.processes[number] for number in numbers]
-        for process in processes:
-            if process.closed and m[process.seat + STATE] == FREE:
-                m[process.seat + TICKET] = process.ticket  # it may still be there
+        left_by_closed(m, processes)
         return State(tuple(m), tuple(processes), budget, top)
 
 

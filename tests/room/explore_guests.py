@@ -12,6 +12,7 @@ from typing import Any
 
 from fairgate.room.layout import (
     CLUSTER_SLOT,
+    DEADLINE,
     FENCE,
     FREE,
     LAST_FENCE,
@@ -25,13 +26,13 @@ from fairgate.room.layout import (
 from tests.room import guests
 from tests.room.guests import SEAT_WORDS, Case, Model, Peer, State
 from tests.room.guests_properties import judge_calm, judge_change
-from tests.room.model import Broken
-from tests.room.search import Found, ranks, search
+from tests.room.processes import Broken
+from tests.room.search import Found, left_by_closed, ranked, ranked_rings, ranks, search
 
 # Words that an earlier request has left in a seat, by its state.
 LEFT_OVER = {
     FREE: SEAT_WORDS[1:],
-    WAITING: (SLOT, FENCE, CLUSTER_SLOT),
+    WAITING: (SLOT, FENCE, CLUSTER_SLOT, DEADLINE),
 }
 Key = tuple[Any, ...]
 
@@ -57,16 +58,15 @@ class Packer:
                 m[seat + at] = 0
         taken = [seat for seat in self.model.seats if m[seat + STATE] != FREE]
         peer = state.peer
-        known = {m[seat + TICKET] for seat in taken} | {guest.ticket for guest in state.guests} | tickets_of(peer)
+        known = {m[seat + TICKET] for seat in taken} | tickets_of(peer)
         latest = max([ticket for ticket in known if ticket <= peer.latest], default=0)
         rank = ranks(known | {0}, 0)
-        fences = ranks([0, *[fence for _, fence in state.slots], *[m[seat + FENCE] for seat in taken]], 0)
+        noted = [guest.fence for guest in state.processes]
+        fences = ranks([0, *noted, *[fence for _, fence in state.slots], *[m[seat + FENCE] for seat in taken]], 0)
         for seat in taken:
             m[seat + TICKET], m[seat + FENCE] = rank[m[seat + TICKET]], fences[m[seat + FENCE]]
         m[NEXT_TICKET] = len(rank)
-        people = [
-            guest._replace(ticket=rank[guest.ticket], to_ring=renamed(guest.to_ring, rank)) for guest in state.guests
-        ]
+        people = [ranked(guest, rank, fences) for guest in state.processes]
         slots = tuple([(life, fences[fence]) for life, fence in state.slots])
         told = renamed_peer(peer._replace(latest=latest), rank)
         return (self.words(m), tuple(people), told, slots, len(fences), state.budget)
@@ -80,6 +80,7 @@ class Packer:
             m[seat + PERMITS] = 1  # as for all requests in a cluster
             for word in LEFT_OVER.get(m[seat + STATE], ()):
                 m[seat + word] = 1
+        left_by_closed(m, people)
         m[LAST_FENCE] = fence
         return State(tuple(m), people, peer, slots, fence, budget)
 
@@ -87,11 +88,6 @@ class Packer:
 def tickets_of(peer: Peer) -> set[int]:
     pairs = (*peer.new, *peer.asked, *peer.passed, *peer.inside, *peer.earlier, *peer.arrived, *peer.held)
     return {ticket for ticket, _ in pairs} | {*peer.pending, *peer.lost, *peer.ended}
-
-
-def renamed(rings: guests.Pairs, rank: dict[int, int]) -> guests.Pairs:
-    """A ring for a request that nobody knows any more only says that somebody has to look."""
-    return tuple([(owner, rank.get(ticket, 0)) for owner, ticket in rings])
 
 
 def renamed_peer(peer: Peer, rank: dict[int, int]) -> Peer:
@@ -112,7 +108,7 @@ def renamed_peer(peer: Peer, rank: dict[int, int]) -> Peer:
         pending=tuple([rank[ticket] for ticket in peer.pending]),
         lost=tuple([rank[ticket] for ticket in peer.lost]),
         called=tuple(sorted({rank[ticket] for ticket in peer.called if ticket in rank})),
-        to_ring=renamed(peer.to_ring, rank),
+        to_ring=ranked_rings(peer.to_ring, rank),
     )
 
 
@@ -128,6 +124,10 @@ def main() -> int:
         ("halts", 0),
         ("lapses", 0),
         ("fails", 0),
+        ("revokes", 0),
+        ("closes", 0),
+        ("forks", 0),
+        ("leases", 0),
     ):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--entries", type=int, nargs="*", default=[], help="of each guest")
@@ -137,7 +137,7 @@ def main() -> int:
     except Broken as broken:
         for state in broken.path:
             records = [state.table[seat : seat + 8] for seat in Model(Case(**given), judge_change).seats]
-            print(*records, *state.guests, state.peer, state.slots, "", sep="\n")
+            print(*records, *state.processes, state.peer, state.slots, "", sep="\n")
         print(broken)
         return 1
     print(f"{found.states:,} states, {found.calm:,} of them calm")

@@ -1,58 +1,55 @@
 """A few guests of a cluster's peer at one room: every step of theirs, of the peer, and of the cluster behind it.
 
-The guests and the peer run fairgate.room.rules and guestbook, as live ones do. The cluster is k slots: it grants any
-pending request a free one, and it frees the slots of a peer when that one's lease is over. guests_properties.py says
-what must hold, and explore_guests.py tries every order of the steps.
+The guests and the peer run fairgate.room.rules and guestbook, as live ones do. processes.py has what guests do, as in
+any room. The cluster is k slots: it grants any pending request a free one, and it frees the slots of a peer when that
+one's lease is over. guests_properties.py says what must hold, and explore_guests.py tries every order of the steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fairgate.room import layout
 from fairgate.room.layout import (
     CLUSTER,
+    DEADLINE,
     DIRTY,
     GRANTED_BY,
+    INSIDE,
     OWNER,
     PEER_BELL,
     PID,
     PROMISED,
     STATE,
     TICKET,
-    WAITING,
 )
-from tests.room.model import Broken, Words
-from tests.room.plain import guestbook, links, rules, table
+from tests.room.plain import guestbook, links, table
+from tests.room.processes import (
+    NOW,
+    OUT,
+    WAITS,
+    Broken,
+    Process,
+    Processes,
+    Rings,
+    SeenProcesses,
+    Words,
+    at_first,
+    replaced,
+)
 
-OUT, WAITS, IN, DEAD = range(4)
-UNHEARD, LOOK, GRANTED = range(3)  # what the bell of a guest says
-NOW = 100_000_000  # ns: every guest may have been stopped meanwhile
 PAST, LATER = 1, 2 * NOW  # ends of a promise: it is over, or it was made by the peer with this life, which is added
 PEER_BELLS = 200  # names from here on are those of the peer's bells
 FREE_SLOT = (0, 0)
 HEADER_WORDS = (layout.NEXT_TICKET, layout.USED, DIRTY, layout.PEER, PEER_BELL)
-HEADER_LINKS = (layout.HEAD, layout.TAIL, layout.SPARE)
 SEAT_WORDS = (
     STATE, TICKET, layout.SLOT, layout.FENCE, OWNER, PID, layout.SKIPPED, layout.HEARD,
-    GRANTED_BY, PROMISED, layout.CLUSTER_SLOT,
+    GRANTED_BY, PROMISED, layout.CLUSTER_SLOT, DEADLINE,
 )  # fmt: skip
-SEAT_LINKS = (layout.NEXT, layout.PREVIOUS)
 
 Pairs = tuple[tuple[int, int], ...]
-
-
-class Guest(NamedTuple):
-    phase: int
-    seat: int
-    ticket: int
-    entries: int  # left
-    heard: int
-    to_ring: Pairs  # owner, ticket
-    stopped: bool
-    life: int
 
 
 class Peer(NamedTuple):
@@ -71,7 +68,7 @@ class Peer(NamedTuple):
     held: Pairs  # ticket, slot
     lost: tuple[int, ...]  # taken back by the cluster
     called: tuple[int, ...]
-    to_ring: Pairs
+    to_ring: Rings
     life: int
     up: bool
     stopped: bool
@@ -91,11 +88,15 @@ class Budget(NamedTuple):
     halts: int  # of peers: one dies, or is stopped
     lapses: int  # of a lease
     fails: int  # turns of a peer that something raises in, after it has changed the table
+    revokes: int
+    closes: int
+    forks: int  # of guests
+    leases: int  # of guests, that end
 
 
 class State(NamedTuple):
     table: tuple[int, ...]
-    guests: tuple[Guest, ...]
+    processes: tuple[Process, ...]  # the guests
     peer: Peer
     slots: Pairs  # of the cluster: the life of the peer that has it, and its fence
     fence: int
@@ -114,180 +115,87 @@ class Case:
     halts: int = 0
     lapses: int = 0
     fails: int = 0
+    revokes: int = 0  # by a guest that has no seat
+    closes: int = 0  # of its room by another thread of a guest; it may open the room again
+    forks: int = 0  # the child has the bell until it drops what it has inherited
+    leases: int = 0  # of guests; each ends at any moment
 
 
-class Seen:
-    """The senses of a process in the model."""
-
-    def __init__(self, model: Model, words: list[int], state: State) -> None:
-        self.model = model
-        self.words = words
-        self.guests = state.guests
-
-    def is_gone(self, seat: int) -> bool:
-        return self.model.is_dead(self.guests, self.words[seat + OWNER])
-
-    def is_stopped(self, seat: int) -> bool:
-        return self.guests[self.words[seat + PID] - 1].stopped and not self.is_gone(seat)
+Step = Callable[[Words, table.Change, SeenProcesses], State]  # of the peer; the state that it returns has no table yet
+Judge = Callable[[State, State, bool], None]  # of a change; may it have revoked a permit for no other reason?
 
 
-Step = Callable[[Words, table.Change, Seen], tuple[Any, State]]  # whatever it returns, and the state without the table
-Judge = Callable[["State", "State"], None]
-
-
-class Model:
+class Model(Processes):
     def __init__(self, case: Case, judge: Judge) -> None:
         self.case = case
         self.judge = judge
-        self.n = case.guests
-        words = [0] * links.size(case.k + self.n, self.n + 1)
+        seats = case.guests + 1
+        words = [0] * links.size(case.k + case.guests, seats)
         words[CLUSTER] = 1
-        table.create(words, case.k + self.n, self.n + 1, case.k, 0, 0)
-        self.seats = links.all_seats(words)
-        self.words = [*HEADER_WORDS, *[seat + at for seat in self.seats for at in SEAT_WORDS]]
-        slots = range(layout.SLOTS, self.seats.start)
-        self.links = [*HEADER_LINKS, *slots, *[seat + at for seat in self.seats for at in SEAT_LINKS]]
-        self.tracked = {*self.words, *self.links}
-        out = [Guest(OUT, 0, 0, entries, UNHEARD, (), False, 0) for entries in case.entries or (1,) * self.n]
-        budget = Budget(case.deaths, case.cancels, case.stops, case.starts, case.halts, case.lapses, case.fails)
-        self.start = State(tuple(words), tuple(out), NO_PEER, (FREE_SLOT,) * case.k, 0, budget)
-
-    def owner(self, i: int, guest: Guest) -> int:
-        return 1 + i + self.n * guest.life
-
-    def is_dead(self, guests: tuple[Guest, ...], owner: int) -> bool:
-        guest = guests[(owner - 1) % self.n]
-        return guest.life != (owner - 1) // self.n or guest.phase == DEAD
+        table.create(words, case.k + case.guests, seats, case.k, 0, 0)
+        super().__init__(words, HEADER_WORDS, SEAT_WORDS, (1,) * case.guests, case.closes)
+        budget = Budget(*[getattr(case, name) for name in Budget._fields])
+        self.start = State(tuple(words), at_first(case.entries, self.n), NO_PEER, (FREE_SLOT,) * case.k, 0, budget)
 
     # One change under the lock.
 
-    def locked(self, state: State, step: Step, dead: State | None) -> list[State]:
-        """All states that a change can lead to: it succeeds, or its process dies after some store (`dead`)."""
-        words = Words(state.table)
-        senses = Seen(self, words, state)
-        change = table.Change(NOW, senses.is_stopped)
-        if words[DIRTY]:
-            table.rebuild(words, change)
-        done, after = step(words, change, senses)
+    def changed(self, state: State, words: Words, i: int, process: Process) -> State:
+        breaks = state.processes[i].phase == OUT and process.phase != WAITS  # it has not asked
+        return self.judged(state, words, state._replace(processes=replaced(state.processes, i, process)), breaks)
+
+    def judged(self, before: State, words: Words, after: State, breaks: bool = False) -> State:
         after = after._replace(table=tuple(words))
-        found = [self.rung_by(after, done, self.rings(words, change, done))]
+        self.judge(before, after, breaks)
+        return after
+
+    def changed_by_peer(self, state: State, step: Step, dead: State | None) -> list[State]:
+        """All states that a change can lead to: it succeeds, or the peer dies after some store (`dead`)."""
+        words, change, senses = self.begin(state)
+        after = step(words, change, senses)
+        rings = after.peer.to_ring + self.rings(words, change, None)
+        found = [self.judged(state, words, after._replace(peer=after.peer._replace(to_ring=rings)))]
         if dead is not None:
-            partial = list(state.table)
-            for at, value in words.stores:
-                if at in self.tracked and partial[at] != value:
-                    found.append(dead._replace(table=tuple(partial)))
-                partial[at] = value
-        for each in found:
-            self.judge(state, each)
+            found += [self.judged(state, part, dead) for part in self.partial_changes(state.table, words.stores)]
         return found
 
-    def rings(self, words: Words, change: table.Change, by: int | None) -> Pairs:
-        """As Changes.to_ring does it. `by` is the guest that makes the change, or None: the peer."""
-        told = []
-        for seat in table.in_order(words, change.woken):
-            granted = words[seat + STATE] in (layout.INSIDE, layout.LOST)
-            told.append((words[seat + OWNER], words[seat + TICKET] if granted else 0))
-        if by is not None:
-            told += [(words[PEER_BELL], ticket) for ticket in change.called]
-        return tuple(told)
-
-    @staticmethod
-    def rung_by(state: State, by: int | None, rings: Pairs) -> State:
-        if by is None:
-            return state._replace(peer=state.peer._replace(to_ring=state.peer.to_ring + rings))
-        return with_guest(state, by, state.guests[by]._replace(to_ring=rings))
-
-    @staticmethod
-    def spend(state: State, **what: int) -> State:
-        left = {name: getattr(state.budget, name) - count for name, count in what.items()}
-        return state._replace(budget=state.budget._replace(**left))
-
-    def change_by_guest(self, state: State, i: int, step: Callable[..., Guest]) -> list[State]:
-        def whole(words: Words, change: table.Change, senses: Seen) -> tuple[int, State]:
-            return i, with_guest(state, i, step(words, change, senses, state.guests[i]))
-
-        dead = None
-        if state.budget.deaths:
-            dead = self.spend(with_guest(state, i, died(state.guests[i])), deaths=1)
-        return self.locked(state, whole, dead)
-
-    def turn_of_peer(self, state: State, step: Callable[..., State]) -> list[State]:
+    def turn_of_peer(self, state: State, step: Step) -> list[State]:
         """A change, after which the peer tells the cluster what follows, unless something fails in between."""
 
-        def whole(words: Words, change: table.Change, senses: Seen) -> tuple[None, State]:
-            return None, self.tells(step(words, change, senses))
+        def whole(words: Words, change: table.Change, senses: SeenProcesses) -> State:
+            return self.tells(step(words, change, senses))
 
-        def half(words: Words, change: table.Change, senses: Seen) -> tuple[None, State]:
-            return None, self.spend(step(words, change, senses), fails=1)
+        def half(words: Words, change: table.Change, senses: SeenProcesses) -> State:
+            failed: State = self.spend(step(words, change, senses), fails=1)
+            return failed
 
-        dead = None
-        if state.budget.halts:
-            dead = self.spend(state._replace(peer=gone(state.peer)), halts=1)
-        found = self.locked(state, whole, dead)
-        return found + (self.locked(state, half, None) if state.budget.fails else [])
-
-    # What guests do.
+        dead = self.spend(state._replace(peer=gone(state.peer)), halts=1) if state.budget.halts else None
+        found = self.changed_by_peer(state, whole, dead)
+        return found + (self.changed_by_peer(state, half, None) if state.budget.fails else [])
 
     def steps(self, state: State) -> Iterator[tuple[bool, list[State]]]:
-        """Whether a process does it on its own, and the states that it can lead to."""
-        for i, guest in enumerate(state.guests):
-            yield from self.guest_steps(state, i, guest)
+        yield from super().steps(state)
         yield from self.peer_steps(state)
         yield from self.cluster_steps(state)
-
-    def guest_steps(self, state: State, i: int, guest: Guest) -> Iterator[tuple[bool, list[State]]]:
-        if guest.phase == DEAD:
-            if guest.entries:
-                yield False, [with_guest(state, i, guest._replace(phase=OUT, life=guest.life + 1))]
-            return
-        if state.budget.deaths:
-            yield False, [self.spend(with_guest(state, i, died(guest)), deaths=1)]
-        if guest.stopped:
-            yield False, [with_guest(state, i, guest._replace(stopped=False))]
-            return
-        if state.budget.stops and guest.phase != OUT:
-            yield False, [self.spend(with_guest(state, i, guest._replace(stopped=True)), stops=1)]
-        if guest.to_ring:
-            (owner, ticket), rest = guest.to_ring[0], guest.to_ring[1:]
-            yield True, [self.ring(with_guest(state, i, guest._replace(to_ring=rest)), owner, ticket)]
-        elif guest.phase == OUT and guest.entries:
-            yield False, self.change_by_guest(state, i, self.ask(i))
-        elif guest.phase == IN:
-            yield False, self.change_by_guest(state, i, end)
-        elif guest.phase == WAITS:
-            if guest.heard == GRANTED:
-                words = Words(state.table)
-                rules.hear(words, guest.seat)
-                entered = guest._replace(phase=IN, heard=UNHEARD)
-                yield True, [with_guest(state._replace(table=tuple(words)), i, entered)]
-            elif guest.heard:
-                yield True, self.change_by_guest(state, i, look)
-            if state.budget.cancels:
-                yield False, self.change_by_guest(self.spend(state, cancels=1), i, end)
+        if state.budget.leases:
+            for seat in self.seats:
+                if state.table[seat + STATE] == INSIDE and not state.table[seat + DEADLINE]:
+                    yield False, [self.lease_ends(self.spend(state, leases=1), seat)]
 
     def ring(self, state: State, owner: int, ticket: int) -> State:
-        if owner >= PEER_BELLS or owner == 0:
-            peer = state.peer
-            if not peer.up or owner != bell_of(peer):
-                return state
-            return state._replace(peer=peer._replace(called=tuple(sorted({*peer.called, ticket}))))
-        if self.is_dead(state.guests, owner):
+        if 0 < owner < PEER_BELLS:
+            rung: State = super().ring(state, owner, ticket)
+            return rung
+        peer = state.peer
+        if not peer.up or owner != bell_of(peer):
             return state
-        i = (owner - 1) % self.n
-        guest = state.guests[i]
-        heard = GRANTED if ticket and ticket == guest.ticket and guest.phase == WAITS else LOOK
-        return with_guest(state, i, guest._replace(heard=max(guest.heard, heard)))
+        return state._replace(peer=peer._replace(called=tuple(sorted({*peer.called, ticket}))))
 
-    def ask(self, i: int) -> Callable[..., Guest]:
-        def step(words: Words, change: table.Change, senses: Seen, guest: Guest) -> Guest:
-            request = rules.Request(self.owner(i, guest), i + 1, 1, 0, 1, 0)
-            seat = rules.ask(words, change, senses, request)
-            if not seat:
-                raise Broken("there is no seat")
-            asked = guest._replace(seat=seat, ticket=words[seat + TICKET], entries=guest.entries - 1)
-            return waits_or_enters(words, asked)
-
-        return step
+    @staticmethod
+    def lease_ends(state: State, seat: int) -> State:
+        """Time passes."""
+        words = list(state.table)
+        words[seat + DEADLINE] = NOW
+        return state._replace(table=tuple(words))
 
     # What the peer does.
 
@@ -316,7 +224,7 @@ class Model:
             yield True, [self.renews(state)]
         if peer.arrived:
             yield True, self.turn_of_peer(state, lambda *about: self.admits(state, *about))
-        elif peer.called or self.dead_guests(state):
+        elif peer.called or self.dead_guests(state) or self.sees_ended_leases(state):
             yield True, self.turn_of_peer(state, lambda *about: self.looks(state, peer.called, *about))
         if peer.new or peer.ended:  # a turn has failed
             yield True, [self.tells(state)]
@@ -325,19 +233,29 @@ class Model:
         new = NO_PEER._replace(life=state.peer.life + 1, up=True, leased=True)
         fresh = state._replace(peer=new)
 
-        def step(words: Words, change: table.Change, senses: Seen) -> State:
+        def step(words: Words, change: table.Change, senses: SeenProcesses) -> State:
             book = guestbook.take_over(words, change, senses, new.life, bell_of(new))
             guestbook.look(words, change, senses, book, (0,), ())
             return self.tells(fresh._replace(peer=with_book(new, book)))
 
         dead = self.spend(state._replace(peer=gone(new)), halts=1) if state.budget.halts else None
-        return self.locked(state, lambda *about: (None, step(*about)), dead)
+        return self.changed_by_peer(state, step, dead)
 
     def dead_guests(self, state: State) -> set[int]:
         """The owners that the kernel reports to the peer, which watches all that are in its guestbook."""
-        return {owner for _, owner in state.peer.owners if self.is_dead(state.guests, owner)}
+        return {owner for _, owner in state.peer.owners if self.is_dead(state.processes, owner)}
 
-    def looks(self, state: State, called: tuple[int, ...], words: Words, change: table.Change, senses: Seen) -> State:
+    @staticmethod
+    def sees_ended_leases(state: State) -> bool:
+        """The next end of a permit is over, and it is one that the guest's own lease ends."""
+        m = list(state.table)
+        book = book_of(state.peer)
+        permits = [*book.inside.items(), *book.earlier.items()]
+        return any(m[seat + DEADLINE] == NOW for ticket, seat in permits if guestbook.is_inside(m, seat, ticket))
+
+    def looks(
+        self, state: State, called: tuple[int, ...], words: Words, change: table.Change, senses: SeenProcesses
+    ) -> State:
         book = book_of(state.peer)
         guestbook.look(words, change, senses, book, called, self.dead_guests(state))
         return state._replace(peer=with_book(state.peer, book)._replace(called=()))
@@ -356,12 +274,12 @@ class Model:
         peer = with_book(peer, book)._replace(pending=pending, arrived=arrived, held=held)
         return state._replace(peer=peer, slots=without(state.slots, freed))
 
-    def admits(self, state: State, words: Words, change: table.Change, senses: Seen) -> State:
+    def admits(self, state: State, words: Words, change: table.Change, senses: SeenProcesses) -> State:
         (ticket, slot), rest = state.peer.arrived[0], state.peer.arrived[1:]
         called = (*state.peer.called, ticket)
         state = self.looks(state._replace(peer=state.peer._replace(arrived=rest)), called, words, change, senses)
         book = book_of(state.peer)
-        wanted = any(guest.phase == WAITS and guest.ticket == ticket for guest in state.guests)
+        wanted = any(guest.phase == WAITS and guest.ticket == ticket and not guest.closed for guest in state.processes)
         seat = dict(state.peer.asked).get(ticket, 0)
         wanted = wanted or (seat > 0 and guestbook.is_waiting(words, seat, ticket))  # it died, and nobody knows yet
         until = LATER + state.peer.life if state.peer.leased else PAST
@@ -382,14 +300,14 @@ class Model:
             peer = peer._replace(pending=pending, lost=lost, arrived=arrived)
         return state._replace(peer=peer._replace(held=(*peer.held, (let_in, slot))))
 
-    def revokes(self, state: State, words: Words, change: table.Change, senses: Seen) -> State:
+    def revokes(self, state: State, words: Words, change: table.Change, senses: SeenProcesses) -> State:
         book = book_of(state.peer)
         for ticket in state.peer.lost:
             guestbook.revoke(words, change, book, ticket)
             guestbook.ask_again(book, ticket)
         return state._replace(peer=with_book(state.peer, book)._replace(lost=()))
 
-    def leaves(self, state: State, words: Words, change: table.Change, senses: Seen) -> State:
+    def leaves(self, state: State, words: Words, change: table.Change, senses: SeenProcesses) -> State:
         """A planned end: all slots go back to the cluster at once."""
         state = self.spend(state, halts=1)
         guestbook.leave(words, change, book_of(state.peer))
@@ -428,7 +346,7 @@ class Model:
         """The lease of this peer is over, and so is what it has promised. Its slots are free."""
         words = list(state.table)
         for seat in self.seats:
-            if words[seat + GRANTED_BY] == life and words[seat + STATE] == layout.INSIDE:
+            if words[seat + GRANTED_BY] == life and words[seat + STATE] == INSIDE:
                 words[seat + PROMISED] = PAST
         slots = tuple([FREE_SLOT if holder == life else (holder, fence) for holder, fence in state.slots])
         peer = state.peer
@@ -438,37 +356,12 @@ class Model:
         return state._replace(table=tuple(words), slots=slots, peer=peer)
 
 
-def end(words: Words, change: table.Change, senses: Seen, guest: Guest) -> Guest:
-    rules.leave(words, change, guest.seat, guest.ticket)
-    return guest._replace(phase=OUT, seat=0, ticket=0, heard=min(guest.heard, LOOK))
-
-
-def look(words: Words, change: table.Change, senses: Seen, guest: Guest) -> Guest:
-    rules.look(words, change, senses, guest.seat, (), False)
-    return waits_or_enters(words, guest)
-
-
-def waits_or_enters(words: Words, guest: Guest) -> Guest:
-    if words[guest.seat + STATE] != WAITING:
-        return guest._replace(phase=IN, heard=UNHEARD)
-    rules.duties(words, guest.seat, NOW)
-    return guest._replace(phase=WAITS, heard=UNHEARD)
-
-
-def died(guest: Guest) -> Guest:
-    return Guest(DEAD, 0, 0, guest.entries, UNHEARD, (), False, guest.life)
-
-
 def gone(peer: Peer) -> Peer:
     return NO_PEER._replace(life=peer.life)
 
 
 def bell_of(peer: Peer) -> int:
     return PEER_BELLS + peer.life
-
-
-def with_guest(state: State, i: int, guest: Guest) -> State:
-    return state._replace(guests=(*state.guests[:i], guest, *state.guests[i + 1 :]))
 
 
 def without(slots: Pairs, freed: list[int]) -> Pairs:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fairgate.room.layout import (
     CLUSTER_SLOT,
+    DEADLINE,
     DIRTY,
     FENCE,
     FREE,
     GRANTED_BY,
-    HEARD,
     INSIDE,
     LOST,
     OWNER,
@@ -18,22 +18,28 @@ from fairgate.room.layout import (
     TICKET,
     WAITING,
 )
-from tests.room.guests import IN, LATER, NOW, WAITS, Model, State, look
-from tests.room.model import Broken
+from tests.room.guests import LATER, Model, State
 from tests.room.plain import links
+from tests.room.processes import NOW, WAITS, Broken
+from tests.room.properties import judge_derived, judge_permits, judge_requests
 
 MANY = 60  # steps that follow from one
 
 
-def judge_change(before: State, after: State) -> None:
-    judge_guests(before, after)
-    judge_permits(after)
+def judge_change(before: State, after: State, breaks: bool) -> None:
+    m = list(after.table)
+    judge_requests(before.processes, before.table, after.processes, m)
+    if not m[DIRTY]:
+        judge_derived(m)
+    if not breaks:
+        judge_revoked(before, after)
+    judge_promises(after)
     old, new = before.table, after.table
     seats = links.all_seats(list(new))
     tickets = [new[seat + TICKET] for seat in seats if new[seat + STATE] != FREE]
     if len(set(tickets)) < len(tickets):
         raise Broken("two requests have one ticket")
-    stopped = [guest.seat for guest in before.guests if guest.stopped]
+    stopped = [guest.seat for guest in before.processes if guest.stopped and not guest.closed]
     asked = dict(before.peer.asked)  # a guest for which the peer has not asked yet cannot be overtaken
     for seat in seats:
         if new[seat + STATE] == INSIDE and (old[seat + STATE] != INSIDE or old[seat + TICKET] != new[seat + TICKET]):
@@ -45,42 +51,38 @@ def judge_change(before: State, after: State) -> None:
                     raise Broken("a guest is overtaken")
 
 
-def judge_guests(before: State, after: State) -> None:
-    """What a change may not do to the requests of others."""
-    m = after.table
-    for guest, now in zip(before.guests, after.guests, strict=True):
-        if guest.phase in (WAITS, IN) and now.ticket == guest.ticket:
-            if m[guest.seat + TICKET] != guest.ticket:
-                raise Broken("a living guest lost its seat")
-            if guest.phase == IN and m[guest.seat + STATE] not in (INSIDE, LOST):
-                raise Broken("a guest was thrown out")
-            if guest.phase == IN and m[guest.seat + STATE] == LOST != before.table[guest.seat + STATE]:
-                held = before.slots[before.table[guest.seat + CLUSTER_SLOT] - 1]
-                if (
-                    after.peer.up
-                    and held[1] == before.table[guest.seat + FENCE]
-                    and before.table[guest.seat + PROMISED] > NOW
-                ):
-                    raise Broken("a permit was revoked for no reason")
-            if now.phase == WAITS and m[guest.seat + HEARD]:
-                raise Broken("a guest that waits is taken for one that knows of its grant")
+def judge_revoked(before: State, after: State) -> None:
+    """A permit goes on until its time is over, or its peer or the cluster ends it."""
+    old, new = before.table, after.table
+    for seat in links.all_seats(list(new)):
+        if old[seat + STATE] == INSIDE and new[seat + STATE] == LOST and not old[seat + DEADLINE]:
+            held = before.slots[old[seat + CLUSTER_SLOT] - 1]
+            if after.peer.up and held[1] == old[seat + FENCE] and old[seat + PROMISED] > NOW:
+                raise Broken("a permit was revoked for no reason")
 
 
-def judge_permits(state: State) -> None:
+def judge_promises(state: State) -> None:
     """A permit that is not over has a slot of the cluster, which the peer that it names has, with its fence."""
     m = state.table
+    slots = []
     for seat in links.all_seats(list(m)):
         if m[seat + STATE] == INSIDE and m[seat + PROMISED] > NOW:
+            slots.append(m[seat + CLUSTER_SLOT])
             if state.slots[m[seat + CLUSTER_SLOT] - 1] != (m[seat + GRANTED_BY], m[seat + FENCE]):
                 raise Broken("a permit goes on although the cluster may give its slot to others")
             if m[seat + PROMISED] != LATER + m[seat + GRANTED_BY]:
                 raise Broken("a promise was not made by the peer that granted the permit")
         elif m[seat + STATE] == INSIDE and not m[seat + PROMISED]:
             raise Broken("a permit was granted by nobody")
+        if m[seat + STATE] == INSIDE and m[seat + DEADLINE] not in (0, NOW):
+            raise Broken("a permit has the lease of an earlier request")
+    if len(set(slots)) < len(slots):
+        raise Broken("two are inside with one slot")
 
 
 def judge_calm(model: Model, state: State) -> bool:
     """Raises Broken if nobody has anything to do and somebody is forgotten. Returns whether it was calm."""
+    judge_permits(state.table, state.processes)
     if any(own for own, _ in model.steps(state)):
         return False
     if not model.case.stops and works(state):
@@ -94,13 +96,15 @@ def judge_calm(model: Model, state: State) -> bool:
         for seat in links.waiters(m):
             if not m[seat + SKIPPED] and m[seat + TICKET] not in state.peer.pending:
                 raise Broken("nobody asks the cluster for a guest that waits")
-            if model.is_dead(state.guests, m[seat + OWNER]):
+            if model.is_dead(state.processes, m[seat + OWNER]):
                 raise Broken("a dead guest keeps waiting")
+        if any(m[seat + STATE] == INSIDE and m[seat + DEADLINE] for seat in model.seats):
+            raise Broken("a lease is over, and its permit goes on")
     return True
 
 
 def judge_waiting(state: State) -> None:
-    for guest in state.guests:
+    for guest in state.processes:
         if guest.phase == WAITS and not guest.stopped and state.table[guest.seat + STATE] != WAITING:
             raise Broken("a guest is inside without knowing it")
 
@@ -112,7 +116,7 @@ def works(state: State) -> bool:
 def judge_cluster(model: Model, state: State) -> None:
     """What the peer has at the cluster is what its living guests need."""
     m = state.table
-    alive = [seat for seat in model.seats if not model.is_dead(state.guests, m[seat + OWNER] or 1)]
+    alive = [seat for seat in model.seats if not model.is_dead(state.processes, m[seat + OWNER] or 1)]
     inside = {m[seat + CLUSTER_SLOT] - 1 for seat in alive if m[seat + STATE] == INSIDE}
     waiting = {m[seat + TICKET] for seat in alive if m[seat + STATE] == WAITING}
     for slot, (life, _) in enumerate(state.slots):
@@ -129,9 +133,9 @@ def after_ticks(model: Model, state: State) -> State:
     state = state._replace(budget=state.budget._replace(deaths=0, halts=0, fails=0))
     if state.peer.up and not state.peer.stopped:
         (state,) = model.turn_of_peer(state, lambda *about: model.looks(state, (0,), *about))
-    for i, guest in enumerate(state.guests):
+    for i, guest in enumerate(state.processes):
         if guest.phase == WAITS and not guest.stopped and not guest.to_ring:
-            (state,) = model.change_by_guest(state, i, look)
+            (state,) = model.locked(state, i, model.look(False))
     for _ in range(MANY):
         own = next((after for own, after in model.steps(state) if own), None)
         if own is None:

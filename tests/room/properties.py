@@ -8,6 +8,8 @@ done (`Case.throttled`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fairgate.room.layout import (
     DIRTY,
     FENCE,
@@ -32,17 +34,19 @@ from fairgate.room.layout import (
     WAITING,
     K,
 )
-from tests.room.model import ARRIVES, IN, NOW, RETURNS, WAITS, Broken, Model, Process, SeenProcesses, State, Words
+from tests.room.model import Model, State
 from tests.room.plain import links, table
+from tests.room.processes import ARRIVES, IN, NOW, RETURNS, WAITS, Broken, Process, SeenProcesses, Words
 
 MANY = 50  # steps that follow from one
 
 
-def judge_change(before: State, words: Words, i: int) -> int:
+def judge_change(before: State, words: Words, processes: tuple[Process, ...]) -> int:
     """At most k, fences rise, nobody is overtaken, nobody loses its seat. Returns the highest fence."""
-    judge_others(before, words, i)
+    judge_requests(before.processes, before.table, processes, words)
     if not words[DIRTY]:
         judge_derived(words)
+        judge_grants(words)
     old, top = before.table, before.top
     seats = links.all_seats(words)
     tickets = [words[seat + TICKET] for seat in seats if words[seat + STATE] != FREE]
@@ -71,21 +75,24 @@ def judge_change(before: State, words: Words, i: int) -> int:
     return top
 
 
-def judge_others(before: State, words: Words, i: int) -> None:
-    """What a change by process i may not do to others."""
-    for j, process in enumerate(before.processes):
-        if j != i and process.phase in (WAITS, ARRIVES, RETURNS, IN) and not process.closed:
+def judge_requests(
+    before: tuple[Process, ...], old: Sequence[int], after: tuple[Process, ...], words: Sequence[int]
+) -> None:
+    """What a change may not do to the requests that go on after it."""
+    for process, now in zip(before, after, strict=True):
+        goes_on = now.ticket == process.ticket and not (process.closed or now.closed)
+        if process.phase in (WAITS, ARRIVES, RETURNS, IN) and goes_on:
             if words[process.seat + TICKET] != process.ticket:
                 raise Broken("a living process lost its seat")
             if process.phase in (ARRIVES, RETURNS, IN) and words[process.seat + STATE] not in (INSIDE, LOST):
                 raise Broken("a holder was thrown out")
-            if process.phase == WAITS and words[process.seat + HEARD]:
+            if now.phase == WAITS and words[process.seat + HEARD]:
                 raise Broken("a waiter is taken for one that knows of its grant")
-            if words[process.seat + PERMITS] != before.table[process.seat + PERMITS]:
+            if words[process.seat + PERMITS] != old[process.seat + PERMITS]:
                 raise Broken("a request was changed")
 
 
-def judge_derived(m: Words) -> None:
+def judge_derived(m: list[int]) -> None:
     """After a complete change, the derived words agree with the records."""
     seats = links.all_seats(m)
     waiting = sorted((m[seat + TICKET], seat) for seat in seats if m[seat + STATE] == WAITING)
@@ -109,20 +116,23 @@ def judge_derived(m: Words) -> None:
         seat = m[seat + NEXT]
     if seat or spare != {seat for seat in seats if m[seat + STATE] == FREE}:
         raise Broken("a seat leaked")
+
+
+def judge_grants(m: list[int]) -> None:
+    """After a complete change in a room whose processes let each other in, nobody waits for nothing."""
     first = links.first_waiter(m)
     if first and m[USED] + m[first + PERMITS] <= m[K]:
         raise Broken("a free slot is not granted")
-    if any(m[seat + PERMITS] > m[K] for _, seat in queue):
+    if any(m[seat + PERMITS] > m[K] for seat in links.waiters(m)):
         raise Broken("a waiter wants more than there is")
 
 
-def judge_permits(state: State) -> None:
+def judge_permits(m: Sequence[int], processes: tuple[Process, ...]) -> None:
     """What users have, or are about to get. It is never another request's, however long ago the room was closed."""
-    m = state.table
-    fences = [process.fence for process in state.processes if process.fence]
+    fences = [process.fence for process in processes if process.fence]
     if len(set(fences)) < len(fences):
         raise Broken("two permits have one fence")
-    for process in state.processes:
+    for process in processes:
         if process.fence and m[process.seat + TICKET] == process.ticket and m[process.seat + STATE] == INSIDE:
             if m[process.seat + FENCE] != process.fence:
                 raise Broken("a permit is not what its request was granted")
@@ -132,7 +142,7 @@ def judge_permits(state: State) -> None:
 
 def judge_calm(model: Model, state: State) -> bool:
     """Raises Broken if nobody has anything to do and somebody is forgotten. Returns whether it was calm."""
-    judge_permits(state)
+    judge_permits(state.table, state.processes)
     if any(own for own, _ in model.steps(state)):
         return False
     case = model.case

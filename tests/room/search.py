@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.room.model import Broken
+from fairgate.room.layout import FREE, STATE, TICKET
+from tests.room.processes import Broken, Process, Rings
 
 
 @dataclass
@@ -53,3 +54,21 @@ def path_to(key: Any, parents: dict[Any, Any]) -> list[Any]:
 
 def ranks(values: Iterable[int], first: int) -> dict[int, int]:
     return {value: rank for rank, value in enumerate(sorted(set(values)), first)}
+
+
+def ranked(process: Process, tickets: dict[int, int], fences: dict[int, int]) -> Process:
+    """With the ranks of its ticket and its fence, because only their order matters."""
+    rings = ranked_rings(process.to_ring, tickets)
+    return process._replace(ticket=tickets.get(process.ticket, 0), to_ring=rings, fence=fences[process.fence])
+
+
+def ranked_rings(rings: Rings, tickets: dict[int, int]) -> Rings:
+    """A ring for a request that nobody knows any more only says that somebody has to look."""
+    return tuple([(owner, tickets.get(ticket, 0)) for owner, ticket in rings])
+
+
+def left_by_closed(m: list[int], processes: Iterable[Process]) -> None:
+    """A free seat may still have the ticket of a request that ended when its room was closed."""
+    for process in processes:
+        if process.closed and m[process.seat + STATE] == FREE:
+            m[process.seat + TICKET] = process.ticket

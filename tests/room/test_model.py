@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 
 from fairgate.room.layout import FENCE, TICKET
+from tests.room import guests_properties
 from tests.room.explore import Packer, explore
+from tests.room.explore_guests import Packer as GuestPacker
 from tests.room.explore_guests import explore as explore_guests
 from tests.room.guests import Case as GuestCase
-from tests.room.model import IN, Broken, Case, Model, Process, State, with_process
+from tests.room.guests import Model as GuestModel
+from tests.room.model import Case, Model
+from tests.room.processes import IN, Broken, Process, Processes, with_process
 from tests.room.properties import judge_calm, judge_change
 from tests.room.search import Found, search
 
@@ -80,6 +84,14 @@ SMALL_WITH_GUESTS = {
     "a turn of the peer fails, a guest is stopped": (GuestCase(2, 1, fails=1, stops=1), (6_424, 420)),
     "a turn of the peer fails, a guest gives up": (GuestCase(2, 1, fails=1, cancels=1), (5_954, 172)),
     "the peer dies, is stopped, or leaves": (GuestCase(2, 1, starts=2, halts=1, lapses=1), (39_586, 3_226)),
+    "a guest's lease ends": (GuestCase(2, 1, leases=1), (1_879, 104)),
+    "a permit is revoked": (GuestCase(2, 1, revokes=1), (1_750, 92)),
+    "a room is closed": (GuestCase(2, 1, closes=1), (4_800, 104)),
+    "a room is closed and opened again": (GuestCase(2, 1, entries=(2, 1), closes=1), (16_919, 262)),
+    "a room is closed, a guest's lease ends": (GuestCase(2, 1, closes=1, leases=1), (17_731, 260)),
+    "a room is closed, a permit is revoked": (GuestCase(2, 1, closes=1, revokes=1), (13_402, 236)),
+    "a room is closed, a guest is stopped": (GuestCase(2, 1, closes=1, stops=1), (25_556, 976)),
+    "a room is closed, a turn of the peer fails": (GuestCase(2, 1, closes=1, fails=1), (12_338, 194)),
 }
 LARGE_WITH_GUESTS = {
     "three guests": (GuestCase(3, 2), (80_075, 1_178)),
@@ -94,6 +106,24 @@ LARGE_WITH_GUESTS = {
     ),
     "a turn of the peer fails, a guest dies": (GuestCase(2, 1, fails=1, deaths=1), (32_440, 952)),
     "one gives up, one dies": (GuestCase(2, 1, entries=(2, 1), cancels=1, deaths=1), (218_978, 3_248)),
+    "a room is closed, a lease lapses": (GuestCase(2, 1, closes=1, lapses=1), (51_571, 283)),
+    "a room is closed, a death": (GuestCase(2, 1, closes=1, deaths=1), (95_168, 1_360)),
+    "a room is closed, the peer ends": (GuestCase(2, 1, closes=1, starts=2, halts=1), (36_630, 1_622)),
+    "a guest's lease ends, the peer ends": (GuestCase(2, 1, leases=1, starts=2, halts=1), (17_603, 1_897)),
+    "a permit is revoked while a guest waits": (GuestCase(3, 1, entries=(1, 1, 0), revokes=1), (3_924, 104)),
+    "a room is closed, a guest gives up": (GuestCase(2, 1, closes=1, cancels=1), (12_192, 195)),
+    "a room is closed, a guest forks": (GuestCase(2, 1, closes=1, forks=1), (19_096, 206)),
+    "a room is closed, two slots": (GuestCase(2, 2, closes=1), (10_648, 154)),
+    "two rooms are closed": (GuestCase(2, 1, closes=2), (10_689, 122)),
+    "two rooms are closed and opened again": (GuestCase(2, 1, closes=2, entries=(2, 1)), (46_161, 382)),
+    "a room is closed, a permit is revoked, a guest's lease ends": (
+        GuestCase(2, 1, closes=1, revokes=1, leases=1),
+        (42_013, 576),
+    ),
+    "a room is closed, the peer ends, a lease lapses": (
+        GuestCase(2, 1, closes=1, starts=2, halts=1, lapses=1),
+        (313_378, 9_162),
+    ),
     "one is stopped, one dies, one gives up": (GuestCase(2, 1, stops=1, deaths=1, cancels=1), (232_574, 6_459)),
 }
 
@@ -117,19 +147,33 @@ def test_nothing_breaks(explore: Callable[[Any], Found], case: Any, counts: Coun
     complete(explore, case, counts)
 
 
-class Late(Model):
+class ReadsLate(Processes):
     """A permit is what its seat says when its user gets it."""
 
-    def returned(self, state: State, i: int, process: Process) -> list[State]:
+    def returned(self, state: Any, i: int, process: Process) -> list[Any]:
         seat = process.seat
         late = process._replace(phase=IN, ticket=state.table[seat + TICKET], fence=state.table[seat + FENCE])
         return [with_process(state, i, late)]
+
+
+class Late(ReadsLate, Model):
+    pass
+
+
+class LateGuests(ReadsLate, GuestModel):
+    pass
 
 
 def test_a_permit_that_is_read_from_its_seat_later_is_found() -> None:
     model = Late(Case(2, 1, closes=1), judge_change)
     with pytest.raises(Broken, match="two permits have one fence"):
         search(model, Packer(model), judge_calm, 10**6)
+
+
+def test_a_guests_permit_that_is_read_from_its_seat_later_is_found() -> None:
+    model = LateGuests(GuestCase(2, 1, closes=1), guests_properties.judge_change)
+    with pytest.raises(Broken, match="a living process lost its seat"):  # its release ends another's request
+        search(model, GuestPacker(model), guests_properties.judge_calm, 10**6)
 
 
 @pytest.mark.stress
