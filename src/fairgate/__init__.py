@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 if not getattr(sys, "_is_gil_enabled", lambda: True)():
-    raise ImportError("fairgate needs the global interpreter lock: set PYTHON_GIL=1, or use a Python that has it")
+    refusal = "fairgate needs the global interpreter lock: set PYTHON_GIL=1, or use a Python that has it"
+    if os.path.basename(sys.argv[0]) == "fairgate" or (sys.argv[0] == "-m" and "fairgate" in sys.orig_argv):
+        sys.stderr.write(f"fairgate: {refusal.removeprefix('fairgate ')}\n")  # this is the command: no traceback
+        sys.exit(2)
+    raise ImportError(refusal)
 
 if os.environ.get("FAIRGATE_PURE"):
     from fairgate._pure import prefer_source
