@@ -1,7 +1,7 @@
 # Every target sets up what it needs; the machine only needs python3, make and git.
 # `make demo` and `make quick` run the plain Python files where nothing is compiled, so that nobody waits for a compiler.
-# All other targets compile the hot modules first. Without a C compiler or Python.h, the plain files are used there too,
-# and the build says so.
+# The other targets that run fairgate compile the hot modules first. Without a C compiler or Python.h, the plain files are
+# used there too, and the build says so.
 
 PYTHON ?= python3
 VENV := .venv

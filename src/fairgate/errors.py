@@ -33,7 +33,7 @@ class KMismatch(BadInput):
     """
 
     def __init__(self, gate: str, asked: int, found: int) -> None:
-        super().__init__(f"gate {gate} is open with k={found}, not k={asked}: all its peers must use the same k")
+        super().__init__(f"gate {gate} is open with k={found}, not k={asked}: everyone must give the same k")
         self.gate = gate
         self.asked = asked
         self.found = found

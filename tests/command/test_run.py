@@ -54,7 +54,7 @@ def test_another_k_is_bad_input() -> None:
     done = run("run", "gpu", "-k", "2", "--", "true")
     assert (done.returncode, done.stderr) == (
         2,
-        "fairgate: gate gpu is open with k=3, not k=2: all its peers must use the same k\n",
+        "fairgate: gate gpu is open with k=3, not k=2: everyone must give the same k\n",
     )
     end(holder)
 

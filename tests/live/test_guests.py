@@ -85,7 +85,7 @@ def test_another_k_or_protocol_is_refused_in_one_line(host: GuestHost, processes
     processes += [host.peer(), host.inside("gpu", "-k", "2")]
     done = run("run", "gpu", "-k", "3", "--join", host.seed, "--", "true", env=host.env)
     assert done.returncode == 2
-    assert done.stderr == "fairgate: gate gpu is open with k=2, not k=3: all its peers must use the same k\n"
+    assert done.stderr == "fairgate: gate gpu is open with k=2, not k=3: everyone must give the same k\n"
     words = ("-k", "2", "--protocol", "fair_k", "--join", host.seed)
     done = run("run", "gpu", *words, "--", "true", env=host.env)
     assert done.returncode == 2
