@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shutil
 import subprocess
 import sys
@@ -50,6 +51,33 @@ def test_a_unit_waits_for_the_drain(printed: Unit) -> None:
     assert value(printed(*TCP), "TimeoutStopSec") == "30"
     assert value(printed(*TCP, "--drain", "5m"), "TimeoutStopSec") == "330"
     assert value(printed(*TCP, "--drain", "0.5"), "TimeoutStopSec") == "31"
+    assert value(printed(*TCP, "--drain", "1234567.25"), "TimeoutStopSec") == "1234598"
+    assert " --drain 1234567.25 " in value(printed(*TCP, "--drain", "1234567.25"), "ExecStart")
+    assert " --lease 1234567.25 " in value(printed(*TCP, "--lease", "1234567.25"), "ExecStart")
+
+
+def test_a_description_is_one_line(printed: Unit) -> None:
+    for cluster, shown in (("x\\", "x\\\\"), ("x\\\\", "x\\\\\\\\"), ("50%", "50%%")):
+        rows = printed(*TCP, "--cluster", cluster)
+        assert value(rows, "Description") == f"fairgate, standing peer of cluster {shown}"
+
+
+def test_a_unit_keeps_the_keys_that_the_environment_chooses(
+    printed: Unit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Under systemd, HOME is that of the unit's user, and XDG_CONFIG_HOME is not set."""
+    words = TCP[:3]
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: pwd.struct_passwd((ME, "x", 1, 1, "", str(tmp_path / "home"), "")))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert " --keys " not in value(printed(*words), "ExecStart")
+    monkeypatch.setenv("HOME", str(tmp_path / "other"))
+    assert value(printed(*words), "ExecStart").endswith(f" --keys {tmp_path}/other/.config/fairgate/keys")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    assert value(printed(*words), "ExecStart").endswith(f" --keys {tmp_path}/xdg/fairgate/keys")
+    assert value(printed(*words, "--keys", "mine"), "ExecStart").endswith(f" --keys {tmp_path}/mine")
+    assert " --keys " not in value(printed(*words, "--insecure"), "ExecStart")
+    assert " --keys " not in value(printed("--create", "--listen", "unix:/x"), "ExecStart")
 
 
 def test_a_unit_has_no_relative_paths(printed: Unit, tmp_path: Path) -> None:
@@ -72,21 +100,43 @@ def test_a_unit_keeps_what_the_environment_says(printed: Unit, monkeypatch: pyte
     assert value(printed(*HOST), "Environment") == f'"FAIRGATE_DIR={tmp_path}/my gates"'
 
 
-def test_every_unit_has_a_name_of_its_own(printed: Unit) -> None:
-    units = {
-        f"fairgate-{ME}-gpu": HOST,
-        f"fairgate-{ME}-gpu-disk": ("gpu", "disk"),
-        f"fairgate-{ME}-metrics": ("--metrics", "9150"),
-        "fairgate-cluster-fairgate": TCP,
-        "fairgate-cluster-my-lab": (*TCP, "--cluster", "my lab"),
-        f"fairgate-{ME}-srv-x-a.gate": ("/srv/x/a.gate",),
-        f"fairgate-{ME}-gpu{os.getcwd().replace('/', '-')}-a.gate": ("gpu", "./a.gate"),
-    }
-    for name, words in units.items():
-        assert printed(*words)[0] == (
-            f"# Save this as /etc/systemd/system/{name}.service, then:"
-            f" systemctl daemon-reload && systemctl enable --now {name}"
-        )
+def name_of(rows: list[str]) -> str:
+    commands = "systemctl daemon-reload && systemctl enable --now (.*)"
+    found = re.fullmatch(rf"# Save this as /etc/systemd/system/(.*)\.service, then: {commands}", rows[0])
+    assert found is not None
+    assert found[1] == found[2]
+    return found[1]
+
+
+def test_every_unit_has_a_readable_name(printed: Unit) -> None:
+    assert name_of(printed(*HOST)) == f"fairgate-{ME}-gpu"
+    assert name_of(printed("my-gpu")) == f"fairgate-{ME}-my-gpu"
+    assert name_of(printed("--metrics", "9150")) == f"fairgate-{ME}-metrics"
+    assert name_of(printed(*TCP)) == "fairgate-cluster-fairgate"
+    assert name_of(printed(*TCP, "--cluster", "my-lab")) == "fairgate-cluster-my-lab"
+    for words, readable in (
+        (("gpu", "disk"), f"{ME}-gpu-disk"),
+        (("/srv/x/a.gate",), f"{ME}-srv-x-a.gate"),
+        (("gpu", "./a.gate"), f"{ME}-gpu-{os.getcwd()[1:].replace('/', '-')}-a.gate"),
+        ((*TCP, "--cluster", "my lab"), "cluster-my-lab"),
+    ):
+        assert re.fullmatch(f"fairgate-{re.escape(readable)}-[0-9a-f]{{8}}", name_of(printed(*words)))
+
+
+def test_every_unit_has_a_name_of_its_own(printed: Unit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the readable parts of the names are equal. The same peer always has the same name."""
+    peers: list[tuple[str, ...]] = [
+        ("a", "b"), ("a-b",), ("a b",), ("b", "a"), ("a", "b-c"), ("a-b", "c"), ("/a/b",), ("metrics",),
+        ("--metrics", "9150"), ("x" * 199 + "1",), ("x" * 199 + "2",), ("x" * 200, "a"), ("x" * 200, "b"),
+        TCP, (*TCP, "--cluster", "my lab"), (*TCP, "--cluster", "my-lab"),
+    ]  # fmt: skip
+    names = []
+    for folder in ("", "/srv/a", "/srv/b"):
+        monkeypatch.setenv("FAIRGATE_DIR", folder)
+        names += [name_of(printed(*words)) for words in peers]
+        assert names[-len(peers) :] == [name_of(printed(*words)) for words in peers]
+    assert len(set(names)) == len(names)
+    assert max(map(len, names)) <= 255 - len(".service")
 
 
 def test_only_a_unit_that_creates_a_cluster_speaks_of_that(printed: Unit) -> None:

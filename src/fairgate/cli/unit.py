@@ -4,6 +4,7 @@ The command is written anew from its options, because a unit starts in another d
 paths are absolute, and what the environment has said is in the unit.
 """
 
+import hashlib
 import math
 import os
 import pwd
@@ -14,10 +15,13 @@ from fairgate.cli.network.options import CREATE_OPTIONS, OBSERVE_OPTIONS, flag
 from fairgate.cli.network.settings import NOTHING_SAID, NetworkSettings
 from fairgate.net import secret
 from fairgate.net.address import UnixAddress
+from fairgate.net.keys_folder import keys_folder
 
 SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:,=+@-")
-IN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.")
-LONGEST_NAME = 200  # of a unit; systemd allows a few more
+IN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+CLUSTER, METRICS = "cluster", "metrics"
+LONGEST_NAME = 200  # of the readable part of a unit's name; systemd allows a few more
+DIGITS = 8  # of what makes it unique
 STOP_SECONDS = 30  # that a peer has to leave, after it has drained
 PATHS = ("keys", "state", "secret", "journal")
 
@@ -50,23 +54,23 @@ def unit(
     words = ["peer", *gates]
     given = {"-k": str(k) if k != 1 else None, "--protocol": protocol, "--group": group}
     words += [word for name, value in given.items() if value is not None for word in (name, value)]
-    words += ["--drain", f"{drain:g}"] if drain else []
+    words += ["--drain", shortest(drain)] if drain else []
     words += network_words(network)
     called = os.path.abspath(sys.argv[0])
     program = [sys.executable, "-m", "fairgate"] if called.endswith("__main__.py") else [called]
-    folder = os.environ.get("FAIRGATE_DIR")
-    variable = quoted(f"FAIRGATE_DIR={os.path.abspath(folder)}", in_command=False) if folder else ""
+    folder = os.environ.get("FAIRGATE_DIR") and os.path.abspath(os.environ["FAIRGATE_DIR"])
+    variable = quoted(f"FAIRGATE_DIR={folder}", in_command=False) if folder else ""
     user = user_name()
     if network.between_hosts:
-        name, description = f"cluster-{network.name}", f"standing peer of cluster {network.name}"
+        owner, names, description = CLUSTER, [network.name], f"standing peer of cluster {network.name}"
     elif gates:
-        name, description = f"{user}-{'-'.join([gate.lstrip('/') for gate in gates])}", f"keeps {', '.join(gates)} open"
+        owner, names, description = user, gates, f"keeps {', '.join(gates)} open"
     else:
-        name, description = f"{user}-metrics", "metrics of the gates of this host"
+        owner, names, description = user, [], "metrics of the gates of this host"
     return UNIT.format(
-        name=unit_name(name),
+        name=unit_name(owner, names, folder or ""),
         remark=CREATES if network.create else "",
-        description=f"fairgate, {description}".replace("%", "%%"),
+        description=f"fairgate, {description}".replace("%", "%%").replace("\\", "\\\\"),  # one at the end continues it
         after=NETWORK if network.between_hosts else "",
         user=user,
         environment=f"Environment={variable}\n" if variable else "",
@@ -82,6 +86,7 @@ def network_words(network: NetworkSettings) -> list[str]:
     if network.between_hosts:
         values["state"] = network.state_folder(network.join)
         unix = any(isinstance(address, UnixAddress) for address in network.addresses(network.join))
+        values["keys"] = network.keys or keys_of_environment(network)
         values["secret"] = network.secret or (None if unix else os.environ.get(secret.VARIABLE))
     words = []
     for name, value in values.items():
@@ -90,14 +95,35 @@ def network_words(network: NetworkSettings) -> list[str]:
         if value is True:
             words.append(flag(name))
         for one in value if isinstance(value, tuple) else () if value is True else (value,):
-            text = f"{one:g}" if isinstance(one, float) else str(one)
+            text = shortest(one) if isinstance(one, float) else str(one)
             words += [flag(name), os.path.abspath(text) if name in PATHS else text]
     return words
 
 
-def unit_name(about: str) -> str:
-    """Without what would have to be quoted in a shell or escaped in a unit."""
-    return "fairgate-" + "".join([char if char in IN_NAMES else "-" for char in about])[:LONGEST_NAME]
+def keys_of_environment(network: NetworkSettings) -> str | None:
+    """The keys folder that it needs, unless the unit's user finds the same one without this environment."""
+    needed = network.leaves_host(network.join) and not network.insecure
+    chosen = keys_folder()
+    return str(chosen) if needed and chosen != keys_folder({"HOME": home()}) else None
+
+
+def unit_name(owner: str, names: Sequence[str], folder: str) -> str:
+    """Without what would have to be quoted in a shell or escaped in a unit. Other peers' units have other names.
+
+    Where the readable part could be another peer's too, a digest follows of what it leaves out.
+    """
+    readable = "-".join([owner, *[name.lstrip("/") for name in names or [METRICS]]])
+    plain = "".join([char if char in IN_NAMES else "-" for char in readable])[:LONGEST_NAME]
+    certain = len(names) == 1 and names != [METRICS] and "-" not in owner and not folder
+    if (not names and not folder) or (certain and plain == readable == f"{owner}-{names[0]}"):
+        return f"fairgate-{plain}"
+    digest = hashlib.sha256("\0".join([folder, owner, *names]).encode(errors="surrogateescape")).hexdigest()
+    return f"fairgate-{plain}-{digest[:DIGITS]}"
+
+
+def shortest(number: float) -> str:
+    """The number in full: `1234567.5`, not `1.23457e+06`."""
+    return repr(number).removesuffix(".0")
 
 
 def user_name() -> str:
@@ -105,6 +131,14 @@ def user_name() -> str:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         return str(os.geteuid())
+
+
+def home() -> str:
+    """Of the unit's user, as systemd sets it."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        return "/"
 
 
 def quoted(word: str, in_command: bool = True) -> str:

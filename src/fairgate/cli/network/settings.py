@@ -126,10 +126,14 @@ class NetworkSettings(msgspec.Struct, frozen=True):
     def state_folder(self, seeds: tuple[str, ...] = ()) -> str | None:
         """Where a standing peer of this cluster saves its state; None if it does not."""
         from fairgate.cli.network.state import default_state  # noqa: PLC0415
+
+        return self.state or (default_state(self.name) if self.leaves_host(seeds) else None)
+
+    def leaves_host(self, seeds: tuple[str, ...]) -> bool:
+        """Does any of the addresses belong to a network, not only to this host?"""
         from fairgate.net.address import TcpAddress  # noqa: PLC0415
 
-        away = any(isinstance(at, TcpAddress) and not at.loopback for at in self.addresses(seeds))
-        return self.state or (default_state(self.name) if away else None)
+        return any(isinstance(at, TcpAddress) and not at.loopback for at in self.addresses(seeds))
 
     def directory(self) -> "ClusterDirectory":
         """Where to look up the gates of a cluster."""
@@ -196,14 +200,12 @@ class NetworkSettings(msgspec.Struct, frozen=True):
         return keys.load(folder.parent, folder.stem) if folder.suffix == ".crt" else keys.load(folder)
 
     def keys_path(self, seeds: tuple[str, ...]) -> Path | None:
-        from fairgate.net.address import TcpAddress  # noqa: PLC0415
         from fairgate.net.keys_folder import keys_folder  # noqa: PLC0415
 
         if self.insecure or self.keys:
             return Path(self.keys) if self.keys else None
         usual = keys_folder()
-        away = any(isinstance(at, TcpAddress) and not at.loopback for at in self.addresses(seeds))
-        return usual if away and usual.is_dir() else None
+        return usual if self.leaves_host(seeds) and usual.is_dir() else None
 
     def served(self, peer: sync.Peer, tell: Callable[[str], None]) -> AbstractContextManager[Any]:
         """A context that serves metrics if --metrics was given. With port 0, `tell` gets a line with the URL."""
