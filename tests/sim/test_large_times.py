@@ -41,6 +41,14 @@ def test_the_sum_of_all_waits_is_exact_beyond_64_bits() -> None:
     assert result.units_mean == pytest.approx(1, rel=1e-6)
 
 
+def test_a_mean_wait_is_rounded_once() -> None:
+    for seed in range(1, 11):
+        result = simulate(
+            Config(nodes=7, k=1, requests=1, rate=1, cs=1 / 3, latency="uniform:0,1", seed=seed, waits=True)
+        )
+        assert result.wait_mean == sum(exact(result.waits["wait"])) / (7 * SECOND)
+
+
 def exact(seconds: Iterable[float]) -> list[int]:
     return [round(Fraction(wait) * SECOND) for wait in seconds]
 

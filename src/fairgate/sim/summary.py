@@ -206,7 +206,7 @@ def conclude(found: Measures, protocol: str, seed: int, seconds: float, interrup
     hops_by_kind = {kind: count + found.passed.get(kind, 0) for kind, count in found.sent.items()}
     entries = found.entries - found.warm_entries
     lasted = (found.now - found.warm_at) / SECOND
-    mean = found.wait_total / len(found.waits) / SECOND if len(found.waits) else 0.0
+    mean = found.wait_total / (len(found.waits) * SECOND) if len(found.waits) else 0.0
     longest = found.wait_max / SECOND
     held = found.inside_time + found.now * found.inside  # permits that are still held count until now
     worked = found.now - found.opened
