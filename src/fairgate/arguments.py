@@ -54,7 +54,10 @@ def check_request(timeout: object, note: object, n: object) -> float | None:
     if is_number(timeout) and 0 <= timeout <= LONGEST:
         seconds = timeout
     elif timeout is not None and timeout != FOREVER:
-        raise BadInput(f"timeout must be a number of seconds from 0 to {LONGEST:g}, or None, not {shown(timeout)}")
+        raise BadInput(
+            f"timeout must be a number of seconds from 0 to {LONGEST:g}, or None or -1 to wait forever, not"
+            f" {shown(timeout)}"
+        )
     if not isinstance(note, str):
         raise BadInput(f"note must be a string, not {note!r:.60}")
     if not is_whole(n) or not 1 <= n <= MOST_K:

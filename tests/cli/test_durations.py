@@ -32,7 +32,24 @@ def test_a_duration_is_seconds_or_has_units(word: str, seconds: float) -> None:
     assert read_options(["x", "--join-timeout", word, "--", "true"]).network == {"join_timeout": seconds}
 
 
-BAD = ["x", "10x", "m", "1h30", "10M", "1 h", "1.2.3s", "-5m", "-1", "inf", "nan", "1e10", "20000d", "500 ms"]
+BAD = [
+    "x",
+    "10x",
+    "1_0",
+    "1_0s",
+    "m",
+    "1h30",
+    "10M",
+    "1 h",
+    "1.2.3s",
+    "-5m",
+    "-1",
+    "inf",
+    "nan",
+    "1e10",
+    "20000d",
+    "500 ms",
+]
 
 
 @pytest.mark.parametrize("word", BAD)

@@ -30,17 +30,17 @@ REQUESTS: list[tuple[dict[str, Any], str]] = [
     ({"lease": 0}, "lease must be a number of seconds from 0.001 to 1e+09, not 0"),
     ({"lease": inf}, "lease must be a number of seconds from 0.001 to 1e+09, not inf"),
     ({"lease": nan}, "lease must be a number of seconds from 0.001 to 1e+09, not nan"),
-    ({"timeout": "5"}, "timeout must be a number of seconds from 0 to 1e+09, or None, not '5'"),
-    ({"timeout": nan}, "timeout must be a number of seconds from 0 to 1e+09, or None, not nan"),
-    ({"timeout": -0.5}, "timeout must be a number of seconds from 0 to 1e+09, or None, not -0.5"),
-    ({"timeout": -2}, "timeout must be a number of seconds from 0 to 1e+09, or None, not -2"),
+    ({"timeout": "5"}, "timeout must be a number of seconds from 0 to 1e+09, or None or -1 to wait forever, not '5'"),
+    ({"timeout": nan}, "timeout must be a number of seconds from 0 to 1e+09, or None or -1 to wait forever, not nan"),
+    ({"timeout": -0.5}, "timeout must be a number of seconds from 0 to 1e+09, or None or -1 to wait forever, not -0.5"),
+    ({"timeout": -2}, "timeout must be a number of seconds from 0 to 1e+09, or None or -1 to wait forever, not -2"),
     ({"note": 7}, "note must be a string, not 7"),
     ({"note": None}, "note must be a string, not None"),
     ({"n": 0}, "n must be a whole number of permits from 1 to 1000, not 0"),
 ]
 REFUSED_BY_ASYNCIO: tuple[dict[str, Any], str] = (
     {"timeout": True},
-    "timeout must be a number of seconds from 0 to 1e+09, or None, not True",
+    "timeout must be a number of seconds from 0 to 1e+09, or None or -1 to wait forever, not True",
 )
 
 

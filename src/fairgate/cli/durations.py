@@ -31,7 +31,7 @@ def nanoseconds(word: str) -> int | None:
 def seconds(word: str) -> float:
     """Raises ValueError, with what it must be, if the word is no duration."""
     try:
-        value = float(word)
+        value = -1.0 if "_" in word else float(word)  # Python's own notation
     except ValueError:
         parts = nanoseconds(word)
         value = -1.0 if parts is None else parts / SECOND
