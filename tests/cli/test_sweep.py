@@ -87,6 +87,18 @@ def test_bad_input_is_one_line_and_exit_2(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_equal_values_are_refused_not_pooled(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, said in (
+        (["fair_k", "--rate", "0.1,0.2,0.10"], "rate has 0.1"),
+        (["fair_k", "fair_k"], "protocol has fair_k"),
+        (["bv95", "--option", "cache=none,none"], "option.cache has none"),
+        (["sigma", "--overlay", "pastry,pastry"], "stack has settled_pastry"),
+    ):
+        assert run(["sweep", *words, *SMALL, "--json"]) == 2
+        end = "twice: name each value once, and use trials for several runs"
+        assert capsys.readouterr().err == f"fairgate: {said} {end}\n"
+
+
 def test_a_directory_is_no_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sweep", "fair_k", *SMALL, "--out", str(tmp_path / "x.csv")]) == 0
     (tmp_path / "y.csv").mkdir()

@@ -34,6 +34,18 @@ MUTANTS = {
         "int(-mean * log(1.0 - self.random()))",
         "sim/test_large_times.py::test_draws_are_cut_off_at_the_end_of_time",
     ),
+    "a mean is rounded twice": Mutant(
+        "sim/summary.py",
+        "found.wait_total / (len(found.waits) * SECOND)",
+        "found.wait_total / len(found.waits) / SECOND",
+        "sim/test_large_times.py::test_a_mean_wait_is_rounded_once",
+    ),
+    "the values of a sweep may be equal": Mutant(
+        "lab/sweeps.py",
+        "if twice is not None:",
+        "if False:",
+        "cli/test_sweep.py::test_equal_values_are_refused_not_pooled",
+    ),
     "a product of two options exceeds 64 bits": Mutant(
         "protocols/sigma/protocol.py",
         "NEVER // max(self.retry, 1)",

@@ -79,6 +79,11 @@ def plan(protocols: Sequence[str], grid: Mapping[str, Sequence[Any]], trials: in
         raise BadInput(f"trials must be at least 1, not {trials}")
     found = [find_protocol(name) for name in protocols]
     whole = {"protocol": [protocol.about.name for protocol in found], **grid}
+    for name, values in whole.items():
+        twice = next((value for i, value in enumerate(values) if value in values[:i]), None)
+        if twice is not None:
+            shown = "+".join(twice) if isinstance(twice, tuple) else twice
+            raise BadInput(f"{name} has {shown} twice: name each value once, and use trials for several runs")
     configs = list(points(Config(), whole, trials))
     if "k" not in grid:
         configs = [replace(config, k=default_k(find_protocol(config.protocol), config.nodes)) for config in configs]
