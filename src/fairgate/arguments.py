@@ -9,6 +9,7 @@ SINGLE = 1  # the usual n. Only this very object needs no check: True and 1.0 ar
 LONGEST_NAME = 200
 MOST_K = 1000  # in a cluster, the memory of a gate grows with the square of k
 SECOND = 1_000_000_000  # ns
+LONG_AGO = 1  # ns on CLOCK_BOOTTIME: the end of what is over
 ONE, MANY = "bv95", "one_line"  # the protocols of clusters, by default: for k=1, and for more
 
 

@@ -120,6 +120,8 @@ class BasePermit(OfOneProcess, Generic[Slot_co]):
         In a cluster this is when the lease of the peer ends, which is renewed again and again while it can reach a
         majority of the voters, or `deadline` if that is earlier. On one host it is `deadline`: None without a lease.
         Nobody else gets the slot before, unless `fairgate break` or the end of the peer takes the permit away.
+
+        It lies in the past once the permit has ended in whatever way, and in a forked child.
         """
         until = self.held.safe_until()
         return until / SECOND if until else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shlex
 import signal
 import time
@@ -35,6 +36,12 @@ def now() -> float:
 def cluster(tmp_path: Path) -> Iterator[sync.Peer]:
     tmp_path.chmod(0o700)
     with sync.join(listen=f"unix:{tmp_path}/0", lease=LEASE) as peer:
+        yield peer
+
+
+@pytest.fixture
+def local() -> Iterator[sync.Peer]:
+    with sync.join() as peer:
         yield peer
 
 
@@ -91,13 +98,56 @@ def test_safe_until_is_the_earlier_end(gate: sync.Semaphore) -> None:
     with gate.hold(SOON, lease=LONG) as permit:
         assert permit.safe_until is not None
         assert permit.safe_until <= now() + LEASE if in_cluster else permit.safe_until == permit.deadline
-    permit = gate.hold(SOON, lease=LEASE / 10)
+    permit = gate.hold(SOON, lease=LEASE / 3)
     assert permit.safe_until == permit.deadline
     until(lambda: not permit.valid)
     assert permit.deadline is not None
     assert permit.deadline <= now()
     with pytest.raises(PermitLost, match="lease has expired"):
         permit.check()
+
+
+def check_nothing_is_guaranteed(permit: sync.Permit) -> None:
+    assert not permit.valid
+    assert permit.safe_until is not None
+    assert permit.safe_until <= now()
+
+
+@pytest.mark.parametrize("lease", [None, LONG])
+def test_nothing_is_guaranteed_of_a_permit_that_was_released(gate: sync.Semaphore, lease: float | None) -> None:
+    permit = gate.hold(SOON, lease=lease)
+    permit.release()
+    check_nothing_is_guaranteed(permit)
+
+
+@pytest.mark.parametrize("lease", [None, LONG])
+def test_nothing_is_guaranteed_in_a_forked_child(gate: sync.Semaphore, lease: float | None) -> None:
+    with gate.hold(SOON, lease=lease) as permit:
+        child = os.fork()
+        if child == 0:
+            try:
+                check_nothing_is_guaranteed(permit)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert permit.valid
+
+
+@pytest.mark.parametrize("where", ["host", "cluster"])
+def test_nothing_is_guaranteed_of_a_permit_that_was_revoked(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, say: Say
+) -> None:
+    if where == "host":
+        monkeypatch.setenv("FAIRGATE_DIR", str(tmp_path / "run"))
+        peer, words = request.getfixturevalue("local"), ["gpu", "0"]
+    else:
+        peer = request.getfixturevalue("cluster")
+        words = ["gpu", "0", "--join", peer.engine.identity.address]
+    permit = peer.lock("gpu").hold(SOON, lease=LONG)
+    assert say("break", "--yes", *words)[0] == 0
+    until(lambda: not permit.valid)
+    check_nothing_is_guaranteed(permit)
 
 
 def test_what_a_cluster_guarantees_is_raised_again_and_again(cluster: sync.Peer) -> None:

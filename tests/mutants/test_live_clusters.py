@@ -60,6 +60,24 @@ MUTANTS = {
         "        if False:",
         f"{LEASES}::test_a_lapsed_lease_loses_permits_and_comes_back",
     ),
+    "a lease that was released goes on": Mutant(
+        "live/cluster_permit.py",
+        "        if self.ticket.state != INSIDE or self.engine.pid != process[0]:\n            return LONG_AGO\n",
+        "",
+        "test_safe_until.py::test_nothing_is_guaranteed_of_a_permit_that_was_released[peer-60.0]",
+    ),
+    "a cluster guarantees something to a forked child": Mutant(
+        "live/cluster_permit.py",
+        "        if self.ticket.state != INSIDE or self.engine.pid != process[0]:\n            return LONG_AGO\n",
+        "        if self.ticket.state != INSIDE:\n            return LONG_AGO\n",
+        "test_safe_until.py::test_nothing_is_guaranteed_in_a_forked_child[peer-60.0]",
+    ),
+    "a promise outlives its permit": Mutant(
+        "room/permit.py",
+        "        return until if inside and self.has_seat() and not self.released else LONG_AGO\n",
+        "        return until\n",
+        "test_safe_until.py::test_nothing_is_guaranteed_of_a_permit_that_was_released[guest-60.0]",
+    ),
     # Gates.
     "the default is taken whatever the gate runs": Mutant(
         "live/live_protocols.py",

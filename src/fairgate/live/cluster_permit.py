@@ -4,7 +4,7 @@ import time
 from functools import partial
 from typing import Any
 
-from fairgate.arguments import SECOND
+from fairgate.arguments import LONG_AGO, SECOND
 from fairgate.core.ids import NIL
 from fairgate.errors import BadInput, GateClosed, PermitLost
 from fairgate.interface import Statistics
@@ -64,7 +64,10 @@ class HeldTicket:
         return self.ticket.deadline
 
     def safe_until(self) -> int:
-        """The earlier of its own lease and the lease of this peer, which is raised again and again."""
+        """The earlier of its own lease and the lease of this peer, which is raised again and again; `LONG_AGO` once it
+        has ended, and in a forked child."""
+        if self.ticket.state != INSIDE or self.engine.pid != process[0]:
+            return LONG_AGO
         ends = [end for end in (self.ticket.deadline, self.engine.lease_until) if end != NO_DEADLINE]
         return min(ends, default=NO_DEADLINE)
 

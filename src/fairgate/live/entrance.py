@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
-from fairgate.arguments import SECOND
+from fairgate.arguments import LONG_AGO, SECOND
 from fairgate.errors import BadInput, KMismatch
 from fairgate.live.cluster_options import ClusterOptions, place_near
-from fairgate.live.peer_lease import LONG_AGO
 from fairgate.live.reach import Reach
 from fairgate.live.reliable import DirectLinks, ReliableLinks
 from fairgate.live.saved import StateFolder

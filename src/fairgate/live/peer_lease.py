@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from fairgate.arguments import SECOND
+from fairgate.arguments import LONG_AGO, SECOND
 from fairgate.live.gate import LiveGate
 from fairgate.live.gate_checks import stopping
 from fairgate.live.uplink import Uplink
 from fairgate.net.system import clock
 
-LONG_AGO = 1  # ns: the end of a lease that is over
 STOPPING_SECONDS = 0.02  # how often to look whether users have stopped
 LAPSED = "this peer cannot reach a majority of the voters of its cluster, and its lease is over"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from fairgate.arguments import LONG_AGO
 from fairgate.errors import FairgateError, GateClosed, GateStuck, ReentrantCall
 from fairgate.room import bell as bells
 from fairgate.room import keeping, links, rules, table
@@ -50,9 +51,14 @@ class Permit(Step):
         return deadline if self.has_seat() else 0
 
     def safe_until(self) -> int:
-        """When it ends if nothing else happens, by its lease or by what the peer of its cluster has promised; or 0."""
+        """When it ends if nothing else happens, by its lease or by what the peer of its cluster has promised; or 0.
+
+        `LONG_AGO` once it has ended, and in a forked child.
+        """
         m = self.desk.file.m
-        return links.end_of(m, self.seat) if m[self.seat + TICKET] == self.ticket else 0
+        until = links.end_of(m, self.seat)
+        inside = m[self.seat + STATE] == INSIDE
+        return until if inside and self.has_seat() and not self.released else LONG_AGO
 
     def promised(self) -> int:
         """Until when the peer of its cluster has promised the slot. It raises that again and again; 0: for good."""

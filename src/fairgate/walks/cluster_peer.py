@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairgate.arguments import SECOND
+from fairgate.arguments import LONG_AGO, SECOND
 from fairgate.core.layers import MakeNode
 from fairgate.core.message import Message
 from fairgate.core.outbox import Outbox
@@ -23,7 +23,7 @@ from fairgate.live.in_cluster import GRACE
 from fairgate.live.live_protocols import make_of, options_of
 from fairgate.live.local_messages import LocalMessages, deliver
 from fairgate.live.no_journals import NoJournals
-from fairgate.live.peer_lease import LONG_AGO, PeerLease
+from fairgate.live.peer_lease import PeerLease
 from fairgate.live.ticket import INSIDE, LOST, Ticket
 from fairgate.live.uplink import Uplink
 from fairgate.recovery.agreed import Value
