@@ -7,12 +7,14 @@ import contextlib
 import logging
 import ssl
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from pathlib import Path
 from struct import Struct
 
 import pytest
 
 from fairgate import sync
+from fairgate.live.in_cluster import ClusterMembership
 from fairgate.net import crowd, keys
 from fairgate.net.address import Address, TcpAddress, parse_address
 from fairgate.net.codec import LIMIT, VERSION, Frame, encode
@@ -237,3 +239,47 @@ def test_fifteen_hundred_connections_with_one_key(tmp_path: Path) -> None:
     logging.getLogger(__name__).info("%.0f MiB before, %.0f after", before, memory(peer.pid))
     peer.kill()
     peer.communicate()
+
+
+def test_nothing_stays_of_connections_that_have_ended(tmp_path: Path) -> None:
+    """A peer remembers which roster it has sent over which connection, but not once that is closed."""
+    tmp_path.chmod(0o700)
+    with sync.join(listen=f"unix:{tmp_path}/0") as peer:
+        membership = peer.engine.membership
+        assert isinstance(membership, ClusterMembership)
+        driver = membership.driver
+        address = parse_address(peer.engine.identity.address)
+
+        async def main() -> None:
+            for number in range(1000, 1005):
+                stranger = await Stranger.at(address)
+                await answer_to(stranger, hello(number, "fairgate"))
+                await answer_to(stranger, encode(("ready",)) + encode(("vw.behind", 0)))
+                stranger.say(UNFINISHED)
+                await stranger.close()
+            await until(lambda: not peer.engine.transport.connections)
+
+        run(main())
+        assert not driver.told
+        assert not driver.heard.keys() - {peer.engine.me}
+
+
+async def answer_to(stranger: Stranger, said: bytes) -> None:
+    stranger.say(said)
+    while not stranger.decoder.feed(await stranger.reader.read(1000)):
+        pass
+
+
+def test_answers_are_not_kept_for_a_member(tmp_path: Path) -> None:
+    """The reliable channel would keep 65,536 of them for a member that acknowledges none."""
+    tmp_path.chmod(0o700)
+    with sync.join(listen=f"unix:{tmp_path}/0") as peer, sync.join(f"unix:{tmp_path}/0") as other:
+        engine = peer.engine
+        sent: Future[int] = Future()
+
+        def ask() -> None:
+            engine.take(other.engine.me, ("ask", 1))
+            sent.set_result(engine.links.channel.link(other.engine.me).sent)
+
+        engine.loop.call_soon_threadsafe(ask)
+        assert sent.result(30) == 0

@@ -122,6 +122,24 @@ MUTANTS = {
         "                if True:\n",
         "test_acknowledgements.py::test_ids_that_are_not_members_are_forgotten",
     ),
+    "a connection that has ended is remembered": Mutant(
+        "live/views_driver.py",
+        "        self.told.pop(peer, None)\n",
+        "",
+        "test_one_member.py::test_nothing_stays_of_connections_that_have_ended",
+    ),
+    "an id that is gone is remembered": Mutant(
+        "live/views_driver.py",
+        "            self.heard.pop(peer, None)\n",
+        "            pass\n",
+        "test_one_member.py::test_nothing_stays_of_connections_that_have_ended",
+    ),
+    "answers are kept until they are acknowledged": Mutant(
+        "live/engine.py",
+        "                self.links.send_bare(peer, (TELL,",
+        "                self.links.send(peer, (TELL,",
+        "test_one_member.py::test_answers_are_not_kept_for_a_member",
+    ),
     # Turns of a standing peer.
     "a turn that has failed is not repeated": Mutant(
         "live/guest_room.py",

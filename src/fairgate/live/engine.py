@@ -382,7 +382,8 @@ class LiveEngine(BackgroundTasks):
         kind = frame[0]
         if kind == ASK:
             with self.step():
-                self.links.send(peer, (TELL, frame[1], encode_report(report(self))))
+                # not over the channel, which keeps what is not acknowledged: nobody waits for an answer that is lost
+                self.links.send_bare(peer, (TELL, frame[1], encode_report(report(self))))
         elif kind == TELL:
             self.questions.answered(peer, *frame[1:])
         elif kind == BREAK:

@@ -152,6 +152,12 @@ class ViewsDriver:
         for frame in self.unsent.pop(peer, {}).values():
             self.owner.transport.send(peer, frame)
 
+    def on_down(self, peer: int) -> None:
+        """Keeps nothing of an id that is gone: one key may take any number, and a connection may have large buffers."""
+        self.told.pop(peer, None)
+        if peer not in self.owner.links.addresses:
+            self.heard.pop(peer, None)
+
     def known(self) -> None:
         """There is a new roster: sends to peers whose addresses were not known before."""
         known = self.owner.links.addresses
