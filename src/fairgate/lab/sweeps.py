@@ -8,6 +8,7 @@ where the runs happen. `executor` is any `concurrent.futures.Executor`, such as 
 `workers` processes share the runs.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import nullcontext
@@ -80,7 +81,7 @@ def plan(protocols: Sequence[str], grid: Mapping[str, Sequence[Any]], trials: in
     found = [find_protocol(name) for name in protocols]
     whole = {"protocol": [protocol.about.name for protocol in found], **grid}
     for name, values in whole.items():
-        twice = next((value for i, value in enumerate(values) if value in values[:i]), None)
+        twice = next((value for value, count in Counter(values).items() if count > 1), None)
         if twice is not None:
             shown = "+".join(twice) if isinstance(twice, tuple) else twice
             raise BadInput(f"{name} has {shown} twice: name each value once, and use trials for several runs")
