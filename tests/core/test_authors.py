@@ -285,6 +285,11 @@ FAILED = {  # what only shows in a run
         "Token()",
         "TypeError: Token.__init__() missing 1 required positional argument: 'fence'",
     ),
+    "a float for an integer": (
+        "Token(self.fence)",
+        "Token(self.fence + 0.5)",
+        "TypeError: Token.fence must be an int, not ",
+    ),
     "a timer without timed": (
         "        self.fence += 1\n",
         "        self.fence += 1\n        self.set_timer('x', 5)\n",

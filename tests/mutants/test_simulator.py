@@ -79,6 +79,9 @@ MUTANTS = {
     "a message without a handler is ignored": Mutant(
         "core/derive.py", '"    self.unhandled(msg)"', '"    pass"', f"{AGREE}[no handler]"
     ),
+    "a message may have a float for an integer": Mutant(
+        "core/declare.py", 'if part.name != "__init__":', "if True:", f"{AGREE}[a float for an integer]"
+    ),
     "a field may have any type": Mutant(
         "core/authors.py",
         "if not (known or kind.is_declared or kind.base is Any):",

@@ -35,6 +35,7 @@ from fairgate.core.derive import (
     Function,
     Handler,
     c_dispatch,
+    checks,
     decoder,
     dispatch,
     key_functions,
@@ -228,6 +229,13 @@ def remade(cls: type, functions: list[Function]) -> Any:
     return made
 
 
+def checking(part: Function, cls: type) -> Function:
+    """A message's constructor also refuses what a compiled one could not store."""
+    if part.name != "__init__":
+        return part
+    return replace(part, body=(*checks(cls.__name__, merged_fields(cls)), *part.body))
+
+
 def named_classes(cls: type) -> dict[str, type]:
     """The classes that generated code may refer to, by name."""
     found: dict[str, type] = {handler.message.__name__: handler.message for handler in merged_handlers(cls)}
@@ -257,7 +265,7 @@ def message(tag: str = "", *, tokens: int = 0, coordinators: int = 0) -> Callabl
         authors.check_base(cls, Message, "message")
         note(cls, own_fields(cls), [])
         authors.check_fields(cls, FIELDS[cls], own_hints(cls))
-        made = remade(cls, message_parts(cls, tag, tokens, coordinators))
+        made = remade(cls, [checking(part, cls) for part in message_parts(cls, tag, tokens, coordinators)])
         made.tag = tag
         if tag:
             scope: dict[str, Any] = {**HELPERS, **named_classes(made), made.__name__: made}

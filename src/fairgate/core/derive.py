@@ -118,6 +118,16 @@ def constructor(fields: list[Field], completes: bool) -> Function:
     return Function("__init__", parameters, (*assignments("self", fields), *["self.complete()"] * completes))
 
 
+def checks(cls: str, fields: list[Field]) -> tuple[str, ...]:
+    """Statements that refuse a float, say, for an integer. Compiled constructors have C types instead."""
+    return tuple(
+        f"if not isinstance({field.name}, int): raise TypeError("
+        f"f'{cls}.{field.name} must be an int, not {{{field.name}!r:.60}}')"
+        for field in required(fields)
+        if field.kind.base is int
+    )
+
+
 def required(fields: list[Field]) -> list[Field]:
     return [field for field in fields if field.default is MISSING and field.is_state]
 
