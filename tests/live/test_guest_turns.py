@@ -365,6 +365,39 @@ def test_the_loop_goes_on_between_the_turns_of_a_crowd(standing: Standing, monke
     assert max(steps) == MOST_AT_ONCE
 
 
+def test_a_doorbell_does_not_look_at_known_rooms(standing: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With many rooms, each guest that opens another one would cost more than the one before."""
+    monkeypatch.setattr(guests, "TICK_SECONDS", 1000)
+    with sync.join(standing.seed) as peer:
+        peer.lock("a").hold(SOON).release()  # after that, there is no tick
+        right, looked = RoomFile.is_linked, []
+
+        def is_linked(file: RoomFile) -> bool:
+            looked.append(threading.current_thread())
+            return right(file)
+
+        monkeypatch.setattr(RoomFile, "is_linked", is_linked)
+        until(
+            lambda: (
+                standing.guests.ticker is not None and standing.engine.loop.time() + 500 < standing.guests.ticker.when()
+            )
+        )
+        looked.clear()
+        for name in "bcde":
+            peer.lock(name).hold(SOON).release()
+        assert standing.engine.thread not in looked
+
+
+def test_the_loop_pauses_between_looks_for_rooms(standing: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guests, "PAUSE", 1e9)
+    found = standing.guests
+    standing.on_loop(found.rung)
+    until(lambda: found.look is None)
+    standing.on_loop(found.rung)
+    assert found.look is not None
+    assert found.look.when() > standing.engine.loop.time() + SOON
+
+
 def test_a_room_whose_file_is_locked_does_not_hold_the_loop_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host = GuestHost(tmp_path)
     monkeypatch.setenv("FAIRGATE_DIR", host.env["FAIRGATE_DIR"])

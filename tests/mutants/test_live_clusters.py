@@ -207,6 +207,18 @@ MUTANTS = {
         "test_guest_turns.py::test_the_loop_goes_on_while_it_is_looked_up_who_has_the_lock",
         HANGS,
     ),
+    "a doorbell looks at all rooms": Mutant(
+        "live/guests.py",
+        "        began = loop.time()\n        self.find_rooms()\n",
+        "        began = loop.time()\n        self.forget_rooms()\n        self.find_rooms()\n",
+        "test_guest_turns.py::test_a_doorbell_does_not_look_at_known_rooms",
+    ),
+    "the peer looks for rooms at every ring": Mutant(
+        "live/guests.py",
+        "self.engine.loop.call_at(self.next_look, self.look_for_rooms)",
+        "self.engine.loop.call_at(0, self.look_for_rooms)",
+        "test_guest_turns.py::test_the_loop_pauses_between_looks_for_rooms",
+    ),
     "rooms are opened in the loop": Mutant(
         "live/guests.py",
         "await self.engine.loop.run_in_executor(None, open_table, path_of_gate(self.folder, file))",

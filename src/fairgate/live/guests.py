@@ -29,6 +29,7 @@ from fairgate.room.room import SUFFIX, path_of_gate
 TICK_SECONDS = 1.0  # how often to make up for lost rings, and to look for rooms
 POLL_SECONDS = 0.02
 MOST_REMOVED = 256  # rooms, in one tick
+PAUSE = 20  # times as long as a look for new rooms: the loop does other things before the next one
 
 log = logging.getLogger("fairgate.live")
 
@@ -46,6 +47,8 @@ class Guests:
         self.closed = False
         self.told: tuple[object, ...] = ()  # what the description says
         self.ticker: asyncio.TimerHandle | None = None
+        self.look: asyncio.TimerHandle | None = None  # for new rooms, since the doorbell was rung
+        self.next_look = 0.0  # not before this time of the loop
         raise_file_limit()
 
     def __enter__(self) -> Self:
@@ -79,11 +82,21 @@ class Guests:
         self.tick()
 
     def rung(self) -> None:
+        """A guest has opened a room. With many rooms, a look at each ring would keep the loop busy."""
         calls.read_tickets(self.doorbell.fd)
+        if self.look is None:
+            self.look = self.engine.loop.call_at(self.next_look, self.look_for_rooms)
+
+    def look_for_rooms(self) -> None:
+        self.look = None
+        loop = self.engine.loop
+        began = loop.time()
         self.find_rooms()
+        self.next_look = loop.time() + PAUSE * (loop.time() - began)
 
     def tick(self) -> None:
         self.ticker = self.engine.loop.call_later(TICK_SECONDS, self.tick)
+        self.forget_rooms()
         self.find_rooms()
         for room in self.rooms.values():
             room.tick()
@@ -101,12 +114,16 @@ class Guests:
             if i < many or room.quiet * TICK_SECONDS >= IDLE_SECONDS:
                 room.remove_if_unused()
 
-    def find_rooms(self) -> None:
+    def forget_rooms(self) -> None:
+        """Those whose files were removed."""
         for file in [file for file, room in self.rooms.items() if room.closed or not room.desk.file.is_linked()]:
             self.rooms.pop(file).close()
+
+    def find_rooms(self) -> None:
         for entry in os.listdir(self.folder):
             file = entry.removesuffix(SUFFIX)
-            if file != entry and file not in self.rooms and file not in self.opening:
+            known = self.rooms.get(file)
+            if file != entry and file not in self.opening and (known is None or known.closed):
                 self.opening.add(file)
                 self.engine.spawn(self.open(file))
 
@@ -162,6 +179,8 @@ class Guests:
         self.closed = True
         if self.ticker is not None:
             self.ticker.cancel()
+        if self.look is not None:
+            self.look.cancel()
         if self.lease_changed in self.engine.on_lease:
             self.engine.on_lease.remove(self.lease_changed)
         for room in self.rooms.values():
