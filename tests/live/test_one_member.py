@@ -12,6 +12,7 @@ from pathlib import Path
 from struct import Struct
 
 import pytest
+from msgspec.structs import replace
 
 from fairgate import sync
 from fairgate.live.in_cluster import ClusterMembership
@@ -19,7 +20,7 @@ from fairgate.net import crowd, keys
 from fairgate.net.address import Address, TcpAddress, parse_address
 from fairgate.net.codec import LIMIT, VERSION, Frame, encode
 from fairgate.net.rationed_log import LINES
-from fairgate.recovery.roster import Members, PeerRecord
+from fairgate.recovery.roster import Members, PeerRecord, as_key, members_of
 from tests.live.commands import standing
 from tests.live.peers import Peer, Stranger, hello, lines, quietly, run, until
 
@@ -268,6 +269,35 @@ async def answer_to(stranger: Stranger, said: bytes) -> None:
     stranger.say(said)
     while not stranger.decoder.feed(await stranger.reader.read(1000)):
         pass
+
+
+def test_a_roster_that_nobody_asked_for_excludes_nobody(tmp_path: Path) -> None:
+    """Whoever knows the secret could force a peer out by it, again and again."""
+    tmp_path.chmod(0o700)
+    with sync.join(listen=f"unix:{tmp_path}/0") as peer, peer.lock("gpu").hold(30) as permit:
+        address = parse_address(peer.engine.identity.address)
+
+        async def main() -> None:
+            stranger = await Stranger.at(address)
+            await answer_to(stranger, hello(1000, "fairgate"))
+            stranger.say(encode(("ready",)) + encode(("look",)))
+            found: list[Frame] = []
+            while not (rosters := [frame for frame in found if frame[0] == "roster"]):
+                found += stranger.decoder.feed(await stranger.reader.read(10000))
+            kind, version, voters, lingering, content, leader = rosters[0]
+            members = members_of(content)
+            later = replace(members, epoch=members.epoch + 5, peers=(), gates=())
+            for _ in range(2):  # a creator takes the first one for that of a contact
+                stranger.say(encode((kind, version, voters, lingering, as_key(later), leader)))
+            stranger.say(encode(("ask", 1)))
+            while not any(frame[0] == "tell" for frame in stranger.decoder.feed(await stranger.reader.read(10000))):
+                pass
+            await stranger.close()
+
+        before = peer.engine.me
+        run(main())
+        assert permit.valid
+        assert peer.engine.me == before
 
 
 def test_answers_are_not_kept_for_a_member(tmp_path: Path) -> None:

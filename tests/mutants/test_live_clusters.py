@@ -140,6 +140,12 @@ MUTANTS = {
         "                self.links.send(peer, (TELL,",
         "test_one_member.py::test_answers_are_not_kept_for_a_member",
     ),
+    "anyone can tell a peer that it was excluded": Mutant(
+        "live/entrance.py",
+        "        if asked is None:\n            return\n        _, _,",
+        "        asked = asked or clock()\n        _, _,",
+        "test_one_member.py::test_a_roster_that_nobody_asked_for_excludes_nobody",
+    ),
     # Turns of a standing peer.
     "a turn that has failed is not repeated": Mutant(
         "live/guest_room.py",

@@ -85,7 +85,7 @@ class Entrance:
         self.broken: set[int] = set()  # peers to which the connection broke: messages of gates may be lost
         self.until = 0  # of the lease that the engine knows
         self.searches: list[Dial] = []  # for the cluster, if this peer has lost it
-        self.looked: dict[int, int] = {}  # peer -> when it was asked for the roster
+        self.looked: dict[int, int] = {}  # peer -> when it was asked for the roster, until it answers
         self.members_log = RationedLog(log)
         self.latest: Members | None = None  # the roster of another peer that was heard of last
 
@@ -250,7 +250,7 @@ class Entrance:
 
     async def join_again(self, why: str) -> None:
         """This peer was excluded. Anyone who might still know its id must not take it for the member that it was."""
-        log.warning("%s; joining again", why)
+        self.members_log.warning("%s; joining again", why)
         members = self.engine.members
         known = [parse_address(peer.address) for peer in members.peers if peer.address != self.address]
         while True:
@@ -263,11 +263,11 @@ class Entrance:
             try:
                 await self.join(list(dict.fromkeys([*self.addresses, *known])), again=True)
             except BadInput as wrong:
-                log.error("%s; trying again", wrong)
+                self.members_log.error("%s; trying again", wrong)
                 self.driver.end()
                 await asyncio.sleep(REJOIN_SECONDS)
             else:
-                log.warning("this peer has joined again")
+                self.members_log.warning("this peer has joined again")
                 return
 
     def rename(self, me: int) -> None:
@@ -320,6 +320,10 @@ class Entrance:
         return (ROSTER, views.at, voters, tuple([peer for peer, _ in lingering]), content, views.leader)
 
     def on_roster(self, peer: int, frame: Frame) -> None:
+        """Only from a peer that was asked (`look_at`), at an address of a member or a contact: it may exclude us."""
+        asked = self.looked.pop(peer, None)
+        if asked is None:
+            return
         _, _, _, _, content, _ = frame
         members = members_of(content)
         ours = self.cluster or members.cluster
@@ -330,14 +334,13 @@ class Entrance:
         else:
             self.cluster = ours
             self.found.set_result((peer, members))
-            self.check_round_trip(peer, members.lease)
+            self.check_round_trip(peer, clock() - asked, members.lease)
 
     def look_at(self, peer: int) -> None:
         self.looked[peer] = clock()
         self.transport.send(peer, (LOOK,))
 
-    def check_round_trip(self, peer: int, lease: int) -> None:
-        took = clock() - self.looked.get(peer, clock())
+    def check_round_trip(self, peer: int, took: int, lease: int) -> None:
         if ROUND_TRIPS * took > lease:
             where = self.transport.up[peer].where
             log.warning(

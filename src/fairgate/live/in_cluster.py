@@ -235,6 +235,7 @@ class ClusterMembership(Entrance):
             await self.engine.change(Renew(gate))
 
     def on_down(self, peer: int, why: str) -> None:
+        self.looked.pop(peer, None)
         if self.views_run:
             self.driver.on_down(peer)
         if not self.member.is_set() or self.engine.members.peer(peer) is None or self.engine.closed:
