@@ -107,7 +107,9 @@ def test_the_refusing_side_logs_the_reason(ours: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.endswith("it closed the connection, perhaps because it requires TLS: give this peer its keys\n")
     _, _, err = end_by(signal.SIGTERM, keeper)
-    assert {line.split(": ", 2)[2] for line in err.splitlines()} == {"it does not speak TLS"}
+    said = {line.split(": ", 2)[2] for line in err.splitlines()}
+    assert "it does not speak TLS" in said
+    assert said <= {"it does not speak TLS", "it closed the connection"}  # the other one, when its time is over
 
 
 # Off this host.

@@ -24,14 +24,14 @@ MUTANTS = {
         "fair_k",
         "FairK",
         "    token_locations: Ids = ()\n",
-        "    token_locations: int | None = ()\n",
+        "    from typing import Any\n    token_locations: Any = ()\n",
         "clone: loaded from JSON",
     ),
     "the key contains a list": (
         "leased",
         "Leased",
         "    queue: list[Id] = []\n",
-        "    queue: int | None = []\n",
+        "    from typing import Any\n    queue: Any = []\n",
         "state",
     ),
     "timers are not armed again": (

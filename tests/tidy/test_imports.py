@@ -48,7 +48,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "arguments": {"errors"},
     "misuse": set(),
     "forgotten": set(),
-    "on_first_use": {"arguments"},
+    "on_first_use": {"arguments", "errors"},
     "interface": {"arguments", "errors", "forgotten", "misuse", "on_first_use", "request"},
     "prometheus": {"core", "errors"},
     "room": {"arguments", "core", "errors", "interface", "prometheus", "request"},
