@@ -10,8 +10,8 @@ JOBS := $(shell nproc 2>/dev/null || echo 2)
 EXTRAS := test,all
 TESTERS := $(shell expr $(JOBS) + 1)  # some tests wait for others rather than compute
 # What is tested without compiled modules as well.
-PLAIN := tests/core tests/generic tests/scenarios tests/tools tests/room tests/mutants/test_expand.py \
-	tests/mutants/test_clusters.py
+PLAIN := tests/core tests/generic tests/scenarios tests/tools tests/room \
+	tests/live/test_guest_turns.py tests/mutants/test_expand.py tests/mutants/test_clusters.py
 # Are the compiled modules there and up to date? A variable, so that `make -n quick` runs nothing.
 IS_BUILT = $(shell $(MAKE) --question $(VENV)/built && echo yes)
 MUTATED = $(BIN)/python -c 'from tests.mutants.test_deletions import EXPLAINED; print(*EXPLAINED)'

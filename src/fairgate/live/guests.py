@@ -15,6 +15,7 @@ import resource
 import time
 from typing import Self
 
+from fairgate.arguments import SECOND
 from fairgate.errors import BadInput
 from fairgate.live.engine import LiveEngine
 from fairgate.live.guest_room import GuestRoom
@@ -48,7 +49,7 @@ class Guests:
         self.told: tuple[object, ...] = ()  # what the description says
         self.ticker: asyncio.TimerHandle | None = None
         self.look: asyncio.TimerHandle | None = None  # for new rooms, since the doorbell was rung
-        self.next_look = 0.0  # not before this time of the loop
+        self.next_look = 0  # not before this time
         raise_file_limit()
 
     def __enter__(self) -> Self:
@@ -85,14 +86,15 @@ class Guests:
         """A guest has opened a room. With many rooms, a look at each ring would keep the loop busy."""
         calls.read_tickets(self.doorbell.fd)
         if self.look is None:
-            self.look = self.engine.loop.call_at(self.next_look, self.look_for_rooms)
+            pause = max(self.next_look - calls.clock(), 0) / SECOND
+            self.look = self.engine.loop.call_later(pause, self.look_for_rooms)
 
     def look_for_rooms(self) -> None:
         self.look = None
-        loop = self.engine.loop
-        began = loop.time()
+        began = calls.clock()  # the time of uvloop stands still meanwhile
         self.find_rooms()
-        self.next_look = loop.time() + PAUSE * (loop.time() - began)
+        ended = calls.clock()
+        self.next_look = ended + PAUSE * (ended - began)
 
     def tick(self) -> None:
         self.ticker = self.engine.loop.call_later(TICK_SECONDS, self.tick)
