@@ -275,7 +275,8 @@ def main() -> int:
     unknown = set(options.only or ()) - set(supported())
     if unknown:
         parser.error(f"not supported: {', '.join(sorted(unknown))}; supported: {', '.join(supported())}")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # and so end what runs
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, lambda number, _: sys.exit(128 + number))  # and so end what runs
     passed, failed = [], []
     for version in options.only or supported():
         try:

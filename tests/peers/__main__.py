@@ -147,6 +147,7 @@ def main() -> int:
     parser.add_argument("--reasons", action="store_true", help="print why tests do not apply")
     parser.add_argument("--verbose", action="store_true", help="print what pytest says")
     given = parser.parse_args()
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(128 + signal.SIGINT))  # and so end what runs
     ran = wrong = 0
     for name in given.only or suites:
         try:
