@@ -51,8 +51,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "on_first_use": {"arguments", "errors"},
     "interface": {"arguments", "errors", "forgotten", "misuse", "on_first_use", "request"},
     "prometheus": {"core", "errors"},
-    "room": {"arguments", "core", "errors", "interface", "prometheus", "request"},
-    "net": {"arguments", "core", "errors"},
+    "once": set(),
+    "room": {"arguments", "core", "errors", "interface", "once", "prometheus", "request"},
+    "net": {"arguments", "core", "errors", "once"},
     "command": {"arguments", "room"},
     "live": {
         "arguments", "core", "errors", "interface", "net", "prometheus", "recovery", "registry", "request", "room",

@@ -41,7 +41,7 @@ from fairgate.live.ticket import INSIDE, Ticket
 from fairgate.live.traffic import Traffic
 from fairgate.net.codec import Frame
 from fairgate.net.loop import new_loop
-from fairgate.net.system import clock
+from fairgate.net.system import clock, once
 from fairgate.net.transport import Transport
 from fairgate.recovery.roster import Change, Members, PeerRecord, Renew, Rise, Sit
 from fairgate.registry import find_protocol
@@ -67,7 +67,7 @@ class LiveEngine(BackgroundTasks):
         super().__init__()
         self.pid = os.getpid()
         self.lock = EngineLock()
-        self.user_lock = self.lock.lock  # the bare lock, which `with` takes atomically even under Ctrl-C
+        self.user_lock = self.lock.lock  # the bare lock, for `once`: Ctrl-C cannot lose it
         self.membership = membership(self)
         self.journals = journals
         self.gates: dict[str, LiveGate] = {}
@@ -142,7 +142,7 @@ class LiveEngine(BackgroundTasks):
         """Leaves; held permits are lost. Call it from any thread but the engine's. Closing twice is a no-op."""
         if self.pid != process[0]:
             return
-        with self.user_lock:
+        for _ in once(self.user_lock):
             if self.closed:
                 return
         self.shut(LEFT)
@@ -150,7 +150,7 @@ class LiveEngine(BackgroundTasks):
         self.thread.join(CLOSE_SECONDS)
 
     def shut(self, why: str) -> None:
-        with self.user_lock:
+        for _ in once(self.user_lock):
             self.traffic.now = clock()
             self.closed = self.closed or why
             for gate in self.gates.values():
@@ -202,7 +202,7 @@ class LiveEngine(BackgroundTasks):
             raise ForkedPeer(FORKED)
         if self.lock.wanted:
             self.lock.step_aside()
-        with self.user_lock:
+        for _ in once(self.user_lock):
             try:
                 self.traffic.now = clock()
                 work(ticket)
@@ -230,7 +230,7 @@ class LiveEngine(BackgroundTasks):
             self.lock.step_aside()
         ticket = None
         try:
-            with self.user_lock:
+            for _ in once(self.user_lock):
                 try:
                     self.traffic.now = clock()
                     ticket = gate.retake(note)
@@ -406,7 +406,7 @@ class LiveEngine(BackgroundTasks):
         self.check_process()
         check_gate(name, k)
         protocol = find_protocol(protocol or usual_protocol(self.members, name, k)).about.name
-        with self.user_lock:
+        for _ in once(self.user_lock):
             if self.closed:
                 raise GateClosed(self.closed)
             gate = self.reopened.get(name) or self.gates.get(name) or self.resting.gates.get(name)
@@ -418,7 +418,8 @@ class LiveEngine(BackgroundTasks):
                 raise KMismatch(name, k, gate.k)
             if gate.protocol != protocol:
                 raise BadInput(f"gate {name} runs {gate.protocol}, not {protocol}: all its peers must agree")
-            return gate
+        assert gate is not None
+        return gate
 
     def new_gate(self, name: str, k: int, protocol: str) -> LiveGate:
         gate = LiveGate(self, name, k, protocol, make_of(protocol, k), options_of(protocol))
@@ -462,7 +463,7 @@ class LiveEngine(BackgroundTasks):
     def await_on_loop(self, work: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> "Future[T]":
         """For users. GateClosed if the engine is closed; if it closes before the work is done, cancels the future."""
         self.check_process()
-        with self.user_lock:
+        for _ in once(self.user_lock):
             if self.closed:
                 raise GateClosed(self.closed)
             future = asyncio.run_coroutine_threadsafe(work(*args), self.loop)

@@ -4,15 +4,15 @@ A plain lock is not fair. A user's thread that enters a gate again and again wou
 before the engine's thread even wakes up. So while `wanted` is set, users' threads first wait at the turnstile, which
 the engine's thread holds.
 
-Users' threads use `with lock.lock`, not `with lock`. The inner latch (net/system.py) is implemented in C in any build,
-so Ctrl-C cannot strike between taking it and entering the body. It could strike inside this class's `__enter__`.
+Users' threads use `for _ in once(lock.lock)` (once.py), not `with lock`: Ctrl-C could strike inside `__enter__`, and
+nothing would release the lock then.
 """
 
-from fairgate.net.system import Latch
+from fairgate.net.system import Latch, once
 
 
 class EngineLock:
-    """In the engine's thread use `with lock`; elsewhere `step_aside()` if it is `wanted`, then `with lock.lock`."""
+    """In the engine's thread use `with lock`; elsewhere `step_aside()` if it is `wanted`, then `once(lock.lock)`."""
 
     def __init__(self) -> None:
         self.lock = Latch()
@@ -36,5 +36,5 @@ class EngineLock:
         self.give()
 
     def step_aside(self) -> None:
-        with self.turnstile:
+        for _ in once(self.turnstile):
             pass

@@ -18,7 +18,7 @@ from fairgate.live.links import Links
 from fairgate.live.ticket import Ticket
 from fairgate.live.uplink import Uplink
 from fairgate.net.codec import CodecError, Frame
-from fairgate.net.system import clock
+from fairgate.net.system import clock, once
 
 MESSAGE = "m"
 
@@ -82,7 +82,7 @@ class Traffic(Uplink):
             gate = self.gates.get(name)
             if self.lock.wanted:
                 self.lock.step_aside()
-            with self.lock.lock:
+            for _ in once(self.lock.lock):
                 try:
                     self.on_message(peer, gate, dst, src, msg)
                 except Exception:

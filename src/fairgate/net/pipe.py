@@ -12,7 +12,7 @@ from typing import Any
 
 from fairgate.core.ids import NIL
 from fairgate.net.codec import CodecError, Decoder, Frame
-from fairgate.net.system import Latch, Wire
+from fairgate.net.system import Latch, Wire, once
 from fairgate.net.tls import explain
 
 EMPTY = bytearray()
@@ -35,13 +35,14 @@ class Pipe:
 
     def write_now(self, data: bytes) -> bool:
         """Writes from any thread. False if the data has to be sent by the loop instead."""
-        with self.writing:
+        for _ in once(self.writing):
             if self.waiting or self.rest or not self.up or self.raw is None:
-                return False
+                break
             self.write(data)
             if self.rest:
                 self.later(self.wait_for_room)
             return True
+        return False
 
     def write(self, data: bytes | bytearray) -> None:
         """Writes what the socket accepts and keeps the rest."""

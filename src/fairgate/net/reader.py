@@ -22,7 +22,7 @@ from typing import Protocol
 
 from fairgate.net.codec import Frame
 from fairgate.net.pipe import Pipe
-from fairgate.net.system import Latch, Poller, heed
+from fairgate.net.system import Latch, Poller, heed, once
 
 LOOK_SECONDS = 0.5
 CLOSE_SECONDS = 1.0  # how long close() waits for a user's thread to stop reading
@@ -144,7 +144,7 @@ class Reader:
     # In both.
 
     def take(self, ready: list[int], elsewhere: Callable[[int, Frame], bool] | None) -> None:
-        with self.reading:  # `with`: a signal could be handled between `acquire()` and `try`
+        for _ in once(self.reading):
             for number in ready:
                 connection = self.connections.get(number)
                 if connection is not None:

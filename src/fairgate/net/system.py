@@ -10,6 +10,8 @@ import threading
 import time
 from struct import Struct
 
+from fairgate.once import once as once  # noqa: PLC0414 (exported)
+
 NOW = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 PIECE = 1 << 12  # bytes read at once
 MOST_READY = 64  # sockets at once

@@ -1,5 +1,6 @@
 """The compiled version of system.py."""
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno
 from libc.errno cimport EINTR, errno
@@ -94,6 +95,32 @@ cdef class Latch:
 
     def __exit__(self, *how):
         self.release()
+
+
+@cython.final
+@cython.no_gc
+@cython.freelist(8)
+cdef class once:
+    """As once.py: one turn with the latch, which is released when this is dropped."""
+
+    cdef Latch latch
+    cdef bint taken
+
+    def __init__(self, Latch latch):
+        self.latch = latch
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.taken:
+            raise StopIteration
+        self.latch.acquire()
+        self.taken = True
+
+    def __dealloc__(self):
+        if self.taken:
+            PyThread_release_lock(self.latch.lock)
 
 
 cdef class Wire:

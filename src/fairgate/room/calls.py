@@ -13,6 +13,8 @@ import time
 from _signal import SIG_DFL, SIGPIPE, getsignal  # type: ignore[import-not-found]  # without enums, which are slow
 from functools import partial
 
+from fairgate.once import once
+
 TYPE_CHECKING = False  # see __init__.py
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,22 +50,23 @@ class Exclusive:
 
     def renew(self) -> None:
         """After a fork: another thread of the parent may have been in the middle of a change."""
-        self.mutex = threading.RLock()  # it is taken in C, so that an interrupt cannot lose it
+        self.mutex = threading.RLock()  # `once` takes it, so that an interrupt cannot lose it
         self.changing = False  # only under the mutex
         self.postponed: list[Callable[[], object]] = []
 
     def change(self, step: Callable[[Change], T]) -> T:
         """Raises ReentrantCall in a signal handler, if its thread is in the middle of a change."""
-        with self.mutex:
+        for _ in once(self.mutex):
             if self.changing:
                 self.refuse()
             self.changing = True
             try:
-                return self.change_alone(step, FOREVER)
+                result = self.change_alone(step, FOREVER)
             finally:  # no call before the store: an interrupt may come at any call
                 self.changing = False
                 if self.postponed:
                     self.catch_up()
+        return result
 
     def try_change(self, step: Callable[[Change], T], patience: int) -> T:
         """As `change`. Raises BlockingIOError if it would have to wait for more than this many ns."""
@@ -84,16 +87,17 @@ class Exclusive:
 
     def exclude_changes(self, call: Callable[[], T]) -> T:
         """Do something else while no other thread makes a change."""
-        with self.mutex:
+        for _ in once(self.mutex):
             if self.changing:
                 self.refuse()
             self.changing = True
             try:
-                return call()
+                result = call()
             finally:
                 self.changing = False
                 if self.postponed:
                     self.catch_up()
+        return result
 
     def change_alone(self, step: Callable[[Change], T], patience: int) -> T:
         raise NotImplementedError

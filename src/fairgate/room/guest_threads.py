@@ -2,6 +2,7 @@
 
 from fairgate.errors import KMismatch
 from fairgate.interface import Statistics
+from fairgate.once import once
 from fairgate.room import guest
 from fairgate.room.clusters import StandingPeer, described, file_name
 from fairgate.room.layout import K
@@ -23,7 +24,7 @@ class GuestPeer(HostPeer):
         Raises KMismatch if it has the gate open with the k that the gate has.
         """
         file = file_name(name)
-        with self.mutex:
+        for _ in once(self.mutex):
             others = [room for room in self.rooms.values() if room.gate == file and not room.is_closed()]
         for other in others:
             if other.k not in (0, k) and other.k == other.file.m[K] and other.bells:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from fairgate.arguments import SECOND, check_k
 from fairgate.errors import BadInput, ForkedPeer, GateClosed, KMismatch
 from fairgate.interface import Statistics
+from fairgate.once import once
 from fairgate.request import Request
 from fairgate.room import place
 from fairgate.room.calls import clock
@@ -36,7 +37,7 @@ class HostPeer:
         self.check_process()
         check_k(k)
         folder, gate = self.locate(name, protocol)
-        with self.mutex:
+        for _ in once(self.mutex):
             if self.closed:
                 raise GateClosed(LEFT)
             key = self.key(gate, k, protocol)
@@ -46,7 +47,8 @@ class HostPeer:
                 room = self.rooms[key] = self.open(folder, gate, k, protocol)
             elif k not in (room.k, room.file.m[ASKED_K], room.file.m[K]):
                 raise KMismatch(name, k, room.file.m[K])
-            return room
+        assert room is not None
+        return room
 
     def forget_closed(self) -> None:
         """A program may use and close one gate after the other."""
@@ -84,7 +86,7 @@ class HostPeer:
         """A no-op in a forked child, and the second time."""
         if self.pid != os.getpid():
             return
-        with self.mutex:
+        for _ in once(self.mutex):
             self.closed = True
             rooms, self.rooms = self.rooms, {}
         for room in rooms.values():

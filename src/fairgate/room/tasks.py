@@ -4,6 +4,7 @@ import asyncio
 import os
 
 from fairgate.arguments import check_k
+from fairgate.once import once
 from fairgate.request import Request
 from fairgate.room.aio import AsyncPermit, AsyncRoom
 from fairgate.room.peer import LEFT, BaseRoomGate, HostPeer, requests
@@ -88,7 +89,7 @@ class TaskHostPeer(HostPeer):
 
     async def leave(self) -> None:
         if self.pid == os.getpid():
-            with self.mutex:
+            for _ in once(self.mutex):
                 self.closed = True  # other tasks run while its gates are closed
             for gate in list(self.gates.values()):
                 await gate.aend(LEFT)
