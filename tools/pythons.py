@@ -51,6 +51,7 @@ NAMESPACES = ("unshare", "--mount", "--pid", "--fork", "--kill-child")
 # The shell does not `exec` the last command: as process 1 it collects processes whose parents have died.
 ENTER = f"""
 root=$1 tree=$2; shift 2
+mount --bind "$root" "$root"  # tests make mount namespaces, for which / must be a mount
 mount --rbind /dev "$root/dev"
 mount -t tmpfs none "$root/dev/shm"
 mount -t proc proc "$root/proc"

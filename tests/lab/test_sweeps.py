@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -124,7 +125,7 @@ def test_a_cache_that_another_run_has_locked_is_not_to_be_removed(
 ) -> None:
     monkeypatch.setattr("fairgate.lab.cache.LOCKED_SECONDS", 0.01)
     sweep("fair_k", nodes=4, k=2, requests=5, workers=1, cache=tmp_path / "cache")
-    with sqlite3.connect(tmp_path / "cache") as other:
+    with closing(sqlite3.connect(tmp_path / "cache")) as other:
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(BadInput, match="wait for the other run"):
             sweep("fair_k", nodes=4, k=2, requests=5, workers=1, cache=tmp_path / "cache")

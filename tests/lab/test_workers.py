@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def kept(cache: Path) -> dict[int, str]:
     """The results that are on disk. One that is written anew gets another row id."""
     if not cache.exists():
         return {}
-    with sqlite3.connect(f"file:{cache}?mode=ro", uri=True) as connection:
+    with closing(sqlite3.connect(f"file:{cache}?mode=ro", uri=True)) as connection:
         try:
             return dict(connection.execute("SELECT rowid, config FROM results"))
         except sqlite3.OperationalError:  # it has no table yet

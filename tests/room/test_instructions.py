@@ -46,6 +46,7 @@ class Pause:
         self.meanwhile = meanwhile
 
     def __enter__(self) -> Pause:
+        sys._getframe().f_trace_opcodes = True  # else Python 3.12 reports no instructions the first time
         sys.settrace(self.on_call)
         return self
 

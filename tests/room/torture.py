@@ -25,9 +25,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from fairgate.room import table
+from fairgate.room import links, table
 from fairgate.room.bell import SUFFIX
-from fairgate.room.layout import REBUILT, RESCUED
+from fairgate.room.layout import FREE, REBUILT, RESCUED, STATE
 from fairgate.room.room import Room
 from fairgate.room.sweep import sweep
 from fairgate.room.system import lock_owner
@@ -188,7 +188,7 @@ class Torture:
         with Room(self.folder, "g") as room:
             permits = [room.acquire(timeout=5) for _ in range(self.k)]
             for _ in range(50):  # requests of stopped processes that were killed are found one after the other
-                if len(room.requests()) == self.k:
+                if len(seated(room)) == self.k:
                     break
                 room.acquire(timeout=0.05)
             left = [f"the request of {each.pid}" for each in room.requests() if each.pid != os.getpid()]
@@ -222,7 +222,10 @@ class Torture:
 
     def kill_one_with_the_lock(self) -> None:
         """Try some: stop it, and kill it if it has the lock."""
-        fd = os.open(f"{self.folder}/g.gate", os.O_RDONLY)
+        try:
+            fd = os.open(f"{self.folder}/g.gate", os.O_RDONLY)
+        except FileNotFoundError:  # no process has opened it yet
+            return
         running = [pid for pid in self.alive() if pid not in self.stopped]
         for pid in self.rng.sample(running, min(len(running), 6)):
             since = now()
@@ -273,6 +276,12 @@ class Torture:
         lived = [pid for pid in self.killed if self.killed[pid] - self.born[pid] > enough and not self.stops[pid]]
         outcome.unserved = len([pid for pid in lived if pid not in served])
         return outcome
+
+
+def seated(room: Room) -> list[int]:
+    """The seats of all requests, also of dead processes."""
+    m = room.file.m
+    return [seat for seat in links.all_seats(m) if m[seat + STATE] != FREE]
 
 
 def torture(seconds: float, processes: int, k: int, seed: int, hunt: bool = False, rests: bool = False) -> Outcome:

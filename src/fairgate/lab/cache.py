@@ -21,6 +21,7 @@ from fairgate.sim.config import Config
 SIMULATION = ("core", "protocols", "overlay", "recovery", "sim")  # packages that the result of a simulation depends on
 LOCKED_SECONDS = 60.0  # to wait for another run that writes to the same file
 SOURCES = (".py", ".pyx", ".pxd")
+TABLE = "CREATE TABLE IF NOT EXISTS results (code TEXT, config TEXT, result TEXT, PRIMARY KEY (code, config))"
 
 
 @cache
@@ -43,9 +44,11 @@ class Cache:
         self.path = path
         with self.complaining():
             self.connection = sqlite3.connect(path, timeout=LOCKED_SECONDS)
-            self.connection.execute(
-                "CREATE TABLE IF NOT EXISTS results (code TEXT, config TEXT, result TEXT, PRIMARY KEY (code, config))"
-            )
+            try:
+                self.connection.execute(TABLE)
+            except BaseException:
+                self.connection.close()
+                raise
 
     @contextmanager
     def complaining(self) -> Iterator[None]:
