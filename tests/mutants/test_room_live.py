@@ -60,9 +60,9 @@ MUTANTS = {
     ),
     "a signal handler waits for its own thread": Mutant(
         "room/calls.py",
-        "        with self.mutex:\n            if self.changing:\n                self.refuse()\n"
-        "            self.changing = True\n            try:\n                return self",
-        "        with self.mutex:\n            self.changing = True\n            try:\n                return self",
+        "            if self.changing:\n                self.refuse()\n"
+        "            self.changing = True\n            try:\n                result = self.change_alone",
+        "            self.changing = True\n            try:\n                result = self.change_alone",
         f"{ENDS}a_signal_handler_cannot_acquire_in_the_middle_of_a_change",
     ),
     "what a signal handler has asked for is forgotten": Mutant(
