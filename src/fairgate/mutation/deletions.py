@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import module_from_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -39,7 +41,8 @@ class Deleted:
 
 def load_mutant(source: str, path: str) -> ModuleType:
     """A module made from changed source. Its messages have the original tags; the original ones stay registered."""
-    module = ModuleType("mutant")
+    loader = SourceFileLoader("mutant", path)
+    module = module_from_spec(ModuleSpec("mutant", loader))  # Python 3.15 warns of modules without one
     module.__dict__["turns"] = turns
     module.__file__ = path
     known = dict(message.KINDS)
