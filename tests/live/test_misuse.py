@@ -14,6 +14,7 @@ import pytest
 
 import fairgate
 from fairgate import sync
+from fairgate.interface import BasePermit
 from tests.live.kinds import GUESTS, ROOM, Kind, each_place, of_kinds
 
 
@@ -208,6 +209,16 @@ def ends_in_child(error: BaseException | None, ended: BaseException) -> int:
     return int(not isinstance(ended, fairgate.ForkedPeer) or str(ended) != belongs)
 
 
+def fork_inside(permit: BasePermit[Any], error: BaseException | None) -> None:
+    """The body of a `with`: the child raises this, and the parent waits for it."""
+    child = os.fork()
+    if child:
+        assert os.waitpid(child, 0)[1] == 0
+        assert permit.valid
+    elif error is not None:
+        raise error
+
+
 ENDS = [SystemExit(0), KeyError("body"), None]
 
 
@@ -218,12 +229,7 @@ def test_the_bodys_exception_wins_in_a_forked_child(kind: Kind, error: BaseExcep
         parent = os.getpid()
         try:
             with peer.lock("report") as permit:
-                child = os.fork()
-                if child == 0 and error is not None:
-                    raise error
-                if child:
-                    assert os.waitpid(child, 0)[1] == 0
-                    assert permit.valid
+                fork_inside(permit, error)
         except BaseException as ended:
             if os.getpid() != parent:
                 os._exit(ends_in_child(error, ended))
@@ -240,12 +246,7 @@ def test_the_bodys_exception_wins_in_a_child_forked_by_a_task(kind: Kind, error:
             parent = os.getpid()
             try:
                 async with peer.lock("report") as permit:
-                    child = os.fork()
-                    if child == 0 and error is not None:
-                        raise error
-                    if child:
-                        assert os.waitpid(child, 0)[1] == 0
-                        assert permit.valid
+                    fork_inside(permit, error)
             except BaseException as ended:
                 if os.getpid() != parent:
                     os._exit(ends_in_child(error, ended))
