@@ -72,9 +72,10 @@ class AcquireTimeout(FairgateError, TimeoutError):
 
 
 class ReentrantCall(FairgateError, RuntimeError):
-    """A signal handler used a gate in the middle of a change of the same gate by the same thread.
+    """A signal handler used a gate in the middle of a change of the same gate by the same thread, or in the middle of
+    any call of the same peer of a cluster.
 
-    In this situation a handler can release permits and close the gate, which is done after the change. It can do
+    On one host, a handler can then release permits and close the gate, which is done after the change. It can do
     anything else if it sets a flag, or starts a thread.
     """
 

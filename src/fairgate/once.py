@@ -7,11 +7,14 @@ third Ctrl-C left it locked. Between the next item of a `for` and the body no si
     for _ in once(lock):  # as `with lock`
         ...
 
+No `return` or `break` in it: Python would end the generator by itself, and swallow a Ctrl-C that came at that moment.
+
 So all threads that handle signals, that is, those that may be the main thread, use it for locks that others wait for.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 
 TYPE_CHECKING = False  # see room/__init__.py
@@ -20,14 +23,24 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Lock(Protocol):
-        def acquire(self) -> bool: ...
+        def acquire(self, blocking: bool = True) -> bool: ...
         def release(self) -> None: ...
 
 
 def once(lock: Lock) -> Iterator[None]:
-    """One turn, with the lock. However the turn ends, its iterator is dropped, which releases the lock."""
+    """One turn, with the lock. If it ends by an exception, its iterator is dropped, which releases the lock."""
     for _ in islice(iter(lock.acquire, None), 1):
         try:
             yield
         finally:
             lock.release()
+
+
+def once_if_free(lock: Lock) -> Iterator[None]:
+    """No turn if somebody else has the lock."""
+    for taken in islice(iter(partial(lock.acquire, False), None), 1):
+        if taken:
+            try:
+                yield
+            finally:
+                lock.release()

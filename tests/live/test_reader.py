@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -19,15 +20,16 @@ from statistics import median
 import pytest
 
 from fairgate import sync
-from fairgate.errors import GateClosed
+from fairgate.errors import GateClosed, ReentrantCall
 from fairgate.live.gate import RETAKES
 from fairgate.live.ticket import INSIDE, Ticket
 from fairgate.net import reader
 from fairgate.net.address import parse_address
 from fairgate.net.codec import Frame, encode
 from fairgate.net.reader import Reader
+from fairgate.net.system import once
 from tests.live import peers
-from tests.live.gates import SOON, busy, live
+from tests.live.gates import SOON, all_are_free_now, busy, live
 from tests.live.kinds import Kind
 from tests.live.peers import Stranger, close_all, hello, lines
 
@@ -377,16 +379,20 @@ def test_only_one_thread_handles_a_piece_at_a_time(tmp_path: Path) -> None:
 
 HANDLER = """
 import signal, sys
-from fairgate import sync
+from fairgate import ReentrantCall, sync
 
 with sync.join(sys.argv[1]) as peer:
     outer, inner = peer.lock("outer"), peer.lock("inner")
     inner.hold(20).release()  # it has a seat, so only a message can grant a permit
 
     def on_signal(*_):
-        print("waits", flush=True)
-        inner.hold(20).release()
-        print("was let in", flush=True)
+        try:
+            permit = inner.acquire(20)
+        except ReentrantCall:
+            print("again", flush=True)
+        else:
+            permit.release()
+            print("was let in", flush=True)
 
     signal.signal(signal.SIGUSR1, on_signal)
     print("ready", flush=True)
@@ -396,7 +402,7 @@ with sync.join(sys.argv[1]) as peer:
 
 
 def test_a_signal_handler_may_acquire_too(cluster: Kind) -> None:
-    """Even in the reading thread: the loop reads meanwhile."""
+    """Even in the reading thread: the loop reads meanwhile. Unless the thread was in the middle of a step."""
     with cluster.sync_join() as peer:
         outer = peer.lock("outer").hold(SOON)
         script = subprocess.Popen([sys.executable, "-c", HANDLER, *cluster.seeds], stdout=subprocess.PIPE, text=True)
@@ -405,9 +411,14 @@ def test_a_signal_handler_may_acquire_too(cluster: Kind) -> None:
             assert script.stdout.readline() == "ready\n"
             inner = peer.lock("inner").hold(SOON)
             until(lambda: len(peer.lock("outer").waiters()) == 1)
-            script.send_signal(signal.SIGUSR1)
-            assert script.stdout.readline() == "waits\n"
-            until(lambda: len(peer.lock("inner").waiters()) == 1)
+            said = select.poll()
+            said.register(script.stdout, select.POLLIN)
+            waits = False
+            while not waits:
+                script.send_signal(signal.SIGUSR1)
+                until(lambda: len(peer.lock("inner").waiters()) == 1 or bool(said.poll(0)))
+                waits = not said.poll(0)
+                assert waits or script.stdout.readline() == "again\n"
             inner.release()
             assert script.stdout.readline() == "was let in\n"
             outer.release()
@@ -416,6 +427,21 @@ def test_a_signal_handler_may_acquire_too(cluster: Kind) -> None:
         finally:
             script.kill()
             script.communicate()
+
+
+@pytest.mark.parametrize("where", ["step", "reading"])
+def test_a_signal_handler_in_the_middle_of_a_step(cluster: Kind, where: str) -> None:
+    """It would wait for itself, or for what only its thread can read."""
+    with cluster.sync_join() as one, cluster.sync_join() as two:
+        gate = two.lock("gate")
+        gate.hold(SOON).release()
+        latch = two.engine.user_lock if where == "step" else reader_of(two).reading
+        with one.lock("gate").hold(SOON):
+            for _ in once(latch):
+                with pytest.raises(ReentrantCall, match="signal handler"):
+                    gate.acquire(SOON)
+            assert gate.waiters() == []
+        all_are_free_now(gate)
 
 
 SIGNALLED = """

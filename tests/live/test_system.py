@@ -14,7 +14,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairgate.net.system import Latch, Poller, Wire, clock, headed
+from fairgate.errors import ReentrantCall
+from fairgate.net.system import Latch, Poller, Wire, clock, headed, once, once_if_free
+from tests.support.latches import is_locked
 
 SOON = 20.0
 Pair = tuple[Wire, socket.socket]
@@ -181,12 +183,12 @@ def test_a_signal_interrupts_a_poller() -> None:
 
 def test_a_latch_is_a_lock() -> None:
     latch = Latch()
-    assert not latch.locked()
+    assert not is_locked(latch)
     with latch:
-        assert latch.locked()
-        assert not latch.acquire(False)
-        assert not latch.acquire(True, 0.01)
-    assert latch.acquire()
+        assert is_locked(latch)
+        assert latch.is_mine()
+    assert not latch.is_mine()
+    assert latch.acquire(True, 0.01)
     latch.release()
     with pytest.raises(RuntimeError):
         latch.release()
@@ -207,7 +209,7 @@ def test_waiting_for_a_latch_lets_other_threads_run() -> None:
     latch.release()
     assert had.wait(SOON)
     thread.join(SOON)
-    assert not latch.locked()
+    assert not is_locked(latch)
 
 
 def test_a_signal_interrupts_waiting_for_a_latch() -> None:
@@ -215,27 +217,55 @@ def test_a_signal_interrupts_waiting_for_a_latch() -> None:
         raise InterruptedError("heard")
 
     latch = Latch()
-    latch.acquire()
+    taken, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with latch:
+            taken.set()
+            over.wait(SOON)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    taken.wait(SOON)
     before = signal.signal(signal.SIGALRM, handler)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
         with pytest.raises(InterruptedError, match="heard"):
             latch.acquire(True, SOON)
-        signal.signal(signal.SIGALRM, lambda *_: latch.release())  # what the handler does takes effect
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
-        assert latch.acquire(True, SOON)
         signal.signal(signal.SIGALRM, lambda *_: None)
         signal.setitimer(signal.ITIMER_REAL, 0.01)
         assert not latch.acquire(True, 0.05)
+        signal.signal(signal.SIGALRM, lambda *_: over.set())  # what the handler does takes effect
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        assert latch.acquire(True, SOON)
     finally:
         signal.signal(signal.SIGALRM, before)
+        over.set()
+        thread.join(SOON)
+
+
+def test_a_turn_within_a_turn_of_the_same_thread() -> None:
+    """A signal handler would wait for itself."""
+    latch = Latch()
+    for _ in once(latch):
+        with pytest.raises(ReentrantCall, match="signal handler"):
+            list(once(latch))
+        for _ in once_if_free(latch):
+            raise AssertionError
+        assert is_locked(latch)
+    assert not is_locked(latch)
+    turns = 0
+    for _ in once_if_free(latch):
+        assert is_locked(latch)
+        turns += 1
+    assert (turns, is_locked(latch)) == (1, False)
 
 
 def test_a_failing_body_releases_the_latch() -> None:
     latch = Latch()
     with pytest.raises(KeyError), latch:
         raise KeyError
-    assert not latch.locked()
+    assert not is_locked(latch)
 
 
 def test_the_clock_is_boottime() -> None:

@@ -17,7 +17,7 @@ from fairgate.live.no_journals import NO_JOURNALS, NoJournals
 from fairgate.live.peer_lease import LAPSED
 from fairgate.live.report import Person, has_left, latest_fences, of_gate
 from fairgate.live.ticket import INSIDE, LOST, NO_DEADLINE, WAITING, Ticket
-from fairgate.net.system import clock
+from fairgate.net.system import clock, once
 from fairgate.request import Request
 
 TRY_SECONDS = 1.0  # how long `acquire(timeout=0)` waits for a slot that is free as far as the peers know
@@ -91,13 +91,14 @@ class HeldTicket:
     def extend(self, length: int) -> bool:
         until = clock() + length
         self.engine.check_process()
-        with self.engine.user_lock:
-            if not self.is_valid():
-                return False
-            before, self.ticket.deadline = self.ticket.deadline, until
-            if before == NO_DEADLINE or until < before:  # otherwise the pending timer sees the new deadline
-                self.engine.lease_begins(self.gate, self.ticket)
-        return True
+        extended = False
+        for _ in once(self.engine.user_lock):
+            extended = self.is_valid()
+            if extended:
+                before, self.ticket.deadline = self.ticket.deadline, until
+                if before == NO_DEADLINE or until < before:  # otherwise the pending timer sees the new deadline
+                    self.engine.lease_begins(self.gate, self.ticket)
+        return extended
 
     def release(self) -> None:
         if why := self.why_expired():
@@ -120,7 +121,7 @@ class BaseClusterGate:
     def holders_now(self) -> list[Request]:
         """Those of this peer."""
         self.engine.check_process()
-        with self.engine.user_lock:
+        for _ in once(self.engine.user_lock):
             people = of_gate(self.engine, self.gate).people
         return in_order([one for one in people if one.inside])
 
@@ -149,9 +150,9 @@ class BaseClusterGate:
     def statistics(self) -> Statistics:
         gate, counts = self.gate, self.gate.counts
         self.engine.check_process()
-        with self.engine.user_lock:
+        for _ in once(self.engine.user_lock):
             states = [ticket.state for ticket in gate.tickets.values()]
-            return Statistics(
+            found = Statistics(
                 gate=gate.name,
                 k=gate.k,
                 protocol=gate.protocol,
@@ -166,6 +167,7 @@ class BaseClusterGate:
                 messages_received=counts.received,
                 views=counts.views,
             )
+        return found
 
 
 def in_order(people: list[Person]) -> list[Request]:

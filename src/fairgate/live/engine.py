@@ -140,11 +140,8 @@ class LiveEngine(BackgroundTasks):
 
     def close(self) -> None:
         """Leaves; held permits are lost. Call it from any thread but the engine's. Closing twice is a no-op."""
-        if self.pid != process[0]:
+        if self.pid != process[0] or self.closed:
             return
-        for _ in once(self.user_lock):
-            if self.closed:
-                return
         self.shut(LEFT)
         self.loop.call_soon_threadsafe(self.stopping.set)
         self.thread.join(CLOSE_SECONDS)

@@ -11,6 +11,7 @@ from fairgate.live.cluster_permit import TRY_SECONDS, BaseClusterGate, HeldTicke
 from fairgate.live.engine import LiveEngine
 from fairgate.live.gate import LiveGate
 from fairgate.live.ticket import LOST, WAITING, Ticket
+from fairgate.net.system import once
 from fairgate.request import Request
 
 T = TypeVar("T")
@@ -79,7 +80,7 @@ class HeldTaskTicket(HeldTicket):
         if self.waiter is None:
             self.waiter = LoopWaiter(self.ticket)
         self.waiter.on_loss = call
-        with self.engine.user_lock:
+        for _ in once(self.engine.user_lock):
             self.ticket.wake = self.waiter.wake
         if self.ticket.state == LOST:
             self.waiter.awake()

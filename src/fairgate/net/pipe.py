@@ -35,14 +35,14 @@ class Pipe:
 
     def write_now(self, data: bytes) -> bool:
         """Writes from any thread. False if the data has to be sent by the loop instead."""
+        written = False
         for _ in once(self.writing):
-            if self.waiting or self.rest or not self.up or self.raw is None:
-                break
-            self.write(data)
-            if self.rest:
-                self.later(self.wait_for_room)
-            return True
-        return False
+            if not self.waiting and not self.rest and self.up and self.raw is not None:
+                self.write(data)
+                written = True
+                if self.rest:
+                    self.later(self.wait_for_room)
+        return written
 
     def write(self, data: bytes | bytearray) -> None:
         """Writes what the socket accepts and keeps the rest."""

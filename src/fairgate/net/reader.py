@@ -20,9 +20,10 @@ from threading import get_ident
 from time import monotonic
 from typing import Protocol
 
+from fairgate.errors import ReentrantCall
 from fairgate.net.codec import Frame
 from fairgate.net.pipe import Pipe
-from fairgate.net.system import Latch, Poller, heed, once
+from fairgate.net.system import IN_A_STEP, Latch, Poller, heed, once, once_if_free
 
 LOOK_SECONDS = 0.5
 CLOSE_SECONDS = 1.0  # how long close() waits for a user's thread to stop reading
@@ -105,17 +106,19 @@ class Reader:
 
     def read_for(self, what: Waiting, timeout: float | None) -> bool:
         """Reads until the wait is over or the timeout passes. False if another user's thread already reads."""
-        if not self.place.acquire(False):
-            return False
-        try:
-            self.user = get_ident()
-            self.shown.hide(self.inner, True)
-            self.read_on(what, timeout)
-        finally:
-            self.user = 0
-            self.shown.hide(self.inner, False)
-            self.place.release()
-        return True
+        has_read = False
+        for _ in once_if_free(self.place):
+            has_read = True
+            try:
+                self.user = get_ident()
+                self.shown.hide(self.inner, True)
+                self.read_on(what, timeout)
+            finally:
+                self.user = 0
+                self.shown.hide(self.inner, False)
+        if not has_read and self.reading.is_mine():  # a signal handler: nobody would read until it ends
+            raise ReentrantCall(IN_A_STEP)
+        return has_read
 
     def read_on(self, what: Waiting, timeout: float | None) -> None:
         """Signals are only handled where Python code runs, so one that arrived while this compiled code ran would not

@@ -1,9 +1,10 @@
 cdef class Latch:
     cdef void* lock
+    cdef unsigned long owner
     cpdef bint acquire(self, bint blocking=*, double timeout=*) except -1
     cdef bint wait(self, double timeout) except -1
     cpdef release(self)
-    cpdef bint locked(self)
+    cpdef bint is_mine(self)
 
 cdef class Wire:
     cdef readonly int number

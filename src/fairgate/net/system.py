@@ -4,20 +4,42 @@ A process that was waiting finds the processor's caches cold when it wakes up, s
 all on how much code and how many objects it touches.
 """
 
+import _thread
 import select
 import socket
-import threading
 import time
+from collections.abc import Iterator
 from struct import Struct
 
-from fairgate.once import once as once  # noqa: PLC0414 (exported)
+from fairgate import once as turns
+from fairgate.errors import ReentrantCall
 
 NOW = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 PIECE = 1 << 12  # bytes read at once
 MOST_READY = 64  # sockets at once
 HEAD = Struct(">IB")
+NO_TURN: Iterator[None] = iter(())
+IN_A_STEP = "a signal handler cannot use a peer of a cluster that its own thread is using at this moment"
 
-Latch = threading.Lock
+
+class Latch(_thread.RLock):  # type: ignore[misc] # it is not final
+    """Only `once` and `once_if_free` treat it as what it is, a lock that is not reentrant. Its `acquire` must be C's:
+    Ctrl-C could strike at the end of one in Python, when the lock is already taken."""
+
+    def is_mine(self) -> bool:
+        return bool(self._is_owned())  # type: ignore[attr-defined]
+
+
+def once(latch: Latch) -> Iterator[None]:
+    """As once.py. ReentrantCall in a signal handler that has interrupted its own thread in such a turn: it would wait
+    for itself."""
+    if latch.is_mine():
+        raise ReentrantCall(IN_A_STEP)
+    return turns.once(latch)
+
+
+def once_if_free(latch: Latch) -> Iterator[None]:
+    return NO_TURN if latch.is_mine() else turns.once_if_free(latch)
 
 
 class Wire:

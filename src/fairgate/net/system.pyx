@@ -6,6 +6,8 @@ from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno
 from libc.errno cimport EINTR, errno
 from libc.string cimport memcpy, memset
 
+from fairgate.errors import ReentrantCall
+
 cdef extern from "Python.h":
     void* PyThread_allocate_lock()
     void PyThread_free_lock(void* lock)
@@ -14,6 +16,7 @@ cdef extern from "Python.h":
     int PyThread_acquire_lock(void* lock, int wait)
     PyLockStatus PyThread_acquire_lock_timed(void* lock, long long microseconds, int broken_off) nogil
     void PyThread_release_lock(void* lock)
+    unsigned long PyThread_get_thread_ident()
 
 cdef extern from "<sys/socket.h>" nogil:
     enum: MSG_DONTWAIT, MSG_NOSIGNAL
@@ -46,9 +49,12 @@ cdef enum:
     LONGEST = 1 << 30  # ms
 
 
+IN_A_STEP = "a signal handler cannot use a peer of a cluster that its own thread is using at this moment"
+
+
 cdef class Latch:
     """Like threading.Lock. A thread that waits for it still handles signals: without that, Ctrl-C could not end a
-    deadlock."""
+    deadlock. ReentrantCall in a signal handler whose own thread has it: it would wait for itself."""
 
     def __cinit__(self):
         self.lock = PyThread_allocate_lock()
@@ -61,6 +67,7 @@ cdef class Latch:
 
     cpdef bint acquire(self, bint blocking=True, double timeout=-1) except -1:
         if PyThread_acquire_lock(self.lock, 0):
+            self.owner = PyThread_get_thread_ident()
             return True
         return blocking and self.wait(timeout)
 
@@ -68,11 +75,16 @@ cdef class Latch:
         cdef long long left = <long long>(timeout * 1_000_000) if timeout >= 0 else -1
         cdef long long deadline = clock() // 1_000 + left
         cdef PyLockStatus status
+        if self.is_mine():
+            raise ReentrantCall(IN_A_STEP)
         while True:
             with nogil:
                 status = PyThread_acquire_lock_timed(self.lock, left, 1)
+            if status == PY_LOCK_ACQUIRED:
+                self.owner = PyThread_get_thread_ident()
+                return True
             if status != PY_LOCK_INTR:
-                return status == PY_LOCK_ACQUIRED
+                return False
             heed()
             if timeout >= 0:
                 left = max(deadline - clock() // 1_000, 0)
@@ -81,13 +93,11 @@ cdef class Latch:
         if PyThread_acquire_lock(self.lock, 0):
             PyThread_release_lock(self.lock)
             raise RuntimeError("release unlocked lock")
+        self.owner = 0
         PyThread_release_lock(self.lock)
 
-    cpdef bint locked(self):
-        if PyThread_acquire_lock(self.lock, 0):
-            PyThread_release_lock(self.lock)
-            return False
-        return True
+    cpdef bint is_mine(self):
+        return self.owner == PyThread_get_thread_ident()
 
     def __enter__(self):
         self.acquire()
@@ -104,23 +114,28 @@ cdef class once:
     """As once.py: one turn with the latch, which is released when this is dropped."""
 
     cdef Latch latch
-    cdef bint taken
+    cdef bint if_free, taken
 
-    def __init__(self, Latch latch):
+    def __init__(self, Latch latch, bint if_free=False):
         self.latch = latch
+        self.if_free = if_free
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        if self.taken:
+        if self.taken or not self.latch.acquire(not self.if_free):
             raise StopIteration
-        self.latch.acquire()
         self.taken = True
 
     def __dealloc__(self):
         if self.taken:
+            self.latch.owner = 0
             PyThread_release_lock(self.latch.lock)
+
+
+def once_if_free(Latch latch):
+    return once(latch, True)
 
 
 cdef class Wire:
