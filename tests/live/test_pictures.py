@@ -71,16 +71,26 @@ def test_without_slots_a_picture_of_different_moments_is_marked(count: int, mark
 
 
 def test_an_excluded_peer_that_is_back_is_not_shown_as_excluded() -> None:
-    """It is back if a member has its address, or is its process: an excluded peer joins again under another id."""
+    """It is back if a member has its address or its saved state, or is its process: an excluded peer joins again under
+    another id."""
     creator = PeerRecord(1, "a:1", "key", pid=10, host="a")
     restarted, continued = (
         PeerRecord(2, "b:1", "key", pid=20, host="b"),
         PeerRecord(3, "c:1", "key", pid=30, host="c"),
     )
     lost, other_host = PeerRecord(4, "d:1", "key", pid=40, host="d"), PeerRecord(5, "e:1", "key", pid=30, host="e")
-    back = (PeerRecord(6, "b:1", "key", pid=21, host="b"), PeerRecord(7, "c:9", "key", pid=30, host="c"))
-    members = Members(peers=(creator, *back), excluded=(restarted, continued, lost, other_host))
+    moved, stateless = (
+        PeerRecord(8, "f:1", "key", pid=50, host="f", state="s"),
+        PeerRecord(9, "g:1", "key", pid=60, host="g"),
+    )
+    back = (
+        PeerRecord(6, "b:1", "key", pid=21, host="b"),
+        PeerRecord(7, "c:9", "key", pid=30, host="c"),
+        PeerRecord(10, "f:9", "key", pid=51, host="f", state="s"),
+        PeerRecord(11, "g:9", "key", pid=61, host="g"),
+    )
+    members = Members(peers=(creator, *back), excluded=(restarted, continued, lost, other_host, moved, stateless))
     shown = cluster_picture(Roster(9, (1,), (2, 4), members, 1), {})
-    assert shown.excluded == (lost, other_host)
+    assert shown.excluded == (lost, other_host, stateless)
     before = Members(peers=(creator,), excluded=members.excluded)
     assert cluster_picture(Roster(9, (1,), (2, 4), before, 1), {}).excluded == members.excluded

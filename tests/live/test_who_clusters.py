@@ -65,6 +65,21 @@ def test_excluded_peers_that_may_be_inside_are_named(say: Say) -> None:
         assert end_by(signal.SIGTERM, process)[0] == 0
 
 
+def test_a_peer_that_was_killed_and_is_back_is_not_shown_as_excluded(say: Say, tmp_path: Path) -> None:
+    """Though it has another pid, another id and another port."""
+    creator, seed = standing("--create", "--listen", "127.0.0.1:0", "--lease", "1")
+    start = ("report", "--join", seed, "--listen", "127.0.0.1:0", "--state", str(tmp_path / "state"))
+    killed, _ = standing(*start)
+    killed.kill()
+    killed.communicate()
+    gone = f"excluded: pid {killed.pid} on {os.uname().nodename}"
+    until(lambda: gone in say("peer", "status", "--join", seed)[1])
+    back, _ = standing(*start)
+    assert "excluded" not in say("peer", "status", "--join", seed)[1]
+    for process in (back, creator):
+        assert end_by(signal.SIGTERM, process)[0] == 0
+
+
 def test_a_gate_that_is_not_open_is_said_in_one_line(seed: str, say: Say) -> None:
     missing = "fairgate: no gate report is open here (1 peer of cluster fairgate)\n"
     assert say("who", "report", "--join", seed) == (1, "", missing)

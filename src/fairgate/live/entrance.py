@@ -114,8 +114,9 @@ class Entrance:
         me, pid, uid = self.transport.me, os.getpid(), os.geteuid()
         proved = own_principal(self.direct, self.network.tls, self.network.secret)
         self.identity = PeerRecord(
-            me, self.address, proved, pid, uid, socket.gethostname(), int(time.time()), self.standing
-        )
+            me, self.address, proved, pid, uid, socket.gethostname(), int(time.time()), self.standing,
+            "" if self.state is None else self.state.digest(),
+        )  # fmt: skip
         links = DirectLinks if self.direct else ReliableLinks
         self.links = links(self.transport, self.engine.lock, self.engine.on_frame)
         self.engine.becomes(self.identity, self.transport, self.links)

@@ -235,7 +235,12 @@ def cluster_picture(roster: Roster, reports: dict[int, PeerReport]) -> ClusterPi
 
 def is_back(gone: PeerRecord, members: Members) -> bool:
     """Has the excluded peer joined again, under another id, or has another process taken its place?"""
-    return any(one.address == gone.address or (one.host, one.pid) == (gone.host, gone.pid) for one in members.peers)
+    return any(
+        one.address == gone.address
+        or (one.host, one.pid) == (gone.host, gone.pid)
+        or (one.state != "" and one.state == gone.state)
+        for one in members.peers
+    )
 
 
 def picture(gate: GateRecord, members: Members, reports: dict[int, PeerReport]) -> GatePicture:

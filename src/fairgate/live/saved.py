@@ -10,7 +10,9 @@ are over. A person can decide the same for any peer by `fairgate abandon-majorit
 """
 
 import fcntl
+import hashlib
 import os
+import socket
 from pathlib import Path
 
 import msgspec
@@ -64,6 +66,11 @@ class StateFolder:
             os.close(self.lock)
             raise BadInput(f"cannot use the state directory {path}: {wrong.strerror}") from wrong
         self.last: SavedCluster | None = None
+
+    def digest(self) -> str:
+        """Which directory this is, for people who see the peer under another id and address after a restart."""
+        place = f"{socket.gethostname()}\n{self.path.resolve()}"
+        return hashlib.blake2b(os.fsencode(place), digest_size=8).hexdigest()
 
     def load(self) -> SavedCluster | None:
         """None if nothing was saved. BadInput if it cannot be read."""

@@ -48,6 +48,7 @@ class PeerRecord(msgspec.Struct, frozen=True, array_like=True):
     host: str = ""  # its host's name
     since: int = 0  # seconds since 1970
     standing: bool = False  # it may vote
+    state: str = ""  # the same after a restart, if it saves its state: a digest of where
 
     def __post_init__(self) -> None:
         if not self.principal:
