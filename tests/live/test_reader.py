@@ -27,7 +27,7 @@ from fairgate.net import reader
 from fairgate.net.address import parse_address
 from fairgate.net.codec import Frame, encode
 from fairgate.net.reader import Reader
-from fairgate.net.system import once
+from fairgate.net.system import Latch, once
 from tests.live import peers
 from tests.live.gates import SOON, all_are_free_now, busy, live
 from tests.live.kinds import Kind
@@ -429,17 +429,23 @@ def test_a_signal_handler_may_acquire_too(cluster: Kind) -> None:
             script.communicate()
 
 
-@pytest.mark.parametrize("where", ["step", "reading"])
+@pytest.mark.parametrize("where", ["step", "reading", "one look"])
 def test_a_signal_handler_in_the_middle_of_a_step(cluster: Kind, where: str) -> None:
     """It would wait for itself, or for what only its thread can read."""
     with cluster.sync_join() as one, cluster.sync_join() as two:
         gate = two.lock("gate")
         gate.hold(SOON).release()
-        latch = two.engine.user_lock if where == "step" else reader_of(two).reading
+        reader = reader_of(two)
+        outer, inner = {
+            "step": (Latch(), two.engine.user_lock),
+            "reading": (reader.place, reader.reading),
+            "one look": (Latch(), reader.reading),
+        }[where]
         with one.lock("gate").hold(SOON):
-            for _ in once(latch):
-                with pytest.raises(ReentrantCall, match="signal handler"):
-                    gate.acquire(SOON)
+            for _ in once(outer):
+                for _ in once(inner):
+                    with pytest.raises(ReentrantCall, match="signal handler"):
+                        gate.acquire(SOON)
             assert gate.waiters() == []
         all_are_free_now(gate)
 

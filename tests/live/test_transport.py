@@ -274,7 +274,7 @@ def test_another_thread_keeps_the_order(fast: bool, tmp_path: Path) -> None:
             while not send_now((0,)):
                 pass
             for number in range(1, 3000):
-                if not send_now((number, "x" * 1000)):  # eventually the socket is full
+                if not send_now((number, text(number))):
                     sent = asyncio.run_coroutine_threadsafe(send(number), loop)
                     sent.result(SOON)
 
@@ -283,7 +283,10 @@ def test_another_thread_keeps_the_order(fast: bool, tmp_path: Path) -> None:
             return connection is not None and connection.write_now(encode(frame))
 
         async def send(number: int) -> None:
-            assert two.transport.send(1, (number, "x" * 1000))
+            assert two.transport.send(1, (number, text(number)))
+
+        def text(number: int) -> str:
+            return "x" * (1000 if number % 100 else 500_000)  # the latter never fits into the socket
 
         await asyncio.gather(asyncio.to_thread(other_thread), one.until("frame", times=3000))
         assert [frame[0] for frame in one.frames()] == list(range(3000))

@@ -148,10 +148,22 @@ MUTANTS = {
     ),
     "another thread overtakes queued data": Mutant(
         "net/pipe.py",
-        "if self.waiting or self.rest or not self.up",
-        "if not self.up",
+        "if not self.waiting and not self.rest and self.up and",
+        "if self.up and",
         "test_transport.py::test_another_thread_keeps_the_order[asyncio]",
-        HANGS,
+    ),
+    "a signal handler waits for its own step": Mutant(
+        "net/system.py",
+        "    if latch.is_mine():\n        raise ReentrantCall(IN_A_STEP)\n",
+        "",
+        "test_system.py::test_a_turn_within_a_turn_of_the_same_thread",
+    ),
+    "a signal handler waits for what only its own thread can read": Mutant(
+        "net/reader.py",
+        "if not has_read and self.reading.is_mine()",
+        "if not has_read and not self.reading",
+        "test_reader.py::test_a_signal_handler_in_the_middle_of_a_step[reading]",
+        FAILS_OR_HANGS,
     ),
     "flushed data overtakes the rest": Mutant(
         "net/connection.py",
