@@ -10,8 +10,8 @@ from tests.mutants.copies import (  # noqa: F401 (the tests of this table)
     test_each_test_passes_without_a_mutant,
 )
 
-NAMES = ("deaths", "ends", "requests", "aio", "loops", "locks", "clocks", "closing", "api", "unusable")
-DEATHS, ENDS, REQUESTS, AIO, LOOPS, LOCKS, CLOCKS, CLOSING, API, UNUSABLE = (
+NAMES = ("deaths", "ends", "requests", "aio", "loops", "locks", "clocks", "closing", "api", "unusable", "older")
+DEATHS, ENDS, REQUESTS, AIO, LOOPS, LOCKS, CLOCKS, CLOSING, API, UNUSABLE, OLDER = (
     f"room/test_{name}.py::test_" for name in NAMES
 )
 MUTANTS = {
@@ -148,9 +148,40 @@ MUTANTS = {
     ),
     "a table that is started again forgets a kept slot": Mutant(
         "room/file.py",
-        "            keeping.end(self.m, Change(0, nobody_is_stopped))\n",
-        "            pass\n",
+        "        self.end_kept(self.m)\n",
+        "",
         f"{CLOCKS}a_table_that_is_started_again_counts_the_entries_of_a_kept_slot",
+    ),
+    # Files of the version before.
+    "a file of an older version is converted while somebody has it open": Mutant(
+        "room/file.py",
+        "        if system.is_open_elsewhere(self.fd) or senses.living(m, links.all_seats(m)):\n",
+        "        if senses.living(m, links.all_seats(m)):\n",
+        f"{OLDER}an_older_process_that_has_the_gate_open",
+    ),
+    "a converted file forgets a kept slot": Mutant(
+        "room/file.py",
+        "        self.end_kept(m)\n",
+        "",
+        f"{OLDER}the_fence_of_a_kept_slot_is_not_given_again",
+    ),
+    "a converted file begins with new fences": Mutant(
+        "room/file.py",
+        "        self.m[LAST_FENCE] = m[LAST_FENCE]\n",
+        "",
+        f"{OLDER}the_fence_of_a_kept_slot_is_not_given_again",
+    ),
+    "a room of a cluster is converted into one of a host": Mutant(
+        "room/file.py",
+        "        self.check_kind(m)\n",
+        "",
+        f"{OLDER}what_cannot_be_converted_here",
+    ),
+    "an interrupted conversion is never finished": Mutant(
+        "room/file.py",
+        "size >= older.SIZE_THEN",
+        "size >= FIRST_SIZE",
+        f"{OLDER}a_conversion_that_was_interrupted",
     ),
     "a guest does not compare clocks": Mutant(
         "room/guest.py",

@@ -36,8 +36,8 @@ from fairgate.room.layout import (
     EXPECTED_K,
     GATE_PROTOCOL,
     HEAD,
+    LENDER,
     LOOK_AT,
-    NOTE,
     PID,
     PROTOCOL,
     USER,
@@ -278,7 +278,7 @@ class GuestRoom:
 
     def wish(self, number: int, seat: int) -> Wish:
         m = self.desk.file.m
-        protocol = read_text(m, seat + PROTOCOL, seat + NOTE)
+        protocol = read_text(m, seat + PROTOCOL, seat + LENDER)
         return Wish(number, m[seat + EXPECTED_K], protocol, (m[seat + PID], m[seat + USER]), read_note(m, seat))
 
     def check_cluster(self) -> None:

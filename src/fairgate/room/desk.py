@@ -15,7 +15,7 @@ from fairgate.room.layout import (
     CLUSTER,
     EXPECTED_K,
     FENCE,
-    NOTE,
+    LENDER,
     PROTOCOL,
     REFUSED,
     SLOT,
@@ -186,7 +186,7 @@ class Visit(Request):
             seat = rules.ask(m, change, desk, self)
         if m[CLUSTER]:
             m[seat + EXPECTED_K] = desk.k
-            write_text(m, seat + PROTOCOL, seat + NOTE, desk.protocol)
+            write_text(m, seat + PROTOCOL, seat + LENDER, desk.protocol)
         if self.note:
             write_note(m, seat, self.note)
         self.seat = seat

@@ -29,6 +29,7 @@ from fairgate.room.layout import (
     IS_A_ROOM,
     IS_BEING_MADE,
     KEPT,
+    LAST_FENCE,
     LIMIT,
     LOOK_AT,
     MAGIC,
@@ -42,6 +43,7 @@ from fairgate.room.layout import (
     SWEPT,
     THIS_VERSION,
     TURNS,
+    VERSION,
     K,
 )
 from fairgate.room.links import DAMAGE, Table
@@ -129,13 +131,45 @@ class RoomFile:
             start(self.m, MOST_SLOTS, FIRST_SEATS, k or 1, self.cluster)
         else:
             self.map()
-        if self.m[MAGIC] == IS_BEING_MADE and found.st_size >= FIRST_SIZE:
-            start(self.m, MOST_SLOTS, FIRST_SEATS, k or 1, self.cluster)
+        if self.m[MAGIC] == IS_BEING_MADE or self.m[VERSION] != THIS_VERSION:
+            self.finish_or_convert(k, found.st_size)
         self.check()
         if found.st_blocks * BLOCK < found.st_size:  # a copy may have holes
             self.allocate(found.st_size)
         if self.m[BOOT] != system.boot_id():
             self.start_again(k)
+
+    def finish_or_convert(self, k: int, size: int) -> None:
+        """The creator of the table has not finished it, or it is of an older version. Raises BadInput if it is in use.
+
+        Anything else is left as it is, and refused.
+        """
+        from fairgate.room import older  # noqa: PLC0415 (hardly any file needs it)
+
+        if self.m[MAGIC] == IS_BEING_MADE and size >= older.SIZE_THEN:
+            self.allocate(FIRST_SIZE)
+            self.map()
+            start(self.m, MOST_SLOTS, FIRST_SEATS, k or 1, self.cluster)
+        m = older.converted(self.m)
+        if m is not self.m:
+            self.convert(m, k)
+
+    def convert(self, m: Table, k: int) -> None:
+        """`m`: what the table of an older version says, as one of today."""
+        self.check_kind(m)
+        if is_elsewhere(m):
+            raise BadInput(f"cannot use {self.path}: it belongs to another machine; remove it if it is a copy")
+        senses = LiveSenses(os.path.dirname(self.path))
+        if system.is_open_elsewhere(self.fd) or senses.living(m, links.all_seats(m)):
+            raise BadInput(
+                f"cannot use {self.path}: processes of an older version of fairgate are using it; end them first, or"
+                " use that version"
+            )
+        self.end_kept(m)
+        self.allocate(max(8 * len(m), os.fstat(self.fd).st_size))
+        self.map()
+        self.m[LAST_FENCE] = m[LAST_FENCE]
+        start(self.m, m[CAPACITY], m[SEATS], k or m[K], self.cluster)
 
     def start_again(self, k: int) -> None:
         """The table is of another boot, or of a time namespace with another clock. Raises BadInput if it is in use."""
@@ -149,9 +183,14 @@ class RoomFile:
                 f"cannot use {self.path}: processes with another boot id are using it, as in a container with a /proc"
                 " of its own; use another directory"
             )
-        with suppress(*DAMAGE):  # only KEPT has the latest fence of a process that kept its slot
-            keeping.end(self.m, Change(0, nobody_is_stopped))
+        self.end_kept(self.m)
         start(self.m, self.capacity, self.seats, k or self.m[K], self.cluster)
+
+    def end_kept(self, m: Table) -> None:
+        """Of a table that nobody uses: only KEPT has the latest fence of a process that kept its slot."""
+        if m[KEPT]:
+            with suppress(*DAMAGE):
+                keeping.end(m, Change(0, nobody_is_stopped))
 
     def touch(self) -> None:
         """Files that were not used for a day are swept."""
@@ -241,11 +280,14 @@ class RoomFile:
             raise BadInput(
                 f"cannot use {self.path}: {wrong}; use another name, or remove it if it is a gate that nobody uses"
             )
-        if (self.m[CLUSTER] != 0) != self.cluster:
-            whose = "a gate of a cluster: join that" if not self.cluster else "not a gate of a cluster: remove it"
-            raise BadInput(f"cannot use {self.path}: it is {whose}")
+        self.check_kind(self.m)
         self.seats = self.m[SEATS]
         self.capacity = self.m[CAPACITY]
+
+    def check_kind(self, m: Table) -> None:
+        if (m[CLUSTER] != 0) != self.cluster:
+            whose = "a gate of a cluster: join that" if not self.cluster else "not a gate of a cluster: remove it"
+            raise BadInput(f"cannot use {self.path}: it is {whose}")
 
     def check_whole(self) -> None:
         """Raises BadInput if the file was cut off meanwhile: then there are only zeros (words.pyx)."""

@@ -12,10 +12,11 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from fairgate.errors import BadInput
-from fairgate.room import calls, clusters, keeping, links, place, system, table
+from fairgate.room import calls, clusters, keeping, links, older, place, system, table
 from fairgate.room.layout import (
     BOOT,
     BUCKETS,
+    CAPACITY,
     GRANTED_BY,
     GRANTS,
     HISTOGRAM,
@@ -193,7 +194,7 @@ def snapshot(path: str, patience: int = PATIENCE) -> Table | None:
 
 
 def checked(path: str, data: bytes) -> Table | None:
-    m: Table = copied(data)
+    m: Table = older.converted(copied(data))
     if not data.strip(b"\0") or (len(m) > MAGIC and m[MAGIC] == IS_BEING_MADE):
         return None  # its creator has not finished, or died
     wrong = table.why_unusable(m) if len(m) >= SLOTS else f"it is cut off: {len(data)} bytes"
@@ -235,7 +236,7 @@ def living(m: Table, senses: LiveSenses) -> tuple[dict[int, tuple[int, ...]], li
 def holders(m: Table, senses: LiveSenses) -> dict[int, tuple[int, ...]]:
     """The seats of living processes that are inside, with their slots."""
     slots: dict[int, tuple[int, ...]] = {}
-    for at in range(SLOTS, links.first_seat(m)):
+    for at in range(SLOTS, SLOTS + m[CAPACITY]):
         if m[at] and links.is_seat(m, m[at]):
             slots[m[at]] = (*slots.get(m[at], ()), at - SLOTS)
     living = set(senses.living(m, slots))

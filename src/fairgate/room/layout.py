@@ -1,6 +1,7 @@
 """Where everything is in a room: the file is an array of signed 64-bit words.
 
-It has a header, then `CAPACITY` slots, then the seats. A seat is named by the index of its first word; 0 is no seat.
+It has a header, `CAPACITY` slots, as many times until which they are on loan, and the seats. A seat is named by the
+index of its first word; 0 is no seat. Words without a name are spare.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ BUCKETS: Final = 24  # 1 us or less, 2 us, 4 us ... 4.2 s, and longer
 GATE_PROTOCOL: Final = 56  # the protocol of a cluster's gate, as its peer has opened it: text, up to LOOK_AT
 LOOK_AT: Final = 62  # when a process that waits for the lock may find out next who has it (file.py)
 TURNS: Final = 63  # how often the lock was taken to open the gate or to change the table
-SLOTS: Final = 64  # the first slot: the seat that holds it, or 0
+BECKON: Final = 64  # in a cluster's room: 1 if its peer wants to be rung when a user has to wait
+SLOTS: Final = 128  # the first slot: the seat that holds it, or 0. Until when it is on loan: links.until_at
 
 # A seat.
 STATE: Final = 0
@@ -75,9 +77,10 @@ GRANTED_BY: Final = 19  # in a cluster's room: the id of the peer that let it in
 PROMISED: Final = 20  # until when that peer has promised the slot, or 0: for good
 CLUSTER_SLOT: Final = 21  # its slot in the cluster, plus 1; 0 if the protocol has none
 EXPECTED_K: Final = 22  # the k that a guest expects of the cluster's gate
-PROTOCOL: Final = 23  # the protocol that it expects, or nothing: text, up to the note
-NOTE: Final = 27  # text for people, UTF-8, to the end of the seat
-SEAT: Final = 56  # words
+PROTOCOL: Final = 23  # the protocol that it expects, or nothing: text, up to LENDER
+LENDER: Final = 27  # in a cluster's room: the id of the peer that has this seat for the other hosts; 0: it is a user's
+NOTE: Final = 32  # text for people, UTF-8, to the end of the seat
+SEAT: Final = 64  # words
 
 FREE: Final = 0
 WAITING: Final = 1
@@ -88,7 +91,7 @@ REFUSED: Final = 5  # the cluster does not have such a gate: its note says why, 
 
 IS_A_ROOM: Final = 0x6D6F6F7265746167
 IS_BEING_MADE: Final = 0x77656E65746167  # its creator has not finished, or died
-THIS_VERSION: Final = 3
+THIS_VERSION: Final = 4
 MOST_SLOTS: Final = 1024
 MOST_SEATS: Final = 1 << 20
 LIMIT: Final = 1 << 62  # tickets stay below

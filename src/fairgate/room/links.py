@@ -48,12 +48,17 @@ DAMAGE = (CorruptTable, IndexError, OverflowError, ValueError)  # an index or a 
 
 
 def first_seat(m: Table) -> int:
-    return SLOTS + m[CAPACITY]
+    return SLOTS + 2 * m[CAPACITY]
+
+
+def until_at(m: Table, slot: int) -> int:
+    """Where it says until when the slot is on loan to this host, in a room of a cluster."""
+    return SLOTS + m[CAPACITY] + slot
 
 
 def size(capacity: int, seats: int) -> int:
     """In words."""
-    return SLOTS + capacity + SEAT * seats
+    return SLOTS + 2 * capacity + SEAT * seats
 
 
 def all_seats(m: Table) -> range:
@@ -168,7 +173,7 @@ def slots_of(m: Table, seat: int) -> tuple[int, ...]:
     if m[seat + PERMITS] == 1:
         return (m[seat + SLOT],)
     found = []
-    for at in range(SLOTS + m[seat + SLOT], first_seat(m)):
+    for at in range(SLOTS + m[seat + SLOT], SLOTS + m[CAPACITY]):
         if m[at] == seat:
             found.append(at - SLOTS)
             if len(found) == m[seat + PERMITS]:

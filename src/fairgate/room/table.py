@@ -17,6 +17,7 @@ from collections.abc import Callable
 from fairgate.room.layout import (
     ASKED,
     ASKED_K,
+    BECKON,
     BOOT,
     BUCKETS,
     CAPACITY,
@@ -38,6 +39,7 @@ from fairgate.room.layout import (
     KEPT,
     LAST_FENCE,
     LEASE,
+    LENDER,
     LIMIT,
     LONGEST,
     LOOKS,
@@ -146,7 +148,7 @@ def create(m: Table, capacity: int, seats: int, k: int, fence: int, boot: int) -
     m[NUDGED], m[STOP], m[KEPT], m[PEER], m[PEER_BELL] = 0, 0, 0, 0, 0
     for seat in all_seats(m):
         m[seat + STATE] = FREE
-    for at in range(SLOTS, first_seat(m)):
+    for at in range(BECKON, first_seat(m)):
         m[at] = 0
     rebuild(m, Change(0, nobody_is_stopped))
     m[MAGIC] = IS_A_ROOM
@@ -224,7 +226,7 @@ def rebuild_slots(m: Table) -> dict[int, int]:
     """Empty the slots whose seat is not inside, and count the others in USED. Returns how many each seat holds."""
     m[USED] = 0
     held: dict[int, int] = {}
-    for at in range(SLOTS, first_seat(m)):
+    for at in range(SLOTS, SLOTS + m[CAPACITY]):
         seat = m[at]
         if seat and is_seat(m, seat) and m[seat + STATE] == INSIDE:
             m[USED] = m[USED] + 1
@@ -275,7 +277,7 @@ def take_spare(
     m[seat + OWNER], m[seat + PID], m[seat + NAMESPACE], m[seat + USER] = owner, pid, namespace, user
     m[seat + ASKED], m[seat + SKIPPED], m[seat + GROUP], m[seat + NOTE] = change.now, 0, 0, 0
     m[seat + HEARD], m[seat + LOOKS] = 0, 0
-    m[seat + GRANTED_BY], m[seat + PROMISED] = 0, 0
+    m[seat + GRANTED_BY], m[seat + PROMISED], m[seat + LENDER] = 0, 0, 0
     m[SPARE] = m[seat + NEXT]
 
 
