@@ -191,13 +191,13 @@ def test_ids_of_another_pid_namespace_do_not_count(tmp_path: Path) -> None:
 def test_the_chain_of_parents_ends_where_an_id_was_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has the id of a dead parent was started after its child."""
     tick = 10**9 // os.sysconf("SC_CLK_TCK")
-    processes = {os.getpid(): (50, 900), 50: (40, 800), 40: (30, 800), 30: (20, 801), 20: (1, 10), 1: (0, 0)}
+    processes = {os.getpid(): (-5, 900), -5: (-4, 800), -4: (-3, 800), -3: (-2, 801), -2: (1, 10), 1: (0, 0)}
 
     def stat(pid: int) -> list[bytes]:
         parent, began = processes[pid]
         return [b"S", b"%d" % parent, *[b"0"] * 17, b"%d" % began]
 
     monkeypatch.setattr(system, "stat", stat)
-    assert list(system.ancestors()) == [(50, 800 * tick), (40, 800 * tick)]
-    processes[30] = (20, 799)
-    assert [pid for pid, _ in system.ancestors()] == [50, 40, 30, 20, 1]
+    assert list(system.ancestors()) == [(-5, 800 * tick), (-4, 800 * tick)]
+    processes[-3] = (-2, 799)
+    assert [pid for pid, _ in system.ancestors()] == [-5, -4, -3, -2, 1]

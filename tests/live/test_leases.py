@@ -118,7 +118,7 @@ def test_others_wait_until_a_user_that_lost_its_lease_has_had_time_to_stop(creat
             until(lambda: not permit.valid)
             end = one.engine.lease.end
             assert clock() < end
-            until(lambda: live(there).withheld)
+            until(lambda: live(there).withheld or waiting.done())  # the other peer's lease may end a little later
             assert clock() >= end
         waiting.result(SOON).release()
 
@@ -136,7 +136,7 @@ def test_a_peer_that_leaves_waits_for_users_that_lost_its_lease(creator: sync.Pe
             end = one.engine.lease.end
             leaving = pool.submit(one.close)
             assert clock() < end
-            until(lambda: live(there).withheld)
+            until(lambda: live(there).withheld or waiting.done())  # the other peer's lease may end a little later
             assert clock() >= end
         leaving.result(SOON)
         waiting.result(SOON).release()
