@@ -232,11 +232,13 @@ def test_broken_connections_lose_nothing(seed: int, monkeypatch: pytest.MonkeyPa
         sync.join(door, advertise=nowhere) as other,  # so that nobody can bypass the cutter
     ):
         gates = [keeper.lock("report"), other.lock("report")]
-        for _ in range(30):
+        rounds = 0
+        while rounds < 30 or cutter.cuts < 3:  # how many rounds a connection lasts depends on the moment
+            rounds += 1
+            assert rounds < 3000
             for gate in gates:
                 with gate.hold(timeout=30) as permit:
                     assert permit.valid
-    assert cutter.cuts > 2
 
 
 def test_times_of_another_host_are_converted_to_our_clock() -> None:

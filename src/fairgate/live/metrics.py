@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from fairgate.live.engine import LiveEngine
 from fairgate.live.gate import LiveGate
 from fairgate.live.ticket import INSIDE, WAITING
+from fairgate.net.system import once
 from fairgate.prometheus import (
     LOOPBACK,
     Collector,
@@ -57,7 +58,7 @@ class GateCollector(Collector):
         self.engine = engine
 
     def collect(self) -> Iterator[Metric]:
-        with self.engine.user_lock:
+        for _ in once(self.engine.user_lock):
             found = list(families(MEASURES, sorted(self.engine.gates.items())))
             peers, mistakes = len(self.engine.members.peers), self.engine.mistakes
         yield from found

@@ -13,6 +13,7 @@ from _thread import RLock
 from contextlib import suppress
 
 from fairgate.errors import BadInput
+from fairgate.once import once
 from fairgate.room.calls import Poll, open_to_ring, ring
 from fairgate.room.folder import PRIVATE, group_of, share
 
@@ -34,7 +35,7 @@ class Bell:
         self.busy = False  # a request is being made, or waits
         self.lines: dict[int, int] = {}  # by owner: the writing ends of other bells
         self.watched: set[int] = set()  # those of them that are watched
-        with forking:
+        for _ in once(forking):
             try:
                 self.fd: int = self.made()
             except OSError as wrong:
@@ -99,7 +100,7 @@ class Bell:
 
     def ring(self) -> None:
         """Let its owner look, unless that has closed it meanwhile: the descriptor may be another file's by now."""
-        with forking:
+        for _ in once(forking):
             if self.fd >= 0:
                 ring(self.fd, 0)
 
@@ -109,18 +110,17 @@ class Bell:
         Without `remove` others can still see whether processes have inherited the pipe. If not, its owner counts as
         dead.
         """
-        with forking:
-            if self.fd < 0:
-                return
-            for fd in self.lines.values():
-                os.close(fd)
-            self.lines.clear()
-            self.watched.clear()
-            if remove:
-                self.remove()
-            os.close(self.fd)
-            self.fd = -1
-            ours.discard(self)
+        for _ in once(forking):
+            if self.fd >= 0:
+                for fd in self.lines.values():
+                    os.close(fd)
+                self.lines.clear()
+                self.watched.clear()
+                if remove:
+                    self.remove()
+                os.close(self.fd)
+                self.fd = -1
+                ours.discard(self)
 
     def remove(self) -> None:
         with suppress(FileNotFoundError):

@@ -17,6 +17,7 @@ import time
 from contextlib import suppress
 
 from fairgate.errors import BadInput, GateStuck
+from fairgate.once import once
 from fairgate.room import calls, keeping, links, system, table
 from fairgate.room.bell import forking
 from fairgate.room.calls import FOREVER
@@ -93,7 +94,7 @@ class RoomFile:
 
     def opened(self, k: int, create: bool) -> bool:
         """False if the file was swept between opening and locking it."""
-        with forking:
+        for _ in once(forking):
             self.fd = open_file(self.path, k, create, self.cluster)
             files.add(self)
         try:
@@ -403,7 +404,7 @@ class RoomFile:
         self.drop()
 
     def drop(self) -> None:
-        with forking:
+        for _ in once(forking):
             files.discard(self)
             os.close(self.fd)
             self.fd = -1
