@@ -25,7 +25,8 @@ from tools.c_types import can_be_c, has_closure, names_in_pxd, with_results
 
 PACKAGE = "fairgate.room"
 HOT = (
-    "bell", "changes", "desk", "file", "guestbook", "keeping", "links", "notes", "permit", "rules", "senses", "table",
+    "bell", "changes", "desk", "file", "guestbook", "keeping", "lending", "links", "notes", "permit", "rules", "senses",
+    "table",
 )  # fmt: skip
 WORDS = f"{PACKAGE}.words"
 TABLE = "m"

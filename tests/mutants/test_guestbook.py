@@ -34,7 +34,7 @@ class GuestMutant:
 MUTANTS = {
     # Who lets guests in.
     "guests let each other in": GuestMutant(
-        "table", line("if m[CLUSTER]:", "    return", "granted = 0"), line("granted = 0"), Case(2, 1)
+        "table", line("if m[CLUSTER] == BY_PEER:", "    return", "granted = 0"), line("granted = 0"), Case(2, 1)
     ),
     "the turn of a guest that gave up is inherited": GuestMutant(
         "guestbook",

@@ -38,8 +38,8 @@ MUTANTS = {
     # The order of stores.
     "the state is stored before the slots": Mutant(
         "table",
-        line("m[seat + SLOT] = take_slots(m, seat)"),
-        line("m[seat + STATE] = INSIDE", "m[seat + SLOT] = take_slots(m, seat)"),
+        line("m[seat + SLOT] = take_slots(m, seat, change.now)"),
+        line("m[seat + STATE] = INSIDE", "m[seat + SLOT] = take_slots(m, seat, change.now)"),
         TWO,
     ),
     "the state is stored before the fence": Mutant(
@@ -78,12 +78,12 @@ MUTANTS = {
     ),
     # Letting in.
     "one too many is let in": Mutant(
-        "table", "m[USED] + m[seat + PERMITS] > m[K]:", "m[USED] >= m[K] + 1:", Case(3, 1)
+        "links", "    if m[USED] + left > m[K]:\n", "    if m[USED] >= m[K] + 1:\n", Case(3, 1)
     ),
     "small requests pass large ones": Mutant(
         "table",
-        "            if m[USED] + m[seat + PERMITS] > m[K]:\n                break\n",
-        "            if m[USED] + m[seat + PERMITS] > m[K]:\n                continue\n",
+        "            if not fits(m, seat, change.now):\n                break\n",
+        "            if not fits(m, seat, change.now):\n                continue\n",
         PERMITS,
     ),
     "a fence does not rise": Mutant("table", line("m[LAST_FENCE] = m[LAST_FENCE] + 1"), "", Case(2, 1)),
@@ -105,16 +105,16 @@ MUTANTS = {
     ),
     # Watching.
     "nobody watches the holders": Mutant(
-        "links", "return [before] if before else holders(m)", "return [before] if before else []", DEATH
+        "links", "return [before] if before else users(m)", "return [before] if before else []", DEATH
     ),
     "nobody watches the waiter before": Mutant(
         "links",
-        "return [before] if before else holders(m)",
-        "return [] if before else holders(m)",
+        "return [before] if before else users(m)",
+        "return [] if before else users(m)",
         Case(3, 1, deaths=2),
     ),
     "only one of two holders is watched": Mutant(
-        "links", "return [before] if before else holders(m)", "return [before] if before else holders(m)[:1]", TWO
+        "links", "return [before] if before else users(m)", "return [before] if before else users(m)[:1]", TWO
     ),
     "the one behind a waiter that gives up is not woken": Mutant(
         "links",

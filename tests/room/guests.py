@@ -243,7 +243,7 @@ class Model(Processes):
 
     def dead_guests(self, state: State) -> set[int]:
         """The owners that the kernel reports to the peer, which watches all that are in its guestbook."""
-        return {owner for _, owner in state.peer.owners if self.is_dead(state.processes, owner)}
+        return {owner for _, owner in state.peer.owners if self.is_dead(state, owner)}
 
     @staticmethod
     def sees_ended_leases(state: State) -> bool:

@@ -96,7 +96,7 @@ def judge_calm(model: Model, state: State) -> bool:
         for seat in links.waiters(m):
             if not m[seat + SKIPPED] and m[seat + TICKET] not in state.peer.pending:
                 raise Broken("nobody asks the cluster for a guest that waits")
-            if model.is_dead(state.processes, m[seat + OWNER]):
+            if model.is_dead(state, m[seat + OWNER]):
                 raise Broken("a dead guest keeps waiting")
         if any(m[seat + STATE] == INSIDE and m[seat + DEADLINE] for seat in model.seats):
             raise Broken("a lease is over, and its permit goes on")
@@ -116,7 +116,7 @@ def works(state: State) -> bool:
 def judge_cluster(model: Model, state: State) -> None:
     """What the peer has at the cluster is what its living guests need."""
     m = state.table
-    alive = [seat for seat in model.seats if not model.is_dead(state.processes, m[seat + OWNER] or 1)]
+    alive = [seat for seat in model.seats if not model.is_dead(state, m[seat + OWNER] or 1)]
     inside = {m[seat + CLUSTER_SLOT] - 1 for seat in alive if m[seat + STATE] == INSIDE}
     waiting = {m[seat + TICKET] for seat in alive if m[seat + STATE] == WAITING}
     for slot, (life, _) in enumerate(state.slots):

@@ -13,9 +13,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from fairgate import room
+from fairgate.room import notes  # noqa: F401 (compiled, it cannot be imported beside plain modules)
 
-__all__ = ["NAMES", "guestbook", "keeping", "links", "plain", "rules", "run", "source_of", "table"]
-NAMES = ("words", "links", "table", "rules", "keeping", "guestbook")  # each imports from those before it
+__all__ = ["NAMES", "guestbook", "keeping", "lending", "links", "plain", "rules", "run", "source_of", "table"]
+NAMES = ("words", "links", "table", "rules", "keeping", "guestbook", "lending")  # each imports from those before it
 
 
 def source_of(name: str) -> str:
@@ -52,6 +53,6 @@ for each in NAMES:
     run(plain[each], source_of(each))
 
 if TYPE_CHECKING:
-    from fairgate.room import guestbook, keeping, links, rules, table
+    from fairgate.room import guestbook, keeping, lending, links, rules, table
 else:
-    _, links, table, rules, keeping, guestbook = plain.values()
+    _, links, table, rules, keeping, guestbook, lending = plain.values()

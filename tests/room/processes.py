@@ -77,16 +77,16 @@ class Words(list[int]):
 class SeenProcesses:
     """The senses of a process in the model."""
 
-    def __init__(self, model: Processes, words: list[int], processes: tuple[Process, ...]) -> None:
+    def __init__(self, model: Processes, words: list[int], state: State) -> None:
         self.model = model
         self.words = words
-        self.processes = processes
+        self.state = state
 
     def is_gone(self, seat: int) -> bool:
-        return self.model.is_dead(self.processes, self.words[seat + OWNER])
+        return self.model.is_dead(self.state, self.words[seat + OWNER])
 
     def is_stopped(self, seat: int) -> bool:
-        return self.processes[self.words[seat + PID] - 1].stopped and not self.is_gone(seat)
+        return self.model.is_stopped(self.state, self.words[seat + PID]) and not self.is_gone(seat)
 
 
 State = Any  # of either model
@@ -118,11 +118,15 @@ class Processes:
         """The name of the bell: a process that starts again after its death has another one."""
         return 1 + i + self.n * process.life
 
-    def is_dead(self, processes: tuple[Process, ...], owner: int) -> bool:
+    def is_dead(self, state: State, owner: int) -> bool:
         """Has no process its bell any more? A forked child may."""
-        process = processes[(owner - 1) % self.n]
-        ended = process.life != (owner - 1) // self.n or process.phase == DEAD
-        return ended and process.child != owner
+        process = state.processes[(owner - 1) % self.n]
+        ended: bool = process.life != (owner - 1) // self.n or process.phase == DEAD
+        return ended and bool(process.child != owner)
+
+    def is_stopped(self, state: State, pid: int) -> bool:
+        stopped: bool = state.processes[pid - 1].stopped
+        return stopped
 
     # One change under the lock.
 
@@ -141,7 +145,7 @@ class Processes:
 
     def begin(self, state: State) -> tuple[Words, table.Change, SeenProcesses]:
         words = Words(state.table)
-        senses = SeenProcesses(self, words, state.processes)
+        senses = SeenProcesses(self, words, state)
         change = table.Change(NOW, senses.is_stopped)
         if words[DIRTY]:
             table.rebuild(words, change)
@@ -191,7 +195,7 @@ class Processes:
 
     def look(self, tick: bool) -> Step:
         def step(words: Words, process: Process, change: table.Change, senses: SeenProcesses) -> Process:
-            suspects = {owner for owner in process.watch if self.is_dead(senses.processes, owner)}
+            suspects = {owner for owner in process.watch if self.is_dead(senses.state, owner)}
             rules.look(words, change, senses, process.seat, suspects, tick)
             return self.waits_or_enters(words, process)
 
@@ -271,7 +275,7 @@ class Processes:
 
     def ring(self, state: State, owner: int, ticket: int) -> State:
         """The dead do not hear it."""
-        if self.is_dead(state.processes, owner):
+        if self.is_dead(state, owner):
             return state
         j = (owner - 1) % self.n
         other = state.processes[j]
@@ -298,7 +302,7 @@ class Processes:
                 yield True, [self.rung(state, i, process)]
             elif process.closed:
                 yield True, [self.sees_the_end(state, i, process)]
-            elif process.heard or any(self.is_dead(state.processes, owner) for owner in process.watch):
+            elif process.heard or any(self.is_dead(state, owner) for owner in process.watch):
                 yield True, self.locked(state, i, self.look(False))
             if state.budget.cancels and not process.closed:
                 yield from self.cancels(self.spend(state, cancels=1), i, process)

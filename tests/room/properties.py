@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairgate.room.layout import (
+    CAPACITY,
     DIRTY,
     FENCE,
     FREE,
@@ -105,7 +106,7 @@ def judge_derived(m: list[int]) -> None:
         before, seat = seat, m[seat + NEXT]
     if queue != waiting or m[TAIL] != before:
         raise Broken("the queue is not in ticket order")
-    slots = sorted(m[at] for at in range(SLOTS, links.first_seat(m)) if m[at])
+    slots = sorted(m[at] for at in range(SLOTS, SLOTS + m[CAPACITY]) if m[at])
     inside = sorted(seat for seat in seats if m[seat + STATE] == INSIDE for _ in range(m[seat + PERMITS]))
     if slots != inside or m[USED] != len(slots):
         raise Broken("the slots are wrong")
@@ -155,12 +156,12 @@ def judge_calm(model: Model, state: State) -> bool:
     if any(m[process.seat + STATE] != WAITING for process in waiting):
         raise Broken("a process is inside without knowing it")
     if m[DIRTY]:  # nobody will look; that is well if nothing would come of it
-        table.rebuild(m, table.Change(NOW, SeenProcesses(model, m, state.processes).is_stopped))
+        table.rebuild(m, table.Change(NOW, SeenProcesses(model, m, state).is_stopped))
         if any(m[process.seat + STATE] == INSIDE for process in waiting):
             raise Broken("a change was interrupted, and nobody finishes it")
-    if any(model.is_dead(state.processes, m[seat + OWNER]) for seat in links.holders(m)):
+    if any(model.is_dead(state, m[seat + OWNER]) for seat in links.holders(m)):
         raise Broken("waiters wait for a dead holder")
-    if any(m[seat + SKIPPED] and model.is_dead(state.processes, m[seat + OWNER]) for seat in links.waiters(m)):
+    if any(m[seat + SKIPPED] and model.is_dead(state, m[seat + OWNER]) for seat in links.waiters(m)):
         raise Broken("a waiter that was passed over died, and stays")
     head = links.first_waiter(m)
     if head and all(process.seat != head for process in waiting):

@@ -85,7 +85,9 @@ def late():
 """
 
 EDGES = edges()
-PURE_PARTS = {PACKAGE / "room" / f"{name}.py" for name in ("guestbook", "layout", "links", "notes", "rules", "table")}
+PURE_PARTS = {
+    PACKAGE / "room" / f"{name}.py" for name in ("guestbook", "layout", "lending", "links", "notes", "rules", "table")
+}
 PURE_FILES = [path for path in SOURCES if package_of(path) in PURE or path in PURE_PARTS]
 
 

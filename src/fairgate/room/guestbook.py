@@ -235,7 +235,7 @@ def let_in(m: Table, change: Change, book: Guestbook, ticket: int, slot: int, fe
         return
     seat = book.asked[ticket]
     m[DIRTY] = 1
-    m[seat + SLOT] = links.take_slots(m, seat)
+    m[seat + SLOT] = links.take_slots(m, seat, change.now)
     m[LAST_FENCE] = max(m[LAST_FENCE], fence)
     m[seat + FENCE] = max(fence, 0)
     m[seat + CLUSTER_SLOT] = slot + 1

@@ -16,6 +16,7 @@ Plain Python has no atomic exchange: it ends the keeping of others, but keeps no
 
 from fairgate.room import links, table
 from fairgate.room.layout import (
+    BY_PEER,
     CLUSTER,
     DEADLINE,
     ENDINGS,
@@ -29,8 +30,10 @@ from fairgate.room.layout import (
     KEPT_SEAT,
     LAST_FENCE,
     LIMIT,
+    ON_LOAN,
     PERMITS,
     SINCE,
+    SLOT,
     STATE,
     TICKET,
     USED,
@@ -47,12 +50,12 @@ IS_INSIDE = 1
 def is_alone(m: Table, seat: int, ticket: int) -> bool:
     """With the lock: may the holder of this seat keep its slot?
 
-    Not if it has a lease, there is anybody else, or the slot is a cluster's.
+    Not if it has a lease, there is anybody else, or the peer of a cluster lets anybody in.
     """
     return (
         m[HEAD] == 0
-        and m[CLUSTER] == 0
-        and m[USED] == 1
+        and m[CLUSTER] != BY_PEER
+        and (m[USED] == 1 or (m[CLUSTER] == ON_LOAN and len(links.users(m)) == 1))
         and m[seat + TICKET] == ticket
         and m[seat + STATE] == INSIDE
         and m[seat + PERMITS] == 1
@@ -71,6 +74,8 @@ def keep(m: Table, seat: int) -> int:
 
 def enter(m: Table, seat: int, fence: int, endings: int, now: int) -> bool:
     """Without the lock: the owner of this seat enters again, with the next fence. False if that is not certain."""
+    if m[CLUSTER] == ON_LOAN and not links.is_on_loan(m, m[seat + SLOT], now):
+        return False
     if not swap(m, KEPT, 2 * fence + RESTS, 2 * fence + 2 + IS_INSIDE) or m[ENDINGS] != endings:
         return False
     m[seat + FENCE] = fence + 1

@@ -39,9 +39,7 @@ KEPT: Final = 24  # does a process keep its slot (keeping.py)? Twice the fence o
 KEPT_SEAT: Final = 25  # its seat
 KEPT_FROM: Final = 26  # its fence when it began to keep the slot
 ENDINGS: Final = 27  # how often a process has lost a slot that it kept
-CLUSTER: Final = (
-    28  # 1 if it is a room of a cluster: only the cluster's peer on this host lets anybody in (guestbook.py)
-)
+CLUSTER: Final = 28  # whose room it is: OF_HOST, BY_PEER or ON_LOAN
 PEER: Final = 29  # the id of that peer, or 0
 PEER_BELL: Final = 30  # the name of the bell that guests ring for it
 CLUSTER_ID: Final = 31  # a number for the cluster of that peer, or 0: no peer has served the room yet
@@ -50,7 +48,7 @@ BUCKETS: Final = 24  # 1 us or less, 2 us, 4 us ... 4.2 s, and longer
 GATE_PROTOCOL: Final = 56  # the protocol of a cluster's gate, as its peer has opened it: text, up to LOOK_AT
 LOOK_AT: Final = 62  # when a process that waits for the lock may find out next who has it (file.py)
 TURNS: Final = 63  # how often the lock was taken to open the gate or to change the table
-BECKON: Final = 64  # in a cluster's room: 1 if its peer wants to be rung when a user has to wait
+BECKON: Final = 64  # does the peer that lends want to be rung when a user has to wait?
 SLOTS: Final = 128  # the first slot: the seat that holds it, or 0. Until when it is on loan: links.until_at
 
 # A seat.
@@ -78,10 +76,16 @@ PROMISED: Final = 20  # until when that peer has promised the slot, or 0: for go
 CLUSTER_SLOT: Final = 21  # its slot in the cluster, plus 1; 0 if the protocol has none
 EXPECTED_K: Final = 22  # the k that a guest expects of the cluster's gate
 PROTOCOL: Final = 23  # the protocol that it expects, or nothing: text, up to LENDER
-LENDER: Final = 27  # in a cluster's room: the id of the peer that has this seat for the other hosts; 0: it is a user's
+LENDER: Final = 27  # the id of the peer that has this seat for the other hosts (lending.py); 0: it is a user's
 NOTE: Final = 32  # text for people, UTF-8, to the end of the seat
 SEAT: Final = 64  # words
 
+# Who lets anybody in.
+OF_HOST: Final = 0  # its users each other
+BY_PEER: Final = 1  # it belongs to a cluster, whose peer on this host does it (guestbook.py)
+ON_LOAN: Final = 2  # it belongs to a cluster, whose peer lends it slots; its users do it, as long as these are on loan
+
+# States of a seat.
 FREE: Final = 0
 WAITING: Final = 1
 INSIDE: Final = 2

@@ -9,15 +9,19 @@ from collections.abc import Iterator, MutableSequence
 from fairgate.room.layout import (
     BUCKETS,
     CAPACITY,
+    CLUSTER,
     CLUSTER_SLOT,
     DEADLINE,
     GRANTED_BY,
     GRANTS,
     HEAD,
     HISTOGRAM,
+    INSIDE,
+    LENDER,
     LIMIT,
     LONGEST,
     NEXT,
+    ON_LOAN,
     PERMITS,
     PINNED,
     PREVIOUS,
@@ -30,8 +34,10 @@ from fairgate.room.layout import (
     SPARE,
     STATE,
     TAIL,
+    TICKET,
     USED,
     WAITED,
+    K,
 )
 
 Table = MutableSequence[int]
@@ -102,7 +108,7 @@ def first_waiter(m: Table) -> int:
 def watched(m: Table, seat: int) -> list[int]:
     """The seats that the owner of this waiting seat must watch: the waiter before it, else all holders."""
     before = running_before(m, seat)
-    return [before] if before else holders(m)
+    return [before] if before else users(m)
 
 
 def running_before(m: Table, seat: int) -> int:
@@ -135,6 +141,17 @@ def holders(m: Table) -> list[int]:
     return list(found)
 
 
+def users(m: Table) -> list[int]:
+    """The holders whose death frees a slot: not the peer of a cluster, whose slots are on other hosts."""
+    return [seat for seat in holders(m) if not m[seat + LENDER]]
+
+
+def is_away(m: Table, seat: int) -> bool:
+    """Does this seat keep a slot that is on another host? It is never freed for its owner's death, and the next peer
+    takes it over."""
+    return m[seat + LENDER] != 0 and m[seat + STATE] == INSIDE
+
+
 def valid_holders(m: Table, now: int) -> list[int]:
     """Without those whose lease is over: their seats stay until somebody needs the slots."""
     return [seat for seat in holders(m) if not 0 < end_of(m, seat) <= now]
@@ -156,9 +173,43 @@ def next_deadline(m: Table) -> int:
 
 
 def end_of(m: Table, seat: int) -> int:
-    """When a permit ends at the latest, by its own lease or by that of the peer that granted it; 0: never."""
+    """When a permit ends at the latest: by its own lease, or with what its cluster has promised or lent; 0: never."""
     deadline, promised = m[seat + DEADLINE], m[seat + PROMISED]
+    if m[CLUSTER] == ON_LOAN and not m[seat + LENDER]:
+        promised = lent_until(m, seat)
     return min(deadline, promised) if deadline and promised else deadline + promised
+
+
+def lent_until(m: Table, seat: int) -> int:
+    """Until when all slots of a user are on loan, which is over at 1: then none of its slots is, or not any more."""
+    return min([m[until_at(m, slot)] or 1 for slot in slots_of(m, seat)], default=1)
+
+
+def is_on_loan(m: Table, slot: int, now: int) -> bool:
+    return m[until_at(m, slot)] > now
+
+
+def may_have(m: Table, seat: int, slot: int, now: int) -> bool:
+    """May the request of this seat be let in to this slot, if that is free?
+
+    Where slots are on loan, a user may have those that are. The peer that lends may have any.
+    """
+    return m[CLUSTER] != ON_LOAN or m[seat + LENDER] != 0 or is_on_loan(m, slot, now)
+
+
+def fits(m: Table, seat: int, now: int) -> bool:
+    """Can this waiter be let in?"""
+    left = m[seat + PERMITS]
+    if m[USED] + left > m[K]:
+        return False
+    if m[CLUSTER] != ON_LOAN or m[seat + LENDER]:
+        return True
+    for slot in range(m[CAPACITY]):
+        if not m[SLOTS + slot] and is_on_loan(m, slot, now):
+            left -= 1
+            if left <= 0:
+                return True
+    return False
 
 
 def shown_slots(m: Table, seat: int) -> tuple[int, ...]:
@@ -208,6 +259,26 @@ def append(m: Table, seat: int) -> None:
     m[TAIL] = seat
 
 
+def insert(m: Table, seat: int) -> None:
+    """As `append`, but where the ticket belongs, which was reserved earlier."""
+    before = m[TAIL]
+    for _ in range(m[SEATS]):
+        if not before or m[before + TICKET] < m[seat + TICKET]:
+            break
+        before = m[before + PREVIOUS]
+    after = m[before + NEXT] if before else m[HEAD]
+    m[seat + PREVIOUS] = before
+    m[seat + NEXT] = after
+    if before:
+        m[before + NEXT] = seat
+    else:
+        m[HEAD] = seat
+    if after:
+        m[after + PREVIOUS] = seat
+    else:
+        m[TAIL] = seat
+
+
 def unlink(m: Table, seat: int, woken: list[int] | None) -> None:
     """Take a seat out of the queue. The one behind it has another one to watch now: it is added to `woken`."""
     before, after = m[seat + PREVIOUS], m[seat + NEXT]
@@ -223,12 +294,12 @@ def unlink(m: Table, seat: int, woken: list[int] | None) -> None:
         m[TAIL] = before
 
 
-def take_slots(m: Table, seat: int) -> int:
-    """Fill the lowest free slots. Returns the first of them."""
+def take_slots(m: Table, seat: int, now: int) -> int:
+    """Fill the lowest free slots that it may have. Returns the first of them."""
     left = m[seat + PERMITS]
     first = -1
     for at in range(SLOTS, SLOTS + m[CAPACITY]):
-        if not m[at]:
+        if not m[at] and may_have(m, seat, at - SLOTS, now):
             m[at] = seat
             if first < 0:
                 first = at - SLOTS

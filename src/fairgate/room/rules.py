@@ -9,14 +9,15 @@ from collections.abc import Collection
 
 from fairgate.room import links, table
 from fairgate.room.layout import (
+    BY_PEER,
     CLUSTER,
-    DEADLINE,
     FAR,
     FENCE,
     FREE,
     HEAD,
     HEARD,
     INSIDE,
+    LENDER,
     LOOKS,
     LOSSES,
     NEAR,
@@ -71,7 +72,7 @@ class Duties:
 
 def ask(m: Table, change: Change, senses: Senses, request: Request) -> int:
     """A seat for the request, or 0 if there is none even without those of dead processes: the room must grow."""
-    if not m[CLUSTER]:  # else it is up to the peer
+    if m[CLUSTER] != BY_PEER:
         if m[HEAD]:
             bury_passed_over(m, change, senses)
         if not m[HEAD]:  # else it is up to the first waiter: the processes that it lets in are watched by it
@@ -94,7 +95,7 @@ def look(m: Table, change: Change, senses: Senses, seat: int, suspects: Collecti
     if m[seat + STATE] == WAITING:
         if links.is_skipped(m, seat):
             table.resume(m, change, seat)
-        if not m[CLUSTER]:
+        if m[CLUSTER] != BY_PEER:
             look_at_others(m, change, senses, seat, suspects, tick)
     if m[seat + STATE] != WAITING:
         hear(m, seat)
@@ -102,7 +103,7 @@ def look(m: Table, change: Change, senses: Senses, seat: int, suspects: Collecti
 
 
 def look_at_others(m: Table, change: Change, senses: Senses, seat: int, suspects: Collection[int], tick: bool) -> None:
-    """In a room of a cluster its peer does that."""
+    """Not where the peer of a cluster does that."""
     bury_passed_over(m, change, senses)
     bury_watched(m, change, senses, seat, suspects)
     if links.first_waiter(m) == seat:
@@ -161,9 +162,9 @@ def remind(m: Table, change: Change) -> None:
 
 def duties(m: Table, seat: int, now: int) -> Duties:
     """What a waiter watches, and when it looks again on its own; its seat says so, for others to see."""
-    watched = links.watched(m, seat) if not m[CLUSTER] else []
+    watched = links.watched(m, seat) if m[CLUSTER] != BY_PEER else []
     when = now + TICK * (1 + places_from_an_end(m, seat))
-    if not m[CLUSTER] and (
+    if m[CLUSTER] != BY_PEER and (
         not watched or m[watched[0] + STATE] == INSIDE
     ):  # it is the first waiter, which expires leases
         deadline = links.next_deadline(m)
@@ -212,7 +213,7 @@ def leave(m: Table, change: Change, seat: int, ticket: int) -> None:
         if m[seat + STATE] == INSIDE:
             if not m[seat + HEARD]:
                 change.woken += table.perhaps_not_woken(m, seat)
-            if 0 < m[seat + DEADLINE] <= change.now:
+            if 0 < links.end_of(m, seat) <= change.now:
                 m[LOSSES] = m[LOSSES] + 1
         table.leave(m, change, seat)
 
@@ -253,7 +254,7 @@ def pin(m: Table, change: Change, senses: Senses, owner: int, pid: int, namespac
 def revoke(m: Table, change: Change, slot: int, fence: int = 0) -> bool:
     """End the permit that holds this slot, if it has this fence, or any. Returns whether there was one."""
     seat = links.holder_of(m, slot)
-    if not seat or fence not in (0, m[seat + FENCE]):
+    if not seat or m[seat + LENDER] or fence not in (0, m[seat + FENCE]):
         return False
     table.lose(m, change, seat)
     return True
@@ -263,7 +264,7 @@ def expire(m: Table, change: Change) -> None:
     """Revoke the permits whose lease is over. Only the first waiter does that, or a newcomer if nobody waits."""
     if 0 < links.next_deadline(m) <= change.now:
         for seat in links.holders(m):
-            if 0 < m[seat + DEADLINE] <= change.now and m[seat + STATE] == INSIDE:
+            if 0 < links.end_of(m, seat) <= change.now and m[seat + STATE] == INSIDE:
                 table.lose(m, change, seat)
 
 
@@ -304,5 +305,5 @@ def bury_passed_over(m: Table, change: Change, senses: Senses) -> None:
 def bury_all(m: Table, change: Change, senses: Senses) -> None:
     """Before the room grows: free the seats of all dead processes."""
     for seat in links.all_seats(m):
-        if m[seat + STATE] != FREE and senses.is_gone(seat):
+        if m[seat + STATE] != FREE and not links.is_away(m, seat) and senses.is_gone(seat):
             table.leave(m, change, seat)

@@ -20,6 +20,7 @@ from fairgate.room.layout import (
     BECKON,
     BOOT,
     BUCKETS,
+    BY_PEER,
     CAPACITY,
     CLUSTER,
     DEADLINE,
@@ -54,6 +55,7 @@ from fairgate.room.layout import (
     NOTE,
     NUDGE,
     NUDGED,
+    ON_LOAN,
     OWNER,
     PATIENT,
     PEER,
@@ -92,6 +94,7 @@ from fairgate.room.links import (
     empty_slots,
     first_seat,
     first_waiter,
+    fits,
     holders,
     is_seat,
     put_spare,
@@ -150,6 +153,7 @@ def create(m: Table, capacity: int, seats: int, k: int, fence: int, boot: int) -
         m[seat + STATE] = FREE
     for at in range(BECKON, first_seat(m)):
         m[at] = 0
+    m[BECKON] = 1  # the peer has not seen it yet
     rebuild(m, Change(0, nobody_is_stopped))
     m[MAGIC] = IS_A_ROOM
 
@@ -248,6 +252,7 @@ def enter(m: Table, change: Change, owner: int, pid: int, namespace: int, user: 
         append(m, seat)
         call_peer(m, change, m[seat + TICKET])
         let_in_all_that_fit(m, change)
+        beckon(m, change, seat)
         m[DIRTY] = 0
     return seat
 
@@ -335,6 +340,7 @@ def resume(m: Table, change: Change, seat: int) -> None:
     wake_next(m, change, seat)
     call_peer(m, change, m[seat + TICKET])
     let_in_all_that_fit(m, change)
+    beckon(m, change, seat)
     m[DIRTY] = 0
 
 
@@ -357,9 +363,9 @@ def extend(m: Table, seat: int, deadline: int) -> None:
 def let_in_all_that_fit(m: Table, change: Change) -> None:
     """Let waiters in, by ticket. The first one that does not fit keeps all others waiting, so that none starves.
 
-    In a room of a cluster only its peer lets anybody in.
+    Where the peer of a cluster does that, nobody else lets anybody in.
     """
-    if m[CLUSTER]:
+    if m[CLUSTER] == BY_PEER:
         return
     granted = 0
     after = m[HEAD]
@@ -369,7 +375,7 @@ def let_in_all_that_fit(m: Table, change: Change) -> None:
             break
         after = m[seat + NEXT]
         if not m[seat + SKIPPED]:
-            if m[USED] + m[seat + PERMITS] > m[K]:
+            if not fits(m, seat, change.now):
                 break
             if change.now - m[seat + ASKED] > PATIENT and change.is_stopped(seat):
                 pass_over(m, change, seat)
@@ -386,14 +392,20 @@ def let_in_all_that_fit(m: Table, change: Change) -> None:
 
 
 def call_peer(m: Table, change: Change, ticket: int) -> None:
-    """Something has happened to this request, or, if it is 0, perhaps to any."""
-    if m[CLUSTER]:
+    """Something has happened to this request, or, if it is 0, perhaps to any. The peer lets in whose turn it is."""
+    if m[CLUSTER] == BY_PEER:
         change.called.append(ticket)
+
+
+def beckon(m: Table, change: Change, seat: int) -> None:
+    """If this request has to wait, the peer may get another slot from its cluster."""
+    if m[CLUSTER] == ON_LOAN and m[BECKON] and seat and m[seat + STATE] == WAITING:
+        change.called.append(0)
 
 
 def let_in(m: Table, change: Change, seat: int) -> None:
     """Grant a waiter the lowest free slots."""
-    m[seat + SLOT] = take_slots(m, seat)
+    m[seat + SLOT] = take_slots(m, seat, change.now)
     m[LAST_FENCE] = m[LAST_FENCE] + 1
     m[seat + FENCE] = m[LAST_FENCE]
     m[seat + SINCE] = change.now
@@ -401,7 +413,8 @@ def let_in(m: Table, change: Change, seat: int) -> None:
     m[seat + STATE] = INSIDE
     m[USED] = m[USED] + m[seat + PERMITS]
     unlink(m, seat, None)
-    count(m, change.now - m[seat + ASKED])
+    if not m[seat + LENDER]:
+        count(m, change.now - m[seat + ASKED])
 
 
 def nudge(m: Table, change: Change, granted: int) -> None:
