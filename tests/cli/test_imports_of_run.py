@@ -13,7 +13,7 @@ ALLOWED = (
     "threading",
 )  # fmt: skip
 COMPILED = ("_cython_", "_cyutility", "cython_runtime")  # what compiled modules bring with them
-OURS = {"fairgate", "_cyutility", "arguments", "cli", "command", "core", "errors", "room"}
+OURS = {"fairgate", "_cyutility", "arguments", "cli", "command", "core", "errors", "once", "room"}
 RUN = """
 from fairgate.cli.run.command import run_arguments
 code = run_arguments(["x", "--", "true"])

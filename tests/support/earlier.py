@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import os
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +28,7 @@ def source_before(text: str, file: str, folder: Path) -> Path:
     packed = git("archive", "--format=tar", f"{came[-1]}^" if came else "HEAD", "src")
     if not packed:
         pytest.skip("the project's history is not there")
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        archive.extractall(folder, filter="data")
+    subprocess.run(["tar", "-x", "-C", str(folder)], input=packed, check=True)
     assert text not in (folder / file).read_text()
     return folder / "src"
 
