@@ -120,7 +120,7 @@ MUTANTS = {
     ),
     "an earlier peer's user keeps a slot that is granted anew": LoanMutant(
         "lending",
-        "    if not is_away(m, slot):  # an earlier peer had lent it, and that is over\n"
+        "    if not is_slot_away(m, slot):  # an earlier peer had lent it, and that is over\n"
         "        seize(m, change, lender, slot)\n",
         "    if not m[SLOTS + slot]:\n        seize(m, change, lender, slot)\n",
         ALL_OF_PEERS,

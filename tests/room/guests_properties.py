@@ -20,10 +20,8 @@ from fairgate.room.layout import (
 )
 from tests.room.guests import LATER, Model, State
 from tests.room.plain import links
-from tests.room.processes import NOW, WAITS, Broken
+from tests.room.processes import NOW, WAITS, Broken, at_rest
 from tests.room.properties import judge_derived, judge_permits, judge_requests
-
-MANY = 60  # steps that follow from one
 
 
 def judge_change(before: State, after: State, breaks: bool) -> None:
@@ -136,9 +134,5 @@ def after_ticks(model: Model, state: State) -> State:
     for i, guest in enumerate(state.processes):
         if guest.phase == WAITS and not guest.stopped and not guest.to_ring:
             (state,) = model.locked(state, i, model.look(False))
-    for _ in range(MANY):
-        own = next((after for own, after in model.steps(state) if own), None)
-        if own is None:
-            return state
-        state = own[0]
-    raise Broken("the processes never come to rest")
+    rested: State = at_rest(model, state)
+    return rested

@@ -23,10 +23,8 @@ from fairgate.room.layout import (
 )  # fmt: skip
 from tests.room.loans import LATER, REMOTE, Model, State, free
 from tests.room.plain import lending, links, table
-from tests.room.processes import NOW, WAITS, Broken
+from tests.room.processes import NOW, WAITS, Broken, at_rest
 from tests.room.properties import judge_derived, judge_permits, judge_requests
-
-MANY = 80  # steps that follow from one
 
 
 def judge_change(before: State, after: State, breaks: bool) -> State:
@@ -75,7 +73,7 @@ def judge_grant(before: State, after: State, seat: int) -> None:
         raise Broken("a user was let in to a slot that is not on loan")
     waited = [stamp for who, stamp in before.line if who == REMOTE and 0 < stamp <= ticket]
     old = list(before.table)
-    on_their_way = [slot for slot, _ in before.peer.lent if lending.is_away(old, slot)]
+    on_their_way = [slot for slot, _ in before.peer.lent if lending.is_slot_away(old, slot)]
     if len(waited) > free(before) + len(on_their_way):
         raise Broken("a user overtakes one of another host")
 
@@ -155,12 +153,12 @@ def judge_peer(model: Model, state: State) -> None:
     for slot, (who, _) in enumerate(state.slots):
         if who == peer.life and slot not in lent:
             raise Broken("the peer keeps a slot for nobody")
-        if slot in lent and lending.is_away(m, slot):
+        if slot in lent and lending.is_slot_away(m, slot):
             raise Broken("a slot came back, and the peer does not know")
         if slot in lent and not m[SLOTS + slot] and (markers or model.case.blind):
             raise Broken("a slot is free, and does not come back")
     earlier = [slot for slot in range(m[CAPACITY]) if links.is_on_loan(m, slot, NOW) and slot not in lent]
-    if len(markers) < len([slot for slot in earlier if not lending.is_away(m, slot)]):
+    if len(markers) < len([slot for slot in earlier if not lending.is_slot_away(m, slot)]):
         raise Broken("nobody asks for a slot that an earlier peer has lent")
     if len(markers) < min(len(lent), model.wanted(state)):
         raise Broken("somebody elsewhere waits, and nobody asks for the slot")
@@ -190,9 +188,5 @@ def after_ticks(model: Model, state: State) -> State:
     for i, user in enumerate(state.processes):
         if user.phase == WAITS and not user.stopped and state.table[user.seat + STATE] == LOST:
             (state,) = model.locked(state, i, model.look(True))
-    for _ in range(MANY):
-        own = next((after for own, after in model.steps(state) if own), None)
-        if own is None:
-            return state
-        state = own[0]
-    raise Broken("the processes never come to rest")
+    rested: State = at_rest(model, state)
+    return rested

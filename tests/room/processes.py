@@ -35,6 +35,7 @@ OUT, WAITS, ARRIVES, RETURNS, IN, DEAD = range(6)
 UNHEARD, LOOK, GRANTED = range(3)  # what the bell says
 HEADER_LINKS = (layout.HEAD, layout.TAIL, layout.SPARE)
 SEAT_LINKS = (layout.NEXT, layout.PREVIOUS)
+MANY = 80  # steps that follow from one
 NOW = 100_000_000  # ns: every waiter may have been stopped meanwhile, and every new head is woken
 
 
@@ -346,6 +347,16 @@ class Processes:
     def cancels(self, state: State, i: int, process: Process) -> Iterator[tuple[bool, list[State]]]:
         """The waiter gives up."""
         yield False, self.locked(state, i, self.end)
+
+
+def at_rest(model: Processes, state: State) -> State:
+    """The state after all that the processes do on their own. Raises Broken if that has no end."""
+    for _ in range(MANY):
+        own = next((after for own, after in model.steps(state) if own), None)
+        if own is None:
+            return state
+        state = own[0]
+    raise Broken("the processes never come to rest")
 
 
 def died(process: Process) -> Process:

@@ -37,9 +37,7 @@ from fairgate.room.layout import (
 )
 from tests.room.model import Model, State
 from tests.room.plain import links, table
-from tests.room.processes import ARRIVES, IN, NOW, RETURNS, WAITS, Broken, Process, SeenProcesses, Words
-
-MANY = 50  # steps that follow from one
+from tests.room.processes import ARRIVES, IN, NOW, RETURNS, WAITS, Broken, Process, SeenProcesses, Words, at_rest
 
 
 def judge_change(before: State, words: Words, processes: tuple[Process, ...]) -> int:
@@ -188,9 +186,5 @@ def after_a_tick(model: Model, state: State) -> State:
     i = state.processes.index(max(waiting, key=lambda process: process.ticket))
     state = state._replace(table=tuple(words), budget=state.budget._replace(deaths=0))
     (state,) = model.locked(state, i, model.look(True))
-    for _ in range(MANY):
-        own = next((after for own, after in model.steps(state) if own), None)
-        if own is None:
-            return state
-        state = own[0]
-    raise Broken("the processes never come to rest")
+    rested: State = at_rest(model, state)
+    return rested

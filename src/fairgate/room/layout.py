@@ -80,10 +80,10 @@ LENDER: Final = 27  # the id of the peer that has this seat for the other hosts 
 NOTE: Final = 32  # text for people, UTF-8, to the end of the seat
 SEAT: Final = 64  # words
 
-# Who lets anybody in.
-OF_HOST: Final = 0  # its users each other
-BY_PEER: Final = 1  # it belongs to a cluster, whose peer on this host does it (guestbook.py)
-ON_LOAN: Final = 2  # it belongs to a cluster, whose peer lends it slots; its users do it, as long as these are on loan
+# Values of CLUSTER.
+OF_HOST: Final = 0  # a gate of this host: its users let each other in
+BY_PEER: Final = 1  # a gate of a cluster: its peer on this host lets users in, one by one (guestbook.py)
+ON_LOAN: Final = 2  # a gate of a cluster: its peer lends slots to the room, whose users let each other in (lending.py)
 
 # States of a seat.
 FREE: Final = 0

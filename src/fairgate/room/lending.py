@@ -163,7 +163,7 @@ def turn(
 
 def admit(m: Table, change: Change, lender: Lender, grant: Grant) -> None:
     slot, place = grant.slot, lender.pending[0]
-    if not is_away(m, slot):  # an earlier peer had lent it, and that is over
+    if not is_slot_away(m, slot):  # an earlier peer had lent it, and that is over
         seize(m, change, lender, slot)
     for ticket, seat in sorted(lender.markers.items()):
         if ticket < place:
@@ -229,7 +229,7 @@ def note_back(m: Table, lender: Lender, slot: int) -> None:
         lender.back.append((slot, fence, max(0, m[LAST_FENCE] - fence)))
 
 
-def is_away(m: Table, slot: int) -> bool:
+def is_slot_away(m: Table, slot: int) -> bool:
     seat = m[SLOTS + slot]
     return seat != 0 and m[seat + LENDER] != 0
 
@@ -238,7 +238,7 @@ def earlier_loans(m: Table, now: int, lender: Lender) -> int:
     """How many slots are on loan by peers before this one."""
     if now >= lender.earlier_until:
         return 0
-    on_loan = [slot for slot in range(m[K]) if links.is_on_loan(m, slot, now) and not is_away(m, slot)]
+    on_loan = [slot for slot in range(m[K]) if links.is_on_loan(m, slot, now) and not is_slot_away(m, slot)]
     return len([slot for slot in on_loan if slot not in lender.lent])
 
 
