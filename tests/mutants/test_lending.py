@@ -247,6 +247,18 @@ SMALL = {
         "            admit(m, change, lender, grant)\n",
         test_loans.test_grants_that_nobody_needs_any_more_go_back_at_once,
     ),
+    "the end of a loan is overlooked": SmallMutant(
+        "lending",
+        "    lender.soonest = min(lender.soonest, grant.until)\n",
+        "",
+        test_loans.test_who_enters_again_and_again_does_so_as_long_as_the_slot_is_on_loan,
+    ),
+    "loans of earlier peers count as over": SmallMutant(
+        "lending",
+        "    lender.earlier_until = max([m[links.until_at(m, slot)] for slot in range(k)])\n",
+        "",
+        test_loans.test_a_peer_with_another_id,
+    ),
     "every user costs a request": SmallMutant(
         "lending", "max(m[K], MOST_PENDING)", "1000", test_loans.test_no_request_is_made_for_those_who_share_a_grant
     ),

@@ -6,6 +6,7 @@ import pytest
 
 from fairgate.room.layout import (
     BECKON,
+    CAPACITY,
     CLUSTER,
     FENCE,
     GRANTS,
@@ -125,9 +126,7 @@ class Room:
         return self.m[seat + STATE]
 
     def away(self) -> list[int]:
-        return [
-            slot for slot in range(len(self.m[SLOTS : links.until_at(self.m, 0)])) if lending.is_slot_away(self.m, slot)
-        ]
+        return [slot for slot in range(self.m[CAPACITY]) if lending.is_slot_away(self.m, slot)]
 
 
 def grant(slot: int, fence: int = 1, until: int = FAR, others: bool = False) -> lending.Grant:
